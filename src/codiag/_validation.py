@@ -1,0 +1,144 @@
+"""Turn what users pass into what the algorithms expect, or say in a sentence why that cannot be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from array_api_compat import array_namespace, is_array_api_obj, is_torch_array
+
+from codiag._array import Array, epsilon, like, to_host
+
+
+class ConvergenceWarning(UserWarning):
+    """An iteration ended before it reached its tolerance; its best iterate was returned."""
+
+
+def as_stack(matrices: Array | Sequence[Array], *, symmetric: bool) -> Array:
+    """Return `matrices` as a finite real floating-point array of shape (n, rows, columns), n >= 2."""
+    stack = _as_real_array(matrices, "matrices")
+    if stack.ndim != 3:
+        raise ValueError(
+            f"matrices must be a stack of shape (n, d, d); got {stack.ndim} axes, shape {tuple(stack.shape)}"
+            + ("; for one matrix use numpy.linalg.eigh" if stack.ndim == 2 else "")
+        )
+    n, rows, columns = stack.shape
+    if 0 in stack.shape:
+        raise ValueError(f"matrices must not be empty; got shape {tuple(stack.shape)}")
+    if n < 2:
+        raise ValueError(
+            "matrices must hold at least two matrices, since one alone does not determine the factors; got 1. "
+            "Use numpy.linalg.eigh for one symmetric matrix, numpy.linalg.svd for one that is not"
+        )
+    if symmetric and rows != columns:
+        raise ValueError(
+            f"matrices must be square; got {rows} x {columns}. "
+            "Use codiag.diagonalize.TwoSided() for matrices A diag(d) B^T with A != B"
+        )
+    _check_entries(stack, symmetric=symmetric)
+    return stack
+
+
+def as_weights(weights: Array | Sequence[float] | None, stack: Array) -> Array | None:
+    """Return one non-negative weight per matrix of the stack, or None for equal weights."""
+    if weights is None:
+        return None
+    values = to_host(_as_real_array(weights, "weights"))
+    if values.shape != (stack.shape[0],):
+        raise ValueError(f"weights must have shape ({stack.shape[0]},), one per matrix; got {values.shape}")
+    if not np.all(np.isfinite(values)) or np.any(values < 0) or np.count_nonzero(values) < 2:
+        raise ValueError(
+            "weights must be finite and not negative, at least two of them positive; "
+            f"got {np.count_nonzero(values > 0)} positive, smallest {values.min():.3g}"
+        )
+    return like(values, stack)
+
+
+def as_rank(rank: int | None, limit: int) -> int | None:
+    """Return the rank as an int between 1 and `limit`, or None when it is to be found."""
+    if rank is None:
+        return None
+    if isinstance(rank, bool) or not isinstance(rank, int | np.integer):
+        raise TypeError(f"rank must be an integer; got {type(rank).__name__} {rank!r}")
+    if not 1 <= rank <= limit:
+        raise ValueError(f"rank must be between 1 and {limit}, the smaller side of the matrices; got {rank}")
+    return int(rank)
+
+
+def positive(name: str, value: float, *, integer: bool = False) -> None:
+    """Raise unless the option `name` of a strategy is a positive number."""
+    kinds = int | np.integer if integer else int | float | np.number
+    if isinstance(value, bool) or not isinstance(value, kinds):
+        raise TypeError(
+            f"{name} must be {'an integer' if integer else 'a number'}; got {type(value).__name__} {value!r}"
+        )
+    if not value > 0:
+        raise ValueError(f"{name} must be positive; got {value}")
+
+
+def _as_real_array(raw: Array | Sequence[Array], name: str) -> Array:
+    values: Array = raw if is_array_api_obj(raw) else _from_sequence(raw, name)
+    if is_torch_array(values):
+        values = values.detach()
+    xp = array_namespace(values)
+    if isinstance(values, np.ndarray) and values.dtype.kind not in "biufc":
+        raise TypeError(f"{name} must hold real numbers; got dtype {values.dtype}")
+    if xp.isdtype(values.dtype, "complex floating"):
+        raise TypeError(
+            f"{name} must be real; got {values.dtype}. If the factors are real, stack the real and the "
+            "imaginary parts as separate matrices: they share the factors"
+        )
+    if values.dtype not in (xp.float32, xp.float64):
+        values = xp.astype(values, xp.float64)
+    return values
+
+
+def _from_sequence(values: Sequence[Array], name: str) -> Array:
+    """Stack a list of matrices, of NumPy or of another library."""
+    items = list(values) if isinstance(values, list | tuple) else values
+    if isinstance(items, list) and items and all(is_torch_array(item) for item in items):
+        xp = array_namespace(*items)
+        _check_ragged([tuple(item.shape) for item in items], name)
+        return xp.stack(items)
+    try:
+        return np.asarray(items)
+    except ValueError as error:
+        shapes = [np.shape(item) for item in items]
+        _check_ragged(shapes, name)
+        raise ValueError(f"{name} must form a regular array: {error}") from error
+
+
+def _check_ragged(shapes: list[tuple[int, ...]], name: str) -> None:
+    if len(set(shapes)) > 1:
+        found = ", ".join(str(shape) for shape in sorted(set(shapes))[:4])
+        raise ValueError(f"{name} must all have the same shape; got {found}")
+
+
+def _check_entries(stack: Array, *, symmetric: bool) -> None:
+    """Look for NaN, inf and asymmetry with two matrix-vector products instead of passes over a transposed copy."""
+    xp = array_namespace(stack)
+    probe = like(np.random.default_rng(0).standard_normal(max(stack.shape[1:])), stack)
+    right = xp.matmul(stack, probe[: stack.shape[2]])
+    if not bool(xp.all(xp.isfinite(right))):
+        _raise_not_finite(stack)
+    if not symmetric:
+        return
+    left = xp.matmul(probe[: stack.shape[1]], stack)
+    asymmetry, size = float(xp.max(xp.abs(right - left))), float(xp.max(xp.abs(right)))
+    if asymmetry > 1e4 * epsilon(stack) * stack.shape[1] * size:
+        largest = float(xp.max(xp.abs(stack - xp.matrix_transpose(stack))))
+        raise ValueError(
+            f"matrices must be symmetric; the largest |M_ij - M_ji| is {largest:.3g}. Average each with its "
+            "transpose if the difference is noise, or use codiag.diagonalize.TwoSided() for A diag(d) B^T with A != B"
+        )
+
+
+def _raise_not_finite(stack: Array) -> None:
+    xp = array_namespace(stack)
+    bad = to_host(xp.logical_not(xp.isfinite(stack)))
+    if not bad.any():
+        raise ValueError("matrices overflow when multiplied; divide them by their largest entry")
+    first = tuple(int(i) for i in np.argwhere(bad)[0])
+    raise ValueError(
+        f"matrices must be finite; {int(bad.sum())} of {bad.size} entries are NaN or infinite, the first at {first}"
+    )

@@ -1,0 +1,234 @@
+"""The frame every diagonalizer shares: validate, weigh, compress, iterate, lift, normalise."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from array_api_compat import array_namespace
+
+from codiag._array import Array, epsilon, like, to_host
+from codiag._validation import ConvergenceWarning, as_rank, as_stack, as_weights, positive
+from codiag.diagonalize.diagonalization import Diagonalization
+from codiag.diagonalize.products import Slabs
+from codiag.diagonalize.starts import random_combinations
+
+
+class Iterate(NamedTuple):
+    """Where an iteration ended: inverse factors as rows, on the left and on the right (the same if symmetric)."""
+
+    left: Array
+    right: Array
+    n_sweeps: int
+    converged: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Diagonalizer(ABC):
+    r"""A configured method that finds common factors of a stack of matrices.
+
+    Call it with the matrices. A subclass implements `_iterate` on matrices of full rank and nothing else.
+
+    Parameters
+    ----------
+    rank : int, optional
+        Number of components. Matrices larger than that are first compressed to the dominant `rank`-dimensional range of
+        the stack. By default the numerical rank of the stack, which is its size unless the matrices are singular to
+        machine precision.
+    tol : float
+        Stop when the largest entry of the relative step falls below it.
+    max_sweeps : int
+        Give up, with a warning, after so many steps or sweeps.
+    """
+
+    rank: int | None = None
+    tol: float = 1e-8
+    max_sweeps: int = 200
+
+    symmetric: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        positive("tol", self.tol)
+        positive("max_sweeps", self.max_sweeps, integer=True)
+        if self.rank is not None:
+            as_rank(self.rank, np.iinfo(np.intp).max)
+
+    def __call__(
+        self,
+        matrices: Array | Sequence[Array],
+        *,
+        weights: Array | Sequence[float] | None = None,
+        seed: int | np.random.Generator | None = None,
+    ) -> Diagonalization:
+        """Diagonalize a stack (n, d, d).
+
+        Parameters
+        ----------
+        matrices : array of shape (n, d, d)
+            NumPy, torch or CuPy; never modified.
+        weights : array of shape (n,), optional
+            How much each matrix counts in the objective; with noise of unequal size, its inverse variance.
+        seed : int or Generator, optional
+            Source of the random start.
+        """
+        stack = as_stack(matrices, symmetric=self.symmetric)
+        weights = as_weights(weights, stack)
+        rng = np.random.default_rng(seed)
+        weighed = _weighed(stack, weights)
+        bases = range_bases(weighed, self.rank, rng, symmetric=self.symmetric)
+        core = Slabs(_compress(weighed, *bases))
+        k = core.stack.shape[1]
+        with np.errstate(all="ignore"):  # a start may be degenerate; the iterations look for NaN themselves
+            iterate = self._iterate(core, rng) if k > 1 else Iterate(*2 * (like(np.eye(1), stack),), 0, True)
+        if not iterate.converged:
+            warnings.warn(
+                f"{type(self).__name__} did not converge in {iterate.n_sweeps} sweeps on {stack.shape[0]} matrices of "
+                f"size {k} (tol={self.tol:g}); the best iterate is returned",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        plain = core if weighed is stack else Slabs(_compress(stack, *bases))
+        return _assemble(self._is_orthogonal(), plain, weights, bases, iterate)
+
+    def _is_orthogonal(self) -> bool:
+        """Tell whether the factors are constrained to be orthonormal."""
+        return False
+
+    @abstractmethod
+    def _iterate(self, core: Slabs, rng: np.random.Generator) -> Iterate:
+        """Find inverse factors of matrices of full rank, k x k with k >= 2."""
+
+
+def range_bases(
+    stack: Array, rank: int | None, rng: np.random.Generator, *, symmetric: bool
+) -> tuple[Array | None, Array | None]:
+    """Return orthonormal bases (left, right) of the range the factors lie in; None where that is the whole space."""
+    rows, columns = stack.shape[1:]
+    rank = as_rank(rank, min(rows, columns))
+    if rank is None:
+        rank = _numerical_rank(stack, rng)
+    left = None if rank == rows else _dominant_range(stack, rank, axis=1)
+    if symmetric:
+        return left, left
+    return left, None if rank == columns else _dominant_range(stack, rank, axis=2)
+
+
+def _numerical_rank(stack: Array, rng: np.random.Generator) -> int:
+    """Return the dimension of the range of the stack, as far as machine precision can tell it from the whole space."""
+    xp = array_namespace(stack)
+    combination = random_combinations(stack, rng, 1)[0]
+    limit = min(combination.shape)
+    negligible = 10 * limit * epsilon(stack)
+    if _seems_regular(combination, negligible, rng):
+        return limit
+    # One combination can be nearly singular by chance: what it annihilates must be annihilated by all matrices.
+    total = float(xp.linalg.vector_norm(stack))
+    if total == 0:
+        raise ValueError("matrices must not all be zero")
+    if combination.shape[0] < combination.shape[1]:
+        stack, combination = xp.matrix_transpose(stack), combination.T
+    _, sizes, vectors = np.linalg.svd(combination)
+    null = vectors[np.count_nonzero(sizes > negligible * sizes[0]) :]
+    left_over = to_host(xp.linalg.vector_norm(stack @ like(null.T, stack), axis=(0, 1)))
+    return combination.shape[1] - int(np.count_nonzero(left_over <= negligible * total))
+
+
+def _seems_regular(matrix: np.ndarray, negligible: float, rng: np.random.Generator) -> bool:
+    """Tell whether a random right-hand side is solved without an enormous answer: one LU instead of an SVD."""
+    if matrix.shape[0] != matrix.shape[1]:
+        return False
+    target = rng.standard_normal(matrix.shape[0])
+    try:
+        solution = np.linalg.solve(matrix, target)
+    except np.linalg.LinAlgError:
+        return False
+    growth = np.linalg.norm(solution) * np.linalg.norm(matrix) / np.linalg.norm(target)
+    return bool(growth * negligible < 1)
+
+
+def _dominant_range(stack: Array, rank: int, axis: int) -> Array:
+    """Return the leading eigenvectors of sum_l M_l M_l^T (axis 1) or sum_l M_l^T M_l (axis 2)."""
+    xp = array_namespace(stack)
+    n, rows, columns = stack.shape
+    if axis == 1:
+        side = xp.reshape(xp.permute_dims(stack, (1, 0, 2)), (rows, n * columns))
+        gram = side @ xp.matrix_transpose(side)
+    else:
+        side = xp.reshape(stack, (n * rows, columns))
+        gram = xp.matrix_transpose(side) @ side
+    return xp.flip(xp.linalg.eigh(gram)[1][:, -rank:], axis=1)
+
+
+def _compress(stack: Array, left: Array | None, right: Array | None) -> Array:
+    """Return Q^T M_l R, the larger product last."""
+    xp = array_namespace(stack)
+    if right is not None:
+        stack = stack @ right
+    return stack if left is None else xp.matrix_transpose(left) @ stack
+
+
+def _weighed(stack: Array, weights: Array | None) -> Array:
+    """Scale each matrix by the root of its weight, and all of them where fourth powers would over- or underflow."""
+    xp = array_namespace(stack)
+    if weights is not None:
+        stack = stack * xp.sqrt(weights)[:, None, None]
+    size = float(xp.max(xp.abs(stack[:, :, 0])))  # one column tells the order of magnitude
+    safe = 1e60 if stack.dtype == xp.float64 else 1e6
+    if 1 / safe < size < safe:
+        return stack
+    largest = float(xp.max(xp.abs(stack)))
+    return stack / largest if largest > 0 else stack
+
+
+def _assemble(
+    orthogonal: bool,
+    core: Slabs,
+    weights: Array | None,
+    bases: tuple[Array | None, Array | None],
+    iterate: Iterate,
+) -> Diagonalization:
+    """Give the factors unit columns, order them by energy, and lift them to the size of the matrices."""
+    xp = array_namespace(core.stack)
+    symmetric = iterate.right is iterate.left
+    left = _unit_factors(iterate.left, orthogonal)
+    right = left if symmetric else _unit_factors(iterate.right, orthogonal)
+    diagonals, residuals = core.residuals(left[1], right[1], weights)
+    squares = diagonals**2 if weights is None else diagonals**2 * weights[:, None]
+    order = xp.argsort(xp.sum(squares, axis=0), descending=True, stable=True)
+    factor, inverse, signs = _lift(*left, bases[0], order)
+    right_factor, right_inverse, right_signs = (factor, inverse, signs) if symmetric else _lift(*right, bases[1], order)
+    return Diagonalization(
+        factor=factor,
+        diagonals=xp.take(diagonals, order, axis=1) * signs * right_signs,
+        inverse=inverse,
+        residuals=xp.take(xp.take(residuals, order, axis=0), order, axis=1),
+        n_sweeps=iterate.n_sweeps,
+        converged=iterate.converged,
+        orthogonal=orthogonal,
+        right_factor=right_factor,
+        right_inverse=right_inverse,
+        weights=weights,
+    )
+
+
+def _unit_factors(inverse: Array, orthogonal: bool) -> tuple[Array, Array]:
+    """Return factors with unit columns and the inverse factors that belong to them."""
+    xp = array_namespace(inverse)
+    factor = xp.matrix_transpose(inverse) if orthogonal else xp.linalg.inv(inverse)
+    norms = xp.linalg.vector_norm(factor, axis=0)
+    return factor / norms, inverse * norms[:, None]
+
+
+def _lift(factor: Array, inverse: Array, basis: Array | None, order: Array) -> tuple[Array, Array, Array]:
+    """Return factor and inverse in the coordinates of the matrices, in the given order, and the signs applied."""
+    xp = array_namespace(factor)
+    factor, inverse = xp.take(factor, order, axis=1), xp.take(inverse, order, axis=0)
+    if basis is not None:
+        factor, inverse = basis @ factor, inverse @ xp.matrix_transpose(basis)
+    positive = xp.max(factor, axis=0) >= -xp.min(factor, axis=0)
+    signs = xp.where(positive, xp.ones_like(factor[0]), -xp.ones_like(factor[0]))
+    return factor * signs, inverse * signs[:, None], signs

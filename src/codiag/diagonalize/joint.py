@@ -1,0 +1,70 @@
+"""The one entry point."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from codiag._array import Array
+from codiag.diagonalize.base import Diagonalizer
+from codiag.diagonalize.diagonalization import Diagonalization
+from codiag.diagonalize.newton import OrthogonalNewton
+from codiag.diagonalize.uwedge import UWEDGE
+
+
+def joint_diagonalize(
+    matrices: Array | Sequence[Array],
+    *,
+    diagonalizer: Diagonalizer | None = None,
+    orthogonal: bool = False,
+    weights: Array | Sequence[float] | None = None,
+    seed: int | np.random.Generator | None = None,
+) -> Diagonalization:
+    r"""Find the factors that a stack of symmetric matrices has in common.
+
+    Given :math:`M_l = U\, \mathrm{diag}(d_l)\, U^\top + \text{noise}`, find U with unit columns, and the diagonals, that
+    leave the least energy off the diagonals of :math:`U^{-1} M_l U^{-\top}`.
+
+    Parameters
+    ----------
+    matrices : array of shape (n, d, d), or a sequence of matrices
+        At least two symmetric matrices, NumPy, torch or CuPy; the result lives where they live. Never modified.
+    diagonalizer : Diagonalizer, optional
+        A configured method of `codiag.diagonalize`. By default `OrthogonalNewton()` or `UWEDGE()`.
+    orthogonal : bool
+        Constrain the factors to be orthonormal. Contradicting the `diagonalizer` is an error.
+    weights : array of shape (n,), optional
+        How much each matrix counts; with noise of unequal size, its inverse variance.
+    seed : int or numpy.random.Generator, optional
+        Source of the random start: the same seed gives the same answer, on every device.
+
+    Returns
+    -------
+    Diagonalization
+        With ``matrices[l]`` close to ``fit.factor @ diag(fit.diagonals[l]) @ fit.factor.T``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import codiag
+    >>> rng = np.random.default_rng(0)
+    >>> factor = rng.standard_normal((3, 3))
+    >>> matrices = [factor @ np.diag(rng.standard_normal(3)) @ factor.T for _ in range(4)]
+    >>> fit = codiag.joint_diagonalize(matrices, seed=0)
+    >>> bool(np.allclose(fit.reconstruct(), matrices))
+    True
+    """
+    if diagonalizer is None:
+        diagonalizer = OrthogonalNewton() if orthogonal else UWEDGE()
+    if not isinstance(diagonalizer, Diagonalizer):
+        raise TypeError(
+            "diagonalizer must be an object of codiag.diagonalize, such as Jacobi() or UWEDGE(); "
+            f"got {diagonalizer!r}" + ("; did you forget the parentheses?" if isinstance(diagonalizer, type) else "")
+        )
+    if orthogonal and not diagonalizer._is_orthogonal():
+        raise ValueError(
+            f"orthogonal=True contradicts {diagonalizer!r}, which leaves the factors free; "
+            "use OrthogonalNewton(), Jacobi() or TwoSided(orthogonal=True)"
+        )
+    return diagonalizer(matrices, weights=weights, seed=seed)

@@ -1,0 +1,134 @@
+"""Orthogonal joint diagonalization by Newton-like steps of one matrix product each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from array_api_compat import array_namespace
+
+from codiag._array import Array, epsilon, like
+from codiag.diagonalize.base import Diagonalizer, Iterate
+from codiag.diagonalize.fixed_point import Limits, Outcome, Step, find_fixed_point
+from codiag.diagonalize.jacobi import rotation_sweep
+from codiag.diagonalize.products import Slabs
+from codiag.diagonalize.rounds import off_diagonal_energy, on_device, paired_layout, round_robin
+from codiag.diagonalize.starts import orthogonal_start, sketch_limits, sketched
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrthogonalNewton(Diagonalizer):
+    r"""Orthogonal joint diagonalization: one eigendecomposition, then Newton-like steps.
+
+    Each step rotates by the Cayley transform of
+
+    .. math:: W_{ij} = (y_{ji} - y_{ij}) / \sum_l (d_{il} - d_{jl})^2, \quad y_{ij} = \sum_l d_{jl} (D_l)_{ij},
+
+    Cardoso's first-order error with the current off-diagonal entries as the noise, at the cost of one matrix product of
+    :math:`2 n d^3` operations. A step that lowers the diagonal energy is replaced by a shorter one; where contraction
+    is slow, Anderson acceleration takes over.
+
+    Parameters
+    ----------
+    statistical_tol : float
+        Stop, too, when every entry of the step is below this share of its standard error: what is left to gain is then
+        invisible under the noise. Zero asks for the minimiser to `tol`.
+
+    References
+    ----------
+    J.-F. Cardoso, "Perturbation of joint diagonalizers", 1994.
+    A. Ziehe, P. Laskov, G. Nolte and K.-R. Mueller, "A fast algorithm for joint diagonalization with non-orthogonal
+    transformations", JMLR 5, 2004.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.diagonalize import OrthogonalNewton
+    >>> rng = np.random.default_rng(0)
+    >>> basis = np.linalg.qr(rng.standard_normal((4, 4)))[0]
+    >>> fit = OrthogonalNewton()([basis @ np.diag(rng.standard_normal(4)) @ basis.T for _ in range(5)], seed=0)
+    >>> fit.converged, fit.off_diagonal < 1e-20
+    (True, True)
+    """
+
+    statistical_tol: float = 1e-2
+
+    def _is_orthogonal(self) -> bool:
+        return True
+
+    def _iterate(self, core: Slabs, rng: np.random.Generator) -> Iterate:
+        stack = core.stack
+        rounding = epsilon(stack)
+        limits = Limits(
+            max(self.tol, 4 * rounding),
+            self.statistical_tol,
+            self.max_sweeps,
+            trust=0.1,
+            slack=10 * rounding,
+            monotone=True,
+        )
+        probe = like(rng.choice([-1.0, 1.0], stack.shape[1]), stack)
+        inverse = like(orthogonal_start(stack, rng), stack)
+        n_sweeps = 0
+        if (sketch := sketched(core, rng)) is not None:
+            outcome = _newton(sketch, inverse, probe, sketch_limits(limits))
+            inverse, n_sweeps = outcome.point, outcome.n_sweeps
+        while True:
+            outcome = _newton(core, inverse, probe, replace(limits, max_sweeps=max(1, self.max_sweeps - n_sweeps)))
+            inverse, n_sweeps = newton_schulz(outcome.point), n_sweeps + outcome.n_sweeps
+            if outcome.last.weakest > 16 or n_sweeps >= self.max_sweeps:
+                break
+            # A pair that noise drowns can sit on a saddle, where only a rotation of the pair alone sees the way down.
+            inverse, gain = _rotated(core, inverse)
+            n_sweeps += 1
+            if gain < 1e-4:
+                break
+        return Iterate(inverse, inverse, n_sweeps, outcome.converged)
+
+
+def _newton(core: Slabs, inverse: Array, probe: Array, limits: Limits) -> Outcome:
+    return find_fixed_point(lambda point: _evaluate(core, point, probe), cayley, inverse, limits)
+
+
+def _rotated(core: Slabs, inverse: Array) -> tuple[Array, float]:
+    """Return the inverse factors after one Jacobi sweep, and the share of the off-diagonal energy it removed."""
+    xp = array_namespace(inverse)
+    entries = paired_layout(inverse @ core.stack @ xp.matrix_transpose(inverse))
+    inverse = xp.asarray(inverse, copy=True)
+    before = off_diagonal_energy(entries)
+    rotation_sweep(entries, inverse, on_device(round_robin(inverse.shape[0]), entries), inverse.shape[0])
+    return inverse, 1 - off_diagonal_energy(entries) / before if before > 0 else 0.0
+
+
+def cayley(skew: Array, inverse: Array) -> Array:
+    """Rotate the inverse factors by (I - W/2)^-1 (I + W/2)."""
+    xp = array_namespace(inverse)
+    half = skew @ inverse / 2
+    identity = like(np.eye(skew.shape[-1]), skew)
+    return xp.linalg.solve(identity - skew / 2, inverse + half)
+
+
+def newton_schulz(inverse: Array) -> Array:
+    """Return the rows to orthonormality, from which the products of rotations drift in single precision."""
+    xp = array_namespace(inverse)
+    return 1.5 * inverse - 0.5 * (inverse @ xp.matrix_transpose(inverse)) @ inverse
+
+
+def _evaluate(core: Slabs, inverse: Array, probe: Array) -> Step:
+    xp = array_namespace(inverse)
+    n, k, _ = core.stack.shape
+    diagonals, sums, energy = core.moments(inverse, inverse, probe)
+    cross = inverse @ xp.matrix_transpose(sums)
+    products = diagonals @ xp.matrix_transpose(diagonals)
+    squares = xp.linalg.diagonal(products)
+    totals = squares[:, None] + squares[None, :]
+    gaps = totals - 2 * products
+    resolved = gaps > 100 * epsilon(inverse) * totals  # below that the gap itself is rounding
+    gaps = xp.where(resolved, gaps, totals)
+    move = xp.where(resolved, (xp.matrix_transpose(cross) - cross) / gaps, xp.zeros_like(gaps))
+    move = xp.clip(move, -0.5, 0.5)
+    sizes = xp.abs(move)
+    numbers = [xp.sum(squares), xp.max(sizes), xp.max(sizes * xp.sqrt(gaps)), xp.sum(energy), xp.min(gaps)]
+    objective, largest, scaled, off, weakest = xp.stack(numbers).tolist()
+    noise = max(off / (n * k * (k - 1)), 1e-300)
+    return Step(inverse, move, -objective, largest, scaled / noise**0.5, weakest / (n * noise))

@@ -1,0 +1,97 @@
+r"""The one large product of a step, and everything a step needs from it.
+
+With `B` the current inverse factors, :math:`D_l = B M_l C^\top` and :math:`d_{il} = (D_l)_{ii}`, the Newton-like
+methods need only :math:`d` and :math:`y_{ij} = \sum_l d_{jl} (D_l)_{ij}`. Both come from
+:math:`P_{ilb} = \sum_a B_{ia} (M_l)_{ab}`, a single matrix product of :math:`2 n d^3` operations followed by
+matrix-vector passes over `P`; the transformed matrices :math:`D_l` are never formed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+
+from array_api_compat import array_namespace, device
+
+from codiag._array import Array, on_host
+
+CACHED_ELEMENTS, DEVICE_ELEMENTS = 2**18, 2**27
+"""Elements of the intermediate product, on the host (what a cache holds) and on an accelerator (what fills it)."""
+
+
+class Slabs:
+    """A stack of matrices laid out as (rows, n, columns), so that a change of basis is one matrix product."""
+
+    def __init__(self, stack: Array) -> None:
+        self.stack = stack
+
+    @cached_property
+    def _layout(self) -> Array:
+        xp = array_namespace(self.stack)
+        return xp.reshape(xp.permute_dims(self.stack, (1, 0, 2)), (self.stack.shape[1], -1))
+
+    def transformed(self, inverse: Array) -> Iterator[Array]:
+        """Yield P = B M_l for one slab of matrices after the other, as (k, n_slab, columns), in a buffer used again."""
+        xp = array_namespace(inverse)
+        k, columns = inverse.shape[0], self.stack.shape[2]
+        width = self._slab_size * columns
+        for start in range(0, self._layout.shape[1], width):
+            slab = self._layout[:, start : start + width]
+            product = xp.reshape(self._buffer[: k * slab.shape[1]], (k, slab.shape[1]))
+            xp.matmul(inverse, slab, out=product)
+            yield xp.reshape(product, (k, -1, columns))
+
+    @cached_property
+    def _slab_size(self) -> int:
+        n, rows, columns = self.stack.shape
+        elements = CACHED_ELEMENTS if on_host(self.stack) else DEVICE_ELEMENTS
+        return min(n, max(1, elements // (rows * columns)))
+
+    @cached_property
+    def _buffer(self) -> Array:
+        # Fresh memory for every product would cost a quarter of the product itself in page faults.
+        rows, columns = self.stack.shape[1:]
+        return array_namespace(self.stack).empty(
+            self._slab_size * max(rows, columns) * columns, dtype=self.stack.dtype, device=device(self.stack)
+        )
+
+    def moments(self, inverse: Array, other: Array, probe: Array | None = None) -> tuple[Array, Array, Array]:
+        r"""Return d (k, n), Y (k, columns) with :math:`Y_{ib} = \sum_l d_{il} P_{ilb}`, and the probed energy.
+
+        The last is :math:`\sum_l ((D_l - \mathrm{diag} D_l) g)_i^2` for each i and the vector g of signs in `probe`: an
+        unbiased estimate of the off-diagonal energy that, unlike total minus diagonal, loses no digits.
+        """
+        xp = array_namespace(inverse)
+        columns = other[:, :, None]
+        if probe is not None:
+            mixed = xp.broadcast_to((probe @ other)[None, :, None], columns.shape)
+            columns = xp.concat([columns, mixed], axis=2)
+        diagonals, sums, energy = [], 0.0, 0.0
+        for product in self.transformed(inverse):
+            projected = product @ columns
+            diagonal = projected[:, :, 0]
+            diagonals.append(diagonal)
+            sums = sums + (diagonal[:, None, :] @ product)[:, 0, :]
+            if probe is not None:
+                energy = energy + xp.sum((projected[:, :, 1] - diagonal * probe[:, None]) ** 2, axis=1)
+        return xp.concat(diagonals, axis=1), sums, energy
+
+    def residuals(self, inverse: Array, other: Array, weights: Array | None) -> tuple[Array, Array]:
+        r"""Return the diagonals (n, k) and :math:`\sum_l w_l (D_l)_{ij}^2` off the diagonal, which needs the full D."""
+        xp = array_namespace(inverse)
+        right = xp.matrix_transpose(other)
+        diagonals, start = [], 0
+        energy: Array = 0.0
+        buffer = xp.empty((inverse.shape[0] * self._slab_size, other.shape[0]), dtype=right.dtype, device=device(right))
+        for product in self.transformed(inverse):
+            k, n, columns = product.shape
+            entries = xp.matmul(xp.reshape(product, (k * n, columns)), right, out=buffer[: k * n])
+            squares = xp.reshape(entries, (k, n, other.shape[0]))
+            diagonals.append(xp.asarray(xp.linalg.diagonal(xp.permute_dims(squares, (1, 0, 2))), copy=True))
+            squares *= squares
+            if weights is not None:
+                squares *= weights[None, start : start + n, None]
+            energy = energy + xp.sum(squares, axis=1)
+            start += n
+        identity = xp.eye(energy.shape[0], dtype=energy.dtype, device=device(energy))
+        return xp.concat(diagonals, axis=0), energy * (1 - identity)

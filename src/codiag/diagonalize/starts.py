@@ -1,0 +1,75 @@
+"""Where the iterations begin: the exact solution for two random combinations of the matrices.
+
+References
+----------
+H. He and D. Kressner, "Randomized joint diagonalization of symmetric matrices", SIAM J. Matrix Anal. Appl. 45(1), 2024.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from array_api_compat import array_namespace
+
+from codiag._array import Array, like, to_host
+from codiag.diagonalize.fixed_point import Limits
+from codiag.diagonalize.products import Slabs
+
+
+def random_combinations(stack: Array, rng: np.random.Generator, count: int) -> np.ndarray:
+    """Return `count` combinations of the matrices with Gaussian coefficients, on the host in double precision."""
+    xp = array_namespace(stack)
+    n, rows, columns = stack.shape
+    coefficients = like(rng.standard_normal((count, n)), stack)
+    mixed = coefficients @ xp.reshape(stack, (n, rows * columns))
+    return to_host(mixed).astype(np.float64).reshape(count, rows, columns)
+
+
+SKETCH_SIZE = 8
+
+
+def sketched(core: Slabs, rng: np.random.Generator) -> Slabs | None:
+    """Return a few random combinations of the matrices to start on, or None where that would save nothing.
+
+    Their joint diagonalizer is off by about sqrt(n / size) standard errors of the final one, near enough for Newton
+    steps, and each step on them costs size / n of a step on the whole stack.
+    """
+    xp = array_namespace(core.stack)
+    n, rows, columns = core.stack.shape
+    if n < 4 * SKETCH_SIZE:
+        return None
+    coefficients = like(rng.standard_normal((SKETCH_SIZE, n)) / np.sqrt(n), core.stack)
+    mixed = coefficients @ xp.reshape(core.stack, (n, rows * columns))
+    return Slabs(xp.reshape(mixed, (SKETCH_SIZE, rows, columns)))
+
+
+def sketch_limits(limits: Limits) -> Limits:
+    """Return limits for a start: its own noise is larger than what further steps would remove."""
+    return replace(limits, statistical_tol=1.0, max_sweeps=min(limits.max_sweeps, 20))
+
+
+def real_eigenvectors(matrix: np.ndarray) -> np.ndarray:
+    """Return real eigenvectors as columns; a complex pair gives a real basis of its invariant plane."""
+    values, vectors = np.linalg.eig(matrix)
+    second = values.imag < 0  # LAPACK lists the member with positive imaginary part first
+    real = np.where(second[None, :], -vectors.imag, vectors.real)
+    return real / np.linalg.norm(real, axis=0)
+
+
+def orthogonal_start(stack: Array, rng: np.random.Generator) -> np.ndarray:
+    """Return inverse factors, as rows, from one symmetric eigendecomposition."""
+    return np.linalg.eigh(random_combinations(stack, rng, 1)[0])[1].T
+
+
+def pencil_start(stack: Array, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Return two random combinations (left, second): rows `left` diagonalize the first against the second."""
+    for _ in range(5):
+        first, second = random_combinations(stack, rng, 2)
+        try:
+            left = real_eigenvectors(np.linalg.solve(second.T, first.T)).T
+        except np.linalg.LinAlgError:
+            continue  # a singular combination: draw another
+        if np.all(np.isfinite(left)):
+            return left, second
+    raise np.linalg.LinAlgError("every random combination of the matrices was singular")

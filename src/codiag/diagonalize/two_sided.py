@@ -1,0 +1,146 @@
+"""Joint diagonalization of matrices with different factors on the two sides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from array_api_compat import array_namespace
+
+from codiag._array import Array, epsilon, like
+from codiag.diagonalize.base import Diagonalizer, Iterate
+from codiag.diagonalize.fixed_point import Limits, Outcome, Step, find_fixed_point
+from codiag.diagonalize.newton import cayley, newton_schulz
+from codiag.diagonalize.products import Slabs
+from codiag.diagonalize.starts import pencil_start, random_combinations, sketch_limits, sketched
+from codiag.diagonalize.uwedge import free_step, shear, solve_pairs
+
+
+@dataclass(frozen=True, kw_only=True)
+class TwoSided(Diagonalizer):
+    r"""Joint diagonalization :math:`M_l \approx A\, \mathrm{diag}(d_l)\, B^\top` of square or rectangular matrices.
+
+    The two-sided forms of `OrthogonalNewton` and `UWEDGE`: the same start, the same steps on both sides at once, two
+    matrix products each. Where the free steps do not converge the start is drawn again, and the best end is kept.
+
+    Parameters
+    ----------
+    orthogonal : bool
+        Constrain A and B to orthonormal columns.
+    statistical_tol : float
+        Stop, too, when every entry of the step is below this share of its standard error.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.diagonalize import TwoSided
+    >>> rng = np.random.default_rng(0)
+    >>> left, right = rng.standard_normal((4, 3)), rng.standard_normal((6, 3))
+    >>> fit = TwoSided(rank=3)([left @ np.diag(rng.standard_normal(3)) @ right.T for _ in range(5)], seed=0)
+    >>> fit.factor.shape, fit.right_factor.shape, fit.off_diagonal < 1e-20
+    ((4, 3), (6, 3), True)
+    """
+
+    orthogonal: bool = False
+    statistical_tol: float = 1e-2
+    max_sweeps: int = 100
+    symmetric: ClassVar[bool] = False
+
+    def _is_orthogonal(self) -> bool:
+        return self.orthogonal
+
+    def _iterate(self, core: Slabs, rng: np.random.Generator) -> Iterate:
+        sides = _Sides(core)
+        probe = like(rng.choice([-1.0, 1.0], core.stack.shape[1]), core.stack)
+        sketch = sketched(core, rng)
+        n_sweeps, outcomes = 0, []
+        for _ in range(1 if self.orthogonal else 4):
+            point = self._start(core.stack, rng)
+            if sketch is not None:
+                outcome = self._descend(_Sides(sketch), point, probe, sketch_limits(self._limits(core.stack)))
+                point, n_sweeps = outcome.point, n_sweeps + outcome.n_sweeps
+            outcome = self._descend(sides, point, probe, self._limits(core.stack))
+            n_sweeps += outcome.n_sweeps
+            outcomes.append(outcome)
+            if outcome.converged:
+                break
+        best = min(outcomes, key=lambda outcome: (not outcome.converged, outcome.last.merit))
+        left, right = newton_schulz(best.point) if self.orthogonal else best.point
+        return Iterate(left, right, n_sweeps, best.converged)
+
+    def _limits(self, stack: Array) -> Limits:
+        tol = max(self.tol, 4 * epsilon(stack))
+        trust, slack = (0.1, 10 * epsilon(stack)) if self.orthogonal else (0.3, 0.5)
+        return Limits(tol, self.statistical_tol, self.max_sweeps, trust, slack, monotone=self.orthogonal)
+
+    def _start(self, stack: Array, rng: np.random.Generator) -> Array:
+        """Return left and right inverse factors, stacked, that diagonalize random combinations of the matrices."""
+        if self.orthogonal:
+            left, _, right = np.linalg.svd(random_combinations(stack, rng, 1)[0])
+            return like(np.stack([left.T, right]), stack)
+        left, second = pencil_start(stack, rng)
+        # B N C^T = I for the combination N that the pencil was taken against.
+        return like(np.stack([left, np.linalg.inv(left @ second).T]), stack)
+
+    def _descend(self, sides: _Sides, point: Array, probe: Array, limits: Limits) -> Outcome:
+        if self.orthogonal:
+            return find_fixed_point(lambda point: _rotate(sides, point, probe), cayley, point, limits)
+        return find_fixed_point(lambda point: _shear(sides, point, probe), shear, point, limits)
+
+
+class _Sides:
+    """The matrices and their transposes, each laid out for its own product."""
+
+    def __init__(self, core: Slabs) -> None:
+        self.n = core.stack.shape[0]
+        self._rows = core
+        self._columns = Slabs(array_namespace(core.stack).matrix_transpose(core.stack))
+
+    def moments(self, point: Array, probe: Array) -> tuple[Array, Array, Array, Array]:
+        r"""Return d, :math:`y^1_{ij} = \sum_l d_{jl} D_{ij}`, :math:`y^2_{ij} = \sum_l d_{il} D_{ij}`, energy."""
+        xp = array_namespace(point)
+        left, right = point[0], point[1]
+        diagonals, sums, energy = self._rows.moments(left, right, probe)
+        _, other_sums, _ = self._columns.moments(right, left)
+        return diagonals, left @ xp.matrix_transpose(other_sums), sums @ xp.matrix_transpose(right), energy
+
+
+def _rotate(sides: _Sides, point: Array, probe: Array) -> Step:
+    xp = array_namespace(point)
+    diagonals, first, second, energy = sides.moments(point, probe)
+    products = diagonals @ xp.matrix_transpose(diagonals)
+    squares = xp.linalg.diagonal(products)
+    totals = squares[:, None] + squares[None, :]
+    gaps = totals**2 - 4 * products**2
+    resolved = gaps > 100 * epsilon(point) * totals**2
+    gaps = xp.where(resolved, gaps, totals**2)
+    turn, swing = first - xp.matrix_transpose(first), second - xp.matrix_transpose(second)
+    moves = xp.stack([2 * products * swing - totals * turn, totals * swing - 2 * products * turn]) / gaps
+    moves = xp.clip(xp.where(resolved, moves, xp.zeros_like(moves)), -0.5, 0.5)
+    sizes = xp.abs(moves)
+    k = products.shape[0]
+    scaled = xp.max(sizes * xp.sqrt(gaps / totals))
+    objective, largest, scaled, off = xp.stack([xp.sum(squares), xp.max(sizes), scaled, xp.sum(energy)]).tolist()
+    noise = max(off / (sides.n * k * (k - 1)), 1e-300)
+    return Step(point, moves, -objective, largest, scaled / noise**0.5, np.inf)
+
+
+def _shear(sides: _Sides, point: Array, probe: Array) -> Step:
+    xp = array_namespace(point)
+    diagonals, first, second, energy = sides.moments(point, probe)
+    products = diagonals @ xp.matrix_transpose(diagonals)
+    # Rows scaled to sum_l d_il^2 = 1 with equal lengths on both sides, and everything made of them with it.
+    norms = xp.linalg.vector_norm(point, axis=2)
+    total = xp.linalg.diagonal(products) ** -0.25
+    ratio = xp.sqrt(norms[1] / norms[0])
+    left, right = total * ratio, total / ratio
+    point = point * xp.stack([left, right])[:, :, None]
+    share = total**2
+    first = first * left[:, None] * (right * share)[None, :]
+    second = second * (left * share)[:, None] * right[None, :]
+    rho = products * share[:, None] * share[None, :]
+    move, gaps = solve_pairs(rho, first, second)
+    other, _ = solve_pairs(rho, second, first)
+    step = free_step(point, xp.stack([move, other]), gaps, point[0], point[1], energy * left**2, sides.n)
+    return step._replace(move=xp.stack([move, xp.matrix_transpose(other)]))  # the right side moves by Z_ji
