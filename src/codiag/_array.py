@@ -26,6 +26,11 @@ def to_host(array: Array) -> np.ndarray:
     return np.asarray(array)
 
 
+def identity(size: int, reference: Array) -> Array:
+    """Return the identity matrix in the library, on the device and in the precision of the reference."""
+    return array_namespace(reference).eye(size, dtype=reference.dtype, device=device(reference))
+
+
 def epsilon(array: Array) -> float:
     """Return the machine precision of the array's dtype."""
     return float(array_namespace(array).finfo(array.dtype).eps)

@@ -95,20 +95,17 @@ def _as_real_array(raw: Array | Sequence[Array], name: str) -> Array:
 
 def _from_sequence(values: Sequence[Array], name: str) -> Array:
     """Stack a list of matrices, of NumPy or of another library."""
-    items = list(values) if isinstance(values, list | tuple) else values
-    if isinstance(items, list) and items and all(is_torch_array(item) for item in items):
-        xp = array_namespace(*items)
-        _check_ragged([tuple(item.shape) for item in items], name)
-        return xp.stack(items)
+    if isinstance(values, list | tuple) and values and all(is_torch_array(item) for item in values):
+        _check_same_shape([tuple(item.shape) for item in values], name)
+        return array_namespace(*values).stack(list(values))
     try:
-        return np.asarray(items)
-    except ValueError as error:
-        shapes = [np.shape(item) for item in items]
-        _check_ragged(shapes, name)
+        return np.asarray(values)
+    except ValueError as error:  # NumPy's message for ragged lists does not name the argument
+        _check_same_shape([np.asarray(item, dtype=object).shape for item in values], name)
         raise ValueError(f"{name} must form a regular array: {error}") from error
 
 
-def _check_ragged(shapes: list[tuple[int, ...]], name: str) -> None:
+def _check_same_shape(shapes: list[tuple[int, ...]], name: str) -> None:
     if len(set(shapes)) > 1:
         found = ", ".join(str(shape) for shape in sorted(set(shapes))[:4])
         raise ValueError(f"{name} must all have the same shape; got {found}")

@@ -100,6 +100,8 @@ def unit_factors(factors: Factors, name: str) -> list[np.ndarray]:
     for array in arrays:
         if array.ndim != 2:
             raise ValueError(f"{name} must hold factors of shape (d, k); got an array of shape {array.shape}")
+        if not np.all(np.isfinite(array)):
+            raise ValueError(f"{name} must be finite; it holds NaN or infinite entries")
     norms = [np.linalg.norm(array, axis=0) for array in arrays]
     return [array / np.where(norm > 0, norm, 1) for array, norm in zip(arrays, norms, strict=True)]
 

@@ -11,7 +11,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._array import Array, epsilon, like, to_host
+from codiag._array import Array, epsilon, identity, like, to_host
 from codiag._validation import ConvergenceWarning, as_rank, as_stack, as_weights, positive
 from codiag.diagonalize.diagonalization import Diagonalization
 from codiag.diagonalize.products import Slabs
@@ -83,7 +83,7 @@ class Diagonalizer(ABC):
         core = Slabs(_compress(weighed, *bases))
         k = core.stack.shape[1]
         with np.errstate(all="ignore"):  # a start may be degenerate; the iterations look for NaN themselves
-            iterate = self._iterate(core, rng) if k > 1 else Iterate(*2 * (like(np.eye(1), stack),), 0, True)
+            iterate = self._iterate(core, rng) if k > 1 else Iterate(*2 * (identity(1, stack),), 0, True)
         if not iterate.converged:
             warnings.warn(
                 f"{type(self).__name__} did not converge in {iterate.n_sweeps} sweeps on {stack.shape[0]} matrices of "
@@ -120,34 +120,33 @@ def range_bases(
 def _numerical_rank(stack: Array, rng: np.random.Generator) -> int:
     """Return the dimension of the range of the stack, as far as machine precision can tell it from the whole space."""
     xp = array_namespace(stack)
-    combination = random_combinations(stack, rng, 1)[0]
-    limit = min(combination.shape)
-    negligible = 10 * limit * epsilon(stack)
-    if _seems_regular(combination, negligible, rng):
-        return limit
-    # One combination can be nearly singular by chance: what it annihilates must be annihilated by all matrices.
-    total = float(xp.linalg.vector_norm(stack))
-    if total == 0:
+    rows, columns = stack.shape[1:]
+    negligible = 10 * max(rows, columns) * epsilon(stack)
+    if _seems_regular(random_combinations(stack, rng, 1)[0], negligible, rng):
+        return min(rows, columns)
+    # One combination can be nearly singular by chance; the matrices side by side, or one above the other, cannot.
+    side = xp.permute_dims(stack, (1, 0, 2) if rows <= columns else (2, 0, 1))
+    sizes = np.linalg.svd(to_host(xp.reshape(side, (side.shape[0], -1))), compute_uv=False)
+    if sizes[0] == 0:
         raise ValueError("matrices must not all be zero")
-    if combination.shape[0] < combination.shape[1]:
-        stack, combination = xp.matrix_transpose(stack), combination.T
-    _, sizes, vectors = np.linalg.svd(combination)
-    null = vectors[np.count_nonzero(sizes > negligible * sizes[0]) :]
-    left_over = to_host(xp.linalg.vector_norm(stack @ like(null.T, stack), axis=(0, 1)))
-    return combination.shape[1] - int(np.count_nonzero(left_over <= negligible * total))
+    return int(np.count_nonzero(sizes > negligible * sizes[0]))
 
 
-def _seems_regular(matrix: np.ndarray, negligible: float, rng: np.random.Generator) -> bool:
+def _seems_regular(matrix: Array, negligible: float, rng: np.random.Generator) -> bool:
     """Tell whether a random right-hand side is solved without an enormous answer: one LU instead of an SVD."""
-    if matrix.shape[0] != matrix.shape[1]:
-        return False
-    target = rng.standard_normal(matrix.shape[0])
+    xp = array_namespace(matrix)
+    rows, columns = matrix.shape
+    if rows > columns:
+        matrix, rows, columns = xp.matrix_transpose(matrix), columns, rows
+    if rows < columns:
+        matrix = matrix @ like(rng.standard_normal((columns, rows)), matrix)
+    target = like(rng.standard_normal((rows, 1)), matrix)
     try:
-        solution = np.linalg.solve(matrix, target)
-    except np.linalg.LinAlgError:
+        solution = xp.linalg.solve(matrix, target)
+    except (np.linalg.LinAlgError, RuntimeError):  # torch raises an error of its own
         return False
-    growth = np.linalg.norm(solution) * np.linalg.norm(matrix) / np.linalg.norm(target)
-    return bool(growth * negligible < 1)
+    norms = [float(xp.linalg.vector_norm(array)) for array in (solution, matrix, target)]
+    return norms[0] * norms[1] * negligible < norms[2]
 
 
 def _dominant_range(stack: Array, rank: int, axis: int) -> Array:

@@ -88,10 +88,13 @@ class Diagonalization:
 
     @cached_property
     def unresolved(self) -> tuple[tuple[int, int], ...]:
-        """Pairs (i, j) that the matrices do not tell apart: their first-order standard error is above 0.3."""
+        """Pairs (i, j) that the matrices do not tell apart.
+
+        Those whose share in each other is uncertain by more than 0.3, once their gap is freed of what noise explains.
+        """
         n, k = self.diagonals.shape
         rounding = 4 * epsilon(self.factor) * float(np.linalg.norm(self._spread.diagonals)) / (n * k) ** 0.5
-        uncertain = self._spread.pair_errors(float(np.fmax(self.noise, rounding)))
+        uncertain = self._spread.confusion(float(np.fmax(self.noise, rounding)))
         pairs = np.triu(np.fmax(uncertain, uncertain.T) > 0.3, 1)
         return tuple((int(i), int(j)) for i, j in np.argwhere(pairs))
 

@@ -64,7 +64,20 @@ class Spread:
 
     def pair_errors(self, noise: float) -> np.ndarray:
         """Return the standard error of the share of factor i in the estimate of factor j."""
-        minus, plus = self._gaps()
+        return noise * self._unit_errors(*self._gaps())
+
+    def confusion(self, noise: float) -> np.ndarray:
+        """Return the same with the gaps freed of what noise alone may have put there, infinite where nothing is left.
+
+        Fitting turns noise into apparent gaps: two equal components are rotated until their noise differs most. What
+        noise explains is its expected energy in the difference of two diagonals, and four standard deviations of it.
+        """
+        n = self.diagonals.shape[1]
+        variance = noise**2 * np.diag(self._variance()) / (1 if self.orthogonal else self._energy())
+        explained = n * (1 + 4 / np.sqrt(n)) * (variance[:, None] + variance[None, :])
+        return noise * self._unit_errors(*(np.maximum(gap - explained, 0) for gap in self._gaps()))
+
+    def _unit_errors(self, minus: np.ndarray, plus: np.ndarray) -> np.ndarray:
         with np.errstate(divide="ignore", invalid="ignore"):
             if self.orthogonal and self.symmetric:
                 variance = 1 / minus
@@ -73,13 +86,13 @@ class Spread:
             else:
                 variance = self._variance() * 4 / (self._energy() * minus * plus)
         np.fill_diagonal(variance, 0)
-        return noise * np.sqrt(variance)
+        return np.sqrt(variance)
 
     def factor_errors(self, noise: float) -> np.ndarray:
         """Return the root mean square of the distance of each factor from the truth."""
         d, k = self.factor.shape
         outside = (d - k) * np.diag(self.right) / self._energy()
-        inside = np.sum(self.pair_errors(1.0) ** 2, axis=0) if self.orthogonal else self._correlated_errors()
+        inside = np.sum(self._unit_errors(*self._gaps()) ** 2, axis=0) if self.orthogonal else self._correlated_errors()
         return noise * np.sqrt(inside + outside)
 
     def _correlated_errors(self) -> np.ndarray:

@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from codiag._array import Array
+from array_api_compat import array_namespace
+
+from codiag._array import Array, identity
 from codiag.diagonalize.anderson import Anderson
 
 
@@ -96,3 +98,14 @@ def _candidates(step: Step, anderson: Anderson, limits: Limits) -> Iterator[Arra
             yield accelerated
     for halvings in range(10 if limits.monotone else 4):
         yield step.move / 2**halvings
+
+
+def solve_near_identity(move: Array, target: Array) -> Array:
+    """Return (I - W)^-1 applied to the target: by its series where W is small, which needs no factorization."""
+    xp = array_namespace(move)
+    if float(xp.linalg.vector_norm(move)) > 0.3:
+        return xp.linalg.solve(identity(move.shape[-1], move) - move, target)
+    result = target
+    for _ in range(4):
+        result = target + move @ result
+    return result

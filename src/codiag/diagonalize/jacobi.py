@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._array import Array, epsilon, like
+from codiag._array import Array, epsilon, identity
 from codiag._validation import positive
 from codiag.diagonalize.base import Diagonalizer, Iterate
 from codiag.diagonalize.products import Slabs
@@ -66,7 +66,7 @@ class Jacobi(Diagonalizer):
         size = core.stack.shape[1]
         leading = size if self.max_rows is None else min(self.max_rows, size)
         entries = paired_layout(core.stack)
-        inverse = like(np.eye(size), entries)
+        inverse = identity(size, entries)
         rounds = on_device(round_robin(size) if leading == size else leading_rounds(size, leading), entries)
         tol = max(self.tol, 4 * epsilon(entries))
         n_sweeps, converged = 0, False

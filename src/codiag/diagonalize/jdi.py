@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._array import Array, epsilon, like, to_host
+from codiag._array import Array, epsilon, identity, like, to_host
 from codiag.diagonalize.base import Diagonalizer, Iterate
 from codiag.diagonalize.products import Slabs
 from codiag.diagonalize.rounds import (
@@ -54,7 +54,7 @@ class JDi(Diagonalizer):
 def hyperbolic_sweeps(core: Slabs, tol: float, max_sweeps: int) -> Iterate:
     """Sweep from the identity until every transformation is the identity to tolerance."""
     entries = paired_layout(core.stack)
-    inverse = like(np.eye(entries.shape[0]), entries)
+    inverse = identity(entries.shape[0], entries)
     rounds = on_device(round_robin(entries.shape[0]), entries)
     tol = max(tol, 4 * epsilon(entries))
     n_sweeps, converged = 0, False

@@ -23,7 +23,7 @@ def joint_diagonalize(
 ) -> Diagonalization:
     r"""Find the factors that a stack of symmetric matrices has in common.
 
-    Given :math:`M_l = U\, \mathrm{diag}(d_l)\, U^\top + \text{noise}`, find U with unit columns, and the diagonals, that
+    Given :math:`M_l = U\, \mathrm{diag}(d_l)\, U^\top + \text{noise}`, find U with unit columns, and diagonals, that
     leave the least energy off the diagonals of :math:`U^{-1} M_l U^{-\top}`.
 
     Parameters

@@ -8,16 +8,17 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from codiag._array import Array, epsilon, like
-from codiag.diagonalize.base import Diagonalizer, Iterate
-from codiag.diagonalize.fixed_point import Limits, Outcome, Step, find_fixed_point
+from codiag.diagonalize.base import Iterate
+from codiag.diagonalize.fixed_point import Limits, Outcome, Step, find_fixed_point, solve_near_identity
 from codiag.diagonalize.jacobi import rotation_sweep
+from codiag.diagonalize.newton_like import NewtonLike
 from codiag.diagonalize.products import Slabs
 from codiag.diagonalize.rounds import off_diagonal_energy, on_device, paired_layout, round_robin
 from codiag.diagonalize.starts import orthogonal_start, sketch_limits, sketched
 
 
 @dataclass(frozen=True, kw_only=True)
-class OrthogonalNewton(Diagonalizer):
+class OrthogonalNewton(NewtonLike):
     r"""Orthogonal joint diagonalization: one eigendecomposition, then Newton-like steps.
 
     Each step rotates by the Cayley transform of
@@ -51,24 +52,14 @@ class OrthogonalNewton(Diagonalizer):
     (True, True)
     """
 
-    statistical_tol: float = 1e-2
-
     def _is_orthogonal(self) -> bool:
         return True
 
     def _iterate(self, core: Slabs, rng: np.random.Generator) -> Iterate:
         stack = core.stack
-        rounding = epsilon(stack)
-        limits = Limits(
-            max(self.tol, 4 * rounding),
-            self.statistical_tol,
-            self.max_sweeps,
-            trust=0.1,
-            slack=10 * rounding,
-            monotone=True,
-        )
+        limits = self._limits(stack)
         probe = like(rng.choice([-1.0, 1.0], stack.shape[1]), stack)
-        inverse = like(orthogonal_start(stack, rng), stack)
+        inverse = orthogonal_start(stack, rng)
         n_sweeps = 0
         if (sketch := sketched(core, rng)) is not None:
             outcome = _newton(sketch, inverse, probe, sketch_limits(limits))
@@ -102,10 +93,7 @@ def _rotated(core: Slabs, inverse: Array) -> tuple[Array, float]:
 
 def cayley(skew: Array, inverse: Array) -> Array:
     """Rotate the inverse factors by (I - W/2)^-1 (I + W/2)."""
-    xp = array_namespace(inverse)
-    half = skew @ inverse / 2
-    identity = like(np.eye(skew.shape[-1]), skew)
-    return xp.linalg.solve(identity - skew / 2, inverse + half)
+    return solve_near_identity(skew / 2, inverse + skew @ inverse / 2)
 
 
 def newton_schulz(inverse: Array) -> Array:

@@ -13,7 +13,7 @@ from functools import cached_property
 
 from array_api_compat import array_namespace, device
 
-from codiag._array import Array, on_host
+from codiag._array import Array, identity, on_host
 
 CACHED_ELEMENTS, DEVICE_ELEMENTS = 2**18, 2**27
 """Elements of the intermediate product, on the host (what a cache holds) and on an accelerator (what fills it)."""
@@ -93,5 +93,4 @@ class Slabs:
                 squares *= weights[None, start : start + n, None]
             energy = energy + xp.sum(squares, axis=1)
             start += n
-        identity = xp.eye(energy.shape[0], dtype=energy.dtype, device=device(energy))
-        return xp.concat(diagonals, axis=0), energy * (1 - identity)
+        return xp.concat(diagonals, axis=0), energy * (1 - identity(energy.shape[0], energy))

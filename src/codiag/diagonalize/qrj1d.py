@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._array import Array, epsilon, like
+from codiag._array import Array, epsilon, identity
 from codiag.diagonalize.base import Diagonalizer, Iterate
 from codiag.diagonalize.jacobi import rotation_sweep
 from codiag.diagonalize.products import Slabs
@@ -24,7 +24,7 @@ class _ShearSweeps(Diagonalizer):
     def _iterate(self, core: Slabs, rng: np.random.Generator) -> Iterate:
         size = core.stack.shape[1]
         entries = paired_layout(core.stack)
-        inverse = like(np.eye(size), entries)
+        inverse = identity(size, entries)
         rounds = on_device(round_robin(size), entries)
         # Shears alone are stuck on matrices with empty diagonals: each of them is a saddle. Rotations are not.
         rotation_sweep(entries, inverse, rounds, size)

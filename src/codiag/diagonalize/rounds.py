@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from array_api_compat import array_namespace, device
 
-from codiag._array import Array
+from codiag._array import Array, identity
 
 Round = tuple[Array, Array]
 """Index arrays p and q of disjoint pairs (p_i, q_i), p_i < q_i."""
@@ -73,8 +73,7 @@ def pair_entries(entries: Array, pairs: Round) -> tuple[Array, Array, Array]:
 def off_diagonal_energy(entries: Array) -> float:
     """Return the energy of the entries off the diagonal, summed directly."""
     xp = array_namespace(entries)
-    identity = xp.eye(entries.shape[0], dtype=entries.dtype, device=device(entries))
-    return float(xp.sum(xp.sum(entries**2, axis=2) * (1 - identity)))
+    return float(xp.sum(xp.sum(entries**2, axis=2) * (1 - identity(entries.shape[0], entries))))
 
 
 def balance_rows(entries: Array, inverse: Array) -> None:

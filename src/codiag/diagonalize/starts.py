@@ -17,16 +17,13 @@ from codiag.diagonalize.fixed_point import Limits
 from codiag.diagonalize.products import Slabs
 
 
-def random_combinations(stack: Array, rng: np.random.Generator, count: int) -> np.ndarray:
-    """Return `count` combinations of the matrices with Gaussian coefficients, on the host in double precision."""
+def random_combinations(stack: Array, rng: np.random.Generator, count: int) -> Array:
+    """Return `count` combinations of the matrices with Gaussian coefficients, in double precision."""
     xp = array_namespace(stack)
     n, rows, columns = stack.shape
     coefficients = like(rng.standard_normal((count, n)), stack)
     mixed = coefficients @ xp.reshape(stack, (n, rows * columns))
-    return to_host(mixed).astype(np.float64).reshape(count, rows, columns)
-
-
-SKETCH_SIZE = 8
+    return xp.reshape(xp.astype(mixed, xp.float64), (count, rows, columns))
 
 
 def sketched(core: Slabs, rng: np.random.Generator) -> Slabs | None:
@@ -37,11 +34,12 @@ def sketched(core: Slabs, rng: np.random.Generator) -> Slabs | None:
     """
     xp = array_namespace(core.stack)
     n, rows, columns = core.stack.shape
-    if n < 4 * SKETCH_SIZE:
+    size = max(8, n // 16)
+    if n < 4 * size:
         return None
-    coefficients = like(rng.standard_normal((SKETCH_SIZE, n)) / np.sqrt(n), core.stack)
+    coefficients = like(rng.standard_normal((size, n)) / np.sqrt(n), core.stack)
     mixed = coefficients @ xp.reshape(core.stack, (n, rows * columns))
-    return Slabs(xp.reshape(mixed, (SKETCH_SIZE, rows, columns)))
+    return Slabs(xp.reshape(mixed, (size, rows, columns)))
 
 
 def sketch_limits(limits: Limits) -> Limits:
@@ -57,15 +55,20 @@ def real_eigenvectors(matrix: np.ndarray) -> np.ndarray:
     return real / np.linalg.norm(real, axis=0)
 
 
-def orthogonal_start(stack: Array, rng: np.random.Generator) -> np.ndarray:
+def orthogonal_start(stack: Array, rng: np.random.Generator) -> Array:
     """Return inverse factors, as rows, from one symmetric eigendecomposition."""
-    return np.linalg.eigh(random_combinations(stack, rng, 1)[0])[1].T
+    xp = array_namespace(stack)
+    vectors = xp.linalg.eigh(random_combinations(stack, rng, 1)[0])[1]
+    return xp.astype(xp.matrix_transpose(vectors), stack.dtype)
 
 
 def pencil_start(stack: Array, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Return two random combinations (left, second): rows `left` diagonalize the first against the second."""
+    """Return rows that diagonalize one random combination against another, and that other; on the host.
+
+    No array library but NumPy solves nonsymmetric eigenproblems on every device.
+    """
     for _ in range(5):
-        first, second = random_combinations(stack, rng, 2)
+        first, second = to_host(random_combinations(stack, rng, 2))
         try:
             left = real_eigenvectors(np.linalg.solve(second.T, first.T)).T
         except np.linalg.LinAlgError:

@@ -9,16 +9,17 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from codiag._array import Array, epsilon, like
-from codiag.diagonalize.base import Diagonalizer, Iterate
+from codiag.diagonalize.base import Iterate
 from codiag.diagonalize.fixed_point import Limits, Outcome, Step, find_fixed_point
 from codiag.diagonalize.newton import cayley, newton_schulz
+from codiag.diagonalize.newton_like import NewtonLike
 from codiag.diagonalize.products import Slabs
 from codiag.diagonalize.starts import pencil_start, random_combinations, sketch_limits, sketched
 from codiag.diagonalize.uwedge import free_step, shear, solve_pairs
 
 
 @dataclass(frozen=True, kw_only=True)
-class TwoSided(Diagonalizer):
+class TwoSided(NewtonLike):
     r"""Joint diagonalization :math:`M_l \approx A\, \mathrm{diag}(d_l)\, B^\top` of square or rectangular matrices.
 
     The two-sided forms of `OrthogonalNewton` and `UWEDGE`: the same start, the same steps on both sides at once, two
@@ -43,7 +44,6 @@ class TwoSided(Diagonalizer):
     """
 
     orthogonal: bool = False
-    statistical_tol: float = 1e-2
     max_sweeps: int = 100
     symmetric: ClassVar[bool] = False
 
@@ -69,16 +69,12 @@ class TwoSided(Diagonalizer):
         left, right = newton_schulz(best.point) if self.orthogonal else best.point
         return Iterate(left, right, n_sweeps, best.converged)
 
-    def _limits(self, stack: Array) -> Limits:
-        tol = max(self.tol, 4 * epsilon(stack))
-        trust, slack = (0.1, 10 * epsilon(stack)) if self.orthogonal else (0.3, 0.5)
-        return Limits(tol, self.statistical_tol, self.max_sweeps, trust, slack, monotone=self.orthogonal)
-
     def _start(self, stack: Array, rng: np.random.Generator) -> Array:
         """Return left and right inverse factors, stacked, that diagonalize random combinations of the matrices."""
+        xp = array_namespace(stack)
         if self.orthogonal:
-            left, _, right = np.linalg.svd(random_combinations(stack, rng, 1)[0])
-            return like(np.stack([left.T, right]), stack)
+            left, _, right = xp.linalg.svd(random_combinations(stack, rng, 1)[0])
+            return xp.astype(xp.stack([xp.matrix_transpose(left), right]), stack.dtype)
         left, second = pencil_start(stack, rng)
         # B N C^T = I for the combination N that the pencil was taken against.
         return like(np.stack([left, np.linalg.inv(left @ second).T]), stack)

@@ -8,15 +8,20 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from codiag._array import Array, epsilon, like
-from codiag.diagonalize.base import Diagonalizer, Iterate
-from codiag.diagonalize.fixed_point import Limits, Outcome, Step, find_fixed_point
+from codiag.diagonalize.base import Iterate
+from codiag.diagonalize.fixed_point import Limits, Outcome, Step, find_fixed_point, solve_near_identity
 from codiag.diagonalize.jdi import hyperbolic_sweeps
+from codiag.diagonalize.newton_like import NewtonLike
 from codiag.diagonalize.products import Slabs
-from codiag.diagonalize.starts import pencil_start, sketch_limits, sketched
+from codiag.diagonalize.starts import orthogonal_start, pencil_start, sketch_limits, sketched
+
+LARGE = 200
+"""Size above which a symmetric eigenproblem is tried as the start before the far slower nonsymmetric one, and above
+which sweeps of J-Di, minutes each, are left to those who ask for them."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class UWEDGE(Diagonalizer):
+class UWEDGE(NewtonLike):
     r"""Non-orthogonal joint diagonalization: one generalized eigendecomposition, then exhaustive weighted steps.
 
     With rows of B scaled so that :math:`\sum_l d_{il}^2 = 1` and :math:`\rho_{ij} = \sum_l d_{il} d_{jl}`, each step is
@@ -25,7 +30,8 @@ class UWEDGE(Diagonalizer):
     .. math:: W_{ij} = (\rho_{ij} y_{ji} - y_{ij}) / (1 - \rho_{ij}^2), \quad y_{ij} = \sum_l d_{jl} (D_l)_{ij},
 
     the solution of all 2 x 2 least-squares problems at once, for one matrix product of :math:`2 n d^3` operations.
-    Anderson acceleration takes over near a solution. Where the steps do not converge, `JDi` does the work.
+    Anderson acceleration takes over near a solution. Where the steps do not converge, `JDi`
+    does the work, up to size 200; beyond that its sweeps take minutes and the best iterate is returned instead.
 
     Parameters
     ----------
@@ -49,31 +55,34 @@ class UWEDGE(Diagonalizer):
     (True, True)
     """
 
-    statistical_tol: float = 1e-2
     max_sweeps: int = 100
 
     def _iterate(self, core: Slabs, rng: np.random.Generator) -> Iterate:
-        stack = core.stack
-        limits = Limits(
-            max(self.tol, 4 * epsilon(stack)),
-            self.statistical_tol,
-            self.max_sweeps,
-            trust=0.3,
-            slack=0.5,
-            monotone=False,
-        )
-        probe = like(rng.choice([-1.0, 1.0], stack.shape[1]), stack)
-        inverse, n_sweeps = like(pencil_start(stack, rng)[0], stack), 0
-        if (sketch := sketched(core, rng)) is not None:
-            outcome = _exhaust(sketch, inverse, probe, sketch_limits(limits))
-            inverse, n_sweeps = outcome.point, outcome.n_sweeps
-        outcome = _exhaust(core, inverse, probe, limits)
+        limits = self._limits(core.stack)
+        probe = like(rng.choice([-1.0, 1.0], core.stack.shape[1]), core.stack)
+        start, n_sweeps = _start(core, rng, probe, limits)
+        outcome = _exhaust(core, start, probe, limits)
         n_sweeps += outcome.n_sweeps
-        if outcome.converged:
-            return Iterate(outcome.point, outcome.point, n_sweeps, True)
+        if outcome.converged or core.stack.shape[1] > LARGE:
+            return Iterate(outcome.point, outcome.point, n_sweeps, outcome.converged)
         # Noise that keeps these steps from converging makes standard errors above 1e-2: compare angles with that.
         swept = hyperbolic_sweeps(core, max(self.tol, self.statistical_tol / 100), max_sweeps=200)
         return swept._replace(n_sweeps=n_sweeps + swept.n_sweeps)
+
+
+def _start(core: Slabs, rng: np.random.Generator, probe: Array, limits: Limits) -> tuple[Array, int]:
+    """Return inverse factors near a solution, and the sweeps over the sketch that led there."""
+    sketch = sketched(core, rng)
+    if sketch is None:
+        return like(pencil_start(core.stack, rng)[0], core.stack), 0
+    wasted = 0
+    if core.stack.shape[1] > LARGE:
+        outcome = _exhaust(sketch, orthogonal_start(core.stack, rng), probe, sketch_limits(limits))
+        if outcome.converged:
+            return outcome.point, outcome.n_sweeps
+        wasted = outcome.n_sweeps
+    outcome = _exhaust(sketch, like(pencil_start(core.stack, rng)[0], core.stack), probe, sketch_limits(limits))
+    return outcome.point, wasted + outcome.n_sweeps
 
 
 def _exhaust(core: Slabs, inverse: Array, probe: Array, limits: Limits) -> Outcome:
@@ -82,8 +91,7 @@ def _exhaust(core: Slabs, inverse: Array, probe: Array, limits: Limits) -> Outco
 
 def shear(move: Array, inverse: Array) -> Array:
     """Move the inverse factors by (I - W)^-1, which stays bounded where I + W does not."""
-    xp = array_namespace(inverse)
-    return xp.linalg.solve(like(np.eye(move.shape[-1]), move) - move, inverse)
+    return solve_near_identity(move, inverse)
 
 
 def _evaluate(core: Slabs, inverse: Array, probe: Array) -> Step:

@@ -1,0 +1,5 @@
+"""Run the command line: ``python -m codiag``."""
+
+from codiag.cli import app
+
+app()

@@ -1,0 +1,90 @@
+"""Measured errors against the perturbation lemmas, and the error bars made of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cases import DIAGONALIZERS
+from codiag.metrics import match_components
+from codiag.synthetic import matrix_stack
+from reference.first_order import afsari, cardoso
+
+FREE = [name for name, case in DIAGONALIZERS.items() if not case.orthogonal and case.symmetric]
+ORTHOGONAL = [name for name, case in DIAGONALIZERS.items() if case.orthogonal and case.symmetric]
+
+
+def displacement(method, stack, clean):
+    fit = method(stack, seed=0)
+    return match_components(fit.factor, clean.factor).factors[0] - clean.factor
+
+
+@pytest.mark.parametrize("eps", [1e-6, 1e-4, 1e-3])
+@pytest.mark.parametrize("name", ORTHOGONAL + FREE)
+def test_error_is_the_first_order_prediction(name, eps):
+    case = DIAGONALIZERS[name]
+    clean = case.stack(8, 12, seed=1)
+    noise = matrix_stack(np.zeros((8, 8)), 12, noise=1.0, seed=2).matrices
+    predicted = (cardoso if case.orthogonal else afsari)(clean.factor, clean.diagonals, noise)
+    # Shear methods stop on the step, which for linear convergence is a few times smaller than the error left.
+    measured = displacement(case.exactly, clean.matrices + eps * noise, clean)
+    ratio = np.linalg.norm(measured) / (eps * np.linalg.norm(predicted))
+    assert ratio == pytest.approx(1, abs=1e-3)
+
+
+@pytest.mark.parametrize("eps", [1e-6, 1e-4])
+@pytest.mark.parametrize("name", ["OrthogonalNewton", "UWEDGE"])
+def test_defaults_stop_only_where_nothing_visible_is_left(name, eps):
+    """The statistical stop leaves under a hundredth of a standard error, so the ratio still holds to that."""
+    case = DIAGONALIZERS[name]
+    clean = case.stack(30, 40, seed=1)
+    noise = matrix_stack(np.zeros((30, 30)), 40, noise=1.0, seed=2).matrices
+    predicted = (cardoso if case.orthogonal else afsari)(clean.factor, clean.diagonals, noise)
+    measured = displacement(case.method, clean.matrices + eps * noise, clean)
+    assert np.linalg.norm(measured) / (eps * np.linalg.norm(predicted)) == pytest.approx(1, abs=1e-3)
+    assert np.linalg.norm(measured - eps * predicted) < 1e-2 * np.linalg.norm(measured)
+
+
+@pytest.mark.parametrize("name", ["OrthogonalNewton", "UWEDGE", "TwoSided", "TwoSided orthogonal"])
+@pytest.mark.parametrize("rank", [12, 4])
+def test_standard_errors_are_calibrated(name, rank):
+    """Over repeated noise, the mean square error of each factor is the square of its standard error."""
+    case = DIAGONALIZERS[name]
+    method = type(case.method)(**{**vars(case.method), "rank": rank})
+    clean = case.stack(12, 9, rank=rank)
+    squares, predicted = [], []
+    for trial in range(120):
+        right = None if case.symmetric else np.zeros((12, 1))
+        noise = matrix_stack(np.zeros((12, 1)), 9, right_factor=right, noise=1e-4, seed=trial).matrices
+        fit = method(clean.matrices + noise, seed=trial)
+        matching = match_components(fit.factor, clean.factor)
+        squares.append(np.sum((matching.factors[0] - clean.factor) ** 2, axis=0))
+        predicted.append(fit.standard_errors[matching.permutation] ** 2)
+    # 120 trials of about 11 degrees of freedom per factor: 4 % by chance for one factor, 1-2 % for their mean.
+    ratio = np.mean(squares, axis=0) / np.mean(predicted, axis=0)
+    assert np.mean(ratio) == pytest.approx(1, abs=0.06)
+    np.testing.assert_allclose(ratio, 1, atol=0.25)
+
+
+@pytest.mark.parametrize("name", ["OrthogonalNewton", "UWEDGE", "TwoSided", "TwoSided orthogonal"])
+def test_noise_level_is_estimated(name):
+    case = DIAGONALIZERS[name]
+    stack = case.stack(20, 12, noise=3e-4)
+    # (20 * 19 / 2 pairs or twice as many) x 10 degrees of freedom: 2-3 % by chance.
+    assert case.method(stack.matrices, seed=0).noise == pytest.approx(3e-4, rel=0.08)
+
+
+def test_two_matrices_say_nothing_about_the_noise_of_free_factors():
+    stack = DIAGONALIZERS["UWEDGE"].stack(5, 2, noise=1e-3)
+    fit = DIAGONALIZERS["UWEDGE"].method(stack.matrices, seed=0)
+    assert np.isnan(fit.noise)
+    assert np.all(np.isnan(fit.standard_errors))
+
+
+def test_right_standard_errors_are_those_of_the_transposed_problem():
+    case = DIAGONALIZERS["TwoSided"]
+    stack = case.stack(6, 9, noise=1e-3)
+    fit = case.exactly(stack.matrices, seed=0)
+    mirrored = case.exactly(stack.matrices.transpose(0, 2, 1), seed=0)
+    order = match_components(mirrored.factor, fit.right_factor).permutation
+    np.testing.assert_allclose(fit.transposed().standard_errors, mirrored.standard_errors[order], rtol=1e-6)

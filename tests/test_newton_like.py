@@ -1,0 +1,132 @@
+"""The shared parts of the Newton-like methods: products, steps, acceleration, stopping, fallback."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import codiag
+from assertions import assert_same_factors
+from codiag.diagonalize import UWEDGE, JDi, OrthogonalNewton, products, uwedge
+from codiag.diagonalize.anderson import Anderson
+from codiag.diagonalize.fixed_point import solve_near_identity
+from codiag.diagonalize.newton import cayley
+from codiag.diagonalize.products import Slabs
+from codiag.synthetic import matrix_stack, mild_factor, orthonormal_factor, projection_stack, unit_factor
+
+
+@pytest.mark.parametrize("elements", [1, 60, 10**6])
+def test_moments_are_those_of_the_transformed_matrices(monkeypatch, elements):
+    """Whatever the size of the slabs, from one matrix at a time to all at once."""
+    monkeypatch.setattr(products, "CACHED_ELEMENTS", elements)
+    rng = np.random.default_rng(0)
+    stack, left, right = rng.standard_normal((7, 4, 5)), rng.standard_normal((3, 4)), rng.standard_normal((3, 5))
+    weights, probe = rng.uniform(size=7), rng.choice([-1.0, 1.0], 3)
+    transformed = np.einsum("ia,lab,jb->lij", left, stack, right)
+    diagonals, sums, energy = Slabs(stack).moments(left, right, probe)
+    expected = np.einsum("lii->il", transformed)
+    np.testing.assert_allclose(diagonals, expected)
+    np.testing.assert_allclose(sums @ right.T, np.einsum("il,lij->ij", expected, transformed))
+    rest = transformed * (1 - np.eye(3))
+    np.testing.assert_allclose(energy, np.sum((rest @ probe) ** 2, axis=0))
+    full_diagonals, residuals = Slabs(stack).residuals(left, right, weights)
+    np.testing.assert_allclose(full_diagonals, expected.T)
+    np.testing.assert_allclose(residuals, np.einsum("l,lij->ij", weights, rest**2), atol=1e-14)
+
+
+def test_probed_energy_is_unbiased():
+    rng = np.random.default_rng(0)
+    stack, inverse = rng.standard_normal((5, 6, 6)), rng.standard_normal((6, 6))
+    probed = [np.sum(Slabs(stack).moments(inverse, inverse, rng.choice([-1.0, 1.0], 6))[2]) for _ in range(2000)]
+    assert np.mean(probed) == pytest.approx(np.sum(Slabs(stack).residuals(inverse, inverse, None)[1]), rel=0.03)
+
+
+@pytest.mark.parametrize("size", [1e-8, 0.01, 0.05, 0.5])
+def test_cayley_transform_is_a_rotation(size):
+    skew = np.random.default_rng(0).standard_normal((5, 5)) * size
+    skew = skew - skew.T
+    rotation = cayley(skew, np.eye(5))
+    exact = np.linalg.solve(np.eye(5) - skew / 2, np.eye(5) + skew / 2)
+    # The series is used up to a norm of 0.3 of the half step, and stops at its fifth power.
+    bound = (np.linalg.norm(skew) / 2) ** 5 if np.linalg.norm(skew) / 2 <= 0.3 else 0
+    np.testing.assert_allclose(rotation, exact, atol=2 * bound + 1e-14)
+    np.testing.assert_allclose(rotation @ rotation.T, np.eye(5), atol=4 * bound + 1e-14)
+
+
+def test_near_identity_system_is_solved():
+    rng = np.random.default_rng(1)
+    move, target = rng.standard_normal((2, 4, 4)), rng.standard_normal((2, 4, 4))
+    solution = solve_near_identity(move, target)
+    np.testing.assert_allclose(solution - move @ solution, target, atol=1e-10)
+
+
+def test_anderson_solves_a_linear_fixed_point_in_as_many_steps_as_it_remembers():
+    """On x -> A x + b with n unknowns, n + 1 accelerated steps are exact; plain ones contract by 0.7 a step."""
+    rng = np.random.default_rng(0)
+    basis = orthonormal_factor(4, 4, rng)
+    contraction = basis @ np.diag([0.7, 0.5, -0.5, 0.2]) @ basis.T
+    shift = rng.standard_normal((4, 1))
+    exact = np.linalg.solve(np.eye(4) - contraction, shift)
+    point, anderson = np.zeros((4, 1)), Anderson()
+    for _ in range(6):
+        point = point + anderson.step(contraction @ point + shift - point)
+    np.testing.assert_allclose(point, exact, atol=1e-6)
+
+
+def test_acceleration_pays_where_contraction_is_slow():
+    """Noise that drowns some pairs makes plain steps crawl: hundreds of them, against tens."""
+    stack = projection_stack(orthonormal_factor(50, 50, seed=0), np.ones(50), 50, noise=0.05, seed=1)
+    assert OrthogonalNewton()(stack.matrices, seed=0).n_sweeps < 50
+
+
+@pytest.mark.parametrize("method", [OrthogonalNewton(), UWEDGE()], ids=lambda method: type(method).__name__)
+def test_looser_tolerance_takes_fewer_sweeps(method):
+    make = orthonormal_factor if isinstance(method, OrthogonalNewton) else mild_factor
+    matrices = matrix_stack(make(20, 20, seed=0), 20, noise=0.02, seed=1).matrices
+    strict = type(method)(statistical_tol=0.0)(matrices, seed=0)
+    default = method(matrices, seed=0)
+    assert default.n_sweeps < strict.n_sweeps
+    assert np.max(np.linalg.norm(default.factor - strict.factor, axis=0)) < 0.02 * np.min(strict.standard_errors)
+
+
+@pytest.mark.parametrize("orthogonal", [True, False])
+def test_sketch_changes_the_way_not_the_answer(monkeypatch, orthogonal):
+    """From 32 matrices on, the first steps are taken on a few combinations of them."""
+    from codiag.diagonalize import newton
+
+    kind, make = (OrthogonalNewton, orthonormal_factor) if orthogonal else (UWEDGE, mild_factor)
+    matrices = matrix_stack(make(10, 10, seed=0), 40, noise=1e-3, seed=1).matrices
+    exact = kind(statistical_tol=1e-12, tol=1e-11)
+    with_sketch = exact(matrices, seed=0)
+    for module in (newton, uwedge):
+        monkeypatch.setattr(module, "sketched", lambda *_: None)
+    without = exact(matrices, seed=0)
+    assert without.n_sweeps < with_sketch.n_sweeps
+    np.testing.assert_allclose(with_sketch.factor, without.factor, atol=1e-9)
+
+
+def test_uwedge_falls_back_on_jdi():
+    """Steps cut short do not converge, and the answer is that of J-Di, to its tolerance of 1e-4."""
+    stack = matrix_stack(unit_factor(12, 12, seed=0), 12, noise=0.02, seed=1)
+    fit = UWEDGE(max_sweeps=1)(stack.matrices, seed=0)
+    assert fit.converged
+    assert fit.n_sweeps > 1
+    assert_same_factors(fit.factor, JDi(tol=1e-4)(stack.matrices).factor, 1e-12)
+
+
+def test_uwedge_does_not_fall_back_where_that_would_take_minutes(monkeypatch):
+    monkeypatch.setattr(uwedge, "LARGE", 8)
+    matrices = matrix_stack(unit_factor(12, 12, seed=0), 40, noise=0.02, seed=1).matrices
+    with pytest.warns(codiag.ConvergenceWarning):
+        fit = UWEDGE(max_sweeps=1)(matrices, seed=0)
+    assert not fit.converged
+
+
+def test_large_problems_start_from_a_symmetric_eigenproblem(monkeypatch):
+    """Above a size, no nonsymmetric eigenproblem is solved if the symmetric start converges, as it does for mild U."""
+    stack = matrix_stack(mild_factor(20, 20, seed=0), 40, noise=1e-3, seed=1)
+    exact = UWEDGE(statistical_tol=1e-12, tol=1e-11)
+    usual = exact(stack.matrices, seed=0)
+    monkeypatch.setattr(uwedge, "LARGE", 10)
+    monkeypatch.setattr(uwedge, "pencil_start", lambda *_: pytest.fail("the pencil was not needed"))
+    assert_same_factors(exact(stack.matrices, seed=0), usual.factor, 1e-9)

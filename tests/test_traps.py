@@ -1,0 +1,126 @@
+"""Traps of this field, each of which caught somebody's code in a run."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import codiag
+from assertions import assert_same_factors
+from cases import DIAGONALIZERS, SYMMETRIC
+from codiag.diagonalize import UWEDGE, Jacobi, JDi, OrthogonalNewton
+from codiag.synthetic import matrix_stack, mild_factor, orthonormal_factor, projection_stack, unit_factor
+
+EXCHANGE = np.array([[[0.0, 1.0], [1.0, 0.0]], [[0.0, 2.0], [2.0, 0.0]]])
+
+
+@pytest.mark.parametrize("name", SYMMETRIC)
+def test_empty_diagonals_are_no_solution(name):
+    """0.5 atan2(toff, ton + hypot) is 0/0 here, and returns the identity as converged."""
+    fit = SYMMETRIC[name].method(EXCHANGE, seed=0)
+    assert fit.off_diagonal < 1e-20
+    np.testing.assert_allclose(np.sort(np.abs(fit.diagonals)), [[1, 1], [2, 2]], atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["UWEDGE", "JDi", "QRJ1D", "LUJ1D"])
+def test_proportional_diagonals_are_reported(name):
+    """Any scaling of one factor against the other diagonalizes the exchange matrices: free factors are not unique."""
+    assert SYMMETRIC[name].method(EXCHANGE, seed=0).unresolved == ((0, 1),)
+
+
+@pytest.mark.parametrize("name", ["OrthogonalNewton", "Jacobi"])
+def test_equal_diagonals_are_reported_and_do_not_keep_an_iteration_moving(name):
+    stack = matrix_stack(orthonormal_factor(6, 6, seed=0), 7, seed=1)
+    diagonals = stack.diagonals.copy()
+    diagonals[:, 4] = diagonals[:, 1]
+    matrices = (stack.factor * diagonals[:, None, :]) @ stack.factor.T
+    fit = SYMMETRIC[name].method((matrices + matrices.transpose(0, 2, 1)) / 2, seed=0)
+    assert fit.converged
+    assert fit.off_diagonal < 1e-20
+    assert len(fit.unresolved) == 1
+    i, j = fit.unresolved[0]
+    np.testing.assert_allclose(fit.diagonals[:, i], fit.diagonals[:, j], atol=1e-12)
+
+
+def test_pairs_that_noise_drowns_are_reported():
+    stack = matrix_stack(orthonormal_factor(6, 6, seed=0), 10, seed=1)
+    diagonals = stack.diagonals.copy()
+    diagonals[:, 4] = diagonals[:, 1] + 1e-5
+    noise = matrix_stack(np.zeros((6, 1)), 10, noise=1e-3, seed=2).matrices
+    clean = (stack.factor * diagonals[:, None, :]) @ stack.factor.T
+    fit = OrthogonalNewton()((clean + clean.transpose(0, 2, 1)) / 2 + noise, seed=0)
+    assert len(fit.unresolved) == 1
+
+
+def test_well_separated_components_are_resolved():
+    for name in ("OrthogonalNewton", "UWEDGE", "TwoSided"):
+        case = DIAGONALIZERS[name]
+        assert case.method(case.stack(8, 10, noise=1e-3).matrices, seed=0).unresolved == ()
+
+
+@pytest.mark.parametrize("noise", [1e-9, 1e-11])
+@pytest.mark.parametrize("name", SYMMETRIC)
+def test_off_diagonal_energy_is_true_far_below_the_rounding_of_the_total(name, noise):
+    """Total minus diagonal is exactly zero here; fixed thresholds would stop the iteration before."""
+    case = SYMMETRIC[name]
+    if case.slow:
+        pytest.skip("steps of 1e-8 are its tolerance")
+    size, n = 8, 10
+    fit = case.method(case.stack(size, n, noise=noise).matrices, seed=0)
+    expected = noise**2 * size * (size - 1) * (n - (1 if case.orthogonal else 2))
+    # n is small and mild factors amplify the noise: a factor of three is enough to tell it from rounding.
+    assert expected / 3 < fit.off_diagonal < 3 * expected
+
+
+def test_complex_pencil_eigenpairs_are_repaired():
+    """At this noise a third of the eigenvalues of the start come in complex pairs."""
+    from codiag.diagonalize.starts import random_combinations
+
+    stack = matrix_stack(unit_factor(40, 40, seed=0), 40, noise=1e-3, seed=1)
+    first, second = random_combinations(stack.matrices, np.random.default_rng(0), 2)
+    assert np.iscomplex(np.linalg.eigvals(np.linalg.solve(second, first))).sum() >= 8
+    fit = UWEDGE()(stack.matrices, seed=0)
+    rival = JDi()(stack.matrices)
+    assert fit.converged
+    assert codiag.factor_error(fit, stack.factor) < 1.2 * codiag.factor_error(rival, stack.factor)
+
+
+def test_singular_combinations_are_drawn_again(monkeypatch):
+    """A start against a singular combination is impossible; another draw is not."""
+    from codiag.diagonalize import starts
+
+    stack = matrix_stack(mild_factor(4, 4, seed=0), 5, seed=1)
+    draws = iter(
+        [
+            np.stack([np.eye(4), np.zeros((4, 4))]),
+            starts.random_combinations(stack.matrices, np.random.default_rng(1), 2),
+        ]
+    )
+    monkeypatch.setattr(starts, "random_combinations", lambda *_: next(draws))
+    left, _ = starts.pencil_start(stack.matrices, np.random.default_rng(0))
+    assert_same_factors(np.linalg.inv(left), stack.factor, 1e-8)
+
+
+def test_single_precision_rotations_do_not_drift():
+    """Products of many Cayley transforms leave orthogonality in float32 unless they are brought back."""
+    stack = projection_stack(orthonormal_factor(40, 40, seed=0), np.ones(40), 40, noise=0.05, seed=1)
+    fit = OrthogonalNewton()(stack.matrices.astype(np.float32), seed=0)
+    assert fit.n_sweeps > 10
+    assert np.abs(fit.factor.T @ fit.factor - np.eye(40)).max() < 2e-6
+
+
+def test_saddle_points_are_left():
+    """Newton steps converge to saddles too; here one of them holds a pair that a plain rotation resolves."""
+    for trial in range(20):
+        weights = np.random.default_rng(trial).standard_normal(15) ** 2
+        stack = projection_stack(orthonormal_factor(15, 15, seed=trial), weights, 5, noise=0.05, seed=trial)
+        newton = OrthogonalNewton()(stack.matrices, seed=0)
+        assert newton.off_diagonal < 1.001 * Jacobi(max_sweeps=500)(stack.matrices).off_diagonal
+
+
+def test_reduction_to_twice_the_size_pairs_components():
+    """The paper's reduction has proportional diagonals in pairs; QRJ1D survives it, as does every orthogonal method."""
+    case = DIAGONALIZERS["symmetrized QRJ1D"]
+    stack = case.stack(5, 8)
+    fit = case.method(stack.matrices, seed=0)
+    assert_same_factors(fit, (stack.factor, stack.right_factor), 1e-7)

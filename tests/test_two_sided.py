@@ -1,0 +1,70 @@
+"""Matrices with different factors on the two sides."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import codiag
+from assertions import assert_same_factors
+from cases import DIAGONALIZERS
+from codiag.diagonalize import Jacobi, OrthogonalNewton, TwoSided, symmetrized
+from codiag.synthetic import matrix_stack, mild_factor, orthonormal_factor, unit_factor
+
+TWO_SIDED = [name for name, case in DIAGONALIZERS.items() if not case.symmetric]
+
+
+@pytest.mark.parametrize("name", TWO_SIDED)
+@pytest.mark.parametrize("shape", [(4, 9), (9, 4), (6, 7)])
+def test_rectangular_matrices(name, shape):
+    case = DIAGONALIZERS[name]
+    make = orthonormal_factor if case.orthogonal else unit_factor
+    stack = matrix_stack(make(shape[0], 3, seed=1), 7, right_factor=make(shape[1], 3, seed=2), seed=3)
+    fit = case.method(stack.matrices, seed=0)
+    assert (fit.factor.shape, fit.right_factor.shape) == ((shape[0], 3), (shape[1], 3))
+    assert_same_factors(fit, (stack.factor, stack.right_factor), 1e-6)
+    np.testing.assert_allclose(fit.reconstruct(), stack.matrices, atol=1e-6)
+
+
+@pytest.mark.parametrize("orthogonal", [True, False])
+def test_full_rank_of_a_rectangle_is_its_smaller_side(orthogonal):
+    make = orthonormal_factor if orthogonal else mild_factor
+    stack = matrix_stack(make(5, 5, seed=1), 8, right_factor=make(9, 5, seed=2), noise=1e-5, seed=3)
+    fit = TwoSided(orthogonal=orthogonal)(stack.matrices, seed=0)
+    assert fit.factor.shape == (5, 5)
+    assert_same_factors(fit, (stack.factor, stack.right_factor), 1e-3)
+
+
+def test_transposed_matrices_exchange_the_sides():
+    case = DIAGONALIZERS["TwoSided"]
+    matrices = case.stack(6, 8, noise=1e-3).matrices
+    fit = case.exactly(matrices, seed=0)
+    mirrored = case.exactly(matrices.transpose(0, 2, 1), seed=0)
+    assert_same_factors(mirrored, (fit.right_factor, fit.factor), 1e-7)
+    assert_same_factors(fit.transposed(), (fit.right_factor, fit.factor), 0)
+
+
+def test_symmetric_matrices_have_the_same_factors_on_both_sides():
+    stack = matrix_stack(mild_factor(6, 6, seed=1), 8, seed=2)
+    fit = TwoSided()(stack.matrices, seed=0)
+    assert_same_factors(fit, (stack.factor, stack.factor), 1e-9)
+
+
+def test_reduction_to_twice_the_size_finds_the_orthogonal_minimiser():
+    """The paper's reduction and the two-sided steps minimise the same energy."""
+    stack = DIAGONALIZERS["TwoSided orthogonal"].stack(7, 9, noise=0.02)
+    direct = DIAGONALIZERS["TwoSided orthogonal"].exactly(stack.matrices, seed=0)
+    for method in (Jacobi(tol=1e-11), OrthogonalNewton(statistical_tol=1e-12, tol=1e-11)):
+        reduced = symmetrized(method)(stack.matrices, seed=0)
+        assert_same_factors(reduced, (direct.factor, direct.right_factor), 1e-7)
+
+
+def test_hard_problems_converge():
+    """Random unit columns on both sides, condition numbers in the hundreds: unguarded steps run away here."""
+    for seed in range(3):
+        stack = matrix_stack(
+            unit_factor(50, 50, seed=seed), 50, right_factor=unit_factor(50, 50, seed=seed + 10), noise=1e-3, seed=seed
+        )
+        fit = TwoSided()(stack.matrices, seed=0)
+        assert fit.converged
+        assert codiag.factor_error(fit, (stack.factor, stack.right_factor)) < 0.15

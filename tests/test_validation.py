@@ -1,0 +1,114 @@
+"""What users may not pass, and what they are told."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import codiag
+from codiag.diagonalize import UWEDGE, Jacobi, JDi, OrthogonalNewton, TwoSided, symmetrized
+from codiag.synthetic import matrix_stack, orthonormal_factor
+
+GOOD = matrix_stack(orthonormal_factor(3, 3, seed=0), 4, seed=1).matrices
+
+
+def spoiled(value):
+    matrices = GOOD.copy()
+    matrices[2, 1, 0] = value
+    return matrices
+
+
+@pytest.mark.parametrize("orthogonal", [True, False])
+@pytest.mark.parametrize(
+    ("matrices", "error", "words"),
+    [
+        (spoiled(np.nan), ValueError, r"finite.*1 of 36.*\(2, 1, 0\)"),
+        (spoiled(np.inf), ValueError, r"finite.*\(2, 1, 0\)"),
+        (GOOD[:, :, :2], ValueError, r"square; got 3 x 2.*TwoSided"),
+        ([np.eye(2), np.eye(3)], ValueError, r"same shape; got \(2, 2\), \(3, 3\)"),
+        ([[[1, 2], [3]], [[1, 2], [3, 4]]], ValueError, r"matrices must"),
+        ([], ValueError, r"stack of shape"),
+        (np.zeros((0, 3, 3)), ValueError, r"empty; got shape \(0, 3, 3\)"),
+        (np.zeros((3, 0, 0)), ValueError, r"empty"),
+        (GOOD.astype(complex), TypeError, r"real; got complex128.*imaginary parts"),
+        (GOOD[:1], ValueError, r"at least two matrices.*got 1.*eigh"),
+        (GOOD[0], ValueError, r"stack of shape \(n, d, d\); got 2 axes.*eigh"),
+        (GOOD[None], ValueError, r"got 4 axes"),
+        (np.triu(GOOD), ValueError, r"symmetric; the largest \|M_ij - M_ji\| is .*TwoSided"),
+        (GOOD.astype(str), TypeError, r"real numbers; got dtype"),
+        (GOOD.astype(object), TypeError, r"real numbers; got dtype object"),
+        ("matrices", TypeError, r"real numbers"),
+        (np.zeros((4, 3, 3)), ValueError, r"not all be zero"),
+    ],
+)
+def test_bad_matrices_are_refused_with_a_sentence(matrices, error, words, orthogonal):
+    with pytest.raises(error, match=words):
+        codiag.joint_diagonalize(matrices, orthogonal=orthogonal)
+
+
+def test_integers_are_converted():
+    integers = np.round(10 * GOOD).astype(int)
+    fit = codiag.joint_diagonalize(integers, orthogonal=True, seed=0)
+    same = codiag.joint_diagonalize(integers.astype(float), orthogonal=True, seed=0)
+    np.testing.assert_array_equal(fit.factor, same.factor)
+    assert fit.factor.dtype == np.float64
+
+
+def test_rounding_is_not_asymmetry():
+    rotation = orthonormal_factor(3, 3, seed=5)
+    codiag.joint_diagonalize(rotation @ GOOD @ rotation.T, orthogonal=True, seed=0)
+
+
+def test_asymmetry_in_one_entry_is_seen():
+    matrices = GOOD.copy()
+    matrices[3, 0, 2] += 1e-6
+    with pytest.raises(ValueError, match=r"1e-06"):
+        codiag.joint_diagonalize(matrices)
+
+
+@pytest.mark.parametrize(
+    ("weights", "words"),
+    [
+        ([1, 1, 1], r"shape \(4,\).*got \(3,\)"),
+        ([1, 1, 1, -1], r"not negative"),
+        ([1, 1, 1, np.nan], r"finite"),
+        ([1, 0, 0, 0], r"at least two of them positive; got 1 positive"),
+    ],
+)
+def test_bad_weights(weights, words):
+    with pytest.raises(ValueError, match=words):
+        codiag.joint_diagonalize(GOOD, weights=weights)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "words"),
+    [
+        (lambda: Jacobi(tol=0), ValueError, "tol must be positive"),
+        (lambda: Jacobi(tol="small"), TypeError, "tol must be a number; got str"),
+        (lambda: UWEDGE(max_sweeps=0), ValueError, "max_sweeps must be positive"),
+        (lambda: JDi(max_sweeps=2.5), TypeError, "max_sweeps must be an integer; got float 2.5"),
+        (lambda: UWEDGE(rank=0), ValueError, "rank must be between 1"),
+        (lambda: UWEDGE(rank=True), TypeError, "rank must be an integer; got bool"),
+        (lambda: OrthogonalNewton(rank=2.0), TypeError, "rank must be an integer; got float"),
+        (lambda: UWEDGE(rank=4)(GOOD), ValueError, "rank must be between 1 and 3.*got 4"),
+        (lambda: Jacobi(max_rows=0), ValueError, "max_rows must be positive"),
+        (lambda: UWEDGE(statistical_tol=-1.0), ValueError, "statistical_tol must not be negative"),
+        (lambda: symmetrized(UWEDGE()), ValueError, "degenerate for UWEDGE.*Jacobi.*TwoSided"),
+        (lambda: symmetrized(JDi()), ValueError, "degenerate for JDi"),
+        (lambda: codiag.joint_diagonalize(GOOD, diagonalizer=Jacobi), TypeError, "forget the parentheses"),
+        (lambda: codiag.joint_diagonalize(GOOD, diagonalizer="jacobi"), TypeError, "such as Jacobi\\(\\)"),
+        (
+            lambda: codiag.joint_diagonalize(GOOD, diagonalizer=UWEDGE(), orthogonal=True),
+            ValueError,
+            "contradicts UWEDGE",
+        ),
+        (
+            lambda: codiag.joint_diagonalize(GOOD, diagonalizer=TwoSided(), orthogonal=True),
+            ValueError,
+            "TwoSided\\(orthogonal=True\\)",
+        ),
+    ],
+)
+def test_bad_options(make, error, words):
+    with pytest.raises(error, match=words):
+        make()
