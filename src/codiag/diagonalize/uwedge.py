@@ -15,7 +15,7 @@ from codiag.diagonalize.newton_like import NewtonLike
 from codiag.diagonalize.products import Slabs
 from codiag.diagonalize.starts import orthogonal_start, pencil_start, sketch_limits, sketched
 
-LARGE = 200
+LARGE = 120
 """Size above which a symmetric eigenproblem is tried as the start before the far slower nonsymmetric one, and above
 which sweeps of J-Di, minutes each, are left to those who ask for them."""
 
@@ -31,7 +31,7 @@ class UWEDGE(NewtonLike):
 
     the solution of all 2 x 2 least-squares problems at once, for one matrix product of :math:`2 n d^3` operations.
     Anderson acceleration takes over near a solution. Where the steps do not converge, `JDi`
-    does the work, up to size 200; beyond that its sweeps take minutes and the best iterate is returned instead.
+    does the work, up to size 120; beyond that its sweeps take minutes and the best iterate is returned instead.
 
     Parameters
     ----------

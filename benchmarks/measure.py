@@ -1,0 +1,62 @@
+"""How time is measured, and where results are kept."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import platform
+import re
+import time
+from collections.abc import Callable, Iterable, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+RESULTS = Path(__file__).with_name("RESULTS.md")
+
+
+def cpu_seconds(work: Callable[[], object], repeats: int = 7) -> float:
+    """Return the least CPU time of this thread over some repeats, after one that warms up."""
+    work()
+    best = float("inf")
+    for _ in range(repeats):
+        start = time.thread_time()
+        work()
+        best = min(best, time.thread_time() - start)
+    return best
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Return a Markdown table; numbers should come formatted."""
+    lines = ["| " + " | ".join(headings) + " |", "|" + "---|" * len(headings)]
+    lines += ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
+    return "\n".join(lines)
+
+
+def machine() -> str:
+    """Say what was measured on, without naming anyone's computer."""
+    packages = ("codiag", "numpy", "scipy", "pyriemann", "torch")
+    versions = [f"{name} {found}" for name in packages if (found := _version(name))]
+    return f"{_processor()}, {os.cpu_count()} cores, Python {platform.python_version()}, {', '.join(versions)}"
+
+
+def keep(name: str, command: str, text: str) -> None:
+    """Replace one section of RESULTS.md, or add it."""
+    today = datetime.date.today().isoformat()
+    section = f"<!-- {name} -->\n{text}\n\n`{command}`, {today}; {machine()}\n<!-- end of {name} -->"
+    old = RESULTS.read_text() if RESULTS.exists() else "# Results\n"
+    pattern = re.compile(rf"<!-- {name} -->.*?<!-- end of {name} -->", re.DOTALL)
+    new = pattern.sub(lambda _: section, old) if pattern.search(old) else f"{old.rstrip()}\n\n{section}\n"
+    RESULTS.write_text(new)
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _processor() -> str:
+    cpuinfo = Path("/proc/cpuinfo")
+    names = re.findall(r"model name\s*:\s*(.+)", cpuinfo.read_text()) if cpuinfo.exists() else []
+    return names[0] if names else platform.processor() or platform.machine()

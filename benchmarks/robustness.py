@@ -1,0 +1,123 @@
+"""How often a default ends worse than the best method on the same problem."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+
+from benchmarks.measure import keep, table
+from codiag.diagonalize import LUJ1D, QRJ1D, UWEDGE, Diagonalizer, Jacobi, JDi, OrthogonalNewton
+from codiag.metrics import factor_error
+from codiag.synthetic import Stack, matrix_stack, mild_factor, orthonormal_factor, projection_stack, unit_factor
+
+NOISES = (1e-6, 1e-3, 1e-2, 5e-2)
+TRIALS = 20
+ORTHOGONAL: dict[str, Diagonalizer] = {"ours": OrthogonalNewton(), "Jacobi": Jacobi(max_sweeps=300)}
+FREE: dict[str, Diagonalizer] = {
+    "ours": UWEDGE(),
+    "JDi": JDi(),
+    "QRJ1D": QRJ1D(max_sweeps=60),
+    "LUJ1D": LUJ1D(max_sweeps=60),
+}
+
+
+def spectra(size: int, noise: float, seed: list[int]) -> Stack:
+    return matrix_stack(orthonormal_factor(size, size, seed=seed), size, noise=noise, seed=seed)
+
+
+def equal_weights(size: int, noise: float, seed: list[int]) -> Stack:
+    return projection_stack(orthonormal_factor(size, size, seed=seed), np.ones(size), size, noise=noise, seed=seed)
+
+
+def squared_weights(size: int, noise: float, seed: list[int]) -> Stack:
+    weights = np.random.default_rng(seed).standard_normal(size) ** 2
+    return projection_stack(orthonormal_factor(size, size, seed=seed), weights, 5, noise=noise, seed=seed)
+
+
+def mild(size: int, noise: float, seed: list[int]) -> Stack:
+    return matrix_stack(mild_factor(size, size, seed=seed), size, noise=noise, seed=seed)
+
+
+def random_columns(size: int, noise: float, seed: list[int]) -> Stack:
+    return matrix_stack(unit_factor(size, size, seed=seed), size, noise=noise, seed=seed)
+
+
+def compare(
+    make: Callable[..., Stack], size: int, noise: float, methods: dict[str, Diagonalizer], measure: str
+) -> list:
+    """Return off() or the factor error of every method (columns) in every trial (rows), and whether ours converged."""
+    values, converged = [], []
+    for trial in range(TRIALS):
+        stack = make(size, noise, [trial, size])
+        fits = [method(stack.matrices, seed=trial) for method in methods.values()]
+        row = [fit.off_diagonal if measure == "off" else factor_error(fit, stack.factor) for fit in fits]
+        values.append(row)
+        converged.append(fits[0].converged)
+    return [np.array(values), np.array(converged)]
+
+
+def orthogonal() -> str:
+    rows = []
+    models = {
+        "Gaussian spectra": spectra,
+        "equal weights": equal_weights,
+        "squared-Gaussian weights, L = 5": squared_weights,
+    }
+    for (name, make), size, noise in itertools.product(models.items(), (15, 50), NOISES):
+        values, converged = compare(make, size, noise, ORTHOGONAL, "off")
+        ratios = values[:, 0] / values.min(axis=1)
+        rows.append(
+            (name, size, f"{noise:g}", int(np.sum(ratios > 1.001)), f"{ratios.max():.5f}", int(np.sum(~converged)))
+        )
+    headings = ("model", "d", "noise", "above 1.001 of 20", "worst", "not converged")
+    return (
+        "## Robustness, orthogonal\noff() of `OrthogonalNewton` over the lower of its own and that of `Jacobi` with up to 300 "
+        "sweeps, 20 problems each.\n\n" + table(headings, rows)
+    )
+
+
+def free(kind: str, make: Callable[..., Stack], sizes: tuple[int, ...]) -> str:
+    rows = []
+    for size, noise in itertools.product(sizes, NOISES):
+        values, _ = compare(make, size, noise, FREE, "error")
+        ratios = values[:, 0] / values.min(axis=1)
+        rows.append(
+            (
+                size,
+                f"{noise:g}",
+                int(np.sum(ratios > 2)),
+                f"{ratios.max():.2f}",
+                *(f"{value:.2e}" for value in np.median(values, axis=0)),
+            )
+        )
+    headings = ("d = n", "noise", "above 2 of 20", "worst", "median error `UWEDGE`", "`JDi`", "`QRJ1D`", "`LUJ1D`")
+    return (
+        f"## Robustness, {kind}\nFactor error of `UWEDGE` over the smallest of the four methods' (QRJ1D and LUJ1D stopped at 60 "
+        "sweeps), 20 problems each.\n\n" + table(headings, rows)
+    )
+
+
+PARTS: dict[str, Callable[[], str]] = {
+    "orthogonal": orthogonal,
+    "mild": lambda: free("mild U", mild, (15, 50)),
+    "random": lambda: free("random unit columns", random_columns, (50,)),
+}
+
+
+def main(parts: list[str]) -> None:
+    warnings.simplefilter("ignore")
+    for part in parts or list(PARTS):
+        text = PARTS[part]()
+        keep(f"robustness {part}", f"python -m benchmarks.robustness {part}", text)
+        print(text, flush=True)
+
+
+if __name__ == "__main__":
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1):
+        main(sys.argv[1:])

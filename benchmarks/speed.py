@@ -1,0 +1,115 @@
+"""CPU time of the defaults, in matrix products and against other libraries."""
+
+from __future__ import annotations
+
+import statistics
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+
+from benchmarks.measure import cpu_seconds, table
+from codiag.diagonalize import UWEDGE, Diagonalizer, OrthogonalNewton
+from codiag.metrics import factor_error
+from codiag.synthetic import Stack, matrix_stack, mild_factor, orthonormal_factor, unit_factor
+
+NOISE = 1e-3
+PROBLEMS: dict[str, tuple[Callable[..., np.ndarray], Diagonalizer]] = {
+    "orthogonal, `OrthogonalNewton`": (orthonormal_factor, OrthogonalNewton()),
+    "mild U, `UWEDGE`": (mild_factor, UWEDGE()),
+    "random unit columns, `UWEDGE`": (unit_factor, UWEDGE()),
+}
+
+
+def problem(make: Callable[..., np.ndarray], size: int, seed: int) -> Stack:
+    return matrix_stack(make(size, size, seed=[seed, size]), size, noise=NOISE, seed=[seed, size, 1])
+
+
+def product_seconds(size: int) -> float:
+    """Return the time of one 2 n d^3 product, the unit of account."""
+    rng = np.random.default_rng(0)
+    left, right = rng.standard_normal((size, size)), rng.standard_normal((size, size * size))
+    return cpu_seconds(lambda: left @ right, repeats=20)
+
+
+def in_products(sizes: tuple[int, ...] = (15, 50, 100), trials: int = 5) -> str:
+    rows = []
+    for size in sizes:
+        unit = product_seconds(size)
+        for name, (make, method) in PROBLEMS.items():
+            times, sweeps, errors = [], [], []
+            for seed in range(trials):
+                stack = problem(make, size, seed)
+                times.append(cpu_seconds(lambda: method(stack.matrices, seed=0), 5))  # noqa: B023
+                fit = method(stack.matrices, seed=0)
+                sweeps.append(fit.n_sweeps)
+                errors.append(factor_error(fit, stack.factor))
+            rows.append(
+                (
+                    size,
+                    name,
+                    f"{1e3 * statistics.median(times):.2f}",
+                    f"{statistics.median(times) / unit:.1f}",
+                    f"{max(times) / unit:.1f}",
+                    f"{statistics.median(sweeps):g}",
+                    f"{statistics.median(errors):.2e}",
+                )
+            )
+        rows.append((size, "one product", f"{1e3 * unit:.3f}", "1", "1", "", ""))
+    return table(("d = n", "problem", "ms", "products", "worst", "sweeps", "factor error"), rows)
+
+
+def balanced_off(inverse: np.ndarray, matrices: np.ndarray) -> float:
+    """Return the energy off the diagonal for factors of unit norm, the same measure for everybody."""
+    factor = np.linalg.inv(inverse)
+    inverse = inverse * np.linalg.norm(factor, axis=0)[:, None]
+    transformed = inverse @ matrices @ inverse.T
+    return float(np.sum(transformed**2) - np.sum(np.einsum("lii->li", transformed) ** 2))
+
+
+def against_rivals() -> str:
+    """Time pyriemann's methods at their own tolerances on the same matrices, in the same process."""
+    from pyriemann.utils.ajd import rjd, uwedge
+
+    rows = []
+    for size, make, ours, name, rival in (
+        (50, orthonormal_factor, OrthogonalNewton(), "`rjd`", rjd),
+        (100, orthonormal_factor, OrthogonalNewton(), "`rjd`", rjd),
+        (50, mild_factor, UWEDGE(), "`uwedge`", uwedge),
+        (100, mild_factor, UWEDGE(), "`uwedge`", uwedge),
+        (100, unit_factor, UWEDGE(), "`uwedge`", uwedge),
+    ):
+        stack = problem(make, size, seed=0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            theirs = rival(stack.matrices)[0]
+            rival_time = cpu_seconds(lambda: rival(stack.matrices), 1 if rival is rjd else 3)  # noqa: B023
+        fit = ours(stack.matrices, seed=0)
+        own_time = cpu_seconds(lambda: ours(stack.matrices, seed=0))  # noqa: B023
+        inverse = theirs.T if rival is rjd else theirs
+        rows.append(
+            (
+                size,
+                f"`{type(ours).__name__}`, {make.__name__.removesuffix('_factor')} U",
+                f"{1e3 * own_time:.1f}",
+                f"{name} of pyriemann",
+                f"{1e3 * rival_time:.0f}",
+                f"{rival_time / own_time:.1f}",
+                f"{fit.off_diagonal:.6g}",
+                f"{balanced_off(inverse, stack.matrices):.6g}",
+            )
+        )
+    return table(("d = n", "ours", "ms", "theirs", "ms", "times faster", "our off()", "their off()"), rows)
+
+
+def run() -> str:
+    return "\n\n".join(
+        (
+            "## Speed\nCPU time of one thread, one BLAS thread. Matrices U diag(d) U^T with Gaussian diagonals and symmetric "
+            f"Gaussian noise, standard deviation {NOISE:g} in each entry. A product is one 2 n d^3 matrix product; the start, "
+            "validation and the final residuals are included. Median and worst of five problems.",
+            in_products(),
+            "off() is the energy off the diagonal for factors of unit norm.",
+            against_rivals(),
+        )
+    )
