@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import os
 import platform
 import re
@@ -41,7 +41,7 @@ def machine() -> str:
 
 def keep(name: str, command: str, text: str) -> None:
     """Replace one section of RESULTS.md, or add it."""
-    today = datetime.date.today().isoformat()
+    today = dt.date.today().isoformat()
     section = f"<!-- {name} -->\n{text}\n\n`{command}`, {today}; {machine()}\n<!-- end of {name} -->"
     old = RESULTS.read_text() if RESULTS.exists() else "# Results\n"
     pattern = re.compile(rf"<!-- {name} -->.*?<!-- end of {name} -->", re.DOTALL)

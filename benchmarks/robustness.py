@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from benchmarks.measure import keep, table
-from codiag.diagonalize import LUJ1D, QRJ1D, UWEDGE, Diagonalizer, Jacobi, JDi, OrthogonalNewton
+from codiag.diagonalize import LUJ1D, QRJ1D, UWEDGE, Diagonalization, Diagonalizer, Jacobi, JDi, OrthogonalNewton
 from codiag.metrics import factor_error
 from codiag.synthetic import Stack, matrix_stack, mild_factor, orthonormal_factor, projection_stack, unit_factor
 
@@ -25,79 +25,77 @@ FREE: dict[str, Diagonalizer] = {
 }
 
 
-def spectra(size: int, noise: float, seed: list[int]) -> Stack:
-    return matrix_stack(orthonormal_factor(size, size, seed=seed), size, noise=noise, seed=seed)
+def spectra(size: int, noise: float, rng: np.random.Generator) -> Stack:
+    return matrix_stack(orthonormal_factor(size, size, rng), size, noise=noise, seed=rng)
 
 
-def equal_weights(size: int, noise: float, seed: list[int]) -> Stack:
-    return projection_stack(orthonormal_factor(size, size, seed=seed), np.ones(size), size, noise=noise, seed=seed)
+def equal_weights(size: int, noise: float, rng: np.random.Generator) -> Stack:
+    return projection_stack(orthonormal_factor(size, size, rng), np.ones(size), size, noise=noise, seed=rng)
 
 
-def squared_weights(size: int, noise: float, seed: list[int]) -> Stack:
-    weights = np.random.default_rng(seed).standard_normal(size) ** 2
-    return projection_stack(orthonormal_factor(size, size, seed=seed), weights, 5, noise=noise, seed=seed)
+def squared_weights(size: int, noise: float, rng: np.random.Generator) -> Stack:
+    factor, weights = orthonormal_factor(size, size, rng), rng.standard_normal(size) ** 2
+    return projection_stack(factor, weights, 5, noise=noise, seed=rng)
 
 
-def mild(size: int, noise: float, seed: list[int]) -> Stack:
-    return matrix_stack(mild_factor(size, size, seed=seed), size, noise=noise, seed=seed)
+def mild(size: int, noise: float, rng: np.random.Generator) -> Stack:
+    return matrix_stack(mild_factor(size, size, rng), size, noise=noise, seed=rng)
 
 
-def random_columns(size: int, noise: float, seed: list[int]) -> Stack:
-    return matrix_stack(unit_factor(size, size, seed=seed), size, noise=noise, seed=seed)
+def random_columns(size: int, noise: float, rng: np.random.Generator) -> Stack:
+    return matrix_stack(unit_factor(size, size, rng), size, noise=noise, seed=rng)
+
+
+Problem = Callable[[int, float, np.random.Generator], Stack]
 
 
 def compare(
-    make: Callable[..., Stack], size: int, noise: float, methods: dict[str, Diagonalizer], measure: str
-) -> list:
-    """Return off() or the factor error of every method (columns) in every trial (rows), and whether ours converged."""
+    make: Problem, size: int, noise: float, methods: dict[str, Diagonalizer], measure: Callable[..., float]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the measure of every method (columns) in every trial (rows), and whether the first converged."""
     values, converged = [], []
     for trial in range(TRIALS):
-        stack = make(size, noise, [trial, size])
+        stack = make(size, noise, np.random.default_rng([trial, size]))
         fits = [method(stack.matrices, seed=trial) for method in methods.values()]
-        row = [fit.off_diagonal if measure == "off" else factor_error(fit, stack.factor) for fit in fits]
-        values.append(row)
+        values.append([measure(fit, stack.factor) for fit in fits])
         converged.append(fits[0].converged)
-    return [np.array(values), np.array(converged)]
+    return np.array(values), np.array(converged)
+
+
+def off(fit: Diagonalization, _: np.ndarray) -> float:
+    return fit.off_diagonal
 
 
 def orthogonal() -> str:
     rows = []
-    models = {
+    models: dict[str, Problem] = {
         "Gaussian spectra": spectra,
-        "equal weights": equal_weights,
-        "squared-Gaussian weights, L = 5": squared_weights,
+        "projections, equal weights": equal_weights,
+        "projections, squared-Gaussian weights, L = 5": squared_weights,
     }
     for (name, make), size, noise in itertools.product(models.items(), (15, 50), NOISES):
-        values, converged = compare(make, size, noise, ORTHOGONAL, "off")
+        values, converged = compare(make, size, noise, ORTHOGONAL, off)
         ratios = values[:, 0] / values.min(axis=1)
-        rows.append(
-            (name, size, f"{noise:g}", int(np.sum(ratios > 1.001)), f"{ratios.max():.5f}", int(np.sum(~converged)))
-        )
+        above, open_ends = int(np.sum(ratios > 1.001)), int(np.sum(~converged))
+        rows.append((name, size, f"{noise:g}", above, f"{ratios.max():.5f}", open_ends))
     headings = ("model", "d", "noise", "above 1.001 of 20", "worst", "not converged")
     return (
-        "## Robustness, orthogonal\noff() of `OrthogonalNewton` over the lower of its own and that of `Jacobi` with up to 300 "
-        "sweeps, 20 problems each.\n\n" + table(headings, rows)
+        "## Robustness, orthogonal\noff() of `OrthogonalNewton` over the lower of its own and `Jacobi`, which has up "
+        "to 300 sweeps; 20 problems each.\n\n" + table(headings, rows)
     )
 
 
-def free(kind: str, make: Callable[..., Stack], sizes: tuple[int, ...]) -> str:
+def free(kind: str, make: Problem, sizes: tuple[int, ...]) -> str:
     rows = []
     for size, noise in itertools.product(sizes, NOISES):
-        values, _ = compare(make, size, noise, FREE, "error")
+        values, _ = compare(make, size, noise, FREE, factor_error)
         ratios = values[:, 0] / values.min(axis=1)
-        rows.append(
-            (
-                size,
-                f"{noise:g}",
-                int(np.sum(ratios > 2)),
-                f"{ratios.max():.2f}",
-                *(f"{value:.2e}" for value in np.median(values, axis=0)),
-            )
-        )
+        medians = [f"{value:.2e}" for value in np.median(values, axis=0)]
+        rows.append((size, f"{noise:g}", int(np.sum(ratios > 2)), f"{ratios.max():.2f}", *medians))
     headings = ("d = n", "noise", "above 2 of 20", "worst", "median error `UWEDGE`", "`JDi`", "`QRJ1D`", "`LUJ1D`")
     return (
-        f"## Robustness, {kind}\nFactor error of `UWEDGE` over the smallest of the four methods' (QRJ1D and LUJ1D stopped at 60 "
-        "sweeps), 20 problems each.\n\n" + table(headings, rows)
+        f"## Robustness, {kind}\nFactor error of `UWEDGE` over the smallest of all four (QRJ1D and LUJ1D stopped "
+        "at 60 sweeps), 20 problems each.\n\n" + table(headings, rows)
     )
 
 

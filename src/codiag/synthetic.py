@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
 import numpy as np
 
-Seed = int | np.random.Generator | None
+Seed = int | Sequence[int] | np.random.Generator | None
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,7 +21,6 @@ class Step(NamedTuple):
     merit: float  # lower is better
     largest: float  # largest entry of the move
     standardized: float  # the same in units of its standard error under the noise of the matrices
-    weakest: float  # smallest energy that tells two components apart, in units of the energy of noise in one pair
 
 
 class Outcome(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from array_api_compat import array_namespace, device
 
-from codiag._array import Array, identity
+from codiag._array import Array
 
 Round = tuple[Array, Array]
 """Index arrays p and q of disjoint pairs (p_i, q_i), p_i < q_i."""
@@ -68,12 +68,6 @@ def pair_entries(entries: Array, pairs: Round) -> tuple[Array, Array, Array]:
     """Return (D_l)_pp, (D_l)_qq and (D_l)_pq of every pair, each (n_pairs, n)."""
     p, q = pairs
     return entries[p, p], entries[q, q], entries[p, q]
-
-
-def off_diagonal_energy(entries: Array) -> float:
-    """Return the energy of the entries off the diagonal, summed directly."""
-    xp = array_namespace(entries)
-    return float(xp.sum(xp.sum(entries**2, axis=2) * (1 - identity(entries.shape[0], entries))))
 
 
 def balance_rows(entries: Array, inverse: Array) -> None:

@@ -119,7 +119,7 @@ def _rotate(sides: _Sides, point: Array, probe: Array) -> Step:
     scaled = xp.max(sizes * xp.sqrt(gaps / totals))
     objective, largest, scaled, off = xp.stack([xp.sum(squares), xp.max(sizes), scaled, xp.sum(energy)]).tolist()
     noise = max(off / (sides.n * k * (k - 1)), 1e-300)
-    return Step(point, moves, -objective, largest, scaled / noise**0.5, np.inf)
+    return Step(point, moves, -objective, largest, scaled / noise**0.5)
 
 
 def _shear(sides: _Sides, point: Array, probe: Array) -> Step:

@@ -129,4 +129,4 @@ def free_step(point: Array, move: Array, gaps: Array, left: Array, right: Array,
     variance = total / (n * (xp.sum(pairs**2) - xp.sum((rows * columns) ** 2)))
     scaled = xp.max(sizes * xp.sqrt(gaps) / pairs)
     off, largest, scaled, variance = xp.stack([total, xp.max(sizes), scaled, variance]).tolist()
-    return Step(point, move, off, largest, scaled / max(variance, 1e-300) ** 0.5, np.inf)
+    return Step(point, move, off, largest, scaled / max(variance, 1e-300) ** 0.5)
