@@ -117,8 +117,11 @@ def test_uwedge_falls_back_on_jdi():
 def test_uwedge_does_not_fall_back_where_that_would_take_minutes(monkeypatch):
     monkeypatch.setattr(uwedge, "LARGE", 8)
     matrices = matrix_stack(unit_factor(12, 12, seed=0), 40, noise=0.02, seed=1).matrices
-    with pytest.warns(codiag.ConvergenceWarning):
+    with pytest.warns(
+        codiag.ConvergenceWarning, match=r"UWEDGE did not converge in \d+ sweeps on 40 matrices"
+    ) as caught:
         fit = UWEDGE(max_sweeps=1)(matrices, seed=0)
+    assert len(caught) == 1
     assert not fit.converged
 
 

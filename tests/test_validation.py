@@ -24,20 +24,25 @@ def spoiled(value):
     [
         (spoiled(np.nan), ValueError, r"finite.*1 of 36.*\(2, 1, 0\)"),
         (spoiled(np.inf), ValueError, r"finite.*\(2, 1, 0\)"),
-        (GOOD[:, :, :2], ValueError, r"square; got 3 x 2.*TwoSided"),
+        (GOOD[:, :, :2], ValueError, r"square; got 4 of 3 x 2.*moveaxis.*TwoSided"),
         ([np.eye(2), np.eye(3)], ValueError, r"same shape; got \(2, 2\), \(3, 3\)"),
         ([[[1, 2], [3]], [[1, 2], [3, 4]]], ValueError, r"matrices must"),
         ([], ValueError, r"stack of shape"),
         (np.zeros((0, 3, 3)), ValueError, r"empty; got shape \(0, 3, 3\)"),
         (np.zeros((3, 0, 0)), ValueError, r"empty"),
-        (GOOD.astype(complex), TypeError, r"real; got complex128.*imaginary parts"),
+        (GOOD.astype(complex), TypeError, r"real; got complex128: .*imaginary parts"),
         (GOOD[:1], ValueError, r"at least two matrices.*got 1.*eigh"),
         (GOOD[0], ValueError, r"stack of shape \(n, d, d\); got 2 axes.*eigh"),
         (GOOD[None], ValueError, r"got 4 axes"),
         (np.triu(GOOD), ValueError, r"symmetric; the largest \|M_ij - M_ji\| is .*TwoSided"),
-        (GOOD.astype(str), TypeError, r"real numbers; got dtype"),
-        (GOOD.astype(object), TypeError, r"real numbers; got dtype object"),
-        ("matrices", TypeError, r"real numbers"),
+        (GOOD.astype(str), TypeError, r"real numbers; got ndarray of dtype <U"),
+        (GOOD.astype(object), TypeError, r"real numbers; got ndarray of dtype object"),
+        ("matrices", TypeError, r"real numbers; got str"),
+        (None, TypeError, r"real numbers; got NoneType"),
+        (np.ma.masked_less(GOOD, 0), TypeError, r"must not be masked"),
+        (1e200 * GOOD, ValueError, r"squares fit into float64.*Divide"),
+        (1e-200 * GOOD, ValueError, r"squares fit into float64"),
+        ((1e20 * GOOD).astype(np.float32), ValueError, r"squares fit into float32"),
         (np.zeros((4, 3, 3)), ValueError, r"not all be zero"),
     ],
 )
@@ -66,6 +71,33 @@ def test_asymmetry_in_one_entry_is_seen():
         codiag.joint_diagonalize(matrices)
 
 
+def test_asymmetry_is_seen_in_single_precision_and_beside_large_matrices():
+    rng = np.random.default_rng(0)
+    large = rng.standard_normal((2, 300, 300)).astype(np.float32)
+    slightly = (large + large.transpose(0, 2, 1)) / 2 + 3e-3 * large
+    with pytest.raises(ValueError, match="symmetric"):
+        codiag.joint_diagonalize(slightly)
+    beside = np.concatenate([1e8 * GOOD, GOOD + 1e-4 * rng.standard_normal(GOOD.shape)])
+    with pytest.raises(ValueError, match="symmetric"):
+        codiag.joint_diagonalize(beside)
+
+
+def test_weights_are_copied():
+    weights = np.ones(4)
+    fit = codiag.joint_diagonalize(GOOD, weights=weights, seed=0)
+    weights[:] = 7
+    np.testing.assert_array_equal(fit.weights, 1)
+
+
+def test_warnings_point_at_the_caller():
+    hopeless = np.random.default_rng(0).standard_normal((4, 12, 12))
+    hopeless = hopeless + hopeless.transpose(0, 2, 1)
+    for call in (Jacobi(max_sweeps=1), lambda m: codiag.joint_diagonalize(m, diagonalizer=Jacobi(max_sweeps=1))):
+        with pytest.warns(codiag.ConvergenceWarning) as caught:
+            call(hopeless)
+        assert caught[0].filename == __file__
+
+
 @pytest.mark.parametrize(
     ("weights", "words"),
     [
@@ -73,10 +105,11 @@ def test_asymmetry_in_one_entry_is_seen():
         ([1, 1, 1, -1], r"not negative"),
         ([1, 1, 1, np.nan], r"finite"),
         ([1, 0, 0, 0], r"at least two of them positive; got 1 positive"),
+        ([1j, 1, 1, 1], r"weights must be real; got complex128: use their absolute values"),
     ],
 )
 def test_bad_weights(weights, words):
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises((TypeError, ValueError), match=words):
         codiag.joint_diagonalize(GOOD, weights=weights)
 
 
@@ -87,16 +120,21 @@ def test_bad_weights(weights, words):
         (lambda: Jacobi(tol="small"), TypeError, "tol must be a number; got str"),
         (lambda: UWEDGE(max_sweeps=0), ValueError, "max_sweeps must be positive"),
         (lambda: JDi(max_sweeps=2.5), TypeError, "max_sweeps must be an integer; got float 2.5"),
-        (lambda: UWEDGE(rank=0), ValueError, "rank must be between 1"),
+        (lambda: UWEDGE(rank=0), ValueError, "rank must be positive; got 0"),
         (lambda: UWEDGE(rank=True), TypeError, "rank must be an integer; got bool"),
         (lambda: OrthogonalNewton(rank=2.0), TypeError, "rank must be an integer; got float"),
-        (lambda: UWEDGE(rank=4)(GOOD), ValueError, "rank must be between 1 and 3.*got 4"),
+        (lambda: UWEDGE(rank=4)(GOOD), ValueError, "rank must be at most 3.*got 4"),
         (lambda: Jacobi(max_rows=0), ValueError, "max_rows must be positive"),
         (lambda: UWEDGE(statistical_tol=-1.0), ValueError, "statistical_tol must not be negative"),
+        (lambda: UWEDGE(statistical_tol="a"), TypeError, "statistical_tol must be a number; got str"),
+        (lambda: TwoSided(orthogonal="no"), TypeError, "orthogonal must be True or False; got 'no'"),
+        (lambda: symmetrized(Jacobi), TypeError, "forget the parentheses"),
+        (lambda: symmetrized(Jacobi(max_rows=2)), ValueError, "max_rows .* use rank instead"),
+        (lambda: UWEDGE(rank=2)(np.zeros((3, 4, 4))), ValueError, "not all be zero"),
         (lambda: symmetrized(UWEDGE()), ValueError, "degenerate for UWEDGE.*Jacobi.*TwoSided"),
         (lambda: symmetrized(JDi()), ValueError, "degenerate for JDi"),
         (lambda: codiag.joint_diagonalize(GOOD, diagonalizer=Jacobi), TypeError, "forget the parentheses"),
-        (lambda: codiag.joint_diagonalize(GOOD, diagonalizer="jacobi"), TypeError, "such as Jacobi\\(\\)"),
+        (lambda: codiag.joint_diagonalize(GOOD, diagonalizer="jacobi"), TypeError, "like Jacobi\\(\\)"),
         (
             lambda: codiag.joint_diagonalize(GOOD, diagonalizer=UWEDGE(), orthogonal=True),
             ValueError,

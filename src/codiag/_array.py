@@ -14,7 +14,7 @@ Array = Any
 def like(values: np.ndarray, reference: Array) -> Array:
     """Copy host values to the library, the device and the precision of the reference."""
     xp = array_namespace(reference)
-    return xp.asarray(values, dtype=reference.dtype, device=device(reference))
+    return xp.asarray(np.array(values), dtype=reference.dtype, device=device(reference))
 
 
 def to_host(array: Array) -> np.ndarray:

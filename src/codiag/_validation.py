@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from array_api_compat import array_namespace, is_array_api_obj, is_torch_array
 
-from codiag._array import Array, epsilon, like, to_host
+from codiag._array import Array, like, to_host
 
 
 class ConvergenceWarning(UserWarning):
@@ -16,7 +16,8 @@ class ConvergenceWarning(UserWarning):
 
 def as_stack(matrices: Array | Sequence[Array], *, symmetric: bool) -> Array:
     """Return `matrices` as a finite real floating-point array of shape (n, rows, columns), n >= 2."""
-    stack = _as_real_array(matrices, "matrices")
+    way_out = "if the factors are real, stack real and imaginary parts as separate matrices, which share the factors"
+    stack = _as_real_array(matrices, "matrices", way_out)
     if stack.ndim != 3:
         raise ValueError(
             f"matrices must be a stack of shape (n, d, d); got {stack.ndim} axes, shape {tuple(stack.shape)}"
@@ -32,8 +33,8 @@ def as_stack(matrices: Array | Sequence[Array], *, symmetric: bool) -> Array:
         )
     if symmetric and rows != columns:
         raise ValueError(
-            f"matrices must be square; got {rows} x {columns}. "
-            "Use codiag.diagonalize.TwoSided() for matrices A diag(d) B^T with A != B"
+            f"matrices must be square; got {n} of {rows} x {columns}. Use numpy.moveaxis(matrices, -1, 0) if they lie "
+            "along the last axis, or codiag.diagonalize.TwoSided() for A diag(d) B^T with A != B"
         )
     _check_entries(stack, symmetric=symmetric)
     return stack
@@ -43,51 +44,50 @@ def as_weights(weights: Array | Sequence[float] | None, stack: Array) -> Array |
     """Return one non-negative weight per matrix of the stack, or None for equal weights."""
     if weights is None:
         return None
-    values = to_host(_as_real_array(weights, "weights"))
+    values = to_host(_as_real_array(weights, "weights", "use their absolute values"))
     if values.shape != (stack.shape[0],):
         raise ValueError(f"weights must have shape ({stack.shape[0]},), one per matrix; got {values.shape}")
-    if not np.all(np.isfinite(values)) or np.any(values < 0) or np.count_nonzero(values) < 2:
+    converted = like(values, stack)  # may overflow or vanish in single precision
+    kept = to_host(converted)
+    if not np.all(np.isfinite(kept)) or np.any(kept < 0) or np.count_nonzero(kept) < 2:
         raise ValueError(
-            "weights must be finite and not negative, at least two of them positive; "
-            f"got {np.count_nonzero(values > 0)} positive, smallest {values.min():.3g}"
+            f"weights must be finite and not negative in {stack.dtype}, at least two of them positive; "
+            f"got {np.count_nonzero(kept > 0)} positive, from {values.min():.3g} to {values.max():.3g}"
         )
-    return like(values, stack)
+    return converted
 
 
-def as_rank(rank: int | None, limit: int) -> int | None:
+def as_rank(rank: int | None, limit: int | None = None) -> int | None:
     """Return the rank as an int between 1 and `limit`, or None when it is to be found."""
     if rank is None:
         return None
-    if isinstance(rank, bool) or not isinstance(rank, int | np.integer):
-        raise TypeError(f"rank must be an integer; got {type(rank).__name__} {rank!r}")
-    if not 1 <= rank <= limit:
-        raise ValueError(f"rank must be between 1 and {limit}, the smaller side of the matrices; got {rank}")
+    as_number("rank", rank, integer=True)
+    if limit is not None and rank > limit:
+        raise ValueError(f"rank must be at most {limit}, the smaller side of the matrices; got {rank}")
     return int(rank)
 
 
-def positive(name: str, value: float, *, integer: bool = False) -> None:
-    """Raise unless the option `name` of a strategy is a positive number."""
+def as_number(name: str, value: float, *, integer: bool = False, zero: bool = False) -> None:
+    """Raise unless the option `name` of a strategy is a positive number, or zero where that is allowed."""
     kinds = int | np.integer if integer else int | float | np.number
     if isinstance(value, bool) or not isinstance(value, kinds):
-        raise TypeError(
-            f"{name} must be {'an integer' if integer else 'a number'}; got {type(value).__name__} {value!r}"
-        )
-    if not value > 0:
-        raise ValueError(f"{name} must be positive; got {value}")
+        wanted = "an integer" if integer else "a number"
+        raise TypeError(f"{name} must be {wanted}; got {type(value).__name__} {value!r}")
+    if not (value >= 0 if zero else value > 0):
+        raise ValueError(f"{name} must {'not be negative' if zero else 'be positive'}; got {value}")
 
 
-def _as_real_array(raw: Array | Sequence[Array], name: str) -> Array:
+def _as_real_array(raw: Array | Sequence[Array], name: str, way_out: str) -> Array:
+    if isinstance(raw, np.ma.MaskedArray):
+        raise TypeError(f"{name} must not be masked; fill the missing entries or leave out what holds them")
     values: Array = raw if is_array_api_obj(raw) else _from_sequence(raw, name)
     if is_torch_array(values):
         values = values.detach()
     xp = array_namespace(values)
     if isinstance(values, np.ndarray) and values.dtype.kind not in "biufc":
-        raise TypeError(f"{name} must hold real numbers; got dtype {values.dtype}")
+        raise TypeError(f"{name} must hold real numbers; got {type(raw).__name__} of dtype {values.dtype}")
     if xp.isdtype(values.dtype, "complex floating"):
-        raise TypeError(
-            f"{name} must be real; got {values.dtype}. If the factors are real, stack the real and the "
-            "imaginary parts as separate matrices: they share the factors"
-        )
+        raise TypeError(f"{name} must be real; got {values.dtype}: {way_out}")
     if values.dtype not in (xp.float32, xp.float64):
         values = xp.astype(values, xp.float64)
     return values
@@ -112,29 +112,41 @@ def _check_same_shape(shapes: list[tuple[int, ...]], name: str) -> None:
 
 
 def _check_entries(stack: Array, *, symmetric: bool) -> None:
-    """Look for NaN, inf and asymmetry with two matrix-vector products instead of passes over a transposed copy."""
+    """Look for NaN, inf, zeros and asymmetry with two matrix-vector products, not passes over a transposed copy."""
     xp = array_namespace(stack)
     probe = like(np.random.default_rng(0).standard_normal(max(stack.shape[1:])), stack)
     right = xp.matmul(stack, probe[: stack.shape[2]])
     if not bool(xp.all(xp.isfinite(right))):
         _raise_not_finite(stack)
+    _check_magnitude(float(xp.max(xp.abs(right))), stack)
     if not symmetric:
         return
-    left = xp.matmul(probe[: stack.shape[1]], stack)
-    asymmetry, size = float(xp.max(xp.abs(right - left))), float(xp.max(xp.abs(right)))
-    if asymmetry > 1e4 * epsilon(stack) * stack.shape[1] * size:
+    difference = xp.linalg.vector_norm(right - xp.matmul(probe[: stack.shape[1]], stack), axis=1)
+    allowed = 1e-10 if stack.dtype == xp.float64 else 1e-4
+    if bool(xp.any(difference > allowed * xp.linalg.vector_norm(right, axis=1))):
         largest = float(xp.max(xp.abs(stack - xp.matrix_transpose(stack))))
         raise ValueError(
-            f"matrices must be symmetric; the largest |M_ij - M_ji| is {largest:.3g}. Average each with its "
-            "transpose if the difference is noise, or use codiag.diagonalize.TwoSided() for A diag(d) B^T with A != B"
+            f"matrices must be symmetric; the largest |M_ij - M_ji| is {largest:.3g}, above rounding. If that is "
+            "noise, pass (M + M.swapaxes(1, 2)) / 2; otherwise use codiag.diagonalize.TwoSided() for A diag(d) B^T"
+        )
+
+
+def _check_magnitude(size: float, stack: Array) -> None:
+    """Raise where squares of the entries would not be numbers."""
+    if size == 0:
+        raise ValueError("matrices must not all be zero")
+    limit = 1e150 if stack.dtype == array_namespace(stack).float64 else 1e16
+    if not 1 / limit < size < limit:
+        raise ValueError(
+            f"matrices must have entries whose squares fit into {stack.dtype}; theirs are of the order {size:.0e}. "
+            "Divide all of them by their largest entry"
         )
 
 
 def _raise_not_finite(stack: Array) -> None:
-    xp = array_namespace(stack)
-    bad = to_host(xp.logical_not(xp.isfinite(stack)))
+    bad = ~np.isfinite(to_host(stack))
     if not bad.any():
-        raise ValueError("matrices overflow when multiplied; divide them by their largest entry")
+        _check_magnitude(float("inf"), stack)
     first = tuple(int(i) for i in np.argwhere(bad)[0])
     raise ValueError(
         f"matrices must be finite; {int(bad.sum())} of {bad.size} entries are NaN or infinite, the first at {first}"

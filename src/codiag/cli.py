@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -56,12 +57,14 @@ def demo(
         _fail(f"--figure must lie in a folder that exists; {figure.resolve().parent} does not")
     if figure.suffix.lower() not in {".png", ".svg", ".pdf"}:
         _fail(f"--figure must end in .png, .svg or .pdf; got {figure.name}")
+    if figure.is_dir() or not os.access(figure if figure.exists() else figure.resolve().parent, os.W_OK):
+        _fail(f"--figure must be a file that can be written; {figure} is not")
     with err.status("diagonalizing ..."):
         result = run_demo(size, noise, seed)
     out.print(_demo_table(result, f"{size} matrices of {size} x {size}, noise {noise:g} in every entry"))
     out.print(
         "error: mean distance of the unit factors from the truth\n"
-        "/ predicted: over what fit.standard_errors says without knowing the truth",
+        "predicted: what fit.standard_errors says without knowing the truth",
         style="dim",
     )
     _draw(result, figure)
@@ -70,17 +73,17 @@ def demo(
 def _demo_table(result: Demo, title: str) -> Table:
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
     table.add_column("method")
-    for heading in ("off-diagonal", "error", "/ predicted", "sweeps", "ms"):
+    for heading in ("off-diagonal", "error", "predicted", "sweeps", "ms"):
         table.add_column(heading, justify="right")
     for problem in result.stacks:
-        table.add_row(f"[bold]{problem} factors[/bold]")
+        table.add_row(f"[bold]{problem}[/bold]")
         runs = [run for run in result.runs if run.problem == problem]
         for run in runs:
             table.add_row(
                 "  " + run.method + ("" if run.fit.converged else " (not converged)"),
-                f"{run.fit.off_diagonal:.4g}",
+                f"{run.fit.off_diagonal:.3e}",
                 f"{run.error:.2e}",
-                f"{run.error / run.predicted:.2f}",
+                f"{run.predicted:.2e}",
                 str(run.fit.n_sweeps),
                 f"{1e3 * run.seconds:.1f}",
                 end_section=run is runs[-1],
@@ -95,6 +98,8 @@ def _draw(result: Demo, figure: Path) -> None:
         draw_demo(result, figure)
     except ModuleNotFoundError as error:
         err.print(f"No figure: {error.name} is not installed. Get it with: pip install 'codiag\\[plot]'")
+    except OSError as error:
+        _fail(f"the figure could not be written: {error}")
     else:
         out.print(f"Figure saved to [bold]{figure}[/bold]")
 

@@ -87,16 +87,23 @@ def nearest_error(estimate: Factors, truth: Factors) -> float:
     """
     estimates, truths = unit_factors(estimate, "estimate"), unit_factors(truth, "truth")
     _check_shapes(estimates, truths)
-    nearest = [
-        np.sqrt(np.maximum(2 - 2 * np.max(np.abs(true.T @ guess), axis=1), 0))
-        for guess, true in zip(estimates, truths, strict=True)
-    ]
+    nearest = [_nearest_distances(guess, true) for guess, true in zip(estimates, truths, strict=True)]
     return float(np.mean(nearest))
+
+
+def _nearest_distances(estimate: np.ndarray, truth: np.ndarray) -> np.ndarray:
+    cosines = truth.T @ estimate
+    nearest = np.argmax(np.abs(cosines), axis=1)
+    signs = np.where(cosines[np.arange(nearest.size), nearest] < 0, -1.0, 1.0)
+    return np.linalg.norm(estimate[:, nearest] * signs - truth, axis=0)
 
 
 def unit_factors(factors: Factors, name: str) -> list[np.ndarray]:
     """Return the factors of each mode on the host, in double precision and with unit columns."""
-    arrays = [to_host(array).astype(np.float64) for array in _modes(factors)]
+    raw = [to_host(array) for array in _modes(factors)]
+    if any(np.iscomplexobj(array) for array in raw):
+        raise TypeError(f"{name} must be real; got complex factors")
+    arrays = [array.astype(np.float64) for array in raw]
     for array in arrays:
         if array.ndim != 2:
             raise ValueError(f"{name} must hold factors of shape (d, k); got an array of shape {array.shape}")

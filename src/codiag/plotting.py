@@ -42,7 +42,7 @@ def draw_demo(demo: Demo, path: Path) -> None:
 
 def _draw_matrices(demo: Demo, figure: Any) -> None:
     stack, fit = demo.stacks["non-orthogonal"], demo.best("non-orthogonal").fit
-    figure.suptitle("\nThree of the matrices, and what the common factors make of them", color=INK)
+    figure.suptitle("\nThree matrices with free factors, and what the inverse factors make of them", color=INK)
     axes = figure.subplots(1, 6)
     for index in range(3):
         after = fit.inverse @ stack.matrices[index] @ fit.inverse.T
@@ -66,7 +66,7 @@ def _draw_errors(demo: Demo, axis: Any) -> None:
     axis.set(
         xlabel="standard error predicted from the data alone",
         ylabel="measured error of the component",
-        title="Error bars you can trust",
+        title="Every component: measured and predicted error",
         xlim=(0, 1.05 * largest),
         ylim=(0, 1.05 * largest),
     )
@@ -80,6 +80,6 @@ def _draw_times(demo: Demo, axis: Any) -> None:
     axis.bar_label(
         bars, [f"{value:,.0f} ms" if value > 100 else f"{value:.1f} ms" for value in milliseconds], padding=4, color=INK
     )
-    axis.set(xscale="log", xlabel="time, milliseconds", title="Same answer, different patience")
+    axis.set(xscale="log", xlabel="time, milliseconds", title="Time of each method")
     axis.set_xlim(right=6 * max(milliseconds))
     axis.tick_params(axis="y", length=0)

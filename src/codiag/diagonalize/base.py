@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from codiag._array import Array, epsilon, identity, like, to_host
-from codiag._validation import ConvergenceWarning, as_rank, as_stack, as_weights, positive
+from codiag._validation import ConvergenceWarning, as_number, as_rank, as_stack, as_weights
 from codiag.diagonalize.diagonalization import Diagonalization
 from codiag.diagonalize.products import Slabs
 from codiag.diagonalize.starts import random_combinations
@@ -42,7 +43,8 @@ class Diagonalizer(ABC):
     tol : float
         Stop when the largest entry of the relative step falls below it.
     max_sweeps : int
-        Give up, with a warning, after so many steps or sweeps.
+        Steps or sweeps over the matrices before giving up, which is a result with `converged` false and a warning.
+        Steps on a sketch of the matrices, other starts and fallbacks come on top.
     """
 
     rank: int | None = None
@@ -50,12 +52,12 @@ class Diagonalizer(ABC):
     max_sweeps: int = 200
 
     symmetric: ClassVar[bool] = True
+    survives_doubling: ClassVar[bool] = False  # bears components in pairs with opposite diagonals
 
     def __post_init__(self) -> None:
-        positive("tol", self.tol)
-        positive("max_sweeps", self.max_sweeps, integer=True)
-        if self.rank is not None:
-            as_rank(self.rank, np.iinfo(np.intp).max)
+        as_number("tol", self.tol)
+        as_number("max_sweeps", self.max_sweeps, integer=True)
+        as_rank(self.rank)
 
     def __call__(
         self,
@@ -75,6 +77,16 @@ class Diagonalizer(ABC):
         seed : int or Generator, optional
             Source of the random start.
         """
+        return self._diagonalize(matrices, weights, seed, stacklevel=3)
+
+    def _diagonalize(
+        self,
+        matrices: Array | Sequence[Array],
+        weights: Array | Sequence[float] | None,
+        seed: int | np.random.Generator | None,
+        stacklevel: int,
+    ) -> Diagonalization:
+        """Do the work of a call, with warnings attributed to the caller so many frames up."""
         stack = as_stack(matrices, symmetric=self.symmetric)
         weights = as_weights(weights, stack)
         rng = np.random.default_rng(seed)
@@ -83,16 +95,19 @@ class Diagonalizer(ABC):
         core = Slabs(_compress(weighed, *bases))
         k = core.stack.shape[1]
         with np.errstate(all="ignore"):  # a start may be degenerate; the iterations look for NaN themselves
-            iterate = self._iterate(core, rng) if k > 1 else Iterate(*2 * (identity(1, stack),), 0, True)
+            iterate = self._iterate(core, rng) if k > 1 else Iterate(identity(1, stack), identity(1, stack), 0, True)
         if not iterate.converged:
             warnings.warn(
-                f"{type(self).__name__} did not converge in {iterate.n_sweeps} sweeps on {stack.shape[0]} matrices of "
+                f"{self._name()} did not converge in {iterate.n_sweeps} sweeps on {stack.shape[0]} matrices of "
                 f"size {k} (tol={self.tol:g}); the best iterate is returned",
                 ConvergenceWarning,
-                stacklevel=2,
+                stacklevel=stacklevel,
             )
         plain = core if weighed is stack else Slabs(_compress(stack, *bases))
-        return _assemble(self._is_orthogonal(), plain, weights, bases, iterate)
+        return _assemble(self, plain, weights, bases, iterate)
+
+    def _name(self) -> str:
+        return type(self).__name__
 
     def _is_orthogonal(self) -> bool:
         """Tell whether the factors are constrained to be orthonormal."""
@@ -127,8 +142,6 @@ def _numerical_rank(stack: Array, rng: np.random.Generator) -> int:
     # One combination can be nearly singular by chance; the matrices side by side, or one above the other, cannot.
     side = xp.permute_dims(stack, (1, 0, 2) if rows <= columns else (2, 0, 1))
     sizes = np.linalg.svd(to_host(xp.reshape(side, (side.shape[0], -1))), compute_uv=False)
-    if sizes[0] == 0:
-        raise ValueError("matrices must not all be zero")
     return int(np.count_nonzero(sizes > negligible * sizes[0]))
 
 
@@ -175,16 +188,13 @@ def _weighed(stack: Array, weights: Array | None) -> Array:
     xp = array_namespace(stack)
     if weights is not None:
         stack = stack * xp.sqrt(weights)[:, None, None]
-    size = float(xp.max(xp.abs(stack[:, :, 0])))  # one column tells the order of magnitude
+    size = float(xp.linalg.vector_norm(stack)) / math.prod(stack.shape) ** 0.5
     safe = 1e60 if stack.dtype == xp.float64 else 1e6
-    if 1 / safe < size < safe:
-        return stack
-    largest = float(xp.max(xp.abs(stack)))
-    return stack / largest if largest > 0 else stack
+    return stack if 1 / safe < size < safe else stack / size
 
 
 def _assemble(
-    orthogonal: bool,
+    method: Diagonalizer,
     core: Slabs,
     weights: Array | None,
     bases: tuple[Array | None, Array | None],
@@ -192,7 +202,7 @@ def _assemble(
 ) -> Diagonalization:
     """Give the factors unit columns, order them by energy, and lift them to the size of the matrices."""
     xp = array_namespace(core.stack)
-    symmetric = iterate.right is iterate.left
+    symmetric, orthogonal = method.symmetric, method._is_orthogonal()
     left = _unit_factors(iterate.left, orthogonal)
     right = left if symmetric else _unit_factors(iterate.right, orthogonal)
     diagonals, residuals = core.residuals(left[1], right[1], weights)
@@ -231,3 +241,13 @@ def _lift(factor: Array, inverse: Array, basis: Array | None, order: Array) -> t
     positive = xp.max(factor, axis=0) >= -xp.min(factor, axis=0)
     signs = xp.where(positive, xp.ones_like(factor[0]), -xp.ones_like(factor[0]))
     return factor * signs, inverse * signs[:, None], signs
+
+
+def check_method(diagonalizer: object) -> Diagonalizer:
+    """Return the argument if it is a configured method, or say what one looks like."""
+    if isinstance(diagonalizer, Diagonalizer):
+        return diagonalizer
+    hint = "; did you forget the parentheses?" if isinstance(diagonalizer, type) else ""
+    raise TypeError(
+        f"diagonalizer must be an object of codiag.diagonalize, like Jacobi() or UWEDGE(); got {diagonalizer!r}{hint}"
+    )

@@ -37,6 +37,8 @@ class Diagonalization:
         Whether the factors were constrained to be orthonormal.
     right_factor, right_inverse : arrays of shape (d', k) and (k, d')
         B and its inverse; the very arrays `factor` and `inverse` where the problem is symmetric.
+    weights : array of shape (n,) or None
+        The weights given. With inverse variances, `noise` is relative to them, and close to one.
     """
 
     factor: Array
@@ -68,7 +70,9 @@ class Diagonalization:
     def noise(self) -> float:
         """Standard deviation of white noise in the entries that would leave these residuals.
 
-        NaN where residuals tell nothing about noise: two matrices always diagonalize exactly when factors are free.
+        NaN where residuals tell nothing about it: free factors spend two parameters on each pair, so two matrices leave
+        none. Larger than the noise you expect, it says that the model (rank, orthogonality) is wrong, and with it the
+        standard errors.
         """
         return self._spread.noise
 
@@ -83,8 +87,13 @@ class Diagonalization:
 
     @cached_property
     def standard_errors(self) -> np.ndarray:
-        r"""First-order standard error :math:`(E\|\tilde u_j - u_j\|^2)^{1/2}` of each factor, from the data alone."""
-        return self._spread.factor_errors(self.noise)
+        r"""First-order standard error :math:`(E\|\tilde u_j - u_j\|^2)^{1/2}` of each factor, from the data alone.
+
+        Infinite for factors of an unresolved pair, which first-order theory says nothing about.
+        """
+        errors = self._spread.factor_errors(self.noise)
+        errors[sorted({index for pair in self.unresolved for index in pair})] = np.inf
+        return errors
 
     @cached_property
     def unresolved(self) -> tuple[tuple[int, int], ...]:

@@ -4,7 +4,7 @@ White noise of standard deviation :math:`\sigma` in the matrices reaches the tra
 :math:`n_{l,ij} = b_i^\top R_l c_j` and moves the factors by :math:`\tilde u_j = u_j - \sum_i E_{ij} u_i`, with
 
 * orthogonal factors (Cardoso 1994): :math:`E_{ij} = \sum_l n_{l,ij} (d_i - d_j)_l / \|d_i - d_j\|^2`,
-* free factors (Afsari 2008): :math:`E_{ij} = e_{ij}^\top n_{ij}` with
+* free factors (Afsari 2008): :math:`E_{ij} = -e_{ij}^\top n_{ij}` with
   :math:`e_{ij} = (\|d_i\|^2 d_j - (d_i^\top d_j) d_i) / (\|d_i\|^2 \|d_j\|^2 - (d_i^\top d_j)^2)`.
 
 Where the rank is below the size of the matrices, the directions outside their range add
@@ -35,6 +35,7 @@ class Spread:
     right: np.ndarray  # c_i . c_j
     orthogonal: bool
     symmetric: bool
+    n: int  # matrices that count
 
     @classmethod
     def of(cls, fit: Diagonalization) -> Spread:
@@ -51,20 +52,21 @@ class Spread:
             right @ right.T,
             fit.orthogonal,
             fit.symmetric,
+            fit.diagonals.shape[0] if fit.weights is None else int(np.count_nonzero(to_host(fit.weights))),
         )
 
     @property
     def noise(self) -> float:
         """Average what each pair says about the noise, after the parameters fitted to it are paid for."""
-        k, n = self.diagonals.shape
-        freedom = n - (1 if self.orthogonal else 2)
+        k = self.diagonals.shape[0]
+        freedom = self.n - (1 if self.orthogonal else 2)
         if freedom <= 0 or k < 2:
             return float("nan")
         return float(np.sqrt(np.sum(self.residuals / self._variance()) / (freedom * k * (k - 1))))
 
     def pair_errors(self, noise: float) -> np.ndarray:
         """Return the standard error of the share of factor i in the estimate of factor j."""
-        return noise * self._unit_errors(*self._gaps())
+        return _times(noise, self._unit_errors(*self._gaps()))
 
     def confusion(self, noise: float) -> np.ndarray:
         """Return the same with the gaps freed of what noise alone may have put there, infinite where nothing is left.
@@ -72,17 +74,16 @@ class Spread:
         Fitting turns noise into apparent gaps: two equal components are rotated until their noise differs most. What
         noise explains is its expected energy in the difference of two diagonals, and four standard deviations of it.
         """
-        n = self.diagonals.shape[1]
         variance = noise**2 * np.diag(self._variance()) / (1 if self.orthogonal else self._energy())
-        explained = n * (1 + 4 / np.sqrt(n)) * (variance[:, None] + variance[None, :])
-        return noise * self._unit_errors(*(np.maximum(gap - explained, 0) for gap in self._gaps()))
+        explained = self.n * (1 + 4 / np.sqrt(self.n)) * (variance[:, None] + variance[None, :])
+        return _times(noise, self._unit_errors(*(np.maximum(gap - explained, 0) for gap in self._gaps())))
 
     def _unit_errors(self, minus: np.ndarray, plus: np.ndarray) -> np.ndarray:
         with np.errstate(divide="ignore", invalid="ignore"):
             if self.orthogonal and self.symmetric:
                 variance = 1 / minus
             elif self.orthogonal:
-                variance = (minus + plus) / 2 / (minus * plus)
+                variance = (1 / minus + 1 / plus) / 2
             else:
                 variance = self._variance() * 4 / (self._energy() * minus * plus)
         np.fill_diagonal(variance, 0)
@@ -92,8 +93,14 @@ class Spread:
         """Return the root mean square of the distance of each factor from the truth."""
         d, k = self.factor.shape
         outside = (d - k) * np.diag(self.right) / self._energy()
-        inside = np.sum(self._unit_errors(*self._gaps()) ** 2, axis=0) if self.orthogonal else self._correlated_errors()
-        return noise * np.sqrt(inside + outside)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            if self.orthogonal:
+                inside = np.sum(self._unit_errors(*self._gaps()) ** 2, axis=0)
+            else:
+                inside = self._correlated_errors()
+        known = np.isfinite(inside)  # not where a pair has no gap at all
+        errors = noise * np.sqrt(np.where(known, inside, 0) + outside)
+        return np.where(known | np.isnan(errors), errors, np.inf)
 
     def _correlated_errors(self) -> np.ndarray:
         """Sum the errors along factors that are not orthogonal, keeping the covariance of the E_ij of one column."""
@@ -113,7 +120,7 @@ class Spread:
             if self.symmetric:
                 noise = noise + np.outer(self.left[j], self.left[j])
             inside[j] = np.sum(shape * noise * (gram - np.outer(gram[j], gram[j])))
-        return np.maximum(inside, 0)
+        return np.where(inside < 0, 0, inside)
 
     def _energy(self) -> np.ndarray:
         return np.sum(self.diagonals**2, axis=1)
@@ -133,3 +140,8 @@ class Spread:
         minus = np.stack([np.sum((rows - row) ** 2, axis=1) for row in rows])
         plus = np.stack([np.sum((rows + row) ** 2, axis=1) for row in rows])
         return minus, plus
+
+
+def _times(noise: float, errors: np.ndarray) -> np.ndarray:
+    """Scale unit errors by the noise; no gap at all stays infinite, even without noise."""
+    return np.where(np.isinf(errors) & ~np.isnan(noise), np.inf, noise * np.where(np.isinf(errors), 0, errors))

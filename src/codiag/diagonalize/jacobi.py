@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from array_api_compat import array_namespace
 
 from codiag._array import Array, epsilon, identity
-from codiag._validation import positive
+from codiag._validation import as_number
 from codiag.diagonalize.base import Diagonalizer, Iterate
 from codiag.diagonalize.products import Slabs
 from codiag.diagonalize.rounds import (
@@ -53,11 +54,12 @@ class Jacobi(Diagonalizer):
 
     max_rows: int | None = None
     max_sweeps: int = 100
+    survives_doubling: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.max_rows is not None:
-            positive("max_rows", self.max_rows, integer=True)
+            as_number("max_rows", self.max_rows, integer=True)
 
     def _is_orthogonal(self) -> bool:
         return True

@@ -90,6 +90,7 @@ def _median_eigenvectors(gram: np.ndarray) -> np.ndarray:
     median = np.argsort(values.real, axis=1)[:, 1]
     v = np.take_along_axis(vectors.real, median[:, None, None], axis=2)[:, :, 0]
     length = np.sum(signs * v * v, axis=1)
-    usable = length > 0  # false where rounding leaves no such direction; the identity is (0, 0, 1)
+    # The identity, (0, 0, 1), where the pair is diagonal already or rounding leaves no such direction.
+    usable = (length > 0) & (gram[:, 2, 2] > (10 * np.finfo(float).eps) ** 2 * np.trace(gram, axis1=1, axis2=2))
     v = np.where(usable[:, None], v / np.sqrt(np.where(usable, length, 1))[:, None], [0.0, 0.0, 1.0])
     return (v * np.where(v[:, 2] < 0, -1, 1)[:, None]).T

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from codiag._array import Array
-from codiag.diagonalize.base import Diagonalizer
+from codiag.diagonalize.base import Diagonalizer, check_method
 from codiag.diagonalize.diagonalization import Diagonalization
 from codiag.diagonalize.newton import OrthogonalNewton
 from codiag.diagonalize.uwedge import UWEDGE
@@ -57,14 +57,10 @@ def joint_diagonalize(
     """
     if diagonalizer is None:
         diagonalizer = OrthogonalNewton() if orthogonal else UWEDGE()
-    if not isinstance(diagonalizer, Diagonalizer):
-        raise TypeError(
-            "diagonalizer must be an object of codiag.diagonalize, such as Jacobi() or UWEDGE(); "
-            f"got {diagonalizer!r}" + ("; did you forget the parentheses?" if isinstance(diagonalizer, type) else "")
-        )
-    if orthogonal and not diagonalizer._is_orthogonal():
+    method = check_method(diagonalizer)
+    if orthogonal and not method._is_orthogonal():
         raise ValueError(
-            f"orthogonal=True contradicts {diagonalizer!r}, which leaves the factors free; "
+            f"orthogonal=True contradicts {method!r}, which leaves the factors free; "
             "use OrthogonalNewton(), Jacobi() or TwoSided(orthogonal=True)"
         )
-    return diagonalizer(matrices, weights=weights, seed=seed)
+    return method._diagonalize(matrices, weights, seed, stacklevel=3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -49,6 +50,8 @@ class OrthogonalNewton(NewtonLike):
     >>> fit.converged, fit.off_diagonal < 1e-20
     (True, True)
     """
+
+    survives_doubling: ClassVar[bool] = True
 
     def _is_orthogonal(self) -> bool:
         return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from codiag._array import Array, epsilon
+from codiag._validation import as_number
 from codiag.diagonalize.base import Diagonalizer
 from codiag.diagonalize.fixed_point import Limits
 
@@ -17,8 +18,7 @@ class NewtonLike(Diagonalizer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.statistical_tol >= 0:
-            raise ValueError(f"statistical_tol must not be negative; got {self.statistical_tol}")
+        as_number("statistical_tol", self.statistical_tol, zero=True)
 
     def _limits(self, stack: Array) -> Limits:
         """Rotations must climb, to rounding; shears descend on nothing exactly, and are only kept from running away."""

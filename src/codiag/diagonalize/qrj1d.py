@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -69,6 +70,8 @@ class QRJ1D(_ShearSweeps):
     >>> fit.converged, fit.off_diagonal < 1e-10
     (True, True)
     """
+
+    survives_doubling: ClassVar[bool] = True
 
     def _sweep(self, entries: Array, inverse: Array, rounds: list[Round]) -> float:
         turned = rotation_sweep(entries, inverse, rounds, entries.shape[0])

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 from array_api_compat import array_namespace
 
 from codiag._array import Array, like, to_host
-from codiag.diagonalize.base import Diagonalizer, Iterate
-from codiag.diagonalize.jacobi import Jacobi
-from codiag.diagonalize.newton import OrthogonalNewton
+from codiag.diagonalize.base import Diagonalizer, Iterate, check_method
 from codiag.diagonalize.products import Slabs
-from codiag.diagonalize.qrj1d import QRJ1D
-
-SURVIVORS = (Jacobi, OrthogonalNewton, QRJ1D)
 
 
 def symmetrized(diagonalizer: Diagonalizer) -> Diagonalizer:
@@ -41,21 +36,24 @@ def symmetrized(diagonalizer: Diagonalizer) -> Diagonalizer:
     >>> fit.off_diagonal < 1e-20
     True
     """
-    if not isinstance(diagonalizer, SURVIVORS):
-        names = ", ".join(kind.__name__ for kind in SURVIVORS)
+    inner = check_method(diagonalizer)
+    if not inner.survives_doubling:
         raise ValueError(
-            f"the reduction to twice the size is degenerate for {type(diagonalizer).__name__}, because components come "
-            f"in pairs with opposite diagonals; use one of {names}, or TwoSided() on the matrices as they are"
+            f"the reduction to twice the size is degenerate for {type(inner).__name__}, because components come in "
+            "pairs with opposite diagonals; use Jacobi(), OrthogonalNewton() or QRJ1D(), or TwoSided() instead"
         )
-    return _Symmetrized(
-        rank=diagonalizer.rank, tol=diagonalizer.tol, max_sweeps=diagonalizer.max_sweeps, inner=diagonalizer
-    )
+    if getattr(inner, "max_rows", None) is not None:
+        raise ValueError("max_rows counts rows of the doubled problem; use rank instead")
+    return _Symmetrized(rank=inner.rank, tol=inner.tol, max_sweeps=inner.max_sweeps, inner=inner)
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Symmetrized(Diagonalizer):
     inner: Diagonalizer
     symmetric: ClassVar[bool] = False
+
+    def _name(self) -> str:
+        return f"symmetrized({type(self.inner).__name__})"
 
     def _is_orthogonal(self) -> bool:
         return self.inner._is_orthogonal()
@@ -65,7 +63,8 @@ class _Symmetrized(Diagonalizer):
         blank = xp.zeros_like(core.stack)
         top = xp.concat([blank, xp.matrix_transpose(core.stack)], axis=2)
         bottom = xp.concat([core.stack, blank], axis=2)
-        iterate = self.inner._iterate(Slabs(xp.concat([top, bottom], axis=1)), rng)
+        inner = replace(self.inner, tol=self.tol, max_sweeps=self.max_sweeps)
+        iterate = inner._iterate(Slabs(xp.concat([top, bottom], axis=1)), rng)
         inverse = to_host(iterate.left).astype(np.float64)
         factor = inverse.T if self._is_orthogonal() else np.linalg.inv(inverse)
         right, left = _merge_twins(factor)

@@ -47,6 +47,11 @@ class TwoSided(NewtonLike):
     max_sweeps: int = 100
     symmetric: ClassVar[bool] = False
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.orthogonal, bool):
+            raise TypeError(f"orthogonal must be True or False; got {self.orthogonal!r}")
+
     def _is_orthogonal(self) -> bool:
         return self.orthogonal
 
@@ -138,5 +143,5 @@ def _shear(sides: _Sides, point: Array, probe: Array) -> Step:
     rho = products * share[:, None] * share[None, :]
     move, gaps = solve_pairs(rho, first, second)
     other, _ = solve_pairs(rho, second, first)
-    step = free_step(point, xp.stack([move, other]), gaps, point[0], point[1], energy * left**2, sides.n)
+    step = free_step(point, xp.stack([move, other]), gaps, (point[0], point[1]), energy * left**2, sides.n)
     return step._replace(move=xp.stack([move, xp.matrix_transpose(other)]))  # the right side moves by Z_ji

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._array import Array, epsilon, like
+from codiag._array import Array, epsilon, like, to_host
 from codiag.diagonalize.base import Iterate
 from codiag.diagonalize.fixed_point import Limits, Outcome, Step, find_fixed_point, solve_near_identity
 from codiag.diagonalize.jdi import hyperbolic_sweeps
@@ -67,7 +68,8 @@ class UWEDGE(NewtonLike):
             return Iterate(outcome.point, outcome.point, n_sweeps, outcome.converged)
         # Noise that keeps these steps from converging makes standard errors above 1e-2: compare angles with that.
         swept = hyperbolic_sweeps(core, max(self.tol, self.statistical_tol / 100), max_sweeps=200)
-        return swept._replace(n_sweeps=n_sweeps + swept.n_sweeps)
+        regular = np.linalg.cond(to_host(swept.left)) < 1e10
+        return swept._replace(n_sweeps=n_sweeps + swept.n_sweeps, converged=swept.converged and bool(regular))
 
 
 def _start(core: Slabs, rng: np.random.Generator, probe: Array, limits: Limits) -> tuple[Array, int]:
@@ -104,29 +106,38 @@ def _evaluate(core: Slabs, inverse: Array, probe: Array) -> Step:
     inverse, cross = inverse * scale[:, None], cross * scale[:, None] * scale[None, :] ** 3
     rho = products * (scale[:, None] * scale[None, :]) ** 2
     move, gaps = solve_pairs(rho, cross, xp.matrix_transpose(cross))
-    return free_step(inverse, move, gaps, inverse, inverse, energy * scale**2, core.stack.shape[0])
+    return free_step(inverse, move, gaps, (inverse, inverse), energy * scale**2, core.stack.shape[0])
 
 
 def solve_pairs(rho: Array, own: Array, other: Array) -> tuple[Array, Array]:
     r"""Return :math:`W_{ij} = (\rho_{ij} y'_{ij} - y_{ij}) / (1 - \rho_{ij}^2)` and the denominators.
 
-    A pair whose diagonals are proportional to rounding is left alone: any mixture of the two is as good.
+    Two diagonals that are proportional to rounding determine no move. Their denominator is returned as zero.
     """
     xp = array_namespace(rho)
     gaps = 1 - rho**2
     proportional = gaps <= 100 * epsilon(rho)  # true on the diagonal, false for NaN, which must not pass for a solution
-    gaps = xp.where(proportional, xp.ones_like(gaps), xp.clip(gaps, 1e-9, None))
-    return xp.where(proportional, xp.zeros_like(gaps), (rho * other - own) / gaps), gaps
+    divisors = xp.where(proportional, xp.ones_like(gaps), xp.clip(gaps, 1e-9, None))
+    move = xp.where(proportional, xp.zeros_like(gaps), (rho * other - own) / divisors)
+    return move, xp.where(proportional, xp.zeros_like(gaps), divisors)
 
 
-def free_step(point: Array, move: Array, gaps: Array, left: Array, right: Array, energy: Array, n: int) -> Step:
-    """Measure a move of free factors: against rounding, and against the noise that the probed energy shows."""
+def free_step(point: Array, move: Array, gaps: Array, sides: tuple[Array, Array], energy: Array, n: int) -> Step:
+    """Measure a move of free factors: against rounding, and against the noise that the probed energy shows.
+
+    Where diagonals are proportional and energy is left off the diagonal, no move is not a solution but a dead end.
+    """
     xp = array_namespace(point)
-    rows, columns = (xp.linalg.vector_norm(side, axis=1) for side in (left, right))
+    k = gaps.shape[0]
+    rows, columns = (xp.linalg.vector_norm(side, axis=1) for side in sides)
     pairs = rows[:, None] * columns[None, :]
     sizes = xp.abs(move)
     total = xp.sum(energy)
     variance = total / (n * (xp.sum(pairs**2) - xp.sum((rows * columns) ** 2)))
     scaled = xp.max(sizes * xp.sqrt(gaps) / pairs)
-    off, largest, scaled, variance = xp.stack([total, xp.max(sizes), scaled, variance]).tolist()
+    unsettled = xp.astype(xp.sum(xp.astype(gaps == 0, gaps.dtype)) - k, gaps.dtype)
+    numbers = [total, xp.max(sizes), scaled, variance, unsettled]
+    off, largest, scaled, variance, unsettled = xp.stack(numbers).tolist()
+    if unsettled > 0 and off > k * (1e3 * k * epsilon(point)) ** 2:
+        largest = math.inf
     return Step(point, move, off, largest, scaled / max(variance, 1e-300) ** 0.5)

@@ -66,10 +66,12 @@ def component_errors(fit: Diagonalization, stack: Stack) -> tuple[np.ndarray, np
 
 def _run(problem: str, stack: Stack, diagonalizer: Diagonalizer, seed: int) -> Run:
     diagonalizer(stack.matrices[:, :3, :3], seed=seed)  # first calls load libraries, which is nobody's method
-    start = time.perf_counter()
+    seconds: list[float] = []
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the table has a column for it
-        fit = diagonalizer(stack.matrices, seed=seed)
-    seconds = time.perf_counter() - start
+        warnings.simplefilter("ignore")  # the table says what did not converge
+        while len(seconds) < 5 and sum(seconds) < 0.2:
+            start = time.perf_counter()
+            fit = diagonalizer(stack.matrices, seed=seed)
+            seconds.append(time.perf_counter() - start)
     predicted = float(np.sqrt(np.mean(fit.standard_errors**2)))
-    return Run(problem, diagonalizer, fit, factor_error(fit.factor, stack.factor), predicted, seconds)
+    return Run(problem, diagonalizer, fit, factor_error(fit.factor, stack.factor), predicted, min(seconds))
