@@ -29,7 +29,7 @@ def truth(case, stack):
 @pytest.mark.parametrize(("size", "n"), SIZES)
 def test_noiseless_factors_are_found(name, size, n):
     case = DIAGONALIZERS[name]
-    if case.slow and size > 7:
+    if case.slow and size > 15:
         pytest.skip("linear convergence: the small sizes show the same")
     stack = case.stack(size, n)
     fit = case.method(stack.matrices, seed=0)

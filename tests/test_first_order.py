@@ -8,7 +8,7 @@ import pytest
 from cases import DIAGONALIZERS
 from codiag.metrics import match_components
 from codiag.synthetic import matrix_stack
-from reference.first_order import afsari, cardoso
+from reference.first_order import afsari, cardoso, two_sided
 
 FREE = [name for name, case in DIAGONALIZERS.items() if not case.orthogonal and case.symmetric]
 ORTHOGONAL = [name for name, case in DIAGONALIZERS.items() if case.orthogonal and case.symmetric]
@@ -30,6 +30,21 @@ def test_error_is_the_first_order_prediction(name, eps):
     measured = displacement(case.exactly, clean.matrices + eps * noise, clean)
     ratio = np.linalg.norm(measured) / (eps * np.linalg.norm(predicted))
     assert ratio == pytest.approx(1, abs=1e-3)
+
+
+@pytest.mark.parametrize("eps", [1e-6, 1e-4, 1e-3])
+@pytest.mark.parametrize("name", ["TwoSided", "TwoSided orthogonal", "symmetrized Jacobi"])
+def test_error_of_both_sides_is_the_first_order_prediction(name, eps):
+    case = DIAGONALIZERS[name]
+    clean = case.stack(8, 12, seed=1)
+    noise = np.random.default_rng(2).standard_normal(clean.matrices.shape)
+    sides = (clean.factor, clean.right_factor)
+    predicted = two_sided(*sides, clean.diagonals, noise, orthogonal=case.orthogonal)
+    fit = case.exactly(clean.matrices + eps * noise, seed=0)
+    for found, true, expected in zip(match_components(fit, sides).factors, sides, predicted, strict=True):
+        assert np.linalg.norm(found - true) / (eps * np.linalg.norm(expected)) == pytest.approx(1, abs=2e-3)
+        # The remainder is of second order: eps times what it multiplies, which is of order ten here.
+        assert np.linalg.norm(found - true - eps * expected) < 30 * eps * np.linalg.norm(found - true)
 
 
 @pytest.mark.parametrize("eps", [1e-6, 1e-4])

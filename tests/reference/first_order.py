@@ -40,3 +40,27 @@ def afsari(factor: np.ndarray, diagonals: np.ndarray, noise: np.ndarray) -> np.n
             coefficients[i, j] = -(eta * own - rho * other) / (gamma * (1 - rho**2))
     displacement = -factor @ coefficients
     return displacement - factor * np.sum(factor * displacement, axis=0)
+
+
+def two_sided(
+    left: np.ndarray, right: np.ndarray, diagonals: np.ndarray, noise: np.ndarray, *, orthogonal: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Different factors on the two sides: the moves (I + W) B, (I + Z) C that best cancel b_i R_l c_j, pair by pair."""
+    k = left.shape[1]
+    entries = np.linalg.inv(left) @ noise @ np.linalg.inv(right).T
+    first, second = np.zeros((k, k)), np.zeros((k, k))
+    for i in range(k):
+        for j in range(k):
+            own, other = diagonals[:, i], diagonals[:, j]
+            if i == j:
+                continue
+            if orthogonal:  # W and Z are skew: the entries (i, j) and (j, i) have the two unknowns in common
+                system = np.concatenate([np.stack([other, -own], axis=1), np.stack([-own, other], axis=1)])
+                target = -np.concatenate([entries[:, i, j], entries[:, j, i]])
+                first[i, j], second[i, j] = np.linalg.lstsq(system, target)[0]
+            else:
+                first[i, j], second[j, i] = np.linalg.lstsq(np.stack([other, own], axis=1), -entries[:, i, j])[0]
+    moved = (-left @ first, -right @ second)
+    return tuple(
+        change - factor * np.sum(factor * change, axis=0) for change, factor in zip(moved, (left, right), strict=True)
+    )

@@ -33,13 +33,11 @@ def sketched(core: Slabs, rng: np.random.Generator) -> Slabs | None:
     steps, and each step on them costs size / n of a step on the whole stack.
     """
     xp = array_namespace(core.stack)
-    n, rows, columns = core.stack.shape
+    n = core.stack.shape[0]
     size = max(8, n // 16)
     if n < 4 * size:
         return None
-    coefficients = like(rng.standard_normal((size, n)) / np.sqrt(n), core.stack)
-    mixed = coefficients @ xp.reshape(core.stack, (n, rows * columns))
-    return Slabs(xp.reshape(mixed, (size, rows, columns)))
+    return Slabs(xp.astype(random_combinations(core.stack, rng, size), core.stack.dtype))
 
 
 def sketch_limits(limits: Limits) -> Limits:

@@ -135,7 +135,7 @@ def free_step(point: Array, move: Array, gaps: Array, sides: tuple[Array, Array]
     total = xp.sum(energy)
     variance = total / (n * (xp.sum(pairs**2) - xp.sum((rows * columns) ** 2)))
     scaled = xp.max(sizes * xp.sqrt(gaps) / pairs)
-    unsettled = xp.astype(xp.sum(xp.astype(gaps == 0, gaps.dtype)) - k, gaps.dtype)
+    unsettled = xp.sum(xp.astype(gaps == 0, gaps.dtype)) - k
     numbers = [total, xp.max(sizes), scaled, variance, unsettled]
     off, largest, scaled, variance, unsettled = xp.stack(numbers).tolist()
     if unsettled > 0 and off > k * (1e3 * k * epsilon(point)) ** 2:
