@@ -50,7 +50,7 @@ def demo(
     ] = 0.01,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the random problem.")] = 0,
 ) -> None:
-    """Diagonalize noisy matrices that share their factors, by every method, and draw the result."""
+    """Diagonalize noisy matrices that share their factors, by six methods, and draw the result."""
     from codiag.experiments.demo import run_demo
 
     if not figure.resolve().parent.is_dir():

@@ -21,6 +21,7 @@ def draw_demo(demo: Demo, path: Path) -> None:
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     style: Any = {
         "font.size": 10,
@@ -30,7 +31,7 @@ def draw_demo(demo: Demo, path: Path) -> None:
         "axes.spines.right": False,
     }
     with mpl.rc_context(style):
-        figure = Figure(figsize=(12.5, 7.4), layout="constrained", facecolor="white")
+        figure = Figure(figsize=(12.5, 7.4), layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.08), facecolor="white")
         FigureCanvasAgg(figure)
         top, bottom = np.asarray(figure.subfigures(2, 1, height_ratios=(1, 1.05)))
         _draw_matrices(demo, top)
@@ -81,5 +82,5 @@ def _draw_times(demo: Demo, axis: Any) -> None:
         bars, [f"{value:,.0f} ms" if value > 100 else f"{value:.1f} ms" for value in milliseconds], padding=4, color=INK
     )
     axis.set(xscale="log", xlabel="time, milliseconds", title="Time of each method")
-    axis.set_xlim(right=6 * max(milliseconds))
+    axis.set_xlim(min(1.0, *milliseconds) / 2, 6 * max(milliseconds))
     axis.tick_params(axis="y", length=0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -188,8 +187,10 @@ def _weighed(stack: Array, weights: Array | None) -> Array:
     xp = array_namespace(stack)
     if weights is not None:
         stack = stack * xp.sqrt(weights)[:, None, None]
-    size = float(xp.linalg.vector_norm(stack)) / math.prod(stack.shape) ** 0.5
     safe = 1e60 if stack.dtype == xp.float64 else 1e6
+    if 1 / safe < float(xp.max(xp.abs(stack[0]))) < safe:
+        return stack  # one matrix tells the order of magnitude, unless it is an odd one
+    size = float(xp.max(xp.abs(stack)))
     return stack if 1 / safe < size < safe else stack / size
 
 

@@ -59,8 +59,9 @@ class OrthogonalNewton(NewtonLike):
     def _iterate(self, core: Slabs, rng: np.random.Generator) -> Iterate:
         limits = self._limits(core.stack)
         probe = like(rng.choice([-1.0, 1.0], core.stack.shape[1]), core.stack)
-        inverse, n_sweeps = orthogonal_start(core.stack, rng), 0
-        if (sketch := sketched(core, rng)) is not None:
+        sketch, n_sweeps = sketched(core, rng), 0
+        inverse = orthogonal_start(core.stack if sketch is None else sketch.stack, rng)
+        if sketch is not None:
             outcome = _newton(sketch, inverse, probe, sketch_limits(limits))
             inverse, n_sweeps = outcome.point, outcome.n_sweeps
         outcome = _newton(core, inverse, probe, limits)

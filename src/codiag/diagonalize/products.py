@@ -15,7 +15,7 @@ from array_api_compat import array_namespace, device
 
 from codiag._array import Array, identity, on_host
 
-CACHED_ELEMENTS, DEVICE_ELEMENTS = 2**18, 2**27
+CACHED_ELEMENTS, DEVICE_ELEMENTS = 2**17, 2**27
 """Elements of the intermediate product, on the host (what a cache holds) and on an accelerator (what fills it)."""
 
 

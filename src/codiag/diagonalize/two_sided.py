@@ -143,5 +143,6 @@ def _shear(sides: _Sides, point: Array, probe: Array) -> Step:
     rho = products * share[:, None] * share[None, :]
     move, gaps = solve_pairs(rho, first, second)
     other, _ = solve_pairs(rho, second, first)
-    step = free_step(point, xp.stack([move, other]), gaps, (point[0], point[1]), energy * left**2, sides.n)
+    energy = energy * left**2 * xp.mean(right**2)
+    step = free_step(point, xp.stack([move, other]), gaps, (point[0], point[1]), energy, sides.n)
     return step._replace(move=xp.stack([move, xp.matrix_transpose(other)]))  # the right side moves by Z_ji

@@ -79,11 +79,11 @@ def _start(core: Slabs, rng: np.random.Generator, probe: Array, limits: Limits) 
         return like(pencil_start(core.stack, rng)[0], core.stack), 0
     wasted = 0
     if core.stack.shape[1] > LARGE:
-        outcome = _exhaust(sketch, orthogonal_start(core.stack, rng), probe, sketch_limits(limits))
+        outcome = _exhaust(sketch, orthogonal_start(sketch.stack, rng), probe, sketch_limits(limits))
         if outcome.converged:
             return outcome.point, outcome.n_sweeps
         wasted = outcome.n_sweeps
-    outcome = _exhaust(sketch, like(pencil_start(core.stack, rng)[0], core.stack), probe, sketch_limits(limits))
+    outcome = _exhaust(sketch, like(pencil_start(sketch.stack, rng)[0], core.stack), probe, sketch_limits(limits))
     return outcome.point, wasted + outcome.n_sweeps
 
 
@@ -106,7 +106,8 @@ def _evaluate(core: Slabs, inverse: Array, probe: Array) -> Step:
     inverse, cross = inverse * scale[:, None], cross * scale[:, None] * scale[None, :] ** 3
     rho = products * (scale[:, None] * scale[None, :]) ** 2
     move, gaps = solve_pairs(rho, cross, xp.matrix_transpose(cross))
-    return free_step(inverse, move, gaps, (inverse, inverse), energy * scale**2, core.stack.shape[0])
+    energy = energy * scale**2 * xp.mean(scale**2)  # the probe saw columns of the old scale, much alike after a step
+    return free_step(inverse, move, gaps, (inverse, inverse), energy, core.stack.shape[0])
 
 
 def solve_pairs(rho: Array, own: Array, other: Array) -> tuple[Array, Array]:
@@ -117,9 +118,9 @@ def solve_pairs(rho: Array, own: Array, other: Array) -> tuple[Array, Array]:
     xp = array_namespace(rho)
     gaps = 1 - rho**2
     proportional = gaps <= 100 * epsilon(rho)  # true on the diagonal, false for NaN, which must not pass for a solution
-    divisors = xp.where(proportional, xp.ones_like(gaps), xp.clip(gaps, 1e-9, None))
-    move = xp.where(proportional, xp.zeros_like(gaps), (rho * other - own) / divisors)
-    return move, xp.where(proportional, xp.zeros_like(gaps), divisors)
+    gaps = xp.where(gaps < 1e-9, xp.full_like(gaps, 1e-9), gaps)
+    zero = xp.zeros_like(gaps)
+    return xp.where(proportional, zero, (rho * other - own) / gaps), xp.where(proportional, zero, gaps)
 
 
 def free_step(point: Array, move: Array, gaps: Array, sides: tuple[Array, Array], energy: Array, n: int) -> Step:
