@@ -9,7 +9,7 @@ import codiag
 from assertions import assert_same_factors
 from codiag.diagonalize import UWEDGE, JDi, OrthogonalNewton, products, uwedge
 from codiag.diagonalize.anderson import Anderson
-from codiag.diagonalize.fixed_point import solve_near_identity
+from codiag.diagonalize.fixed_point import Step, _arrived, solve_near_identity
 from codiag.diagonalize.newton import cayley
 from codiag.diagonalize.products import Slabs
 from codiag.synthetic import matrix_stack, mild_factor, orthonormal_factor, projection_stack, unit_factor
@@ -77,6 +77,17 @@ def test_acceleration_pays_where_contraction_is_slow():
     """Noise that drowns some pairs makes plain steps crawl: hundreds of them, against tens."""
     stack = projection_stack(orthonormal_factor(50, 50, seed=0), np.ones(50), 50, noise=0.05, seed=1)
     assert OrthogonalNewton()(stack.matrices, seed=0).n_sweeps < 50
+
+
+def test_noise_does_not_pass_for_convergence_far_from_a_solution():
+    """At a bad point the noise looks enormous, and every move small beside it; only near a solution does that count."""
+    limits = UWEDGE()._limits(np.zeros((1, 1, 1)))
+    before = Step(None, None, merit=1.0, largest=0.7, standardized=26.0)
+    far = Step(None, None, merit=1.0, largest=0.54, standardized=0.1)
+    assert not _arrived(far, before, limits)
+    assert _arrived(far._replace(largest=0.05), before, limits)
+    assert not _arrived(far._replace(largest=0.05), None, limits)  # one point shows no contraction
+    assert _arrived(far._replace(largest=1e-9), None, limits)
 
 
 @pytest.mark.parametrize("method", [OrthogonalNewton(), UWEDGE()], ids=lambda method: type(method).__name__)
