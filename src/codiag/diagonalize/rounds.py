@@ -47,7 +47,10 @@ def on_device(rounds: list[tuple[np.ndarray, np.ndarray]], reference: Array) -> 
 def paired_layout(stack: Array) -> Array:
     """Return a copy of the stack as (d, d, n): picking rows or columns then moves blocks of n entries."""
     xp = array_namespace(stack)
-    return xp.asarray(xp.permute_dims(stack, (1, 2, 0)), copy=True)
+    n, rows, columns = stack.shape
+    # A copy keeps the strides of what it copies; flattening first puts the entries in order.
+    flat = xp.reshape(xp.permute_dims(stack, (1, 2, 0)), (-1,))
+    return xp.reshape(xp.asarray(flat, copy=True), (rows, columns, n))
 
 
 def transform_pairs(entries: Array, inverse: Array, pairs: Round, matrix: tuple[Array, Array, Array, Array]) -> None:
