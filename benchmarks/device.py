@@ -11,7 +11,7 @@ import torch
 
 import codiag
 from benchmarks.measure import keep, table
-from codiag.synthetic import matrix_stack, mild_factor, orthonormal_factor
+from codiag.synthetic import matrix_stack, mild_factor, orthonormal_factor, unit_factor
 
 SIZE = 500
 NOISES = {"1e-3 in each entry": 1e-3, "1e-3 in operator norm": 1e-3 / (2 * SIZE**0.5)}
@@ -56,7 +56,42 @@ def run() -> str:
     )
 
 
+def factorization(size: int = 1000, rank: int = 50, noise: float = 1e-2) -> str:
+    """Factorize a dense tensor that is made on the device and never leaves it."""
+    rows = []
+    rng = np.random.default_rng(0)
+    factors = [unit_factor(size, rank, rng) for _ in range(3)]
+    weights = 1 + rng.random(rank)
+    on_device = [torch.asarray(factor, device="cuda") for factor in factors]
+    scaled = on_device[0] * torch.asarray(weights, device="cuda")
+    for dtype in (torch.float64, torch.float32):
+        tensor = torch.einsum("ir,jr,kr->ijk", scaled, *on_device[1:])
+        generator = torch.Generator(device="cuda").manual_seed(0)
+        level = noise * float(torch.linalg.vector_norm(tensor)) / size**1.5
+        for part in tensor:
+            part += level * torch.randn(part.shape, generator=generator, dtype=torch.float64, device="cuda")
+        tensor = tensor.to(dtype)
+        fit = codiag.factorize(tensor, rank, seed=0)
+        seconds = milliseconds(lambda: codiag.factorize(tensor, rank, seed=0), repeats=3) / 1e3  # noqa: B023
+        error = codiag.factor_error(fit, factors)
+        rows.append(
+            (
+                f"{size}^3, rank {rank}, {str(dtype).removeprefix('torch.')}",
+                f"{seconds:.2f}",
+                f"{error:.3e}",
+                f"{np.mean(fit.standard_errors):.3e}",
+                "; ".join(f"{stage.name} {stage.seconds:.2f}" for stage in fit.stages),
+            )
+        )
+        del tensor
+    headings = ("problem", "seconds", "factor error", "predicted", "stages, seconds (first call)")
+    return (
+        f"## Factorization on an accelerator\n{torch.cuda.get_device_name()}, relative noise {noise:g}; median of three "
+        "calls after three that warm up, the tensor on the device.\n\n" + table(headings, rows)
+    )
+
+
 if __name__ == "__main__":
-    text = run()
-    keep("device", "python -m benchmarks.device", text)
-    print(text)
+    for name, text in (("accelerator factorization", factorization()), ("accelerator", run())):
+        keep(name, "python -m benchmarks.device", text)
+        print(text, end="\n\n")

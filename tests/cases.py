@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,7 +21,9 @@ from codiag.diagonalize import (
     TwoSided,
     symmetrized,
 )
-from codiag.synthetic import Stack, matrix_stack, mild_factor, orthonormal_factor
+from codiag.methods import ALS, NLS, NOJD, OJD, Auto, Method
+from codiag.synthetic import Problem, Stack, matrix_stack, mild_factor, orthonormal_factor
+from codiag.tensors import DenseTensor, FactoredTensor, SparseTensor, Tensor, symmetrize
 
 
 @dataclass(frozen=True)
@@ -71,3 +76,93 @@ DIAGONALIZERS = {
 }
 
 SYMMETRIC = {name: case for name, case in DIAGONALIZERS.items() if case.symmetric}
+
+
+class Plain(Tensor):
+    """A tensor that can do no more than it must; all else comes from the base class."""
+
+    def __init__(self, entries: np.ndarray, *, symmetric: bool = False) -> None:
+        self.entries, self.shape, self.symmetric = entries, entries.shape, symmetric
+
+    def project(self, *directions):
+        letters = "abcdefgh"[: self.order]
+        terms = ",".join(f"n{letter}" for letter in letters[2:])
+        return np.einsum(f"{letters},{terms}->nab", self.entries, *directions, optimize=True)
+
+    def permute(self, axes):
+        return Plain(self.entries.transpose(axes), symmetric=self.symmetric)
+
+
+def _sparse(entries: np.ndarray, symmetric: bool) -> Tensor:
+    places = np.nonzero(entries)
+    return SparseTensor(np.array(places), entries[places], entries.shape, symmetric=symmetric)
+
+
+def _sum(entries: np.ndarray, symmetric: bool) -> Tensor:
+    first = np.where(np.arange(entries.size).reshape(entries.shape) % 2, entries, 0)
+    first = symmetrize(first) if symmetric else first
+    return DenseTensor(first, symmetric=symmetric) + Plain(entries - first, symmetric=symmetric)
+
+
+def _mapped(entries: np.ndarray, symmetric: bool) -> Tensor:
+    with tempfile.NamedTemporaryFile(suffix=".npy", delete=False) as file:
+        np.save(file, entries)
+    mapped = np.load(file.name, mmap_mode="r")
+    Path(file.name).unlink()
+    return DenseTensor(mapped, symmetric=symmetric)
+
+
+def _torch(entries: np.ndarray, symmetric: bool) -> Tensor:
+    torch = pytest.importorskip("torch", reason="torch is not installed; it is the extra 'torch'")
+    return DenseTensor(torch.asarray(entries), symmetric=symmetric)
+
+
+TENSORS: dict[str, Callable[[np.ndarray, bool], Tensor]] = {
+    "dense": lambda entries, symmetric: DenseTensor(entries, symmetric=symmetric),
+    "columns first": lambda entries, symmetric: DenseTensor(np.asfortranarray(entries), symmetric=symmetric),
+    "mapped": _mapped,
+    "torch": _torch,
+    "sparse": _sparse,
+    "sum": _sum,
+    "scaled": lambda entries, symmetric: -2 * DenseTensor(entries / -2, symmetric=symmetric),
+    "plain": lambda entries, symmetric: Plain(entries, symmetric=symmetric),
+}
+"""Every kind of tensor that can hold given entries."""
+
+
+@dataclass(frozen=True)
+class MethodCase:
+    """A method of factorization and the problems it is for."""
+
+    method: Method
+    orthogonal: bool = False
+    least_squares: bool = False  # ends at a minimum of the distance
+    random_start: bool = False  # may end at a local one
+
+    def problem(
+        self, shape: tuple[int, ...], rank: int, *, symmetric: bool, noise: float = 0.0, seed: int = 0
+    ) -> Problem:
+        rng = np.random.default_rng([*shape, rank, symmetric, seed])
+        make = orthonormal_factor if self.orthogonal else mild_factor
+        factors = tuple(make(size, rank, rng) for size in (shape[:1] if symmetric else shape))
+        factors = factors * len(shape) if symmetric else factors
+        weights = np.linspace(2, 1, rank)
+        errors = noise * rng.standard_normal(shape)
+        clean = FactoredTensor(weights, factors).to_dense()
+        return Problem(clean + (symmetrize(errors) if symmetric else errors), weights, factors)
+
+
+METHODS = {
+    "auto": MethodCase(Auto(), least_squares=True),
+    "ojd0": MethodCase(OJD(plug_in=False), orthogonal=True),
+    "ojd1": MethodCase(OJD(), orthogonal=True),
+    "ojd orthonormal": MethodCase(OJD(directions="orthonormal", n_projections=4), orthogonal=True),
+    "nojd0": MethodCase(NOJD(plug_in=False)),
+    "nojd1": MethodCase(NOJD()),
+    "nojd inverse": MethodCase(NOJD(plug_in="inverse", directions="orthonormal")),
+    "nojd whole": MethodCase(NOJD(compress=False)),
+    "als": MethodCase(ALS(init=NOJD(), tol=1e-12), least_squares=True),
+    "als orthogonalised": MethodCase(ALS(orthogonalise=5, tol=1e-12), least_squares=True, random_start=True),
+    "nls": MethodCase(NLS(n_starts=3), least_squares=True, random_start=True),
+    "nls from nojd": MethodCase(NLS(init=NOJD()), least_squares=True),
+}

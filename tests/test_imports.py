@@ -18,7 +18,7 @@ LAYERS = [
     {"_array"},
     {"_validation"},
     {"diagonalize", "tensors"},
-    {"metrics", "synthetic", "reduction", "directions", "methods", "factorize", "factorization"},
+    {"metrics", "synthetic", "reduction", "directions", "methods", "factorize", "factorization", "drop_in", "files"},
     {"theory", "models", "datasets"},
     {"experiments"},
     {"plotting"},

@@ -31,6 +31,13 @@ def identity(size: int, reference: Array) -> Array:
     return array_namespace(reference).eye(size, dtype=reference.dtype, device=device(reference))
 
 
+def largest_signs(columns: Array) -> Array:
+    """Return the sign of the largest entry of each column, one of +1 and -1."""
+    xp = array_namespace(columns)
+    extremes = xp.max(columns, axis=0) + xp.min(columns, axis=0)
+    return xp.where(extremes < 0, -xp.ones_like(extremes), xp.ones_like(extremes))
+
+
 def epsilon(array: Array) -> float:
     """Return the machine precision of the array's dtype."""
     return float(array_namespace(array).finfo(array.dtype).eps)

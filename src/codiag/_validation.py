@@ -17,7 +17,7 @@ class ConvergenceWarning(UserWarning):
 def as_stack(matrices: Array | Sequence[Array], *, symmetric: bool) -> Array:
     """Return `matrices` as a finite real floating-point array of shape (n, rows, columns), n >= 2."""
     way_out = "if the factors are real, stack real and imaginary parts as separate matrices, which share the factors"
-    stack = _as_real_array(matrices, "matrices", way_out)
+    stack = as_real_array(matrices, "matrices", way_out)
     if stack.ndim != 3:
         raise ValueError(
             f"matrices must be a stack of shape (n, d, d); got {stack.ndim} axes, shape {tuple(stack.shape)}"
@@ -44,7 +44,7 @@ def as_weights(weights: Array | Sequence[float] | None, stack: Array) -> Array |
     """Return one non-negative weight per matrix of the stack, or None for equal weights."""
     if weights is None:
         return None
-    values = to_host(_as_real_array(weights, "weights", "use their absolute values"))
+    values = to_host(as_real_array(weights, "weights", "use their absolute values"))
     if values.shape != (stack.shape[0],):
         raise ValueError(f"weights must have shape ({stack.shape[0]},), one per matrix; got {values.shape}")
     converted = like(values, stack)  # may overflow or vanish in single precision
@@ -77,7 +77,8 @@ def as_number(name: str, value: float, *, integer: bool = False, zero: bool = Fa
         raise ValueError(f"{name} must {'not be negative' if zero else 'be positive'}; got {value}")
 
 
-def _as_real_array(raw: Array | Sequence[Array], name: str, way_out: str) -> Array:
+def as_real_array(raw: Array | Sequence[Array], name: str, way_out: str, *, cast: bool = True) -> Array:
+    """Return `raw` as an array of real numbers, in floating point if they are to be cast."""
     if isinstance(raw, np.ma.MaskedArray):
         raise TypeError(f"{name} must not be masked; fill the missing entries or leave out what holds them")
     values: Array = raw if is_array_api_obj(raw) else _from_sequence(raw, name)
@@ -88,7 +89,7 @@ def _as_real_array(raw: Array | Sequence[Array], name: str, way_out: str) -> Arr
         raise TypeError(f"{name} must hold real numbers; got {type(raw).__name__} of dtype {values.dtype}")
     if xp.isdtype(values.dtype, "complex floating"):
         raise TypeError(f"{name} must be real; got {values.dtype}: {way_out}")
-    if values.dtype not in (xp.float32, xp.float64):
+    if cast and values.dtype not in (xp.float32, xp.float64):
         values = xp.astype(values, xp.float64)
     return values
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 from rich import box
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 import codiag
@@ -24,6 +30,8 @@ app = typer.Typer(
 )
 out = Console()
 err = Console(stderr=True)
+SHOWN = 30
+"""Components that fit on a screen."""
 
 
 def _show_version(wanted: bool) -> None:
@@ -42,52 +50,110 @@ def main(
 
 
 @app.command()
+def factorize(
+    tensor: Annotated[Path, typer.Argument(help="A .npy, .npz, .mat or .tns(.gz) file.", show_default=False)],
+    rank: Annotated[int, typer.Option("--rank", "-r", help="Number of components.", show_default=False)],
+    method: Annotated[
+        str | None, typer.Option("--method", help="ojd0, ojd1, nojd0, nojd1, als or nls; unasked, the most accurate.")
+    ] = None,
+    symmetric: Annotated[
+        bool | None, typer.Option("--symmetric/--not-symmetric", help="Whether all modes share one factor.")
+    ] = None,
+    result: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Where to save weights and factors, as .npz.", show_default=False)
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same answer.")] = 0,
+    variable: Annotated[
+        str | None, typer.Option("--variable", help="Which array, where the file holds several.", show_default=False)
+    ] = None,
+) -> None:
+    """Write a tensor as a sum of components, and print their weights."""
+    from codiag.files import read_tensor
+
+    if result is not None:
+        _check_writable(result, "--out", {".npz"})
+    with _mistakes_in_one_sentence(), _progress("reading ..."):
+        start = time.perf_counter()
+        loaded = read_tensor(tensor, variable)
+        reading = time.perf_counter() - start
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", codiag.ConvergenceWarning)
+            fit = codiag.factorize(loaded, rank, method=method, symmetric=symmetric, seed=seed)
+        if result is not None:
+            fit.save(result)
+    out.print(_stage_table(fit, reading))
+    out.print(_weight_table(fit))
+    out.print(f"relative error [bold]{fit.relative_error:.3e}[/bold]", highlight=False)
+    for warning in caught:
+        err.print(f"[yellow]Warning:[/yellow] {escape(str(warning.message))}", soft_wrap=True)
+    if result is not None:
+        out.print(f"Saved to [bold]{escape(str(result))}[/bold]; read it with codiag.Factorization.load")
+
+
+@app.command()
 def demo(
     figure: Annotated[Path, typer.Option("--figure", help="Where to save the figure.")] = Path("codiag-demo.png"),
-    size: Annotated[int, typer.Option("--size", min=4, max=200, help="Rows of the matrices.")] = 40,
+    size: Annotated[int, typer.Option("--size", min=4, max=100, help="Size of every mode, and the rank.")] = 40,
     noise: Annotated[
-        float, typer.Option("--noise", min=1e-12, max=1.0, help="Standard deviation of the noise in each entry.")
-    ] = 0.01,
+        float, typer.Option("--noise", min=1e-12, max=1.0, help="Size of the noise, relative to the tensor.")
+    ] = 1e-3,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the random problem.")] = 0,
 ) -> None:
-    """Diagonalize noisy matrices that share their factors, by six methods, and draw the result."""
+    """Factorize a hard noisy tensor, by codiag and by every rival that is installed, and draw the result."""
     from codiag.experiments.demo import run_demo
 
-    if not figure.resolve().parent.is_dir():
-        _fail(f"--figure must lie in a folder that exists; {figure.resolve().parent} does not")
-    if figure.suffix.lower() not in {".png", ".svg", ".pdf"}:
-        _fail(f"--figure must end in .png, .svg or .pdf; got {figure.name}")
-    if figure.is_dir() or not os.access(figure if figure.exists() else figure.resolve().parent, os.W_OK):
-        _fail(f"--figure must be a file that can be written; {figure} is not")
-    with err.status("diagonalizing ..."):
+    _check_writable(figure, "--figure", {".png", ".svg", ".pdf"})
+    with err.status("factorizing ..."):
         result = run_demo(size, noise, seed)
-    out.print(_demo_table(result, f"{size} matrices of {size} x {size}, noise {noise:g} in every entry"))
+    out.print(
+        _demo_table(result, f"A symmetric {size} x {size} x {size} tensor of rank {size}, noise {noise:g} of its norm")
+    )
     out.print(
         "error: mean distance of the unit factors from the truth\n"
-        "predicted: what fit.standard_errors says without knowing the truth",
+        "ratio: to the oracle, least squares started from the truth, which is the statistical limit",
         style="dim",
     )
+    predicted = float((result.fit.standard_errors**2).mean() ** 0.5)
+    measured = float((result.component_errors()[0] ** 2).mean() ** 0.5)
+    out.print(
+        f"fit.standard_errors says {predicted:.2e} without knowing the truth; it is {measured:.2e} (root mean square)"
+    )
     _draw(result, figure)
+
+
+def _stage_table(fit: codiag.Factorization, reading: float) -> Table:
+    table = Table(title=escape(repr(fit)), title_justify="left", box=box.SIMPLE_HEAD)
+    table.add_column("stage")
+    for heading in ("sweeps", "objective", "seconds"):
+        table.add_column(heading, justify="right")
+    table.add_row("read", "", "", f"{reading:.3f}")
+    for stage in fit.stages:
+        objective = "" if stage.objective != stage.objective else f"{stage.objective:.3e}"
+        table.add_row(stage.name, str(stage.sweeps), objective, f"{stage.seconds:.3f}")
+    return table
+
+
+def _weight_table(fit: codiag.Factorization) -> Table:
+    table = Table(box=box.SIMPLE_HEAD)
+    for heading in ("component", "weight"):
+        table.add_column(heading, justify="right")
+    weights = [float(weight) for weight in fit.weights]
+    for index, weight in enumerate(weights[:SHOWN]):
+        table.add_row(str(index), f"{weight:.6g}")
+    if len(weights) > SHOWN:
+        table.add_row("...", f"{len(weights) - SHOWN} more, down to {weights[-1]:.6g}")
+    return table
 
 
 def _demo_table(result: Demo, title: str) -> Table:
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
     table.add_column("method")
-    for heading in ("off-diagonal", "error", "predicted", "sweeps", "ms"):
+    for heading in ("error", "ratio", "seconds"):
         table.add_column(heading, justify="right")
-    for problem in result.stacks:
-        table.add_row(f"[bold]{problem}[/bold]")
-        runs = [run for run in result.runs if run.problem == problem]
-        for run in runs:
-            table.add_row(
-                "  " + run.method + ("" if run.fit.converged else " (not converged)"),
-                f"{run.fit.off_diagonal:.3e}",
-                f"{run.error:.2e}",
-                f"{run.predicted:.2e}",
-                str(run.fit.n_sweeps),
-                f"{1e3 * run.seconds:.1f}",
-                end_section=run is runs[-1],
-            )
+    table.add_row("oracle", f"{result.oracle:.2e}", "1.00", "", style="dim")
+    for run in result.runs:
+        style = "bold" if run is result.runs[0] else None
+        table.add_row(run.method, f"{run.error:.2e}", f"{run.ratio:.2f}", f"{run.seconds:.2f}", style=style)
     return table
 
 
@@ -101,9 +167,46 @@ def _draw(result: Demo, figure: Path) -> None:
     except OSError as error:
         _fail(f"the figure could not be written: {error}")
     else:
-        out.print(f"Figure saved to [bold]{figure}[/bold]")
+        out.print(f"Figure saved to [bold]{escape(str(figure))}[/bold]")
 
 
-def _fail(message: str) -> None:
-    err.print(f"[red]Error:[/red] {message}")
+@contextmanager
+def _progress(message: str) -> Iterator[None]:
+    """Show on a terminal what is being done, from the log of the methods."""
+    with err.status(message) as status:
+        logger = logging.getLogger("codiag")
+        handler = logging.Handler()
+        handler.emit = lambda record: status.update(escape(f"done: {record.getMessage()}"))  # type: ignore[method-assign]
+        level = logger.level
+        logger.addHandler(handler)
+        logger.setLevel(logging.INFO)
+        try:
+            yield
+        finally:
+            logger.removeHandler(handler)
+            logger.setLevel(level)
+
+
+@contextmanager
+def _mistakes_in_one_sentence() -> Iterator[None]:
+    try:
+        yield
+    except (ValueError, TypeError, OSError) as error:
+        _fail(str(error))
+    except MemoryError:
+        _fail("the tensor does not fit into memory; a .npy file is read slab by slab")
+
+
+def _check_writable(path: Path, option: str, endings: set[str]) -> None:
+    parent = path.resolve().parent
+    if not parent.is_dir():
+        _fail(f"{option} must lie in a folder that exists; {parent} does not")
+    if path.suffix.lower() not in endings:
+        _fail(f"{option} must end in {', '.join(sorted(endings))}; got {path.name}")
+    if path.is_dir() or not os.access(path if path.exists() else parent, os.W_OK):
+        _fail(f"{option} must be a file that can be written; {path} is not")
+
+
+def _fail(message: str) -> NoReturn:
+    err.print(f"[red]Error:[/red] {escape(message)}", soft_wrap=True, highlight=False)
     raise typer.Exit(2)

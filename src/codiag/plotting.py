@@ -7,17 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from codiag.experiments.demo import component_errors
-
 if TYPE_CHECKING:
-    from codiag.experiments.demo import Demo
+    from codiag.experiments.demo import Demo, Run
 
-INK, ACCENT, MUTED = "#22303c", "#d1495b", "#8d99a6"
-COLOURS = {"orthogonal": "#00798c", "non-orthogonal": "#d1495b"}
+INK, OURS, THEIRS, MUTED = "#22303c", "#00798c", "#d1495b", "#8d99a6"
 
 
 def draw_demo(demo: Demo, path: Path) -> None:
-    """Save the picture of the demo: a matrix before and after, errors against their prediction, and time."""
+    """Save the picture of the demo: who found the components, accuracy against time, errors and their prediction."""
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -31,56 +28,60 @@ def draw_demo(demo: Demo, path: Path) -> None:
         "axes.spines.right": False,
     }
     with mpl.rc_context(style):
-        figure = Figure(figsize=(12.5, 7.4), layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.08), facecolor="white")
+        figure = Figure(figsize=(12.5, 8.2), layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.08), facecolor="white")
         FigureCanvasAgg(figure)
-        top, bottom = np.asarray(figure.subfigures(2, 1, height_ratios=(1, 1.05)))
-        _draw_matrices(demo, top)
-        errors, times = bottom.subplots(1, 2, width_ratios=(1, 1.25))
-        _draw_errors(demo, errors)
+        top, bottom = np.asarray(figure.subfigures(2, 1, height_ratios=(1, 1.15)))
+        _draw_matches(demo, top)
+        times, errors = bottom.subplots(1, 2, width_ratios=(1.2, 1))
         _draw_times(demo, times)
+        _draw_errors(demo, errors)
         figure.savefig(path, dpi=150)
 
 
-def _draw_matrices(demo: Demo, figure: Any) -> None:
-    stack, fit = demo.stacks["non-orthogonal"], demo.best("non-orthogonal").fit
-    figure.suptitle("\nThree matrices with free factors, and what the inverse factors make of them", color=INK)
-    axes = figure.subplots(1, 6)
-    for index in range(3):
-        after = fit.inverse @ stack.matrices[index] @ fit.inverse.T
-        for axis, matrix, title in (
-            (axes[index], stack.matrices[index], f"$M_{index + 1}$"),
-            (axes[index + 3], after, rf"$U^{{-1}} M_{index + 1} U^{{-\top}}$"),
-        ):
-            limit = np.abs(matrix).max()
-            axis.imshow(matrix, cmap="RdBu", vmin=-limit, vmax=limit, interpolation="nearest")
-            axis.set(title=title, xticks=[], yticks=[])
+def _draw_matches(demo: Demo, figure: Any) -> None:
+    """Show how like each estimated component is to each true one: a diagonal where all were found."""
+    figure.suptitle("\nLikeness of found components (columns) and true ones (rows)", color=INK)
+    others = [run for run in demo.runs[1:] if not run.ours] or demo.runs[1:]
+    shown = [demo.runs[0], *sorted(others, key=lambda run: run.error)[:3]]
+    for axis, run in zip(figure.subplots(1, len(shown), squeeze=False)[0], shown, strict=True):
+        image = axis.imshow(_likeness(demo, run), cmap="magma_r", vmin=0, vmax=1, interpolation="nearest")
+        axis.set(title=run.method, xticks=[], yticks=[])
+    figure.colorbar(image, ax=axis, shrink=0.8, label="product of cosines")
 
 
-def _draw_errors(demo: Demo, axis: Any) -> None:
-    """Plot the measured error of every component against its standard error, which needs no truth."""
-    largest = 0.0
-    for problem, stack in demo.stacks.items():
-        errors, predicted = component_errors(demo.best(problem).fit, stack)
-        axis.scatter(predicted, errors, s=22, alpha=0.8, color=COLOURS[problem], label=problem, linewidths=0)
-        largest = max(largest, errors.max(), predicted.max())
-    axis.plot([0, 1.05 * largest], [0, 1.05 * largest], color=MUTED, linewidth=1, zorder=0)
-    axis.set(
-        xlabel="standard error predicted from the data alone",
-        ylabel="measured error of the component",
-        title="Every component: measured and predicted error",
-        xlim=(0, 1.05 * largest),
-        ylim=(0, 1.05 * largest),
-    )
-    axis.legend(frameon=False, loc="upper left")
+def _likeness(demo: Demo, run: Run) -> np.ndarray:
+    cosines = [true.T @ found for found, true in zip(run.factors, demo.problem.factors, strict=True)]
+    return np.abs(np.prod(cosines, axis=0))
 
 
 def _draw_times(demo: Demo, axis: Any) -> None:
-    runs = list(reversed(demo.runs))
-    milliseconds = [1e3 * run.seconds for run in runs]
-    bars = axis.barh([run.method for run in runs], milliseconds, color=[COLOURS[run.problem] for run in runs])
-    axis.bar_label(
-        bars, [f"{value:,.0f} ms" if value > 100 else f"{value:.1f} ms" for value in milliseconds], padding=4, color=INK
-    )
-    axis.set(xscale="log", xlabel="time, milliseconds", title="Time of each method")
-    axis.set_xlim(min(1.0, *milliseconds) / 2, 6 * max(milliseconds))
+    runs = sorted(demo.runs, key=lambda run: -run.error)
+    errors = [run.error for run in runs]
+    axis.axvline(demo.oracle, color=MUTED, linewidth=1, linestyle="--")
+    axis.hlines(range(len(runs)), demo.oracle, errors, color=MUTED, linewidth=0.8)
+    axis.scatter(errors, range(len(runs)), s=70, color=[OURS if run.ours else THEIRS for run in runs], zorder=3)
+    for place, run in enumerate(runs):
+        axis.annotate(f"{run.seconds:.2f} s", (run.error, place), xytext=(9, -4), textcoords="offset points", color=INK)
+    axis.set_yticks(range(len(runs)), [run.method for run in runs])
     axis.tick_params(axis="y", length=0)
+    axis.set(
+        xscale="log",
+        xlim=(demo.oracle / 1.5, 3 * max(errors)),
+        xlabel="mean distance of unit factors from the truth (dashed: oracle)",
+        title="Error of every method, and its time",
+    )
+
+
+def _draw_errors(demo: Demo, axis: Any) -> None:
+    """Plot the measured error of every factor against its standard error, which needs no truth."""
+    errors, predicted = demo.component_errors()
+    axis.scatter(predicted.ravel(), errors.ravel(), s=16, alpha=0.7, color=OURS, linewidths=0)
+    limits = [0.7 * min(errors.min(), predicted.min()), 1.4 * max(errors.max(), predicted.max())]
+    axis.plot(limits, limits, color=MUTED, linewidth=1, zorder=0)
+    axis.set(
+        xscale="log",
+        yscale="log",
+        xlabel="standard error predicted from the data alone",
+        ylabel="measured error of the factor",
+        title="Every factor: measured and predicted error",
+    )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import permutations
 
 import numpy as np
+
+from codiag.tensors import FactoredTensor, symmetrize
 
 Seed = int | Sequence[int] | np.random.Generator | None
 
@@ -68,11 +69,62 @@ def projection_stack(
     rng = np.random.default_rng(seed)
     size = factor.shape[0]
     directions = _unit(rng.standard_normal((size, n_projections)))
-    gaussian = rng.standard_normal((size, size, size))
-    symmetric = sum(gaussian.transpose(axes) for axes in permutations(range(3))) / 6
+    symmetric = symmetrize(rng.standard_normal((size, size, size)))
     diagonals = (directions.T @ factor) * weights
     matrices = (factor * diagonals[:, None, :]) @ factor.T + noise * np.moveaxis(symmetric @ directions, 2, 0)
     return Stack(matrices, factor, factor, diagonals)
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A noisy tensor, and the components it was made from."""
+
+    tensor: np.ndarray
+    weights: np.ndarray  # (k,)
+    factors: tuple[np.ndarray, ...]  # (d_m, k), unit columns; one and the same array where symmetric
+
+
+def noisy_tensor(
+    shape: Sequence[int], rank: int, *, symmetric: bool = False, noise: float = 0.0, seed: Seed = None
+) -> Problem:
+    r"""Return a tensor with unit factors uniform on the sphere and weights N(0, 1), plus Gaussian noise.
+
+    The noise R, symmetrised where the tensor is symmetric, is scaled to :math:`\|\epsilon R\| = \epsilon \|T\|`.
+    """
+    rng = np.random.default_rng(seed)
+    factors = tuple(unit_factor(size, rank, rng) for size in (shape[:1] if symmetric else shape))
+    factors = factors * len(shape) if symmetric else factors
+    weights = rng.standard_normal(rank)
+    clean = FactoredTensor(weights, factors).to_dense()
+    errors = rng.standard_normal(tuple(shape))
+    errors = symmetrize(errors) if symmetric else errors
+    return Problem(clean + noise * np.linalg.norm(clean) / np.linalg.norm(errors) * errors, weights, factors)
+
+
+def nonorthogonal_model(size: int, rank: int, *, noise: float, seed: Seed = None) -> Problem:
+    r"""Return a tensor of the authors' non-orthogonal experiments.
+
+    Unit factors uniform on the sphere, weights that are squared Gaussians, and :math:`\epsilon` times independent
+    Gaussian entries, not symmetrised: factorize it with ``symmetric=True``.
+    """
+    rng = np.random.default_rng(seed)
+    factors = (unit_factor(size, rank, rng),) * 3
+    weights = rng.standard_normal(rank) ** 2
+    clean = FactoredTensor(weights, factors).to_dense()
+    return Problem(clean + noise * rng.standard_normal(clean.shape), weights, factors)
+
+
+def orthogonal_model(size: int, rank: int, *, noise: float, seed: Seed = None) -> Problem:
+    r"""Return a tensor of the authors' orthogonal experiments.
+
+    Orthonormal factors, weights that are squared Gaussians, and :math:`\epsilon` times another tensor with orthonormal
+    factors, of unit weights.
+    """
+    rng = np.random.default_rng(seed)
+    factors, errors = ((orthonormal_factor(size, rank, rng),) * 3 for _ in range(2))
+    weights = rng.standard_normal(rank) ** 2
+    clean = FactoredTensor(weights, factors).to_dense()
+    return Problem(clean + noise * FactoredTensor(np.ones(rank), errors).to_dense(), weights, factors)
 
 
 def _unit(columns: np.ndarray) -> np.ndarray:

@@ -11,7 +11,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._array import Array, epsilon, identity, like, to_host
+from codiag._array import Array, epsilon, identity, largest_signs, like, to_host
 from codiag._validation import ConvergenceWarning, as_number, as_rank, as_stack, as_weights
 from codiag.diagonalize.diagonalization import Diagonalization
 from codiag.diagonalize.products import Slabs
@@ -239,8 +239,7 @@ def _lift(factor: Array, inverse: Array, basis: Array | None, order: Array) -> t
     factor, inverse = xp.take(factor, order, axis=1), xp.take(inverse, order, axis=0)
     if basis is not None:
         factor, inverse = basis @ factor, inverse @ xp.matrix_transpose(basis)
-    positive = xp.max(factor, axis=0) >= -xp.min(factor, axis=0)
-    signs = xp.where(positive, xp.ones_like(factor[0]), -xp.ones_like(factor[0]))
+    signs = largest_signs(factor)
     return factor * signs, inverse * signs[:, None], signs
 
 

@@ -39,6 +39,8 @@ class UWEDGE(NewtonLike):
     statistical_tol : float
         Stop, too, when every entry of the step is below this share of its standard error: what is left to gain is then
         invisible under the noise. Zero asks for the fixed point to `tol`.
+    fallback : bool
+        Whether `JDi` goes on where the steps do not converge. Leave it out for a start that something else improves.
 
     References
     ----------
@@ -57,6 +59,7 @@ class UWEDGE(NewtonLike):
     """
 
     max_sweeps: int = 100
+    fallback: bool = True
 
     def _iterate(self, core: Slabs, rng: np.random.Generator) -> Iterate:
         limits = self._limits(core.stack)
@@ -64,7 +67,7 @@ class UWEDGE(NewtonLike):
         start, n_sweeps = _start(core, rng, probe, limits)
         outcome = _exhaust(core, start, probe, limits)
         n_sweeps += outcome.n_sweeps
-        if outcome.converged or core.stack.shape[1] > LARGE:
+        if outcome.converged or not self.fallback or core.stack.shape[1] > LARGE:
             return Iterate(outcome.point, outcome.point, n_sweeps, outcome.converged)
         # Noise that keeps these steps from converging makes standard errors above 1e-2: compare angles with that.
         swept = hyperbolic_sweeps(core, max(self.tol, self.statistical_tol / 100), max_sweeps=200)

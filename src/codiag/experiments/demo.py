@@ -1,83 +1,94 @@
-"""A joint diagonalization from end to end, on matrices made for it."""
+"""A hard factorization from end to end, on a tensor made for it, beside everybody else who is installed."""
 
 from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from codiag.diagonalize import LUJ1D, QRJ1D, UWEDGE, Diagonalization, Diagonalizer, Jacobi, JDi, OrthogonalNewton
+from codiag.experiments.rivals import RIVALS
+from codiag.factorization import Factorization
+from codiag.factorize import factorize
+from codiag.methods import ALS, NLS
 from codiag.metrics import factor_error, match_components
-from codiag.synthetic import Stack, matrix_stack, mild_factor, orthonormal_factor
+from codiag.synthetic import Problem, noisy_tensor
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """One method on one problem."""
+    """One method on the problem."""
 
-    problem: str
-    diagonalizer: Diagonalizer
-    fit: Diagonalization
-    error: float
-    predicted: float
+    method: str
+    ours: bool
+    factors: Sequence[np.ndarray]
+    error: float  # mean distance of the unit factors from the truth
+    ratio: float  # to the error of the oracle
     seconds: float
-
-    @property
-    def method(self) -> str:
-        """Name of the method."""
-        return type(self.diagonalizer).__name__
 
 
 @dataclass(frozen=True, eq=False)
 class Demo:
-    """The problems, and every method on each."""
+    """The problem, the fit, and everybody's result."""
 
-    stacks: dict[str, Stack]
+    problem: Problem
+    fit: Factorization
+    oracle: float
     runs: list[Run]
 
-    def best(self, problem: str) -> Run:
-        """Return the run of the default method, which stands first."""
-        return next(run for run in self.runs if run.problem == problem)
+    def component_errors(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return, for each true factor, its measured error and the standard error predicted from the data."""
+        matching = match_components(self.fit, self.problem)
+        errors = [
+            np.linalg.norm(guess - true, axis=0)
+            for guess, true in zip(matching.factors, self.problem.factors, strict=True)
+        ]
+        return np.stack(errors), self.fit.standard_errors[:, matching.permutation]
 
 
-METHODS: dict[str, tuple[Diagonalizer, ...]] = {
-    "orthogonal": (OrthogonalNewton(), Jacobi()),
-    "non-orthogonal": (UWEDGE(), JDi(), LUJ1D(), QRJ1D()),
-}
+def run_demo(size: int = 40, noise: float = 1e-3, seed: int = 0) -> Demo:
+    """Factorize a noisy symmetric tensor of full rank, by codiag and by every rival that is installed.
 
-
-def run_demo(size: int = 40, noise: float = 0.01, seed: int = 0) -> Demo:
-    """Diagonalize a noisy stack with orthonormal factors and one without, by every method that applies.
-
-    On one BLAS thread: matrices this small lose more by waiting for a second one than it does for them.
+    On one BLAS thread: arrays this small lose more by waiting for a second one than it does for them.
     """
     from threadpoolctl import threadpool_limits
 
-    rng = np.random.default_rng(seed)
-    factors = {"orthogonal": orthonormal_factor(size, size, rng), "non-orthogonal": mild_factor(size, size, rng)}
-    stacks = {name: matrix_stack(factor, size, noise=noise, seed=rng) for name, factor in factors.items()}
-    with threadpool_limits(1):
-        runs = [_run(problem, stacks[problem], method, seed) for problem in stacks for method in METHODS[problem]]
-    return Demo(stacks, runs)
+    problem = noisy_tensor((size,) * 3, size, symmetric=True, noise=noise, seed=seed)
+    tensor = problem.tensor
 
+    def ours(method: object) -> Callable[[], Factorization]:
+        return lambda: factorize(tensor, size, method=method, seed=seed)  # type: ignore[arg-type]
 
-def component_errors(fit: Diagonalization, stack: Stack) -> tuple[np.ndarray, np.ndarray]:
-    """Return, for each true component, its measured error and the standard error predicted from the data."""
-    matching = match_components(fit.factor, stack.factor)
-    errors = np.linalg.norm(matching.factors[0] - stack.factor, axis=0)
-    return errors, fit.standard_errors[matching.permutation]
-
-
-def _run(problem: str, stack: Stack, diagonalizer: Diagonalizer, seed: int) -> Run:
-    diagonalizer(stack.matrices[:, :3, :3], seed=seed)  # first calls load libraries, which is nobody's method
-    seconds: list[float] = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the table says what did not converge
-        while len(seconds) < 5 and sum(seconds) < 0.2:
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the table says how well everybody did
+        truth = NLS(init=(problem.weights, problem.factors), max_replacements=0)
+        oracle = factor_error(factorize(tensor, size, method=truth), problem)
+        factorize(tensor[:4, :4, :4], 2, seed=0)  # first calls load libraries, which is nobody's method
+        start = time.perf_counter()
+        fit = factorize(tensor, size, seed=seed)
+        runs = [_run("codiag", True, fit, time.perf_counter() - start, problem, oracle)]
+        candidates: list[tuple[str, bool, Callable[[], object]]] = [
+            ("codiag, method='nojd1'", True, ours("nojd1")),
+            ("codiag, NLS() from a random start", True, ours(NLS(max_replacements=0))),
+            ("codiag, ALS() from a random start", True, ours(ALS())),
+        ]
+        candidates += [
+            (rival.name, False, _bound(rival.solve, tensor, size, seed)) for rival in RIVALS if rival.installed
+        ]
+        for name, is_ours, work in candidates:
             start = time.perf_counter()
-            fit = diagonalizer(stack.matrices, seed=seed)
-            seconds.append(time.perf_counter() - start)
-    predicted = float(np.sqrt(np.mean(fit.standard_errors**2)))
-    return Run(problem, diagonalizer, fit, factor_error(fit.factor, stack.factor), predicted, min(seconds))
+            result = work()
+            runs.append(_run(name, is_ours, result, time.perf_counter() - start, problem, oracle))
+    return Demo(problem, fit, oracle, runs)
+
+
+def _bound(solve: Callable[..., Sequence[np.ndarray]], *arguments: object) -> Callable[[], Sequence[np.ndarray]]:
+    return lambda: solve(*arguments)
+
+
+def _run(method: str, ours: bool, result: object, seconds: float, problem: Problem, oracle: float) -> Run:
+    factors = match_components(result, problem).factors
+    error = factor_error(factors, problem)
+    return Run(method, ours, factors, error, error / oracle, seconds)

@@ -1,0 +1,225 @@
+"""What a factorization returns."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace
+
+from codiag._array import Array, largest_signs, to_host
+from codiag.methods.base import Estimate, Stage, unit_components
+from codiag.methods.gauss_newton import Parameters
+from codiag.methods.spread import factor_spread
+from codiag.tensors import FactoredTensor, Tensor
+
+FORMAT = "codiag factorization 1"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Factorization:
+    r"""A tensor as a sum of components, :math:`T \approx \sum_i w_i\, a_i \otimes b_i \otimes c_i \otimes \dots`.
+
+    Unpacks as ``weights, factors = fit``, so that functions of TensorLy and TLViz take it as it is.
+
+    Attributes
+    ----------
+    weights : array of shape (rank,)
+        Largest first. Positive, except for a symmetric tensor of even order, where the sign cannot go elsewhere.
+    factors : tuple of arrays of shape (d_m, rank)
+        Unit columns, one array per mode; one and the same for all modes if symmetric. The largest entry of a column is
+        positive in all modes but the last, and in all modes of a symmetric tensor of even order.
+    relative_error : float
+        :math:`\|T - \text{fit}\| / \|T\|`.
+    norm : float
+        :math:`\|T\|`.
+    converged : bool
+        Whether the method reached its tolerance.
+    stages : tuple of Stage
+        How it came about: name, sweeps, objective and seconds of each stage.
+    """
+
+    weights: Array
+    factors: tuple[Array, ...]
+    relative_error: float
+    norm: float
+    converged: bool
+    stages: tuple[Stage, ...] = ()
+
+    @classmethod
+    def of(cls, estimate: Estimate, tensor: Tensor) -> Factorization:
+        """Return components in their final form, with the error they leave."""
+        components = _canonical(estimate.components, tensor)
+        norm = math.sqrt(tensor.squared_norm())
+        distance = math.sqrt(tensor.squared_distance(components.weights, components.factors))
+        return cls(
+            weights=components.weights,
+            factors=components.factors,
+            relative_error=distance / norm if norm > 0 else 0.0,
+            norm=norm,
+            converged=estimate.converged,
+            stages=tuple(estimate.stages),
+        )
+
+    @property
+    def rank(self) -> int:
+        """Number of components."""
+        return int(self.weights.shape[0])
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the tensor."""
+        return tuple(int(factor.shape[0]) for factor in self.factors)
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether all modes share one factor."""
+        return self.tensor.symmetric
+
+    @cached_property
+    def tensor(self) -> FactoredTensor:
+        """The fit as a tensor that is never formed."""
+        return FactoredTensor(self.weights, self.factors)
+
+    @cached_property
+    def noise(self) -> float:
+        """Standard deviation of white noise in the entries that would leave this residual.
+
+        For a symmetric tensor, of the noise before it was averaged over permutations of the modes. NaN where there are
+        no more entries than parameters.
+        """
+        parameters = Parameters.of(self.tensor)
+        spare = parameters.entries() - parameters.count(self.rank)
+        return self.relative_error * self.norm / math.sqrt(spare) if spare > 0 else math.nan
+
+    @cached_property
+    def standard_errors(self) -> np.ndarray:
+        r"""Standard errors :math:`(E\|\tilde a_i - a_i\|^2)^{1/2}` of the factors, shape (n_modes, rank).
+
+        First-order theory of least squares with white noise, from the data alone: valid at the end of a fit by least
+        squares (`Auto`, `NLS`), where the model is right and errors are small. Computed when asked for, at the cost of
+        inverting a matrix of ``sum(min(d_m, rank)) * rank`` rows.
+        """
+        return self.noise * factor_spread(self.tensor)
+
+    def to_tensor(self) -> Array:
+        """Return the array that the components add up to."""
+        return self.tensor.to_dense()
+
+    def to_tensorly(self) -> Any:
+        """Return a ``tensorly.cp_tensor.CPTensor``."""
+        from tensorly.cp_tensor import CPTensor
+
+        return CPTensor((self.weights, list(self.factors)))
+
+    def to_pyttb(self) -> Any:
+        """Return a ``pyttb.ktensor``."""
+        from pyttb import ktensor
+
+        return ktensor([to_host(factor) for factor in self.factors], to_host(self.weights))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write an ``.npz`` file, all of it or nothing."""
+        meta = {
+            "format": FORMAT,
+            "relative_error": self.relative_error,
+            "norm": self.norm,
+            "converged": self.converged,
+            "symmetric": self.symmetric,
+            "order": len(self.factors),
+            "stages": [list(stage) for stage in self.stages],
+        }
+        kept = self.factors[:1] if self.symmetric else self.factors
+        arrays = {f"factor_{mode}": to_host(factor) for mode, factor in enumerate(kept)}
+        arrays |= {"weights": to_host(self.weights), "meta": np.array(json.dumps(meta))}
+        _write_at_once(Path(path), arrays)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Factorization:
+        """Read what `save` has written; nothing in the file is ever executed."""
+        with np.load(path, allow_pickle=False) as file:
+            meta = json.loads(str(file["meta"])) if "meta" in file else {}
+            if meta.get("format") != FORMAT:
+                raise ValueError(f"{path} was not written by Factorization.save")
+            order, symmetric = meta["order"], meta["symmetric"]
+            factors = [file[f"factor_{mode}"] for mode in range(1 if symmetric else order)]
+            weights = file["weights"]
+        return cls(
+            weights=weights,
+            factors=tuple(factors * (order if symmetric else 1)),
+            relative_error=meta["relative_error"],
+            norm=meta["norm"],
+            converged=meta["converged"],
+            stages=tuple(Stage(*stage) for stage in meta["stages"]),
+        )
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.weights, list(self.factors)))
+
+    def __len__(self) -> int:
+        return 2
+
+    def __getitem__(self, index: int) -> Any:
+        return (self.weights, list(self.factors))[index]
+
+    def __repr__(self) -> str:
+        kind = "symmetric " if self.symmetric else ""
+        return (
+            f"Factorization({self.rank} components of a {kind}tensor {' x '.join(str(size) for size in self.shape)}, "
+            f"relative_error={self.relative_error:.3g}, converged={self.converged})"
+        )
+
+
+def _canonical(components: FactoredTensor, tensor: Tensor) -> FactoredTensor:
+    """Give components unit columns, one sign and one order, in the precision of the tensor."""
+    xp = array_namespace(components.weights)
+    unit = unit_components(components)
+    order = xp.argsort(xp.abs(unit.weights), descending=True, stable=True)
+    weights = xp.take(unit.weights, order, axis=0)
+    factors = [xp.take(factor, order, axis=1) for factor in (unit.factors[:1] if unit.symmetric else unit.factors)]
+    if not unit.symmetric:
+        signs = [largest_signs(factor) for factor in factors[:-1]]
+        last = _sign(weights)
+        for sign in signs:
+            last = last * sign
+        factors = [factor * sign for factor, sign in zip(factors, [*signs, last], strict=True)]
+        weights = xp.abs(weights)
+    elif unit.order % 2:
+        factors, weights = [factors[0] * _sign(weights)], xp.abs(weights)
+    else:
+        factors = [factors[0] * largest_signs(factors[0])]
+    dtype = tensor.reference.dtype
+    factors = [xp.astype(factor, dtype) for factor in factors]
+    return FactoredTensor(xp.astype(weights, dtype), factors * (unit.order if unit.symmetric else 1))
+
+
+def _sign(values: Array) -> Array:
+    xp = array_namespace(values)
+    return xp.where(values < 0, -xp.ones_like(values), xp.ones_like(values))
+
+
+def _write_at_once(path: Path, arrays: dict[str, np.ndarray]) -> None:
+    """Write beside the file and rename, so that no reader ever sees half of it."""
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", suffix=".npz", delete=False) as file:
+        temporary = Path(file.name)
+        try:
+            np.savez(file, **arrays)  # type: ignore[arg-type]
+        except BaseException:
+            temporary.unlink()
+            raise
+    temporary.chmod(0o666 & ~_umask())
+    temporary.replace(path)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

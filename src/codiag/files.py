@@ -1,0 +1,117 @@
+"""Tensors from files."""
+
+from __future__ import annotations
+
+import gzip
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from codiag.tensors import DenseTensor, SparseTensor, Tensor
+
+
+def read_tensor(path: str | Path, variable: str | None = None) -> Tensor:
+    """Read a tensor from a file; nothing in the file is ever executed.
+
+    Parameters
+    ----------
+    path : str or Path
+        ``.npy`` (mapped, not loaded), ``.npz`` (one array, or `coords`, `values` or `data`, and `shape` of a COO
+        tensor), ``.mat`` of MATLAB up to version 7, or FROSTT ``.tns`` and ``.tns.gz``, whose coordinates count from
+        one.
+    variable : str, optional
+        Which array, where the file holds several.
+    """
+    path = Path(path)
+    readers = {".npy": _read_npy, ".npz": _read_npz, ".mat": _read_mat, ".tns": _read_tns, ".tns.gz": _read_tns}
+    ending = "".join(path.suffixes[-2:]).lower() if path.suffix == ".gz" else path.suffix.lower()
+    if ending not in readers:
+        raise ValueError(f"a tensor is read from {', '.join(readers)} files; got {path.name}")
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} is not a file")
+    try:
+        return readers[ending](path, variable)
+    except (EOFError, OSError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{path.name} is not a readable {ending} file: {error}") from error
+
+
+def _read_npy(path: Path, variable: str | None) -> Tensor:
+    _no_variable(path, variable)
+    return DenseTensor(_without_pickle(path, mmap_mode="r"))
+
+
+def _read_npz(path: Path, variable: str | None) -> Tensor:
+    with _without_pickle(path) as file:
+        names = set(file.files)
+        values = "values" if "values" in names else "data"
+        if variable is None and {"coords", "shape", values} <= names:
+            if "fill_value" in names and np.any(file["fill_value"] != 0):
+                raise ValueError(
+                    f"{path.name} must be zero where it has no entries; fill_value is {file['fill_value']}"
+                )
+            return SparseTensor(file["coords"], file[values], tuple(int(size) for size in file["shape"]))
+        return DenseTensor(_chosen(path, {name: file[name] for name in file.files}, variable))
+
+
+def _read_mat(path: Path, variable: str | None) -> Tensor:
+    from scipy.io import loadmat
+    from scipy.io.matlab import MatReadError
+
+    try:
+        contents = loadmat(path)
+    except NotImplementedError as error:
+        raise ValueError(f"{path.name} is of MATLAB 7.3; save it with save(..., '-v7')") from error
+    except (MatReadError, TypeError, ValueError) as error:
+        raise ValueError(f"{path.name} is not a readable .mat file: {error}") from error
+    arrays = {name: array for name, array in contents.items() if not name.startswith("__")}
+    return DenseTensor(_chosen(path, arrays, variable))
+
+
+def _read_tns(path: Path, variable: str | None) -> Tensor:
+    _no_variable(path, variable)
+    try:
+        with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
+            table = np.loadtxt(lines, ndmin=2)
+    except (ValueError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path.name} must hold lines of coordinates and a value: {error}") from error
+    if table.size == 0:
+        raise ValueError(f"{path.name} holds no entries")
+    places = table[:, :-1].T
+    if not np.array_equal(places, np.floor(places)) or places.min() < 1:
+        raise ValueError(f"{path.name} must have whole coordinates that count from one; the least is {places.min():g}")
+    coords = places.astype(np.int64) - 1
+    return SparseTensor(coords, table[:, -1], tuple(int(row.max()) + 1 for row in coords))
+
+
+def _without_pickle(path: Path, **options: Any) -> Any:
+    try:
+        return np.load(path, allow_pickle=False, **options)
+    except ValueError as error:
+        if "pickle" in str(error).lower():
+            raise ValueError(
+                f"{path.name} holds pickled objects, which are refused since reading them can run code; "
+                "save a plain array of numbers with numpy.save"
+            ) from error
+        raise ValueError(f"{path.name} is not a readable {path.suffix} file: {error}") from error
+
+
+def _chosen(path: Path, arrays: Mapping[str, np.ndarray], variable: str | None) -> np.ndarray:
+    if variable is not None:
+        if variable not in arrays:
+            raise ValueError(f"{path.name} has no array {variable!r}; it holds {', '.join(sorted(arrays)) or 'none'}")
+        return arrays[variable]
+    tensors = [name for name, array in arrays.items() if np.ndim(array) >= 3]
+    if len(tensors) != 1:
+        found = ", ".join(f"{name} {np.shape(array)}" for name, array in sorted(arrays.items())) or "nothing"
+        raise ValueError(
+            f"{path.name} must hold one array of three modes or more, or be asked for one; it holds {found}"
+        )
+    return arrays[tensors[0]]
+
+
+def _no_variable(path: Path, variable: str | None) -> None:
+    if variable is not None:
+        raise ValueError(f"{path.name} holds one tensor without a name; leave the variable out")

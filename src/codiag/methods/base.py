@@ -1,0 +1,151 @@
+"""What every method shares: its contract, its log, and where it may start from."""
+
+from __future__ import annotations
+
+import logging
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from array_api_compat import array_namespace
+
+from codiag._array import Array, like, to_host
+from codiag.tensors import FactoredTensor, Tensor
+
+logger = logging.getLogger("codiag")
+
+
+class Stage(NamedTuple):
+    """One step on the way to a factorization.
+
+    `objective` is what the stage lowers: the share of energy off the diagonals for a diagonalization, the relative
+    error of what it worked on for the rest.
+    """
+
+    name: str
+    sweeps: int
+    objective: float
+    seconds: float
+
+
+@dataclass
+class Log:
+    """The stages so far, and the time since the last one."""
+
+    stages: list[Stage] = field(default_factory=list)
+    _since: float = field(default_factory=time.perf_counter)
+
+    def add(self, name: str, sweeps: int, objective: float) -> None:
+        """Close a stage."""
+        now = time.perf_counter()
+        self.stages.append(Stage(name, sweeps, objective, now - self._since))
+        self._since = now
+        logger.info("%s: %d sweeps, objective %.3g, %.2f s", *self.stages[-1])
+
+    def extend(self, stages: Sequence[Stage]) -> None:
+        """Take over the stages of another method."""
+        self.stages.extend(stages)
+        self._since = time.perf_counter()
+
+
+class Estimate(NamedTuple):
+    """What a method found."""
+
+    components: FactoredTensor
+    stages: Sequence[Stage]
+    converged: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Method(ABC):
+    """A configured way to factorize a tensor; pass it to `codiag.factorize`."""
+
+    @abstractmethod
+    def fit(self, tensor: Tensor, rank: int, rng: np.random.Generator) -> Estimate:
+        """Find `rank` components of the tensor, with one factor for all modes where it is symmetric."""
+
+
+Init = Any
+"""Where least squares starts: None (random), a method, a fit, or a pair (weights, factors)."""
+
+
+def check_init(init: Init) -> None:
+    """Raise unless a start is of a kind that `start_from` takes."""
+    if init is None or isinstance(init, Method):
+        return
+    try:
+        _, factors = init
+    except (TypeError, ValueError):
+        hint = "; did you forget the parentheses?" if isinstance(init, type) else ""
+        raise TypeError(
+            f"init must be None, a method, a fit or a pair (weights, factors); got {init!r}{hint}"
+        ) from None
+    if any(np.ndim(factor) != 2 for factor in factors):
+        raise ValueError("init must hold factors of shape (d, rank)")
+
+
+def start_from(init: Init, tensor: Tensor, rank: int, rng: np.random.Generator) -> Estimate:
+    """Return the start that `init` describes."""
+    if init is None:
+        return Estimate(random_components(tensor, rank, rng), (), False)
+    if isinstance(init, Method):
+        return init.fit(tensor, rank, rng)
+    weights, factors = init
+    shapes = [tuple(factor.shape) for factor in factors]
+    if shapes != [(size, rank) for size in tensor.shape]:
+        raise ValueError(f"init must have factors of shapes {[(size, rank) for size in tensor.shape]}; got {shapes}")
+    given = [like(to_host(factor), tensor.reference) for factor in factors]
+    weights = like(np.ones(rank) if weights is None else to_host(weights), tensor.reference)
+    return Estimate(FactoredTensor(weights, given[:1] * len(given) if tensor.symmetric else given), (), False)
+
+
+def random_components(tensor: Tensor, rank: int, rng: np.random.Generator) -> FactoredTensor:
+    """Return random unit factors, with the weights that fit best."""
+    shapes = tensor.shape[:1] if tensor.symmetric else tensor.shape
+    drawn = [rng.standard_normal((size, rank)) for size in shapes]
+    factors = [like(columns / np.linalg.norm(columns, axis=0), tensor.reference) for columns in drawn]
+    return with_best_weights(tensor, factors * (tensor.order if tensor.symmetric else 1))
+
+
+def with_best_weights(tensor: Tensor, factors: Sequence[Array]) -> FactoredTensor:
+    """Return the components with these unit factors whose weights fit the tensor best."""
+    xp = array_namespace(factors[0])
+    gram = hadamard_gram(factors)
+    products = xp.sum(tensor.mttkrp(factors, 0) * factors[0], axis=0)
+    return FactoredTensor(solve_semidefinite(gram, products), factors)
+
+
+def hadamard_gram(factors: Sequence[Array], leave_out: Sequence[int] = ()) -> Array:
+    """Return the entrywise product of the Gram matrices of the factors, but for some."""
+    xp = array_namespace(factors[0])
+    product = None
+    for mode, factor in enumerate(factors):
+        if mode not in leave_out:
+            gram = xp.matrix_transpose(factor) @ factor
+            product = gram if product is None else product * gram
+    return xp.ones((factors[0].shape[1],) * 2, dtype=factors[0].dtype) if product is None else product
+
+
+def solve_semidefinite(gram: Array, target: Array) -> Array:
+    """Return the least-norm solution of G x = b for a positive semidefinite G that may be singular."""
+    xp = array_namespace(gram)
+    values, vectors = xp.linalg.eigh(gram)
+    cut = values[-1] * gram.shape[0] * xp.finfo(gram.dtype).eps
+    kept = values > cut
+    inverse = xp.where(kept, 1 / xp.where(kept, values, xp.ones_like(values)), xp.zeros_like(values))
+    inside = xp.matrix_transpose(vectors) @ target
+    return vectors @ (inside * (inverse if inside.ndim == 1 else inverse[:, None]))
+
+
+def unit_components(components: FactoredTensor) -> FactoredTensor:
+    """Return the same tensor with unit columns, their lengths in the weights; columns of zeros stay."""
+    xp = array_namespace(components.weights)
+    weights, factors = components.weights, []
+    for factor in components.factors[:1] if components.symmetric else components.factors:
+        lengths = xp.linalg.vector_norm(factor, axis=0)
+        factors.append(factor / xp.where(lengths > 0, lengths, xp.ones_like(lengths)))
+        weights = weights * lengths ** (components.order if components.symmetric else 1)
+    return FactoredTensor(weights, factors * (components.order if components.symmetric else 1))

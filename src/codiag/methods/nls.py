@@ -1,0 +1,133 @@
+"""Nonlinear least squares: damped Gauss-Newton steps on all factors at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from codiag._validation import as_number
+from codiag.methods.base import Estimate, Init, Log, Method, check_init, start_from
+from codiag.methods.gauss_newton import Limits, Outcome, minimize, polish
+from codiag.methods.rescue import rescue
+from codiag.reduction import SMALL, Reduction, reduce, whole
+from codiag.tensors import DenseTensor, FactoredTensor, Tensor
+
+ROUGH = Limits(max_sweeps=100, tol=1e-6, gain=0.1)
+"""For a start: to where further steps gain less than noise explains."""
+
+Monitor = Callable[[FactoredTensor, float], bool | None]
+
+PASSES = 3
+"""Steps on a tensor too large to work on at leisure."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NLS(Method):
+    r"""Least squares, :math:`\min \|T - \sum_i w_i a_i \otimes b_i \otimes c_i\|^2`, by damped Gauss-Newton steps.
+
+    The steps run on the tensor compressed to the ranges of its components, then on the tensor itself. Where the
+    residual shows a component that was missed, it takes the place of one that does little.
+
+    Parameters
+    ----------
+    init : method, fit, or (weights, factors), optional
+        Where to start. By default random.
+    n_starts : int
+        Random starts, of which the best is kept.
+    tol : float
+        Stop when a step is smaller than this, relative to the factors.
+    max_sweeps : int
+        Steps before giving up, on each start.
+    max_replacements : int
+        Components that may be replaced, on each start.
+    monitor : callable, optional
+        Called as ``monitor(components, relative_error)`` after every step on the core; True ends the fit there.
+    """
+
+    init: Init = None
+    n_starts: int = 1
+    tol: float = 1e-9
+    max_sweeps: int = 200
+    max_replacements: int = 8
+    monitor: Monitor | None = None
+
+    def __post_init__(self) -> None:
+        check_init(self.init)
+        as_number("n_starts", self.n_starts, integer=True)
+        as_number("tol", self.tol)
+        as_number("max_sweeps", self.max_sweeps, integer=True)
+        as_number("max_replacements", self.max_replacements, integer=True, zero=True)
+
+    def fit(self, tensor: Tensor, rank: int, rng: np.random.Generator) -> Estimate:
+        log = Log()
+        if self.init is None or isinstance(self.init, Method):
+            reduction = reduce(tensor, rank, rng)
+            starts = [start_from(self.init, reduction.core, rank, rng) for _ in range(self.n_starts)]
+        else:
+            reduction = whole(tensor)  # a start of one's own is not to be cut to a range
+            starts = [start_from(self.init, tensor, rank, rng)]
+        for start in starts:
+            log.extend(start.stages)
+        limits = Limits(self.max_sweeps, self.tol, watch=watch(self.monitor, reduction, tensor))
+        outcomes = [descend(reduction.core, start.components, limits, log, self.max_replacements) for start in starts]
+        best = min(outcomes, key=lambda outcome: outcome.objective)
+        return finish(tensor, reduction, best, limits, log)
+
+
+def descend(core: DenseTensor, start: FactoredTensor, limits: Limits, log: Log, max_replacements: int) -> Outcome:
+    """Fit the components to a core: roughly, with components replaced where that helps, then to the end."""
+    rough = replace(ROUGH, max_sweeps=min(ROUGH.max_sweeps, limits.max_sweeps), watch=limits.watch)
+    found = minimize(core, start, rough)
+    n_sweeps = found.n_sweeps
+    if max_replacements > 0:
+        found, n_replaced = rescue(core, found, rough, max_replacements=max_replacements)
+        if n_replaced > 0:
+            log.add(f"least squares, {n_replaced} replaced", n_sweeps, relative_error(core, found.objective))
+            n_sweeps = 0
+    final = minimize(core, found.components, limits)
+    log.add("least squares", n_sweeps + final.n_sweeps, relative_error(core, final.objective))
+    return final
+
+
+def finish(tensor: Tensor, reduction: Reduction, found: Outcome, limits: Limits, log: Log) -> Estimate:
+    """Lift the components to the tensor, and fit them there to what the core has lost."""
+    components = reduction.lift(found.components)
+    if reduction.complete or (isinstance(limits.watch, Watch) and limits.watch.stopped):
+        return Estimate(components, log.stages, found.converged)
+    if math.prod(tensor.shape) <= SMALL:
+        dense = whole(tensor).core
+        outcome = minimize(dense, components, replace(limits, watch=None))
+        log.add("polish", outcome.n_sweeps, relative_error(dense, outcome.objective))
+        return Estimate(outcome.components, log.stages, outcome.converged)
+    components, n_passes, converged = polish(tensor, components, max_passes=PASSES, tol=1e-7)
+    log.add("polish", n_passes, math.nan)
+    return Estimate(components, log.stages, converged)
+
+
+class Watch:
+    """What lets a monitor see components of the whole tensor with their relative error, until it says True."""
+
+    def __init__(self, monitor: Monitor, reduction: Reduction, tensor: Tensor) -> None:
+        self._monitor, self._reduction = monitor, reduction
+        self._total = tensor.squared_norm()
+        self._lost = max(self._total - reduction.core.squared_norm(), 0.0)
+        self.stopped = False
+
+    def __call__(self, components: FactoredTensor, objective: float) -> bool:
+        if not self.stopped:
+            error = math.sqrt((self._lost + 2 * objective) / self._total)
+            self.stopped = self._monitor(self._reduction.lift(components), error) is True
+        return self.stopped
+
+
+def watch(monitor: Monitor | None, reduction: Reduction, tensor: Tensor) -> Watch | None:
+    """Return a watch for the monitor, if there is one."""
+    return None if monitor is None else Watch(monitor, reduction, tensor)
+
+
+def relative_error(tensor: Tensor, objective: float) -> float:
+    """Return the relative error that half a squared distance amounts to."""
+    return math.sqrt(2 * objective / tensor.squared_norm()) if tensor.squared_norm() > 0 else 0.0

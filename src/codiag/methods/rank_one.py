@@ -1,0 +1,94 @@
+"""The best single component of a tensor, and of many at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from array_api_compat import array_namespace
+
+from codiag._array import Array
+from codiag.methods.base import unit_components
+from codiag.tensors import FactoredTensor, Tensor
+
+
+def split_columns(columns: Array, sizes: Sequence[int]) -> list[Array]:
+    """Return, for columns that are flattened rank-one tensors plus noise, their unit factors in every mode.
+
+    Each factor is the leading singular vector of its unfolding.
+
+    Parameters
+    ----------
+    columns : array of shape (d_0 d_1 ..., r)
+    sizes : sequence of ints
+        The modes d_0, d_1, ...
+
+    Returns
+    -------
+    list of arrays of shape (d_m, r)
+    """
+    xp = array_namespace(columns)
+    n = columns.shape[1]
+    if len(sizes) == 1:
+        return [columns / _lengths(columns)]
+    batch = xp.reshape(xp.matrix_transpose(columns), (n, *sizes))
+    factors = []
+    for mode, size in enumerate(sizes):
+        side = xp.reshape(xp.moveaxis(batch, mode + 1, 1), (n, size, -1))
+        leading = xp.linalg.eigh(side @ xp.matrix_transpose(side))[1][:, :, -1]
+        factors.append(xp.matrix_transpose(leading))
+    return factors
+
+
+def leading_components(tensor: Tensor, n_starts: int = 8, n_sweeps: int = 25) -> FactoredTensor:
+    """Return candidates for the best rank-one fit, each improved by itself, from the leading singular vectors."""
+    xp = array_namespace(tensor.reference)
+    entries = tensor.to_dense()
+    side = xp.reshape(entries, (tensor.shape[0], -1))
+    vectors = xp.linalg.eigh(side @ xp.matrix_transpose(side))[1]
+    first = xp.flip(vectors[:, -n_starts:], axis=1)
+    if tensor.symmetric:
+        return improved(tensor, [first] * tensor.order, n_sweeps)
+    rest = split_columns(xp.matrix_transpose(side) @ first, tensor.shape[1:])
+    return improved(tensor, [first, *rest], n_sweeps)
+
+
+def improved(tensor: Tensor, factors: Sequence[Array], n_sweeps: int) -> FactoredTensor:
+    """Improve every component on its own by power iteration, shifted if symmetric; return it with its best weight."""
+    xp = array_namespace(factors[0])
+    factors = list(factors)
+    for _ in range(n_sweeps):
+        if tensor.symmetric:
+            image = tensor.mttkrp(factors, 0)
+            along = xp.sum(image * factors[0], axis=0)
+            image = image + 0.5 * along * factors[0]  # plain iterations may circle
+            factors = [image / _lengths(image)] * tensor.order
+            continue
+        for mode in range(tensor.order):
+            image = tensor.mttkrp(factors, mode)
+            factors[mode] = image / _lengths(image)
+    return FactoredTensor(xp.sum(tensor.mttkrp(factors, 0) * factors[0], axis=0), factors)
+
+
+def best_rank_one(tensor: Tensor) -> FactoredTensor:
+    """Return the largest of the candidates."""
+    xp = array_namespace(tensor.reference)
+    found = leading_components(tensor)
+    best = int(xp.argmax(xp.abs(found.weights)))
+    factors = [factor[:, best : best + 1] for factor in (found.factors[:1] if found.symmetric else found.factors)]
+    return FactoredTensor(found.weights[best : best + 1], factors * (found.order if found.symmetric else 1))
+
+
+def merged(pair: FactoredTensor, n_sweeps: int = 30) -> tuple[FactoredTensor, float]:
+    """Return the best single component in place of two, and the squared distance between them."""
+    pair = unit_components(pair)
+    xp = array_namespace(pair.weights)
+    larger = 0 if abs(float(pair.weights[0])) >= abs(float(pair.weights[1])) else 1
+    starts = [factor[:, larger : larger + 1] for factor in pair.factors]
+    one = improved(pair, [starts[0]] * pair.order if pair.symmetric else starts, n_sweeps)
+    return one, max(pair.squared_norm() - float(xp.sum(one.weights**2)), 0.0)
+
+
+def _lengths(columns: Array) -> Array:
+    xp = array_namespace(columns)
+    lengths = xp.linalg.vector_norm(columns, axis=0)
+    return xp.where(lengths > 0, lengths, xp.ones_like(lengths))

@@ -1,0 +1,85 @@
+"""Out of a local optimum: give a component that does little to what the residual still holds.
+
+Least squares gets stuck with one component on noise, or two on one, while another is left in the residual. There it
+shows as a rank-one tensor larger than what a component, or the difference of two, takes off the objective.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from array_api_compat import array_namespace
+
+from codiag._array import to_host
+from codiag.methods.base import hadamard_gram, unit_components
+from codiag.methods.gauss_newton import Limits, Outcome, Parameters, minimize
+from codiag.methods.rank_one import best_rank_one, merged
+from codiag.tensors import DenseTensor, FactoredTensor
+
+ALIKE = 0.5
+"""Product of cosines above which two components are candidates to be merged."""
+
+
+def rescue(tensor: DenseTensor, found: Outcome, limits: Limits, *, max_replacements: int) -> tuple[Outcome, int]:
+    """Replace components while the objective falls by more than noise explains; return how many were replaced."""
+    negligible = 1e-24 * tensor.squared_norm()
+    for n_replaced in range(max_replacements):
+        if found.objective < negligible:
+            return found, n_replaced
+        better = _replacement(tensor, found, limits)
+        if better is None:
+            return found, n_replaced
+        found = better
+    return found, max_replacements
+
+
+def _replacement(tensor: DenseTensor, found: Outcome, limits: Limits) -> Outcome | None:
+    components = unit_components(found.components)
+    residual = DenseTensor.of(tensor.to_dense() - components.to_dense(), symmetric=tensor.symmetric)
+    newcomer = best_rank_one(residual)
+    gain = float(newcomer.weights[0]) ** 2
+    variance = 2 * found.objective / Parameters.of(components).spare(components.rank)
+    for cost, start in _candidates(components, newcomer):
+        if cost / 2 > gain:  # the others take over part of what is removed
+            break
+        trial = minimize(tensor, start, limits)
+        if trial.objective < found.objective - variance:
+            return trial
+    return None
+
+
+def _candidates(components: FactoredTensor, newcomer: FactoredTensor) -> list[tuple[float, FactoredTensor]]:
+    """Return (what the removal costs, components with the newcomer instead), cheapest first."""
+    k = components.rank
+    weights, gram = to_host(components.weights), to_host(hadamard_gram(components.factors))
+    options: list[tuple[float, FactoredTensor]] = []
+    weak = sorted(range(k), key=lambda i: abs(weights[i]))[:2]
+    for i in weak:
+        kept = _columns(components, [j for j in range(k) if j != i])
+        options.append((float(weights[i] ** 2), _joined(kept, newcomer)))
+    likeness = abs(gram) * (1 - np.eye(k))
+    for _ in range(2 if k > 1 else 0):
+        i, j = divmod(int(likeness.argmax()), k)
+        if likeness[i, j] < ALIKE:
+            break
+        likeness[[i, j], :] = likeness[:, [i, j]] = 0
+        one, cost = merged(_columns(components, [i, j]))
+        kept = _columns(components, [other for other in range(k) if other not in (i, j)])
+        options.append((cost, _joined(_joined(kept, one), newcomer)))
+    return sorted(options, key=lambda option: option[0])
+
+
+def _columns(components: FactoredTensor, chosen: list[int]) -> FactoredTensor:
+    weights = components.weights[chosen]
+    if components.symmetric:
+        return FactoredTensor(weights, [components.factors[0][:, chosen]] * components.order)
+    return FactoredTensor(weights, [factor[:, chosen] for factor in components.factors])
+
+
+def _joined(first: FactoredTensor, second: FactoredTensor) -> FactoredTensor:
+    xp = array_namespace(first.weights)
+    weights = xp.concat([first.weights, second.weights])
+    if first.symmetric:
+        factor = xp.concat([first.factors[0], second.factors[0]], axis=1)
+        return FactoredTensor(weights, [factor] * first.order)
+    pairs = zip(first.factors, second.factors, strict=True)
+    return FactoredTensor(weights, [xp.concat(list(pair), axis=1) for pair in pairs])

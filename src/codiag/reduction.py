@@ -1,0 +1,211 @@
+"""From a tensor to the small core that holds its components, and back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from array_api_compat import array_namespace
+
+from codiag._array import Array, largest_signs, like, to_host
+from codiag._validation import as_real_array
+from codiag.tensors import DenseTensor, FactoredTensor, Tensor
+
+SMALL = 2**21
+"""Entries up to which a tensor is made dense and its ranges are found exactly."""
+
+OVERSAMPLING = 10
+ROUNDS = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Reduction:
+    """A tensor in the coordinates of the ranges that its components lie in, in double precision.
+
+    Attributes
+    ----------
+    core : DenseTensor
+        ``tensor.compress(*bases)``, at most `rank` in every mode.
+    bases : tuple of arrays of shape (d_m, k_m), or None
+        Orthonormal columns; None where the mode was small enough. One and the same array if symmetric.
+    """
+
+    core: DenseTensor
+    bases: tuple[Array | None, ...]
+
+    @property
+    def complete(self) -> bool:
+        """Whether the core is the whole tensor."""
+        return all(basis is None for basis in self.bases)
+
+    def lift(self, components: FactoredTensor) -> FactoredTensor:
+        """Return components of the core in the coordinates of the tensor."""
+        if components.symmetric:
+            basis = self.bases[0]
+            factor = components.factors[0] if basis is None else _double(basis) @ components.factors[0]
+            return FactoredTensor(components.weights, [factor] * components.order)
+        factors = zip(components.factors, self.bases, strict=True)
+        return FactoredTensor(
+            components.weights, [factor if basis is None else _double(basis) @ factor for factor, basis in factors]
+        )
+
+
+def reduce(tensor: Tensor, rank: int, rng: np.random.Generator) -> Reduction:
+    """Compress every mode that is larger than the rank to its dominant range.
+
+    Small tensors are unfolded and decomposed. Large ones are multiplied by random vectors, once from outside and once
+    from within the range so found, and compressed: three passes. Where the range then holds less than half of the
+    tensor, which is noise for the rest, the bases are improved in turns until that share settles.
+    """
+    if max(tensor.shape) <= rank:
+        return whole(tensor)
+    if math.prod(tensor.shape) <= SMALL:
+        dense = whole(tensor).core
+        return _compressed(dense, _dominant_bases(dense, rank))
+    outer = _sketched_bases(tensor, rank, rng)
+    sketch = _compressed(tensor, outer)
+    inner = _dominant_bases(sketch.core, rank)
+    bases = _chained(outer, inner, tensor)
+    reduction = Reduction(_compressed(sketch.core, inner).core, bases)
+    return _improved(tensor, rank, reduction)
+
+
+def whole(tensor: Tensor) -> Reduction:
+    """Return the tensor as its own core, in double precision."""
+    return Reduction(_as_core(tensor, tensor.symmetric), (None,) * tensor.order)
+
+
+def _compressed(tensor: Tensor, bases: tuple[Array | None, ...]) -> Reduction:
+    return Reduction(_as_core(tensor.compress(*bases), tensor.symmetric), bases)
+
+
+def _as_core(tensor: Tensor, symmetric: bool) -> DenseTensor:
+    return DenseTensor.of(_double(tensor.to_dense()), symmetric=symmetric)
+
+
+def _double(array: Array) -> Array:
+    xp = array_namespace(array)
+    return array if array.dtype == xp.float64 else xp.astype(array, xp.float64)
+
+
+def _dominant_bases(tensor: DenseTensor, rank: int) -> tuple[Array | None, ...]:
+    """Return the leading left singular vectors of every unfolding."""
+    if tensor.symmetric:
+        return (_dominant_basis(tensor, 0, rank),) * tensor.order
+    return tuple(_dominant_basis(tensor, mode, rank) for mode in range(tensor.order))
+
+
+def _dominant_basis(tensor: Tensor, mode: int, rank: int) -> Array | None:
+    if tensor.shape[mode] <= rank:
+        return None
+    entries = tensor.to_dense()
+    xp = array_namespace(entries)
+    side = xp.reshape(xp.moveaxis(entries, mode, 0), (entries.shape[mode], -1))
+    if side.shape[0] > side.shape[1]:
+        basis = xp.linalg.svd(side, full_matrices=False)[0][:, :rank]
+    else:
+        basis = xp.flip(xp.linalg.eigh(side @ xp.matrix_transpose(side))[1][:, -rank:], axis=1)
+    return basis * largest_signs(basis)  # libraries differ in signs, and random starts must not differ with them
+
+
+def _sketched_bases(tensor: Tensor, rank: int, rng: np.random.Generator) -> tuple[Array | None, ...]:
+    """Return bases a little wider than the rank, from two products with random vectors."""
+    n = rank + OVERSAMPLING
+    directions = [like(rng.standard_normal((size, n)), tensor.reference) for size in tensor.shape]
+    bases = _ranges(tensor, directions, rank)
+    within = [
+        direction if basis is None else basis @ like(rng.standard_normal((basis.shape[1], n)), tensor.reference)
+        for direction, basis in zip(directions, bases, strict=True)
+    ]
+    return _ranges(tensor, within, rank)
+
+
+def _ranges(tensor: Tensor, directions: Sequence[Array], rank: int) -> tuple[Array | None, ...]:
+    xp = array_namespace(tensor.reference)
+    if tensor.symmetric:
+        return (xp.linalg.qr(tensor.mttkrp(directions, 0))[0],) * tensor.order
+    products = tensor.mttkrps(directions)
+    return tuple(None if product.shape[0] <= rank else xp.linalg.qr(product)[0] for product in products)
+
+
+def _chained(outer: Sequence[Array | None], inner: Sequence[Array | None], tensor: Tensor) -> tuple[Array | None, ...]:
+    """Return the products of bases, in the precision of the tensor."""
+    xp = array_namespace(tensor.reference)
+
+    def product(first: Array | None, second: Array | None) -> Array | None:
+        if second is None:
+            return first
+        second = xp.astype(second, tensor.reference.dtype)
+        return second if first is None else first @ second
+
+    if tensor.symmetric:
+        return (product(outer[0], inner[0]),) * len(outer)
+    return tuple(product(*pair) for pair in zip(outer, inner, strict=True))
+
+
+def _improved(tensor: Tensor, rank: int, reduction: Reduction) -> Reduction:
+    """Take each mode's basis from the tensor compressed in all others, in turns, while that pays."""
+    xp = array_namespace(tensor.reference)
+    total, held = tensor.squared_norm(), reduction.core.squared_norm()
+    for _ in range(ROUNDS):
+        if held > total / 2:
+            break
+        bases = list(reduction.bases)
+        for mode in range(1 if tensor.symmetric else tensor.order):
+            if bases[mode] is None:
+                continue
+            opened = tensor.compress(*(None if other == mode else basis for other, basis in enumerate(bases)))
+            basis = xp.astype(_dominant_basis(opened, mode, rank), tensor.reference.dtype)
+            bases = [basis] * tensor.order if tensor.symmetric else [*bases[:mode], basis, *bases[mode + 1 :]]
+        reduction = _compressed(tensor, tuple(bases))
+        before, held = held, reduction.core.squared_norm()
+        if held < 1.001 * before:
+            break
+    return reduction
+
+
+def whitened_by(tensor: Tensor, second_moment: Array, rank: int) -> tuple[Reduction, Reduction]:
+    """Return the tensor in the range of a second moment, and that in coordinates that make the moment the identity."""
+    xp = array_namespace(tensor.reference)
+    moment = like(to_host(as_real_array(second_moment, "second_moment", "use its real part")), tensor.reference)
+    size = tensor.shape[0]
+    if tuple(moment.shape) != (size, size):
+        raise ValueError(f"second_moment must have shape ({size}, {size}), as the modes; got {tuple(moment.shape)}")
+    basis = xp.flip(xp.linalg.eigh((moment + xp.matrix_transpose(moment)) / 2)[1][:, -rank:], axis=1)
+    reduction = _compressed(tensor, (basis,) * tensor.order)
+    return reduction, whiten(reduction.core, xp.matrix_transpose(basis) @ moment @ basis)
+
+
+def whiten(core: DenseTensor, moment: Array | None = None) -> Reduction:
+    r"""Return a symmetric core in coordinates in which its factors are orthogonal.
+
+    A matrix :math:`\sum_i c_i u_i u_i^\top` with positive :math:`c_i` does it. If none is given, the trace of the core
+    over pairs of modes, contracted with itself, is tried.
+    """
+    xp = array_namespace(core.reference)
+    given = moment is not None
+    moment = moment if given else _contraction(core)
+    values, vectors = xp.linalg.eigh((moment + xp.matrix_transpose(moment)) / 2)
+    if not given and float(xp.sum(values)) < 0:
+        values = -values
+    if not float(xp.min(values)) > 1e-8 * float(xp.max(xp.abs(values))):
+        span = f"has eigenvalues from {float(xp.min(values)):.2g} to {float(xp.max(values)):.2g}"
+        raise ValueError(
+            f"second_moment must be positive definite on {core.shape[0]} dimensions; this one {span}"
+            if given
+            else "OJD needs orthogonal factors, and those of this tensor are not; its contraction, which could make "
+            f"them so, {span}. Pass OJD(second_moment=...), or use NOJD"
+        )
+    basis = vectors / xp.sqrt(values)
+    white = core.compress(*[basis] * core.order)
+    return Reduction(DenseTensor.of(white.to_dense(), symmetric=True), (vectors * xp.sqrt(values),) * core.order)
+
+
+def _contraction(core: DenseTensor) -> Array:
+    xp = array_namespace(core.reference)
+    entries = core.to_dense()
+    while entries.ndim > 3:
+        entries = xp.linalg.trace(entries)
+    return entries @ xp.linalg.trace(entries) if entries.ndim == 3 else entries

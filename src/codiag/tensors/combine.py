@@ -1,0 +1,97 @@
+"""Sums and multiples of tensors, formed only where they are contracted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from codiag._array import Array
+from codiag.tensors.base import Tensor
+from codiag.tensors.factored import FactoredTensor
+
+
+class SumTensor(Tensor):
+    """The sum of tensors of one shape, whatever their storage; also written ``first + second``."""
+
+    def __init__(self, terms: Sequence[Tensor]) -> None:
+        self.terms = tuple(terms)
+        shapes = {term.shape for term in self.terms}
+        if len(shapes) != 1:
+            raise ValueError(f"terms must be tensors of one shape; got {sorted(shapes)}")
+        self.shape = self.terms[0].shape
+        self.symmetric = all(term.symmetric for term in self.terms)
+
+    @property
+    def reference(self) -> Array:
+        return self.terms[0].reference
+
+    def project(self, *directions: Array) -> Array:
+        return _total([term.project(*directions) for term in self.terms])
+
+    def permute(self, axes: Sequence[int]) -> SumTensor:
+        return SumTensor([term.permute(axes) for term in self.terms])
+
+    def compress(self, *bases: Array | None) -> Tensor:
+        return self._compressed(_total([term.compress(*bases).to_dense() for term in self.terms]), bases)
+
+    def mttkrp(self, factors: Sequence[Array], mode: int) -> Array:
+        return _total([term.mttkrp(factors, mode) for term in self.terms])
+
+    def mttkrps(self, factors: Sequence[Array]) -> list[Array]:
+        return [_total(list(shares)) for shares in zip(*(term.mttkrps(factors) for term in self.terms), strict=True)]
+
+    def squared_norm(self) -> float:
+        """Return the squared norm, through inner products where all terms but one are given by components."""
+        factored = [term for term in self.terms if isinstance(term, FactoredTensor)]
+        if len(factored) < len(self.terms) - 1:
+            return super().squared_norm()
+        others = [term for term in self.terms if not isinstance(term, FactoredTensor)]
+        total = sum(term.squared_norm() for term in others)
+        for index, term in enumerate(factored):
+            total += term.squared_norm()
+            total += 2 * sum(other.inner(term.weights, term.factors) for other in [*others, *factored[:index]])
+        return total
+
+
+class ScaledTensor(Tensor):
+    """A multiple of a tensor; also written ``scale * tensor``."""
+
+    def __init__(self, tensor: Tensor, scale: float) -> None:
+        self.tensor, self.scale = tensor, scale
+        self.shape, self.symmetric = tensor.shape, tensor.symmetric
+
+    @property
+    def reference(self) -> Array:
+        return self.tensor.reference
+
+    def project(self, *directions: Array) -> Array:
+        return self.scale * self.tensor.project(*directions)
+
+    def permute(self, axes: Sequence[int]) -> ScaledTensor:
+        return ScaledTensor(self.tensor.permute(axes), self.scale)
+
+    def compress(self, *bases: Array | None) -> ScaledTensor:
+        return ScaledTensor(self.tensor.compress(*bases), self.scale)
+
+    def mttkrp(self, factors: Sequence[Array], mode: int) -> Array:
+        return self.scale * self.tensor.mttkrp(factors, mode)
+
+    def mttkrps(self, factors: Sequence[Array]) -> list[Array]:
+        return [self.scale * product for product in self.tensor.mttkrps(factors)]
+
+    def squared_norm(self) -> float:
+        return self.scale**2 * self.tensor.squared_norm()
+
+    def squared_distance(self, weights: Array, factors: Sequence[Array]) -> float:
+        if self.scale == 0:
+            return FactoredTensor(weights, factors).squared_norm()
+        return self.scale**2 * self.tensor.squared_distance(weights / self.scale, factors)
+
+    def to_dense(self) -> Array:
+        return self.scale * self.tensor.to_dense()
+
+
+def _total(parts: Sequence[Array]) -> Array:
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total

@@ -1,0 +1,63 @@
+"""From what users hold to a `Tensor`."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any
+
+import numpy as np
+
+from codiag.tensors.base import Tensor, check_symmetric_shape
+from codiag.tensors.dense import DenseTensor, symmetrize
+from codiag.tensors.sparse import SparseTensor
+
+MOST_ASYMMETRY = 0.5
+"""Share of a tensor that permuting its modes may change for it to pass as a symmetric one plus noise."""
+
+
+def as_tensor(raw: Any, symmetric: bool | None = None) -> Tensor:
+    """Return an array, a COO tensor or a `Tensor` as a `Tensor`, declared symmetric or not as asked.
+
+    COO tensors are recognized by what they carry: `coords`, `data`, `shape` (pydata/sparse), `subs`, `vals`, `shape`
+    (pyttb). An array said to be symmetric that is so up to noise is replaced by its mean over permutations of the
+    modes, which loses nothing and takes away most of the noise.
+    """
+    if symmetric is not None and not isinstance(symmetric, bool | np.bool_):
+        raise TypeError(f"symmetric must be True, False or None; got {symmetric!r}")
+    tensor = _wrap(raw)
+    if symmetric is None or bool(symmetric) == tensor.symmetric:
+        return tensor
+    if not symmetric:
+        tensor = copy(tensor)
+        tensor.symmetric = False
+        return tensor
+    check_symmetric_shape(tensor.shape)
+    if not isinstance(tensor, DenseTensor):
+        raise ValueError(
+            f"symmetric=True contradicts {tensor!r}, which does not declare that; build it with symmetric=True, "
+            "or leave symmetric out"
+        )
+    share = tensor.asymmetry()
+    if share > MOST_ASYMMETRY:
+        raise ValueError(
+            f"symmetric=True needs a tensor that permuting the modes leaves as it is, up to noise; that changes "
+            f"{share:.0%} of this one. Leave symmetric out to let the modes have factors of their own, or pass "
+            "codiag.tensors.symmetrize(tensor) to factorize its symmetric part"
+        )
+    return DenseTensor.of(symmetrize(tensor.to_dense()), symmetric=True)
+
+
+def _wrap(raw: Any) -> Tensor:
+    if isinstance(raw, Tensor):
+        return raw
+    if isinstance(raw, str | bytes):
+        raise TypeError(
+            f"tensor must be an array or a codiag.tensors.Tensor; got the string {raw!r}. Load the file first"
+        )
+    if all(hasattr(raw, name) for name in ("coords", "data", "shape")):
+        if np.any(getattr(raw, "fill_value", 0) != 0):
+            raise ValueError(f"tensor must be zero where it has no entries; its fill_value is {raw.fill_value}")
+        return SparseTensor(raw.coords, raw.data, raw.shape)
+    if all(hasattr(raw, name) for name in ("subs", "vals", "shape")):
+        return SparseTensor(np.asarray(raw.subs).T, np.asarray(raw.vals).ravel(), raw.shape)
+    return DenseTensor(raw)

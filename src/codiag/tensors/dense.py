@@ -1,0 +1,249 @@
+"""A tensor that is an array: in memory, on an accelerator, or mapped from a file."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+import numpy as np
+from array_api_compat import array_namespace, device, is_numpy_array, is_torch_array
+
+from codiag._array import Array, like, on_host, to_host
+from codiag._validation import as_real_array
+from codiag.tensors.base import BLOCK, Tensor, check_shape, check_symmetric_shape
+
+
+class DenseTensor(Tensor):
+    """A tensor held as an array of NumPy, torch or CuPy, or mapped from an ``.npy`` file; never copied, never changed.
+
+    Work goes through the entries in slabs, in the order in which they lie in memory, so a mapped file is read from
+    front to back and needs no memory but that of one slab.
+
+    Parameters
+    ----------
+    array : array of shape (d_0, d_1, d_2, ...)
+        Real numbers, three modes or more.
+    symmetric : bool, optional
+        Whether permuting the modes leaves the tensor as it is. By default that is looked at, to rounding.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.tensors import DenseTensor
+    >>> DenseTensor(np.ones((3, 3, 3)))
+    DenseTensor(symmetric 3 x 3 x 3)
+    """
+
+    def __init__(self, array: Array | Sequence[Array], *, symmetric: bool | None = None) -> None:
+        way_out = "factorize real and imaginary parts as one more mode of size two"
+        self._hold(as_real_array(array, "tensor", way_out, cast=False))
+        check_shape(self.shape)
+        if symmetric:
+            check_symmetric_shape(self.shape)
+        if not math.isfinite(self.squared_norm()):
+            self._raise_not_finite()
+        self.symmetric = self.asymmetry() < self._rounding() if symmetric is None else symmetric
+
+    @classmethod
+    def of(cls, array: Array, *, symmetric: bool) -> DenseTensor:
+        """Return the tensor of an array that codiag itself has made, without looking at it."""
+        tensor = cls.__new__(cls)
+        tensor._hold(array)
+        tensor.symmetric = symmetric
+        return tensor
+
+    def _hold(self, array: Array) -> None:
+        self._entries = np.asarray(array) if is_numpy_array(array) else array
+        self.shape = tuple(array.shape)
+        # Modes by decreasing stride: the order in which the entries lie in memory.
+        strides = array.strides if is_numpy_array(array) else array.stride() if is_torch_array(array) else None
+        lie = range(self.order) if strides is None else np.argsort([-stride for stride in strides], kind="stable")
+        self._lie = tuple(int(mode) for mode in lie)
+
+    @cached_property
+    def reference(self) -> Array:
+        xp = array_namespace(self._entries)
+        kept = self._entries.dtype if self._entries.dtype in (xp.float32, xp.float64) else xp.float64
+        return xp.zeros(0, dtype=kept, device=device(self._entries))
+
+    def project(self, *directions: Array) -> Array:
+        xp = array_namespace(self.reference)
+        parts = []
+        for _, block in self._slabs(range(self.order)):
+            stack = block @ xp.matrix_transpose(directions[-1])
+            for mode in range(self.order - 2, 1, -1):
+                stack = xp.sum(stack * xp.matrix_transpose(directions[mode - 2]), axis=mode)
+            parts.append(stack)
+        return xp.permute_dims(parts[0] if len(parts) == 1 else xp.concat(parts), (2, 0, 1))
+
+    def permute(self, axes: Sequence[int]) -> DenseTensor:
+        xp = array_namespace(self._entries)
+        return DenseTensor.of(xp.permute_dims(self._entries, tuple(axes)), symmetric=self.symmetric)
+
+    def compress(self, *bases: Array | None) -> DenseTensor:
+        xp = array_namespace(self.reference)
+        lying = [bases[mode] for mode in self._lie]
+        parts, total = [], None
+        for rows, block in self._slabs(self._lie):
+            for axis in range(self.order - 1, 0, -1):
+                block = block if lying[axis] is None else _contract(block, lying[axis], axis)
+            if lying[0] is None:
+                parts.append(block)
+                continue
+            share = _contract(block, lying[0][rows, :], 0)
+            total = share if total is None else total + share
+        core = xp.concat(parts) if total is None else total
+        return self._compressed(xp.permute_dims(core, tuple(np.argsort(self._lie).tolist())), bases)
+
+    def mttkrp(self, factors: Sequence[Array], mode: int) -> Array:
+        return self._mttkrps(factors, [mode])[mode]
+
+    def mttkrps(self, factors: Sequence[Array]) -> list[Array]:
+        products = self._mttkrps(factors, range(self.order))
+        return [products[mode] for mode in range(self.order)]
+
+    def _mttkrps(self, factors: Sequence[Array], modes: Sequence[int]) -> dict[int, Array]:
+        """Contract slab by slab; one product with the last factor serves all modes but the last."""
+        xp = array_namespace(self.reference)
+        lying = [factors[mode] for mode in self._lie]
+        wanted = [self._lie.index(mode) for mode in modes]
+        last = self.order - 1
+        rows_of_first: list[Array] = []
+        sums: dict[int, Array] = {}
+        for rows, block in self._slabs(self._lie):
+            inside = [lying[0][rows, :], *lying[1:]]
+            shares = {}
+            if last in wanted:
+                columns = xp.matrix_transpose(khatri_rao(inside[:-1]))
+                shares[last] = columns @ xp.reshape(block, (-1, block.shape[-1]))
+            if wanted != [last]:
+                half = block @ inside[-1]
+                shares |= {axis: _contract_pairwise(half, inside, axis) for axis in wanted if axis != last}
+            if 0 in shares:
+                rows_of_first.append(shares.pop(0))
+            sums = {axis: share + sums[axis] if axis in sums else share for axis, share in shares.items()}
+        if rows_of_first:
+            sums[0] = rows_of_first[0] if len(rows_of_first) == 1 else xp.concat(rows_of_first)
+        return {self._lie[axis]: xp.matrix_transpose(total) if axis == last else total for axis, total in sums.items()}
+
+    def squared_norm(self) -> float:
+        return self._squared_norm
+
+    @cached_property
+    def _squared_norm(self) -> float:
+        xp = array_namespace(self.reference)
+        total = 0.0
+        with np.errstate(all="ignore"):
+            for _, block in self._slabs(self._lie):
+                flat = xp.reshape(block, (-1,))
+                total += float(xp.vecdot(flat, flat))
+        return total
+
+    def squared_distance(self, weights: Array, factors: Sequence[Array]) -> float:
+        xp = array_namespace(self.reference)
+        lying = [factors[mode] for mode in self._lie]
+        total = 0.0
+        for rows, block in self._slabs(self._lie):
+            columns = khatri_rao([lying[0][rows, :] * weights, *lying[1:-1]])
+            gap = xp.reshape(block, (-1, block.shape[-1])) - columns @ xp.matrix_transpose(lying[-1])
+            flat = xp.reshape(gap, (-1,))
+            total += float(xp.vecdot(flat, flat))
+        return total
+
+    def to_dense(self) -> Array:
+        return self._cast(self._entries)
+
+    def asymmetry(self) -> float:
+        """Return how much of the tensor permuting its modes changes: 0 if symmetric, about 1.3 if nothing of it is.
+
+        Measured along one random vector, which sees any difference with probability one.
+        """
+        if len(set(self.shape)) > 1:
+            return math.inf
+        xp = array_namespace(self.reference)
+        probe = like(np.random.default_rng(0).standard_normal((1, self.shape[0])), self.reference)
+        probes = [probe] * (self.order - 2)
+        first = self.project(*probes)[0]
+        size = float(xp.linalg.vector_norm(first))
+        gap = float(xp.linalg.vector_norm(first - xp.matrix_transpose(first)))
+        if gap > self._rounding() * size or size == 0:
+            return gap / size if size > 0 else math.inf
+        # A swap of two modes and a turn of all generate every permutation.
+        turned = self.permute((*range(1, self.order), 0)).project(*probes)[0]
+        return max(gap, float(xp.linalg.vector_norm(first - turned))) / size
+
+    def _rounding(self) -> float:
+        return 1e-10 if self.reference.dtype == array_namespace(self.reference).float64 else 1e-4
+
+    def _slabs(self, order: Sequence[int]) -> Iterator[tuple[slice, Array]]:
+        """Yield parts along the first mode of the given order, with the modes in that order, as floating point."""
+        xp = array_namespace(self._entries)
+        turned = tuple(order) != tuple(range(self.order))
+        entries = xp.permute_dims(self._entries, tuple(order)) if turned else self._entries
+        limit = BLOCK if on_host(self._entries) else 64 * BLOCK
+        size = max(1, limit // max(math.prod(entries.shape[1:]), 1))
+        for start in range(0, entries.shape[0], size):
+            rows = slice(start, min(start + size, entries.shape[0]))
+            yield rows, self._cast(entries[rows, ...])
+
+    def _cast(self, block: Array) -> Array:
+        wanted = self.reference.dtype
+        return block if block.dtype == wanted else array_namespace(block).astype(block, wanted)
+
+    def _raise_not_finite(self) -> None:
+        bad = ~np.isfinite(to_host(self._entries))
+        if not bad.any():
+            raise ValueError(
+                f"tensor must have entries whose squares fit into {self.reference.dtype}; divide by the largest of them"
+            )
+        first = tuple(int(i) for i in np.argwhere(bad)[0])
+        raise ValueError(
+            f"tensor must be finite; {int(bad.sum())} of {bad.size} entries are NaN or infinite, the first at {first}. "
+            "Fill them, or leave out the slices that hold them"
+        )
+
+
+def khatri_rao(factors: Sequence[Array]) -> Array:
+    """Return the columnwise Kronecker product, shape (d_0 d_1 ..., r), the first factor varying slowest."""
+    xp = array_namespace(factors[0])
+    product = factors[0]
+    for factor in factors[1:]:
+        product = xp.reshape(product[:, None, :] * factor[None, :, :], (-1, factor.shape[1]))
+    return product
+
+
+def symmetrize(array: Array) -> Array:
+    """Return the mean of a tensor over all permutations of its modes: the symmetric part, and what noise leaves of it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.tensors import symmetrize
+    >>> symmetrize(np.arange(8.0).reshape(2, 2, 2))[0, 0, 1] == (1 + 2 + 4) / 3
+    np.True_
+    """
+    from itertools import permutations
+
+    xp = array_namespace(array)
+    check_symmetric_shape(array.shape)
+    turns = list(permutations(range(array.ndim)))
+    return sum(xp.permute_dims(array, turn) for turn in turns[1:]) / len(turns) + array / len(turns)
+
+
+def _contract(block: Array, basis: Array, axis: int) -> Array:
+    """Multiply one axis by the transpose of a basis."""
+    xp = array_namespace(block)
+    if axis == block.ndim - 1:
+        return block @ basis
+    return xp.moveaxis(xp.tensordot(block, basis, axes=((axis,), (0,))), -1, axis)
+
+
+def _contract_pairwise(half: Array, factors: Sequence[Array], axis: int) -> Array:
+    """Contract all axes but one and the last of (d_0, ..., d_{N-2}, r) with factors, column by column."""
+    xp = array_namespace(half)
+    for other in range(half.ndim - 2, -1, -1):
+        if other != axis:
+            shape = (factors[other].shape[0], *[1] * (half.ndim - 2 - other), factors[other].shape[1])
+            half = xp.sum(half * xp.reshape(factors[other], shape), axis=other)
+    return half

@@ -1,0 +1,87 @@
+"""A tensor given by its components and never formed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from array_api_compat import array_namespace
+
+from codiag._array import Array
+from codiag.tensors.base import Tensor, check_shape, same_object
+from codiag.tensors.dense import khatri_rao
+
+
+class FactoredTensor(Tensor):
+    r"""The tensor :math:`\sum_i w_i\, a_i \otimes b_i \otimes c_i \otimes \dots`, known by its components alone.
+
+    Parameters
+    ----------
+    weights : array of shape (r,)
+    factors : sequence of arrays of shape (d_m, r)
+        One per mode. The tensor counts as symmetric where they are one and the same array.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.tensors import FactoredTensor
+    >>> FactoredTensor(np.ones(2), [np.eye(1000, 2)] * 3).squared_norm()
+    2.0
+    """
+
+    def __init__(self, weights: Array, factors: Sequence[Array]) -> None:
+        self.weights, self.factors = weights, tuple(factors)
+        for mode, factor in enumerate(self.factors):
+            if factor.ndim != 2 or tuple(weights.shape) != (factor.shape[1],):
+                raise ValueError(
+                    f"factors must have shape (d, r) with r = {weights.shape[0]}, the number of weights; "
+                    f"got {tuple(factor.shape)} in mode {mode}"
+                )
+        self.shape = check_shape([factor.shape[0] for factor in self.factors])
+        self.symmetric = same_object(self.factors)
+
+    @property
+    def reference(self) -> Array:
+        return self.weights[:0]
+
+    @property
+    def rank(self) -> int:
+        """Number of components."""
+        return int(self.weights.shape[0])
+
+    def project(self, *directions: Array) -> Array:
+        xp = array_namespace(self.weights)
+        diagonals = self.weights
+        for direction, factor in zip(directions, self.factors[2:], strict=True):
+            diagonals = diagonals * (direction @ factor)
+        return (self.factors[0][None] * diagonals[:, None, :]) @ xp.matrix_transpose(self.factors[1])
+
+    def permute(self, axes: Sequence[int]) -> FactoredTensor:
+        return FactoredTensor(self.weights, [self.factors[mode] for mode in axes])
+
+    def compress(self, *bases: Array | None) -> FactoredTensor:
+        xp = array_namespace(self.weights)
+        if self.symmetric and same_object(bases) and bases[0] is not None:
+            return FactoredTensor(self.weights, [xp.matrix_transpose(bases[0]) @ self.factors[0]] * self.order)
+        return FactoredTensor(
+            self.weights,
+            [
+                factor if basis is None else xp.matrix_transpose(basis) @ factor
+                for factor, basis in zip(self.factors, bases, strict=True)
+            ],
+        )
+
+    def mttkrp(self, factors: Sequence[Array], mode: int) -> Array:
+        xp = array_namespace(self.weights)
+        products = self.weights[:, None]
+        for other, factor in enumerate(factors):
+            if other != mode:
+                products = products * (xp.matrix_transpose(self.factors[other]) @ factor)
+        return self.factors[mode] @ products
+
+    def squared_norm(self) -> float:
+        return self.inner(self.weights, self.factors)
+
+    def to_dense(self) -> Array:
+        xp = array_namespace(self.weights)
+        columns = khatri_rao([self.factors[0] * self.weights, *self.factors[1:-1]])
+        return xp.reshape(columns @ xp.matrix_transpose(self.factors[-1]), self.shape)
