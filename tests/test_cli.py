@@ -3,11 +3,15 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 import codiag
 from codiag.cli import app
+from codiag.experiments.rivals import RIVALS
+from codiag.methods import ALS, METHODS
+from codiag.synthetic import noisy_tensor
 
 runner = CliRunner()
 
@@ -28,32 +32,97 @@ def test_demo_prints_a_table_and_saves_a_figure(tmp_path):
     figure = tmp_path / "demo.png"
     result = runner.invoke(app, ["demo", "--size", "6", "--figure", str(figure)])
     assert result.exit_code == 0, result.output
-    for method in ("OrthogonalNewton", "Jacobi", "UWEDGE", "JDi", "LUJ1D", "QRJ1D"):
+    for method in ("oracle", "codiag", "method='nojd1'", "NLS()", "ALS()"):
         assert method in result.stdout
+    for rival in RIVALS:
+        assert (rival.name in result.stdout) == rival.installed
     assert figure.read_bytes().startswith(b"\x89PNG")
 
 
 def test_demo_without_matplotlib_says_how_to_get_it(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setattr("codiag.experiments.demo.RIVALS", ())
     result = runner.invoke(app, ["demo", "--size", "4", "--figure", str(tmp_path / "demo.png")])
     assert result.exit_code == 0
     assert "pip install 'codiag[plot]'" in result.output
     assert not (tmp_path / "demo.png").exists()
 
 
+@pytest.fixture
+def tensor_file(tmp_path):
+    np.save(tmp_path / "tensor.npy", noisy_tensor((6, 7, 8), 3, noise=1e-3, seed=0).tensor)
+    return tmp_path / "tensor.npy"
+
+
+def test_factorize_prints_and_saves(tensor_file, tmp_path):
+    path = tmp_path / "factors.npz"
+    result = runner.invoke(app, ["factorize", str(tensor_file), "--rank", "3", "--out", str(path), "--seed", "1"])
+    assert result.exit_code == 0, result.output
+    expected = codiag.factorize(np.load(tensor_file), 3, seed=1)
+    fit = codiag.Factorization.load(path)
+    np.testing.assert_array_equal(fit.weights, expected.weights)
+    for words in ("relative error", "diagonalize", "least squares", "polish", f"{expected.weights[0]:.6g}"):
+        assert words in result.stdout
+
+
+def test_factorize_takes_methods_and_symmetry(tmp_path):
+    problem = noisy_tensor((5, 5, 5), 3, symmetric=True, seed=0)
+    noise = 1e-6 * np.random.default_rng(0).standard_normal((5, 5, 5))
+    np.savez(tmp_path / "two.npz", X=problem.tensor + noise, Y=noise)
+    options = [str(tmp_path / "two.npz"), "-r", "3", "--method", "nojd1", "--variable", "X"]
+    assert "a symmetric tensor" in runner.invoke(app, ["factorize", *options, "--symmetric"]).stdout
+    assert "a symmetric tensor" not in runner.invoke(app, ["factorize", *options, "--not-symmetric"]).stdout
+
+
+def test_many_components_are_cut_short(tmp_path):
+    np.save(tmp_path / "a.npy", noisy_tensor((40, 41, 42), 40, seed=0).tensor)
+    result = runner.invoke(app, ["factorize", str(tmp_path / "a.npy"), "--rank", "40", "--method", "nojd0"])
+    assert "10 more, down to" in result.stdout
+
+
+def test_what_does_not_converge_is_said_on_stderr(tensor_file, monkeypatch):
+    monkeypatch.setitem(METHODS, "als", ALS(max_sweeps=1))
+    result = runner.invoke(app, ["factorize", str(tensor_file), "--rank", "3", "--method", "als"])
+    assert result.exit_code == 0
+    assert "Warning: ALS did not converge in 1 sweeps" in result.stderr
+    assert "Warning" not in result.stdout
+
+
+def test_progress_stays_off_pipes(tensor_file):
+    done = subprocess.run(
+        [sys.executable, "-m", "codiag", "factorize", str(tensor_file), "--rank", "3"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stderr == ""
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--figure", "nowhere/at/all/demo.png"], "folder that exists"),
-        (["--figure", "demo.txt"], "must end in .png"),
-        (["--size", "1"], "--size"),
-        (["--noise", "-1"], "--noise"),
+        (["demo", "--figure", "nowhere/at/all/demo.png"], "folder that exists"),
+        (["demo", "--figure", "demo.txt"], "must end in .pdf, .png, .svg"),
+        (["demo", "--size", "1"], "--size"),
+        (["demo", "--noise", "-1"], "--noise"),
+        (["factorize", "missing.npy", "--rank", "3"], "missing.npy is not a file"),
+        (["factorize", "tensor.npy"], "--rank"),
+        (["factorize", "tensor.npy", "--rank", "0"], "rank must be positive"),
+        (["factorize", "tensor.npy", "--rank", "2.5"], "--rank"),
+        (["factorize", "tensor.npy", "--rank", "3", "--method", "best"], "method must be one of"),
+        (["factorize", "tensor.npy", "--rank", "3", "--symmetric"], "symmetric=True needs modes of one size"),
+        (["factorize", "tensor.npy", "--rank", "3", "--out", "factors.csv"], "--out must end in .npz"),
+        (["factorize", "tensor.npy", "--rank", "3", "--out", "no/where.npz"], "folder that exists"),
+        (["factorize", "tensor.csv", "--rank", "3"], "a tensor is read from"),
+        (["factorize", "tensor.npy", "--rank", "3", "--variable", "X"], "leave the variable out"),
     ],
 )
-def test_mistakes_end_in_one_sentence(options, words):
-    result = runner.invoke(app, ["demo", *options])
+def test_mistakes_end_in_one_sentence(options, words, tensor_file, monkeypatch):
+    monkeypatch.chdir(tensor_file.parent)
+    (tensor_file.parent / "tensor.csv").write_text("1,2,3")
+    result = runner.invoke(app, options)
     assert result.exit_code == 2
-    assert words in result.output
+    assert words in " ".join(result.output.replace("│", " ").split())
     assert "Traceback" not in result.output
 
 

@@ -8,10 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import codiag
 from assertions import assert_same_factors, largest_distance
 from codiag.diagonalize import LUJ1D, QRJ1D, UWEDGE, Jacobi, JDi, OrthogonalNewton
 from codiag.diagonalize.qrj1d import _shear_sweep
 from codiag.diagonalize.rounds import round_robin
+from codiag.methods import NOJD, OJD
 from codiag.metrics import nearest_error
 
 FOLDER = os.environ.get("CODIAG_GOLDEN_DIR")
@@ -88,3 +90,37 @@ def test_asymmetric_noise_defeats_their_method_and_symmetrised_it_is_hard():
     theirs = nearest_error(np.linalg.inv(golden["out_qrjB9_B"]), golden["in_U"])
     for method in (QRJ1D(), UWEDGE()):
         assert nearest_error(method(matrices(golden), seed=0).factor, golden["in_U"]) < 1.2 * theirs
+
+
+@pytest.mark.parametrize("case", FULL_RANK)
+@pytest.mark.parametrize("plug_in", [False, True])
+def test_ojd_is_theirs(case, plug_in):
+    """OJD0 and OJD1 from the tensor and the directions; theirs stop at a threshold of 1e-4."""
+    golden = load(case)
+    method = OJD(plug_in=plug_in, directions=golden["in_W"].T, diagonalizer=Jacobi(), compress=False)
+    fit = codiag.factorize(golden["in_T"], 10, method=method, seed=0)
+    theirs = golden[f"out_tenfact_V{int(plug_in)}"]
+    assert_same_factors(fit.factors[0], theirs, 1e-3)
+    assert nearest_error(fit.factors[0], golden["in_U"]) == pytest.approx(
+        nearest_error(theirs, golden["in_U"]), rel=0.02, abs=1e-4
+    )
+
+
+def test_nojd_is_theirs_without_noise():
+    """Theirs stop at changes of 1e-3; ours are exact."""
+    golden = load("nonortho_d10_k10_L20_eps0")
+    for plug_in in (False, True):
+        method = NOJD(plug_in=plug_in, directions=golden["in_W"].T, compress=False)
+        fit = codiag.factorize(golden["in_T"], 10, method=method, symmetric=True, seed=0)
+        assert_same_factors(fit.factors[0], golden[f"out_notenfact_V{int(plug_in)}"], 1e-2)
+        assert_same_factors(fit.factors[0], golden["in_U"], 1e-9)
+
+
+def test_nojd_is_no_worse_than_theirs_under_asymmetric_noise():
+    """Theirs does not converge there; symmetrising first does."""
+    golden = load("nonortho_d10_k10_L20_eps1e-2")
+    method = NOJD(directions=golden["in_W"].T, compress=False)
+    fit = codiag.factorize(golden["in_T"], 10, method=method, symmetric=True, seed=0)
+    assert nearest_error(fit.factors[0], golden["in_U"]) < 1.1 * nearest_error(
+        golden["out_notenfact_V1"], golden["in_U"]
+    )

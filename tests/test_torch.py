@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import codiag
-from cases import DIAGONALIZERS
+from cases import DIAGONALIZERS, METHODS
+from codiag.synthetic import noisy_tensor
 
 torch = pytest.importorskip("torch", reason="torch is not installed; it is the extra 'torch'")
 
@@ -74,3 +75,29 @@ def test_bad_tensors_are_refused_with_the_same_sentences(spoil, error, words):
 def test_errors_compare_tensors():
     factor = torch.eye(3)
     assert codiag.factor_error(factor, -factor) == 0
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_factorizations_agree_with_numpy(name, symmetric, device):
+    case = METHODS[name]
+    problem = case.problem((7, 7, 7), 4, symmetric=symmetric, noise=1e-3)
+    expected = codiag.factorize(problem.tensor, 4, method=case.method, seed=0)
+    fit = codiag.factorize(torch.asarray(problem.tensor, device=device), 4, method=case.method, seed=0)
+    for ours, theirs in zip((fit.weights, *fit.factors), (expected.weights, *expected.factors), strict=True):
+        assert isinstance(ours, torch.Tensor)
+        assert ours.device.type == device
+        np.testing.assert_allclose(ours.cpu().numpy(), theirs, atol=1e-8)
+    np.testing.assert_allclose(fit.standard_errors, expected.standard_errors, rtol=1e-6)
+    assert fit.relative_error == pytest.approx(expected.relative_error, rel=1e-8)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_large_tensors_agree_with_numpy(device):
+    """Above the size where ranges are sketched."""
+    problem = noisy_tensor((130, 140, 150), 4, noise=1e-2, seed=0)
+    expected = codiag.factorize(problem.tensor, 4, seed=0)
+    fit = codiag.factorize(torch.asarray(problem.tensor, device=device), 4, seed=0)
+    for ours, theirs in zip(fit.factors, expected.factors, strict=True):
+        np.testing.assert_allclose(ours.cpu().numpy(), theirs, atol=1e-8)

@@ -74,7 +74,8 @@ def parafac(
         return callback is not None and callback(_as_cp(components), error) is True
 
     method = _method(init, {"tol": tol or 1e-16, "max_sweeps": n_iter_max, "monitor": monitor})
-    fit = factorize(tensor, rank, method=method, symmetric=False, seed=_seed(random_state))
+    symmetric = None if isinstance(init, str) else False  # a start of one's own may have modes apart
+    fit = factorize(tensor, rank, method=method, symmetric=symmetric, seed=_seed(random_state))
     errors.append(fit.relative_error)
     if not normalize_factors:
         fit = _with_unit_weights(fit)
@@ -85,8 +86,9 @@ def parafac(
 def _refuse(**options: Any) -> None:
     for name, value in options.items():
         if value is not None and value is not False and not (np.isscalar(value) and value == 0):
+            given = repr(value) if np.isscalar(value) else "..."
             raise ValueError(
-                f"{name}={value!r} is not supported by codiag.drop_in.parafac; leave it out, or use TensorLy"
+                f"{name}={given} is not supported by codiag.drop_in.parafac; leave it out, or use TensorLy"
             )
 
 

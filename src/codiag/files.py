@@ -6,7 +6,6 @@ import gzip
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -36,15 +35,22 @@ def read_tensor(path: str | Path, variable: str | None = None) -> Tensor:
         return readers[ending](path, variable)
     except (EOFError, OSError, zipfile.BadZipFile) as error:
         raise ValueError(f"{path.name} is not a readable {ending} file: {error}") from error
+    except ValueError as error:
+        if any(word in str(error) for word in ("pickle", "Python objects")):  # NumPy's refusals name no file
+            raise ValueError(
+                f"{path.name} holds pickled objects, which are refused since reading them can run code; "
+                "save a plain array of numbers with numpy.save"
+            ) from error
+        raise
 
 
 def _read_npy(path: Path, variable: str | None) -> Tensor:
     _no_variable(path, variable)
-    return DenseTensor(_without_pickle(path, mmap_mode="r"))
+    return DenseTensor(np.load(path, mmap_mode="r", allow_pickle=False))
 
 
 def _read_npz(path: Path, variable: str | None) -> Tensor:
-    with _without_pickle(path) as file:
+    with np.load(path, allow_pickle=False) as file:
         names = set(file.files)
         values = "values" if "values" in names else "data"
         if variable is None and {"coords", "shape", values} <= names:
@@ -84,18 +90,6 @@ def _read_tns(path: Path, variable: str | None) -> Tensor:
         raise ValueError(f"{path.name} must have whole coordinates that count from one; the least is {places.min():g}")
     coords = places.astype(np.int64) - 1
     return SparseTensor(coords, table[:, -1], tuple(int(row.max()) + 1 for row in coords))
-
-
-def _without_pickle(path: Path, **options: Any) -> Any:
-    try:
-        return np.load(path, allow_pickle=False, **options)
-    except ValueError as error:
-        if "pickle" in str(error).lower():
-            raise ValueError(
-                f"{path.name} holds pickled objects, which are refused since reading them can run code; "
-                "save a plain array of numbers with numpy.save"
-            ) from error
-        raise ValueError(f"{path.name} is not a readable {path.suffix} file: {error}") from error
 
 
 def _chosen(path: Path, arrays: Mapping[str, np.ndarray], variable: str | None) -> np.ndarray:

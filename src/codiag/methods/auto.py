@@ -37,7 +37,7 @@ class Auto(Method):
     tol : float
         Least squares stops when a step is smaller than this, relative to the factors.
     max_sweeps : int
-        Steps of least squares before giving up, on each start.
+        Steps of least squares before giving up, on each start; those after a replacement come on top.
     monitor : callable, optional
         Called as ``monitor(components, relative_error)`` after every step of least squares on the core; True ends the
         fit there.
@@ -45,7 +45,7 @@ class Auto(Method):
 
     max_starts: int = 4
     tol: float = 1e-9
-    max_sweeps: int = 200
+    max_sweeps: int = 300
     monitor: Monitor | None = None
 
     def __post_init__(self) -> None:

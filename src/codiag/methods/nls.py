@@ -40,7 +40,7 @@ class NLS(Method):
     tol : float
         Stop when a step is smaller than this, relative to the factors.
     max_sweeps : int
-        Steps before giving up, on each start.
+        Steps before giving up, on each start; those after a replacement come on top.
     max_replacements : int
         Components that may be replaced, on each start.
     monitor : callable, optional
@@ -50,7 +50,7 @@ class NLS(Method):
     init: Init = None
     n_starts: int = 1
     tol: float = 1e-9
-    max_sweeps: int = 200
+    max_sweeps: int = 300
     max_replacements: int = 8
     monitor: Monitor | None = None
 
@@ -81,13 +81,13 @@ def descend(core: DenseTensor, start: FactoredTensor, limits: Limits, log: Log, 
     """Fit the components to a core: roughly, with components replaced where that helps, then to the end."""
     rough = replace(ROUGH, max_sweeps=min(ROUGH.max_sweeps, limits.max_sweeps), watch=limits.watch)
     found = minimize(core, start, rough)
-    n_sweeps = found.n_sweeps
+    n_sweeps = n_rough = found.n_sweeps
     if max_replacements > 0:
         found, n_replaced = rescue(core, found, rough, max_replacements=max_replacements)
         if n_replaced > 0:
             log.add(f"least squares, {n_replaced} replaced", n_sweeps, relative_error(core, found.objective))
             n_sweeps = 0
-    final = minimize(core, found.components, limits)
+    final = minimize(core, found.components, replace(limits, max_sweeps=max(limits.max_sweeps - n_rough, 0)))
     log.add("least squares", n_sweeps + final.n_sweeps, relative_error(core, final.objective))
     return final
 

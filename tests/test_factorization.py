@@ -1,0 +1,120 @@
+"""What a fit is, and who else understands it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import codiag
+from codiag.synthetic import noisy_tensor, unit_factor
+from codiag.tensors import FactoredTensor, symmetrize
+
+
+@pytest.fixture(params=[True, False], ids=["symmetric", "asymmetric"])
+def fit(request):
+    problem = noisy_tensor((6, 6, 6), 3, symmetric=request.param, noise=0.01, seed=0)
+    return codiag.factorize(problem.tensor, 3, seed=0)
+
+
+def test_it_unpacks(fit):
+    weights, factors = fit
+    assert weights is fit.weights
+    assert [factor.shape for factor in factors] == [(6, 3)] * 3
+    assert len(fit) == 2
+    assert fit[0] is fit.weights
+    assert_allclose(np.einsum("r,ar,br,cr->abc", weights, *factors), fit.to_tensor(), atol=1e-12)
+
+
+def test_it_says_what_it_is(fit):
+    kind = "symmetric tensor" if fit.symmetric else "tensor"
+    assert repr(fit).startswith(f"Factorization(3 components of a {kind} 6 x 6 x 6, relative_error=0.0")
+    assert (fit.rank, fit.shape) == (3, (6, 6, 6))
+
+
+def test_files_keep_everything(fit, tmp_path):
+    path = tmp_path / "fit.npz"
+    fit.save(path)
+    again = codiag.Factorization.load(path)
+    assert_array_equal(again.weights, fit.weights)
+    for ours, theirs in zip(again.factors, fit.factors, strict=True):
+        assert_array_equal(ours, theirs)
+    assert (again.relative_error, again.norm, again.converged) == (fit.relative_error, fit.norm, fit.converged)
+    assert again.stages == fit.stages
+    assert again.symmetric == fit.symmetric
+    assert [item.name for item in tmp_path.iterdir()] == ["fit.npz"]
+
+
+def test_nothing_is_written_half(fit, tmp_path, monkeypatch):
+    path = tmp_path / "fit.npz"
+    fit.save(path)
+    before = path.read_bytes()
+
+    def fail(file, **arrays):
+        file.write(b"half")
+        raise OSError("disk full")
+
+    monkeypatch.setattr(np, "savez", fail)
+    with pytest.raises(OSError, match="disk full"):
+        fit.save(path)
+    assert path.read_bytes() == before
+    assert [item.name for item in tmp_path.iterdir()] == ["fit.npz"]
+
+
+def test_other_files_are_refused(tmp_path):
+    path = tmp_path / "other.npz"
+    np.savez(path, a=np.ones(3))
+    with pytest.raises(ValueError, match="was not written by Factorization"):
+        codiag.Factorization.load(path)
+
+
+def test_tensorly_takes_it(fit):
+    tensorly = pytest.importorskip("tensorly", reason="TensorLy is not installed")
+    from tensorly.cp_tensor import CPTensor, cp_norm
+
+    assert_allclose(tensorly.cp_to_tensor(fit), fit.to_tensor(), atol=1e-12)
+    assert cp_norm(fit) == pytest.approx(np.linalg.norm(fit.to_tensor()))
+    converted = fit.to_tensorly()
+    assert isinstance(converted, CPTensor)
+    assert_allclose(tensorly.cp_to_tensor(converted), fit.to_tensor(), atol=1e-12)
+
+
+def test_tlviz_takes_it(fit):
+    tlviz = pytest.importorskip("tlviz", reason="TLViz is not installed")
+    from tlviz.factor_tools import factor_match_score, get_cp_permutation
+
+    assert factor_match_score(fit, fit.to_tensorly()) == pytest.approx(1)
+    assert list(get_cp_permutation(fit)) == [0, 1, 2]
+    assert tlviz.model_evaluation.relative_sse(fit, fit.to_tensor()) < 1e-20
+
+
+def test_pyttb_takes_it(fit):
+    pytest.importorskip("pyttb", reason="pyttb is not installed")
+    assert_allclose(fit.to_pyttb().full().double(), fit.to_tensor(), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("shape", "rank", "symmetric"), [((12,) * 3, 5, True), ((6, 12, 9), 5, False), ((5,) * 4, 3, True)], ids=str
+)
+def test_standard_errors_are_what_is_measured(shape, rank, symmetric):
+    """Over 200 draws of noise, root mean square errors agree with the mean prediction, as far as 200 draws tell."""
+    rng = np.random.default_rng(0)
+    factors = [unit_factor(size, rank, rng) for size in (shape[:1] if symmetric else shape)]
+    factors = factors * len(shape) if symmetric else factors
+    clean = FactoredTensor(np.linspace(2, 1, rank), factors).to_dense()
+    squares, predicted, noise = [], [], []
+    for _ in range(200):
+        errors = 1e-3 * rng.standard_normal(shape)
+        fit = codiag.factorize(clean + (symmetrize(errors) if symmetric else errors), rank, seed=0)
+        matching = codiag.match_components(fit, factors)
+        squares.append([np.sum((a - b) ** 2, axis=0) for a, b in zip(matching.factors, factors, strict=True)])
+        predicted.append(fit.standard_errors[:, matching.permutation])
+        noise.append(fit.noise)
+    assert np.mean(noise) == pytest.approx(1e-3, rel=0.02)
+    # A mean of 200 squares of several degrees of freedom is known to about 7 %, its root to half of that.
+    assert_allclose(np.sqrt(np.mean(squares, axis=0)), np.mean(predicted, axis=0), rtol=0.15)
+
+
+def test_noise_is_unknown_where_every_entry_is_spent():
+    fit = codiag.factorize(np.random.default_rng(0).standard_normal((2, 2, 2)), 2, symmetric=False, seed=0)
+    assert np.isnan(fit.noise)

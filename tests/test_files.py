@@ -1,0 +1,128 @@
+"""Tensors from files, and files that are none."""
+
+from __future__ import annotations
+
+import gzip
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from scipy.io import savemat
+
+from codiag.files import read_tensor
+from codiag.tensors import DenseTensor, SparseTensor
+
+ENTRIES = np.arange(24.0).reshape(2, 3, 4)
+
+
+def test_npy_is_mapped(tmp_path):
+    np.save(tmp_path / "a.npy", ENTRIES)
+    tensor = read_tensor(tmp_path / "a.npy")
+    assert isinstance(tensor, DenseTensor)
+    assert isinstance(tensor._entries.base, np.memmap)
+    assert_array_equal(tensor.to_dense(), ENTRIES)
+
+
+def test_npz(tmp_path):
+    np.savez(tmp_path / "one.npz", anything=ENTRIES, labels=np.arange(3))
+    assert_array_equal(read_tensor(tmp_path / "one.npz").to_dense(), ENTRIES)
+    np.savez(tmp_path / "two.npz", first=ENTRIES, second=2 * ENTRIES)
+    assert_array_equal(read_tensor(tmp_path / "two.npz", "second").to_dense(), 2 * ENTRIES)
+    with pytest.raises(ValueError, match=r"must hold one array .* it holds first \(2, 3, 4\), second \(2, 3, 4\)"):
+        read_tensor(tmp_path / "two.npz")
+    with pytest.raises(ValueError, match="has no array 'third'; it holds first, second"):
+        read_tensor(tmp_path / "two.npz", "third")
+
+
+@pytest.mark.parametrize("values", ["values", "data"])
+def test_npz_of_coordinates(tmp_path, values):
+    places = np.nonzero(ENTRIES)
+    contents = {"coords": np.array(places), values: ENTRIES[places], "shape": np.array(ENTRIES.shape)}
+    np.savez(tmp_path / "a.npz", **contents, fill_value=np.float64(0))
+    tensor = read_tensor(tmp_path / "a.npz")
+    assert isinstance(tensor, SparseTensor)
+    assert_array_equal(tensor.to_dense(), ENTRIES)
+    np.savez(tmp_path / "b.npz", **contents, fill_value=np.float64(1))
+    with pytest.raises(ValueError, match="fill_value"):
+        read_tensor(tmp_path / "b.npz")
+
+
+def test_files_of_pydata_sparse(tmp_path):
+    sparse = pytest.importorskip("sparse", reason="pydata/sparse is not installed; it is the extra 'sparse'")
+    sparse.save_npz(tmp_path / "a.npz", sparse.COO.from_numpy(ENTRIES))
+    assert_array_equal(read_tensor(tmp_path / "a.npz").to_dense(), ENTRIES)
+
+
+def test_mat(tmp_path):
+    savemat(tmp_path / "a.mat", {"X": ENTRIES, "labels": np.arange(3)})
+    assert_array_equal(read_tensor(tmp_path / "a.mat").to_dense(), ENTRIES)
+    assert_array_equal(read_tensor(tmp_path / "a.mat", "X").to_dense(), ENTRIES)
+
+
+@pytest.mark.parametrize("name", ["a.tns", "a.tns.gz"])
+def test_frostt(tmp_path, name):
+    text = "# i j k value\n1 1 2 1.5\n\n2 3 4 -2\n1 1 2 0.5\n"
+    path = tmp_path / name
+    if name.endswith("gz"):
+        path.write_bytes(gzip.compress(text.encode()))
+    else:
+        path.write_text(text)
+    tensor = read_tensor(path)
+    assert tensor.shape == (2, 3, 4)
+    assert tensor.to_dense()[0, 0, 1] == 2
+    assert tensor.to_dense()[1, 2, 3] == -2
+    with pytest.raises(ValueError, match="leave the variable out"):
+        read_tensor(path, "X")
+
+
+class Evil:
+    def __reduce__(self):
+        return (pytest.fail, ("a file was executed",))
+
+
+def write(path, content):
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    else:
+        content(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("a.npy", b"not an array", "a.npy"),
+        ("a.npy", pickle.dumps(Evil()), "a.npy holds pickled objects, which are refused"),
+        ("a.npy", lambda path: np.save(path, np.array([[[Evil()]]], dtype=object)), "refused|pickled"),
+        ("a.npz", lambda path: np.savez(path, a=np.array([[[Evil()]]], dtype=object)), "refused|pickled"),
+        ("a.npz", b"PK not a zip", "a.npz"),
+        ("a.npz", lambda path: np.savez(path, a=np.ones(3)), "must hold one array of three modes or more"),
+        ("a.npy", lambda path: np.save(path, np.ones((3, 3))), "at least three modes"),
+        ("a.mat", b"nonsense" * 40, "a.mat is not a readable .mat file"),
+        ("a.mat", b"MATLAB 7.3 MAT-file, Platform" + b" " * 95 + b"\x00\x02IM" + b"\x00" * 400, "MATLAB 7.3"),
+        ("a.tns", b"1 2 x 4\n", "must hold lines of coordinates and a value"),
+        ("a.tns", b"1 2 3 4\n1 2 3\n", "must hold lines of coordinates and a value"),
+        ("a.tns", b"0 1 1 4\n", "count from one; the least is 0"),
+        ("a.tns", b"1.5 1 1 4\n", "whole coordinates"),
+        ("a.tns", b"1 1 4\n", "at least three modes"),
+        ("a.tns.gz", b"not zipped", "a.tns.gz is not a readable"),
+        ("a.csv", b"1,2,3", r"read from \.npy, \.npz, \.mat, \.tns, \.tns\.gz files; got a.csv"),
+    ],
+)
+def test_files_that_are_none(tmp_path, name, content, words):
+    path = tmp_path / name
+    write(path, content)
+    with pytest.raises(ValueError, match=words):
+        read_tensor(path)
+
+
+@pytest.mark.filterwarnings("ignore:.*input contained no data")
+def test_an_empty_list_of_entries(tmp_path):
+    (tmp_path / "a.tns").write_text("# nothing\n")
+    with pytest.raises(ValueError, match="holds no entries"):
+        read_tensor(tmp_path / "a.tns")
+
+
+def test_missing_files(tmp_path):
+    with pytest.raises(FileNotFoundError, match="is not a file"):
+        read_tensor(tmp_path / "a.npy")
