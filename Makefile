@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 EXTRAS := plot,data
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench bench-full clean
 
 demo: $(VENV)/.installed
 	$(BIN)/codiag demo
@@ -19,6 +19,9 @@ lint: $(VENV)/.installed
 
 bench: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks
+
+bench-full: $(VENV)/.installed-bench
+	$(BIN)/python -m benchmarks --full
 
 $(VENV)/.installed: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "codiag needs Python 3.11 or later; this is " + sys.version.split()[0] + ". Set PYTHON=python3.12, say.")'

@@ -1,19 +1,54 @@
-"""Measure what takes minutes, and rewrite its sections of RESULTS.md: ``make bench``.
+"""Measure, and rewrite RESULTS.md: ``make bench`` in minutes, ``make bench-full`` for the whole.
 
-The long ones have commands of their own: ``python -m benchmarks.robustness``, and ``python -m benchmarks.device`` on a
-machine with an accelerator.
+Grids resume from where they stopped (``benchmarks/runs``). The accelerator has a command of its own,
+``python -m benchmarks.device``.
 """
 
 from __future__ import annotations
 
+import argparse
+from dataclasses import replace
+from pathlib import Path
+
 from threadpoolctl import threadpool_limits
 
-from benchmarks import imports, speed
+from benchmarks import imports, robustness, scale, speed
+from benchmarks.grid import run
+from benchmarks.grids import FULL, SMALL
 from benchmarks.measure import keep
+from benchmarks.report import draw, tables
+from benchmarks.solvers import all_solvers
+
+HERE = Path(__file__).parent
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", help="grids to run; by default all of the chosen size")
+    parser.add_argument("--full", action="store_true", help="the whole, hours rather than minutes")
+    rival = "another rival: a function of a tensor, a rank and a seed that returns factors"
+    parser.add_argument("--peer", action="append", default=[], metavar="MODULE:FUNCTION", help=rival)
+    options = parser.parse_args()
+    command = "make bench-full" if options.full else "make bench"
+    solvers = all_solvers(options.peer)
+    grids = [grid for grid in (FULL if options.full else SMALL) if not options.names or grid.name in options.names]
+    for grid in grids:
+        records = run(replace(grid, methods=[*grid.methods, *options.peer]), solvers, HERE / "runs")
+        picture = f"{grid.name.replace(' ', '-')}.png"
+        text = tables(grid, records) + f"\n\n![error against time]({picture})"
+        draw(grid, records, HERE / picture)
+        keep(grid.name, command, text)
+        print(text, end="\n\n", flush=True)
+    if not options.names:
+        for name, work in (("speed", speed.run), ("import", imports.run), ("scale", scale.run)):
+            with threadpool_limits(1):
+                text = work()
+            keep(name, command, text)
+            print(text, end="\n\n", flush=True)
+    if options.full and not options.names:
+        with threadpool_limits(1):
+            robustness.main([])
+
 
 if __name__ == "__main__":
-    for name, run in (("speed", speed.run), ("import", imports.run)):
-        with threadpool_limits(1):
-            text = run()
-        keep(name, "make bench", text)
-        print(text, end="\n\n", flush=True)
+    main()

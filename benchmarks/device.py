@@ -83,15 +83,14 @@ def factorization(size: int = 1000, rank: int = 50, noise: float = 1e-2) -> str:
                 "; ".join(f"{stage.name} {stage.seconds:.2f}" for stage in fit.stages),
             )
         )
-        del tensor
     headings = ("problem", "seconds", "factor error", "predicted", "stages, seconds (first call)")
     return (
-        f"## Factorization on an accelerator\n{torch.cuda.get_device_name()}, relative noise {noise:g}; median of three "
-        "calls after three that warm up, the tensor on the device.\n\n" + table(headings, rows)
+        f"## Factorization on an accelerator\n{torch.cuda.get_device_name()}, relative noise {noise:g}; median of "
+        "three calls after three that warm up, the tensor on the device.\n\n" + table(headings, rows)
     )
 
 
 if __name__ == "__main__":
-    for name, text in (("accelerator factorization", factorization()), ("accelerator", run())):
+    for name, text in (("device factorization", factorization()), ("device", run())):
         keep(name, "python -m benchmarks.device", text)
         print(text, end="\n\n")

@@ -21,7 +21,7 @@ from codiag.diagonalize import (
     TwoSided,
     symmetrized,
 )
-from codiag.methods import ALS, NLS, NOJD, OJD, Auto, Method
+from codiag.methods import ALS, NLS, NOJD, OJD, SD2, TPM, Auto, Givens, Lathauwer, Method
 from codiag.synthetic import Problem, Stack, matrix_stack, mild_factor, orthonormal_factor
 from codiag.tensors import DenseTensor, FactoredTensor, SparseTensor, Tensor, symmetrize
 
@@ -138,6 +138,11 @@ class MethodCase:
     orthogonal: bool = False
     least_squares: bool = False  # ends at a minimum of the distance
     random_start: bool = False  # may end at a local one
+    only_symmetric_cubes: bool = False
+
+    def skip_unless_it_takes(self, shape: tuple[int, ...], symmetric: bool) -> None:
+        if self.only_symmetric_cubes and (len(shape) != 3 or not symmetric):
+            pytest.skip("it is for symmetric tensors of order three")
 
     def problem(
         self, shape: tuple[int, ...], rank: int, *, symmetric: bool, noise: float = 0.0, seed: int = 0
@@ -163,6 +168,13 @@ METHODS = {
     "nojd whole": MethodCase(NOJD(compress=False)),
     "als": MethodCase(ALS(init=NOJD(), tol=1e-12), least_squares=True),
     "als orthogonalised": MethodCase(ALS(orthogonalise=5, tol=1e-12), least_squares=True, random_start=True),
+    "als from svd, line search": MethodCase(
+        ALS(init="svd", orthogonalise=3, line_search=True, tol=1e-12), least_squares=True, random_start=True
+    ),
     "nls": MethodCase(NLS(n_starts=3), least_squares=True, random_start=True),
     "nls from nojd": MethodCase(NLS(init=NOJD()), least_squares=True),
+    "tpm": MethodCase(TPM(), orthogonal=True),
+    "sd2": MethodCase(SD2()),
+    "lathauwer": MethodCase(Lathauwer()),
+    "givens": MethodCase(Givens(), orthogonal=True, only_symmetric_cubes=True),
 }

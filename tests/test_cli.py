@@ -74,6 +74,16 @@ def test_factorize_takes_methods_and_symmetry(tmp_path):
     assert "a symmetric tensor" not in runner.invoke(app, ["factorize", *options, "--not-symmetric"]).stdout
 
 
+def test_compare_prints_all_methods_and_the_reasons_of_the_rest(tensor_file):
+    result = runner.invoke(app, ["compare", str(tensor_file), "--rank", "3"])
+    assert result.exit_code == 0, result.output
+    for name in METHODS:
+        assert name in result.stdout
+    assert "givens does not apply: Givens is for symmetric tensors of order three" in result.stdout
+    expected = codiag.factorize(np.load(tensor_file), 3, seed=0)
+    assert f"{expected.relative_error:.6e}" in result.stdout
+
+
 def test_many_components_are_cut_short(tmp_path):
     np.save(tmp_path / "a.npy", noisy_tensor((40, 41, 42), 40, seed=0).tensor)
     result = runner.invoke(app, ["factorize", str(tmp_path / "a.npy"), "--rank", "40", "--method", "nojd0"])
@@ -107,6 +117,8 @@ def test_progress_stays_off_pipes(tensor_file):
         (["demo", "--noise", "-1"], "--noise"),
         (["factorize", "missing.npy", "--rank", "3"], "missing.npy is not a file"),
         (["factorize", "tensor.npy"], "--rank"),
+        (["compare", "missing.npy", "--rank", "3"], "missing.npy is not a file"),
+        (["compare", "tensor.npy", "--rank", "0"], "rank must be positive"),
         (["factorize", "tensor.npy", "--rank", "0"], "rank must be positive"),
         (["factorize", "tensor.npy", "--rank", "2.5"], "--rank"),
         (["factorize", "tensor.npy", "--rank", "3", "--method", "best"], "method must be one of"),

@@ -20,6 +20,7 @@ from rich.table import Table
 import codiag
 
 if TYPE_CHECKING:
+    from codiag.experiments.compare import Comparison
     from codiag.experiments.demo import Demo
 
 app = typer.Typer(
@@ -49,23 +50,33 @@ def main(
     """Factorize tensors by jointly diagonalizing matrices."""
 
 
+TensorFile = Annotated[Path, typer.Argument(help="A .npy, .npz, .mat or .tns(.gz) file.", show_default=False)]
+Rank = Annotated[int, typer.Option("--rank", "-r", help="Number of components.", show_default=False)]
+Symmetric = Annotated[
+    bool | None, typer.Option("--symmetric/--not-symmetric", help="Whether all modes share one factor.")
+]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same answer.")]
+Variable = Annotated[
+    str | None, typer.Option("--variable", help="Which array, where the file holds several.", show_default=False)
+]
+
+
 @app.command()
 def factorize(
-    tensor: Annotated[Path, typer.Argument(help="A .npy, .npz, .mat or .tns(.gz) file.", show_default=False)],
-    rank: Annotated[int, typer.Option("--rank", "-r", help="Number of components.", show_default=False)],
+    tensor: TensorFile,
+    rank: Rank,
     method: Annotated[
-        str | None, typer.Option("--method", help="ojd0, ojd1, nojd0, nojd1, als or nls; unasked, the most accurate.")
+        str | None,
+        typer.Option(
+            "--method", help="ojd0, ojd1, nojd0, nojd1, nls, als, tpm, lathauwer, sd2, givens; unasked, the best."
+        ),
     ] = None,
-    symmetric: Annotated[
-        bool | None, typer.Option("--symmetric/--not-symmetric", help="Whether all modes share one factor.")
-    ] = None,
+    symmetric: Symmetric = None,
     result: Annotated[
         Path | None, typer.Option("--out", "-o", help="Where to save weights and factors, as .npz.", show_default=False)
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same answer.")] = 0,
-    variable: Annotated[
-        str | None, typer.Option("--variable", help="Which array, where the file holds several.", show_default=False)
-    ] = None,
+    seed: Seed = 0,
+    variable: Variable = None,
 ) -> None:
     """Write a tensor as a sum of components, and print their weights."""
     from codiag.files import read_tensor
@@ -88,6 +99,23 @@ def factorize(
         err.print(f"[yellow]Warning:[/yellow] {escape(str(warning.message))}", soft_wrap=True)
     if result is not None:
         out.print(f"Saved to [bold]{escape(str(result))}[/bold]; read it with codiag.Factorization.load")
+
+
+@app.command()
+def compare(
+    tensor: TensorFile, rank: Rank, symmetric: Symmetric = None, seed: Seed = 0, variable: Variable = None
+) -> None:
+    """Factorize a tensor by every method that applies, and print how close they come and whether they agree."""
+    from codiag.experiments.compare import compare as compare_methods
+    from codiag.files import read_tensor
+
+    with _mistakes_in_one_sentence(), _progress("comparing ..."):
+        results = compare_methods(read_tensor(tensor, variable), rank, symmetric=symmetric, seed=seed)
+    out.print(_comparison_table(results, f"{tensor.name}, rank {rank}"))
+    out.print("distance: mean distance of the unit factors from those of the closest fit, after matching", style="dim")
+    for result in results:
+        if result.fit is None:
+            out.print(f"{result.method} does not apply: {escape(result.reason)}", style="dim", soft_wrap=True)
 
 
 @app.command()
@@ -142,6 +170,24 @@ def _weight_table(fit: codiag.Factorization) -> Table:
         table.add_row(str(index), f"{weight:.6g}")
     if len(weights) > SHOWN:
         table.add_row("...", f"{len(weights) - SHOWN} more, down to {weights[-1]:.6g}")
+    return table
+
+
+def _comparison_table(results: list[Comparison], title: str) -> Table:
+    table = Table(title=escape(title), title_justify="left", box=box.SIMPLE_HEAD)
+    table.add_column("method")
+    for heading in ("relative error", "distance", "sweeps", "seconds"):
+        table.add_column(heading, justify="right")
+    for result in results:
+        if result.fit is not None:
+            sweeps = sum(stage.sweeps for stage in result.fit.stages)
+            table.add_row(
+                result.method + ("" if result.fit.converged else " (not converged)"),
+                f"{result.fit.relative_error:.6e}",
+                f"{result.distance:.1e}",
+                str(sweeps),
+                f"{result.seconds:.3f}",
+            )
     return table
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._array import Array, largest_signs, like, to_host
+from codiag._array import Array, identity, largest_signs, like, to_host
 from codiag._validation import as_real_array
 from codiag.tensors import DenseTensor, FactoredTensor, Tensor
 
@@ -70,6 +70,15 @@ def reduce(tensor: Tensor, rank: int, rng: np.random.Generator) -> Reduction:
     bases = _chained(outer, inner, tensor)
     reduction = Reduction(_compressed(sketch.core, inner).core, bases)
     return _improved(tensor, rank, reduction)
+
+
+def range_bases(tensor: Tensor, rank: int, rng: np.random.Generator) -> list[Array]:
+    """Return orthonormal bases (d_m, min(d_m, rank)) of the dominant range of every mode."""
+    reduction = reduce(tensor, rank, rng)
+    return [
+        identity(size, tensor.reference) if basis is None else basis
+        for size, basis in zip(tensor.shape, reduction.bases, strict=True)
+    ]
 
 
 def whole(tensor: Tensor) -> Reduction:

@@ -105,6 +105,10 @@ class Diagonalizer(ABC):
         plain = core if weighed is stack else Slabs(_compress(stack, *bases))
         return _assemble(self, plain, weights, bases, iterate)
 
+    def sweep_flops(self, n: int, size: int) -> float:
+        """Return the floating-point operations of one sweep over n matrices of this size, leading term."""
+        return 4.0 * n * size**3
+
     def _name(self) -> str:
         return type(self).__name__
 

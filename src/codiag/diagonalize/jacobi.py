@@ -64,6 +64,10 @@ class Jacobi(Diagonalizer):
     def _is_orthogonal(self) -> bool:
         return True
 
+    def sweep_flops(self, n: int, size: int) -> float:
+        rows = min(self.max_rows or size, size)
+        return 2.0 * size * n * (size * rows - rows * (rows - 1) / 2)
+
     def _iterate(self, core: Slabs, rng: np.random.Generator) -> Iterate:
         size = core.stack.shape[1]
         leading = size if self.max_rows is None else min(self.max_rows, size)

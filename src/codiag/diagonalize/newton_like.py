@@ -20,6 +20,9 @@ class NewtonLike(Diagonalizer):
         super().__post_init__()
         as_number("statistical_tol", self.statistical_tol, zero=True)
 
+    def sweep_flops(self, n: int, size: int) -> float:
+        return (2.0 if self.symmetric else 4.0) * n * size**3
+
     def _limits(self, stack: Array) -> Limits:
         """Rotations must climb, to rounding; shears descend on nothing exactly, and are only kept from running away."""
         rounding = epsilon(stack)

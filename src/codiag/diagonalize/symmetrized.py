@@ -58,6 +58,9 @@ class _Symmetrized(Diagonalizer):
     def _is_orthogonal(self) -> bool:
         return self.inner._is_orthogonal()
 
+    def sweep_flops(self, n: int, size: int) -> float:
+        return self.inner.sweep_flops(n, 2 * size)
+
     def _iterate(self, core: Slabs, rng: np.random.Generator) -> Iterate:
         xp = array_namespace(core.stack)
         blank = xp.zeros_like(core.stack)

@@ -3,8 +3,12 @@
 from codiag.methods.als import ALS
 from codiag.methods.auto import Auto
 from codiag.methods.base import Method, Stage
+from codiag.methods.givens import Givens
 from codiag.methods.joint import NOJD, OJD
+from codiag.methods.lathauwer import Lathauwer
 from codiag.methods.nls import NLS
+from codiag.methods.power import TPM
+from codiag.methods.sd2 import SD2
 
 METHODS: dict[str, Method] = {
     "auto": Auto(),
@@ -12,9 +16,13 @@ METHODS: dict[str, Method] = {
     "ojd1": OJD(plug_in=True),
     "nojd0": NOJD(plug_in=False),
     "nojd1": NOJD(plug_in=True),
+    "tpm": TPM(),
     "als": ALS(),
     "nls": NLS(),
+    "lathauwer": Lathauwer(),
+    "sd2": SD2(),
+    "givens": Givens(),
 }
 """Methods by name."""
 
-__all__ = ["ALS", "METHODS", "NLS", "NOJD", "OJD", "Auto", "Method", "Stage"]
+__all__ = ["ALS", "METHODS", "NLS", "NOJD", "OJD", "SD2", "TPM", "Auto", "Givens", "Lathauwer", "Method", "Stage"]

@@ -90,7 +90,8 @@ def _start(core: DenseTensor, roles: Roles | None, rank: int, rng: np.random.Gen
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # least squares goes on from wherever it ends
         fit = diagonalizer(stack, seed=rng)
-    log.add("diagonalize", fit.n_sweeps, off_diagonal_share(fit))
+    flops = fit.n_sweeps * diagonalizer.sweep_flops(stack.shape[0], rank)
+    log.add("diagonalize", fit.n_sweeps, off_diagonal_share(fit), flops)
     if core.symmetric:
         return with_best_weights(core, [fit.factor] * core.order)
     return components_from_sides(core, roles, fit.factor, fit.right_factor)

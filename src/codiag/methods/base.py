@@ -29,6 +29,7 @@ class Stage(NamedTuple):
     sweeps: int
     objective: float
     seconds: float
+    flops: float = 0.0  # counted by the formulas of the paper's appendix, where it has one
 
 
 @dataclass
@@ -38,12 +39,12 @@ class Log:
     stages: list[Stage] = field(default_factory=list)
     _since: float = field(default_factory=time.perf_counter)
 
-    def add(self, name: str, sweeps: int, objective: float) -> None:
+    def add(self, name: str, sweeps: int, objective: float, flops: float = 0.0) -> None:
         """Close a stage."""
         now = time.perf_counter()
-        self.stages.append(Stage(name, sweeps, objective, now - self._since))
+        self.stages.append(Stage(name, sweeps, objective, now - self._since, flops))
         self._since = now
-        logger.info("%s: %d sweeps, objective %.3g, %.2f s", *self.stages[-1])
+        logger.info("%s: %d sweeps, objective %.3g, %.2f s", *self.stages[-1][:4])
 
     def extend(self, stages: Sequence[Stage]) -> None:
         """Take over the stages of another method."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -15,7 +16,7 @@ from codiag.diagonalize import UWEDGE, Diagonalization, Diagonalizer, Orthogonal
 from codiag.directions import orthonormal_directions, random_directions
 from codiag.methods.base import Estimate, Log, Method, unit_components, with_best_weights
 from codiag.methods.rank_one import best_rank_one
-from codiag.methods.slices import Roles, assign_roles, components_from_sides
+from codiag.methods.slices import Roles, components_from_sides, matrix_roles
 from codiag.reduction import Reduction, reduce, whiten, whitened_by, whole
 from codiag.tensors import DenseTensor, FactoredTensor, Tensor
 
@@ -68,7 +69,7 @@ class JointMethod(Method):
             )
 
     def fit(self, tensor: Tensor, rank: int, rng: np.random.Generator) -> Estimate:
-        roles = self._roles(tensor, rank)
+        roles = matrix_roles(tensor, rank, type(self).__name__)
         log = Log()
         reduction = self._reduce(tensor, rank, rng)
         components, converged = self._fit_core(reduction.core, roles, rank, rng, log)
@@ -81,23 +82,13 @@ class JointMethod(Method):
         if rank == 1:
             return best_rank_one(core), True
         directions = [like(rows, core.reference) for rows in self._draw(core, roles, rng)]
-        fit = self._diagonalize(core, roles, rank, directions, rng)
-        log.add("diagonalize", fit.n_sweeps, off_diagonal_share(fit))
+        fit = self._diagonalize(core, roles, rank, directions, rng, log, "diagonalize")
         components = _components(core, roles, fit)
         if PLUG_IN[self.plug_in]:
-            fit = self._diagonalize(core, roles, rank, self._found(components, roles), rng)
-            log.add(f"diagonalize along {PLUG_IN[self.plug_in]}", fit.n_sweeps, off_diagonal_share(fit))
+            again = f"diagonalize along {PLUG_IN[self.plug_in]}"
+            fit = self._diagonalize(core, roles, rank, self._found(components, roles), rng, log, again)
             components = _components(core, roles, fit)
         return components, fit.converged
-
-    def _roles(self, tensor: Tensor, rank: int) -> Roles:
-        roles = assign_roles(tensor.shape, rank)
-        if roles is None or len(roles.rows) + len(roles.columns) > 2:
-            raise ValueError(
-                f"rank must be at most {sorted(tensor.shape)[-2]}, the second largest mode, for {type(self).__name__}, "
-                f"which diagonalizes matrices of that rank; got {rank}. method=None fits larger ones by least squares"
-            )
-        return Roles((0,), (1,), tuple(range(2, tensor.order))) if tensor.symmetric else roles
 
     def _reduce(self, tensor: Tensor, rank: int, rng: np.random.Generator) -> Reduction:
         if self.compress:
@@ -117,8 +108,16 @@ class JointMethod(Method):
         return rows
 
     def _diagonalize(
-        self, core: DenseTensor, roles: Roles, rank: int, directions: list[Array], rng: np.random.Generator
+        self,
+        core: DenseTensor,
+        roles: Roles,
+        rank: int,
+        directions: list[Array],
+        rng: np.random.Generator,
+        log: Log,
+        name: str,
     ) -> Diagonalization:
+        """Project along directions, one array per mode, and diagonalize."""
         xp = array_namespace(core.reference)
         stack = core.permute(roles.rows + roles.columns + roles.others).project(*directions)
         diagonalizer = self.diagonalizer or self._default(core.symmetric)
@@ -131,7 +130,11 @@ class JointMethod(Method):
             )
         if stack.shape[1] > rank or stack.shape[2] > rank:
             diagonalizer = replace(diagonalizer, rank=diagonalizer.rank or rank)
-        return diagonalizer(stack, seed=rng)
+        fit = diagonalizer(stack, seed=rng)
+        n, size = directions[0].shape[0], fit.factor.shape[0] if diagonalizer.rank is None else rank
+        flops = 2.0 * n * math.prod(core.shape) + fit.n_sweeps * diagonalizer.sweep_flops(n, size)
+        log.add(name, fit.n_sweeps, off_diagonal_share(fit), flops)
+        return fit
 
     def _found(self, components: FactoredTensor, roles: Roles) -> list[Array]:
         """Return the directions to plug in, one per component."""
@@ -177,10 +180,10 @@ class OJD(JointMethod):
         if not tensor.symmetric:
             raise ValueError("second_moment is for symmetric tensors, and this one is not; use NOJD")
         reduction, white = whitened_by(tensor, self.second_moment, rank)
-        return self._fit_white(reduction, white, self._roles(tensor, rank), rank, rng, Log())
+        return self._fit_white(reduction, white, matrix_roles(tensor, rank, type(self).__name__), rank, rng, Log())
 
     def _fit_plain(self, tensor: Tensor, rank: int, rng: np.random.Generator) -> Estimate:
-        roles, log = self._roles(tensor, rank), Log()
+        roles, log = matrix_roles(tensor, rank, type(self).__name__), Log()
         reduction = self._reduce(tensor, rank, rng)
         core = reduction.core
         components, converged = self._fit_core(core, roles, rank, rng, log)

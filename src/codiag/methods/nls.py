@@ -85,10 +85,13 @@ def descend(core: DenseTensor, start: FactoredTensor, limits: Limits, log: Log, 
     if max_replacements > 0:
         found, n_replaced = rescue(core, found, rough, max_replacements=max_replacements)
         if n_replaced > 0:
-            log.add(f"least squares, {n_replaced} replaced", n_sweeps, relative_error(core, found.objective))
+            name = f"least squares, {n_replaced} replaced"
+            log.add(name, n_sweeps, relative_error(core, found.objective), step_flops(core, start.rank) * n_sweeps)
             n_sweeps = 0
     final = minimize(core, found.components, replace(limits, max_sweeps=max(limits.max_sweeps - n_rough, 0)))
-    log.add("least squares", n_sweeps + final.n_sweeps, relative_error(core, final.objective))
+    n_sweeps += final.n_sweeps
+    error = relative_error(core, final.objective)
+    log.add("least squares", n_sweeps, error, step_flops(core, start.rank) * n_sweeps)
     return final
 
 
@@ -100,10 +103,11 @@ def finish(tensor: Tensor, reduction: Reduction, found: Outcome, limits: Limits,
     if math.prod(tensor.shape) <= SMALL:
         dense = whole(tensor).core
         outcome = minimize(dense, components, replace(limits, watch=None))
-        log.add("polish", outcome.n_sweeps, relative_error(dense, outcome.objective))
+        flops = step_flops(tensor, components.rank) * outcome.n_sweeps
+        log.add("polish", outcome.n_sweeps, relative_error(dense, outcome.objective), flops)
         return Estimate(outcome.components, log.stages, outcome.converged)
     components, n_passes, converged = polish(tensor, components, max_passes=PASSES, tol=1e-7)
-    log.add("polish", n_passes, math.nan)
+    log.add("polish", n_passes, math.nan, step_flops(tensor, components.rank) * n_passes)
     return Estimate(components, log.stages, converged)
 
 
@@ -126,6 +130,11 @@ class Watch:
 def watch(monitor: Monitor | None, reduction: Reduction, tensor: Tensor) -> Watch | None:
     """Return a watch for the monitor, if there is one."""
     return None if monitor is None else Watch(monitor, reduction, tensor)
+
+
+def step_flops(tensor: Tensor, rank: int) -> float:
+    """Return the operations of a step, leading term: products with the entries, for the model and two for the slope."""
+    return (4.0 if tensor.symmetric else 6.0) * math.prod(tensor.shape) * rank
 
 
 def relative_error(tensor: Tensor, objective: float) -> float:

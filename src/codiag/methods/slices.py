@@ -46,6 +46,17 @@ def assign_roles(shape: Sequence[int], rank: int) -> Roles | None:
     return None
 
 
+def matrix_roles(tensor: Tensor, rank: int, method: str) -> Roles:
+    """Return one mode for rows and one for columns, or say why a method that needs them cannot have them."""
+    roles = assign_roles(tensor.shape, rank)
+    if roles is None or len(roles.rows) + len(roles.columns) > 2:
+        raise ValueError(
+            f"rank must be at most {sorted(tensor.shape)[-2]}, the second largest mode, for {method}, "
+            f"which diagonalizes matrices of that rank; got {rank}. method=None fits larger ones by least squares"
+        )
+    return Roles((0,), (1,), tuple(range(2, tensor.order))) if tensor.symmetric else roles
+
+
 def slices(core: Tensor, roles: Roles, rank: int) -> Array:
     """Return at most `rank` orthonormal combinations of the core's slices: all that is not noise."""
     xp = array_namespace(core.reference)

@@ -1,0 +1,125 @@
+"""The grids: what is compared, and with whom."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from benchmarks.grid import Grid
+from codiag.synthetic import Problem, noisy_tensor, nonorthogonal_model, orthogonal_model
+
+PEERS = ["TensorLy parafac", "TensorLy parafac, orthogonalised", "pyttb cp_als"]
+SLOW_PEERS = ["pytensorlab cpd"]
+OURS = ["auto", "nojd0", "nojd1", "lathauwer", "sd2", "nls", "nls, replacing"]
+OURS += ["als", "als, svd start", "als, orthogonalised", "als, line search"]
+
+
+def symmetric(size: int, rank: int, noise: float, seed: int) -> Problem:
+    return noisy_tensor((size,) * 3, rank, symmetric=True, noise=noise, seed=seed)
+
+
+def shaped(shape: str, rank: int, noise: float, seed: int) -> Problem:
+    kind, _, sizes = shape.rpartition(" ")
+    return noisy_tensor([int(size) for size in sizes.split("x")], rank, symmetric=bool(kind), noise=noise, seed=seed)
+
+
+def orthogonal(size: int, noise: float, seed: int) -> Problem:
+    return orthogonal_model(size, size, noise=noise, seed=seed)
+
+
+def nonorthogonal(size: int, noise: float, seed: int) -> Problem:
+    return nonorthogonal_model(size, size, noise=noise, seed=seed)
+
+
+SMALL: Sequence[Grid] = (
+    Grid(
+        "limit",
+        "Symmetric tensors, unit factors uniform on the sphere, weights N(0, 1), symmetrised Gaussian noise of the "
+        "stated share of the norm",
+        symmetric,
+        {"size": [50], "rank": [10, 50], "noise": [0.0, 1e-3, 1e-2]},
+        ["auto", "TensorLy parafac, orthogonalised"],
+        10,
+    ),
+    Grid(
+        "orthogonal",
+        "The authors' orthogonal model: squared Gaussian weights, noise another orthogonal tensor",
+        orthogonal,
+        {"size": [50], "noise": [0.01]},
+        ["auto", "ojd0", "ojd1", "tpm, one restart", "tpm", "sd2"],
+        10,
+        True,
+    ),
+    Grid(
+        "nonorthogonal",
+        "The authors' non-orthogonal model: squared Gaussian weights, noise with independent Gaussian entries, "
+        "symmetrised by codiag's methods",
+        nonorthogonal,
+        {"size": [20], "noise": [1e-3]},
+        ["auto", "nojd0", "nojd1", "lathauwer", "nls", "als", *PEERS],
+        10,
+        True,
+    ),
+)
+
+FULL: Sequence[Grid] = (
+    replace(SMALL[0], methods=["auto", *PEERS, *SLOW_PEERS]),
+    SMALL[1],
+    replace(SMALL[2], methods=[*OURS, *PEERS, *SLOW_PEERS]),
+    Grid(
+        "shapes",
+        "Factors of their own in every mode, and higher orders; Gaussian noise of the stated share of the norm",
+        shaped,
+        {"shape": ["50x50x50", "30x40x60"], "rank": [10], "noise": [1e-3, 1e-2]},
+        ["auto", *PEERS],
+        10,
+    ),
+    Grid(
+        "full rank",
+        "Factors of their own in every mode, as many as the smallest mode measures",
+        shaped,
+        {"shape": ["30x40x60"], "rank": [30], "noise": [1e-3, 1e-2]},
+        ["auto", *PEERS],
+        10,
+    ),
+    Grid(
+        "full rank cubes",
+        "The same on cubes",
+        shaped,
+        {"shape": ["50x50x50"], "rank": [50], "noise": [1e-3, 1e-2]},
+        ["auto", *PEERS],
+        10,
+    ),
+    Grid(
+        "order four",
+        "Order four, rank 8",
+        shaped,
+        {"shape": ["20x20x20x20", "symmetric 20x20x20x20"], "rank": [8], "noise": [0.0, 1e-3, 1e-2]},
+        ["auto", *PEERS],
+        10,
+    ),
+    Grid(
+        "order five",
+        "Order five, rank 4",
+        shaped,
+        {"shape": ["8x8x8x8x8", "symmetric 8x8x8x8x8"], "rank": [4], "noise": [0.0, 1e-3, 1e-2]},
+        ["auto", *PEERS],
+        10,
+    ),
+    Grid(
+        "thin",
+        "Rank 5 where one mode measures 3",
+        shaped,
+        {"shape": ["3x40x50"], "rank": [5], "noise": [0.0, 1e-3, 1e-2]},
+        ["auto", *PEERS],
+        10,
+    ),
+    Grid(
+        "local optima",
+        "How many of 50 runs end within 1 % of the objective that least squares reaches from the truth",
+        shaped,
+        {"shape": ["20x20x20", "symmetric 20x20x20"], "rank": [20], "noise": [1e-3]},
+        [*OURS, *PEERS],
+        50,
+    ),
+)

@@ -1,0 +1,50 @@
+"""Everybody who can factorize a tensor, behind one signature."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+import codiag
+from codiag.experiments.rivals import RIVALS
+from codiag.methods import ALS, METHODS, NLS, TPM, Method
+
+Solver = Callable[[np.ndarray, int, bool | None, int], Sequence[np.ndarray]]
+"""From a tensor, a rank, whether it is symmetric and a seed to the factors of all modes."""
+
+VARIANTS: dict[str, Method] = {
+    "tpm, one restart": TPM(n_restarts=1),
+    "als": ALS(),
+    "als, svd start": ALS(init="svd"),
+    "als, orthogonalised": ALS(orthogonalise=5),
+    "als, line search": ALS(line_search=True),
+    "nls": NLS(max_replacements=0),
+    "nls, replacing": NLS(),
+}
+
+
+def ours(method: Method) -> Solver:
+    """Return codiag's method as a solver."""
+
+    def solve(tensor: np.ndarray, rank: int, symmetric: bool | None, seed: int) -> Sequence[np.ndarray]:
+        return codiag.factorize(tensor, rank, method=method, symmetric=symmetric, seed=seed).factors
+
+    return solve
+
+
+def all_solvers(peers: Sequence[str] = ()) -> dict[str, Solver]:
+    """Return codiag's methods, the rivals that are installed, and peers given as ``module:function``."""
+    solvers = {name: ours(method) for name, method in (METHODS | VARIANTS).items()}
+    for rival in RIVALS:
+        if rival.installed:
+            solvers[rival.name] = _theirs(rival.solve)
+    for peer in peers:
+        module, _, function = peer.partition(":")
+        solvers[peer] = _theirs(getattr(importlib.import_module(module), function))
+    return solvers
+
+
+def _theirs(solve: Callable[[np.ndarray, int, int], Sequence[np.ndarray]]) -> Solver:
+    return lambda tensor, rank, _, seed: [np.asarray(factor) for factor in solve(tensor, rank, seed)]

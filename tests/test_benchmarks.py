@@ -1,0 +1,84 @@
+"""The harness: the same tensors for everybody, and no work done twice."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+grid_module = pytest.importorskip("benchmarks.grid", reason="the harness lies beside the tests, in the repository")
+
+from benchmarks.grids import FULL, SMALL  # noqa: E402
+from benchmarks.report import tables  # noqa: E402
+from benchmarks.solvers import all_solvers  # noqa: E402
+
+from codiag.synthetic import noisy_tensor  # noqa: E402
+
+GRID = grid_module.Grid(
+    "tiny",
+    "Tiny tensors",
+    lambda size, noise, seed: noisy_tensor((size,) * 3, 2, noise=noise, seed=seed),
+    {"size": [4, 5], "noise": [0.0, 1e-3]},
+    ["auto", "als", "givens"],
+    2,
+)
+
+
+def test_every_method_sees_the_same_tensors(tmp_path):
+    seen: dict[str, list[np.ndarray]] = {"first": [], "second": []}
+
+    def solver(name):
+        def solve(tensor, rank, symmetric, seed):
+            seen[name].append(tensor)
+            return [np.eye(size, rank) for size in tensor.shape]
+
+        return solve
+
+    solvers = {name: solver(name) for name in seen}
+    for name in seen:  # in separate runs: what else runs does not matter
+        grid_module.run(dataclasses.replace(GRID, methods=[name]), solvers, tmp_path)
+    assert len(seen["first"]) > 8
+    for first, second in zip(seen["first"], seen["second"], strict=True):
+        np.testing.assert_array_equal(first, second)
+    assert not np.array_equal(seen["first"][0], seen["first"][2])
+
+
+def test_it_resumes(tmp_path):
+    solvers = all_solvers()
+    first = grid_module.run(dataclasses.replace(GRID, n_seeds=1), solvers, tmp_path)
+    lines = (tmp_path / "tiny.jsonl").read_text().splitlines()
+    assert len(lines) == len(first) == 4 * 3
+    again = grid_module.run(GRID, solvers, tmp_path)
+    assert (tmp_path / "tiny.jsonl").read_text().splitlines()[: len(lines)] == lines
+    assert len(again) == 2 * len(first)
+    by_key = {(str(record["cell"]), record["seed"], record["method"]): record for record in again}
+    for record in first:
+        assert by_key[str(record["cell"]), record["seed"], record["method"]] == record
+
+
+def test_tables_say_who_refused(tmp_path):
+    text = tables(GRID, grid_module.run(GRID, all_solvers(), tmp_path))
+    assert "| givens | refuses: Givens is for symmetric tensors of order three" in text
+    assert text.count("| auto |") == 4
+
+
+def test_peers_are_found_by_module_and_function():
+    assert "tests_peer:solve" not in all_solvers()
+    assert "math:hypot" in all_solvers(["math:hypot"])
+
+
+@pytest.mark.parametrize("grid", [*SMALL, *FULL], ids=lambda grid: grid.name)
+def test_grids_name_methods_that_exist(grid):
+    known = set(all_solvers()) | {
+        "TensorLy parafac",
+        "TensorLy parafac, orthogonalised",
+        "pyttb cp_als",
+        "pytensorlab cpd",
+    }
+    assert set(grid.methods) <= known
+    cell = next(iter(grid.cells()))
+    assert grid.problem(**cell, seed=0).tensor.ndim >= 3
