@@ -61,11 +61,26 @@ def test_nothing_is_written_half(fit, tmp_path, monkeypatch):
     assert [item.name for item in tmp_path.iterdir()] == ["fit.npz"]
 
 
-def test_other_files_are_refused(tmp_path):
+@pytest.mark.parametrize("content", [{"a": np.ones(3)}, {"meta": np.array("[1]")}, {"meta": np.array("{")}, None])
+def test_other_files_are_refused(tmp_path, content):
     path = tmp_path / "other.npz"
-    np.savez(path, a=np.ones(3))
+    if content is None:
+        path.write_bytes(b"nonsense")
+    else:
+        np.savez(path, **content)
     with pytest.raises(ValueError, match="was not written by Factorization"):
         codiag.Factorization.load(path)
+
+
+def test_names_and_folders(fit, tmp_path):
+    fit.save(tmp_path / "plain")
+    assert (tmp_path / "plain.npz").is_file()
+    with pytest.raises(FileNotFoundError, match="is not a folder that exists"):
+        fit.save(tmp_path / "nowhere" / "fit.npz")
+    (tmp_path / "folder.npz").mkdir()
+    with pytest.raises(OSError):  # noqa: PT011
+        fit.save(tmp_path / "folder.npz")
+    assert sorted(item.name for item in tmp_path.iterdir()) == ["folder.npz", "plain.npz"]
 
 
 def test_tensorly_takes_it(fit):

@@ -87,7 +87,7 @@ def test_methods_that_are_none(method, error, words):
     [
         (np.ones((3, 4, 5)), True, ValueError, r"symmetric=True needs modes of one size; got shape \(3, 4, 5\)"),
         (CUBE, True, ValueError, r"that changes \d+% of this one.*codiag.tensors.symmetrize"),
-        (Plain(symmetrize(CUBE)), True, ValueError, "build it with symmetric=True"),
+        (Plain(symmetrize(CUBE)), True, ValueError, "Build it with symmetric=True"),
         (CUBE, "yes", TypeError, "symmetric must be True, False or None"),
     ],
 )

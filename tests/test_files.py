@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import pickle
 
 import numpy as np
@@ -76,6 +77,20 @@ def test_frostt(tmp_path, name):
         read_tensor(path, "X")
 
 
+def _saved() -> bytes:
+    file = io.BytesIO()
+    np.save(file, ENTRIES)
+    return file.getvalue()
+
+
+def _damaged() -> bytes:
+    file = io.BytesIO()
+    np.savez_compressed(file, a=np.random.default_rng(0).standard_normal((8, 8, 8)))
+    content = bytearray(file.getvalue())
+    content[len(content) // 2 : len(content) // 2 + 40] = b"x" * 40
+    return bytes(content)
+
+
 class Evil:
     def __reduce__(self):
         return (pytest.fail, ("a file was executed",))
@@ -91,7 +106,10 @@ def write(path, content):
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("a.npy", b"not an array", "a.npy"),
+        ("a.npy", b"not an array", "a.npy is not a readable .npy file: it does not begin like one"),
+        ("a.npy", lambda path: path.write_bytes(_saved()[:-8]), "a.npy"),
+        ("a.npz", lambda path: path.write_bytes(_damaged()), "a.npz"),
+        ("a.tns.gz", gzip.compress(b"1 1 1 1\n" * 50)[:-12], "a.tns.gz is not a readable"),
         ("a.npy", pickle.dumps(Evil()), "a.npy holds pickled objects, which are refused"),
         ("a.npy", lambda path: np.save(path, np.array([[[Evil()]]], dtype=object)), "refused|pickled"),
         ("a.npz", lambda path: np.savez(path, a=np.array([[[Evil()]]], dtype=object)), "refused|pickled"),
@@ -116,7 +134,6 @@ def test_files_that_are_none(tmp_path, name, content, words):
         read_tensor(path)
 
 
-@pytest.mark.filterwarnings("ignore:.*input contained no data")
 def test_an_empty_list_of_entries(tmp_path):
     (tmp_path / "a.tns").write_text("# nothing\n")
     with pytest.raises(ValueError, match="holds no entries"):

@@ -242,11 +242,21 @@ class TestJoint:
             (lambda: NOJD(directions="best"), "directions must be one of random, orthonormal"),
             (lambda: NOJD(plug_in="twice"), "plug_in must be True, False"),
             (lambda: NOJD(n_projections=1), "n_projections must be at least 2"),
+            (lambda: NOJD(plug_in=[1]), "plug_in must be True, False"),
         ],
     )
     def test_contradictions(self, make, words):
         with pytest.raises(ValueError, match=words):
             make()
+
+    @pytest.mark.parametrize("diagonalizer", ["jacobi", UWEDGE])
+    def test_diagonalizers_that_are_none(self, diagonalizer):
+        with pytest.raises(TypeError, match="diagonalizer must be an object of codiag"):
+            NOJD(diagonalizer=diagonalizer)
+
+    def test_one_matrix_is_not_enough(self):
+        with pytest.raises(ValueError, match="needs two matrices or more"):
+            codiag.factorize(np.random.default_rng(0).standard_normal((5, 5, 1)), 3, method="nojd0")
 
     @pytest.mark.parametrize("name", ["ojd0", "nojd1"])
     def test_a_rank_that_cannot_be_diagonalized(self, name):
@@ -410,7 +420,7 @@ class TestAuto:
         """Rank above all modes: least squares from several starts, and the stages say so."""
         problem = noisy_tensor((6, 6, 6), 8, seed=1)
         fit = codiag.factorize(problem.tensor, 8, seed=0)
-        assert fit.stages[0].name == "random start: the rank is too large to diagonalize"
+        assert fit.stages[0].name == "random starts: the rank is too large to diagonalize"
         assert_same_factors(fit, problem, 1e-6)
 
     def test_modes_taken_together(self):

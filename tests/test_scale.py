@@ -5,46 +5,29 @@ from __future__ import annotations
 import resource
 import subprocess
 import sys
+import tracemalloc
 
 import numpy as np
 import pytest
 
 import codiag
-from codiag.methods import Auto
+from codiag.methods import NLS, Auto
 from codiag.synthetic import unit_factor
-from codiag.tensors import DenseTensor, FactoredTensor, SparseTensor, Tensor
+from codiag.tensors import DenseTensor, FactoredTensor, SparseTensor
 
 
-class Counting(Tensor):
-    """A tensor that counts how often its entries are gone through."""
+@pytest.fixture
+def passes(monkeypatch):
+    """How often the entries of a tensor of a given shape are gone through, whoever asks."""
+    count: dict[tuple[int, ...], int] = {}
+    plain = DenseTensor._slabs
 
-    def __init__(self, tensor: Tensor) -> None:
-        self.tensor, self.shape, self.symmetric, self.passes = tensor, tensor.shape, tensor.symmetric, 0
+    def counted(self, *arguments, **options):
+        count[self.shape] = count.get(self.shape, 0) + 1
+        return plain(self, *arguments, **options)
 
-    def _counted(self, result):
-        self.passes += 1
-        return result
-
-    def project(self, *directions):
-        return self._counted(self.tensor.project(*directions))
-
-    def permute(self, axes):
-        pytest.fail("a permuted tensor would not be counted")
-
-    def compress(self, *bases):
-        return self._counted(self.tensor.compress(*bases))
-
-    def mttkrp(self, factors, mode):
-        return self._counted(self.tensor.mttkrp(factors, mode))
-
-    def mttkrps(self, factors):
-        return self._counted(self.tensor.mttkrps(factors))
-
-    def squared_norm(self):
-        return self.tensor.squared_norm()  # counted where it is computed, below
-
-    def squared_distance(self, weights, factors):
-        return self._counted(self.tensor.squared_distance(weights, factors))
+    monkeypatch.setattr(DenseTensor, "_slabs", counted)
+    return count
 
 
 def noisy(size, rank, noise=0.01, *, symmetric=False):
@@ -62,15 +45,53 @@ def noisy(size, rank, noise=0.01, *, symmetric=False):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("symmetric", [True, False])
-def test_at_most_eight_passes(symmetric):
-    """The first look (finite, norm) included, and the polish on the whole tensor: at the error of least squares."""
+def test_at_most_eight_passes(symmetric, passes):
+    """From an array, the first look (finite, norm, symmetry) and the polish included: at the error of least squares."""
     entries, factors = noisy(200, 20, symmetric=symmetric)
-    counting = Counting(DenseTensor(entries, symmetric=symmetric))
-    counting.passes = 1  # the norm
-    fit = codiag.factorize(counting, 20, seed=0)
-    assert counting.passes <= 8
+    fit = codiag.factorize(entries, 20, seed=0)
+    assert fit.symmetric == symmetric
+    assert 4 < passes[entries.shape] <= 8
     assert fit.converged
     assert codiag.factor_error(fit, factors) == pytest.approx(np.mean(fit.standard_errors), rel=0.1)
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_large_tensors_in_single_precision(symmetric):
+    entries, factors = noisy(130, 5, symmetric=symmetric)
+    fit = codiag.factorize(entries.astype(np.float32), 5, seed=0)
+    assert fit.symmetric == symmetric
+    assert fit.weights.dtype == np.float32
+    assert codiag.factor_error(fit, factors) == pytest.approx(np.mean(fit.standard_errors), rel=0.2)
+
+
+@pytest.mark.parametrize("shape", [(2000, 600, 3), (200, 200, 30, 2)])
+def test_thin_modes_do_not_make_large_products(shape):
+    """Slabs are small enough for the rank as well as for the last mode."""
+    rng = np.random.default_rng(0)
+    factors = [unit_factor(size, 12, rng) for size in shape]
+    tensor = DenseTensor(FactoredTensor(np.ones(12), factors).to_dense())
+    tracemalloc.start()
+    tensor.mttkrps(factors)
+    tensor.squared_distance(np.ones(12), factors)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.5 * 8 * np.prod(shape) + 1e8
+
+
+def test_a_start_of_ones_own_does_not_make_a_large_sparse_tensor_dense():
+    rng = np.random.default_rng(0)
+    factors = [unit_factor(400, 2, rng) * (rng.random((400, 2)) < 0.05) for _ in range(3)]
+    dense = FactoredTensor(np.ones(2), factors).to_dense()
+    places = np.nonzero(dense)
+    tensor = SparseTensor(np.array(places), dense[places], dense.shape)
+    del dense
+    start = codiag.factorize(tensor, 2, method="nojd1", seed=0)
+    tracemalloc.start()
+    fit = codiag.factorize(tensor, 2, method=NLS(init=start), seed=0)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1e8
+    assert codiag.factor_error(fit, factors) < 1e-8
 
 
 def test_half_a_tensor_of_noise():

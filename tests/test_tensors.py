@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
@@ -267,6 +268,17 @@ class TestConversion:
         tensor = as_tensor(pyttb.tensor(entries).to_sptensor())
         assert isinstance(tensor, SparseTensor)
         assert_allclose(tensor.to_dense(), entries)
+
+    def test_components_of_other_libraries(self):
+        pyttb = pytest.importorskip("pyttb", reason="pyttb is not installed")
+        factors = [np.random.default_rng(size).standard_normal((size, 2)) for size in (4, 5, 6)]
+        expected = FactoredTensor(np.ones(2), factors).to_dense()
+        assert_allclose(as_tensor(pyttb.ktensor(factors)).to_dense(), expected)
+        assert_allclose(as_tensor(pyttb.tensor(expected)).to_dense(), expected)
+
+    def test_what_is_no_tensor(self):
+        with pytest.raises(ValueError, match="at least three modes"):
+            as_tensor(scipy.sparse.csr_matrix(np.eye(3)))
 
     def test_what_noise_made_asymmetric_is_averaged(self):
         rng = np.random.default_rng(0)

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from codiag._validation import as_number
 from codiag.factorization import Factorization
-from codiag.factorize import factorize
+from codiag.factorize import factorize_for
 from codiag.methods import NLS, Auto, Method
 from codiag.tensors import FactoredTensor
 
@@ -55,18 +56,25 @@ def parafac(
     >>> [factor.shape for factor in factors]
     [(3, 1), (4, 1), (5, 1)]
     """
-    _refuse(
-        svd=svd != "truncated_svd",
-        svd_mask_repeats=svd_mask_repeats != 5,
-        cvg_criterion=cvg_criterion not in ("abs_rec_error", "rec_error"),
-        orthogonalise=orthogonalise,
-        verbose=verbose,
-        sparsity=sparsity,
-        l2_reg=l2_reg,
-        mask=mask,
-        fixed_modes=fixed_modes,
-        linesearch=linesearch,
-    )
+    given = {
+        "svd": (svd, "truncated_svd"),
+        "svd_mask_repeats": (svd_mask_repeats, 5),
+        "cvg_criterion": (cvg_criterion, "abs_rec_error"),
+        "orthogonalise": (orthogonalise, False),
+        "verbose": (verbose, 0),
+        "sparsity": (sparsity, None),
+        "l2_reg": (l2_reg, 0),
+        "mask": (mask, None),
+        "fixed_modes": (fixed_modes or None, None),
+        "linesearch": (linesearch, False),
+    }
+    for name, (value, default) in given.items():
+        if value is not default and not (np.isscalar(value) and value == default):
+            shown = repr(value) if np.isscalar(value) else "..."
+            raise ValueError(
+                f"{name}={shown} is not supported by codiag.drop_in.parafac; leave it out, or use TensorLy"
+            )
+    as_number("n_iter_max", n_iter_max, integer=True)
     errors: list[float] = []
 
     def monitor(components: FactoredTensor, error: float) -> bool:
@@ -75,21 +83,12 @@ def parafac(
 
     method = _method(init, {"tol": tol or 1e-16, "max_sweeps": n_iter_max, "monitor": monitor})
     symmetric = None if isinstance(init, str) else False  # a start of one's own may have modes apart
-    fit = factorize(tensor, rank, method=method, symmetric=symmetric, seed=_seed(random_state))
+    fit = factorize_for(tensor, rank, method=method, symmetric=symmetric, seed=random_state, stacklevel=3)
     errors.append(fit.relative_error)
     if not normalize_factors:
         fit = _with_unit_weights(fit)
     result = _as_cp(fit)
     return (result, errors) if return_errors else result
-
-
-def _refuse(**options: Any) -> None:
-    for name, value in options.items():
-        if value is not None and value is not False and not (np.isscalar(value) and value == 0):
-            given = repr(value) if np.isscalar(value) else "..."
-            raise ValueError(
-                f"{name}={given} is not supported by codiag.drop_in.parafac; leave it out, or use TensorLy"
-            )
 
 
 def _method(init: Any, options: dict[str, Any]) -> Method:
@@ -100,13 +99,6 @@ def _method(init: Any, options: dict[str, Any]) -> Method:
     if init == "random":
         return NLS(**options)
     raise ValueError(f"init must be 'svd', 'random', a CPTensor or a pair (weights, factors); got {init!r}")
-
-
-def _seed(random_state: Any) -> Any:
-    """Return what codiag takes for what TensorLy takes; a RandomState is drawn from, as TensorLy would."""
-    if isinstance(random_state, np.random.RandomState):
-        return int(random_state.randint(2**31 - 1))
-    return random_state
 
 
 def _with_unit_weights(fit: Factorization) -> Factorization:

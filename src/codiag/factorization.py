@@ -6,6 +6,8 @@ import json
 import math
 import os
 import tempfile
+import zipfile
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -127,7 +129,7 @@ class Factorization:
         return ktensor([to_host(factor) for factor in self.factors], to_host(self.weights))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write an ``.npz`` file, all of it or nothing."""
+        """Write an ``.npz`` file, all of it or nothing; the ending is added where it is missing."""
         meta = {
             "format": FORMAT,
             "relative_error": self.relative_error,
@@ -140,18 +142,22 @@ class Factorization:
         kept = self.factors[:1] if self.symmetric else self.factors
         arrays = {f"factor_{mode}": to_host(factor) for mode, factor in enumerate(kept)}
         arrays |= {"weights": to_host(self.weights), "meta": np.array(json.dumps(meta))}
-        _write_at_once(Path(path), arrays)
+        name = os.fspath(path)
+        _write_at_once(Path(name if name.endswith(".npz") else name + ".npz"), arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Factorization:
         """Read what `save` has written; nothing in the file is ever executed."""
-        with np.load(path, allow_pickle=False) as file:
-            meta = json.loads(str(file["meta"])) if "meta" in file else {}
-            if meta.get("format") != FORMAT:
-                raise ValueError(f"{path} was not written by Factorization.save")
-            order, symmetric = meta["order"], meta["symmetric"]
-            factors = [file[f"factor_{mode}"] for mode in range(1 if symmetric else order)]
-            weights = file["weights"]
+        try:
+            with zipfile.ZipFile(path), np.load(path, allow_pickle=False) as file:
+                meta = json.loads(str(file["meta"]))
+                if meta["format"] != FORMAT:
+                    raise KeyError("format")
+                order, symmetric = meta["order"], meta["symmetric"]
+                factors = [file[f"factor_{mode}"] for mode in range(1 if symmetric else order)]
+                weights = file["weights"]
+        except (zipfile.BadZipFile, zlib.error, KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"{path} was not written by Factorization.save, or is damaged: {error}") from error
         return cls(
             weights=weights,
             factors=tuple(factors * (order if symmetric else 1)),
@@ -208,15 +214,18 @@ def _sign(values: Array) -> Array:
 
 def _write_at_once(path: Path, arrays: dict[str, np.ndarray]) -> None:
     """Write beside the file and rename, so that no reader ever sees half of it."""
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"{path.parent} is not a folder that exists")
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", suffix=".npz", delete=False) as file:
         temporary = Path(file.name)
         try:
             np.savez(file, **arrays)  # type: ignore[arg-type]
+            file.close()
+            temporary.chmod(0o666 & ~_umask())
+            temporary.replace(path)
         except BaseException:
             temporary.unlink()
             raise
-    temporary.chmod(0o666 & ~_umask())
-    temporary.replace(path)
 
 
 def _umask() -> int:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import warnings
 import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -33,7 +35,7 @@ def read_tensor(path: str | Path, variable: str | None = None) -> Tensor:
         raise FileNotFoundError(f"{path} is not a file")
     try:
         return readers[ending](path, variable)
-    except (EOFError, OSError, zipfile.BadZipFile) as error:
+    except (EOFError, OSError, zipfile.BadZipFile, zlib.error) as error:
         raise ValueError(f"{path.name} is not a readable {ending} file: {error}") from error
     except ValueError as error:
         if any(word in str(error) for word in ("pickle", "Python objects")):  # NumPy's refusals name no file
@@ -41,11 +43,15 @@ def read_tensor(path: str | Path, variable: str | None = None) -> Tensor:
                 f"{path.name} holds pickled objects, which are refused since reading them can run code; "
                 "save a plain array of numbers with numpy.save"
             ) from error
-        raise
+        raise ValueError(str(error) if path.name in str(error) else f"{path.name}: {error}") from error
 
 
 def _read_npy(path: Path, variable: str | None) -> Tensor:
     _no_variable(path, variable)
+    with path.open("rb") as file:
+        start = file.read(6)
+    if start != b"\x93NUMPY" and start[:1] != b"\x80":  # the latter begins a pickle, which is refused below
+        raise ValueError(f"{path.name} is not a readable .npy file: it does not begin like one")
     return DenseTensor(np.load(path, mmap_mode="r", allow_pickle=False))
 
 
@@ -79,10 +85,12 @@ def _read_mat(path: Path, variable: str | None) -> Tensor:
 def _read_tns(path: Path, variable: str | None) -> Tensor:
     _no_variable(path, variable)
     try:
-        with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
+        with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of a file without entries, which is refused below
             table = np.loadtxt(lines, ndmin=2)
     except (ValueError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path.name} must hold lines of coordinates and a value: {error}") from error
+        reason = str(error).split(";")[0]
+        raise ValueError(f"{path.name} must hold lines of coordinates and a value: {reason}") from error
     if table.size == 0:
         raise ValueError(f"{path.name} holds no entries")
     places = table[:, :-1].T
@@ -101,7 +109,7 @@ def _chosen(path: Path, arrays: Mapping[str, np.ndarray], variable: str | None) 
     if len(tensors) != 1:
         found = ", ".join(f"{name} {np.shape(array)}" for name, array in sorted(arrays.items())) or "nothing"
         raise ValueError(
-            f"{path.name} must hold one array of three modes or more, or be asked for one; it holds {found}"
+            f"{path.name} must hold one array of three modes or more, or name one as variable; it holds {found}"
         )
     return arrays[tensors[0]]
 

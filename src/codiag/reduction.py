@@ -40,6 +40,18 @@ class Reduction:
         """Whether the core is the whole tensor."""
         return all(basis is None for basis in self.bases)
 
+    def lower(self, components: FactoredTensor) -> FactoredTensor:
+        """Return components of the tensor in the coordinates of the core."""
+        factors = components.factors[:1] if components.symmetric else components.factors
+        bases = self.bases[:1] if components.symmetric else self.bases
+        inside = [
+            _double(factor)
+            if basis is None
+            else array_namespace(basis).matrix_transpose(_double(basis)) @ _double(factor)
+            for factor, basis in zip(factors, bases, strict=True)
+        ]
+        return FactoredTensor(_double(components.weights), inside * (components.order if components.symmetric else 1))
+
     def lift(self, components: FactoredTensor) -> FactoredTensor:
         """Return components of the core in the coordinates of the tensor."""
         if components.symmetric:
@@ -52,14 +64,16 @@ class Reduction:
         )
 
 
-def reduce(tensor: Tensor, rank: int, rng: np.random.Generator) -> Reduction:
-    """Compress every mode that is larger than the rank to its dominant range.
+def reduce(
+    tensor: Tensor, rank: int, rng: np.random.Generator, *, including: Sequence[Array] | None = None
+) -> Reduction:
+    """Compress every mode that is larger than the rank to its dominant range, and that of the factors to include.
 
     Small tensors are unfolded and decomposed. Large ones are multiplied by random vectors, once from outside and once
     from within the range so found, and compressed: three passes. Where the range then holds less than half of the
     tensor, which is noise for the rest, the bases are improved in turns until that share settles.
     """
-    if max(tensor.shape) <= rank:
+    if max(tensor.shape) <= rank or (including is not None and math.prod(tensor.shape) <= SMALL):
         return whole(tensor)
     if math.prod(tensor.shape) <= SMALL:
         dense = whole(tensor).core
@@ -68,8 +82,22 @@ def reduce(tensor: Tensor, rank: int, rng: np.random.Generator) -> Reduction:
     sketch = _compressed(tensor, outer)
     inner = _dominant_bases(sketch.core, rank)
     bases = _chained(outer, inner, tensor)
-    reduction = Reduction(_compressed(sketch.core, inner).core, bases)
-    return _improved(tensor, rank, reduction)
+    reduction = _improved(tensor, rank, Reduction(_compressed(sketch.core, inner).core, bases))
+    return reduction if including is None else _compressed(tensor, _widened(reduction.bases, including, tensor))
+
+
+def _widened(bases: Sequence[Array | None], factors: Sequence[Array], tensor: Tensor) -> tuple[Array | None, ...]:
+    """Return bases of the ranges that bases and factors span together; None where that is all there is."""
+    xp = array_namespace(tensor.reference)
+
+    def union(basis: Array | None, factor: Array) -> Array | None:
+        if basis is None or basis.shape[1] + factor.shape[1] >= basis.shape[0]:
+            return None
+        return xp.linalg.qr(xp.concat([basis, xp.astype(factor, basis.dtype)], axis=1))[0]
+
+    if tensor.symmetric:
+        return (union(bases[0], factors[0]),) * tensor.order
+    return tuple(union(*pair) for pair in zip(bases, factors, strict=True))
 
 
 def range_bases(tensor: Tensor, rank: int, rng: np.random.Generator) -> list[Array]:

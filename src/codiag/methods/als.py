@@ -18,6 +18,7 @@ from codiag.methods.base import (
     Method,
     check_init,
     hadamard_gram,
+    merged_modes,
     random_components,
     solve_semidefinite,
     start_from,
@@ -91,7 +92,7 @@ class ALS(Method):
         flops = 2.0 * n_sweeps * tensor.order * rank * math.prod(tensor.shape)
         log.add("alternating least squares", n_sweeps, error, flops)
         if tensor.symmetric:
-            current = _brought_together(tensor, current)
+            current = with_best_weights(tensor, merged_modes(current).factors)
         return Estimate(current, log.stages, converged)
 
     def _start(self, tensor: Tensor, rank: int, rng: np.random.Generator) -> Estimate:
@@ -142,14 +143,3 @@ def _sweep(tensor: Tensor, start: Sequence[Array]) -> FactoredTensor:
 def _orthonormal(factor: Array) -> Array:
     xp = array_namespace(factor)
     return factor if factor.shape[0] < factor.shape[1] else xp.linalg.qr(factor)[0]
-
-
-def _brought_together(tensor: Tensor, components: FactoredTensor) -> FactoredTensor:
-    """Return one factor for all modes: the mean of theirs, once their signs agree."""
-    xp = array_namespace(components.weights)
-    first = components.factors[0]
-    total = first
-    for factor in components.factors[1:]:
-        total = total + factor * xp.sign(xp.sum(first * factor, axis=0))
-    lengths = xp.linalg.vector_norm(total, axis=0)
-    return with_best_weights(tensor, [total / xp.where(lengths > 0, lengths, xp.ones_like(lengths))] * tensor.order)

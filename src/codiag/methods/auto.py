@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -12,13 +12,14 @@ from array_api_compat import array_namespace
 from codiag._array import to_host
 from codiag._validation import ConvergenceWarning, as_number
 from codiag.diagonalize import UWEDGE, Diagonalizer, TwoSided
+from codiag.methods.als import ALS
 from codiag.methods.base import Estimate, Log, Method, random_components, with_best_weights
-from codiag.methods.gauss_newton import Limits, Outcome
+from codiag.methods.gauss_newton import Limits, Outcome, minimize
 from codiag.methods.joint import off_diagonal_share
-from codiag.methods.nls import Monitor, descend, finish, watch
+from codiag.methods.nls import ROUGH, Monitor, closest, descend, finish, watch
 from codiag.methods.rank_one import best_rank_one
 from codiag.methods.slices import Roles, assign_roles, components_from_sides, slices
-from codiag.reduction import reduce
+from codiag.reduction import SMALL, Reduction, reduce, whole
 from codiag.tensors import DenseTensor, FactoredTensor, Tensor
 
 
@@ -26,9 +27,9 @@ from codiag.tensors import DenseTensor, FactoredTensor, Tensor
 class Auto(Method):
     """Joint diagonalization of the slices of the compressed tensor, then least squares: what `factorize` does unasked.
 
-    One start is enough almost always. The residual tells when it was not: it should look like noise. If it does not,
-    others are tried and the best is kept. Where the rank is larger than all modes but one, nothing can be diagonalized
-    and least squares starts from random points instead; `Factorization.stages` says so.
+    One start is enough almost always. The residual tells when it was not: it should look like noise, and be small. If
+    it is not, others are tried, random ones too, and the best is kept. Where the rank is larger than all modes but one,
+    nothing can be diagonalized and all starts are random; `Factorization.stages` says so.
 
     Parameters
     ----------
@@ -43,7 +44,7 @@ class Auto(Method):
         fit there.
     """
 
-    max_starts: int = 4
+    max_starts: int = 6
     tol: float = 1e-9
     max_sweeps: int = 300
     monitor: Monitor | None = None
@@ -62,13 +63,61 @@ class Auto(Method):
             held = core.squared_norm() / tensor.squared_norm()
             log.add("compress", 0, math.sqrt(max(1 - held, 0.0)))
         roles = _roles(core, rank)
+        if rank > 1 and roles is None:
+            log.add("random starts: the rank is too large to diagonalize", 0, 1.0)
+            return self._search(tensor, reduction, None, rank, 3 * self.max_starts, limits, rng, log)
         outcomes: list[Outcome] = []
-        for _ in range(self.max_starts if roles or rank == 1 else 3 * self.max_starts):
-            outcomes.append(descend(core, _start(core, roles, rank, rng, log), limits, log, 2 * rank))
-            best = min(outcomes, key=lambda outcome: outcome.objective)
-            if _is_rounding(core, best) or (roles and _looks_like_noise(core, best)):
+        while len(outcomes) < min(self.max_starts, 2):
+            outcomes.append(descend(core, _start(core, roles, rank, rng, log), limits, log, REPLACEMENTS))
+            if _is_rounding(core, closest(outcomes)) or _looks_like_noise(core, closest(outcomes)):
                 break
+        best = closest(outcomes)
+        found = finish(tensor, reduction, best, limits, log)
+        left = tensor.squared_norm() - core.squared_norm() + 2 * best.objective  # what the polish starts from
+        if rank == 1 or left < POOR**2 * tensor.squared_norm():
+            return found
+        return self._search(tensor, reduction, found, rank, self.max_starts - len(outcomes), limits, rng, log)
+
+    def _search(
+        self,
+        tensor: Tensor,
+        reduction: Reduction,
+        found: Estimate | None,
+        rank: int,
+        n_starts: int,
+        limits: Limits,
+        rng: np.random.Generator,
+        log: Log,
+    ) -> Estimate:
+        """Try random starts, on all of the tensor where it is small: a poor fit may be one of many local optima."""
+        reduction = whole(tensor) if math.prod(tensor.shape) <= SMALL else reduction
+        core = reduction.core
+        outcomes = [_rough(core, random_start(core, rank, rng)) for _ in range(n_starts)]
+        log.add(f"least squares from {n_starts} random starts", sum(one.n_sweeps for one in outcomes), math.nan)
+        if found is not None:
+            before = tensor.squared_distance(found.components.weights, found.components.factors) / 2
+            if not outcomes or not closest(outcomes).objective < before * (1 - 1e-6):
+                return found._replace(stages=log.stages)
+        best = descend(core, closest(outcomes).components, limits, log, REPLACEMENTS)
         return finish(tensor, reduction, best, limits, log)
+
+
+REPLACEMENTS = 20
+"""Components that may be replaced, on each start."""
+
+POOR = 0.05
+"""Relative error above which a fit is not taken for the best there is, whatever its residual looks like."""
+
+
+def _rough(core: DenseTensor, start: FactoredTensor) -> Outcome:
+    return minimize(core, start, replace(ROUGH, max_sweeps=50))
+
+
+def random_start(core: DenseTensor, rank: int, rng: np.random.Generator) -> FactoredTensor:
+    """Return random components after a few alternating sweeps, which see further than Gauss-Newton steps."""
+    if core.symmetric:
+        return random_components(core, rank, rng)
+    return ALS(orthogonalise=2, max_sweeps=15, tol=1e-6).fit(core, rank, rng).components
 
 
 def _roles(core: DenseTensor, rank: int) -> Roles | None:
@@ -79,22 +128,28 @@ def _roles(core: DenseTensor, rank: int) -> Roles | None:
 
 
 def _start(core: DenseTensor, roles: Roles | None, rank: int, rng: np.random.Generator, log: Log) -> FactoredTensor:
-    """Diagonalize the slices of the core, or draw components where there is nothing to diagonalize."""
-    if rank == 1:
-        return best_rank_one(core)
+    """Diagonalize the slices of the core; where they are singular, there is nothing to, and components are drawn."""
     if roles is None:
-        log.add("random start: the rank is too large to diagonalize", 0, 1.0)
-        return random_components(core, rank, rng)
+        return best_rank_one(core)
+    xp = array_namespace(core.reference)
     stack = slices(core, roles, rank)
+    if core.symmetric:
+        stack = (stack + xp.matrix_transpose(stack)) / 2  # equal but for rounding
     diagonalizer: Diagonalizer = UWEDGE(rank=rank, fallback=False) if core.symmetric else TwoSided(rank=rank)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # least squares goes on from wherever it ends
-        fit = diagonalizer(stack, seed=rng)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # least squares goes on from wherever it ends
+            fit = diagonalizer(stack, seed=rng)
+    except np.linalg.LinAlgError:
+        log.add("random start: the slices are singular", 0, 1.0)
+        return random_start(core, rank, rng)
     flops = fit.n_sweeps * diagonalizer.sweep_flops(stack.shape[0], rank)
     log.add("diagonalize", fit.n_sweeps, off_diagonal_share(fit), flops)
     if core.symmetric:
-        return with_best_weights(core, [fit.factor] * core.order)
-    return components_from_sides(core, roles, fit.factor, fit.right_factor)
+        components = with_best_weights(core, [fit.factor] * core.order)
+    else:
+        components = components_from_sides(core, roles, fit.factor, fit.right_factor)
+    return components if math.isfinite(components.squared_norm()) else random_start(core, rank, rng)
 
 
 def _is_rounding(core: DenseTensor, found: Outcome) -> bool:

@@ -13,6 +13,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from codiag._array import Array, like, to_host
+from codiag._validation import as_real_array
 from codiag.tensors import FactoredTensor, Tensor
 
 logger = logging.getLogger("codiag")
@@ -78,18 +79,22 @@ def check_init(init: Init) -> None:
     if init is None or isinstance(init, Method):
         return
     try:
-        _, factors = init
+        weights, factors = init
+        factors = list(factors)
     except (TypeError, ValueError):
         hint = "; did you forget the parentheses?" if isinstance(init, type) else ""
-        raise TypeError(
-            f"init must be None, a method, a fit or a pair (weights, factors); got {init!r}{hint}"
-        ) from None
+        wanted = "None, a method, a fit or a pair (weights, factors)"
+        raise TypeError(f"init must be {wanted}; got {init!r}{hint}") from None
+    for array in factors if weights is None else [weights, *factors]:
+        entries = to_host(as_real_array(array, "init", "use its real part"))
+        if not np.all(np.isfinite(entries)) or not np.any(entries):
+            raise ValueError("init must be finite and not zero, or there is no way to go from it")
     if any(np.ndim(factor) != 2 for factor in factors):
         raise ValueError("init must hold factors of shape (d, rank)")
 
 
 def start_from(init: Init, tensor: Tensor, rank: int, rng: np.random.Generator) -> Estimate:
-    """Return the start that `init` describes."""
+    """Return the start that `init` describes, in the library and on the device of the tensor."""
     if init is None:
         return Estimate(random_components(tensor, rank, rng), (), False)
     if isinstance(init, Method):
@@ -100,7 +105,22 @@ def start_from(init: Init, tensor: Tensor, rank: int, rng: np.random.Generator) 
         raise ValueError(f"init must have factors of shapes {[(size, rank) for size in tensor.shape]}; got {shapes}")
     given = [like(to_host(factor), tensor.reference) for factor in factors]
     weights = like(np.ones(rank) if weights is None else to_host(weights), tensor.reference)
-    return Estimate(FactoredTensor(weights, given[:1] * len(given) if tensor.symmetric else given), (), False)
+    components = FactoredTensor(weights, given)
+    return Estimate(merged_modes(components) if tensor.symmetric else components, (), False)
+
+
+def merged_modes(components: FactoredTensor) -> FactoredTensor:
+    """Return components with one factor for all modes: the mean of theirs, once their signs agree."""
+    xp = array_namespace(components.weights)
+    unit = unit_components(components)
+    if unit.symmetric:
+        return unit
+    first, weights = unit.factors[0], unit.weights
+    total = first
+    for factor in unit.factors[1:]:
+        signs = xp.where(xp.sum(first * factor, axis=0) < 0, -xp.ones_like(weights), xp.ones_like(weights))
+        total, weights = total + factor * signs, weights * signs
+    return unit_components(FactoredTensor(weights, [total / unit.order] * unit.order))
 
 
 def random_components(tensor: Tensor, rank: int, rng: np.random.Generator) -> FactoredTensor:
@@ -122,12 +142,11 @@ def with_best_weights(tensor: Tensor, factors: Sequence[Array]) -> FactoredTenso
 def hadamard_gram(factors: Sequence[Array], leave_out: Sequence[int] = ()) -> Array:
     """Return the entrywise product of the Gram matrices of the factors, but for some."""
     xp = array_namespace(factors[0])
-    product = None
-    for mode, factor in enumerate(factors):
-        if mode not in leave_out:
-            gram = xp.matrix_transpose(factor) @ factor
-            product = gram if product is None else product * gram
-    return xp.ones((factors[0].shape[1],) * 2, dtype=factors[0].dtype) if product is None else product
+    kept = [factor for mode, factor in enumerate(factors) if mode not in leave_out]
+    product = xp.matrix_transpose(kept[0]) @ kept[0]
+    for factor in kept[1:]:
+        product = product * (xp.matrix_transpose(factor) @ factor)
+    return product
 
 
 def solve_semidefinite(gram: Array, target: Array) -> Array:

@@ -25,8 +25,8 @@ from codiag._array import Array, epsilon, identity
 from codiag.methods.base import hadamard_gram, unit_components
 from codiag.tensors import DenseTensor, FactoredTensor, Tensor
 
-EXPLICIT = 300
-"""Unknowns up to which the Gauss-Newton matrix is written down and solved; beyond, conjugate gradients."""
+EXPLICIT = 300, 1200
+"""Unknowns up to which the Gauss-Newton matrix is written down: always, and where conjugate gradients creep."""
 
 
 UNSEEN = 1e-3
@@ -102,6 +102,7 @@ class Curvature:
     def __init__(self, parameters: Parameters, point: Array, residual: DenseTensor | None = None) -> None:
         xp = array_namespace(point)
         self._bends = [] if residual is None else _bends(parameters, point, residual)
+        self.bent = residual is not None
         self._factors = parameters.factors(point)
         order, signs = len(parameters.shape), parameters.signs
         if signs is None:
@@ -113,6 +114,21 @@ class Curvature:
             both = signs[:, None] * signs[None, :]
             self.own = [order * both * gram ** (order - 1)]
             self._cross = [[order * (order - 1) * both * gram ** (order - 2)]]
+        self.scales = self._scales()
+
+    def _scales(self) -> Array:
+        """Return what damping is measured by, one number per unknown, equal for the column of a component in a mode.
+
+        Components differ in size by orders of magnitude: a step that is short for one may be all that another needs.
+        """
+        xp = array_namespace(self.own[0])
+        diagonals = [xp.abs(xp.linalg.diagonal(own)) for own in self.own]
+        floor = 1e-12 * max(float(xp.max(diagonal)) for diagonal in diagonals) + 1e-300
+        rows = [
+            xp.ones_like(factor) * xp.where(diagonal > floor, diagonal, xp.full_like(diagonal, floor))
+            for factor, diagonal in zip(self._factors, diagonals, strict=True)
+        ]
+        return rows[0] if len(rows) == 1 else xp.concat(rows)
 
     def product(self, move: Array) -> Array:
         xp = array_namespace(move)
@@ -142,7 +158,11 @@ class Curvature:
 
     def preconditioner(self, damping: float) -> Callable[[Array], Array]:
         xp = array_namespace(self.own[0])
-        inverses = [xp.linalg.inv(own + damping * identity(own.shape[0], own)) for own in self.own]
+        scales = [part[0, :] for part in self._split(self.scales)]
+        inverses = [
+            xp.linalg.inv(own + damping * scale * identity(own.shape[0], own))
+            for own, scale in zip(self.own, scales, strict=True)
+        ]
         if len(inverses) == 1:
             return lambda move: move @ inverses[0]
         return lambda move: xp.concat([part @ inv for part, inv in zip(self._split(move), inverses, strict=True)])
@@ -255,16 +275,14 @@ def minimize(tensor: DenseTensor, start: FactoredTensor, limits: Limits) -> Outc
     """
     parameters = Parameters.of(start)
     state = _evaluate(tensor, parameters, parameters.pack(start))
-    xp = array_namespace(state.point)
     floor = 1e-30 * max(tensor.squared_norm(), 1e-300)
-    variance = 2 / parameters.spare(start.rank)  # of the noise, for an objective of one
-    damping, growth, gained, n_sweeps = -1.0, 2.0, math.inf, 0
-    idle, creeping, wait = 0, False, 0
+    spare = parameters.spare(start.rank)
+    variance = 2 / spare if spare > 1 else 0.0  # of the noise, for an objective of one
+    damping, growth, gained, n_sweeps = 1e-3, 2.0, math.inf, 0
+    idle, creeping, wait, progress = 0, False, 0, math.inf
     converged = state.objective <= floor
     while n_sweeps < limits.max_sweeps and not converged and growth < 2.0**20:
         curvature = Curvature(parameters, state.point)
-        scale = max(float(xp.max(xp.linalg.diagonal(own))) for own in curvature.own)
-        damping = max(damping, 1e-14 * scale) if damping > 0 else 1e-3 * scale
         trial, size, expected = _newton_trial(tensor, parameters, state, damping) if creeping else _NO_TRIAL
         if trial is None:
             wait = 5 if creeping else wait - 1
@@ -276,15 +294,16 @@ def minimize(tensor: DenseTensor, start: FactoredTensor, limits: Limits) -> Outc
             damping, growth, creeping = damping * growth, 2 * growth, False
             converged = size < limits.tol
             continue
+        progress = gained
         ratio = gained / expected if expected > 0 else 1.0
-        damping, growth = damping * min(max(0.1, 1 - (2 * ratio - 1) ** 3), 2.0), 2.0
+        damping, growth = max(damping * min(max(0.1, 1 - (2 * ratio - 1) ** 3), 2.0), 1e-14), 2.0
         idle = idle + 1 if gained < limits.gain * variance * trial.objective else 0
         creeping = wait <= 0 and 0.2 * before < gained < 1e-3 * trial.objective
         state = trial
         converged = size < limits.tol or idle >= 2 or state.objective <= floor
         if limits.watch is not None and limits.watch(parameters.components(state.point), state.objective):
             break
-    converged = converged or abs(gained) < UNSEEN * variance * state.objective
+    converged = converged or progress < UNSEEN * variance * state.objective
     return Outcome(parameters.components(state.point), state.objective, n_sweeps, converged)
 
 
@@ -304,12 +323,15 @@ def _newton_trial(
     trial = _evaluate(tensor, parameters, state.point + move)
     if not trial.objective < state.objective:
         return _NO_TRIAL
-    return trial, _relative_size(move, state.point), _promise(move, state.gradient, damping)
+    return trial, _relative_size(move, state.point), _promise(move, state.gradient, damping * curvature.scales)
 
 
 def _relative_size(move: Array, point: Array) -> float:
+    """Return the largest move of a component, relative to its size."""
     xp = array_namespace(point)
-    return float(xp.linalg.vector_norm(move) / xp.linalg.vector_norm(point))
+    moves, sizes = xp.linalg.vector_norm(move, axis=0), xp.linalg.vector_norm(point, axis=0)
+    floor = 1e-8 * float(xp.max(sizes)) + 1e-300  # a component of no size may move as it likes
+    return float(xp.max(moves / xp.where(sizes > floor, sizes, xp.full_like(sizes, floor))))
 
 
 def polish(tensor: Tensor, start: FactoredTensor, *, max_passes: int, tol: float) -> tuple[FactoredTensor, int, bool]:
@@ -320,14 +342,12 @@ def polish(tensor: Tensor, start: FactoredTensor, *, max_passes: int, tol: float
     """
     parameters = Parameters.of(start)
     point = parameters.pack(start)
-    xp = array_namespace(point)
     tol = max(tol, 100 * epsilon(tensor.reference))
     best, size, kept = math.inf, math.inf, point
     for n_passes in range(1, max_passes + 1):
         slope = gradient(tensor, parameters, point)
         curvature = Curvature(parameters, point)
-        damping = 1e-12 * max(float(xp.max(xp.linalg.diagonal(own))) for own in curvature.own)
-        move, expected = _step(curvature, slope, damping, tensor.squared_norm())
+        move, expected = _step(curvature, slope, 1e-12, tensor.squared_norm())
         if not expected < best:  # worse than before: rounding, or too far for the steps
             return parameters.components(kept), n_passes, size < math.sqrt(tol)
         size = _relative_size(move, point)
@@ -346,38 +366,47 @@ def _evaluate(tensor: Tensor, parameters: Parameters, point: Array) -> State:
 def _step(curvature: Curvature, slope: Array, damping: float, scale: float) -> tuple[Array, float]:
     """Return the damped step and the decrease it promises."""
     xp = array_namespace(slope)
-    if math.prod(slope.shape) <= EXPLICIT:
-        matrix = curvature.matrix()
+    n = math.prod(slope.shape)
+    move = None if n <= EXPLICIT[0] else _conjugate_gradients(curvature, slope, damping, scale, strict=n <= EXPLICIT[1])
+    if move is None and n > EXPLICIT[1]:
+        move = -curvature.preconditioner(damping)(slope)
+    elif move is None:
+        matrix, diagonal = curvature.matrix(), xp.reshape(curvature.scales, (-1,))
         move = xp.reshape(
-            xp.linalg.solve(matrix + damping * identity(matrix.shape[0], matrix), -xp.reshape(slope, (-1, 1))),
+            xp.linalg.solve(matrix + damping * diagonal * identity(n, matrix), -xp.reshape(slope, (-1, 1))),
             slope.shape,
         )
-    else:
-        move = _conjugate_gradients(curvature, slope, damping, scale)
-    return move, _promise(move, slope, damping)
+    return move, _promise(move, slope, damping * curvature.scales)
 
 
-def _promise(move: Array, slope: Array, damping: float) -> float:
+def _promise(move: Array, slope: Array, damping: Array) -> float:
     """Return the decrease of the objective that a damped step promises."""
     xp = array_namespace(move)
-    return float(damping * xp.sum(move * move) - xp.sum(move * slope)) / 2
+    return float(xp.sum(damping * move * move) - xp.sum(move * slope)) / 2
 
 
-def _conjugate_gradients(curvature: Curvature, slope: Array, damping: float, scale: float) -> Array | None:
-    """Solve (H + damping) X = -slope, the more exactly the smaller the slope; None where H bends down."""
+def _conjugate_gradients(
+    curvature: Curvature, slope: Array, damping: float, scale: float, *, strict: bool = False
+) -> Array | None:
+    """Solve (H + damping) X = -slope, the more exactly the smaller the slope.
+
+    None where H bends down, and if strict where it takes many steps.
+    """
     xp = array_namespace(slope)
     precondition = curvature.preconditioner(damping)
     residual, move = -slope, xp.zeros_like(slope)
     direction = scaled = precondition(residual)
     size = first = float(xp.sum(residual * scaled))
     target = min(0.1, math.sqrt(max(first, 0.0) / scale)) ** 2 * first
-    for _ in range(200):
+    for step in range(200):
         if not size > max(target, 1e-300):
             break
-        image = curvature.product(direction) + damping * direction
+        if strict and step >= 60:
+            return None
+        image = curvature.product(direction) + damping * curvature.scales * direction
         height = float(xp.sum(direction * image))
         if not height > 0:
-            return None
+            return None if curvature.bent or step == 0 else move  # without bends, by rounding alone
         along = size / height
         move, residual = move + along * direction, residual - along * image
         scaled = precondition(residual)

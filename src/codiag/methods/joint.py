@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -11,8 +12,9 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from codiag._array import Array, like, to_host
-from codiag._validation import as_number
+from codiag._validation import ConvergenceWarning, as_number
 from codiag.diagonalize import UWEDGE, Diagonalization, Diagonalizer, OrthogonalNewton, TwoSided
+from codiag.diagonalize.base import check_method
 from codiag.directions import orthonormal_directions, random_directions
 from codiag.methods.base import Estimate, Log, Method, unit_components, with_best_weights
 from codiag.methods.rank_one import best_rank_one
@@ -60,9 +62,9 @@ class JointMethod(Method):
                 )
         if isinstance(self.directions, str) and self.directions not in DRAW:
             raise ValueError(f"directions must be one of {', '.join(DRAW)}, or an array; got {self.directions!r}")
-        if self.plug_in not in PLUG_IN:
+        if not isinstance(self.plug_in, bool | str | None) or self.plug_in not in PLUG_IN:
             raise ValueError(f"plug_in must be True, False, 'factors' or 'inverse'; got {self.plug_in!r}")
-        if self.diagonalizer is not None and self.diagonalizer._is_orthogonal() != self.orthogonal:
+        if self.diagonalizer is not None and check_method(self.diagonalizer)._is_orthogonal() != self.orthogonal:
             kind = "orthonormal" if self.orthogonal else "free"
             raise ValueError(
                 f"{type(self).__name__} needs a diagonalizer with {kind} factors; got {self.diagonalizer!r}"
@@ -130,7 +132,9 @@ class JointMethod(Method):
             )
         if stack.shape[1] > rank or stack.shape[2] > rank:
             diagonalizer = replace(diagonalizer, rank=diagonalizer.rank or rank)
-        fit = diagonalizer(stack, seed=rng)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # said once, of the whole
+            fit = _diagonalized(diagonalizer, stack, rank, rng)
         n, size = directions[0].shape[0], fit.factor.shape[0] if diagonalizer.rank is None else rank
         flops = 2.0 * n * math.prod(core.shape) + fit.n_sweeps * diagonalizer.sweep_flops(n, size)
         log.add(name, fit.n_sweeps, off_diagonal_share(fit), flops)
@@ -189,7 +193,7 @@ class OJD(JointMethod):
         components, converged = self._fit_core(core, roles, rank, rng, log)
         if not _seems_free(core, components, roles, rank):
             return Estimate(reduction.lift(components), log.stages, converged)
-        if not core.symmetric:
+        if not core.symmetric or not self.compress:
             raise ValueError("OJD needs orthogonal factors, and those of this tensor are not; use NOJD")
         return self._fit_white(reduction, whiten(core), roles, rank, rng, Log())
 
@@ -222,6 +226,21 @@ class NOJD(JointMethod):
 
     def _usual_number(self, shape: tuple[int, ...]) -> int:
         return 2 * max(shape)
+
+
+def _diagonalized(diagonalizer: Diagonalizer, stack: Array, rank: int, rng: np.random.Generator) -> Diagonalization:
+    try:
+        fit = diagonalizer(stack, seed=rng)
+    except np.linalg.LinAlgError:
+        raise ValueError(
+            f"rank must be at most that of the tensor, whose projections are singular; got {rank}"
+        ) from None
+    if fit.factor.shape[1] < rank:
+        raise ValueError(
+            f"rank must be at most {fit.factor.shape[1]}, the number of components that the tensor has, to rounding; "
+            f"got {rank}"
+        )
+    return fit
 
 
 def off_diagonal_share(fit: Diagonalization) -> float:

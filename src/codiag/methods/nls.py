@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from codiag._validation import as_number
-from codiag.methods.base import Estimate, Init, Log, Method, check_init, start_from
+from codiag.methods.base import Estimate, Init, Log, Method, check_init, random_components, start_from
 from codiag.methods.gauss_newton import Limits, Outcome, minimize, polish
 from codiag.methods.rescue import rescue
 from codiag.reduction import SMALL, Reduction, reduce, whole
@@ -63,18 +63,22 @@ class NLS(Method):
 
     def fit(self, tensor: Tensor, rank: int, rng: np.random.Generator) -> Estimate:
         log = Log()
-        if self.init is None or isinstance(self.init, Method):
-            reduction = reduce(tensor, rank, rng)
-            starts = [start_from(self.init, reduction.core, rank, rng) for _ in range(self.n_starts)]
-        else:
-            reduction = whole(tensor)  # a start of one's own is not to be cut to a range
-            starts = [start_from(self.init, tensor, rank, rng)]
-        for start in starts:
-            log.extend(start.stages)
+        reduction, starts = self._starts(tensor, rank, rng, log)
         limits = Limits(self.max_sweeps, self.tol, watch=watch(self.monitor, reduction, tensor))
-        outcomes = [descend(reduction.core, start.components, limits, log, self.max_replacements) for start in starts]
-        best = min(outcomes, key=lambda outcome: outcome.objective)
-        return finish(tensor, reduction, best, limits, log)
+        outcomes = [descend(reduction.core, start, limits, log, self.max_replacements) for start in starts]
+        return finish(tensor, reduction, closest(outcomes), limits, log)
+
+    def _starts(
+        self, tensor: Tensor, rank: int, rng: np.random.Generator, log: Log
+    ) -> tuple[Reduction, list[FactoredTensor]]:
+        """Return a core and where to start on it; a start that was given is not to be cut to the range of the data."""
+        if self.init is None:
+            reduction = reduce(tensor, rank, rng)
+            return reduction, [random_components(reduction.core, rank, rng) for _ in range(self.n_starts)]
+        start = start_from(self.init, tensor, rank, rng)
+        log.extend(start.stages)
+        reduction = reduce(tensor, rank, rng, including=start.components.factors)
+        return reduction, [reduction.lower(start.components)]
 
 
 def descend(core: DenseTensor, start: FactoredTensor, limits: Limits, log: Log, max_replacements: int) -> Outcome:
@@ -109,6 +113,11 @@ def finish(tensor: Tensor, reduction: Reduction, found: Outcome, limits: Limits,
     components, n_passes, converged = polish(tensor, components, max_passes=PASSES, tol=1e-7)
     log.add("polish", n_passes, math.nan, step_flops(tensor, components.rank) * n_passes)
     return Estimate(components, log.stages, converged)
+
+
+def closest(outcomes: Sequence[Outcome]) -> Outcome:
+    """Return the outcome with the least objective, one that is not a number last."""
+    return min(outcomes, key=lambda outcome: math.inf if math.isnan(outcome.objective) else outcome.objective)
 
 
 class Watch:

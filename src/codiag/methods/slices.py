@@ -49,6 +49,10 @@ def assign_roles(shape: Sequence[int], rank: int) -> Roles | None:
 def matrix_roles(tensor: Tensor, rank: int, method: str) -> Roles:
     """Return one mode for rows and one for columns, or say why a method that needs them cannot have them."""
     roles = assign_roles(tensor.shape, rank)
+    if sorted(tensor.shape)[-3] == 1 and rank > 1:
+        raise ValueError(
+            f"{method} needs two matrices or more, and {tensor!r} is one; one alone does not determine its components"
+        )
     if roles is None or len(roles.rows) + len(roles.columns) > 2:
         raise ValueError(
             f"rank must be at most {sorted(tensor.shape)[-2]}, the second largest mode, for {method}, "

@@ -24,7 +24,7 @@ def factor_spread(components: FactoredTensor) -> np.ndarray:
     curvature = Curvature(Parameters(shape, signs), np.concatenate(inner))
     matrix = curvature.matrix()
     if signs is None:
-        matrix = matrix + _scaling(inner)
+        matrix = matrix + _scaling(inner, curvature.own[0])
     covariance = np.linalg.pinv(matrix, hermitian=True)
     rank, rows, spreads = components.rank, 0, []
     for factor, reduced, own in zip(scaled, inner, curvature.own, strict=True):
@@ -44,8 +44,11 @@ def _across(block: np.ndarray, factor: np.ndarray) -> np.ndarray:
     return np.trace(own, axis1=1, axis2=2) - np.einsum("ai,iab,bi->i", unit, own, unit)
 
 
-def _scaling(factors: list[np.ndarray]) -> np.ndarray:
-    """Return a term that fixes what the data leaves free: size moved from one mode of a component to another."""
+def _scaling(factors: list[np.ndarray], own: np.ndarray) -> np.ndarray:
+    """Return a term that fixes what the data leaves free: size moved from one mode of a component to another.
+
+    It is as stiff as the data is for moves of the component that change the tensor.
+    """
     rank = factors[0].shape[1]
     ends = np.cumsum([factor.size for factor in factors])
     moves = []
@@ -55,6 +58,7 @@ def _scaling(factors: list[np.ndarray]) -> np.ndarray:
             column = np.zeros(ends[-1])
             column[end - factor.size : end].reshape(factor.shape)[:, i] = factor[:, i]
             columns.append(column)
-        moves += [column - columns[0] for column in columns[1:]]
+        shifts = [column - columns[0] for column in columns[1:]]
+        moves += [np.sqrt(own[i, i]) * shift / max(np.linalg.norm(shift), 1e-300) for shift in shifts]
     free = np.stack(moves, axis=1)
     return free @ free.T

@@ -49,7 +49,7 @@ class SumTensor(Tensor):
         for index, term in enumerate(factored):
             total += term.squared_norm()
             total += 2 * sum(other.inner(term.weights, term.factors) for other in [*others, *factored[:index]])
-        return total
+        return max(total, 0.0)
 
 
 class ScaledTensor(Tensor):

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from codiag.tensors.base import Tensor, check_symmetric_shape
+from codiag.tensors.base import Tensor, check_shape, check_symmetric_shape
 from codiag.tensors.dense import DenseTensor, symmetrize
+from codiag.tensors.factored import FactoredTensor
 from codiag.tensors.sparse import SparseTensor
 
 MOST_ASYMMETRY = 0.5
@@ -19,8 +20,8 @@ def as_tensor(raw: Any, symmetric: bool | None = None) -> Tensor:
     """Return an array, a COO tensor or a `Tensor` as a `Tensor`, declared symmetric or not as asked.
 
     COO tensors are recognized by what they carry: `coords`, `data`, `shape` (pydata/sparse), `subs`, `vals`, `shape`
-    (pyttb). An array said to be symmetric that is so up to noise is replaced by its mean over permutations of the
-    modes, which loses nothing and takes away most of the noise.
+    (pyttb); fits by their `weights` and `factors`. An array said to be symmetric that is so up to noise is replaced by
+    its mean over permutations of the modes, which loses nothing and takes away most of the noise.
     """
     if symmetric is not None and not isinstance(symmetric, bool | np.bool_):
         raise TypeError(f"symmetric must be True, False or None; got {symmetric!r}")
@@ -34,8 +35,8 @@ def as_tensor(raw: Any, symmetric: bool | None = None) -> Tensor:
     check_symmetric_shape(tensor.shape)
     if not isinstance(tensor, DenseTensor):
         raise ValueError(
-            f"symmetric=True contradicts {tensor!r}, which does not declare that; build it with symmetric=True, "
-            "or leave symmetric out"
+            f"symmetric=True contradicts {tensor!r}, which does not declare that. Build it with symmetric=True, or, if "
+            "it is given by components, with one and the same array for all modes; or leave symmetric out"
         )
     share = tensor.asymmetry()
     if share > MOST_ASYMMETRY:
@@ -54,10 +55,25 @@ def _wrap(raw: Any) -> Tensor:
         raise TypeError(
             f"tensor must be an array or a codiag.tensors.Tensor; got the string {raw!r}. Load the file first"
         )
-    if all(hasattr(raw, name) for name in ("coords", "data", "shape")):
+    if hasattr(raw, "tocoo") and hasattr(raw, "fill_value"):
+        raw = raw.tocoo()
+    if all(hasattr(raw, name) for name in ("coords", "data", "shape")) and hasattr(raw.coords, "shape"):
         if np.any(getattr(raw, "fill_value", 0) != 0):
             raise ValueError(f"tensor must be zero where it has no entries; its fill_value is {raw.fill_value}")
         return SparseTensor(raw.coords, raw.data, raw.shape)
     if all(hasattr(raw, name) for name in ("subs", "vals", "shape")):
         return SparseTensor(np.asarray(raw.subs).T, np.asarray(raw.vals).ravel(), raw.shape)
+    if hasattr(raw, "weights") and hasattr(raw, "factors"):  # a fit of codiag, or a CPTensor of TensorLy
+        weights = np.ones(raw.factors[0].shape[1]) if raw.weights is None else raw.weights
+        return FactoredTensor(weights, raw.factors)
+    if hasattr(raw, "weights") and hasattr(raw, "factor_matrices"):  # a ktensor of pyttb
+        return FactoredTensor(raw.weights, raw.factor_matrices)
+    if hasattr(raw, "double") and isinstance(getattr(raw, "data", None), np.ndarray):  # a tensor of pyttb
+        raw = raw.data
+    if getattr(raw, "is_sparse", False):
+        raise TypeError(
+            "tensor must be dense if it is one of torch; use codiag.tensors.SparseTensor(coords, values, shape)"
+        )
+    if len(getattr(raw, "shape", (0, 0, 0))) < 3:
+        check_shape(raw.shape)
     return DenseTensor(raw)

@@ -41,9 +41,14 @@ class DenseTensor(Tensor):
         check_shape(self.shape)
         if symmetric:
             check_symmetric_shape(self.shape)
+        if symmetric is None:
+            with np.errstate(all="ignore"):
+                symmetric = self._seems_symmetric() and self.asymmetry() < self._rounding()
+        self.symmetric = symmetric
         if not math.isfinite(self.squared_norm()):
             self._raise_not_finite()
-        self.symmetric = self.asymmetry() < self._rounding() if symmetric is None else symmetric
+        if self.squared_norm() < 1e-290 and np.any(to_host(self._entries) != 0):
+            self._raise_out_of_range()
 
     @classmethod
     def of(cls, array: Array, *, symmetric: bool) -> DenseTensor:
@@ -64,13 +69,14 @@ class DenseTensor(Tensor):
     @cached_property
     def reference(self) -> Array:
         xp = array_namespace(self._entries)
-        kept = self._entries.dtype if self._entries.dtype in (xp.float32, xp.float64) else xp.float64
+        single = self._entries.dtype == xp.float32 or getattr(self._entries.dtype, "str", "") == ">f4"
+        kept = xp.float32 if single else xp.float64
         return xp.zeros(0, dtype=kept, device=device(self._entries))
 
     def project(self, *directions: Array) -> Array:
         xp = array_namespace(self.reference)
         parts = []
-        for _, block in self._slabs(range(self.order)):
+        for _, block in self._slabs(range(self.order), width=directions[0].shape[0]):
             stack = block @ xp.matrix_transpose(directions[-1])
             for mode in range(self.order - 2, 1, -1):
                 stack = xp.sum(stack * xp.matrix_transpose(directions[mode - 2]), axis=mode)
@@ -111,7 +117,7 @@ class DenseTensor(Tensor):
         last = self.order - 1
         rows_of_first: list[Array] = []
         sums: dict[int, Array] = {}
-        for rows, block in self._slabs(self._lie):
+        for rows, block in self._slabs(self._lie, width=factors[0].shape[1]):
             inside = [lying[0][rows, :], *lying[1:]]
             shares = {}
             if last in wanted:
@@ -132,23 +138,20 @@ class DenseTensor(Tensor):
 
     @cached_property
     def _squared_norm(self) -> float:
-        xp = array_namespace(self.reference)
         total = 0.0
         with np.errstate(all="ignore"):
             for _, block in self._slabs(self._lie):
-                flat = xp.reshape(block, (-1,))
-                total += float(xp.vecdot(flat, flat))
+                total += _squares(block)
         return total
 
     def squared_distance(self, weights: Array, factors: Sequence[Array]) -> float:
         xp = array_namespace(self.reference)
         lying = [factors[mode] for mode in self._lie]
         total = 0.0
-        for rows, block in self._slabs(self._lie):
+        for rows, block in self._slabs(self._lie, width=weights.shape[0]):
             columns = khatri_rao([lying[0][rows, :] * weights, *lying[1:-1]])
             gap = xp.reshape(block, (-1, block.shape[-1])) - columns @ xp.matrix_transpose(lying[-1])
-            flat = xp.reshape(gap, (-1,))
-            total += float(xp.vecdot(flat, flat))
+            total += _squares(gap)
         return total
 
     def to_dense(self) -> Array:
@@ -157,32 +160,51 @@ class DenseTensor(Tensor):
     def asymmetry(self) -> float:
         """Return how much of the tensor permuting its modes changes: 0 if symmetric, about 1.3 if nothing of it is.
 
-        Measured along one random vector, which sees any difference with probability one.
+        Measured along random vectors, which see any difference with probability one, in the pass that takes the norm.
         """
         if len(set(self.shape)) > 1:
             return math.inf
         xp = array_namespace(self.reference)
-        probe = like(np.random.default_rng(0).standard_normal((1, self.shape[0])), self.reference)
-        probes = [probe] * (self.order - 2)
-        first = self.project(*probes)[0]
-        size = float(xp.linalg.vector_norm(first))
-        gap = float(xp.linalg.vector_norm(first - xp.matrix_transpose(first)))
-        if gap > self._rounding() * size or size == 0:
-            return gap / size if size > 0 else math.inf
+        rng = np.random.default_rng(0)
+        probes = [like(rng.standard_normal(self.shape[0]), self.reference) for _ in range(self.order - 2)]
+        parts, turned, squares = [], None, 0.0
+        for rows, block in self._slabs(self._lie):  # symmetric in this order of the modes if in any
+            parts.append(_without_last(block, probes))
+            share = xp.tensordot(probes[-1][rows], _without_last(block, probes[:-1]), axes=((0,), (0,)))
+            turned = share if turned is None else turned + share
+            squares += _squares(block)
+        self._squared_norm = squares
+        first = parts[0] if len(parts) == 1 else xp.concat(parts)
         # A swap of two modes and a turn of all generate every permutation.
-        turned = self.permute((*range(1, self.order), 0)).project(*probes)[0]
-        return max(gap, float(xp.linalg.vector_norm(first - turned))) / size
+        gaps = [first - xp.matrix_transpose(first), first - turned]
+        size = float(xp.linalg.vector_norm(first))
+        return max(float(xp.linalg.vector_norm(gap)) for gap in gaps) / size if size > 0 else math.inf
+
+    def _seems_symmetric(self) -> bool:
+        """Tell whether a few rows and columns are symmetric: most tensors that are not are told apart by them."""
+        if len(set(self.shape)) > 1:
+            return False
+        few = np.unique(np.linspace(0, self.shape[0] - 1, 6).astype(int))
+        corner, places = self._entries, array_namespace(self._entries).asarray(few, device=device(self._entries))
+        for axis in range(self.order):
+            corner = corner[(slice(None),) * axis + (places,)]  # unlike take, without a copy of the whole
+        entries = to_host(corner).astype(np.float64)
+        gap = max(float(np.abs(entries - np.moveaxis(entries, 0, axis)).max()) for axis in range(1, self.order))
+        return gap <= 10 * self._rounding() * float(np.abs(entries).max())
 
     def _rounding(self) -> float:
         return 1e-10 if self.reference.dtype == array_namespace(self.reference).float64 else 1e-4
 
-    def _slabs(self, order: Sequence[int]) -> Iterator[tuple[slice, Array]]:
-        """Yield parts along the first mode of the given order, with the modes in that order, as floating point."""
+    def _slabs(self, order: Sequence[int], width: int = 1) -> Iterator[tuple[slice, Array]]:
+        """Yield parts along the first mode of the given order, with the modes in that order, as floating point.
+
+        `width` is what the last mode is to become in products: slabs are small enough for either.
+        """
         xp = array_namespace(self._entries)
         turned = tuple(order) != tuple(range(self.order))
         entries = xp.permute_dims(self._entries, tuple(order)) if turned else self._entries
         limit = BLOCK if on_host(self._entries) else 64 * BLOCK
-        size = max(1, limit // max(math.prod(entries.shape[1:]), 1))
+        size = max(1, limit // (math.prod(entries.shape[1:-1]) * max(entries.shape[-1], width)))
         for start in range(0, entries.shape[0], size):
             rows = slice(start, min(start + size, entries.shape[0]))
             yield rows, self._cast(entries[rows, ...])
@@ -191,12 +213,15 @@ class DenseTensor(Tensor):
         wanted = self.reference.dtype
         return block if block.dtype == wanted else array_namespace(block).astype(block, wanted)
 
+    def _raise_out_of_range(self) -> None:
+        raise ValueError(
+            f"tensor must have entries whose squares fit into {self.reference.dtype}; divide by the largest of them"
+        )
+
     def _raise_not_finite(self) -> None:
         bad = ~np.isfinite(to_host(self._entries))
         if not bad.any():
-            raise ValueError(
-                f"tensor must have entries whose squares fit into {self.reference.dtype}; divide by the largest of them"
-            )
+            self._raise_out_of_range()
         first = tuple(int(i) for i in np.argwhere(bad)[0])
         raise ValueError(
             f"tensor must be finite; {int(bad.sum())} of {bad.size} entries are NaN or infinite, the first at {first}. "
@@ -228,7 +253,23 @@ def symmetrize(array: Array) -> Array:
     xp = array_namespace(array)
     check_symmetric_shape(array.shape)
     turns = list(permutations(range(array.ndim)))
-    return sum(xp.permute_dims(array, turn) for turn in turns[1:]) / len(turns) + array / len(turns)
+    mean = array / len(turns)
+    for turn in turns[1:]:
+        mean += xp.permute_dims(array, turn) / len(turns)
+    return mean
+
+
+def _without_last(block: Array, probes: Sequence[Array]) -> Array:
+    """Contract the last modes of a block, one with each probe, so that the first and two more are left."""
+    for probe in reversed(probes):
+        block = block @ probe
+    return block
+
+
+def _squares(block: Array) -> float:
+    xp = array_namespace(block)
+    flat = xp.reshape(block, (-1,))
+    return float(xp.vecdot(flat, flat))
 
 
 def _contract(block: Array, basis: Array, axis: int) -> Array:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 from array_api_compat import array_namespace
 
 from codiag._array import Array
+from codiag._validation import as_real_array
 from codiag.tensors.base import Tensor, check_shape, same_object
 from codiag.tensors.dense import khatri_rao
 
@@ -29,11 +31,13 @@ class FactoredTensor(Tensor):
     """
 
     def __init__(self, weights: Array, factors: Sequence[Array]) -> None:
-        self.weights, self.factors = weights, tuple(factors)
+        self.weights = _floating(weights, "weights")
+        seen = {id(factor): _floating(factor, "factors") for factor in factors}
+        self.factors: tuple[Array, ...] = tuple(seen[id(factor)] for factor in factors)
         for mode, factor in enumerate(self.factors):
-            if factor.ndim != 2 or tuple(weights.shape) != (factor.shape[1],):
+            if factor.ndim != 2 or tuple(self.weights.shape) != (factor.shape[1],):
                 raise ValueError(
-                    f"factors must have shape (d, r) with r = {weights.shape[0]}, the number of weights; "
+                    f"factors must have shape (d, r) with r = {self.weights.shape[0]}, the number of weights; "
                     f"got {tuple(factor.shape)} in mode {mode}"
                 )
         self.shape = check_shape([factor.shape[0] for factor in self.factors])
@@ -47,6 +51,13 @@ class FactoredTensor(Tensor):
     def rank(self) -> int:
         """Number of components."""
         return int(self.weights.shape[0])
+
+    def __mul__(self, scale: object) -> Tensor:
+        if not isinstance(scale, int | float | np.number):
+            return NotImplemented
+        return FactoredTensor(self.weights * float(scale), self.factors)
+
+    __rmul__ = __mul__
 
     def project(self, *directions: Array) -> Array:
         xp = array_namespace(self.weights)
@@ -85,3 +96,10 @@ class FactoredTensor(Tensor):
         xp = array_namespace(self.weights)
         columns = khatri_rao([self.factors[0] * self.weights, *self.factors[1:-1]])
         return xp.reshape(columns @ xp.matrix_transpose(self.factors[-1]), self.shape)
+
+
+def _floating(array: Array, name: str) -> Array:
+    """Return an array of floating-point numbers as it is, and others as such."""
+    if hasattr(array, "dtype") and str(array.dtype).endswith(("float64", "float32")):
+        return array
+    return as_real_array(array, name, "keep real and imaginary parts as two tensors")
