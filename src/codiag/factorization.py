@@ -19,7 +19,7 @@ from array_api_compat import array_namespace
 
 from codiag._array import Array, largest_signs, to_host
 from codiag.methods.base import Estimate, Stage, unit_components
-from codiag.methods.gauss_newton import Parameters
+from codiag.methods.curvature import Parameters
 from codiag.methods.spread import factor_spread
 from codiag.tensors import FactoredTensor, Tensor
 

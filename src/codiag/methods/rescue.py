@@ -11,7 +11,8 @@ from array_api_compat import array_namespace
 
 from codiag._array import to_host
 from codiag.methods.base import hadamard_gram, unit_components
-from codiag.methods.gauss_newton import Limits, Outcome, Parameters, minimize
+from codiag.methods.curvature import Parameters
+from codiag.methods.gauss_newton import Limits, Outcome, minimize
 from codiag.methods.rank_one import best_rank_one, merged
 from codiag.tensors import DenseTensor, FactoredTensor
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from codiag._array import to_host
-from codiag.methods.gauss_newton import Curvature, Parameters
+from codiag.methods.curvature import Curvature, Parameters
 from codiag.tensors import FactoredTensor
 
 
