@@ -106,13 +106,13 @@ def test_ojd_is_theirs(case, plug_in):
     )
 
 
-def test_nojd_is_theirs_without_noise():
-    """Theirs stop at changes of 1e-3; ours are exact."""
+def test_nojd_finds_what_theirs_is_on_the_way_to():
+    """Without noise, theirs stop at changes of 1e-3 and end within 0.05 of the truth; ours is there."""
     golden = load("nonortho_d10_k10_L20_eps0")
     for plug_in in (False, True):
         method = NOJD(plug_in=plug_in, directions=golden["in_W"].T, compress=False)
         fit = codiag.factorize(golden["in_T"], 10, method=method, symmetric=True, seed=0)
-        assert_same_factors(fit.factors[0], golden[f"out_notenfact_V{int(plug_in)}"], 1e-2)
+        assert_same_factors(golden[f"out_notenfact_V{int(plug_in)}"], golden["in_U"], 0.05)
         assert_same_factors(fit.factors[0], golden["in_U"], 1e-9)
 
 
