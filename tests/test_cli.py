@@ -84,6 +84,35 @@ def test_compare_prints_all_methods_and_the_reasons_of_the_rest(tensor_file):
     assert f"{expected.relative_error:.6e}" in result.stdout
 
 
+@pytest.fixture
+def corpus_file(tmp_path):
+    rng = np.random.default_rng(0)
+    mixtures = rng.dirichlet([0.5, 0.5], 400) @ rng.dirichlet(np.full(12, 0.3), 2)
+    places = np.nonzero(counts := np.stack([rng.multinomial(30, mixture) for mixture in mixtures]))
+    vocabulary = np.array([f"word{i}" for i in range(12)])
+    np.savez(tmp_path / "corpus.npz", doc=places[0], word=places[1], count=counts[places], vocab=vocabulary)
+    return tmp_path / "corpus.npz"
+
+
+def test_topics_prints_and_saves(corpus_file, tmp_path):
+    path = tmp_path / "topics.npz"
+    result = runner.invoke(app, ["topics", str(corpus_file), "--topics", "2", "--out", str(path), "--words", "3"])
+    assert result.exit_code == 0, result.output
+    with np.load(path) as saved:
+        np.testing.assert_allclose(saved["components"].sum(axis=1), 1)
+        assert str(saved["vocabulary"][saved["components"][0].argmax()]) in result.stdout
+    assert "perplexity" in result.stdout
+
+
+def test_topics_of_plain_text(tmp_path):
+    lines = ["cats purr and cats sleep while dogs bark", "stocks fell as markets closed and stocks traded low"] * 30
+    (tmp_path / "corpus.txt").write_text("\n".join(lines))
+    result = runner.invoke(app, ["topics", str(tmp_path / "corpus.txt"), "--topics", "2", "--alpha-0", "0.01"])
+    assert result.exit_code == 0, result.output
+    rows = [line for line in result.stdout.splitlines() if "cats" in line or "stocks" in line]
+    assert len(rows) == 2
+
+
 def test_many_components_are_cut_short(tmp_path):
     np.save(tmp_path / "a.npy", noisy_tensor((40, 41, 42), 40, seed=0).tensor)
     result = runner.invoke(app, ["factorize", str(tmp_path / "a.npy"), "--rank", "40", "--method", "nojd0"])
@@ -126,12 +155,16 @@ def test_progress_stays_off_pipes(tensor_file):
         (["factorize", "tensor.npy", "--rank", "3", "--out", "factors.csv"], "--out must end in .npz"),
         (["factorize", "tensor.npy", "--rank", "3", "--out", "no/where.npz"], "folder that exists"),
         (["factorize", "tensor.csv", "--rank", "3"], "a tensor is read from"),
+        (["topics", "tensor.csv", "--topics", "2"], "a corpus is read from .npz or .txt files"),
+        (["topics", "missing.npz", "--topics", "2"], "is not a file"),
+        (["topics", "other.npz", "--topics", "2"], "other.npz is not a readable .npz file"),
         (["factorize", "tensor.npy", "--rank", "3", "--variable", "X"], "leave the variable out"),
     ],
 )
 def test_mistakes_end_in_one_sentence(options, words, tensor_file, monkeypatch):
     monkeypatch.chdir(tensor_file.parent)
     (tensor_file.parent / "tensor.csv").write_text("1,2,3")
+    np.savez(tensor_file.parent / "other.npz", a=np.ones(3))
     result = runner.invoke(app, options)
     assert result.exit_code == 2
     assert words in " ".join(result.output.replace("│", " ").split())

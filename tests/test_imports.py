@@ -19,7 +19,7 @@ LAYERS = [
     {"_validation"},
     {"diagonalize", "tensors"},
     {"metrics", "synthetic", "reduction", "directions", "methods", "factorize", "factorization", "drop_in", "files"},
-    {"theory", "models", "datasets"},
+    {"theory", "models", "datasets", "corpora"},
     {"experiments"},
     {"plotting"},
     {"cli"},

@@ -119,6 +119,48 @@ def compare(
 
 
 @app.command()
+def topics(
+    corpus: Annotated[
+        Path,
+        typer.Argument(help="Counts (.npz, documents x words) or text (.txt, a document a line).", show_default=False),
+    ],
+    n_topics: Annotated[int, typer.Option("--topics", "-t", help="Number of topics.", show_default=False)],
+    result: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Where to save topics and weights, as .npz.", show_default=False)
+    ] = None,
+    alpha_0: Annotated[float, typer.Option("--alpha-0", help="How mixed documents are; 0 for one topic each.")] = 1.0,
+    polish: Annotated[int, typer.Option("--polish", min=0, help="Steps of expectation maximization.")] = 5,
+    n_words: Annotated[int, typer.Option("--words", min=1, help="Words to show of each topic.")] = 10,
+    seed: Seed = 0,
+) -> None:
+    """Find topics in a corpus, and print their weights and top words."""
+    from codiag.corpora import read_corpus, save_topics
+    from codiag.models import LatentDirichlet
+
+    if result is not None:
+        _check_writable(result, "--out", {".npz"})
+    with _mistakes_in_one_sentence(), _progress("reading ..."), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        counts, vocabulary = read_corpus(corpus)
+        model = LatentDirichlet(n_topics, alpha_0=alpha_0, polish=polish, random_state=seed).fit(counts)
+        if result is not None:
+            save_topics(result, model, vocabulary)
+    table = Table(
+        title=escape(f"{corpus.name}: {counts.shape[0]} documents, {counts.shape[1]} words"), box=box.SIMPLE_HEAD
+    )
+    table.add_column("weight", justify="right")
+    table.add_column("topic")
+    for weight, words in zip(model.weights_, model.top_words(vocabulary, n_words), strict=True):
+        table.add_row(f"{weight:.3f}", escape(" ".join(words)))
+    out.print(table)
+    out.print(f"perplexity [bold]{model.perplexity(counts):.1f}[/bold]", highlight=False)
+    for warning in caught:
+        err.print(f"[yellow]Warning:[/yellow] {escape(str(warning.message))}", soft_wrap=True)
+    if result is not None:
+        out.print(f"Saved to [bold]{escape(str(result))}[/bold]: components, weights, doc_topic_prior, vocabulary")
+
+
+@app.command()
 def demo(
     figure: Annotated[Path, typer.Option("--figure", help="Where to save the figure.")] = Path("codiag-demo.png"),
     size: Annotated[int, typer.Option("--size", min=4, max=100, help="Size of every mode, and the rank.")] = 40,

@@ -143,7 +143,7 @@ class Factorization:
         arrays = {f"factor_{mode}": to_host(factor) for mode, factor in enumerate(kept)}
         arrays |= {"weights": to_host(self.weights), "meta": np.array(json.dumps(meta))}
         name = os.fspath(path)
-        _write_at_once(Path(name if name.endswith(".npz") else name + ".npz"), arrays)
+        write_at_once(Path(name if name.endswith(".npz") else name + ".npz"), arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Factorization:
@@ -212,7 +212,7 @@ def _sign(values: Array) -> Array:
     return xp.where(values < 0, -xp.ones_like(values), xp.ones_like(values))
 
 
-def _write_at_once(path: Path, arrays: dict[str, np.ndarray]) -> None:
+def write_at_once(path: Path, arrays: dict[str, np.ndarray]) -> None:
     """Write beside the file and rename, so that no reader ever sees half of it."""
     if not path.parent.is_dir():
         raise FileNotFoundError(f"{path.parent} is not a folder that exists")

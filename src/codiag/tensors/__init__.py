@@ -5,15 +5,29 @@ from codiag.tensors.combine import ScaledTensor, SumTensor
 from codiag.tensors.convert import as_tensor
 from codiag.tensors.dense import DenseTensor, symmetrize
 from codiag.tensors.factored import FactoredTensor
+from codiag.tensors.moments import (
+    CrossMomentTensor,
+    MomentTensor,
+    PlacementTensor,
+    WordMomentTensor,
+    WordPairs,
+    word_frequencies,
+)
 from codiag.tensors.sparse import SparseTensor
 
 __all__ = [
+    "CrossMomentTensor",
     "DenseTensor",
     "FactoredTensor",
+    "MomentTensor",
+    "PlacementTensor",
     "ScaledTensor",
     "SparseTensor",
     "SumTensor",
     "Tensor",
+    "WordMomentTensor",
+    "WordPairs",
     "as_tensor",
     "symmetrize",
+    "word_frequencies",
 ]

@@ -1,0 +1,299 @@
+"""The estimators against what people use: ``python -m benchmarks.models [topics] [mixtures] [chains] [experiment]``.
+
+Topics need the corpus KOS; `CODIAG_DATA_DIR` says where the data lies.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.optimize import linear_sum_assignment
+from threadpoolctl import threadpool_limits
+
+from benchmarks.measure import keep, table
+from codiag.metrics import factor_error
+from codiag.models import HiddenMarkov, LatentDirichlet, SingleTopic, SphericalGaussianMixture
+from codiag.models.text import em_step, log_likelihood, topic_mixtures
+from codiag.synthetic import unit_factor
+
+
+def timed(work: Callable[[], Any]) -> tuple[Any, float]:
+    start = time.perf_counter()
+    result = work()
+    return result, time.perf_counter() - start
+
+
+# Topics
+
+
+def kos() -> tuple[sparse.csr_array, np.ndarray]:
+    with np.load(Path(os.environ["CODIAG_DATA_DIR"]) / "text" / "kos.npz", allow_pickle=False) as file:
+        shape = int(file["n_docs"]), int(file["n_words"])
+        places = file["doc"].astype(int), file["word"].astype(int)
+        return sparse.csr_array((file["count"].astype(float), places), shape=shape), file["vocab"]
+
+
+def halves(counts: sparse.csr_array, rng: np.random.Generator) -> tuple[sparse.csr_array, sparse.csr_array]:
+    """Split the words of every document in two at random."""
+    seen = counts.copy()
+    seen.data = rng.binomial(counts.data.astype(int), 0.5).astype(float)
+    return seen, counts - seen
+
+
+def completion(topics: np.ndarray, prior: np.ndarray, held_out: sparse.csr_array, unigram: np.ndarray) -> float:
+    """Return the perplexity of half of every document, given topics mixed as the other half says; the same for all."""
+    smooth = 0.99 * topics + 0.01 * unigram
+    seen, hidden = halves(held_out, np.random.default_rng(1))
+    mixtures = topic_mixtures(seen, smooth, prior, n_steps=50)
+    hidden = sparse.csr_array(hidden)
+    hidden.eliminate_zeros()
+    return float(np.exp(-log_likelihood(hidden, mixtures, smooth) / hidden.sum()))
+
+
+def coherence(topics: np.ndarray, counts: sparse.csr_array, n: int = 10) -> float:
+    """Return the mean normalized pointwise mutual information of pairs of top words, within documents."""
+    scores = []
+    present = sparse.csc_array((counts > 0).astype(float))
+    for topic in topics:
+        top = np.argsort(-topic)[:n]
+        rows = present[:, top]
+        together = (rows.T @ rows).toarray() / counts.shape[0]
+        single = np.diag(together)
+        for i in range(n):
+            for j in range(i):
+                joint = max(together[i, j], 1e-12)
+                scores.append(np.log(joint / (single[i] * single[j])) / -np.log(joint))
+    return float(np.mean(scores))
+
+
+def random_em(counts: sparse.csr_array, k: int, n_steps: int, seed: int) -> np.ndarray:
+    """Return topics after the very steps that polish codiag's, from a random start: the control."""
+    rng = np.random.default_rng(seed)
+    topics = rng.dirichlet(np.ones(counts.shape[1]), k)
+    prior = np.full(k, 1 / k)
+    mixtures = topic_mixtures(counts, topics, prior, n_steps=4)
+    for _ in range(n_steps):
+        topics, mixtures = em_step(counts, topics, mixtures, prior, smoothing=1e-2)
+    return topics
+
+
+def tomotopy_topics(counts: sparse.csr_array, k: int) -> np.ndarray:
+    import tomotopy
+
+    model = tomotopy.LDAModel(k=k, seed=0)
+    for document in range(counts.shape[0]):
+        row = counts[[document]]
+        model.add_doc([str(word) for word, n in zip(row.indices, row.data, strict=True) for _ in range(int(n))])
+    model.train(1000, workers=1)
+    topics = np.full((k, counts.shape[1]), 1e-12)
+    places = [int(word) for word in model.used_vocabs]
+    for topic in range(k):
+        topics[topic, places] = model.get_topic_word_dist(topic)
+    return topics / topics.sum(axis=1, keepdims=True)
+
+
+def topics() -> str:
+    from sklearn.decomposition import LatentDirichletAllocation
+
+    counts, _ = kos()
+    order = np.random.default_rng(0).permutation(counts.shape[0])
+    train, test = counts[order[:2744]], counts[order[2744:]]
+    unigram = np.asarray(train.sum(axis=0)).ravel() / train.sum()
+    rows: list[tuple[object, ...]] = []
+    for k in (10, 20):
+
+        def add(name: str, found: np.ndarray, prior: np.ndarray, seconds: float, k: int = k) -> None:
+            scores = completion(found, prior, test, unigram), coherence(found, train)
+            rows.append((k, name, f"{scores[0]:.0f}", f"{scores[1]:.3f}", f"{seconds:.2f}"))
+
+        flat = np.full(k, 1 / k)
+        for polish in (0, 5, 20):
+            model = LatentDirichlet(k, alpha_0=1.0, polish=polish, random_state=0)
+            fitted, seconds = timed(lambda: model.fit(train))  # noqa: B023
+            add(f"codiag, {polish} steps of EM", fitted.components_, fitted.doc_topic_prior_, seconds)
+        for steps in (5, 20):
+            runs = [timed(partial(random_em, train, k, steps, seed)) for seed in range(3)]
+            best = min(runs, key=lambda run: completion(run[0], flat, test, unigram))
+            add(f"the same {steps} steps from random starts, best of 3", best[0], flat, sum(run[1] for run in runs))
+        theirs, seconds = timed(lambda: LatentDirichletAllocation(k, random_state=0).fit(train))  # noqa: B023
+        found = theirs.components_ / theirs.components_.sum(axis=1, keepdims=True)
+        add("scikit-learn, batch", found, flat, seconds)
+        if find_spec("tomotopy"):
+            found, seconds = timed(lambda: tomotopy_topics(train, k))  # noqa: B023
+            add("tomotopy, 1000 sweeps of Gibbs", found, flat, seconds)
+    headings = ("topics", "method", "perplexity", "coherence", "seconds")
+    return (
+        "## Topics\nKOS (3430 documents, 6906 words), 2744 documents to learn from. Perplexity of a random half of the "
+        "words of the others, topics mixed as the other half says, by the same steps for all and with 1 % of the mean "
+        "of all words mixed in; coherence: NPMI of the ten top words.\n\n" + table(headings, rows)
+    )
+
+
+# Mixtures and chains
+
+
+def matched_error(estimate: np.ndarray, truth: np.ndarray) -> float:
+    """Return the mean distance of matched rows, relative to their mean length."""
+    distances = np.linalg.norm(estimate[:, None] - truth[None], axis=2)
+    rows, columns = linear_sum_assignment(distances)
+    return float(distances[rows, columns].mean() / np.linalg.norm(truth, axis=1).mean())
+
+
+def mixtures(d: int = 50, k: int = 20, n: int = 100_000) -> str:
+    from sklearn.mixture import GaussianMixture
+
+    rows: list[tuple[object, ...]] = []
+    for radius, seed in ((2.5, 0), (4.0, 0), (4.0, 1), (8.0, 0), (8.0, 1)):
+        rng = np.random.default_rng(seed)
+        means = radius * unit_factor(d, k, rng).T
+        shares, variances = rng.dirichlet(np.full(k, 5.0)), rng.uniform(0.8, 1.2, k)
+        h = rng.choice(k, n, p=shares)
+        samples = means[h] + np.sqrt(variances[h])[:, None] * rng.standard_normal((n, d))
+        models: dict[str, Any] = {
+            "codiag, moments alone": SphericalGaussianMixture(k, polish=0, random_state=0),
+            "codiag, 10 steps of EM": SphericalGaussianMixture(k, random_state=0),
+            "scikit-learn, 10 starts": GaussianMixture(k, covariance_type="spherical", n_init=10, random_state=0),
+        }
+        for name, model in models.items():
+            fitted, seconds = timed(lambda: model.fit(samples))  # noqa: B023
+            rows.append((radius, seed, name, f"{matched_error(fitted.means_, means):.3f}", f"{seconds:.1f}"))
+    return (
+        f"## Mixtures\nSpherical Gaussians, d = {d}, k = {k}, n = {n:,}, means on a sphere, variances between 0.8 and "
+        "1.2. Error: mean distance of the means, relative to their length.\n\n"
+        + table(("radius", "seed", "method", "error", "seconds"), rows)
+    )
+
+
+def chains(d: int = 20, k: int = 4, n: int = 100_000, n_problems: int = 3) -> str:
+    rows: list[tuple[object, ...]] = []
+    for seed in range(n_problems):
+        rng = np.random.default_rng(seed)
+        transitions, emissions = rng.dirichlet(np.full(k, 1.0), k), rng.dirichlet(np.full(d, 0.5), k)
+        states, draws = np.zeros(n, dtype=int), rng.random(n)
+        ladder = np.cumsum(transitions, axis=1)
+        for step in range(1, n):
+            states[step] = min(int(np.searchsorted(ladder[states[step - 1]], draws[step])), k - 1)
+        symbols = np.minimum((np.cumsum(emissions, axis=1)[states] < rng.random(n)[:, None]).sum(axis=1), d - 1)
+        for polish in (0, 10):
+            model = HiddenMarkov(k, polish=polish, random_state=0)
+            fitted, seconds = timed(lambda: model.fit(symbols))  # noqa: B023
+            error = matched_error(fitted.emissionprob_, emissions)
+            likelihood = f"{fitted.score(symbols) / n:.5f}"
+            rows.append((seed, f"codiag, {polish} steps of EM", f"{error:.3f}", likelihood, f"{seconds:.1f}"))
+        if find_spec("hmmlearn"):
+            rows.append((seed, *_hmmlearn(symbols, emissions, k)))
+    return (
+        f"## Chains\nHidden Markov models, {d} symbols, {k} states, {n:,} steps, transitions Dirichlet(1), emissions "
+        "Dirichlet(0.5). Error: mean distance of emission rows, relative to their length.\n\n"
+        + table(("problem", "method", "error", "log-likelihood a step", "seconds"), rows)
+    )
+
+
+def _hmmlearn(symbols: np.ndarray, emissions: np.ndarray, k: int) -> tuple[str, ...]:
+    from hmmlearn.hmm import CategoricalHMM
+
+    def best_of_five() -> Any:
+        models = [CategoricalHMM(k, n_iter=100, tol=1e-2, random_state=s).fit(symbols[:, None]) for s in range(5)]
+        return max(models, key=lambda model: model.score(symbols[:, None]))
+
+    fitted, seconds = timed(best_of_five)
+    error = matched_error(fitted.emissionprob_, emissions)
+    likelihood = fitted.score(symbols[:, None]) / symbols.size
+    return "hmmlearn, best of 5", f"{error:.3f}", f"{likelihood:.5f}", f"{seconds:.1f}"
+
+
+def experiment(n_trials: int = 50, d: int = 50, k: int = 10, n: int = 100_000, length: int = 3) -> str:
+    """The paper's topic experiment: factors uniform on the simplex, one topic a document."""
+    methods: dict[str, Any] = {"auto": None, "ojd0": "ojd0", "ojd1": "ojd1", "nojd1": "nojd1", "tpm": "tpm"}
+    methods["lathauwer"] = "lathauwer"
+    errors: dict[str, list[float]] = {name: [] for name in methods}
+    for seed in range(n_trials):
+        rng = np.random.default_rng(seed)
+        topics = rng.dirichlet(np.ones(d), k)
+        shares = rng.dirichlet(np.full(k, 5.0))
+        h = rng.choice(k, n, p=shares)
+        counts = np.zeros((n, d), dtype=np.int16)
+        for topic in range(k):
+            counts[h == topic] = rng.multinomial(length, topics[topic], size=int(np.sum(h == topic)))
+        for name, method in methods.items():
+            fitted = SingleTopic(k, method=method, random_state=0).fit(counts)
+            errors[name].append(factor_error(fitted.components_.T, topics.T))
+    rows = [(name, f"{np.mean(found):.3f}", f"{np.median(found):.3f}") for name, found in errors.items()]
+    return (
+        f"## The paper's topic experiment\nSingle topic model, d = {d}, k = {k}, {n:,} documents of {length} words, "
+        f"topics uniform on the simplex, {n_trials} trials. Error: mean distance of unit topics.\n\n"
+        + table(("method", "mean error", "median"), rows)
+    )
+
+
+def large_corpus(n: int, topics: np.ndarray, length: int, rng: np.random.Generator) -> sparse.csr_array:
+    """Return documents that mix topics."""
+    k, words = topics.shape
+    ladders = np.cumsum(topics, axis=1)
+    shares = np.cumsum(rng.dirichlet(np.full(k, 1 / k), n), axis=1)
+    which = np.minimum((rng.random((n, length))[:, :, None] > shares[:, None, :]).sum(axis=2), k - 1)
+    found = np.empty((n, length), dtype=np.int32)
+    for topic in range(k):
+        places = which == topic
+        found[places] = np.minimum(np.searchsorted(ladders[topic], rng.random(int(places.sum()))), words - 1)
+    rows = np.repeat(np.arange(n, dtype=np.int32), length)
+    return sparse.csr_array((np.ones(n * length), (rows, found.ravel())), shape=(n, words))
+
+
+def memory(n: int = 200_000, words: int = 50_000, k: int = 20, length: int = 60) -> str:
+    """Fit a corpus whose matrix of words by words would be 20 GB."""
+    rng = np.random.default_rng(0)
+    topics = rng.dirichlet(np.full(words, 0.01), k)
+    counts = sparse.csr_array(sparse.vstack([large_corpus(n // 20, topics, length, rng) for _ in range(20)]))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    rows = []
+    model = LatentDirichlet(k, alpha_0=1.0, polish=0, random_state=0)
+    fitted, seconds = timed(lambda: model.fit(counts))
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    rows.append(
+        ("fit, moments alone", f"{seconds:.0f}", f"{after:.0f}", f"{matched_error(fitted.components_, topics):.3f}")
+    )
+    chunked = LatentDirichlet(k, alpha_0=1.0, random_state=0)
+
+    def in_chunks() -> Any:
+        for start in range(0, n, 50_000):
+            chunked.partial_fit(counts[start : start + 50_000])
+        return chunked
+
+    fitted, seconds = timed(in_chunks)
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    error = f"{matched_error(fitted.components_, topics):.3f}"
+    rows.append(("partial_fit, four chunks", f"{seconds:.0f}", f"{after:.0f}", error))
+    return (
+        f"## Memory\n{n:,} documents of {length} words over a vocabulary of {words:,}, {k} topics. MB: the most the process "
+        f"has held at once; {before:.0f} before fitting, the corpus and its making included.\n\n"
+        + table(("", "seconds", "MB", "error"), rows)
+    )
+
+
+PARTS: dict[str, Callable[[], str]] = {
+    "topics": topics,
+    "mixtures": mixtures,
+    "chains": chains,
+    "experiment": experiment,
+    "memory": memory,
+}
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    for part in sys.argv[1:] or PARTS:
+        with threadpool_limits(1):
+            text = PARTS[part]()
+        keep(f"models {part}", f"python -m benchmarks.models {part}", text)
+        print(text, end="\n\n", flush=True)

@@ -1,0 +1,79 @@
+"""Corpora from files: counts of words and the words they count."""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from codiag.factorization import write_at_once
+
+
+def read_corpus(path: str | Path) -> tuple[sparse.csr_array, np.ndarray]:
+    """Read counts (documents, words) and the vocabulary; nothing in the file is ever executed.
+
+    Parameters
+    ----------
+    path : str or Path
+        An ``.npz`` file as scipy.sparse.save_npz writes it, or with the arrays `doc`, `word`, `count`, or with one
+        matrix `counts`, each with an optional `vocab`; or a ``.txt`` file with a document on every line.
+    """
+    path = Path(path)
+    if path.suffix.lower() not in (".npz", ".txt"):
+        raise ValueError(f"a corpus is read from .npz or .txt files; got {path.name}")
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} is not a file")
+    try:
+        counts, vocabulary = _read_text(path) if path.suffix.lower() == ".txt" else _read_counts(path)
+    except (OSError, EOFError, KeyError, UnicodeDecodeError, zipfile.BadZipFile, zlib.error) as error:
+        raise ValueError(f"{path.name} is not a readable {path.suffix} file: {error}") from error
+    if vocabulary.shape != (counts.shape[1],):
+        raise ValueError(f"{path.name} must have one word per column, {counts.shape[1]}; got {vocabulary.shape[0]}")
+    return counts, vocabulary
+
+
+def save_topics(path: str | Path, model: Any, vocabulary: np.ndarray) -> None:
+    """Write the topics of a fitted model, all of them or nothing."""
+    write_at_once(
+        Path(path),
+        {
+            "components": model.components_,
+            "weights": model.weights_,
+            "doc_topic_prior": model.doc_topic_prior_,
+            "vocabulary": np.asarray(vocabulary, dtype=str),
+        },
+    )
+
+
+def _read_text(path: Path) -> tuple[sparse.csr_array, np.ndarray]:
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    with path.open(encoding="utf-8") as lines:
+        documents = [line for line in lines if line.strip()]
+    vectorizer = CountVectorizer(stop_words="english", min_df=2 if len(documents) > 20 else 1)
+    try:
+        counts = vectorizer.fit_transform(documents)
+    except ValueError as error:
+        raise ValueError(f"{path.name} must hold a document on every line: {error}") from error
+    return sparse.csr_array(counts), vectorizer.get_feature_names_out()
+
+
+def _read_counts(path: Path) -> tuple[sparse.csr_array, np.ndarray]:
+    with np.load(path, allow_pickle=False) as file:
+        names = set(file.files)
+        if {"doc", "word", "count"} <= names:
+            places = file["doc"].astype(np.int64), file["word"].astype(np.int64)
+            shape = tuple(int(file[name]) for name in ("n_docs", "n_words")) if "n_words" in names else None
+            counts = sparse.csr_array((file["count"].astype(np.float64), places), shape=shape)
+        elif {"data", "shape", "format"} <= names:
+            counts = sparse.csr_array(sparse.load_npz(path))
+        elif "counts" in names:
+            counts = sparse.csr_array(file["counts"])
+        else:
+            raise KeyError(f"counts, or doc, word and count; it holds {', '.join(sorted(names)) or 'nothing'}")
+        words = [name for name in ("vocab", "vocabulary") if name in names]
+        return counts, file[words[0]] if words else np.array([f"word{i}" for i in range(counts.shape[1])])

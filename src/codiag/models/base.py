@@ -1,0 +1,86 @@
+"""What the estimators share: from a moment and its basis to components, and back to parameters."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy.optimize import nnls
+from scipy.sparse.linalg import LinearOperator, eigsh
+
+from codiag.factorization import Factorization
+from codiag.factorize import as_method, factorize
+from codiag.methods import OJD, TPM, Auto, Method
+from codiag.tensors import Tensor
+
+
+def leading_range(multiply: Callable[[np.ndarray], np.ndarray], size: int, k: int, seed: int) -> np.ndarray:
+    """Return the leading k eigenvectors (size, k) of a symmetric matrix that is known by its products alone."""
+    if size <= max(200, 3 * k):
+        return np.linalg.eigh(multiply(np.eye(size)))[1][:, ::-1][:, :k]
+    start = np.random.default_rng(seed).standard_normal(size)
+    operator = LinearOperator((size, size), matvec=multiply, matmat=multiply, dtype=np.float64)
+    values, vectors = eigsh(operator, k=k, which="LA", v0=start)
+    return vectors[:, np.argsort(-values)]
+
+
+def check_second_moment(values: np.ndarray, k: int, name: str) -> None:
+    """Raise where the data does not hold as many components as asked for."""
+    positive = int(np.sum(values[:k] > 1e-12 * max(values[0], 1e-300)))
+    if positive < k:
+        raise ValueError(
+            f"{name}={k} is more than the data determines: its second moment has {positive} positive eigenvalues, the "
+            f"largest {values[0]:.3g}; ask for at most {max(positive, 1)}, or give more data"
+        )
+
+
+def factorize_core(
+    moment: Tensor, basis: np.ndarray, values: np.ndarray, method: Method | str | None, seed: Any
+) -> Factorization:
+    """Factorize a symmetric moment in the range of its second moment, which whitens it for methods that need that.
+
+    By default by `Auto` from one start: a residual that does not look like noise is here no reason to look elsewhere.
+    """
+    core = moment.compress(*[basis] * moment.order)
+    strategy = Auto(max_starts=1, max_sweeps=100) if method is None else as_method(method)
+    if isinstance(strategy, OJD | TPM) and strategy.second_moment is None:
+        strategy = replace(strategy, second_moment=np.diag(values[: basis.shape[1]]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the diagnostics say what the fit is worth
+        return factorize(core.to_dense(), basis.shape[1], method=strategy, symmetric=True, seed=seed)
+
+
+def on_simplex(columns: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return columns with positive entries that sum to one, and the share of their mass that had to be clipped."""
+    signed = columns * np.where(columns.sum(axis=0) < 0, -1.0, 1.0)
+    kept = np.maximum(signed, 0)
+    clipped = float(np.sum(kept - signed) / np.sum(np.abs(signed)))
+    floor = 1e-12 / columns.shape[0]
+    kept = kept + floor
+    return kept / kept.sum(axis=0), clipped
+
+
+def mixture_weights(components: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    """Return the weights, positive and of sum one, with which columns add up to the mean, nearly."""
+    weights = nnls(components, mean)[0] + 1e-12
+    return weights / weights.sum()
+
+
+def by_weight(weights: np.ndarray) -> np.ndarray:
+    """Return the order of components, largest first."""
+    return np.argsort(-weights, kind="stable")
+
+
+def diagnostics(values: np.ndarray, k: int, fit: Factorization, clipped: float) -> dict[str, Any]:
+    """Return what tells a user when not to trust an estimate."""
+    following = values[k] if values.size > k else 0.0
+    return {
+        "second_moment_gap": float(values[k - 1] / max(following, 1e-300)) if following > 0 else float("inf"),
+        "relative_error": fit.relative_error,
+        "clipped_mass": clipped,
+        "standard_errors": fit.standard_errors[0],
+        "converged": fit.converged,
+    }

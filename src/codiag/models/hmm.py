@@ -1,0 +1,232 @@
+"""Hidden Markov models by moments of three symbols in a row."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from codiag._validation import as_number
+from codiag.factorize import factorize
+from codiag.models.base import on_simplex
+from codiag.tensors import SparseTensor
+
+
+class HiddenMarkov(BaseEstimator):
+    r"""A hidden Markov model over symbols, by the method of moments.
+
+    Given the state at the middle of three symbols in a row they are independent:
+    :math:`E[x_1 \otimes x_2 \otimes x_3] = \sum_h \omega_h A_h \otimes O_h \otimes (O T)_h`. The second factor is the
+    emissions, and :math:`T = O^+ C` with the third.
+
+    Names and conventions are those of hmmlearn.
+
+    Parameters
+    ----------
+    n_components : int
+        Number of states; at most the number of symbols.
+    method : Method or str, optional
+        How the moment is factorized; by default `codiag.methods.Auto`.
+    polish : int
+        Steps of Baum and Welch afterwards; zero is the pure method of moments.
+    random_state : int, optional
+        Seed; the answer does not depend on it where the data determines it.
+
+    Attributes
+    ----------
+    transmat_ : array of shape (n_components, n_components)
+        Row i: the probabilities of the states that follow state i.
+    emissionprob_ : array of shape (n_components, n_features)
+        Row i: the probabilities of the symbols in state i.
+    startprob_ : array of shape (n_components,)
+        The stationary distribution, or after polishing the estimate from the beginnings of the sequences.
+    diagnostics_ : dict
+    n_features : int
+        Number of symbols.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.models import HiddenMarkov
+    >>> rng = np.random.default_rng(0)
+    >>> states = np.cumsum(rng.random(20000) < 0.1) % 2
+    >>> symbols = np.where(rng.random(20000) < 0.9, states, 2)
+    >>> HiddenMarkov(2, random_state=0).fit(symbols).transmat_.round(1).tolist()
+    [[0.9, 0.1], [0.1, 0.9]]
+    """
+
+    def __init__(
+        self, n_components: int = 2, *, method: Any = None, polish: int = 10, random_state: int | None = None
+    ) -> None:
+        self.n_components = n_components
+        self.method = method
+        self.polish = polish
+        self.random_state = random_state
+
+    def fit(self, X: Any, lengths: Any = None) -> HiddenMarkov:  # noqa: N803
+        """Estimate the model from symbols 0, 1, ..., one sequence after the other, with their lengths."""
+        as_number("n_components", self.n_components, integer=True)
+        as_number("polish", self.polish, integer=True, zero=True)
+        sequences = _split(X, lengths)
+        n_symbols = int(max(sequence.max() for sequence in sequences)) + 1
+        if self.n_components > n_symbols:
+            raise ValueError(
+                f"n_components must be at most {n_symbols}, the number of symbols; got {self.n_components}"
+            )
+        start, transitions, emissions, found = estimate_chain(
+            sequences, n_symbols, self.n_components, self.method, self.random_state
+        )
+        for _ in range(self.polish):
+            start, transitions, emissions = _baum_welch(sequences, start, transitions, emissions)
+        self.startprob_, self.transmat_, self.emissionprob_ = start, transitions, emissions
+        self.n_features, self.diagnostics_ = n_symbols, found
+        return self
+
+    def score(self, X: Any, lengths: Any = None) -> float:  # noqa: N803
+        """Return the log-likelihood of all sequences."""
+        check_is_fitted(self)
+        parameters = self.startprob_, self.transmat_, self.emissionprob_
+        return sum(float(np.sum(np.log(_forward(s, *parameters)[1]))) for s in self._sequences(X, lengths))
+
+    def predict(self, X: Any, lengths: Any = None) -> np.ndarray:  # noqa: N803
+        """Return the most probable path of states, after Viterbi."""
+        check_is_fitted(self)
+        logs = [np.log(np.maximum(p, 1e-300)) for p in (self.startprob_, self.transmat_, self.emissionprob_)]
+        return np.concatenate([_viterbi(sequence, *logs) for sequence in self._sequences(X, lengths)])
+
+    def predict_proba(self, X: Any, lengths: Any = None) -> np.ndarray:  # noqa: N803
+        """Return the probability of every state at every time."""
+        check_is_fitted(self)
+        parameters = self.startprob_, self.transmat_, self.emissionprob_
+        return np.concatenate([_posteriors(s, *parameters)[0] for s in self._sequences(X, lengths)])
+
+    def to_hmmlearn(self) -> Any:
+        """Return a ``hmmlearn.hmm.CategoricalHMM`` with these parameters, fit to be used or trained further."""
+        from hmmlearn.hmm import CategoricalHMM
+
+        check_is_fitted(self)
+        model = CategoricalHMM(n_components=self.n_components, init_params="")
+        model.n_features = self.n_features
+        model.startprob_, model.transmat_, model.emissionprob_ = self.startprob_, self.transmat_, self.emissionprob_
+        return model
+
+    def _sequences(self, X: Any, lengths: Any) -> list[np.ndarray]:  # noqa: N803
+        sequences = _split(X, lengths)
+        largest = max(int(sequence.max()) for sequence in sequences)
+        if largest >= self.n_features:
+            raise ValueError(f"X must hold symbols below {self.n_features}, as in fit; got {largest}")
+        return sequences
+
+
+def estimate_chain(
+    sequences: list[np.ndarray], n_symbols: int, k: int, method: Any, seed: int | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+    """Return start (k,), transitions (k, k), emissions (k, symbols) and diagnostics, by moments alone."""
+    windows = [np.stack([s[:-2], s[1:-1], s[2:]]) for s in sequences if s.size >= 3]
+    if not windows:
+        raise ValueError("X must hold a sequence of three symbols or more; all are shorter")
+    triples = np.concatenate(windows, axis=1)
+    # Counts have variances in proportion to their means: divided by roots of frequencies, nearly equal ones.
+    scales = [np.sqrt(np.bincount(row, minlength=n_symbols) / row.size) for row in triples]
+    values = 1 / (triples.shape[1] * np.prod([scale[row] for scale, row in zip(scales, triples, strict=True)], axis=0))
+    moment = SparseTensor(triples, values, (n_symbols,) * 3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the diagnostics say what the fit is worth
+        fit = factorize(moment, k, method=method, symmetric=False, seed=seed)
+    emissions, clipped = on_simplex(scales[1][:, None] * np.asarray(fit.factors[1]))
+    following, _ = on_simplex(scales[2][:, None] * np.asarray(fit.factors[2]))
+    raw = np.linalg.lstsq(emissions, following, rcond=None)[0]  # T = O^+ C, columns of sum one
+    transitions, moved = on_simplex(raw)
+    values, vectors = np.linalg.eig(transitions)
+    stationary = np.abs(vectors[:, np.argmax(values.real)].real)
+    order = np.argsort(-stationary, kind="stable")
+    sizes = np.linalg.svd(emissions, compute_uv=False)
+    found = {
+        "relative_error": fit.relative_error,
+        "clipped_mass": max(clipped, moved),
+        "emission_condition": float(sizes[0] / max(sizes[-1], 1e-300)),
+        "standard_errors": fit.standard_errors,
+        "converged": fit.converged,
+    }
+    start = stationary[order] / stationary.sum()
+    return start, transitions.T[order][:, order], emissions.T[order], found
+
+
+def _split(raw: Any, lengths: Any) -> list[np.ndarray]:
+    symbols = np.asarray(raw)
+    symbols = symbols.ravel() if symbols.ndim == 2 and symbols.shape[1] == 1 else symbols
+    if symbols.ndim != 1 or symbols.size == 0:
+        raise ValueError(f"X must hold symbols, shape (n,) or (n, 1); got {symbols.shape}")
+    if symbols.dtype.kind not in "iu":
+        raise TypeError(f"X must hold symbols as integers 0, 1, ...; got {symbols.dtype}")
+    if symbols.min() < 0:
+        raise ValueError(f"X must hold symbols that are not negative; got {symbols.min()}")
+    if lengths is None:
+        return [symbols]
+    counts = np.asarray(lengths)
+    if counts.sum() != symbols.size or np.any(counts < 1):
+        raise ValueError(
+            f"lengths must be positive and add up to {symbols.size}, the symbols; they add up to {counts.sum()}"
+        )
+    return np.split(symbols, np.cumsum(counts)[:-1])
+
+
+def _forward(
+    symbols: np.ndarray, start: np.ndarray, transitions: np.ndarray, emissions: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return filtered state probabilities and the predictive probability of every symbol."""
+    likely = emissions.T[symbols]
+    filtered, scales = np.empty_like(likely), np.empty(symbols.size)
+    current = start
+    for time in range(symbols.size):
+        current = (current if time == 0 else current @ transitions) * likely[time]
+        scales[time] = max(current.sum(), 1e-300)
+        current = current / scales[time]
+        filtered[time] = current
+    return filtered, scales
+
+
+def _posteriors(
+    symbols: np.ndarray, start: np.ndarray, transitions: np.ndarray, emissions: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return smoothed state probabilities, and expected transitions."""
+    filtered, scales = _forward(symbols, start, transitions, emissions)
+    likely = emissions.T[symbols] / scales[:, None]
+    backward = np.ones_like(filtered)
+    for time in range(symbols.size - 2, -1, -1):
+        backward[time] = transitions @ (likely[time + 1] * backward[time + 1])
+    pairs = transitions * (filtered[:-1].T @ (likely[1:] * backward[1:]))
+    return filtered * backward, pairs
+
+
+def _baum_welch(
+    sequences: list[np.ndarray], start: np.ndarray, transitions: np.ndarray, emissions: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    first, moves, shown = np.zeros_like(start), np.zeros_like(transitions), np.zeros_like(emissions)
+    for symbols in sequences:
+        states, pairs = _posteriors(symbols, start, transitions, emissions)
+        first, moves = first + states[0], moves + pairs
+        for state in range(start.size):
+            shown[state] += np.bincount(symbols, states[:, state], minlength=emissions.shape[1])
+    rows = [matrix + 1e-10 for matrix in (first[None], moves, shown)]
+    normal = [matrix / matrix.sum(axis=1, keepdims=True) for matrix in rows]
+    return normal[0][0], normal[1], normal[2]
+
+
+def _viterbi(symbols: np.ndarray, start: np.ndarray, transitions: np.ndarray, emissions: np.ndarray) -> np.ndarray:
+    """Return the best path, all probabilities given as logarithms."""
+    likely = emissions.T[symbols]
+    best = start + likely[0]
+    back = np.empty((symbols.size, start.size), dtype=np.intp)
+    for time in range(1, symbols.size):
+        options = best[:, None] + transitions
+        back[time] = np.argmax(options, axis=0)
+        best = options[back[time], np.arange(start.size)] + likely[time]
+    path = np.empty(symbols.size, dtype=np.intp)
+    path[-1] = np.argmax(best)
+    for time in range(symbols.size - 1, 0, -1):
+        path[time - 1] = back[time, path[time]]
+    return path

@@ -1,0 +1,297 @@
+"""Topics from word counts, by moments: one topic a document, or a mixture of them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from codiag._validation import as_number
+from codiag.models.base import (
+    by_weight,
+    check_second_moment,
+    diagnostics,
+    factorize_core,
+    leading_range,
+    mixture_weights,
+    on_simplex,
+)
+from codiag.models.text import em_step, log_likelihood, topic_mixtures, topic_posteriors
+from codiag.models.word_statistics import WordStatistics
+from codiag.tensors import DenseTensor, WordPairs, word_frequencies
+from codiag.tensors.moments import as_counts
+
+
+class LatentDirichlet(TransformerMixin, BaseEstimator):
+    r"""Latent Dirichlet allocation by the method of moments: no random starts, no local optima.
+
+    With :math:`\alpha_0` the sum of the Dirichlet parameters, the moments
+
+    .. math:: M_2 = (\alpha_0 + 1) E_2 - \alpha_0 E_1 E_1^\top, \quad
+        M_3 = \tfrac12 (\alpha_0 + 1) (\alpha_0 + 2) E_3 - \tfrac12 \alpha_0 (\alpha_0 + 1) (E_2 \otimes E_1 + \dots)
+        + \alpha_0^2 E_1^{\otimes 3}
+
+    of the unbiased word moments are :math:`\sum_i \frac{\alpha_i}{\alpha_0} \mu_i^{\otimes 2}` and
+    :math:`\sum_i \frac{\alpha_i}{\alpha_0} \mu_i^{\otimes 3}`: the topics are the factors. Nothing of size words x
+    words is ever formed.
+
+    Parameters
+    ----------
+    n_components : int
+        Number of topics.
+    alpha_0 : float
+        Sum of the Dirichlet parameters: how mixed documents are. Zero means one topic each.
+    method : Method or str, optional
+        How the moment is factorized; by default `codiag.methods.Auto`.
+    polish : int
+        Steps of expectation maximization on the likelihood afterwards: they lower the perplexity of real text, and pull
+        topics towards each document's own words. Zero is the pure method of moments, which is consistent.
+    random_state : int, optional
+        Seed; the answer does not depend on it where the data determines it.
+
+    Attributes
+    ----------
+    components_ : array of shape (n_components, words)
+        The topics, rows of sum one, the most frequent first.
+    weights_ : array of shape (n_components,)
+        Expected share of each topic.
+    doc_topic_prior_ : array of shape (n_components,)
+        The Dirichlet parameters, of sum `alpha_0`.
+    diagnostics_ : dict
+        Gap of the second moment, relative error of the fit, mass clipped away, standard errors of the factors.
+    n_features_in_ : int
+        Number of words.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.models import LatentDirichlet
+    >>> rng = np.random.default_rng(0)
+    >>> topics = rng.dirichlet(np.full(8, 0.3), 2)
+    >>> mixtures = rng.dirichlet([0.5, 0.5], 2000)
+    >>> counts = np.array([rng.multinomial(30, mixture @ topics) for mixture in mixtures])
+    >>> model = LatentDirichlet(2, random_state=0).fit(counts)
+    >>> model.components_.shape, model.transform(counts[:3]).shape
+    ((2, 8), (3, 2))
+    """
+
+    def __init__(
+        self,
+        n_components: int = 10,
+        *,
+        alpha_0: float = 1.0,
+        method: Any = None,
+        polish: int = 5,
+        random_state: int | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.alpha_0 = alpha_0
+        self.method = method
+        self.polish = polish
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: object = None) -> LatentDirichlet:  # noqa: N803
+        """Estimate the topics from counts of shape (documents, words)."""
+        self._check_parameters()
+        counts = _checked_counts(X, self.n_components)
+        self.basis_ = range_of_pairs(counts, self.n_components, self._mixing(), self.random_state)
+        self._statistics = WordStatistics.empty(self.basis_)
+        self._statistics.add(counts)
+        self._estimate()
+        topics, weights = self._polished(counts, self.components_, self.weights_)
+        self._keep(topics, weights)
+        return self
+
+    def partial_fit(self, X: Any, y: object = None) -> LatentDirichlet:  # noqa: N803
+        """Add documents to those seen so far and estimate again, by moments alone.
+
+        The first chunk fixes the basis, three times as wide as there are topics; what chunks there are, and in which
+        order they come, makes no other difference.
+        """
+        self._check_parameters()
+        counts = _checked_counts(X, self.n_components)
+        if not hasattr(self, "_statistics"):
+            if not hasattr(self, "basis_"):
+                width = min(3 * self.n_components, counts.shape[1])
+                self.basis_ = range_of_pairs(counts, width, self._mixing(), self.random_state)
+            self._statistics = WordStatistics.empty(self.basis_)
+        if counts.shape[1] != self.basis_.shape[0]:
+            raise ValueError(f"X must have {self.basis_.shape[0]} words, as before; got {counts.shape[1]}")
+        self._statistics.add(counts)
+        self._estimate()
+        return self
+
+    def _estimate(self) -> None:
+        self.n_features_in_ = self.basis_.shape[0]
+        topics, weights, self.diagnostics_ = estimate_topics(
+            self._statistics, self.n_components, self._mixing(), self.method, self.random_state
+        )
+        self._keep(topics, weights)
+
+    def _keep(self, topics: np.ndarray, weights: np.ndarray) -> None:
+        order = by_weight(weights)
+        self.components_, self.weights_ = topics[order], weights[order]
+        self.doc_topic_prior_ = np.maximum(self._mixing() * self.weights_, 1e-2 / self.n_components)
+
+    def _polished(
+        self, counts: sparse.csr_array, topics: np.ndarray, weights: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        if self.polish == 0:
+            return topics, weights
+        mixtures = topic_mixtures(counts, topics, self.doc_topic_prior_, n_steps=4)
+        for _ in range(self.polish):
+            topics, mixtures = em_step(counts, topics, mixtures, self.doc_topic_prior_, smoothing=1e-2)
+        return topics, np.mean(mixtures, axis=0)
+
+    def transform(self, X: Any) -> np.ndarray:  # noqa: N803
+        """Return the mixture of topics of each document, rows of sum one."""
+        check_is_fitted(self)
+        counts = as_counts(X)
+        if counts.shape[1] != self.n_features_in_:
+            raise ValueError(f"X must have {self.n_features_in_} words, as in fit; got {counts.shape[1]}")
+        return topic_mixtures(counts, self.components_, self.doc_topic_prior_, n_steps=20)
+
+    def score(self, X: Any, y: object = None) -> float:  # noqa: N803
+        """Return the log-likelihood of the words, given the mixtures that `transform` finds."""
+        return log_likelihood(as_counts(X), self.transform(X), self.components_)
+
+    def perplexity(self, X: Any) -> float:  # noqa: N803
+        """Return the exponential of minus the mean log-likelihood of a word."""
+        return float(np.exp(-self.score(X) / max(as_counts(X).sum(), 1)))
+
+    def top_words(self, vocabulary: Sequence[str] | np.ndarray, n: int = 10) -> list[list[str]]:
+        """Return the most probable words of every topic."""
+        check_is_fitted(self)
+        if len(vocabulary) != self.n_features_in_:
+            raise ValueError(f"vocabulary must have {self.n_features_in_} words, as in fit; got {len(vocabulary)}")
+        return [[str(vocabulary[word]) for word in np.argsort(-topic)[:n]] for topic in self.components_]
+
+    def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
+        """Return names for the columns of `transform`."""
+        check_is_fitted(self)
+        return np.array([f"{type(self).__name__.lower()}{i}" for i in range(self.n_components)], dtype=object)
+
+    def to_sklearn(self) -> Any:
+        """Return a fitted ``sklearn.decomposition.LatentDirichletAllocation`` with these topics."""
+        from sklearn.decomposition import LatentDirichletAllocation
+
+        check_is_fitted(self)
+        model = LatentDirichletAllocation(self.n_components, doc_topic_prior=float(np.mean(self.doc_topic_prior_)))
+        model.fit(np.ones((1, self.n_features_in_)))
+        scale = 1e4  # pseudo-counts: high enough for the expectation to be the topics
+        model.components_ = scale * self.components_ + 1e-3
+        mean = model.components_ / model.components_.sum(axis=1, keepdims=True)
+        model.exp_dirichlet_component_ = mean
+        return model
+
+    def _mixing(self) -> float:
+        return float(self.alpha_0)
+
+    def _check_parameters(self) -> None:
+        as_number("n_components", self.n_components, integer=True)
+        as_number("polish", self.polish, integer=True, zero=True)
+        as_number("alpha_0", self._mixing(), zero=True)
+
+
+class SingleTopic(LatentDirichlet):
+    r"""The single topic model by moments: every document is about one topic.
+
+    Then :math:`E_3 = \sum_i w_i \mu_i^{\otimes 3}`. Parameters and attributes are those of
+    `LatentDirichlet` with `alpha_0` zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.models import SingleTopic
+    >>> rng = np.random.default_rng(0)
+    >>> topics = rng.dirichlet(np.full(8, 0.3), 2)
+    >>> counts = np.array([rng.multinomial(10, topics[i]) for i in rng.integers(0, 2, 1000)])
+    >>> SingleTopic(2, random_state=0).fit(counts).weights_.round(1).tolist()
+    [0.5, 0.5]
+    """
+
+    def __init__(
+        self, n_components: int = 10, *, method: Any = None, polish: int = 0, random_state: int | None = None
+    ) -> None:
+        super().__init__(n_components, alpha_0=0.0, method=method, polish=polish, random_state=random_state)
+
+    def transform(self, X: Any) -> np.ndarray:  # noqa: N803
+        """Return the probability of each topic for each document, rows of sum one."""
+        check_is_fitted(self)
+        counts = as_counts(X)
+        if counts.shape[1] != self.n_features_in_:
+            raise ValueError(f"X must have {self.n_features_in_} words, as in fit; got {counts.shape[1]}")
+        return topic_posteriors(counts, self.components_, self.weights_)
+
+    def predict(self, X: Any) -> np.ndarray:  # noqa: N803
+        """Return the most probable topic of each document."""
+        return np.argmax(self.transform(X), axis=1)
+
+    def _polished(
+        self, counts: sparse.csr_array, topics: np.ndarray, weights: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        for _ in range(self.polish):
+            posterior = topic_posteriors(counts, topics, weights)
+            raw = (counts.T @ posterior).T + 1e-2
+            topics, weights = raw / raw.sum(axis=1, keepdims=True), posterior.mean(axis=0)
+        return topics, weights
+
+    def _mixing(self) -> float:
+        return 0.0
+
+
+def range_of_pairs(counts: sparse.csr_array, k: int, alpha_0: float, seed: int | None) -> np.ndarray:
+    """Return a basis (words, k) of the range of the second moment of topics.
+
+    The leading eigenvectors, with words divided by the roots of their frequencies: moments of words have variances in
+    proportion to their means, and so nearly equal ones.
+    """
+    pairs, mean = WordPairs(counts), word_frequencies(counts)
+    roots = np.sqrt(np.maximum(mean, 1e-2 / (counts.shape[0] * counts.shape[1])))
+
+    def multiply(columns: np.ndarray) -> np.ndarray:
+        inside = (columns.T / roots).T
+        image = (alpha_0 + 1) * (pairs @ inside) - alpha_0 * np.multiply.outer(mean, mean @ inside)
+        return (image.T / roots).T
+
+    return leading_range(multiply, counts.shape[1], k, 0 if seed is None else seed) / roots[:, None]
+
+
+def estimate_topics(
+    statistics: WordStatistics, k: int, alpha_0: float, method: Any, seed: int | None
+) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
+    r"""Return topics (k, words), their weights and diagnostics, from sums over documents alone.
+
+    With :math:`P = \Omega^\top \mu` from the factors and :math:`M_2 \Omega = \mu\, \mathrm{diag}(w) P^\top`, topics
+    are :math:`M_2 \Omega\, (P^\top)^+`, up to a scale that their sum fixes.
+    """
+    mean, second, square, third = statistics.moments(alpha_0)
+    values, vectors = np.linalg.eigh(square)
+    values, inner = values[::-1], vectors[:, ::-1][:, :k]
+    check_second_moment(values, k, "n_components")
+    fit = factorize_core(DenseTensor(third, symmetric=True), inner, values, method, seed)
+    directions = inner @ np.asarray(fit.factors[0])
+    columns, clipped = on_simplex(second @ np.linalg.pinv(directions.T))
+    return columns.T, mixture_weights(columns, mean), diagnostics(values, k, fit, clipped)
+
+
+def _checked_counts(raw: Any, n_components: int) -> sparse.csr_array:
+    counts = as_counts(raw)
+    if n_components > counts.shape[1]:
+        raise ValueError(f"n_components must be at most {counts.shape[1]}, the number of words; got {n_components}")
+    lengths = np.asarray(counts.sum(axis=1)).ravel()
+    short = int(np.sum(lengths < 3))
+    if short == lengths.size:
+        raise ValueError(f"X must hold documents of three words or more; all {short} have fewer")
+    if short:
+        warnings.warn(
+            f"{short} of {lengths.size} documents have fewer than three words; they count for lower moments only",
+            UserWarning,
+            stacklevel=3,
+        )
+    return counts

@@ -1,0 +1,355 @@
+"""Moments of data as tensors: contracted sample by sample, never formed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace
+from scipy import sparse
+
+from codiag._array import Array
+from codiag._validation import as_real_array
+from codiag.tensors.base import BLOCK, Tensor, check_shape, same_object
+from codiag.tensors.dense import DenseTensor
+
+
+class CrossMomentTensor(Tensor):
+    r"""The mean over samples of :math:`a_s \otimes b_s \otimes c_s \otimes \dots`, for views of the same samples.
+
+    Parameters
+    ----------
+    *views : arrays or scipy sparse matrices of shape (n, d_m)
+        One per mode, with the samples in the same order. Sparse views stay sparse. Views that are one and the same
+        object make a symmetric tensor.
+    weights : array of shape (n,), optional
+        How much each sample counts; by default 1 / n, which makes the sum a mean.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.tensors import CrossMomentTensor
+    >>> CrossMomentTensor(np.ones((10, 2)), np.ones((10, 3)), np.ones((10, 4))).to_dense().sum()
+    np.float64(24.0)
+    """
+
+    def __init__(self, *views: Any, weights: Array | None = None) -> None:
+        seen: dict[int, Any] = {}
+        self.views = tuple(seen.setdefault(id(view), _as_view(view)) for view in views)
+        lengths = [view.shape[0] for view in self.views]
+        if len(set(lengths)) > 1:
+            raise ValueError(f"views must have one row per sample, the same number each; got {lengths}")
+        self.shape = check_shape([view.shape[1] for view in self.views])
+        xp = array_namespace(self.reference)
+        n = lengths[0]
+        if n == 0:
+            raise ValueError("views must hold at least one sample; got none")
+        if weights is None:
+            self.weights = xp.ones(n, dtype=self.reference.dtype, device=self.reference.device) / n
+        else:
+            self.weights = as_real_array(weights, "weights", "use real weights")
+            if tuple(self.weights.shape) != (n,):
+                raise ValueError(f"weights must have shape ({n},), one per sample; got {tuple(self.weights.shape)}")
+        self.symmetric = same_object(self.views)
+
+    @property
+    def reference(self) -> Array:
+        dense = next((view for view in self.views if not sparse.issparse(view)), None)
+        return np.zeros(0) if dense is None else dense[:0, 0]
+
+    def project(self, *directions: Array) -> Array:
+        xp = array_namespace(self.reference)
+        stack = []
+        for l in range(directions[0].shape[0]):
+            scale = self.weights
+            for view, direction in zip(self.views[2:], directions, strict=True):
+                scale = scale * (view @ direction[l, :])
+            stack.append(_product(self.views[0], scale, self.views[1]))
+        return xp.stack(stack)
+
+    def permute(self, axes: Sequence[int]) -> CrossMomentTensor:
+        return self._with_views([self.views[mode] for mode in axes])
+
+    def compress(self, *bases: Array | None) -> CrossMomentTensor:
+        if self.symmetric and same_object(bases) and bases[0] is not None:
+            return self._with_views([self.views[0] @ bases[0]] * self.order)
+        pairs = zip(self.views, bases, strict=True)
+        return self._with_views([view if basis is None else view @ basis for view, basis in pairs])
+
+    def mttkrp(self, factors: Sequence[Array], mode: int) -> Array:
+        return self._mttkrps(factors, [mode])[0]
+
+    def mttkrps(self, factors: Sequence[Array]) -> list[Array]:
+        return self._mttkrps(factors, range(self.order))
+
+    def squared_norm(self) -> float:
+        return self._squared_norm
+
+    def to_dense(self) -> Array:
+        xp = array_namespace(self.reference)
+        total = 0
+        for part in _parts(self.weights.shape[0], math.prod(self.shape[1:])):
+            total = total + self._unfolded(part)
+        return xp.reshape(total, self.shape)
+
+    def __repr__(self) -> str:
+        return f"{super().__repr__()[:-1]}, {self.weights.shape[0]} samples)"
+
+    @cached_property
+    def _squared_norm(self) -> float:
+        """Sum products of inner products over pairs of samples, or squares over entries, whichever is less work."""
+        n = self.weights.shape[0]
+        if n * sum(self.shape) > math.prod(self.shape):
+            return DenseTensor.of(self.to_dense(), symmetric=self.symmetric).squared_norm()
+        xp = array_namespace(self.reference)
+        total = 0.0
+        for part in _parts(n, n):
+            products = self.weights[part, None] * self.weights[None, :]
+            for view in self.views:
+                inner = view[part] @ view.T
+                products = products * (inner.toarray() if sparse.issparse(inner) else inner)
+            total += float(xp.sum(products))
+        return max(total, 0.0)
+
+    def _mttkrps(self, factors: Sequence[Array], modes: Sequence[int]) -> list[Array]:
+        totals: list[Array] = []
+        for part in _parts(self.weights.shape[0], factors[0].shape[1] * self.order):
+            seen = [view[part] @ factor for view, factor in zip(self.views, factors, strict=True)]
+            shares = []
+            for mode in modes:
+                scale = self.weights[part, None]
+                for other, columns in enumerate(seen):
+                    scale = scale if other == mode else scale * columns
+                shares.append(self.views[mode][part].T @ scale)
+            totals = [total + share for total, share in zip(totals, shares, strict=True)] if totals else shares
+        return totals
+
+    def _unfolded(self, part: slice) -> Array:
+        """Return the share of some samples, unfolded to (d_0, d_1 d_2 ...)."""
+        xp = array_namespace(self.reference)
+        rows = self.weights[part, None]
+        for view in self.views[1:]:
+            columns = view[part].toarray() if sparse.issparse(view) else view[part]
+            rows = xp.reshape(rows[:, :, None] * columns[:, None, :], (rows.shape[0], -1))
+        return self.views[0][part].T @ rows
+
+    def _with_views(self, views: Sequence[Any]) -> CrossMomentTensor:
+        other = object.__new__(CrossMomentTensor)
+        other.views, other.weights = tuple(views), self.weights
+        other.shape = tuple(view.shape[1] for view in views)
+        other.symmetric = same_object(other.views)
+        return other
+
+
+class MomentTensor(CrossMomentTensor):
+    r"""The third moment of samples, the mean of :math:`x_s \otimes x_s \otimes x_s`.
+
+    Parameters
+    ----------
+    samples : array or scipy sparse matrix of shape (n, d)
+    weights : array of shape (n,), optional
+        How much each sample counts; by default 1 / n.
+    order : int
+        Three, or more.
+    """
+
+    def __init__(self, samples: Any, *, weights: Array | None = None, order: int = 3) -> None:
+        super().__init__(*[samples] * order, weights=weights)
+
+
+class PlacementTensor(Tensor):
+    r"""The symmetric tensor :math:`M_{ij} v_k + M_{ik} v_j + M_{jk} v_i` of a symmetric matrix and a vector.
+
+    It shifts third moments by lower ones. The matrix may be anything with a shape that multiplies arrays with ``@``.
+    """
+
+    symmetric = True
+
+    def __init__(self, matrix: Any, vector: Array) -> None:
+        self.matrix, self.vector = matrix, vector
+        self.shape = check_shape((vector.shape[0],) * 3)
+        if tuple(matrix.shape) != (vector.shape[0],) * 2:
+            raise ValueError(f"matrix must have shape {self.shape[:2]}, as the vector; got {tuple(matrix.shape)}")
+
+    @property
+    def reference(self) -> Array:
+        return self.vector[:0]
+
+    def project(self, *directions: Array) -> Array:
+        xp = array_namespace(self.reference)
+        (rows,) = directions
+        images = xp.matrix_transpose(self.matrix @ xp.matrix_transpose(rows))
+        outer = images[:, :, None] * self.vector[None, None, :]
+        full = self.matrix @ xp.eye(self.shape[0], dtype=self.vector.dtype)
+        return (rows @ self.vector)[:, None, None] * full[None] + outer + xp.matrix_transpose(outer)
+
+    def permute(self, axes: Sequence[int]) -> PlacementTensor:
+        return self
+
+    def compress(self, *bases: Array | None) -> Tensor:
+        if not same_object(bases) or bases[0] is None:
+            return super().compress(*bases)
+        xp = array_namespace(self.reference)
+        inside = xp.matrix_transpose(bases[0])
+        return PlacementTensor(inside @ (self.matrix @ bases[0]), inside @ self.vector)
+
+    def mttkrp(self, factors: Sequence[Array], mode: int) -> Array:
+        xp = array_namespace(self.reference)
+        first, second = (factor for other, factor in enumerate(factors) if other != mode)
+        image = self.matrix @ first
+        own = image * (self.vector @ second) + (self.matrix @ second) * (self.vector @ first)
+        return own + self.vector[:, None] * xp.sum(image * second, axis=0)
+
+
+class WordMomentTensor(Tensor):
+    r"""The third moment of exchangeable words, unbiased for documents of any length, from a sparse matrix of counts.
+
+    A document with counts c and length n contributes the mean over ordered triples of distinct positions,
+
+    .. math:: \frac{c \otimes c \otimes c - \sum_i c_i (e_i \otimes e_i \otimes c + e_i \otimes c \otimes e_i
+        + c \otimes e_i \otimes e_i) + 2 \sum_i c_i\, e_i \otimes e_i \otimes e_i}{n (n - 1) (n - 2)}.
+
+    Nothing of size words x words is formed by `mttkrp` and `compress`. Documents of fewer than three words say nothing
+    about triples and are left out.
+
+    Parameters
+    ----------
+    counts : scipy sparse matrix or array of shape (documents, words)
+        How often each word occurs; not negative.
+    """
+
+    symmetric = True
+
+    def __init__(self, counts: Any) -> None:
+        matrix = as_counts(counts)
+        lengths = np.asarray(matrix.sum(axis=1)).ravel()
+        used = lengths >= 3
+        if not used.any():
+            raise ValueError("counts must hold at least one document of three words or more; got none")
+        self.counts = matrix if used.all() else matrix[used]
+        lengths = lengths[used]
+        self.shares = 1 / (lengths * (lengths - 1) * (lengths - 2)) / lengths.size  # rho / N of each document
+        self.shape = check_shape((matrix.shape[1],) * 3)
+
+    @property
+    def reference(self) -> Array:
+        return self.shares[:0]
+
+    def project(self, *directions: Array) -> Array:
+        (rows,) = directions
+        pairs = _product(self.counts, self.shares, self.counts)
+        own = self.counts.T @ self.shares
+        stack = []
+        for w in rows:
+            scale = self.shares * (self.counts @ w)
+            matrix = _product(self.counts, scale, self.counts) - pairs * w[None, :] - pairs * w[:, None]
+            stack.append(matrix + np.diag(2 * own * w - self.counts.T @ scale))
+        return np.stack(stack)
+
+    def permute(self, axes: Sequence[int]) -> WordMomentTensor:
+        return self
+
+    def compress(self, *bases: Array | None) -> Tensor:
+        """Contract all modes in one pass over the counts; everything else has the size of the vocabulary."""
+        if any(basis is None for basis in bases):
+            return super().compress(*bases)
+        first, second, third = (np.asarray(basis) for basis in bases)
+        seen = [self.counts @ basis for basis in (first, second, third)]
+        core = CrossMomentTensor(*seen, weights=self.shares).to_dense()
+        ends = [self.counts.T @ (self.shares[:, None] * columns) for columns in seen]
+        core -= _diagonal_sum(first, second, ends[2])
+        core -= _diagonal_sum(first, third, ends[1]).transpose(0, 2, 1)
+        core -= _diagonal_sum(second, third, ends[0]).transpose(2, 0, 1)
+        own = self.counts.T @ self.shares
+        return self._compressed(core + 2 * _diagonal_sum(first, second, own[:, None] * third), bases)
+
+    def mttkrp(self, factors: Sequence[Array], mode: int) -> Array:
+        first, second = (factor for other, factor in enumerate(factors) if other != mode)
+        seen, shares = [self.counts @ first, self.counts @ second], self.shares[:, None]
+        whole = self.counts.T @ (shares * (seen[0] * seen[1] - self.counts @ (first * second)))
+        ends = [self.counts.T @ (shares * columns) for columns in seen]
+        own = (self.counts.T @ self.shares)[:, None]
+        return whole - first * ends[1] - second * ends[0] + 2 * first * second * own
+
+    def __repr__(self) -> str:
+        return f"{super().__repr__()[:-1]}, {self.counts.shape[0]} documents)"
+
+
+class WordPairs:
+    r"""The second moment of exchangeable words, unbiased, as an operator.
+
+    A document contributes :math:`[c c^\top - diag(c)] / (n (n - 1))`; documents of one word are left out.
+    """
+
+    def __init__(self, counts: Any) -> None:
+        matrix = as_counts(counts)
+        lengths = np.asarray(matrix.sum(axis=1)).ravel()
+        used = lengths >= 2
+        self.counts = matrix if used.all() else matrix[used]
+        lengths = lengths[used]
+        self.shares = 1 / (lengths * (lengths - 1)) / max(lengths.size, 1)
+        self.shape = (matrix.shape[1],) * 2
+        self._own = (self.counts.T @ self.shares)[:, None]
+
+    def __matmul__(self, columns: Array) -> Array:
+        if columns.ndim == 1:
+            return (self @ columns[:, None])[:, 0]
+        return self.counts.T @ (self.shares[:, None] * (self.counts @ columns)) - self._own * columns
+
+
+def word_frequencies(counts: Any) -> np.ndarray:
+    """Return the mean over documents of the share of each word."""
+    matrix = as_counts(counts)
+    lengths = np.asarray(matrix.sum(axis=1)).ravel()
+    used = lengths > 0
+    return matrix[used].T @ (1 / lengths[used]) / max(int(used.sum()), 1)
+
+
+def as_counts(counts: Any) -> sparse.csr_array:
+    """Return counts as a sparse matrix of doubles, or say what is wrong with them."""
+    matrix = sparse.csr_array(counts if sparse.issparse(counts) else as_real_array(counts, "counts", "use counts"))
+    matrix = matrix.astype(np.float64)
+    if matrix.ndim != 2:
+        raise ValueError(f"counts must have shape (documents, words); got {matrix.shape}")
+    if not np.all(np.isfinite(matrix.data)):
+        raise ValueError("counts must be finite; they hold NaN or infinite entries")
+    if matrix.nnz and matrix.data.min() < 0:
+        raise ValueError(f"counts must not be negative; the least is {matrix.data.min():g}")
+    return matrix
+
+
+def _diagonal_sum(first: Array, second: Array, third: Array) -> Array:
+    """Return sum_i a_i (x) b_i (x) c_i over rows i, in blocks."""
+    return CrossMomentTensor(first, second, third, weights=np.ones(first.shape[0])).to_dense()
+
+
+def _as_view(view: Any) -> Any:
+    if sparse.issparse(view):
+        return sparse.csr_array(view, dtype=np.float64) if view.dtype != np.float64 else sparse.csr_array(view)
+    array = as_real_array(view, "views", "use real and imaginary parts as separate columns")
+    if array.ndim != 2:
+        raise ValueError(f"views must have shape (n, d), one row per sample; got {tuple(array.shape)}")
+    xp = array_namespace(array)
+    if not bool(xp.all(xp.isfinite(array))):
+        raise ValueError("views must be finite; they hold NaN or infinite entries")
+    return array
+
+
+def _product(left: Any, scale: Array, right: Any) -> Array:
+    """Return A^T diag(s) B, dense, in blocks of samples."""
+    total = 0
+    for part in _parts(scale.shape[0], right.shape[1]):
+        rows = right[part]
+        scaled = rows.multiply(scale[part, None]).tocsr() if sparse.issparse(rows) else rows * scale[part, None]
+        product = left[part].T @ scaled
+        total = total + (product.toarray() if sparse.issparse(product) else product)
+    return total
+
+
+def _parts(count: int, width: int) -> Iterator[slice]:
+    size = max(1, BLOCK // max(width, 1))
+    for start in range(0, count, size):
+        yield slice(start, min(start + size, count))

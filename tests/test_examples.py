@@ -1,0 +1,45 @@
+"""The examples run, and show what they say."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parents[1] / "examples"
+pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="the examples lie beside the tests, in the repository")
+
+
+def load(name):
+    spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_topics():
+    assert load("topics").main(3000) < 0.05
+
+
+def test_single_topic():
+    errors = load("single_topic").main(10_000)
+    assert max(errors.values()) < 0.3
+    assert errors["with EM"] == min(errors.values())
+
+
+def test_gaussian_mixture():
+    assert load("gaussian_mixture").main(10_000) < 0.3
+
+
+def test_hidden_markov():
+    assert load("hidden_markov").main(10_000) > 0.8
+
+
+def test_multiview():
+    assert load("multiview").main(20_000) < 0.1
+
+
+def test_every_example_is_tested():
+    tested = {name.removeprefix("test_") for name in globals() if name.startswith("test_")}
+    assert {path.stem for path in FOLDER.glob("*.py")} <= tested
