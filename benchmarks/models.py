@@ -276,8 +276,8 @@ def memory(n: int = 200_000, words: int = 50_000, k: int = 20, length: int = 60)
     error = f"{matched_error(fitted.components_, topics):.3f}"
     rows.append(("partial_fit, four chunks", f"{seconds:.0f}", f"{after:.0f}", error))
     return (
-        f"## Memory\n{n:,} documents of {length} words over a vocabulary of {words:,}, {k} topics. MB: the most the process "
-        f"has held at once; {before:.0f} before fitting, the corpus and its making included.\n\n"
+        f"## Memory\n{n:,} documents of {length} words over a vocabulary of {words:,}, {k} topics. MB: the most the "
+        f"process has held at once; {before:.0f} before fitting, the corpus and its making included.\n\n"
         + table(("", "seconds", "MB", "error"), rows)
     )
 
