@@ -414,6 +414,17 @@ class TestLeastSquares:
         for error, gap in seen:
             assert error == pytest.approx(gap, rel=1e-8)
 
+    def test_monitors_of_poor_fits_see_the_whole_tensor_too(self):
+        tensor = np.random.default_rng(0).poisson(0.1, (10, 11, 12)).astype(float)
+        seen = []
+
+        def monitor(components, error):
+            seen.append((error, np.linalg.norm(tensor - components.to_dense()) / np.linalg.norm(tensor)))
+
+        codiag.factorize(tensor, 2, method=Auto(monitor=monitor), seed=0)
+        for error, gap in seen:
+            assert error == pytest.approx(gap, rel=1e-8)
+
 
 class TestAuto:
     def test_more_components_than_rows(self):

@@ -16,7 +16,7 @@ from codiag.methods.als import ALS
 from codiag.methods.base import Estimate, Log, Method, random_components, with_best_weights
 from codiag.methods.gauss_newton import Limits, Outcome, minimize
 from codiag.methods.joint import off_diagonal_share
-from codiag.methods.nls import ROUGH, Monitor, closest, descend, finish, watch
+from codiag.methods.nls import ROUGH, Monitor, closest, descend, finish, is_stopped, watch
 from codiag.methods.rank_one import best_rank_one
 from codiag.methods.slices import Roles, assign_roles, components_from_sides, slices
 from codiag.reduction import SMALL, Reduction, reduce, whole
@@ -65,7 +65,7 @@ class Auto(Method):
         roles = _roles(core, rank)
         if rank > 1 and roles is None:
             log.add("random starts: the rank is too large to diagonalize", 0, 1.0)
-            return self._search(tensor, reduction, None, rank, 3 * self.max_starts, limits, rng, log)
+            return self._search(tensor, reduction, None, rank, 3 * self.max_starts, rng, log)
         outcomes: list[Outcome] = []
         while len(outcomes) < min(self.max_starts, 2):
             outcomes.append(descend(core, _start(core, roles, rank, rng, log), limits, log, REPLACEMENTS))
@@ -74,9 +74,10 @@ class Auto(Method):
         best = closest(outcomes)
         found = finish(tensor, reduction, best, limits, log)
         left = tensor.squared_norm() - core.squared_norm() + 2 * best.objective  # what the polish starts from
-        if rank == 1 or left < POOR**2 * tensor.squared_norm():
+        n_starts = self.max_starts - len(outcomes)
+        if rank == 1 or n_starts == 0 or left < POOR**2 * tensor.squared_norm() or is_stopped(limits):
             return found
-        return self._search(tensor, reduction, found, rank, self.max_starts - len(outcomes), limits, rng, log)
+        return self._search(tensor, reduction, found, rank, n_starts, rng, log)
 
     def _search(
         self,
@@ -85,18 +86,18 @@ class Auto(Method):
         found: Estimate | None,
         rank: int,
         n_starts: int,
-        limits: Limits,
         rng: np.random.Generator,
         log: Log,
     ) -> Estimate:
         """Try random starts, on all of the tensor where it is small: a poor fit may be one of many local optima."""
         reduction = whole(tensor) if math.prod(tensor.shape) <= SMALL else reduction
         core = reduction.core
+        limits = Limits(self.max_sweeps, self.tol, watch=watch(self.monitor, reduction, tensor))
         outcomes = [_rough(core, random_start(core, rank, rng)) for _ in range(n_starts)]
         log.add(f"least squares from {n_starts} random starts", sum(one.n_sweeps for one in outcomes), math.nan)
         if found is not None:
             before = tensor.squared_distance(found.components.weights, found.components.factors) / 2
-            if not outcomes or not closest(outcomes).objective < before * (1 - 1e-6):
+            if not closest(outcomes).objective < before * (1 - 1e-6):
                 return found._replace(stages=log.stages)
         best = descend(core, closest(outcomes).components, limits, log, REPLACEMENTS)
         return finish(tensor, reduction, best, limits, log)

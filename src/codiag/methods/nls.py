@@ -102,7 +102,7 @@ def descend(core: DenseTensor, start: FactoredTensor, limits: Limits, log: Log, 
 def finish(tensor: Tensor, reduction: Reduction, found: Outcome, limits: Limits, log: Log) -> Estimate:
     """Lift the components to the tensor, and fit them there to what the core has lost."""
     components = reduction.lift(found.components)
-    if reduction.complete or (isinstance(limits.watch, Watch) and limits.watch.stopped):
+    if reduction.complete or is_stopped(limits):
         return Estimate(components, log.stages, found.converged)
     if math.prod(tensor.shape) <= SMALL:
         dense = whole(tensor).core
@@ -139,6 +139,11 @@ class Watch:
 def watch(monitor: Monitor | None, reduction: Reduction, tensor: Tensor) -> Watch | None:
     """Return a watch for the monitor, if there is one."""
     return None if monitor is None else Watch(monitor, reduction, tensor)
+
+
+def is_stopped(limits: Limits) -> bool:
+    """Tell whether a monitor has asked for the end."""
+    return isinstance(limits.watch, Watch) and limits.watch.stopped
 
 
 def step_flops(tensor: Tensor, rank: int) -> float:
