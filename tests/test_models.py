@@ -58,7 +58,7 @@ def views(n, seed, *, k=3):
 
 def chain(n, seed, *, k=3, symbols=8):
     rng = np.random.default_rng(9)
-    transitions = 0.7 * np.eye(k) + 0.3 * rng.dirichlet(np.ones(k), k)
+    transitions = 0.75 * np.eye(k) + 0.25 * np.array([[0.0, 0.9, 0.1], [0.1, 0.0, 0.9], [0.9, 0.1, 0.0]])
     emissions = rng.dirichlet(np.full(symbols, 0.3), k)
     rng = np.random.default_rng(seed)
     states, draws = np.zeros(n, dtype=int), rng.random(n)
@@ -104,8 +104,10 @@ ERRORS = {
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*may be more than the data shows")
 @pytest.mark.parametrize("name", ERRORS)
 def test_errors_fall_like_the_root_of_the_samples(name):
+    """From 1e3 to 1e6 samples the slopes are between -0.485 and -0.555; here on fewer, for time."""
     sizes = [3000, 10_000, 30_000, 100_000]
     errors = [np.mean([ERRORS[name](n, seed) for seed in range(4)]) for n in sizes]
     slope = np.polyfit(np.log(sizes), np.log(errors), 1)[0]
@@ -141,7 +143,7 @@ def test_any_method_serves(name, method):
     assert matched(found, best) < 0.1
 
 
-@parametrize_with_checks([SphericalGaussianMixture(1), SphericalGaussianMixture(1, polish=0)])
+@parametrize_with_checks([SphericalGaussianMixture(2), SphericalGaussianMixture(1, polish=0)])
 @pytest.mark.filterwarnings("ignore")
 def test_gaussian_mixtures_keep_the_contract_of_scikit_learn(estimator, check):
     check(estimator)
@@ -251,8 +253,10 @@ class TestTopics:
             (np.ones((9, 5)), 6, "n_components must be at most 5, the number of words"),
             (np.eye(5), 2, "documents of three words or more; all 5 have fewer"),
             (np.tile([3, 2, 1, 0, 0], (50, 1)), 4, "more than the data determines"),
+            (np.full((9, 5), 0.7), 2, "counts must be whole numbers.*tf-idf"),
         ],
     )
+    @pytest.mark.filterwarnings("ignore:.*documents have fewer than three words")
     def test_mistakes(self, counts, k, words):
         with pytest.raises(ValueError, match=words):
             SingleTopic(k).fit(counts)
@@ -264,9 +268,36 @@ class TestTopics:
 
     def test_diagnostics(self):
         found = LatentDirichlet(3, random_state=0).fit(mixed_corpus(5000, 0)[0]).diagnostics_
-        assert found["second_moment_gap"] > 1
+        assert 5 < found["second_moment_gap"] < np.inf
+        assert found["second_moment"][2] > 5 * found["sampling_noise"]
         assert 0 <= found["clipped_mass"] < 0.2
-        assert found["standard_errors"].shape == (3,)
+        assert found["core_errors"].shape == (3,)
+
+    def test_more_topics_than_there_are(self):
+        with pytest.warns(UserWarning, match="n_components=5 may be more than the data shows"):
+            model = LatentDirichlet(5, polish=0, random_state=0).fit(mixed_corpus(5000, 0)[0])
+        assert model.diagnostics_["second_moment_gap"] < 3
+
+    def test_likelihood_of_single_topics(self):
+        """Against the sum over topics, and rising with every step."""
+        counts, *_ = single_topic_corpus(3000, 0)
+        models = [SingleTopic(4, polish=polish, random_state=0).fit(counts) for polish in (0, 1, 3)]
+        scores = [model.score(counts) for model in models]
+        assert scores[0] < scores[1] < scores[2]
+        by_hand = [np.log(models[0].weights_ @ np.prod(models[0].components_ ** row, axis=1)) for row in counts[:50]]
+        assert models[0].score(counts[:50]) == pytest.approx(np.sum(by_hand), rel=1e-8)
+        with pytest.raises(NotImplementedError, match="use LatentDirichlet"):
+            models[0].to_sklearn()
+
+    def test_a_failed_chunk_is_not_counted(self):
+        counts, *_ = mixed_corpus(3000, 0)
+        model = LatentDirichlet(3, polish=0, random_state=0).partial_fit(counts)
+        before = model._statistics.n_documents.copy()
+        with pytest.raises(ValueError, match="X must have 20 words"):
+            model.partial_fit(np.full((4, 5), 3))
+        with pytest.raises(ValueError, match="n_components must be at most 9"):
+            model.set_params(n_components=12).partial_fit(counts)
+        assert_array_equal(model._statistics.n_documents, before)
 
 
 class TestMixtures:
@@ -283,6 +314,47 @@ class TestMixtures:
         theirs = model.to_sklearn()
         assert_allclose(theirs.predict_proba(samples[:100]), shares, atol=1e-8)
         assert theirs.score(samples[:100]) == pytest.approx(model.score(samples[:100]))
+
+    @pytest.mark.parametrize("shift", [0.0, 1.0, -100.0, 1e5])
+    @pytest.mark.parametrize("scale", [1.0, 1e-6])
+    def test_the_origin_and_the_unit_do_not_matter(self, shift, scale):
+        samples, means, *_ = gaussians(20_000, 0)
+        centre = samples.mean(axis=0)
+        moved = scale * (samples - centre + shift)
+        model = SphericalGaussianMixture(3, random_state=0).fit(moved)
+        assert matched(model.means_ / scale - shift + centre, means) < 0.02
+        assert_allclose(model.covariances_ / scale**2, [0.5, 1.0, 1.5], atol=0.1)
+
+    def test_scikit_learn_starts_from_it(self):
+        samples, *_ = gaussians(3000, 0)
+        model = SphericalGaussianMixture(3, random_state=0).fit(samples)
+        assert matched(model.to_sklearn().fit(samples).means_, model.means_) < 0.05
+
+    def test_more_gaussians_than_there_are(self):
+        with pytest.warns(UserWarning, match="n_components=5 may be more than the data shows"):
+            SphericalGaussianMixture(5, polish=0, random_state=0).fit(gaussians(3000, 0)[0])
+
+    def test_a_view_smaller_than_the_mixture(self):
+        rng = np.random.default_rng(0)
+        means, weights = [rng.standard_normal((3, d)) for d in (2, 5, 6)], np.array([0.5, 0.3, 0.2])
+        h = rng.choice(3, 100_000, p=weights)
+        data = [mean[h] + 0.3 * rng.standard_normal((h.size, mean.shape[1])) for mean in means]
+        model = MultiviewMixture(3, random_state=0).fit(data)
+        assert_allclose(model.weights_, weights, atol=0.02)
+        for found, mean in zip(model.means_, means, strict=True):
+            assert matched(found, mean) < 0.05
+
+    def test_views_that_do_not_correlate(self):
+        rng = np.random.default_rng(0)
+        with pytest.warns(UserWarning, match="may be more than the data shows"):
+            MultiviewMixture(3, random_state=0).fit([rng.standard_normal((2000, 4)) for _ in range(3)])
+
+    @pytest.mark.parametrize("method", ["ojd1", "tpm"])
+    def test_methods_for_orthogonal_factors_are_refused(self, method):
+        with pytest.raises(ValueError, match="method must be for free factors"):
+            MultiviewMixture(3, method=method).fit(views(100, 0)[0])
+        with pytest.raises(ValueError, match="method must be for free factors"):
+            HiddenMarkov(3, method=method).fit(chain(100, 0)[0])
 
     def test_more_gaussians_than_features(self):
         with pytest.raises(ValueError, match="n_components must be at most 6, the number of features"):
@@ -314,7 +386,8 @@ class TestChains:
         symbols, transitions, emissions, states = chain(50_000, 0)
         model = HiddenMarkov(3, random_state=0).fit(symbols)
         assert matched(model.emissionprob_, emissions) < 0.05
-        assert_allclose(np.sort(np.diag(model.transmat_)), np.sort(np.diag(transitions)), atol=0.05)
+        _, order = linear_sum_assignment(np.linalg.norm(emissions[:, None] - model.emissionprob_[None], axis=2))
+        assert_allclose(model.transmat_[np.ix_(order, order)], transitions, atol=0.05)
         for rows in (model.transmat_, model.emissionprob_, model.startprob_[None]):
             assert_allclose(rows.sum(axis=1), 1, atol=1e-9)
         overlap = np.array(
@@ -349,9 +422,28 @@ class TestChains:
         assert model.score(symbols, lengths=[2000, 4000]) == pytest.approx(parts)
         assert _forward(symbols[:5], model.startprob_, model.transmat_, model.emissionprob_)[0].shape == (5, 3)
 
+    def test_symbols_without_memory(self):
+        with pytest.warns(UserWarning, match="may be more than the data shows"):
+            HiddenMarkov(3, polish=0, random_state=0).fit(np.random.default_rng(0).integers(0, 8, 3000))
+
+    def test_beginnings_of_many_sequences(self):
+        """A chain that starts in one state and leaves it for good: not where it is stationary."""
+        rng = np.random.default_rng(0)
+        emissions = np.array([[0.8, 0.1, 0.1, 0], [0.1, 0.8, 0.1, 0], [0, 0.1, 0.1, 0.8]])
+        ladder = np.array([[0.8, 0.2, 0.0], [0.0, 0.8, 0.2], [0.0, 0.0, 1.0]])
+        symbols = []
+        for _ in range(3000):
+            state = 0
+            for _ in range(12):
+                symbols.append(rng.choice(4, p=emissions[state]))
+                state = rng.choice(3, p=ladder[state])
+        model = HiddenMarkov(3, polish=0, random_state=0).fit(symbols, lengths=[12] * 3000)
+        first = np.argmin(np.linalg.norm(model.emissionprob_ - emissions[0], axis=1))
+        assert model.startprob_[first] > 0.85
+
     def test_hmmlearn_goes_on_from_it(self):
         pytest.importorskip("hmmlearn", reason="hmmlearn is not installed")
-        symbols = chain(1000, 0)[0]
+        symbols = chain(5000, 0)[0]
         model = HiddenMarkov(3, random_state=0).fit(symbols)
         assert model.to_hmmlearn().score(symbols[:, None]) == pytest.approx(model.score(symbols), rel=1e-6)
 
@@ -362,6 +454,8 @@ class TestChains:
             ([-1, 0, 1], {}, ValueError, "not negative; got -1"),
             ([[0, 1], [1, 0]], {}, ValueError, "shape"),
             ([0, 1, 0, 1], {"lengths": [3]}, ValueError, "add up to 4"),
+            ([0, 1, 0, 1], {"lengths": [0, 4]}, ValueError, "lengths must be positive integers"),
+            ([5, 5, 5, 5], {}, ValueError, "n_components must be at most 1"),
             ([0, 1], {}, ValueError, "three symbols or more"),
             ([0, 0, 0, 0], {}, ValueError, "n_components must be at most 1"),
         ],
@@ -371,6 +465,6 @@ class TestChains:
             HiddenMarkov(2).fit(symbols, **options)
 
     def test_symbols_never_seen(self):
-        model = HiddenMarkov(2, random_state=0).fit(chain(500, 0)[0])
+        model = HiddenMarkov(2, random_state=0).fit(chain(3000, 0)[0])
         with pytest.raises(ValueError, match="X must hold symbols below 8"):
             model.predict([0, 9])

@@ -139,7 +139,7 @@ def topics(
 
     if result is not None:
         _check_writable(result, "--out", {".npz"})
-    with _mistakes_in_one_sentence(), _progress("reading ..."), warnings.catch_warnings(record=True) as caught:
+    with _mistakes_in_one_sentence(), _progress("finding topics ..."), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         counts, vocabulary = read_corpus(corpus)
         model = LatentDirichlet(n_topics, alpha_0=alpha_0, polish=polish, random_state=seed).fit(counts)
@@ -153,7 +153,7 @@ def topics(
     for weight, words in zip(model.weights_, model.top_words(vocabulary, n_words), strict=True):
         table.add_row(f"{weight:.3f}", escape(" ".join(words)))
     out.print(table)
-    out.print(f"perplexity [bold]{model.perplexity(counts):.1f}[/bold]", highlight=False)
+    out.print(f"perplexity of these documents [bold]{model.perplexity(counts):.1f}[/bold]", highlight=False)
     for warning in caught:
         err.print(f"[yellow]Warning:[/yellow] {escape(str(warning.message))}", soft_wrap=True)
     if result is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -74,13 +74,49 @@ def by_weight(weights: np.ndarray) -> np.ndarray:
     return np.argsort(-weights, kind="stable")
 
 
-def diagnostics(values: np.ndarray, k: int, fit: Factorization, clipped: float) -> dict[str, Any]:
-    """Return what tells a user when not to trust an estimate."""
-    following = values[k] if values.size > k else 0.0
+def warn_if_hidden(size: float, noise: float, k: int) -> None:
+    """Warn where the weakest component of the second moment is no larger than what sampling alone would show."""
+    if size < 2 * noise:
+        warnings.warn(
+            f"n_components={k} may be more than the data shows: the last singular value of the second moment "
+            f"is {size:.2g}, sampling noise {noise:.2g}; ask for fewer, or give more data",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def weakest(mean: np.ndarray, halves: Sequence[np.ndarray], k: int) -> tuple[float, float]:
+    """Return the k-th singular value of a matrix, and what sampling adds to directions as weak as that one.
+
+    The latter from the difference of estimates by halves of the data, beside the k - 1 stronger directions.
+    """
+    left, sizes, right = np.linalg.svd(mean)
+    gap = (halves[0] - halves[1]) / 2
+    return float(sizes[k - 1]), float(np.linalg.norm(left[:, k - 1 :].T @ gap @ right[k - 1 :].T, 2))
+
+
+def refuse_whitening(method: object, model: str) -> None:
+    """Raise for methods that need orthogonal factors, which a moment of different views does not have."""
+    if isinstance(as_method(method), OJD | TPM):
+        raise ValueError(f"method must be for free factors in {model}, like 'nojd1' or 'als'; got {method!r}")
+
+
+def diagnostics(
+    values: np.ndarray, k: int, noise: float, fit: Factorization, clipped: float, order: np.ndarray
+) -> dict[str, Any]:
+    """Return what tells a user when not to trust an estimate, components in their final order.
+
+    The gap is that between the last eigenvalue of the second moment that counts and the next, `sampling_noise` what
+    halves of the data differ by: a last eigenvalue not far above it belongs to nothing. `core_errors` are the
+    standard errors of unit factors in the small core, as its own residual tells them; sampling makes them larger.
+    """
+    following = max(float(values[k]), 1e-300) if values.size > k else 1e-300
     return {
-        "second_moment_gap": float(values[k - 1] / max(following, 1e-300)) if following > 0 else float("inf"),
+        "second_moment": values[: k + 1].tolist(),
+        "second_moment_gap": float(values[k - 1] / following),
+        "sampling_noise": noise,
         "relative_error": fit.relative_error,
         "clipped_mass": clipped,
-        "standard_errors": fit.standard_errors[0],
+        "core_errors": fit.standard_errors[0][order],
         "converged": fit.converged,
     }

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from codiag._validation import as_number
 from codiag.factorize import factorize
-from codiag.models.base import on_simplex
+from codiag.models.base import mixture_weights, on_simplex, refuse_whitening, warn_if_hidden, weakest
 from codiag.tensors import SparseTensor
 
 
@@ -42,7 +42,7 @@ class HiddenMarkov(BaseEstimator):
     emissionprob_ : array of shape (n_components, n_features)
         Row i: the probabilities of the symbols in state i.
     startprob_ : array of shape (n_components,)
-        The stationary distribution, or after polishing the estimate from the beginnings of the sequences.
+        The stationary distribution for one sequence; for several, what their beginnings tell.
     diagnostics_ : dict
     n_features : int
         Number of symbols.
@@ -72,16 +72,18 @@ class HiddenMarkov(BaseEstimator):
         as_number("polish", self.polish, integer=True, zero=True)
         sequences = _split(X, lengths)
         n_symbols = int(max(sequence.max() for sequence in sequences)) + 1
-        if self.n_components > n_symbols:
-            raise ValueError(
-                f"n_components must be at most {n_symbols}, the number of symbols; got {self.n_components}"
-            )
+        n_seen = np.unique(np.concatenate(sequences)).size
+        if self.n_components > n_seen:
+            raise ValueError(f"n_components must be at most {n_seen}, the number of symbols; got {self.n_components}")
+        refuse_whitening(self.method, "HiddenMarkov")
         start, transitions, emissions, found = estimate_chain(
             sequences, n_symbols, self.n_components, self.method, self.random_state
         )
         for _ in range(self.polish):
             start, transitions, emissions = _baum_welch(sequences, start, transitions, emissions)
-        self.startprob_, self.transmat_, self.emissionprob_ = start, transitions, emissions
+        order = np.argsort(-_stationary(transitions.T), kind="stable")
+        self.startprob_, self.transmat_ = start[order], transitions[order][:, order]
+        self.emissionprob_ = emissions[order]
         self.n_features, self.diagnostics_ = n_symbols, found
         return self
 
@@ -110,7 +112,8 @@ class HiddenMarkov(BaseEstimator):
         check_is_fitted(self)
         model = CategoricalHMM(n_components=self.n_components, init_params="")
         model.n_features = self.n_features
-        model.startprob_, model.transmat_, model.emissionprob_ = self.startprob_, self.transmat_, self.emissionprob_
+        model.startprob_, model.transmat_ = self.startprob_.copy(), self.transmat_.copy()
+        model.emissionprob_ = self.emissionprob_.copy()
         return model
 
     def _sequences(self, X: Any, lengths: Any) -> list[np.ndarray]:  # noqa: N803
@@ -133,6 +136,8 @@ def estimate_chain(
     scales = [np.sqrt(np.bincount(row, minlength=n_symbols) / row.size) for row in triples]
     values = 1 / (triples.shape[1] * np.prod([scale[row] for scale, row in zip(scales, triples, strict=True)], axis=0))
     moment = SparseTensor(triples, values, (n_symbols,) * 3)
+    size, noise = _correlation(triples, scales, k)
+    warn_if_hidden(size, noise, k)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the diagnostics say what the fit is worth
         fit = factorize(moment, k, method=method, symmetric=False, seed=seed)
@@ -140,19 +145,45 @@ def estimate_chain(
     following, _ = on_simplex(scales[2][:, None] * np.asarray(fit.factors[2]))
     raw = np.linalg.lstsq(emissions, following, rcond=None)[0]  # T = O^+ C, columns of sum one
     transitions, moved = on_simplex(raw)
-    values, vectors = np.linalg.eig(transitions)
-    stationary = np.abs(vectors[:, np.argmax(values.real)].real)
+    stationary = _stationary(transitions)
     order = np.argsort(-stationary, kind="stable")
     sizes = np.linalg.svd(emissions, compute_uv=False)
     found = {
+        "weakest_correlation": size,
+        "sampling_noise": noise,
         "relative_error": fit.relative_error,
         "clipped_mass": max(clipped, moved),
         "emission_condition": float(sizes[0] / max(sizes[-1], 1e-300)),
-        "standard_errors": fit.standard_errors,
+        "core_errors": fit.standard_errors[:, order],
         "converged": fit.converged,
     }
-    start = stationary[order] / stationary.sum()
-    return start, transitions.T[order][:, order], emissions.T[order], found
+    start = stationary
+    if len(sequences) > 1:  # their beginnings tell
+        first = np.bincount([sequence[0] for sequence in sequences], minlength=n_symbols) / len(sequences)
+        start = mixture_weights(emissions, first)
+    return start[order], transitions.T[order][:, order], emissions.T[order], found
+
+
+def _stationary(transitions: np.ndarray) -> np.ndarray:
+    """Return the distribution that transitions, columns of sum one, leave as it is; of several, the least."""
+    k = transitions.shape[0]
+    system = np.concatenate([transitions - np.eye(k), np.ones((1, k))])
+    found = np.maximum(np.linalg.lstsq(system, np.append(np.zeros(k), 1.0), rcond=None)[0], 0)
+    return found / found.sum()
+
+
+def _correlation(triples: np.ndarray, scales: list[np.ndarray], k: int) -> tuple[float, float]:
+    """Return the k-th singular value of scaled pairs of neighbours, and its sampling noise."""
+
+    def pairs(part: slice) -> np.ndarray:
+        left, right = triples[0, part], triples[1, part]
+        counts = np.zeros((scales[0].size, scales[1].size))
+        np.add.at(counts, (left, right), 1 / (left.size * scales[0][left] * scales[1][right]))
+        return counts
+
+    middle = max(1, triples.shape[1] // 2)
+    whole = pairs(slice(None))
+    return weakest(whole, [pairs(slice(0, middle)), pairs(slice(middle, None)) if middle > 1 else whole], k)
 
 
 def _split(raw: Any, lengths: Any) -> list[np.ndarray]:
@@ -167,10 +198,10 @@ def _split(raw: Any, lengths: Any) -> list[np.ndarray]:
     if lengths is None:
         return [symbols]
     counts = np.asarray(lengths)
-    if counts.sum() != symbols.size or np.any(counts < 1):
-        raise ValueError(
-            f"lengths must be positive and add up to {symbols.size}, the symbols; they add up to {counts.sum()}"
-        )
+    if counts.dtype.kind not in "iu" or np.any(counts < 1):
+        raise ValueError(f"lengths must be positive integers; got {counts.tolist()[:10]}")
+    if counts.sum() != symbols.size:
+        raise ValueError(f"lengths must add up to {symbols.size}, the number of symbols; they add up to {counts.sum()}")
     return np.split(symbols, np.cumsum(counts)[:-1])
 
 

@@ -6,13 +6,22 @@ import warnings
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from codiag._validation import as_number
 from codiag.factorize import factorize
-from codiag.models.base import by_weight, check_second_moment, diagnostics, factorize_core
+from codiag.models.base import (
+    by_weight,
+    check_second_moment,
+    diagnostics,
+    factorize_core,
+    refuse_whitening,
+    warn_if_hidden,
+    weakest,
+)
 from codiag.tensors import CrossMomentTensor, MomentTensor, PlacementTensor
 
 
@@ -114,8 +123,10 @@ class SphericalGaussianMixture(DensityMixin, BaseEstimator):
         from sklearn.mixture import GaussianMixture
 
         check_is_fitted(self)
-        model = GaussianMixture(self.n_components, covariance_type="spherical")
-        model.means_, model.weights_, model.covariances_ = self.means_, self.weights_, self.covariances_
+        means, weights, variances = self.means_.copy(), self.weights_.copy(), self.covariances_.copy()
+        start = {"weights_init": weights, "means_init": means, "precisions_init": 1 / variances}
+        model = GaussianMixture(self.n_components, covariance_type="spherical", **start)
+        model.means_, model.weights_, model.covariances_ = means, weights, variances
         model.precisions_ = 1 / self.covariances_
         model.precisions_cholesky_ = np.sqrt(model.precisions_)
         model.converged_, model.n_iter_, model.lower_bound_ = True, 0, -np.inf
@@ -131,34 +142,48 @@ class SphericalGaussianMixture(DensityMixin, BaseEstimator):
 def estimate_gaussians(
     samples: np.ndarray, k: int, method: Any, seed: int | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
-    """Return means (k, d), weights, variances and diagnostics, from samples by moments alone."""
+    """Return means (k, d), weights, variances and diagnostics, from samples by moments alone.
+
+    Where the origin lies makes no difference: samples are centred, and moved in a direction in which the means do not
+    differ, which makes them linearly independent.
+    """
     n, d = samples.shape
-    mean = samples.mean(axis=0)
-    centred = samples - mean
+    average = samples.mean(axis=0)
+    centred = samples - average
     values, vectors = np.linalg.eigh(centred.T @ centred / n)
-    quiet = vectors[:, : d - k + 1]  # directions in which the means do not differ
+    quiet = vectors[:, : d - k + 1]
     noise = float(np.mean(values[: d - k + 1]))
-    second = samples.T @ samples / n - noise * np.eye(d)
+    offset = np.sqrt(max(values[-1], 1e-300)) * quiet[:, 0]
+    moved = centred + offset
+    second = moved.T @ moved / n - noise * np.eye(d)
     values, vectors = np.linalg.eigh(second)
-    values, basis = values[::-1][: k + 1], vectors[:, ::-1][:, :k]
+    values, basis = values[::-1], vectors[:, ::-1][:, :k]
     check_second_moment(values, k, "n_components")
-    shift = samples.T @ np.mean((centred @ quiet) ** 2, axis=1) / n  # sum_i pi_i sigma_i^2 mu_i
-    moment = MomentTensor(samples) - PlacementTensor(np.eye(d), shift)
+    halves = [part.T @ part / max(part.shape[0], 1) for part in (moved[::2], moved[1::2])]
+    size, spread = weakest(second, halves, k)
+    warn_if_hidden(size, spread, k)
+    shift = moved.T @ np.mean((centred @ quiet) ** 2, axis=1) / n  # sum_i pi_i sigma_i^2 mu_i
+    moment = MomentTensor(moved) - PlacementTensor(np.eye(d), shift)
     fit = factorize_core(moment, basis, values, method, seed)
     directions = basis @ np.asarray(fit.factors[0])
     # T = sum_i pi_i |mu_i|^3 u_i^(x3) and M2 = sum_i pi_i |mu_i|^2 u_i u_i^T, so lengths are ratios of weights.
     inverse = np.linalg.pinv(directions)
     squares = np.maximum(np.einsum("ia,ab,ib->i", inverse, second, inverse), 1e-300)
-    lengths = np.asarray(fit.weights) / squares
-    means = (directions * lengths).T
-    weights = np.maximum(np.linalg.lstsq(means.T, mean, rcond=None)[0], 1e-6)
-    shares = np.linalg.lstsq(means.T, shift, rcond=None)[0]
-    variances = np.clip(shares / weights, 0.05 * noise, 20 * noise)
-    return means, weights / weights.sum(), variances, diagnostics(values, k, fit, 0.0)
+    means = (directions * (np.asarray(fit.weights) / squares)).T
+    raw_weights = np.linalg.lstsq(means.T, offset, rcond=None)[0]
+    weights = np.maximum(raw_weights, 1e-6)
+    raw = np.linalg.lstsq(means.T, shift, rcond=None)[0] / weights
+    variances = np.clip(raw, 0.05 * noise, 20 * noise)
+    clipped = float(np.sum(weights - raw_weights) + np.sum(np.abs(variances - raw)) / np.sum(variances))
+    order = by_weight(weights)
+    found = diagnostics(values, k, spread, fit, clipped, order)
+    return (means - offset + average)[order], (weights / weights.sum())[order], variances[order], found
 
 
 def log_densities(samples: np.ndarray, means: np.ndarray, variances: np.ndarray) -> np.ndarray:
     """Return the logarithm of each Gaussian's density at each sample."""
+    origin = means.mean(axis=0)
+    samples, means = samples - origin, means - origin
     squares = np.sum(samples**2, axis=1)[:, None] - 2 * samples @ means.T + np.sum(means**2, axis=1)
     return -0.5 * (squares / variances + samples.shape[1] * np.log(2 * np.pi * variances))
 
@@ -170,8 +195,10 @@ def _em_step(
     shares = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
     mass = shares.sum(axis=0) + 1e-10
     means = (shares.T @ samples) / mass[:, None]
-    squares = shares.T @ np.sum(samples**2, axis=1) / mass - np.sum(means**2, axis=1)
-    return means, mass / mass.sum(), np.maximum(squares / samples.shape[1], 1e-10)
+    origin = samples.mean(axis=0)  # squares of distances are differences of squares, best near zero
+    squares = shares.T @ np.sum((samples - origin) ** 2, axis=1) / mass - np.sum((means - origin) ** 2, axis=1)
+    floor = 1e-8 * np.mean(np.var(samples, axis=0)) + 1e-300
+    return means, mass / mass.sum(), np.maximum(squares / samples.shape[1], floor)
 
 
 class MultiviewMixture(BaseEstimator):
@@ -225,22 +252,58 @@ class MultiviewMixture(BaseEstimator):
             raise ValueError(
                 f"n_components must be at most {smallest}, the second smallest view; got {self.n_components}"
             )
+        refuse_whitening(self.method, "MultiviewMixture")
+        size, noise = _correlation(moment, self.n_components)
+        warn_if_hidden(size, noise, self.n_components)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the diagnostics say what the fit is worth
             fit = factorize(moment, self.n_components, method=self.method, symmetric=False, seed=self.random_state)
-        units = [np.asarray(factor) for factor in fit.factors]
-        averages = [np.asarray(view.T @ moment.weights) for view in moment.views]
-        masses = [np.linalg.lstsq(unit, mean, rcond=None)[0] for unit, mean in zip(units, averages, strict=True)]
-        # Each mass is pi times the length of the mean in its view, and the weight pi times all three lengths.
-        product = masses[0] * masses[1] * masses[2] / np.asarray(fit.weights)
-        weights = np.sqrt(np.maximum(product, 1e-12))
+        weights, means = multiview_parameters(moment, [np.asarray(f) for f in fit.factors], np.asarray(fit.weights))
         order = by_weight(weights)
-        self.means_ = [(unit * (mass / weights)).T[order] for unit, mass in zip(units, masses, strict=True)]
+        self.means_ = [mean[order] for mean in means]
         self.weights_ = (weights / weights.sum())[order]
         self.diagnostics_ = {
+            "weakest_correlation": size,
+            "sampling_noise": noise,
             "relative_error": fit.relative_error,
             "weights_sum": float(weights.sum()),
-            "standard_errors": fit.standard_errors,
+            "core_errors": fit.standard_errors[:, order],
             "converged": fit.converged,
         }
         return self
+
+
+def multiview_parameters(
+    moment: CrossMomentTensor, units: list[np.ndarray], sizes: np.ndarray
+) -> tuple[np.ndarray, list[np.ndarray]]:
+    r"""Return weights (k,) and means (k, d) of every view, from unit factors and their sizes.
+
+    For the two largest views b and c, :math:`E[b c^\top] = \sum_h \pi_h B_h C_h^\top` and the means
+    :math:`E[b] = \sum_h \pi_h B_h` give :math:`\pi`; the rest follows from the sizes.
+    """
+    first, second, third = sorted(range(3), key=lambda mode: moment.shape[mode])
+    inverse = {mode: np.linalg.pinv(units[mode]) for mode in (second, third)}
+    pairs = _pairs(moment, second, third)
+    masses = {mode: inverse[mode] @ np.asarray(moment.views[mode].T @ moment.weights) for mode in (second, third)}
+    cross = np.diag(inverse[second] @ pairs @ inverse[third].T)
+    weights = np.maximum(masses[second] * masses[third] / cross, 1e-9)
+    lengths = {second: masses[second] / weights, third: masses[third] / weights, first: sizes / cross}
+    return weights, [(units[mode] * lengths[mode]).T for mode in range(3)]
+
+
+def _pairs(moment: CrossMomentTensor, left: int, right: int, part: slice = slice(None)) -> np.ndarray:
+    """Return the mean of b c^T over samples, or over some of them."""
+    weights = moment.weights[part] / np.sum(moment.weights[part])
+    product = moment.views[left][part].T @ _scaled(moment.views[right][part], weights)
+    return product.toarray() if sparse.issparse(product) else np.asarray(product)
+
+
+def _scaled(view: Any, weights: np.ndarray) -> Any:
+    return view.multiply(weights[:, None]).tocsr() if sparse.issparse(view) else view * weights[:, None]
+
+
+def _correlation(moment: CrossMomentTensor, k: int) -> tuple[float, float]:
+    """Return the k-th singular value of the pairs of the two largest views, and its sampling noise."""
+    _, left, right = sorted(range(3), key=lambda mode: moment.shape[mode])
+    halves = [_pairs(moment, left, right, part) for part in (slice(0, None, 2), slice(1, None, 2))]
+    return weakest(_pairs(moment, left, right), halves, k)

@@ -60,5 +60,14 @@ def log_likelihood(counts: sparse.csr_array, documents: np.ndarray, topics: np.n
 
 def topic_posteriors(counts: sparse.csr_array, topics: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return the probability (documents, k) of each topic for documents that are about one alone."""
-    joint = counts @ np.log(np.maximum(topics, 1e-300)).T + np.log(np.maximum(weights, 1e-300))
+    joint = _joint(counts, topics, weights)
     return np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+
+
+def topic_log_likelihood(counts: sparse.csr_array, topics: np.ndarray, weights: np.ndarray) -> float:
+    """Return the log-likelihood of documents that are about one topic each."""
+    return float(np.sum(logsumexp(_joint(counts, topics, weights), axis=1)))
+
+
+def _joint(counts: sparse.csr_array, topics: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    return counts @ np.log(np.maximum(topics, 1e-300)).T + np.log(np.maximum(weights, 1e-300))

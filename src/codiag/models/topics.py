@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,8 +20,9 @@ from codiag.models.base import (
     leading_range,
     mixture_weights,
     on_simplex,
+    warn_if_hidden,
 )
-from codiag.models.text import em_step, log_likelihood, topic_mixtures, topic_posteriors
+from codiag.models.text import em_step, log_likelihood, topic_log_likelihood, topic_mixtures, topic_posteriors
 from codiag.models.word_statistics import WordStatistics
 from codiag.tensors import DenseTensor, WordPairs, word_frequencies
 from codiag.tensors.moments import as_counts
@@ -61,9 +62,10 @@ class LatentDirichlet(TransformerMixin, BaseEstimator):
     weights_ : array of shape (n_components,)
         Expected share of each topic.
     doc_topic_prior_ : array of shape (n_components,)
-        The Dirichlet parameters, of sum `alpha_0`.
+        The Dirichlet parameters, of sum `alpha_0` but for a floor that keeps every topic possible.
     diagnostics_ : dict
-        Gap of the second moment, relative error of the fit, mass clipped away, standard errors of the factors.
+        Eigenvalues of the second moment and the sampling noise beside them, relative error of the fit, mass clipped
+        away.
     n_features_in_ : int
         Number of words.
 
@@ -99,10 +101,14 @@ class LatentDirichlet(TransformerMixin, BaseEstimator):
         """Estimate the topics from counts of shape (documents, words)."""
         self._check_parameters()
         counts = _checked_counts(X, self.n_components)
-        self.basis_ = range_of_pairs(counts, self.n_components, self._mixing(), self.random_state)
-        self._statistics = WordStatistics.empty(self.basis_)
-        self._statistics.add(counts)
-        self._estimate()
+        if not np.any(np.asarray(counts.sum(axis=1)) >= 3):
+            raise ValueError(f"X must hold documents of three words or more; all {counts.shape[0]} have fewer")
+        width = min(self.n_components + 2, counts.shape[1])
+        self.basis_ = range_of_pairs(counts, width, self._mixing(), self.random_state)
+        self._estimate(WordStatistics.empty(self.basis_).plus(counts))
+        noise = pair_noise(counts, self._mixing(), self.random_state)
+        self.diagnostics_["sampling_noise"] = noise
+        warn_if_hidden(self.diagnostics_["second_moment"][self.n_components - 1], noise, self.n_components)
         topics, weights = self._polished(counts, self.components_, self.weights_)
         self._keep(topics, weights)
         return self
@@ -115,22 +121,25 @@ class LatentDirichlet(TransformerMixin, BaseEstimator):
         """
         self._check_parameters()
         counts = _checked_counts(X, self.n_components)
-        if not hasattr(self, "_statistics"):
-            if not hasattr(self, "basis_"):
-                width = min(3 * self.n_components, counts.shape[1])
-                self.basis_ = range_of_pairs(counts, width, self._mixing(), self.random_state)
-            self._statistics = WordStatistics.empty(self.basis_)
+        if not hasattr(self, "basis_"):
+            width = min(3 * self.n_components, counts.shape[1])
+            self.basis_ = range_of_pairs(counts, width, self._mixing(), self.random_state)
         if counts.shape[1] != self.basis_.shape[0]:
             raise ValueError(f"X must have {self.basis_.shape[0]} words, as before; got {counts.shape[1]}")
-        self._statistics.add(counts)
-        self._estimate()
+        if self.n_components > self.basis_.shape[1]:
+            raise ValueError(
+                f"n_components must be at most {self.basis_.shape[1]}, the width of the basis that the first chunk has "
+                f"fixed; got {self.n_components}. Fit anew"
+            )
+        self._estimate(getattr(self, "_statistics", WordStatistics.empty(self.basis_)).plus(counts))
         return self
 
-    def _estimate(self) -> None:
-        self.n_features_in_ = self.basis_.shape[0]
-        topics, weights, self.diagnostics_ = estimate_topics(
-            self._statistics, self.n_components, self._mixing(), self.method, self.random_state
+    def _estimate(self, statistics: WordStatistics) -> None:
+        topics, weights, found = estimate_topics(
+            statistics, self.n_components, self._mixing(), self.method, self.random_state
         )
+        self._statistics, self.diagnostics_ = statistics, found
+        self.n_features_in_ = self.basis_.shape[0]
         self._keep(topics, weights)
 
     def _keep(self, topics: np.ndarray, weights: np.ndarray) -> None:
@@ -189,6 +198,12 @@ class LatentDirichlet(TransformerMixin, BaseEstimator):
         model.exp_dirichlet_component_ = mean
         return model
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        tags.input_tags.sparse = True
+        return tags
+
     def _mixing(self) -> float:
         return float(self.alpha_0)
 
@@ -228,6 +243,15 @@ class SingleTopic(LatentDirichlet):
             raise ValueError(f"X must have {self.n_features_in_} words, as in fit; got {counts.shape[1]}")
         return topic_posteriors(counts, self.components_, self.weights_)
 
+    def score(self, X: Any, y: object = None) -> float:  # noqa: N803
+        """Return the log-likelihood of the documents, each about one topic, in the order of their words."""
+        check_is_fitted(self)
+        return topic_log_likelihood(as_counts(X), self.components_, self.weights_)
+
+    def to_sklearn(self) -> Any:
+        """Refuse: scikit-learn has no model of one topic a document."""
+        raise NotImplementedError("scikit-learn has no model of one topic a document; use LatentDirichlet")
+
     def predict(self, X: Any) -> np.ndarray:  # noqa: N803
         """Return the most probable topic of each document."""
         return np.argmax(self.transform(X), axis=1)
@@ -251,7 +275,28 @@ def range_of_pairs(counts: sparse.csr_array, k: int, alpha_0: float, seed: int |
     The leading eigenvectors, with words divided by the roots of their frequencies: moments of words have variances in
     proportion to their means, and so nearly equal ones.
     """
-    pairs, mean = WordPairs(counts), word_frequencies(counts)
+    multiply, roots = _scaled_pairs(counts, alpha_0, word_frequencies(counts))
+    return leading_range(multiply, counts.shape[1], k, 0 if seed is None else seed) / roots[:, None]
+
+
+def pair_noise(counts: sparse.csr_array, alpha_0: float, seed: int | None) -> float:
+    """Return how far sampling moves the second moment, in operator norm, from halves of the documents."""
+    mean = word_frequencies(counts)
+    first, second = (_scaled_pairs(counts[start::2], alpha_0, mean)[0] for start in range(2))
+    vector = np.random.default_rng(seed).standard_normal(counts.shape[1])
+    size = 0.0
+    for _ in range(20):  # powers of a symmetric matrix
+        vector = vector / np.linalg.norm(vector)
+        vector = (first(vector) - second(vector)) / 2
+        size = float(np.linalg.norm(vector))
+    return size
+
+
+def _scaled_pairs(
+    counts: sparse.csr_array, alpha_0: float, mean: np.ndarray
+) -> tuple[Callable[[np.ndarray], np.ndarray], np.ndarray]:
+    """Return products with the second moment of topics, words divided by the roots of frequencies, and the roots."""
+    pairs = WordPairs(counts)
     roots = np.sqrt(np.maximum(mean, 1e-2 / (counts.shape[0] * counts.shape[1])))
 
     def multiply(columns: np.ndarray) -> np.ndarray:
@@ -259,7 +304,7 @@ def range_of_pairs(counts: sparse.csr_array, k: int, alpha_0: float, seed: int |
         image = (alpha_0 + 1) * (pairs @ inside) - alpha_0 * np.multiply.outer(mean, mean @ inside)
         return (image.T / roots).T
 
-    return leading_range(multiply, counts.shape[1], k, 0 if seed is None else seed) / roots[:, None]
+    return multiply, roots
 
 
 def estimate_topics(
@@ -277,7 +322,9 @@ def estimate_topics(
     fit = factorize_core(DenseTensor(third, symmetric=True), inner, values, method, seed)
     directions = inner @ np.asarray(fit.factors[0])
     columns, clipped = on_simplex(second @ np.linalg.pinv(directions.T))
-    return columns.T, mixture_weights(columns, mean), diagnostics(values, k, fit, clipped)
+    weights = mixture_weights(columns, mean)
+    order = by_weight(weights)
+    return columns.T[order], weights[order], diagnostics(values, k, np.nan, fit, clipped, order)
 
 
 def _checked_counts(raw: Any, n_components: int) -> sparse.csr_array:
@@ -286,8 +333,6 @@ def _checked_counts(raw: Any, n_components: int) -> sparse.csr_array:
         raise ValueError(f"n_components must be at most {counts.shape[1]}, the number of words; got {n_components}")
     lengths = np.asarray(counts.sum(axis=1)).ravel()
     short = int(np.sum(lengths < 3))
-    if short == lengths.size:
-        raise ValueError(f"X must hold documents of three words or more; all {short} have fewer")
     if short:
         warnings.warn(
             f"{short} of {lengths.size} documents have fewer than three words; they count for lower moments only",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
@@ -29,8 +29,13 @@ class WordStatistics:
         words, r = basis.shape
         return cls(basis, np.zeros(3), np.zeros(words), np.zeros((words, r)), np.zeros((r, r, r)))
 
-    def add(self, counts: sparse.csr_array) -> None:
-        """Add documents."""
+    def plus(self, counts: sparse.csr_array) -> WordStatistics:
+        """Return the sums with documents added."""
+        total = replace(self)
+        total._add(counts)
+        return total
+
+    def _add(self, counts: sparse.csr_array) -> None:
         lengths = np.asarray(counts.sum(axis=1)).ravel()
         numbers = np.array([np.sum(lengths >= least) for least in (1, 2, 3)])
         self.n_documents = self.n_documents + numbers
