@@ -41,7 +41,7 @@ def _tensorly_orthogonalised(tensor: np.ndarray, rank: int, seed: int) -> Sequen
 def _pyttb(tensor: np.ndarray, rank: int, seed: int) -> Sequence[np.ndarray]:
     import pyttb
 
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng([seed, 1])  # apart from what may have made the tensor
     start = pyttb.ktensor([rng.standard_normal((size, rank)) for size in tensor.shape])
     fit, _, _ = pyttb.cp_als(pyttb.tensor(tensor), rank, init=start, maxiters=1000, stoptol=1e-10, printitn=0)
     return fit.factor_matrices

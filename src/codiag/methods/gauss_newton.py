@@ -13,7 +13,7 @@ from codiag._array import Array, epsilon, identity
 from codiag.methods.curvature import Curvature, Parameters, gradient
 from codiag.tensors import DenseTensor, FactoredTensor, Tensor
 
-EXPLICIT = 300, 1200
+EXPLICIT = 300, 600
 """Unknowns up to which the Gauss-Newton matrix is written down: always, and where conjugate gradients creep."""
 
 
