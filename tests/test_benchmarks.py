@@ -30,10 +30,12 @@ GRID = grid_module.Grid(
 
 def test_every_method_sees_the_same_tensors(tmp_path):
     seen: dict[str, list[np.ndarray]] = {"first": [], "second": []}
+    seeds = set()
 
     def solver(name):
         def solve(tensor, rank, symmetric, seed):
             seen[name].append(tensor)
+            seeds.add(seed)
             return [np.eye(size, rank) for size in tensor.shape]
 
         return solve
@@ -45,6 +47,8 @@ def test_every_method_sees_the_same_tensors(tmp_path):
     for first, second in zip(seen["first"], seen["second"], strict=True):
         np.testing.assert_array_equal(first, second)
     assert not np.array_equal(seen["first"][0], seen["first"][2])
+    # A start drawn like the truth would be the truth.
+    assert not seeds & {grid_module.seed_of(GRID, cell, index) for cell in GRID.cells() for index in range(2)}
 
 
 def test_it_resumes(tmp_path):
