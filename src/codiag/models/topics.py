@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from codiag._validation import as_number
 from codiag.models.base import (
@@ -26,6 +26,9 @@ from codiag.models.text import em_step, log_likelihood, topic_log_likelihood, to
 from codiag.models.word_statistics import WordStatistics
 from codiag.tensors import DenseTensor, WordPairs, word_frequencies
 from codiag.tensors.moments import as_counts
+
+INPUT: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "ensure_non_negative": True}
+"""What scikit-learn is to make of counts."""
 
 
 class LatentDirichlet(TransformerMixin, BaseEstimator):
@@ -100,7 +103,7 @@ class LatentDirichlet(TransformerMixin, BaseEstimator):
     def fit(self, X: Any, y: object = None) -> LatentDirichlet:  # noqa: N803
         """Estimate the topics from counts of shape (documents, words)."""
         self._check_parameters()
-        counts = _checked_counts(X, self.n_components)
+        counts = self._checked(X, reset=True)
         if not np.any(np.asarray(counts.sum(axis=1)) >= 3):
             raise ValueError(f"X must hold documents of three words or more; all {counts.shape[0]} have fewer")
         width = min(self.n_components + 2, counts.shape[1])
@@ -120,12 +123,10 @@ class LatentDirichlet(TransformerMixin, BaseEstimator):
         order they come, makes no other difference.
         """
         self._check_parameters()
-        counts = _checked_counts(X, self.n_components)
+        counts = self._checked(X, reset=not hasattr(self, "n_features_in_"))
         if not hasattr(self, "basis_"):
             width = min(3 * self.n_components, counts.shape[1])
             self.basis_ = range_of_pairs(counts, width, self._mixing(), self.random_state)
-        if counts.shape[1] != self.basis_.shape[0]:
-            raise ValueError(f"X must have {self.basis_.shape[0]} words, as before; got {counts.shape[1]}")
         if self.n_components > self.basis_.shape[1]:
             raise ValueError(
                 f"n_components must be at most {self.basis_.shape[1]}, the width of the basis that the first chunk has "
@@ -139,7 +140,6 @@ class LatentDirichlet(TransformerMixin, BaseEstimator):
             statistics, self.n_components, self._mixing(), self.method, self.random_state
         )
         self._statistics, self.diagnostics_ = statistics, found
-        self.n_features_in_ = self.basis_.shape[0]
         self._keep(topics, weights)
 
     def _keep(self, topics: np.ndarray, weights: np.ndarray) -> None:
@@ -160,9 +160,7 @@ class LatentDirichlet(TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> np.ndarray:  # noqa: N803
         """Return the mixture of topics of each document, rows of sum one."""
         check_is_fitted(self)
-        counts = as_counts(X)
-        if counts.shape[1] != self.n_features_in_:
-            raise ValueError(f"X must have {self.n_features_in_} words, as in fit; got {counts.shape[1]}")
+        counts = as_counts(validate_data(self, X, reset=False, **INPUT))
         return topic_mixtures(counts, self.components_, self.doc_topic_prior_, n_steps=20)
 
     def score(self, X: Any, y: object = None) -> float:  # noqa: N803
@@ -207,6 +205,28 @@ class LatentDirichlet(TransformerMixin, BaseEstimator):
     def _mixing(self) -> float:
         return float(self.alpha_0)
 
+    def _checked(self, raw: Any, *, reset: bool) -> sparse.csr_array:
+        """Return counts, with warnings of what they say nothing about."""
+        counts = as_counts(validate_data(self, raw, reset=reset, **INPUT))
+        if self.n_components > counts.shape[1]:
+            raise ValueError(
+                f"n_components must be at most {counts.shape[1]}, the number of words; got {self.n_components}"
+            )
+        short = int(np.sum(np.asarray(counts.sum(axis=1)) < 3))
+        if short:
+            warnings.warn(
+                f"{short} of {counts.shape[0]} documents have fewer than three words and count for lower moments only",
+                UserWarning,
+                stacklevel=3,
+            )
+        if not np.array_equal(counts.data, np.rint(counts.data)):
+            warnings.warn(
+                "X is not of whole numbers: moments are unbiased for counts of words, not for shares or tf-idf weights",
+                UserWarning,
+                stacklevel=3,
+            )
+        return counts
+
     def _check_parameters(self) -> None:
         as_number("n_components", self.n_components, integer=True)
         as_number("polish", self.polish, integer=True, zero=True)
@@ -238,15 +258,14 @@ class SingleTopic(LatentDirichlet):
     def transform(self, X: Any) -> np.ndarray:  # noqa: N803
         """Return the probability of each topic for each document, rows of sum one."""
         check_is_fitted(self)
-        counts = as_counts(X)
-        if counts.shape[1] != self.n_features_in_:
-            raise ValueError(f"X must have {self.n_features_in_} words, as in fit; got {counts.shape[1]}")
+        counts = as_counts(validate_data(self, X, reset=False, **INPUT))
         return topic_posteriors(counts, self.components_, self.weights_)
 
     def score(self, X: Any, y: object = None) -> float:  # noqa: N803
         """Return the log-likelihood of the documents, each about one topic, in the order of their words."""
         check_is_fitted(self)
-        return topic_log_likelihood(as_counts(X), self.components_, self.weights_)
+        counts = as_counts(validate_data(self, X, reset=False, **INPUT))
+        return topic_log_likelihood(counts, self.components_, self.weights_)
 
     def to_sklearn(self) -> Any:
         """Refuse: scikit-learn has no model of one topic a document."""
@@ -297,7 +316,7 @@ def _scaled_pairs(
 ) -> tuple[Callable[[np.ndarray], np.ndarray], np.ndarray]:
     """Return products with the second moment of topics, words divided by the roots of frequencies, and the roots."""
     pairs = WordPairs(counts)
-    roots = np.sqrt(np.maximum(mean, 1e-2 / (counts.shape[0] * counts.shape[1])))
+    roots = np.sqrt(np.maximum(mean, 1e-2 / max(counts.shape[0] * counts.shape[1], 1)))
 
     def multiply(columns: np.ndarray) -> np.ndarray:
         inside = (columns.T / roots).T
@@ -325,18 +344,3 @@ def estimate_topics(
     weights = mixture_weights(columns, mean)
     order = by_weight(weights)
     return columns.T[order], weights[order], diagnostics(values, k, np.nan, fit, clipped, order)
-
-
-def _checked_counts(raw: Any, n_components: int) -> sparse.csr_array:
-    counts = as_counts(raw)
-    if n_components > counts.shape[1]:
-        raise ValueError(f"n_components must be at most {counts.shape[1]}, the number of words; got {n_components}")
-    lengths = np.asarray(counts.sum(axis=1)).ravel()
-    short = int(np.sum(lengths < 3))
-    if short:
-        warnings.warn(
-            f"{short} of {lengths.size} documents have fewer than three words; they count for lower moments only",
-            UserWarning,
-            stacklevel=3,
-        )
-    return counts

@@ -318,8 +318,6 @@ def as_counts(counts: Any) -> sparse.csr_array:
         raise ValueError("counts must be finite; they hold NaN or infinite entries")
     if matrix.nnz and matrix.data.min() < 0:
         raise ValueError(f"counts must not be negative; the least is {matrix.data.min():g}")
-    if not np.array_equal(matrix.data, np.rint(matrix.data)):
-        raise ValueError("counts must be whole numbers, how often words occur, not shares or tf-idf weights")
     return matrix
 
 
