@@ -303,10 +303,11 @@ def pair_noise(counts: sparse.csr_array, alpha_0: float, seed: int | None) -> fl
     mean = word_frequencies(counts)
     first, second = (_scaled_pairs(counts[start::2], alpha_0, mean)[0] for start in range(2))
     vector = np.random.default_rng(seed).standard_normal(counts.shape[1])
-    size = 0.0
+    size = float(np.linalg.norm(vector))
     for _ in range(20):  # powers of a symmetric matrix
-        vector = vector / np.linalg.norm(vector)
-        vector = (first(vector) - second(vector)) / 2
+        if size == 0:
+            break
+        vector = (first(vector / size) - second(vector / size)) / 2
         size = float(np.linalg.norm(vector))
     return size
 
