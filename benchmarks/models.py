@@ -213,7 +213,7 @@ def _hmmlearn(symbols: np.ndarray, emissions: np.ndarray, k: int) -> tuple[str, 
     return "hmmlearn, best of 5", f"{error:.3f}", f"{likelihood:.5f}", f"{seconds:.1f}"
 
 
-def experiment(n_trials: int = 50, d: int = 50, k: int = 10, n: int = 100_000, length: int = 3) -> str:
+def experiment(n_trials: int = 50, d: int = 50, k: int = 10, n: int = 100_000, length: int = 10) -> str:
     """The paper's topic experiment: factors uniform on the simplex, one topic a document."""
     methods: dict[str, Any] = {"auto": None, "ojd0": "ojd0", "ojd1": "ojd1", "nojd1": "nojd1", "tpm": "tpm"}
     methods["lathauwer"] = "lathauwer"
