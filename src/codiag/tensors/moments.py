@@ -32,8 +32,8 @@ class CrossMomentTensor(Tensor):
     --------
     >>> import numpy as np
     >>> from codiag.tensors import CrossMomentTensor
-    >>> CrossMomentTensor(np.ones((10, 2)), np.ones((10, 3)), np.ones((10, 4))).to_dense().sum()
-    np.float64(24.0)
+    >>> CrossMomentTensor(np.ones((10, 2)), np.ones((10, 3)), np.ones((10, 4)))
+    CrossMomentTensor(2 x 3 x 4, 10 samples)
     """
 
     def __init__(self, *views: Any, weights: Array | None = None) -> None:
