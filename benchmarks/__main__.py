@@ -1,13 +1,15 @@
 """Measure, and rewrite RESULTS.md: ``make bench`` in minutes, ``make bench-full`` for the whole.
 
-Grids resume from where they stopped (``benchmarks/runs``). The accelerator has a command of its own,
-``python -m benchmarks.device``.
+Grids resume from where they stopped (``benchmarks/runs``). The accelerator and the models have commands of their own,
+``python -m benchmarks.device`` and ``python -m benchmarks.models``.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from threadpoolctl import threadpool_limits
@@ -39,13 +41,17 @@ def main() -> None:
         draw(grid, records, HERE / picture)
         keep(grid.name, command, text)
         print(text, end="\n\n", flush=True)
-    if not options.names:
-        for name, work in (("speed", speed.run), ("import", imports.run), ("scale", scale.run)):
-            with threadpool_limits(1):
-                text = work()
-            keep(name, command, text)
-            print(text, end="\n\n", flush=True)
-    if options.full and not options.names:
+    if options.names:
+        return
+    parts: dict[str, Callable[[], str]] = {"import": imports.run, "scale": scale.run}
+    if options.full:
+        parts |= {"speed": speed.run, "scale": partial(scale.run, ("svd", "random"))}
+    for name, work in parts.items():
+        with threadpool_limits(1):
+            text = work()
+        keep(name, command, text)
+        print(text, end="\n\n", flush=True)
+    if options.full:
         with threadpool_limits(1):
             robustness.main([])
 

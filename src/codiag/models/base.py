@@ -23,7 +23,7 @@ def leading_range(multiply: Callable[[np.ndarray], np.ndarray], size: int, k: in
         return np.linalg.eigh(multiply(np.eye(size)))[1][:, ::-1][:, :k]
     start = np.random.default_rng(seed).standard_normal(size)
     operator = LinearOperator((size, size), matvec=multiply, matmat=multiply, dtype=np.float64)
-    values, vectors = eigsh(operator, k=k, which="LA", v0=start)
+    values, vectors = eigsh(operator, k=k, which="LA", v0=start, tol=1e-8)
     return vectors[:, np.argsort(-values)]
 
 
@@ -45,7 +45,7 @@ def factorize_core(
     By default by `Auto` from one start: a residual that does not look like noise is here no reason to look elsewhere.
     """
     core = moment.compress(*[basis] * moment.order)
-    strategy = Auto(max_starts=1, max_sweeps=100) if method is None else as_method(method)
+    strategy = Auto(max_starts=1, max_sweeps=40) if method is None else as_method(method)
     if isinstance(strategy, OJD | TPM) and strategy.second_moment is None:
         strategy = replace(strategy, second_moment=np.diag(values[: basis.shape[1]]))
     with warnings.catch_warnings():

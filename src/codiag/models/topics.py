@@ -304,7 +304,7 @@ def pair_noise(counts: sparse.csr_array, alpha_0: float, seed: int | None) -> fl
     first, second = (_scaled_pairs(counts[start::2], alpha_0, mean)[0] for start in range(2))
     vector = np.random.default_rng(seed).standard_normal(counts.shape[1])
     size = float(np.linalg.norm(vector))
-    for _ in range(20):  # powers of a symmetric matrix
+    for _ in range(8):  # powers of a symmetric matrix
         if size == 0:
             break
         vector = (first(vector / size) - second(vector / size)) / 2
