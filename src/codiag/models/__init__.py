@@ -1,7 +1,8 @@
 """Latent-variable models whose parameters are the factors of a moment: scikit-learn estimators without local optima."""
 
 from codiag.models.hmm import HiddenMarkov
-from codiag.models.mixture import MultiviewMixture, SphericalGaussianMixture
+from codiag.models.mixture import SphericalGaussianMixture
 from codiag.models.topics import LatentDirichlet, SingleTopic
+from codiag.models.views import MultiviewMixture
 
 __all__ = ["HiddenMarkov", "LatentDirichlet", "MultiviewMixture", "SingleTopic", "SphericalGaussianMixture"]

@@ -95,12 +95,6 @@ def weakest(mean: np.ndarray, halves: Sequence[np.ndarray], k: int) -> tuple[flo
     return float(sizes[k - 1]), float(np.linalg.norm(left[:, k - 1 :].T @ gap @ right[k - 1 :].T, 2))
 
 
-def refuse_whitening(method: object, model: str) -> None:
-    """Raise for methods that need orthogonal factors, which a moment of different views does not have."""
-    if isinstance(as_method(method), OJD | TPM):
-        raise ValueError(f"method must be for free factors in {model}, like 'nojd1' or 'als'; got {method!r}")
-
-
 def diagnostics(
     values: np.ndarray, k: int, noise: float, fit: Factorization, clipped: float, order: np.ndarray
 ) -> dict[str, Any]:

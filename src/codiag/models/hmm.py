@@ -6,13 +6,17 @@ import warnings
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from codiag._validation import as_number
-from codiag.factorize import factorize
-from codiag.models.base import mixture_weights, on_simplex, refuse_whitening, warn_if_hidden, weakest
-from codiag.tensors import SparseTensor
+from codiag.factorization import Factorization
+from codiag.factorize import as_method, factorize
+from codiag.methods import OJD, TPM
+from codiag.models.base import mixture_weights, on_simplex, warn_if_hidden, weakest
+from codiag.models.views import estimate_views
+from codiag.tensors import CrossMomentTensor, SparseTensor
 
 
 class HiddenMarkov(BaseEstimator):
@@ -75,7 +79,6 @@ class HiddenMarkov(BaseEstimator):
         n_seen = np.unique(np.concatenate(sequences)).size
         if self.n_components > n_seen:
             raise ValueError(f"n_components must be at most {n_seen}, the number of symbols; got {self.n_components}")
-        refuse_whitening(self.method, "HiddenMarkov")
         start, transitions, emissions, found = estimate_chain(
             sequences, n_symbols, self.n_components, self.method, self.random_state
         )
@@ -135,14 +138,11 @@ def estimate_chain(
     # Counts have variances in proportion to their means: divided by roots of frequencies, nearly equal ones.
     scales = [np.sqrt(np.bincount(row, minlength=n_symbols) / row.size) for row in triples]
     values = 1 / (triples.shape[1] * np.prod([scale[row] for scale, row in zip(scales, triples, strict=True)], axis=0))
-    moment = SparseTensor(triples, values, (n_symbols,) * 3)
     size, noise = _correlation(triples, scales, k)
     warn_if_hidden(size, noise, k)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the diagnostics say what the fit is worth
-        fit = factorize(moment, k, method=method, symmetric=False, seed=seed)
-    emissions, clipped = on_simplex(scales[1][:, None] * np.asarray(fit.factors[1]))
-    following, _ = on_simplex(scales[2][:, None] * np.asarray(fit.factors[2]))
+    second, third, fit = _emissions(triples, values, scales, k, method, seed)
+    emissions, clipped = on_simplex(scales[1][:, None] * second)
+    following, _ = on_simplex(scales[2][:, None] * third)
     raw = np.linalg.lstsq(emissions, following, rcond=None)[0]  # T = O^+ C, columns of sum one
     transitions, moved = on_simplex(raw)
     stationary = _stationary(transitions)
@@ -162,6 +162,27 @@ def estimate_chain(
         first = np.bincount([sequence[0] for sequence in sequences], minlength=n_symbols) / len(sequences)
         start = mixture_weights(emissions, first)
     return start[order], transitions.T[order][:, order], emissions.T[order], found
+
+
+def _emissions(
+    triples: np.ndarray, values: np.ndarray, scales: list[np.ndarray], k: int, method: Any, seed: int | None
+) -> tuple[np.ndarray, np.ndarray, Factorization]:
+    """Return the second and third factor (symbols, k) of the scaled moment, and the fit they come from."""
+    if isinstance(as_method(method), OJD | TPM):  # these need views to whiten by
+        n = triples.shape[1]
+        places = np.arange(n)
+        shapes = [(n, scale.size) for scale in scales]
+        views = [
+            sparse.csr_array((1 / scale[row], (places, row)), shape=shape)
+            for scale, row, shape in zip(scales, triples, shapes, strict=True)
+        ]
+        _, means, fit = estimate_views(CrossMomentTensor(*views), k, method, seed)
+        return means[1].T, means[2].T, fit
+    moment = SparseTensor(triples, values, tuple(scale.size for scale in scales))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the diagnostics say what the fit is worth
+        fit = factorize(moment, k, method=method, symmetric=False, seed=seed)
+    return np.asarray(fit.factors[1]), np.asarray(fit.factors[2]), fit
 
 
 def _stationary(transitions: np.ndarray) -> np.ndarray:

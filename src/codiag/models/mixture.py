@@ -1,28 +1,24 @@
-"""Mixtures by moments: of spherical Gaussians, and of whatever three independent views have in common."""
+"""Mixtures of spherical Gaussians by moments."""
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from codiag._validation import as_number
-from codiag.factorize import factorize
 from codiag.models.base import (
     by_weight,
     check_second_moment,
     diagnostics,
     factorize_core,
-    refuse_whitening,
     warn_if_hidden,
     weakest,
 )
-from codiag.tensors import CrossMomentTensor, MomentTensor, PlacementTensor
+from codiag.tensors import MomentTensor, PlacementTensor
 
 
 class SphericalGaussianMixture(DensityMixin, BaseEstimator):
@@ -199,111 +195,3 @@ def _em_step(
     squares = shares.T @ np.sum((samples - origin) ** 2, axis=1) / mass - np.sum((means - origin) ** 2, axis=1)
     floor = 1e-8 * np.mean(np.var(samples, axis=0)) + 1e-300
     return means, mass / mass.sum(), np.maximum(squares / samples.shape[1], floor)
-
-
-class MultiviewMixture(BaseEstimator):
-    r"""A mixture seen from three sides that are independent given the component.
-
-    The cross moment of the views, :math:`\sum_h \pi_h A_h \otimes B_h \otimes C_h`, is factorized as it is: nothing is
-    symmetrised, nothing is whitened.
-
-    Parameters
-    ----------
-    n_components : int
-        Number of components.
-    method : Method or str, optional
-        How the moment is factorized; by default `codiag.methods.Auto`.
-    random_state : int, optional
-        Seed; the answer does not depend on it where the data determines it.
-
-    Attributes
-    ----------
-    means_ : list of three arrays of shape (n_components, n_features)
-        The mean of every view, given the component.
-    weights_ : array of shape (n_components,)
-        Largest first.
-    diagnostics_ : dict
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from codiag.models import MultiviewMixture
-    >>> rng = np.random.default_rng(0)
-    >>> h = rng.integers(0, 2, 4000)
-    >>> views = [np.array([[4.0, 0, 1], [0, 4, 1]])[h] + rng.normal(size=(4000, 3)) for _ in range(3)]
-    >>> MultiviewMixture(2, random_state=0).fit(views).weights_.round(1).tolist()
-    [0.5, 0.5]
-    """
-
-    def __init__(self, n_components: int = 2, *, method: Any = None, random_state: int | None = None) -> None:
-        self.n_components = n_components
-        self.method = method
-        self.random_state = random_state
-
-    def fit(self, X: Any, y: object = None) -> MultiviewMixture:  # noqa: N803
-        """Estimate the mixture from three views, a sequence of arrays or sparse matrices (n, d) of the same samples."""
-        as_number("n_components", self.n_components, integer=True)
-        views = list(X)
-        if len(views) != 3:
-            raise ValueError(f"X must be three views of the same samples; got {len(views)}")
-        moment = CrossMomentTensor(*views)
-        smallest = sorted(moment.shape)[1]
-        if self.n_components > smallest:
-            raise ValueError(
-                f"n_components must be at most {smallest}, the second smallest view; got {self.n_components}"
-            )
-        refuse_whitening(self.method, "MultiviewMixture")
-        size, noise = _correlation(moment, self.n_components)
-        warn_if_hidden(size, noise, self.n_components)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the diagnostics say what the fit is worth
-            fit = factorize(moment, self.n_components, method=self.method, symmetric=False, seed=self.random_state)
-        weights, means = multiview_parameters(moment, [np.asarray(f) for f in fit.factors], np.asarray(fit.weights))
-        order = by_weight(weights)
-        self.means_ = [mean[order] for mean in means]
-        self.weights_ = (weights / weights.sum())[order]
-        self.diagnostics_ = {
-            "weakest_correlation": size,
-            "sampling_noise": noise,
-            "relative_error": fit.relative_error,
-            "weights_sum": float(weights.sum()),
-            "core_errors": fit.standard_errors[:, order],
-            "converged": fit.converged,
-        }
-        return self
-
-
-def multiview_parameters(
-    moment: CrossMomentTensor, units: list[np.ndarray], sizes: np.ndarray
-) -> tuple[np.ndarray, list[np.ndarray]]:
-    r"""Return weights (k,) and means (k, d) of every view, from unit factors and their sizes.
-
-    For the two largest views b and c, :math:`E[b c^\top] = \sum_h \pi_h B_h C_h^\top` and the means
-    :math:`E[b] = \sum_h \pi_h B_h` give :math:`\pi`; the rest follows from the sizes.
-    """
-    first, second, third = sorted(range(3), key=lambda mode: moment.shape[mode])
-    inverse = {mode: np.linalg.pinv(units[mode]) for mode in (second, third)}
-    pairs = _pairs(moment, second, third)
-    masses = {mode: inverse[mode] @ np.asarray(moment.views[mode].T @ moment.weights) for mode in (second, third)}
-    cross = np.diag(inverse[second] @ pairs @ inverse[third].T)
-    weights = np.maximum(masses[second] * masses[third] / cross, 1e-9)
-    lengths = {second: masses[second] / weights, third: masses[third] / weights, first: sizes / cross}
-    return weights, [(units[mode] * lengths[mode]).T for mode in range(3)]
-
-
-def _pairs(moment: CrossMomentTensor, left: int, right: int, part: slice = slice(None)) -> np.ndarray:
-    """Return the mean of b c^T over samples, or over some of them."""
-    weights = moment.weights[part] / np.sum(moment.weights[part])
-    product = moment.views[left][part].T @ _scaled(moment.views[right][part], weights)
-    return product.toarray() if sparse.issparse(product) else np.asarray(product)
-
-
-def _scaled(view: Any, weights: np.ndarray) -> Any:
-    return view.multiply(weights[:, None]).tocsr() if sparse.issparse(view) else view * weights[:, None]
-
-
-def _correlation(moment: CrossMomentTensor, k: int) -> tuple[float, float]:
-    """Return the k-th singular value of the pairs of the two largest views, and its sampling noise."""
-    _, left, right = sorted(range(3), key=lambda mode: moment.shape[mode])
-    halves = [_pairs(moment, left, right, part) for part in (slice(0, None, 2), slice(1, None, 2))]
-    return weakest(_pairs(moment, left, right), halves, k)
