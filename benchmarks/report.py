@@ -64,6 +64,7 @@ def _column(records: Records, field: str) -> np.ndarray:
 
 def draw(grid: Grid, records: Records, path: Path) -> None:
     """Save error against time, one panel per cell, one point per run."""
+    from matplotlib import colormaps
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -75,10 +76,17 @@ def draw(grid: Grid, records: Records, path: Path) -> None:
     axes = figure.subplots(rows, columns, squeeze=False)
     for axis in axes.ravel()[len(cells) :]:
         axis.set_axis_off()
+    colours = dict(zip(_methods(records), map(colormaps["tab20"], range(20)), strict=False))
     for axis, cell in zip(axes.ravel(), cells, strict=False):
         for method in _methods(records):
             kept = [r for r in records if r["cell"] == cell and r["method"] == method and "refused" not in r]
-            style = {"s": 34, "alpha": 0.75, "linewidths": 0, "marker": "o" if method == "auto" else "s"}
+            style = {
+                "s": 34,
+                "alpha": 0.75,
+                "linewidths": 0,
+                "marker": "o" if method == "auto" else "s",
+                "color": colours[method],
+            }
             errors = np.maximum(_column(kept, "error"), 1e-16)
             axis.scatter(_column(kept, "cpu"), errors, label=method, **style)
         oracle = max(float(np.mean([r["oracle"] for r in records if r["cell"] == cell])), 1e-16)

@@ -188,23 +188,20 @@ def _canonical(components: FactoredTensor, tensor: Tensor) -> FactoredTensor:
     """Give components unit columns, one sign and one order, in the precision of the tensor."""
     xp = array_namespace(components.weights)
     unit = unit_components(components)
-    order = xp.argsort(xp.abs(unit.weights), descending=True, stable=True)
-    weights = xp.take(unit.weights, order, axis=0)
-    factors = [xp.take(factor, order, axis=1) for factor in (unit.factors[:1] if unit.symmetric else unit.factors)]
+    unit = unit.columns(to_host(xp.argsort(xp.abs(unit.weights), descending=True, stable=True)).tolist())
+    weights = unit.weights
     if not unit.symmetric:
-        signs = [largest_signs(factor) for factor in factors[:-1]]
+        signs = [largest_signs(factor) for factor in unit.factors[:-1]]
         last = _sign(weights)
         for sign in signs:
             last = last * sign
-        factors = [factor * sign for factor, sign in zip(factors, [*signs, last], strict=True)]
-        weights = xp.abs(weights)
+        signs, weights = [*signs, last], xp.abs(weights)
     elif unit.order % 2:
-        factors, weights = [factors[0] * _sign(weights)], xp.abs(weights)
+        signs, weights = [_sign(weights)], xp.abs(weights)
     else:
-        factors = [factors[0] * largest_signs(factors[0])]
+        signs = [largest_signs(unit.factors[0])]
     dtype = tensor.reference.dtype
-    factors = [xp.astype(factor, dtype) for factor in factors]
-    return FactoredTensor(xp.astype(weights, dtype), factors * (unit.order if unit.symmetric else 1))
+    return unit.changed(lambda factor, mode: xp.astype(factor * signs[mode], dtype), xp.astype(weights, dtype))
 
 
 def _sign(values: Array) -> Array:

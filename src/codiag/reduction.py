@@ -42,26 +42,21 @@ class Reduction:
 
     def lower(self, components: FactoredTensor) -> FactoredTensor:
         """Return components of the tensor in the coordinates of the core."""
-        factors = components.factors[:1] if components.symmetric else components.factors
-        bases = self.bases[:1] if components.symmetric else self.bases
-        inside = [
-            _double(factor)
-            if basis is None
-            else array_namespace(basis).matrix_transpose(_double(basis)) @ _double(factor)
-            for factor, basis in zip(factors, bases, strict=True)
-        ]
-        return FactoredTensor(_double(components.weights), inside * (components.order if components.symmetric else 1))
+
+        def inside(factor: Array, mode: int) -> Array:
+            basis = self.bases[mode]
+            return _double(factor) if basis is None else _double(basis).T @ _double(factor)
+
+        return components.changed(inside, _double(components.weights))
 
     def lift(self, components: FactoredTensor) -> FactoredTensor:
         """Return components of the core in the coordinates of the tensor."""
-        if components.symmetric:
-            basis = self.bases[0]
-            factor = components.factors[0] if basis is None else _double(basis) @ components.factors[0]
-            return FactoredTensor(components.weights, [factor] * components.order)
-        factors = zip(components.factors, self.bases, strict=True)
-        return FactoredTensor(
-            components.weights, [factor if basis is None else _double(basis) @ factor for factor, basis in factors]
-        )
+
+        def outside(factor: Array, mode: int) -> Array:
+            basis = self.bases[mode]
+            return factor if basis is None else _double(basis) @ factor
+
+        return components.changed(outside)
 
 
 def reduce(

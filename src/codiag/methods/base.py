@@ -163,9 +163,10 @@ def solve_semidefinite(gram: Array, target: Array) -> Array:
 def unit_components(components: FactoredTensor) -> FactoredTensor:
     """Return the same tensor with unit columns, their lengths in the weights; columns of zeros stay."""
     xp = array_namespace(components.weights)
-    weights, factors = components.weights, []
-    for factor in components.factors[:1] if components.symmetric else components.factors:
-        lengths = xp.linalg.vector_norm(factor, axis=0)
-        factors.append(factor / xp.where(lengths > 0, lengths, xp.ones_like(lengths)))
-        weights = weights * lengths ** (components.order if components.symmetric else 1)
-    return FactoredTensor(weights, factors * (components.order if components.symmetric else 1))
+    lengths = [xp.linalg.vector_norm(factor, axis=0) for factor in components.factors]
+    weights = components.weights
+    for length in lengths:
+        weights = weights * length
+    return components.changed(
+        lambda factor, mode: factor / xp.where(lengths[mode] > 0, lengths[mode], xp.ones_like(weights)), weights
+    )

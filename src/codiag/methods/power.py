@@ -75,20 +75,10 @@ class TPM(Method):
 
     def _deflate(self, tensor: Tensor, rank: int, rng: np.random.Generator, log: Log) -> tuple[FactoredTensor, bool]:
         """Find components one by one, each in what the ones before it have left."""
-        xp = array_namespace(tensor.reference)
-        found: FactoredTensor | None = None
-        n_sweeps, converged = 0, True
-        for _ in range(rank):
+        found, n_sweeps, converged = self._iterate(tensor, None, rng)
+        for _ in range(rank - 1):
             one, steps, settled = self._iterate(tensor, found, rng)
-            n_sweeps, converged = n_sweeps + steps, converged and settled
-            if found is not None:
-                pairs = zip(found.factors, one.factors, strict=True)
-                weights = xp.concat([found.weights, one.weights])
-                one = FactoredTensor(
-                    weights, _shared([xp.concat(list(pair), axis=1) for pair in pairs], tensor.symmetric)
-                )
-            found = one
-        assert found is not None
+            found, n_sweeps, converged = found.joined(one), n_sweeps + steps, converged and settled
         flops = 2.0 * n_sweeps * self.n_restarts * math.prod(tensor.shape) * (1 if tensor.symmetric else tensor.order)
         log.add("power iterations", n_sweeps, math.nan, flops)
         return found, converged
@@ -113,9 +103,8 @@ class TPM(Method):
             moved = xp.linalg.vector_norm(factors[0] - signs * before, axis=0)
         weights = xp.sum(_contract(tensor, found, factors, 0) * factors[0], axis=0)
         best = int(xp.argmax(xp.abs(weights)))
-        chosen = [factor[:, best : best + 1] for factor in factors]
         settled = float(moved[best]) <= max(self.tol, 1e-6)
-        return FactoredTensor(weights[best : best + 1], _shared(chosen, tensor.symmetric)), steps, settled
+        return FactoredTensor(weights, factors).columns([best]), steps, settled
 
 
 def _contract(tensor: Tensor, found: FactoredTensor | None, factors: list[Array], mode: int) -> Array:

@@ -73,18 +73,15 @@ def best_rank_one(tensor: Tensor) -> FactoredTensor:
     """Return the largest of the candidates."""
     xp = array_namespace(tensor.reference)
     found = leading_components(tensor)
-    best = int(xp.argmax(xp.abs(found.weights)))
-    factors = [factor[:, best : best + 1] for factor in (found.factors[:1] if found.symmetric else found.factors)]
-    return FactoredTensor(found.weights[best : best + 1], factors * (found.order if found.symmetric else 1))
+    return found.columns([int(xp.argmax(xp.abs(found.weights)))])
 
 
 def merged(pair: FactoredTensor, n_sweeps: int = 30) -> tuple[FactoredTensor, float]:
     """Return the best single component in place of two, and the squared distance between them."""
     pair = unit_components(pair)
     xp = array_namespace(pair.weights)
-    larger = 0 if abs(float(pair.weights[0])) >= abs(float(pair.weights[1])) else 1
-    starts = [factor[:, larger : larger + 1] for factor in pair.factors]
-    one = improved(pair, [starts[0]] * pair.order if pair.symmetric else starts, n_sweeps)
+    larger = pair.columns([int(xp.argmax(xp.abs(pair.weights)))])
+    one = improved(pair, larger.factors, n_sweeps)
     return one, max(pair.squared_norm() - float(xp.sum(one.weights**2)), 0.0)
 
 

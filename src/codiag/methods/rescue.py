@@ -7,7 +7,6 @@ shows as a rank-one tensor larger than what a component, or the difference of tw
 from __future__ import annotations
 
 import numpy as np
-from array_api_compat import array_namespace
 
 from codiag._array import to_host
 from codiag.methods.base import hadamard_gram, unit_components
@@ -55,32 +54,15 @@ def _candidates(components: FactoredTensor, newcomer: FactoredTensor) -> list[tu
     options: list[tuple[float, FactoredTensor]] = []
     weak = sorted(range(k), key=lambda i: abs(weights[i]))[:2]
     for i in weak:
-        kept = _columns(components, [j for j in range(k) if j != i])
-        options.append((float(weights[i] ** 2), _joined(kept, newcomer)))
+        kept = components.columns([j for j in range(k) if j != i])
+        options.append((float(weights[i] ** 2), kept.joined(newcomer)))
     likeness = abs(gram) * (1 - np.eye(k))
     for _ in range(2 if k > 1 else 0):
         i, j = divmod(int(likeness.argmax()), k)
         if likeness[i, j] < ALIKE:
             break
         likeness[[i, j], :] = likeness[:, [i, j]] = 0
-        one, cost = merged(_columns(components, [i, j]))
-        kept = _columns(components, [other for other in range(k) if other not in (i, j)])
-        options.append((cost, _joined(_joined(kept, one), newcomer)))
+        one, cost = merged(components.columns([i, j]))
+        kept = components.columns([other for other in range(k) if other not in (i, j)])
+        options.append((cost, kept.joined(one).joined(newcomer)))
     return sorted(options, key=lambda option: option[0])
-
-
-def _columns(components: FactoredTensor, chosen: list[int]) -> FactoredTensor:
-    weights = components.weights[chosen]
-    if components.symmetric:
-        return FactoredTensor(weights, [components.factors[0][:, chosen]] * components.order)
-    return FactoredTensor(weights, [factor[:, chosen] for factor in components.factors])
-
-
-def _joined(first: FactoredTensor, second: FactoredTensor) -> FactoredTensor:
-    xp = array_namespace(first.weights)
-    weights = xp.concat([first.weights, second.weights])
-    if first.symmetric:
-        factor = xp.concat([first.factors[0], second.factors[0]], axis=1)
-        return FactoredTensor(weights, [factor] * first.order)
-    pairs = zip(first.factors, second.factors, strict=True)
-    return FactoredTensor(weights, [xp.concat(list(pair), axis=1) for pair in pairs])

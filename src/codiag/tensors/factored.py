@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -52,6 +52,24 @@ class FactoredTensor(Tensor):
         """Number of components."""
         return int(self.weights.shape[0])
 
+    def changed(self, change: Callable[[Array, int], Array], weights: Array | None = None) -> FactoredTensor:
+        """Return components with ``change(factor, mode)`` for every factor: once for all modes if symmetric."""
+        weights = self.weights if weights is None else weights
+        if self.symmetric:
+            return FactoredTensor(weights, [change(self.factors[0], 0)] * self.order)
+        return FactoredTensor(weights, [change(factor, mode) for mode, factor in enumerate(self.factors)])
+
+    def columns(self, chosen: Sequence[int]) -> FactoredTensor:
+        """Return some of the components, in the given order."""
+        places = list(chosen)
+        return self.changed(lambda factor, _: factor[:, places], self.weights[places])
+
+    def joined(self, other: FactoredTensor) -> FactoredTensor:
+        """Return these components and others, of the same kind."""
+        xp = array_namespace(self.weights)
+        weights = xp.concat([self.weights, other.weights])
+        return self.changed(lambda factor, mode: xp.concat([factor, other.factors[mode]], axis=1), weights)
+
     def __mul__(self, scale: object) -> Tensor:
         if not isinstance(scale, int | float | np.number):
             return NotImplemented
@@ -71,15 +89,14 @@ class FactoredTensor(Tensor):
 
     def compress(self, *bases: Array | None) -> FactoredTensor:
         xp = array_namespace(self.weights)
-        if self.symmetric and same_object(bases) and bases[0] is not None:
-            return FactoredTensor(self.weights, [xp.matrix_transpose(bases[0]) @ self.factors[0]] * self.order)
-        return FactoredTensor(
-            self.weights,
-            [
-                factor if basis is None else xp.matrix_transpose(basis) @ factor
-                for factor, basis in zip(self.factors, bases, strict=True)
-            ],
-        )
+
+        def inside(factor: Array, mode: int) -> Array:
+            basis = bases[mode]
+            return factor if basis is None else xp.matrix_transpose(basis) @ factor
+
+        if same_object(bases):
+            return self.changed(inside)
+        return FactoredTensor(self.weights, [inside(factor, mode) for mode, factor in enumerate(self.factors)])
 
     def mttkrp(self, factors: Sequence[Array], mode: int) -> Array:
         xp = array_namespace(self.weights)

@@ -1,0 +1,58 @@
+"""Data drawn from latent-variable models whose parameters are known."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from codiag.synthetic import unit_factor
+
+
+def matched(estimate, truth):
+    """Return the mean distance of rows after matching, relative to their length."""
+    distances = np.linalg.norm(estimate[:, None] - truth[None], axis=2)
+    rows, columns = linear_sum_assignment(distances)
+    return distances[rows, columns].mean() / np.linalg.norm(truth, axis=1).mean()
+
+
+def single_topic_corpus(n, seed, *, words=20, k=4, length=10):
+    rng = np.random.default_rng(5)
+    topics, weights = rng.dirichlet(np.full(words, 0.4), k), np.array([0.4, 0.3, 0.2, 0.1])
+    rng = np.random.default_rng(seed)
+    return rng.multinomial(length, topics[rng.choice(k, n, p=weights)]), topics, weights
+
+
+def mixed_corpus(n, seed, *, words=20, k=3, length=40):
+    rng = np.random.default_rng(6)
+    topics, prior = rng.dirichlet(np.full(words, 0.4), k), np.array([0.5, 0.3, 0.2])
+    rng = np.random.default_rng(seed)
+    return rng.multinomial(length, rng.dirichlet(prior, n) @ topics), topics, prior
+
+
+def gaussians(n, seed, *, d=6, k=3):
+    rng = np.random.default_rng(7)
+    means, weights, variances = 3 * unit_factor(d, k, rng).T, np.array([0.5, 0.3, 0.2]), np.array([0.5, 1.0, 1.5])
+    rng = np.random.default_rng(seed)
+    h = rng.choice(k, n, p=weights)
+    return means[h] + np.sqrt(variances[h])[:, None] * rng.standard_normal((n, d)), means, weights, variances
+
+
+def views(n, seed, *, k=3):
+    rng = np.random.default_rng(8)
+    means, weights = [rng.standard_normal((k, d)) for d in (4, 5, 6)], np.array([0.5, 0.3, 0.2])
+    rng = np.random.default_rng(seed)
+    h = rng.choice(k, n, p=weights)
+    return [mean[h] + 0.5 * rng.standard_normal((n, mean.shape[1])) for mean in means], means, weights
+
+
+def chain(n, seed, *, k=3, symbols=8):
+    rng = np.random.default_rng(9)
+    transitions = 0.75 * np.eye(k) + 0.25 * np.array([[0.0, 0.9, 0.1], [0.1, 0.0, 0.9], [0.9, 0.1, 0.0]])
+    emissions = rng.dirichlet(np.full(symbols, 0.3), k)
+    rng = np.random.default_rng(seed)
+    states, draws = np.zeros(n, dtype=int), rng.random(n)
+    ladder = np.cumsum(transitions, axis=1)
+    for step in range(1, n):
+        states[step] = min(np.searchsorted(ladder[states[step - 1]], draws[step]), k - 1)
+    shown = (np.cumsum(emissions, axis=1)[states] < rng.random(n)[:, None]).sum(axis=1)
+    return np.minimum(shown, symbols - 1), transitions, emissions, states

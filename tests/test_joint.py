@@ -1,0 +1,129 @@
+"""The paper's method and its choices."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import codiag
+from assertions import assert_same_factors
+from cases import METHODS
+from codiag.diagonalize import QRJ1D, UWEDGE, Jacobi, TwoSided, symmetrized
+from codiag.methods import NOJD, OJD
+from codiag.metrics import nearest_error
+from codiag.synthetic import noisy_tensor, orthogonal_model, unit_factor
+from codiag.tensors import FactoredTensor
+
+
+class TestJoint:
+    @pytest.mark.parametrize(
+        "method",
+        [
+            OJD(diagonalizer=Jacobi()),
+            NOJD(diagonalizer=QRJ1D(max_sweeps=2000)),
+            NOJD(directions="orthonormal", n_projections=5, diagonalizer=UWEDGE()),
+        ],
+        ids=["OJD Jacobi", "NOJD QRJ1D", "NOJD few"],
+    )
+    def test_any_diagonalizer(self, method):
+        problem = METHODS["ojd1"].problem((6, 6, 6), 6, symmetric=True)
+        assert_same_factors(codiag.factorize(problem.tensor, 6, method=method, seed=0), problem, 1e-6)
+
+    @pytest.mark.parametrize(
+        "method",
+        [OJD(diagonalizer=symmetrized(Jacobi())), OJD(diagonalizer=TwoSided(orthogonal=True))],
+        ids=["doubled", "two-sided"],
+    )
+    def test_both_ways_to_asymmetric_tensors(self, method):
+        problem = METHODS["ojd1"].problem((5, 6, 7), 4, symmetric=False)
+        assert_same_factors(codiag.factorize(problem.tensor, 4, method=method, seed=0), problem, 1e-7)
+
+    def test_free_factors_through_doubled_matrices(self):
+        problem = METHODS["nojd1"].problem((5, 6, 7), 4, symmetric=False)
+        method = NOJD(diagonalizer=symmetrized(QRJ1D(max_sweeps=2000)))
+        assert_same_factors(codiag.factorize(problem.tensor, 4, method=method, seed=0), problem, 1e-4)
+
+    def test_directions_of_ones_own(self):
+        problem = METHODS["nojd1"].problem((6, 6, 6), 6, symmetric=True)
+        own = np.random.default_rng(0).standard_normal((7, 6))
+        method = NOJD(directions=own, plug_in=False, compress=False)
+        assert_same_factors(codiag.factorize(problem.tensor, 6, method=method, seed=0), problem, 1e-7)
+        with pytest.raises(ValueError, match="directions must have shape"):
+            codiag.factorize(problem.tensor, 6, method=NOJD(directions=own[:, :5]), seed=0)
+
+    def test_plug_in_lowers_the_error_under_noise(self):
+        """The paper's claim, on its orthogonal model."""
+        errors = {False: [], True: []}
+        for seed in range(10):
+            problem = orthogonal_model(20, 20, noise=0.01, seed=seed)
+            for plug_in, found in errors.items():
+                fit = codiag.factorize(problem.tensor, 20, method=OJD(plug_in=plug_in), seed=seed)
+                found.append(nearest_error(fit, problem))
+        assert np.mean(errors[True]) < 0.8 * np.mean(errors[False])
+
+    def test_whitening_by_the_tensor_itself(self):
+        """Factors with positive entries: the tensor contracted with itself is definite."""
+        factor = np.abs(unit_factor(8, 5, 0))
+        tensor = FactoredTensor(np.linspace(1, 2, 5), [factor] * 3).to_dense()
+        fit = codiag.factorize(tensor, 5, method="ojd1", seed=0)
+        assert fit.stages[0].name == "whiten"
+        assert_same_factors(fit, [factor] * 3, 1e-7)
+
+    def test_whitening_by_a_second_moment(self):
+        factor, weights = unit_factor(8, 5, 0), np.linspace(1, 2, 5)
+        tensor = FactoredTensor(weights, [factor] * 3).to_dense()
+        square = unit_factor(20, 20, 1)
+        with pytest.raises(ValueError, match=r"OJD needs orthogonal factors.*second_moment"):
+            codiag.factorize(FactoredTensor(np.ones(20), [square] * 3), 20, method="ojd1", seed=0)
+        method = OJD(second_moment=(factor * weights) @ factor.T)
+        assert_same_factors(codiag.factorize(tensor, 5, method=method, seed=0), [factor] * 3, 1e-9)
+        with pytest.raises(ValueError, match="positive definite on 5 dimensions"):
+            codiag.factorize(tensor, 5, method=OJD(second_moment=np.diag([1.0] * 3 + [0] * 5)), seed=0)
+        with pytest.raises(ValueError, match=r"second_moment must have shape \(8, 8\)"):
+            codiag.factorize(tensor, 5, method=OJD(second_moment=np.eye(3)), seed=0)
+
+    def test_noise_does_not_pass_for_free_factors(self):
+        problem = orthogonal_model(15, 15, noise=0.1, seed=0)
+        assert codiag.factorize(problem.tensor, 15, method="ojd1", seed=0).stages[0].name == "diagonalize"
+
+    @pytest.mark.parametrize(
+        ("method", "words"),
+        [
+            (OJD(), r"OJD needs orthogonal factors.*use NOJD"),
+            (OJD(second_moment=np.eye(5)), "second_moment is for symmetric tensors"),
+            (NOJD(diagonalizer=UWEDGE()), "is for symmetric matrices"),
+        ],
+    )
+    def test_what_does_not_fit_an_asymmetric_tensor(self, method, words):
+        problem = noisy_tensor((5, 5, 5), 4, seed=0)
+        with pytest.raises(ValueError, match=words):
+            codiag.factorize(problem.tensor, 4, method=method, seed=0)
+
+    @pytest.mark.parametrize(
+        ("make", "words"),
+        [
+            (lambda: NOJD(diagonalizer=Jacobi()), "NOJD needs a diagonalizer with free factors"),
+            (lambda: OJD(diagonalizer=UWEDGE()), "OJD needs a diagonalizer with orthonormal factors"),
+            (lambda: NOJD(directions="best"), "directions must be one of random, orthonormal"),
+            (lambda: NOJD(plug_in="twice"), "plug_in must be True, False"),
+            (lambda: NOJD(n_projections=1), "n_projections must be at least 2"),
+            (lambda: NOJD(plug_in=[1]), "plug_in must be True, False"),
+        ],
+    )
+    def test_contradictions(self, make, words):
+        with pytest.raises(ValueError, match=words):
+            make()
+
+    @pytest.mark.parametrize("diagonalizer", ["jacobi", UWEDGE])
+    def test_diagonalizers_that_are_none(self, diagonalizer):
+        with pytest.raises(TypeError, match="diagonalizer must be an object of codiag"):
+            NOJD(diagonalizer=diagonalizer)
+
+    def test_one_matrix_is_not_enough(self):
+        with pytest.raises(ValueError, match="needs two matrices or more"):
+            codiag.factorize(np.random.default_rng(0).standard_normal((5, 5, 1)), 3, method="nojd0")
+
+    @pytest.mark.parametrize("name", ["ojd0", "nojd1"])
+    def test_a_rank_that_cannot_be_diagonalized(self, name):
+        with pytest.raises(ValueError, match=r"rank must be at most 4, the second largest mode.*method=None"):
+            codiag.factorize(np.random.default_rng(0).standard_normal((3, 4, 5)), 5, method=name)

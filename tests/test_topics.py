@@ -1,0 +1,153 @@
+"""Topics by moments."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+
+from codiag.models import LatentDirichlet, SingleTopic
+from codiag.models.text import at_entries
+from simulated import matched, mixed_corpus, single_topic_corpus
+
+
+class TestTopics:
+    def test_single_topics(self):
+        counts, topics, weights = single_topic_corpus(20_000, 0)
+        model = SingleTopic(4, random_state=0).fit(sparse.csr_matrix(counts))
+        assert matched(model.components_, topics) < 0.05
+        assert_allclose(model.weights_, weights, atol=0.02)
+        assert_allclose(model.components_.sum(axis=1), 1, atol=1e-12)
+        assert np.all(model.components_ >= 0)
+        posterior = model.transform(counts)
+        assert_allclose(posterior.sum(axis=1), 1, atol=1e-12)
+        assert_array_equal(model.predict(counts), posterior.argmax(axis=1))
+        polished = SingleTopic(4, polish=5, random_state=0).fit(counts)
+        assert matched(polished.components_, topics) < matched(model.components_, topics)
+
+    def test_mixed_topics(self):
+        counts, topics, prior = mixed_corpus(20_000, 0)
+        model = LatentDirichlet(3, alpha_0=1.0, polish=0, random_state=0).fit(counts)
+        assert matched(model.components_, topics) < 0.05
+        assert_allclose(model.doc_topic_prior_, prior, atol=0.03)
+
+    def test_the_wrong_mixing_is_biased(self):
+        """Documents taken for pure where they are mixed: no amount of data mends that."""
+        counts, topics, _ = mixed_corpus(20_000, 0)
+        assert matched(SingleTopic(3, random_state=0).fit(counts).components_, topics) > 0.1
+
+    def test_polishing_lowers_perplexity(self):
+        counts, _, _ = mixed_corpus(3000, 0)
+        perplexities = [
+            LatentDirichlet(3, polish=polish, random_state=0).fit(counts).perplexity(counts) for polish in (0, 5)
+        ]
+        assert perplexities[1] < perplexities[0]
+
+    def test_chunks_add_up(self):
+        counts, topics, _ = mixed_corpus(9000, 0)
+        chunked = LatentDirichlet(3, polish=0, random_state=0)
+        for start in range(0, 9000, 3000):
+            chunked.partial_fit(counts[start : start + 3000])
+        at_once = LatentDirichlet(3, polish=0, random_state=0)
+        at_once.basis_ = chunked.basis_
+        at_once.partial_fit(counts)
+        assert_allclose(chunked.components_, at_once.components_, atol=1e-8)
+        assert matched(chunked.components_, topics) < 0.06
+
+    def test_top_words_and_names(self):
+        counts, *_ = single_topic_corpus(3000, 0)
+        model = SingleTopic(4, random_state=0).fit(counts)
+        vocabulary = [f"word{i}" for i in range(20)]
+        words = model.top_words(vocabulary, n=3)
+        assert [len(row) for row in words] == [3] * 4
+        assert words[0][0] == vocabulary[model.components_[0].argmax()]
+        assert list(model.get_feature_names_out()) == [f"singletopic{i}" for i in range(4)]
+        with pytest.raises(ValueError, match="vocabulary must have 20 words"):
+            model.top_words(["a"])
+
+    def test_scikit_learn_goes_on_from_it(self):
+        counts, *_ = mixed_corpus(3000, 0)
+        model = LatentDirichlet(3, random_state=0).fit(counts)
+        theirs = model.to_sklearn()
+        assert_allclose(theirs.transform(counts[:50]), model.transform(counts[:50]), atol=0.15)
+
+    def test_pickle(self):
+        model = LatentDirichlet(3, random_state=0).fit(mixed_corpus(1000, 0)[0])
+        again = pickle.loads(pickle.dumps(model))
+        assert_array_equal(again.components_, model.components_)
+
+    def test_predictions_at_entries_alone(self):
+        rng = np.random.default_rng(0)
+        left, right = rng.random((6, 3)), rng.random((3, 8))
+        counts = sparse.random(6, 8, density=0.4, random_state=0, format="csr")
+        counts = sparse.csr_array(counts)
+        rows, columns = counts.nonzero()
+        assert_allclose(at_entries(left, right, counts, block=4), (left @ right)[rows, columns])
+
+    def test_short_documents_are_counted(self):
+        counts, *_ = single_topic_corpus(2000, 0)
+        counts[:7] = 0
+        counts[:7, 0] = 1
+        with pytest.warns(UserWarning, match="7 of 2000 documents have fewer than three words"):
+            SingleTopic(4, random_state=0).fit(counts)
+
+    @pytest.mark.parametrize(
+        ("counts", "k", "words"),
+        [
+            (-np.ones((9, 5)), 2, "Negative values in data"),
+            (np.full((9, 5), np.nan), 2, "NaN"),
+            (np.ones((9, 5)), 6, "n_components must be at most 5, the number of words"),
+            (np.eye(5), 2, "documents of three words or more; all 5 have fewer"),
+            (np.tile([3, 2, 1, 0, 0], (50, 1)), 4, "more than the data determines"),
+        ],
+    )
+    @pytest.mark.filterwarnings("ignore:.*documents have fewer than three words")
+    def test_mistakes(self, counts, k, words):
+        with pytest.raises(ValueError, match=words):
+            SingleTopic(k).fit(counts)
+
+    def test_other_words_than_in_fit(self):
+        model = SingleTopic(4, random_state=0).fit(single_topic_corpus(1000, 0)[0])
+        with pytest.raises(ValueError, match="5 features, but SingleTopic is expecting 20"):
+            model.transform(np.ones((2, 5)))
+
+    def test_what_is_not_counted(self):
+        counts, *_ = single_topic_corpus(2000, 0)
+        with pytest.warns(UserWarning, match="not for shares or tf-idf weights"):
+            SingleTopic(4, random_state=0).fit(1.5 * counts)
+
+    def test_diagnostics(self):
+        found = LatentDirichlet(3, random_state=0).fit(mixed_corpus(5000, 0)[0]).diagnostics_
+        assert 5 < found["second_moment_gap"] < np.inf
+        assert found["second_moment"][2] > 5 * found["sampling_noise"]
+        assert 0 <= found["clipped_mass"] < 0.2
+        assert found["core_errors"].shape == (3,)
+
+    def test_more_topics_than_there_are(self):
+        with pytest.warns(UserWarning, match="n_components=5 may be more than the data shows"):
+            model = LatentDirichlet(5, polish=0, random_state=0).fit(mixed_corpus(5000, 0)[0])
+        assert model.diagnostics_["second_moment_gap"] < 3
+
+    def test_likelihood_of_single_topics(self):
+        """Against the sum over topics, and rising with every step."""
+        counts, *_ = single_topic_corpus(3000, 0)
+        models = [SingleTopic(4, polish=polish, random_state=0).fit(counts) for polish in (0, 1, 3)]
+        scores = [model.score(counts) for model in models]
+        assert scores[0] < scores[1] < scores[2]
+        by_hand = [np.log(models[0].weights_ @ np.prod(models[0].components_ ** row, axis=1)) for row in counts[:50]]
+        assert models[0].score(counts[:50]) == pytest.approx(np.sum(by_hand), rel=1e-8)
+        with pytest.raises(NotImplementedError, match="use LatentDirichlet"):
+            models[0].to_sklearn()
+
+    def test_a_failed_chunk_is_not_counted(self):
+        counts, *_ = mixed_corpus(3000, 0)
+        model = LatentDirichlet(3, polish=0, random_state=0).partial_fit(counts)
+        before = model._statistics.n_documents.copy()
+        with pytest.raises(ValueError, match="expecting 20 features"):
+            model.partial_fit(np.full((4, 5), 3))
+        with pytest.raises(ValueError, match="n_components must be at most 9"):
+            model.set_params(n_components=12).partial_fit(counts)
+        assert_array_equal(model._statistics.n_documents, before)
