@@ -13,9 +13,10 @@ from simulated import chain, matched
 
 
 class TestChains:
-    def test_a_chain(self):
+    @pytest.mark.parametrize("polish", [0, 10])
+    def test_a_chain(self, polish):
         symbols, transitions, emissions, states = chain(50_000, 0)
-        model = HiddenMarkov(3, random_state=0).fit(symbols)
+        model = HiddenMarkov(3, polish=polish, random_state=0).fit(symbols)
         assert matched(model.emissionprob_, emissions) < 0.05
         _, order = linear_sum_assignment(np.linalg.norm(emissions[:, None] - model.emissionprob_[None], axis=2))
         assert_allclose(model.transmat_[np.ix_(order, order)], transitions, atol=0.05)
