@@ -15,11 +15,11 @@ SOURCE = Path(codiag.__file__).parent
 HEAVY = ["torch", "dask", "matplotlib", "pandas", "sklearn", "typer", "rich", "pooch"]
 # A module may import from its own layer and from those before it.
 LAYERS = [
-    {"_array"},
+    {"_array", "_writing"},
     {"_validation"},
     {"diagonalize", "tensors"},
     {"metrics", "synthetic", "reduction", "directions", "methods", "factorize", "factorization", "drop_in", "files"},
-    {"theory", "models", "datasets", "corpora"},
+    {"theory", "models", "datasets", "corpora", "tables"},
     {"experiments"},
     {"plotting"},
     {"cli"},
@@ -67,7 +67,7 @@ def test_the_library_does_not_print():
     printing = [
         path.name
         for path in SOURCE.rglob("*.py")
-        if path.name != "cli.py"
+        if path.parent.name != "cli"
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
     ]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from codiag.factorization import write_at_once
+from codiag._writing import save_arrays
 
 
 def read_corpus(path: str | Path) -> tuple[sparse.csr_array, np.ndarray]:
@@ -38,7 +38,7 @@ def read_corpus(path: str | Path) -> tuple[sparse.csr_array, np.ndarray]:
 
 def save_topics(path: str | Path, model: Any, vocabulary: np.ndarray) -> None:
     """Write the topics of a fitted model, all of them or nothing."""
-    write_at_once(
+    save_arrays(
         Path(path),
         {
             "components": model.components_,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from codiag._array import Array, largest_signs, to_host
+from codiag._writing import save_arrays
 from codiag.methods.base import Estimate, Stage, unit_components
 from codiag.methods.curvature import Parameters
 from codiag.methods.spread import factor_spread
@@ -143,7 +143,7 @@ class Factorization:
         arrays = {f"factor_{mode}": to_host(factor) for mode, factor in enumerate(kept)}
         arrays |= {"weights": to_host(self.weights), "meta": np.array(json.dumps(meta))}
         name = os.fspath(path)
-        write_at_once(Path(name if name.endswith(".npz") else name + ".npz"), arrays)
+        save_arrays(Path(name if name.endswith(".npz") else name + ".npz"), arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Factorization:
@@ -207,25 +207,3 @@ def _canonical(components: FactoredTensor, tensor: Tensor) -> FactoredTensor:
 def _sign(values: Array) -> Array:
     xp = array_namespace(values)
     return xp.where(values < 0, -xp.ones_like(values), xp.ones_like(values))
-
-
-def write_at_once(path: Path, arrays: dict[str, np.ndarray]) -> None:
-    """Write beside the file and rename, so that no reader ever sees half of it."""
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"{path.parent} is not a folder that exists")
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", suffix=".npz", delete=False) as file:
-        temporary = Path(file.name)
-        try:
-            np.savez(file, **arrays)  # type: ignore[arg-type]
-            file.close()
-            temporary.chmod(0o666 & ~_umask())
-            temporary.replace(path)
-        except BaseException:
-            temporary.unlink()
-            raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,12 +11,25 @@ import numpy as np
 
 if TYPE_CHECKING:
     from codiag.experiments.demo import Demo, Run
+    from codiag.models import DawidSkene
 
 INK, OURS, THEIRS, MUTED = "#22303c", "#00798c", "#d1495b", "#8d99a6"
 
 
 def draw_demo(demo: Demo, path: Path) -> None:
     """Save the picture of the demo: who found the components, accuracy against time, errors and their prediction."""
+    with _paper((12.5, 8.2)) as figure:
+        top, bottom = np.asarray(figure.subfigures(2, 1, height_ratios=(1, 1.15)))
+        _draw_matches(demo, top)
+        times, errors = bottom.subplots(1, 2, width_ratios=(1.2, 1))
+        _draw_times(demo, times)
+        _draw_errors(demo, errors)
+        figure.savefig(path, dpi=150)
+
+
+@contextmanager
+def _paper(size: tuple[float, float]) -> Iterator[Any]:
+    """Give an empty figure in codiag's style."""
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -28,14 +43,9 @@ def draw_demo(demo: Demo, path: Path) -> None:
         "axes.spines.right": False,
     }
     with mpl.rc_context(style):
-        figure = Figure(figsize=(12.5, 8.2), layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.08), facecolor="white")
+        figure = Figure(figsize=size, layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.08), facecolor="white")
         FigureCanvasAgg(figure)
-        top, bottom = np.asarray(figure.subfigures(2, 1, height_ratios=(1, 1.15)))
-        _draw_matches(demo, top)
-        times, errors = bottom.subplots(1, 2, width_ratios=(1.2, 1))
-        _draw_times(demo, times)
-        _draw_errors(demo, errors)
-        figure.savefig(path, dpi=150)
+        yield figure
 
 
 def _draw_matches(demo: Demo, figure: Any) -> None:
@@ -85,3 +95,32 @@ def _draw_errors(demo: Demo, axis: Any) -> None:
         ylabel="measured error of the factor",
         title="Every factor: measured and predicted error",
     )
+
+
+def draw_confusions(model: DawidSkene, path: Path, n_workers: int = 12) -> None:
+    """Save a picture of a crowd: the confusion matrices of those who voted most, and everyone's accuracy."""
+    table = model.worker_table()
+    busiest = np.argsort(-table["votes"], kind="stable")[:n_workers]
+    k = model.classes_.size
+    with _paper((12.5, 6.2)) as figure:
+        left, right = np.asarray(figure.subfigures(1, 2, width_ratios=(1.5, 1)))
+        axes = left.subplots(3, 4, squeeze=False).ravel()
+        left.suptitle("Workers with most votes: label given (rows) for each true class (columns)", color=INK)
+        for axis, worker in zip(axes, busiest, strict=False):
+            cells = [[table[f"p({given}|{true})"][worker] for true in model.classes_] for given in model.classes_]
+            image = axis.imshow(cells, cmap="magma_r", vmin=0, vmax=1, interpolation="nearest")
+            axis.set(title=f"{table['worker'][worker]}: {table['accuracy'][worker]:.2f}")
+            names = [str(name) for name in model.classes_] if k <= 6 else []
+            axis.set_xticks(range(len(names)), names)
+            axis.set_yticks(range(len(names)), names)
+        for axis in axes[busiest.size :]:
+            axis.set_axis_off()
+        left.colorbar(image, ax=axes.tolist(), shrink=0.8, label="probability")
+        axis = right.subplots()
+        axis.errorbar(
+            table["votes"], table["accuracy"], yerr=table["standard_error"], fmt="o", color=OURS, ecolor=MUTED, ms=4
+        )
+        axis.axhline(1 / k, color=MUTED, linestyle="--", linewidth=1)
+        axis.set(xscale="log", ylim=(0, 1.02), xlabel="votes given", ylabel="share that is right (dashed: by chance)")
+        axis.set_title("Every worker, with standard errors", color=INK)
+        figure.savefig(path, dpi=150)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import sparse
 
 from codiag.tensors import FactoredTensor, symmetrize
 
@@ -125,6 +126,90 @@ def orthogonal_model(size: int, rank: int, *, noise: float, seed: Seed = None) -
     weights = rng.standard_normal(rank) ** 2
     clean = FactoredTensor(weights, factors).to_dense()
     return Problem(clean + noise * FactoredTensor(np.ones(rank), errors).to_dense(), weights, factors)
+
+
+@dataclass(frozen=True, eq=False)
+class Crowd:
+    """Votes of a crowd, and what they were made from."""
+
+    votes: tuple[np.ndarray, np.ndarray, np.ndarray]  # task, worker, label of every vote
+    truth: np.ndarray  # (n_tasks,)
+    errors: np.ndarray  # (n_workers, n_classes, n_classes), given label by true class, columns of sum one
+
+
+def worker_errors(n_workers: int, n_classes: int, *, adversarial: float = 0.0, seed: Seed = None) -> np.ndarray:
+    """Return confusion matrices (workers, given, true) of workers who are right with probability 0.5 to 0.9.
+
+    The rest falls on the other labels unevenly. Of adversarial workers, the first of all, the matrices have their rows
+    moved on by one: they mostly give the label after the true one.
+    """
+    rng = np.random.default_rng(seed)
+    wrong = rng.dirichlet(np.ones(n_classes - 1), (n_workers, n_classes)) if n_classes > 2 else 1.0
+    right = rng.uniform(0.5, 0.9, (n_workers, n_classes, 1))
+    errors = np.zeros((n_workers, n_classes, n_classes))  # worker, true, given
+    errors[:, ~np.eye(n_classes, dtype=bool)] = ((1 - right) * wrong).reshape(n_workers, -1)
+    errors[:, range(n_classes), range(n_classes)] = right[..., 0]
+    errors = errors.transpose(0, 2, 1)
+    n_adversarial = round(adversarial * n_workers)
+    errors[:n_adversarial] = np.roll(errors[:n_adversarial], 1, axis=1)
+    return errors
+
+
+def crowd_votes(
+    n_tasks: int, errors: np.ndarray, *, density: float = 1.0, priors: np.ndarray | None = None, seed: Seed = None
+) -> Crowd:
+    """Return votes of workers with these confusion matrices, each on a share of the tasks drawn at random."""
+    rng = np.random.default_rng(seed)
+    n_workers, k, _ = errors.shape
+    truth = rng.choice(k, n_tasks, p=priors)
+    task, worker = np.nonzero(rng.random((n_tasks, n_workers)) < density)
+    ladder = np.cumsum(errors, axis=1)
+    label = np.empty(task.size, dtype=np.int64)
+    draws = rng.random(task.size)
+    for rung in range(0, task.size, 10**6):
+        some = slice(rung, rung + 10**6)
+        label[some] = np.sum(ladder[worker[some], :, truth[task[some]]] < draws[some, None], axis=1)
+    return Crowd((task, worker, np.minimum(label, k - 1)), truth, errors)
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """A random graph with communities, and what it was made from."""
+
+    adjacency: sparse.csr_array  # (n, n), symmetric, 0 and 1
+    memberships: np.ndarray  # (n, k), rows on the simplex
+    connectivity: np.ndarray  # (k, k)
+
+
+def mixed_membership_graph(
+    n: int,
+    k: int,
+    *,
+    alpha_0: float = 1.0,
+    inside: float = 0.1,
+    outside: float = 0.01,
+    degrees: np.ndarray | None = None,
+    seed: Seed = None,
+) -> Graph:
+    r"""Return a graph of the mixed-membership model: nodes x and y are linked with probability :math:`p_x^\top P p_y`.
+
+    Memberships p are Dirichlet with parameters :math:`\alpha_0 / k`, zero makes them pure; P is `inside` on the
+    diagonal and `outside` elsewhere. With `degrees` (n,), of mean one, the probability is multiplied by those of both.
+    """
+    rng = np.random.default_rng(seed)
+    memberships = rng.dirichlet(np.full(k, alpha_0 / k), n) if alpha_0 > 0 else np.eye(k)[rng.integers(0, k, n)]
+    connectivity = np.full((k, k), outside) + (inside - outside) * np.eye(k)
+    scaled = memberships if degrees is None else memberships * degrees[:, None]
+    rows, columns = [], []
+    for start in range(0, n, 1000):
+        chances = scaled[start : start + 1000] @ connectivity @ scaled.T
+        row, column = np.nonzero(rng.random(chances.shape) < chances)
+        above = column > row + start
+        rows.append(row[above] + start)
+        columns.append(column[above])
+    row, column = np.concatenate(rows), np.concatenate(columns)
+    both = np.concatenate([row, column]), np.concatenate([column, row])
+    return Graph(sparse.csr_array((np.ones(both[0].size), both), shape=(n, n)), memberships, connectivity)
 
 
 def _unit(columns: np.ndarray) -> np.ndarray:

@@ -15,7 +15,7 @@ from codiag.factorization import Factorization
 from codiag.factorize import as_method, factorize
 from codiag.methods import OJD, TPM
 from codiag.models.base import mixture_weights, on_simplex, warn_if_hidden, weakest
-from codiag.models.views import estimate_views
+from codiag.models.view_moments import ViewMoments, estimate_views
 from codiag.tensors import CrossMomentTensor, SparseTensor
 
 
@@ -176,7 +176,7 @@ def _emissions(
             sparse.csr_array((1 / scale[row], (places, row)), shape=shape)
             for scale, row, shape in zip(scales, triples, shapes, strict=True)
         ]
-        _, means, fit = estimate_views(CrossMomentTensor(*views), k, method, seed)
+        _, means, fit = estimate_views(ViewMoments(CrossMomentTensor(*views)), k, method, seed)
         return means[1].T, means[2].T, fit
     moment = SparseTensor(triples, values, tuple(scale.size for scale in scales))
     with warnings.catch_warnings():

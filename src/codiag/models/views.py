@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -12,12 +11,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from codiag._validation import as_number
-from codiag.factorization import Factorization
-from codiag.factorize import as_method, factorize
-from codiag.methods import OJD, TPM
-from codiag.models.base import by_weight, factorize_core, warn_if_hidden, weakest
+from codiag.models.base import by_weight, warn_if_hidden, weakest
 from codiag.models.mixture import log_densities
-from codiag.tensors import CrossMomentTensor, DenseTensor, symmetrize
+from codiag.models.view_moments import ViewMoments, estimate_views
+from codiag.tensors import CrossMomentTensor
 
 
 class MultiviewMixture(BaseEstimator):
@@ -81,9 +78,10 @@ class MultiviewMixture(BaseEstimator):
             raise ValueError(
                 f"n_components must be at most {smallest}, the second smallest view; got {self.n_components}"
             )
-        size, noise = _correlation(moment, self.n_components)
+        moments = ViewMoments(moment)
+        size, noise = _correlation(moments, self.n_components)
         warn_if_hidden(size, noise, self.n_components)
-        weights, means, fit = estimate_views(moment, self.n_components, self.method, self.random_state)
+        weights, means, fit = estimate_views(moments, self.n_components, self.method, self.random_state)
         order = by_weight(weights)
         self.diagnostics_ = {
             "weakest_correlation": size,
@@ -111,82 +109,11 @@ class MultiviewMixture(BaseEstimator):
         return np.argmax(self.predict_proba(X), axis=1)
 
 
-def estimate_views(
-    moment: CrossMomentTensor, k: int, method: Any, seed: int | None
-) -> tuple[np.ndarray, list[np.ndarray], Factorization]:
-    """Return weights (k,), means (k, d) of every view and the fit they come from, by moments alone."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the diagnostics say what the fit is worth
-        if isinstance(as_method(method), OJD | TPM):
-            return _classical(moment, k, method, seed)
-        fit = factorize(moment, k, method=method, symmetric=False, seed=seed)
-    units = [np.asarray(factor) for factor in fit.factors]
-    return *multiview_parameters(moment, units, np.asarray(fit.weights)), fit
-
-
-def _classical(
-    moment: CrossMomentTensor, k: int, method: Any, seed: int | None
-) -> tuple[np.ndarray, list[np.ndarray], Factorization]:
-    r"""Map two views to the third, :math:`\tilde a = E[c b^\top] E[a b^\top]^+ a`, and factorize a symmetric moment."""
-    maps = [
-        _pairs(moment, 2, 1) @ _pseudo_inverse(_pairs(moment, 0, 1), k),
-        _pairs(moment, 2, 0) @ _pseudo_inverse(_pairs(moment, 1, 0), k),
-    ]
-    second = maps[0] @ _pairs(moment, 0, 1) @ maps[1].T
-    values, vectors = np.linalg.eigh((second + second.T) / 2)
-    values, basis = values[::-1], vectors[:, ::-1][:, :k]
-    core = moment.compress(maps[0].T @ basis, maps[1].T @ basis, basis).to_dense()
-    fit = factorize_core(DenseTensor(symmetrize(core), symmetric=True), np.eye(k), values, method, seed)
-    inside = np.asarray(fit.factors[0])
-    inverse = np.linalg.pinv(inside)
-    squares = np.maximum(np.einsum("ia,a,ia->i", inverse, values[:k], inverse), 1e-300)
-    lengths = np.asarray(fit.weights) / squares
-    weights = squares / lengths**2
-    last = basis @ (inside * lengths)
-    others = [_pairs(moment, mode, 2) @ np.linalg.pinv(last.T) / weights for mode in range(2)]
-    return weights, [columns.T for columns in (*others, last)], fit
-
-
-def _pseudo_inverse(matrix: np.ndarray, k: int) -> np.ndarray:
-    """Return the pseudo-inverse of the nearest matrix of rank k."""
-    left, sizes, right = np.linalg.svd(matrix, full_matrices=False)
-    return (right[:k].T / sizes[:k]) @ left[:, :k].T
-
-
-def multiview_parameters(
-    moment: CrossMomentTensor, units: list[np.ndarray], sizes: np.ndarray
-) -> tuple[np.ndarray, list[np.ndarray]]:
-    r"""Return weights (k,) and means (k, d) of every view, from unit factors and their sizes.
-
-    For the two largest views b and c, :math:`E[b c^\top] = \sum_h \pi_h B_h C_h^\top` and the means
-    :math:`E[b] = \sum_h \pi_h B_h` give :math:`\pi`; the rest follows from the sizes.
-    """
-    first, second, third = sorted(range(3), key=lambda mode: moment.shape[mode])
-    inverse = {mode: np.linalg.pinv(units[mode]) for mode in (second, third)}
-    pairs = _pairs(moment, second, third)
-    masses = {mode: inverse[mode] @ np.asarray(moment.views[mode].T @ moment.weights) for mode in (second, third)}
-    cross = np.diag(inverse[second] @ pairs @ inverse[third].T)
-    weights = np.maximum(masses[second] * masses[third] / cross, 1e-9)
-    lengths = {second: masses[second] / weights, third: masses[third] / weights, first: sizes / cross}
-    return weights, [(units[mode] * lengths[mode]).T for mode in range(3)]
-
-
-def _pairs(moment: CrossMomentTensor, left: int, right: int, part: slice = slice(None)) -> np.ndarray:
-    """Return the mean of b c^T over samples, or over some of them."""
-    weights = moment.weights[part] / np.sum(moment.weights[part])
-    product = moment.views[left][part].T @ _scaled(moment.views[right][part], weights)
-    return product.toarray() if sparse.issparse(product) else np.asarray(product)
-
-
-def _scaled(view: Any, weights: np.ndarray) -> Any:
-    return view.multiply(weights[:, None]).tocsr() if sparse.issparse(view) else view * weights[:, None]
-
-
-def _correlation(moment: CrossMomentTensor, k: int) -> tuple[float, float]:
+def _correlation(moments: ViewMoments, k: int) -> tuple[float, float]:
     """Return the k-th singular value of the pairs of the two largest views, and its sampling noise."""
-    _, left, right = sorted(range(3), key=lambda mode: moment.shape[mode])
-    halves = [_pairs(moment, left, right, part) for part in (slice(0, None, 2), slice(1, None, 2))]
-    return weakest(_pairs(moment, left, right), halves, k)
+    _, left, right = sorted(range(3), key=lambda mode: moments.shape[mode])
+    halves = [moments.pairs(left, right, part) for part in (slice(0, None, 2), slice(1, None, 2))]
+    return weakest(moments.pairs(left, right), halves, k)
 
 
 def _dense(view: Any) -> np.ndarray:

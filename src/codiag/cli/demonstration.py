@@ -1,0 +1,60 @@
+"""The command that shows what codiag does."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich import box
+from rich.table import Table
+
+from codiag.cli.shared import app, check_writable, draw, err, out
+
+if TYPE_CHECKING:
+    from codiag.experiments.demo import Demo
+
+
+@app.command()
+def demo(
+    figure: Annotated[Path, typer.Option("--figure", help="Where to save the figure.")] = Path("codiag-demo.png"),
+    size: Annotated[int, typer.Option("--size", min=4, max=100, help="Size of every mode, and the rank.")] = 40,
+    noise: Annotated[
+        float, typer.Option("--noise", min=1e-12, max=1.0, help="Size of the noise, relative to the tensor.")
+    ] = 1e-3,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the random problem.")] = 0,
+) -> None:
+    """Factorize a hard noisy tensor, by codiag and by every rival that is installed, and draw the result."""
+    from codiag.experiments.demo import run_demo
+    from codiag.plotting import draw_demo
+
+    check_writable(figure, "--figure", {".png", ".svg", ".pdf"})
+    with err.status("factorizing ..."):
+        result = run_demo(size, noise, seed)
+    out.print(
+        _demo_table(result, f"A symmetric {size} x {size} x {size} tensor of rank {size}, noise {noise:g} of its norm")
+    )
+    out.print(
+        "error: mean distance of the unit factors from the truth\n"
+        "ratio: to the oracle, least squares started from the truth, which is the statistical limit",
+        style="dim",
+    )
+    predicted = float((result.fit.standard_errors**2).mean() ** 0.5)
+    measured = float((result.component_errors()[0] ** 2).mean() ** 0.5)
+    out.print(
+        f"fit.standard_errors says {predicted:.2e} without knowing the truth; it is {measured:.2e} (root mean square)"
+    )
+    draw(partial(draw_demo, result), figure)
+
+
+def _demo_table(result: Demo, title: str) -> Table:
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+    table.add_column("method")
+    for heading in ("error", "ratio", "seconds"):
+        table.add_column(heading, justify="right")
+    table.add_row("oracle", f"{result.oracle:.2e}", "1.00", "", style="dim")
+    for run in result.runs:
+        style = "bold" if run is result.runs[0] else None
+        table.add_row(run.method, f"{run.error:.2e}", f"{run.ratio:.2f}", f"{run.seconds:.2f}", style=style)
+    return table

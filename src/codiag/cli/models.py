@@ -1,0 +1,207 @@
+"""Commands for latent-variable models."""
+
+from __future__ import annotations
+
+import warnings
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich import box
+from rich.markup import escape
+from rich.table import Table
+
+from codiag.cli.shared import (
+    Seed,
+    app,
+    check_writable,
+    draw,
+    fail,
+    mistakes_in_one_sentence,
+    out,
+    progress,
+    show_warnings,
+)
+
+if TYPE_CHECKING:
+    from codiag.models import DawidSkene, MixedMembershipCommunities
+
+SHOWN = 15
+"""Workers that fit on a screen."""
+
+
+@app.command()
+def topics(
+    corpus: Annotated[
+        Path,
+        typer.Argument(help="Counts (.npz, documents x words) or text (.txt, a document a line).", show_default=False),
+    ],
+    n_topics: Annotated[int, typer.Option("--topics", "-t", help="Number of topics.", show_default=False)],
+    result: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Where to save topics and weights, as .npz.", show_default=False)
+    ] = None,
+    alpha_0: Annotated[float, typer.Option("--alpha-0", help="How mixed documents are; 0 for one topic each.")] = 1.0,
+    polish: Annotated[int, typer.Option("--polish", min=0, help="Steps of expectation maximization.")] = 5,
+    n_words: Annotated[int, typer.Option("--words", min=1, help="Words to show of each topic.")] = 10,
+    seed: Seed = 0,
+) -> None:
+    """Find topics in a corpus, and print their weights and top words."""
+    from codiag.corpora import read_corpus, save_topics
+    from codiag.models import LatentDirichlet
+
+    if result is not None:
+        check_writable(result, "--out", {".npz"})
+    with mistakes_in_one_sentence(), progress("finding topics ..."), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        counts, vocabulary = read_corpus(corpus)
+        model = LatentDirichlet(n_topics, alpha_0=alpha_0, polish=polish, random_state=seed).fit(counts)
+        if result is not None:
+            save_topics(result, model, vocabulary)
+    table = Table(
+        title=escape(f"{corpus.name}: {counts.shape[0]} documents, {counts.shape[1]} words"), box=box.SIMPLE_HEAD
+    )
+    table.add_column("weight", justify="right")
+    table.add_column("topic")
+    for weight, words in zip(model.weights_, model.top_words(vocabulary, n_words), strict=True):
+        table.add_row(f"{weight:.3f}", escape(" ".join(words)))
+    out.print(table)
+    out.print(f"perplexity of these documents [bold]{model.perplexity(counts):.1f}[/bold]", highlight=False)
+    show_warnings(caught)
+    if result is not None:
+        out.print(f"Saved to [bold]{escape(str(result))}[/bold]: components, weights, doc_topic_prior, vocabulary")
+
+
+@app.command()
+def label(
+    votes: Annotated[
+        Path,
+        typer.Argument(help="A .csv, .tsv or .parquet file with task, worker and label.", show_default=False),
+    ],
+    result: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Where to save labels and probabilities, .csv or .tsv.", show_default=False),
+    ] = None,
+    workers: Annotated[
+        Path | None,
+        typer.Option("--workers", help="Where to save workers; unasked, beside the labels.", show_default=False),
+    ] = None,
+    figure: Annotated[
+        Path | None, typer.Option("--figure", help="Where to draw confusion matrices.", show_default=False)
+    ] = None,
+    init: Annotated[str, typer.Option("--init", help="moments, or majority.")] = "moments",
+    one_coin: Annotated[
+        bool, typer.Option("--one-coin", help="Give each worker one accuracy for all classes.")
+    ] = False,
+    em_rounds: Annotated[int, typer.Option("--em-rounds", min=0, help="Rounds of expectation maximization.")] = 100,
+    smoothing: Annotated[float, typer.Option("--smoothing", min=0, help="Votes added to every cell.")] = 1.0,
+    seed: Seed = 0,
+) -> None:
+    """Find the labels of tasks, and how good workers are, from votes that disagree."""
+    from codiag.models import DawidSkene
+    from codiag.tables import read_votes, write_table
+
+    if workers is None and result is not None:
+        workers = result.with_name(f"{result.stem}-workers{result.suffix}")
+    for path, option in ((result, "--out"), (workers, "--workers")):
+        if path is not None:
+            check_writable(path, option, {".csv", ".tsv"})
+    if figure is not None:
+        check_writable(figure, "--figure", {".png", ".svg", ".pdf"})
+    if result is not None and result == workers:
+        fail("--out and --workers must be two files")
+    with mistakes_in_one_sentence(), progress("labelling ..."), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        model = DawidSkene(
+            init=init, one_coin=one_coin, em_rounds=em_rounds, smoothing=smoothing, random_state=seed
+        ).fit(read_votes(votes))
+        if result is not None:
+            write_table(result, model.label_table())
+        if workers is not None:
+            write_table(workers, model.worker_table())
+    out.print(_worker_table(model, votes.name))
+    shares = ", ".join(f"{name} {share:.3f}" for name, share in zip(model.classes_, model.priors_, strict=True))
+    out.print(f"{model.tasks_.size} tasks; shares of the classes: {escape(shares)}", highlight=False, soft_wrap=True)
+    show_warnings(caught)
+    for path in (result, workers):
+        if path is not None:
+            out.print(f"Saved to [bold]{escape(str(path))}[/bold]")
+    if figure is not None:
+        from codiag.plotting import draw_confusions
+
+        draw(partial(draw_confusions, model), figure)
+
+
+def _worker_table(model: DawidSkene, name: str) -> Table:
+    table = Table(title=escape(f"{name}: {model.workers_.size} workers"), title_justify="left", box=box.SIMPLE_HEAD)
+    table.add_column("worker")
+    for heading in ("votes", "right", "+-"):
+        table.add_column(heading, justify="right")
+    columns = model.worker_table()
+    rows = sorted(
+        zip(*(columns[key] for key in ("worker", "votes", "accuracy", "standard_error")), strict=True),
+        key=lambda row: -row[1],
+    )
+    for worker, n_votes, accuracy, deviation in rows[:SHOWN]:
+        table.add_row(escape(str(worker)), str(n_votes), f"{accuracy:.3f}", f"{deviation:.3f}")
+    if len(rows) > SHOWN:
+        table.add_row(f"... {len(rows) - SHOWN} more", "", "", "")
+    return table
+
+
+@app.command()
+def communities(
+    edges: Annotated[Path, typer.Argument(help="A text file with two linked nodes on every line.", show_default=False)],
+    k: Annotated[
+        int | None, typer.Option("--k", "-k", min=1, help="Number of communities; unasked, by the spectrum.")
+    ] = None,
+    result: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Where to save memberships, .csv or .tsv.", show_default=False),
+    ] = None,
+    alpha_0: Annotated[float, typer.Option("--alpha-0", min=0, help="How mixed nodes are; 0 for one each.")] = 0.1,
+    degree_corrected: Annotated[
+        bool, typer.Option("--degree-corrected/--plain", help="Whether degrees differ for other reasons.")
+    ] = True,
+    method: Annotated[
+        str | None, typer.Option("--method", help="nojd1, ojd1, tpm, als, ...; unasked, joint diagonalization alone.")
+    ] = None,
+    partitions: Annotated[int, typer.Option("--partitions", min=1, help="Partitions to average over.")] = 10,
+    polish: Annotated[int, typer.Option("--polish", min=0, help="Rounds of expectation maximization.")] = 5,
+    seed: Seed = 0,
+) -> None:
+    """Find communities in a graph, which may overlap, and print their sizes."""
+    from codiag.models import MixedMembershipCommunities
+    from codiag.tables import read_edges, write_table
+
+    if result is not None:
+        check_writable(result, "--out", {".csv", ".tsv"})
+    with mistakes_in_one_sentence(), progress("finding communities ..."):
+        model = MixedMembershipCommunities(
+            k,
+            alpha_0=alpha_0,
+            degree_corrected=degree_corrected,
+            method=method,
+            n_partitions=partitions,
+            polish=polish,
+            random_state=seed,
+        ).fit(read_edges(edges))
+        if result is not None:
+            write_table(result, model.membership_table())
+    out.print(_community_table(model, edges.name))
+    if result is not None:
+        out.print(f"Saved to [bold]{escape(str(result))}[/bold]: every node, its strongest community, all memberships")
+
+
+def _community_table(model: MixedMembershipCommunities, name: str) -> Table:
+    title = escape(f"{name}: {model.nodes_.size} nodes, {model.n_components_} communities")
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+    for heading in ("community", "strongest for", "members", "linked inside", "to others"):
+        table.add_column(heading, justify="right")
+    members = model.overlapping_labels().sum(axis=0)
+    mass, rates = model.memberships_.sum(axis=0), model.connectivity_
+    for place in range(min(model.n_components_, 2 * SHOWN)):
+        away = (rates[place] @ mass - rates[place, place] * mass[place]) / max(mass.sum() - mass[place], 1e-300)
+        strongest = int((model.labels_ == place).sum())
+        table.add_row(str(place), str(strongest), str(members[place]), f"{rates[place, place]:.4f}", f"{away:.4f}")
+    return table

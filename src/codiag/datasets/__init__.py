@@ -1,0 +1,20 @@
+"""Real data by name: from a folder of yours, from the cache, or, where asked, from where it was published."""
+
+from codiag.datasets.crowd import CrowdData, load_crowd, read_crowd
+from codiag.datasets.facebook import FacebookData, load_facebook, read_facebook
+from codiag.datasets.registry import SOURCES, available
+from codiag.datasets.text import CorpusData, load_kos, read_bag_of_words
+
+__all__ = [
+    "SOURCES",
+    "CorpusData",
+    "CrowdData",
+    "FacebookData",
+    "available",
+    "load_crowd",
+    "load_facebook",
+    "load_kos",
+    "read_bag_of_words",
+    "read_crowd",
+    "read_facebook",
+]

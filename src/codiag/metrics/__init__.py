@@ -1,0 +1,16 @@
+"""How far estimates are from the truth: of factors, whatever their order and signs, and of communities."""
+
+from codiag.metrics.communities import RecoveryCurve, overlapping_nmi, recovery_curve
+from codiag.metrics.factors import Factors, Matching, factor_error, match_components, nearest_error, unit_factors
+
+__all__ = [
+    "Factors",
+    "Matching",
+    "RecoveryCurve",
+    "factor_error",
+    "match_components",
+    "nearest_error",
+    "overlapping_nmi",
+    "recovery_curve",
+    "unit_factors",
+]

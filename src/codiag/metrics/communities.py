@@ -1,0 +1,159 @@
+"""How well overlapping communities were recovered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.special import stdtr
+
+
+@dataclass(frozen=True, eq=False)
+class RecoveryCurve:
+    """What is recovered at what error, as the threshold that makes memberships yes or no moves.
+
+    Attributes
+    ----------
+    thresholds : array of shape (n,)
+    recovery : array of shape (n,)
+        The share of true communities that match an estimated one.
+    error : array of shape (n,)
+        The number of nodes on which matched pairs differ, summed over pairs, over nodes and true communities: the
+        measure of Huang et al. It grows with the number of pairs.
+    distance : array of shape (n,)
+        The share of nodes on which a recovered community and those matched to it differ, on average: the measure of
+        Kuleshov et al. NaN where nothing matches.
+    """
+
+    thresholds: np.ndarray
+    recovery: np.ndarray
+    error: np.ndarray
+    distance: np.ndarray
+
+
+def recovery_curve(
+    memberships: Any, truth: Any, thresholds: Sequence[float] = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5), *, level: float = 0.01
+) -> RecoveryCurve:
+    """Return recovery and error over thresholds, after Huang et al. (2013).
+
+    Parameters
+    ----------
+    memberships : array of shape (n, k)
+        How much each node belongs to each estimated community.
+    truth : array or sparse matrix of shape (n, m)
+        Which nodes belong to which true communities.
+    thresholds : sequence of float
+        From where on a node counts as a member.
+    level : float
+        A true and an estimated community match when their correlation over nodes is positive with a p-value of a
+        t-test below this.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.metrics import recovery_curve
+    >>> truth = np.repeat(np.eye(3), 20, axis=0)
+    >>> curve = recovery_curve(truth[:, [2, 0, 1]], truth, [0.5])
+    >>> curve.recovery.tolist(), curve.error.tolist()
+    ([1.0], [0.0])
+    """
+    found = np.asarray(memberships, dtype=np.float64)
+    true = _as_groups(truth, "truth")
+    _check_nodes(found, true)
+    points = [_recovery(found >= threshold, true, level) for threshold in thresholds]
+    recovery, error, distance = np.array(points).T
+    return RecoveryCurve(np.asarray(thresholds, dtype=np.float64), recovery, error, distance)
+
+
+def _recovery(found: np.ndarray, true: np.ndarray, level: float) -> tuple[float, float, float]:
+    n, m = true.shape
+    table = _tables(true, found[:, found.any(axis=0)].astype(np.float64))
+    spread = np.sqrt(table.left * (n - table.left))[:, None] * np.sqrt(table.right * (n - table.right))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        correlation = (n * table.both - np.outer(table.left, table.right)) / spread
+        statistic = correlation * np.sqrt((n - 2) / np.maximum(1 - correlation**2, 0))  # infinite for a perfect pair
+    matched = (correlation > 0) & (2 * stdtr(n - 2, -np.abs(statistic)) < level)
+    differ = np.where(matched, table.left[:, None] + table.right - 2 * table.both, 0.0)
+    partners = matched.sum(axis=1)
+    recovered = partners > 0
+    distance = np.mean(differ.sum(axis=1)[recovered] / partners[recovered]) / n if recovered.any() else np.nan
+    return float(recovered.mean()), float(differ.sum() / (n * m)), float(distance)
+
+
+def overlapping_nmi(estimate: Any, truth: Any, *, variant: str = "mgh") -> float:
+    """Return the normalised mutual information of two covers by overlapping communities, 1 where they are the same.
+
+    Parameters
+    ----------
+    estimate, truth : arrays or sparse matrices of shape (n, k) and (n, m)
+        Which nodes belong to which communities; empty ones are left out.
+    variant : "mgh" or "lfk"
+        As McDaid, Greene & Hurley (2011) normalise it, by the larger entropy, or as Lancichinetti, Fortunato &
+        Kertesz (2009), community by community, which flatters covers that have little in common.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.metrics import overlapping_nmi
+    >>> cover = np.repeat(np.eye(3), 4, axis=0)
+    >>> overlapping_nmi(cover[:, [1, 2, 0]], cover)
+    1.0
+    """
+    if variant not in ("mgh", "lfk"):
+        raise ValueError(f"variant must be 'mgh' or 'lfk'; got {variant!r}")
+    covers = [_as_groups(estimate, "estimate"), _as_groups(truth, "truth")]
+    _check_nodes(*covers)
+    covers = [cover[:, cover.any(axis=0) & ~cover.all(axis=0)] for cover in covers]  # others say nothing
+    if any(cover.shape[1] == 0 for cover in covers):
+        return 0.0
+    n = covers[0].shape[0]
+    table = _tables(*covers)
+    own = [_entropy(size, n) + _entropy(n - size, n) for size in (table.left, table.right)]
+    only_left, only_right = table.left[:, None] - table.both, table.right - table.both
+    neither = n - table.both - only_left - only_right
+    agree = _entropy(table.both, n) + _entropy(neither, n)
+    differ = _entropy(only_left, n) + _entropy(only_right, n)
+    joint = np.where(agree >= differ, agree + differ, np.inf)  # else they go together by being opposites
+    given = [
+        np.minimum(np.min(joint - own[1], axis=1), own[0]),
+        np.minimum(np.min(joint - own[0][:, None], axis=0), own[1]),
+    ]
+    if variant == "lfk":
+        return float(1 - np.mean([np.mean(rest / whole) for rest, whole in zip(given, own, strict=True)]))
+    totals = [whole.sum() for whole in own]
+    return float(sum(total - rest.sum() for total, rest in zip(totals, given, strict=True)) / (2 * max(totals)))
+
+
+@dataclass(frozen=True, eq=False)
+class _Tables:
+    """Sizes of communities on both sides, and how many nodes they share."""
+
+    left: np.ndarray
+    right: np.ndarray
+    both: np.ndarray
+
+
+def _tables(left: np.ndarray, right: np.ndarray) -> _Tables:
+    return _Tables(left.sum(axis=0), right.sum(axis=0), left.T @ right)
+
+
+def _entropy(count: np.ndarray, n: int) -> np.ndarray:
+    share = count / n
+    return -share * np.log2(np.where(share > 0, share, 1.0))
+
+
+def _as_groups(groups: Any, name: str) -> np.ndarray:
+    array = np.asarray(groups.toarray() if sparse.issparse(groups) else groups)
+    if array.ndim != 2:
+        raise ValueError(f"{name} must have a row for every node and a column for every community; got {array.shape}")
+    if not np.all(np.isin(array, (0, 1))):
+        raise ValueError(f"{name} must say yes or no, 1 or 0; compare memberships with a threshold first")
+    return array.astype(np.float64)
+
+
+def _check_nodes(estimate: np.ndarray, truth: np.ndarray) -> None:
+    if estimate.shape[0] != truth.shape[0]:
+        raise ValueError(f"both must have a row for every node; got {estimate.shape[0]} and {truth.shape[0]}")

@@ -1,0 +1,89 @@
+r"""Memberships in communities from moments of 3-stars, one partition of the nodes at a time.
+
+Nodes are split into X, A, B and C. Given the memberships of x in X its links to A, to B and to C are independent, three
+views with :math:`E[G_{xA} | p_x] = F_A p_x`. Each view is compressed to its leading directions; nothing larger than
+nodes x communities is formed.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from codiag.models.base import common_order, leading_range
+from codiag.models.networks import Network
+from codiag.models.view_moments import ViewMoments, diagonalize_views, estimate_views
+from codiag.tensors import CrossMomentTensor
+
+
+class Stars(NamedTuple):
+    """How links are seen: rows divided by these, columns by those, so that noise is alike everywhere."""
+
+    rows: np.ndarray
+    columns: np.ndarray
+
+
+def scales(network: Network, degree_corrected: bool) -> Stars:
+    r"""Return what links are divided by.
+
+    Columns by roots of degrees, as variances are like means. Rows, where nodes differ in their number of links for
+    reasons other than communities, by degrees, which leaves the shares. To degrees the mean degree is added: a node of
+    few links says little.
+    """
+    degrees = network.degrees
+    regular = degrees + degrees.mean()
+    return Stars(regular if degree_corrected else np.full(degrees.size, degrees.mean()), np.sqrt(regular))
+
+
+def estimate_memberships(
+    network: Network, stars: Stars, k: int, alpha_0: float, method: Any, seed: np.random.SeedSequence
+) -> np.ndarray:
+    """Return memberships (n, k), rows on the simplex, from one random partition of the nodes."""
+    n = network.adjacency.shape[0]
+    rng = np.random.default_rng(seed)
+    centres, *leaves = np.array_split(rng.permutation(n), 4)
+    scaled = _scaled(network.adjacency, stars)
+    weights = stars.rows[centres] / stars.rows[centres].sum()
+    links = [scaled[centres][:, leaf] for leaf in leaves]
+    bases = [_basis(links, own, weights, k) for own in range(3)]
+    views = [link @ basis for link, basis in zip(links, bases, strict=True)]
+    moments = ViewMoments(CrossMomentTensor(*views, weights=weights), alpha_0)
+    means = diagonalize_views(moments, k, 0)[1] if method is None else estimate_views(moments, k, method, 0)[1]
+    memberships = np.empty((n, k))
+    for own, others in ((centres, (0, 1, 2)), (leaves[0], (1, 2)), (leaves[1], (0, 2)), (leaves[2], (0, 1))):
+        seen = np.hstack([scaled[own][:, leaves[leaf]] @ bases[leaf] for leaf in others])
+        memberships[own] = seen @ np.linalg.pinv(np.hstack([means[leaf] for leaf in others]))
+    return on_simplex_rows(memberships)
+
+
+def averaged(estimates: list[np.ndarray]) -> np.ndarray:
+    """Return the mean of memberships whose communities come in any order."""
+    orders = common_order([estimate / np.maximum(np.linalg.norm(estimate, axis=0), 1e-300) for estimate in estimates])
+    return np.mean([estimate[:, order] for estimate, order in zip(estimates, orders, strict=True)], axis=0)
+
+
+def on_simplex_rows(rows: np.ndarray) -> np.ndarray:
+    """Return rows without negative entries, of sum one; even where nothing is left."""
+    kept = np.maximum(rows, 0)
+    sums = kept.sum(axis=1, keepdims=True)
+    return np.where(sums > 0, kept / np.where(sums > 0, sums, 1), 1 / rows.shape[1])
+
+
+def _scaled(adjacency: sparse.csr_array, stars: Stars) -> sparse.csr_array:
+    rows = sparse.dia_array((1 / stars.rows[None], [0]), shape=adjacency.shape)
+    columns = sparse.dia_array((1 / stars.columns[None], [0]), shape=adjacency.shape)
+    return sparse.csr_array(rows @ adjacency @ columns)
+
+
+def _basis(views: list[sparse.csr_array], own: int, weights: np.ndarray, k: int) -> np.ndarray:
+    """Return the k directions (d, k) of a view that go most with the other views, in which noise has no part."""
+    view, others = views[own], [view for place, view in enumerate(views) if place != own]
+
+    def multiply(vectors: np.ndarray) -> np.ndarray:
+        seen = (weights * (view @ vectors).T).T
+        together = sum((weights * (other @ (other.T @ seen)).T).T for other in others)
+        return view.T @ together
+
+    return leading_range(multiply, view.shape[1], k, seed=0)

@@ -1,0 +1,232 @@
+"""Votes: who gave which label to what, however the user keeps them, and tables of the same make in return."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+COLUMNS = ("task", "worker", "label")
+
+
+@dataclass(frozen=True, eq=False)
+class Votes:
+    """Votes as numbers, and what the numbers stand for.
+
+    Attributes
+    ----------
+    task, worker, label : arrays of shape (n_votes,)
+        Places in `tasks`, `workers` and `classes`.
+    tasks, workers, classes : arrays
+        The names, sorted where they can be, else in the order they appear in.
+    make : str
+        What the votes came as, ``"pandas"``, ``"polars"`` or ``"arrays"``; tables are given back as the same.
+    """
+
+    task: np.ndarray
+    worker: np.ndarray
+    label: np.ndarray
+    tasks: np.ndarray
+    workers: np.ndarray
+    classes: np.ndarray
+    make: str = "arrays"
+
+    @cached_property
+    def counts(self) -> sparse.csr_array:
+        """How often a worker gave a label to a task: (n_tasks, n_workers * n_classes), worker by worker."""
+        k = self.classes.size
+        places = self.task, self.worker * k + self.label
+        shape = self.tasks.size, self.workers.size * k
+        return sparse.csr_array((np.ones(self.task.size), places), shape=shape)
+
+    @cached_property
+    def by_worker(self) -> sparse.csr_array:
+        """The same with a row for every worker and label."""
+        return sparse.csr_array(self.counts.T)
+
+    @cached_property
+    def votes_of_workers(self) -> np.ndarray:
+        """Votes that each worker gave."""
+        return np.bincount(self.worker, minlength=self.workers.size)
+
+    @cached_property
+    def shares(self) -> np.ndarray:
+        """The share of each class in the votes on each task, (n_tasks, n_classes); equal where there is no vote."""
+        k = self.classes.size
+        totals = np.bincount(self.task * k + self.label, minlength=self.tasks.size * k).reshape(-1, k)
+        cast = totals.sum(axis=1, keepdims=True)
+        return np.where(cast > 0, totals / np.maximum(cast, 1), 1 / k)
+
+
+def as_votes(
+    votes: Any, missing: Any = -1, *, workers: np.ndarray | None = None, classes: np.ndarray | None = None
+) -> Votes:
+    """Turn a data frame, three columns, or a matrix (tasks, workers) with a marker for no vote, into `Votes`.
+
+    Where workers and classes are given, others are refused.
+    """
+    make = _make(votes)
+    names: list[np.ndarray | None] = [None, workers, classes]
+    if make != "arrays" or isinstance(votes, Mapping):
+        columns = [np.asarray(_column(votes, name)) for name in COLUMNS]
+    elif _is_matrix(votes):
+        columns = _from_matrix(np.asarray(votes), missing)
+        if workers is None:
+            names[1] = np.arange(np.shape(votes)[1])
+        names[0] = np.arange(np.shape(votes)[0])
+    else:
+        columns = _three_columns(votes)
+    if columns[0].size == 0:
+        raise ValueError("votes must hold at least one vote; got none")
+    coded = [_encode(column, name, known) for column, name, known in zip(columns, COLUMNS, names, strict=True)]
+    (task, tasks), (worker, workers), (label, classes) = coded
+    return Votes(task, worker, label, tasks, workers, classes, make)
+
+
+def _make(votes: Any) -> str:
+    origin = type(votes).__module__.split(".")[0]
+    return origin if origin in ("pandas", "polars") else "arrays"
+
+
+def _column(frame: Any, name: str) -> Any:
+    columns = list(frame.keys() if isinstance(frame, Mapping) else frame.columns)
+    if name not in columns:
+        raise ValueError(f"votes must have the columns task, worker and label; got {', '.join(map(str, columns))}")
+    return frame[name]
+
+
+def _is_matrix(votes: Any) -> bool:
+    """Tell a matrix of tasks and workers from a sequence of three columns."""
+    return not (isinstance(votes, tuple) and len(votes) == 3) and np.ndim(votes) == 2
+
+
+def _from_matrix(matrix: np.ndarray, missing: Any) -> list[np.ndarray]:
+    given = np.array([value is not None and value == value for value in matrix.ravel().tolist()]).reshape(matrix.shape)
+    if missing is not None and missing == missing:
+        given &= matrix != missing
+    tasks, workers = np.nonzero(given)
+    return [tasks, workers, matrix[given]]
+
+
+def _three_columns(votes: Any) -> list[np.ndarray]:
+    if not (isinstance(votes, tuple) and len(votes) == 3):
+        raise ValueError(
+            "votes must be a data frame with the columns task, worker and label, a tuple of three such columns, or a "
+            f"matrix of tasks x workers; got {type(votes).__name__} of shape {np.shape(votes)}"
+        )
+    columns = [_as_column(column) for column in votes]
+    if len({column.size for column in columns}) > 1:
+        raise ValueError(f"task, worker and label must be of one length; got {[column.size for column in columns]}")
+    return columns
+
+
+def _as_column(values: Iterable[Any]) -> np.ndarray:
+    """Return a vector whose entries are what they were: NumPy would make strings of mixed lists, rows of tuples."""
+    if isinstance(values, np.ndarray):
+        return values.ravel()
+    entries = list(values)
+    if len({type(entry) for entry in entries}) == 1 and isinstance(entries[0], str | int | float | np.generic):
+        return np.asarray(entries)
+    column = np.empty(len(entries), dtype=object)
+    column[:] = entries
+    return column
+
+
+def _encode(column: np.ndarray, name: str, known: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Return the place of every entry among the names, and the names."""
+    _check_present(column, name)
+    if known is None and column.dtype != object:
+        names, codes = np.unique(column, return_inverse=True)
+        return codes.ravel(), names
+    entries = column.tolist()
+    try:
+        names = _sorted_names(entries) if known is None else known
+    except TypeError as error:
+        raise TypeError(f"{name} must hold values that can be told apart (hashable); {error}") from error
+    places = {entry: place for place, entry in enumerate(names.tolist())}
+    try:
+        return np.fromiter((places[entry] for entry in entries), dtype=np.int64, count=len(entries)), names
+    except KeyError as error:
+        raise ValueError(f"{name} {error.args[0]!r} was not among those of fit; refit with its votes") from None
+
+
+def _check_present(column: np.ndarray, name: str) -> None:
+    if column.dtype.kind == "f":
+        absent = np.isnan(column)
+    elif column.dtype == object:
+        absent = np.array([entry is None or entry != entry or type(entry).__name__ == "NAType" for entry in column])
+    else:
+        return
+    if np.any(absent):
+        first = int(np.argmax(absent))
+        raise ValueError(
+            f"votes must be whole; {int(np.sum(absent))} of {column.size} have no {name}, the first is row {first}. "
+            "Leave them out"
+        )
+
+
+def _sorted_names(entries: list[Any]) -> np.ndarray:
+    names = list(dict.fromkeys(entries))
+    try:
+        names = sorted(names)
+    except TypeError:  # kinds that have no order among them stay in the order they came in
+        return _as_column(names)
+    return _as_column(names)
+
+
+class Tables:
+    """Results in the make of the votes: data frames for those who brought one, arrays for the rest."""
+
+    def __init__(self, votes: Votes) -> None:
+        self.votes = votes
+
+    def series(self, values: np.ndarray, name: str, index: np.ndarray, index_name: str) -> Any:
+        """Return one value for each of the index."""
+        if self.votes.make == "pandas":
+            import pandas as pd
+
+            return pd.Series(values, index=pd.Index(index, name=index_name), name=name)
+        if self.votes.make == "polars":
+            import polars as pl
+
+            return pl.DataFrame({index_name: index, name: values})
+        return values
+
+    def by_class(self, values: np.ndarray) -> Any:
+        """Return a row for each task, with a column for every class."""
+        if self.votes.make == "pandas":
+            import pandas as pd
+
+            index, columns = pd.Index(self.votes.tasks, name="task"), pd.Index(self.votes.classes, name="label")
+            return pd.DataFrame(values, index=index, columns=columns)
+        if self.votes.make == "polars":
+            return self._polars({"task": self.votes.tasks}, values)
+        return values
+
+    def confusions(self, values: np.ndarray) -> Any:
+        """Return rows by worker and given label, columns by true class; or an array (workers, given, true)."""
+        k = self.votes.classes.size
+        if self.votes.make == "pandas":
+            import pandas as pd
+
+            return pd.DataFrame(values.reshape(-1, k), index=self._pairs, columns=pd.Index(self.votes.classes))
+        if self.votes.make == "polars":
+            rows = {"worker": np.repeat(self.votes.workers, k), "label": np.tile(self.votes.classes, values.shape[0])}
+            return self._polars(rows, values.reshape(-1, k))
+        return values
+
+    @cached_property
+    def _pairs(self) -> Any:
+        import pandas as pd
+
+        return pd.MultiIndex.from_product([self.votes.workers, self.votes.classes], names=["worker", "label"])
+
+    def _polars(self, index: dict[str, np.ndarray], values: np.ndarray) -> Any:
+        import polars as pl
+
+        named = enumerate(self.votes.classes.tolist())
+        return pl.DataFrame(index | {str(name): values[:, place] for place, name in named})
