@@ -5,7 +5,6 @@ Topics need the corpus KOS; `CODIAG_DATA_DIR` says where the data lies.
 
 from __future__ import annotations
 
-import os
 import resource
 import sys
 import time
@@ -13,7 +12,6 @@ import warnings
 from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +20,7 @@ from scipy.optimize import linear_sum_assignment
 from threadpoolctl import threadpool_limits
 
 from benchmarks.measure import keep, table
+from codiag.datasets import load_kos
 from codiag.metrics import factor_error
 from codiag.models import HiddenMarkov, LatentDirichlet, SingleTopic, SphericalGaussianMixture
 from codiag.models.text import em_step, log_likelihood, topic_mixtures
@@ -35,13 +34,6 @@ def timed(work: Callable[[], Any]) -> tuple[Any, float]:
 
 
 # Topics
-
-
-def kos() -> tuple[sparse.csr_array, np.ndarray]:
-    with np.load(Path(os.environ["CODIAG_DATA_DIR"]) / "text" / "kos.npz", allow_pickle=False) as file:
-        shape = int(file["n_docs"]), int(file["n_words"])
-        places = file["doc"].astype(int), file["word"].astype(int)
-        return sparse.csr_array((file["count"].astype(float), places), shape=shape), file["vocab"]
 
 
 def halves(counts: sparse.csr_array, rng: np.random.Generator) -> tuple[sparse.csr_array, sparse.csr_array]:
@@ -106,7 +98,7 @@ def tomotopy_topics(counts: sparse.csr_array, k: int) -> np.ndarray:
 def topics() -> str:
     from sklearn.decomposition import LatentDirichletAllocation
 
-    counts, _ = kos()
+    counts = load_kos().counts
     order = np.random.default_rng(0).permutation(counts.shape[0])
     train, test = counts[order[:2744]], counts[order[2744:]]
     unigram = np.asarray(train.sum(axis=0)).ravel() / train.sum()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import csv
 import subprocess
 import sys
 
@@ -11,7 +12,9 @@ import codiag
 from codiag.cli import app
 from codiag.experiments.rivals import RIVALS
 from codiag.methods import ALS, METHODS
-from codiag.synthetic import noisy_tensor
+from codiag.models import DawidSkene, MixedMembershipCommunities
+from codiag.synthetic import crowd_votes, mixed_membership_graph, noisy_tensor, worker_errors
+from codiag.tables import read_votes, write_table
 
 runner = CliRunner()
 
@@ -113,6 +116,65 @@ def test_topics_of_plain_text(tmp_path):
     assert len(rows) == 2
 
 
+@pytest.fixture
+def votes_file(tmp_path):
+    crowd = crowd_votes(300, worker_errors(20, 3, seed=0), density=0.5, seed=1)
+    write_table(tmp_path / "votes.csv", dict(zip(("task", "worker", "label"), crowd.votes, strict=True)))
+    return tmp_path / "votes.csv"
+
+
+def read(path):
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_label_writes_labels_workers_and_a_picture(votes_file, tmp_path):
+    pytest.importorskip("matplotlib")
+    out, picture = tmp_path / "labels.csv", tmp_path / "confusions.png"
+    result = runner.invoke(app, ["label", str(votes_file), "--out", str(out), "--figure", str(picture)])
+    assert result.exit_code == 0, result.output
+    model = DawidSkene(random_state=0).fit(read_votes(votes_file))
+    labels, workers = read(out), read(tmp_path / "labels-workers.csv")
+    assert [int(row["label"]) for row in labels] == model.labels_.tolist()
+    np.testing.assert_allclose([float(row["p(1)"]) for row in labels], model.probas_[:, 1])
+    np.testing.assert_allclose([float(row["accuracy"]) for row in workers], model.worker_accuracy_)
+    np.testing.assert_allclose([float(row["p(2|0)"]) for row in workers], model.errors_[:, 2, 0])
+    assert picture.stat().st_size > 10_000
+    assert "20 workers" in result.stdout
+    assert "... 5 more" in result.stdout
+
+
+def test_label_writes_nothing_when_votes_are_refused(votes_file, tmp_path):
+    with votes_file.open("a") as file:
+        file.write("7,,1\n")
+    n_lines = len(votes_file.read_text().splitlines())
+    result = runner.invoke(app, ["label", str(votes_file), "--out", str(tmp_path / "labels.csv")])
+    assert result.exit_code == 2
+    assert f"line {n_lines} has no worker" in " ".join(result.output.split())
+    assert [path.name for path in tmp_path.iterdir()] == ["votes.csv"]
+
+
+def test_label_says_when_it_asks_the_majority(tmp_path):
+    write_table(tmp_path / "v.csv", {"task": [1, 1, 2], "worker": ["a", "b", "a"], "label": ["x", "x", "y"]})
+    result = runner.invoke(app, ["label", str(tmp_path / "v.csv")])
+    assert result.exit_code == 0, result.output
+    assert "Warning: moments do not determine this crowd: it takes three workers" in result.stderr
+
+
+def test_communities_prints_and_writes_memberships(tmp_path):
+    graph = mixed_membership_graph(300, 3, alpha_0=0.1, inside=0.3, outside=0.02, seed=0)
+    rows, columns = graph.adjacency.nonzero()
+    np.savetxt(tmp_path / "edges.txt", np.stack([rows, columns], axis=1), fmt="%d")
+    out = tmp_path / "m.csv"
+    result = runner.invoke(app, ["communities", str(tmp_path / "edges.txt"), "--k", "3", "--out", str(out)])
+    assert result.exit_code == 0, result.output
+    model = MixedMembershipCommunities(3, random_state=0).fit(graph.adjacency)
+    np.testing.assert_allclose([float(row["p0"]) for row in read(out)], model.memberships_[:, 0], atol=1e-9)
+    assert "300 nodes, 3 communities" in result.stdout
+    found = runner.invoke(app, ["communities", str(tmp_path / "edges.txt")])
+    assert "300 nodes, 3 communities" in found.stdout
+
+
 def test_many_components_are_cut_short(tmp_path):
     np.save(tmp_path / "a.npy", noisy_tensor((40, 41, 42), 40, seed=0).tensor)
     result = runner.invoke(app, ["factorize", str(tmp_path / "a.npy"), "--rank", "40", "--method", "nojd0"])
@@ -159,11 +221,21 @@ def test_progress_stays_off_pipes(tensor_file):
         (["topics", "missing.npz", "--topics", "2"], "is not a file"),
         (["topics", "other.npz", "--topics", "2"], "other.npz is not a readable .npz file"),
         (["factorize", "tensor.npy", "--rank", "3", "--variable", "X"], "leave the variable out"),
+        (["label", "missing.csv"], "missing.csv is not a file"),
+        (["label", "tensor.npy"], "tensor.npy must end in .csv, .tsv, .parquet"),
+        (["label", "other.csv"], "must name the columns task, worker and label"),
+        (["label", "tensor.csv", "--out", "labels.txt"], "--out must end in .csv, .tsv"),
+        (["label", "tensor.csv", "--out", "l.csv", "--workers", "l.csv"], "must be two files"),
+        (["label", "tensor.csv", "--init", "best"], "init must be 'moments', 'majority'"),
+        (["communities", "missing.txt"], "missing.txt is not a file"),
+        (["communities", "tensor.csv", "--k", "3"], "n_components must be at most"),
+        (["communities", "tensor.csv", "--k", "0"], "--k"),
     ],
 )
 def test_mistakes_end_in_one_sentence(options, words, tensor_file, monkeypatch):
     monkeypatch.chdir(tensor_file.parent)
     (tensor_file.parent / "tensor.csv").write_text("1,2,3")
+    (tensor_file.parent / "other.csv").write_text("who,what\n1,2")
     np.savez(tensor_file.parent / "other.npz", a=np.ones(3))
     result = runner.invoke(app, options)
     assert result.exit_code == 2

@@ -40,6 +40,14 @@ def test_multiview():
     assert load("multiview").main(20_000) < 0.1
 
 
+def test_crowd_labels():
+    assert load("crowd_labels").main(1000) > 0.05
+
+
+def test_communities():
+    assert load("communities").main(1000) > 0.8
+
+
 def test_every_example_is_tested():
     tested = {name.removeprefix("test_") for name in globals() if name.startswith("test_")}
     assert {path.stem for path in FOLDER.glob("*.py")} <= tested

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import codiag
-from codiag.metrics import nearest_error
+from codiag.metrics import nearest_error, overlapping_nmi, recovery_curve
 from codiag.synthetic import unit_factor
 
 
@@ -55,3 +55,94 @@ def test_nearest_error_lets_true_factors_share_an_estimate():
 def test_factors_that_cannot_be_compared(estimate, truth, words):
     with pytest.raises(ValueError, match=words):
         codiag.factor_error(estimate, truth)
+
+
+def covers(seed, n=60, k=4):
+    rng = np.random.default_rng(seed)
+    truth = rng.random((n, k)) < 0.35
+    truth[~truth.any(axis=1), 0] = True
+    return truth, truth ^ (rng.random((n, k)) < 0.1)
+
+
+@pytest.mark.parametrize("variant", ["mgh", "lfk"])
+@given(seed=st.integers(0, 1000))
+def test_nmi_is_one_for_equals_whatever_the_order_and_symmetric(variant, seed):
+    truth, other = covers(seed)
+    order = np.random.default_rng(seed).permutation(4)
+    assert overlapping_nmi(truth[:, order], truth, variant=variant) == pytest.approx(1)
+    both = [overlapping_nmi(*pair, variant=variant) for pair in ((truth, other), (other, truth))]
+    assert both[0] == pytest.approx(both[1])
+    assert -1e-12 <= both[0] <= 1 + 1e-12
+
+
+def test_nmi_by_hand():
+    """Two halves against two halves that share half of each: nothing in common; opposites count for nothing."""
+    left = np.repeat(np.eye(2), 4, axis=0)
+    crossed = np.tile(np.eye(2), (4, 1))
+    assert overlapping_nmi(left, crossed) == pytest.approx(0)
+    one = left[:, :1]
+    assert overlapping_nmi(1 - one, one) == pytest.approx(0)
+    # One community of 4 of 8 against 3 of those 4: H = 1 and h(3/8), H(X, Y) of counts 3, 1, 0, 4.
+    entropy = -sum(p * np.log2(p) for p in (3 / 8, 1 / 8, 4 / 8))
+    small = np.array([[1], [1], [1], [0], [0], [0], [0], [0]])
+    own = -sum(p * np.log2(p) for p in (3 / 8, 5 / 8))
+    assert overlapping_nmi(one, small) == pytest.approx((1 + own - entropy) / 1)
+    assert overlapping_nmi(np.ones((8, 1)), one) == 0
+
+
+def test_nmi_is_that_of_cdlib():
+    evaluation = pytest.importorskip("cdlib.evaluation")
+    nx = pytest.importorskip("networkx")
+    from cdlib import NodeClustering
+
+    for seed in range(5):
+        pair = list(covers(seed))
+        pair[1][~pair[1].any(axis=1), 1] = True  # cdlib leaves out nodes without a community
+        graph = nx.path_graph(60)
+        theirs = [
+            NodeClustering([np.flatnonzero(c).tolist() for c in cover.T], graph, "", overlap=True) for cover in pair
+        ]
+        for variant, measure in (
+            ("mgh", evaluation.overlapping_normalized_mutual_information_MGH),
+            ("lfk", evaluation.overlapping_normalized_mutual_information_LFK),
+        ):
+            assert overlapping_nmi(*pair, variant=variant) == pytest.approx(measure(*theirs).score)
+
+
+def test_recovery_by_hand():
+    """Two of three groups found, one of them with five of its twenty missing."""
+    truth = np.repeat(np.eye(3), 20, axis=0)
+    found = np.zeros((60, 2))
+    found[:20, 0], found[20:35, 1] = 0.9, 0.4
+    curve = recovery_curve(found, truth, [0.3, 0.5])
+    np.testing.assert_allclose(curve.recovery, [2 / 3, 1 / 3])
+    np.testing.assert_allclose(curve.error, [5 / (60 * 3), 0])
+    np.testing.assert_allclose(curve.distance, [(0 + 5) / 2 / 60, 0])
+    nothing = recovery_curve(found, truth, [1.0])
+    assert nothing.recovery[0] == 0
+    assert np.isnan(nothing.distance[0])
+
+
+def test_matches_are_those_of_a_t_test():
+    from scipy import stats
+
+    rng = np.random.default_rng(0)
+    truth = rng.random((50, 6)) < 0.3
+    found = truth[:, :3] ^ (rng.random((50, 3)) < 0.25)
+    matched = [
+        any((test := stats.pearsonr(a, b)).statistic > 0 and test.pvalue < 0.01 for b in found.T.astype(float))
+        for a in truth.T.astype(float)
+    ]
+    assert recovery_curve(found, truth, [0.5]).recovery[0] == np.mean(matched)
+    assert 0 < np.mean(matched) < 1
+
+
+def test_covers_that_cannot_be_compared():
+    with pytest.raises(ValueError, match="a row for every node; got 3 and 4"):
+        overlapping_nmi(np.ones((3, 1)), np.ones((4, 1)))
+    with pytest.raises(ValueError, match="threshold first"):
+        overlapping_nmi(np.full((3, 1), 0.5), np.ones((3, 1)))
+    with pytest.raises(ValueError, match="variant must be"):
+        overlapping_nmi(np.ones((3, 1)), np.ones((3, 1)), variant="max")
+    with pytest.raises(ValueError, match="column for every community"):
+        recovery_curve(np.ones((3, 1)), np.ones(3))

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 import codiag
+from codiag.models import DawidSkene
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
 
@@ -21,6 +22,10 @@ def test_snippets_run_and_say_the_truth():
     assert f"# {fit.relative_error:.4f}: ||T - fit||" in README
     assert f"{np.mean(fit.standard_errors):.4f} on average" in README
     assert f"# {codiag.factor_error(fit, problem):.4f}: how far they are" in README
+    model, crowd = names["model"], names["crowd"]
+    majority = DawidSkene(init="majority", em_rounds=0).fit(crowd.votes)
+    right, voted = (np.mean(one.labels_ == crowd.truth[one.tasks_]) for one in (model, majority))
+    assert f"# {right:.3f} right; of the majority vote {voted:.3f}" in README
 
 
 def test_links_lead_somewhere():

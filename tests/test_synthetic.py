@@ -4,7 +4,16 @@ import numpy as np
 import pytest
 
 from assertions import assert_unit_columns
-from codiag.synthetic import matrix_stack, mild_factor, orthonormal_factor, projection_stack, unit_factor
+from codiag.synthetic import (
+    crowd_votes,
+    matrix_stack,
+    mild_factor,
+    mixed_membership_graph,
+    orthonormal_factor,
+    projection_stack,
+    unit_factor,
+    worker_errors,
+)
 
 
 @pytest.mark.parametrize("make", [orthonormal_factor, unit_factor, mild_factor])
@@ -43,3 +52,38 @@ def test_projections_are_contractions_of_one_tensor():
     difference = (noisy.matrices - stack.matrices).reshape(40, -1)
     assert np.linalg.matrix_rank(difference) == 5  # forty projections of a tensor with five slices
     np.testing.assert_allclose(noisy.matrices, noisy.matrices.transpose(0, 2, 1))
+
+
+@pytest.mark.parametrize("k", [2, 4])
+def test_workers_vote_as_their_matrices_say(k):
+    errors = worker_errors(6, k, adversarial=1 / 3, seed=0)
+    np.testing.assert_allclose(errors.sum(axis=1), 1)
+    honest = np.einsum("wcc->wc", errors)
+    assert np.all(honest[2:] >= 0.5)
+    assert np.all(errors[:2].argmax(axis=1) == (np.arange(k) + 1) % k)
+    crowd = crowd_votes(60_000, errors, density=0.5, priors=np.full(k, 1 / k), seed=1)
+    task, worker, label = crowd.votes
+    assert task.size == pytest.approx(60_000 * 6 / 2, rel=0.02)
+    counted = np.zeros_like(errors)
+    np.add.at(counted, (worker, label, crowd.truth[task]), 1)
+    np.testing.assert_allclose(counted / counted.sum(axis=1, keepdims=True), errors, atol=0.03)
+
+
+def test_graphs_are_linked_as_memberships_say():
+    graph = mixed_membership_graph(1500, 3, alpha_0=0.5, inside=0.3, outside=0.05, seed=0)
+    adjacency = graph.adjacency.toarray()
+    np.testing.assert_array_equal(adjacency, adjacency.T)
+    assert np.trace(adjacency) == 0
+    assert set(np.unique(adjacency)) == {0.0, 1.0}
+    np.testing.assert_allclose(graph.memberships.sum(axis=1), 1)
+    chances = graph.memberships @ graph.connectivity @ graph.memberships.T
+    high = chances > 0.2
+    assert adjacency[high].mean() == pytest.approx(chances[high].mean(), rel=0.02)
+    assert adjacency[~high].mean() == pytest.approx(chances[~high].mean(), rel=0.02)
+
+
+def test_degrees_multiply_chances():
+    degrees = np.repeat([0.5, 1.5], 400)
+    graph = mixed_membership_graph(800, 2, alpha_0=0.0, inside=0.2, outside=0.05, degrees=degrees, seed=0)
+    found = np.asarray(graph.adjacency.sum(axis=1)).ravel()
+    assert found[400:].mean() / found[:400].mean() == pytest.approx(3, rel=0.1)

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from codiag._validation import as_number
+from codiag.factorize import as_method
 from codiag.models.base import leading_range
 from codiag.models.network_em import polish_memberships
 from codiag.models.networks import Network, as_network
@@ -90,11 +91,10 @@ class MixedMembershipCommunities(BaseEstimator):
         as_number("alpha_0", self.alpha_0, zero=True)
         as_number("n_partitions", self.n_partitions, integer=True)
         as_number("polish", self.polish, integer=True, zero=True)
+        as_method(self.method)
         network = as_network(X)
         k = self._n_communities(network)
-        stars = scales(network, self.degree_corrected)
-        seeds = np.random.SeedSequence(self.random_state).spawn(self.n_partitions)
-        estimates = [estimate_memberships(network, stars, k, self.alpha_0, self.method, seed) for seed in seeds]
+        estimates = self._estimates(network, k)
         polished = polish_memberships(network, averaged(estimates), self.polish)
         order = np.argsort(-polished.memberships.sum(axis=0), kind="stable")
         self.memberships_ = polished.memberships[:, order]
@@ -102,7 +102,11 @@ class MixedMembershipCommunities(BaseEstimator):
         self.connectivity_ = polished.links[np.ix_(order, order)] / np.outer(mass, mass)
         self.labels_ = np.argmax(self.memberships_, axis=1)
         self.nodes_, self.n_components_ = network.nodes, k
-        self.diagnostics_ = {"log_likelihood": polished.history, "isolated": int(np.sum(network.degrees == 0))}
+        self.diagnostics_ = {
+            "log_likelihood": polished.history,
+            "n_partitions": len(estimates),
+            "isolated": int(np.sum(network.degrees == 0)),
+        }
         return self
 
     def overlapping_labels(self, threshold: float = 0.3) -> np.ndarray:
@@ -124,6 +128,19 @@ class MixedMembershipCommunities(BaseEstimator):
         communities = [self.nodes_[column].tolist() for column in belongs.T if column.any()]
         options = {key: value for key, value in self.get_params().items() if value is not None}
         return NodeClustering(communities, graph, "codiag", method_parameters=options, overlap=True)
+
+    def _estimates(self, network: Network, k: int) -> list[np.ndarray]:
+        """Return memberships from every partition that shows as many communities."""
+        stars = scales(network, self.degree_corrected)
+        estimates, reason = [], ""
+        for seed in np.random.SeedSequence(self.random_state).spawn(self.n_partitions):
+            try:
+                estimates.append(estimate_memberships(network, stars, k, self.alpha_0, self.method, seed))
+            except (ValueError, np.linalg.LinAlgError) as error:
+                reason = str(error)
+        if not estimates:
+            raise ValueError(f"n_components={k} is more than the graph shows, in any partition of its nodes: {reason}")
+        return estimates
 
     def _n_communities(self, network: Network) -> int:
         n = network.adjacency.shape[0]

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from codiag._validation import as_number
+from codiag.factorize import as_method
 from codiag.models.crowd_em import CrowdModel, Prior, Run, Start, expect, one_coin, run_em, standard_errors
 from codiag.models.crowd_moments import estimate_crowd, random_groups
 from codiag.models.votes import Tables, Votes, as_votes
@@ -190,6 +191,7 @@ class DawidSkene(BaseEstimator):
         as_number("n_partitions", self.n_partitions, integer=True)
         as_number("smoothing", self.smoothing, zero=True)
         as_number("tol", self.tol, zero=True)
+        as_method(self.method)
         if not 0 <= self.pooling <= 1:
             raise ValueError(f"pooling must be between 0 and 1; got {self.pooling}")
         for name, words in (("init", ("moments", "majority")), ("prior", ("estimated", "uniform"))):

@@ -15,13 +15,14 @@ from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 
 from codiag.models.base import common_order, leading_range, mixture_weights, weakest
-from codiag.models.view_moments import ViewMoments, diagonalize_views, estimate_views
+from codiag.models.view_moments import ViewMoments, start_from_views
 from codiag.models.votes import Votes
 from codiag.tensors import CrossMomentTensor
 
 FLOOR = 1e-6
 OTHERS = np.array([[1, 2], [0, 2], [0, 1]])
-Look = Callable[[Votes, np.ndarray], list[np.ndarray]]
+Look = Callable[[Votes, np.ndarray], tuple[list[np.ndarray], slice]]
+"""Gives three views of every task, and tasks that had no say in how the views were chosen."""
 
 
 class CrowdMoments(NamedTuple):
@@ -83,46 +84,47 @@ def _estimate_partition(
     k = votes.classes.size
     if np.unique(groups).size < 3:
         return "a group of workers is empty"
-    views = look(votes, groups)
+    views, judges = look(votes, groups)
     seen = np.all([view.any(axis=1) for view in views], axis=0)
     if seen.sum() < k:
         return f"only {int(seen.sum())} tasks have votes from three groups of workers, fewer than the {k} classes"
-    size, noise = _weakest_pair(views, k)
+    size, noise = _weakest_pair([view[judges] for view in views], k)
     if size < noise:
         return f"votes do not tell {k} classes apart: the weakest is {size:.2g} strong, chance alone {noise:.2g}"
-    moments = ViewMoments(CrossMomentTensor(*views))
-    if method is None:  # least squares would refine this, and expectation maximization does it better
-        weights, means = diagonalize_views(moments, k, seed)
-    else:
-        weights, means, _ = estimate_views(moments, k, method, seed)
+    try:
+        weights, means = start_from_views(ViewMoments(CrossMomentTensor(*views)), k, method, seed)
+    except (ValueError, np.linalg.LinAlgError) as error:  # of a moment that has fewer components
+        return f"their third moment has no {k} components: {error}"
     return _worker_errors(votes, groups, views, means, weights / weights.sum()), size
 
 
-def _added_votes(votes: Votes, groups: np.ndarray) -> list[np.ndarray]:
+def _added_votes(votes: Votes, groups: np.ndarray) -> tuple[list[np.ndarray], slice]:
     """Return for every group its votes on each task, a count for every class, over the root of its mean."""
     k = votes.classes.size
     flat = (votes.task * 3 + groups[votes.worker]) * k + votes.label
     counted = np.bincount(flat, minlength=votes.tasks.size * 3 * k).astype(np.float64).reshape(-1, 3, k)
     counted /= np.sqrt(counted.mean(axis=0) + 1 / votes.tasks.size)  # counts vary like their means: now all alike
-    return [np.ascontiguousarray(counted[:, group]) for group in range(3)]
+    return [np.ascontiguousarray(counted[:, group]) for group in range(3)], slice(None)
 
 
-def _leading_votes(votes: Votes, groups: np.ndarray) -> list[np.ndarray]:
-    """Return for every group its votes on each task, in the directions that go with the votes of the other groups."""
+def _leading_votes(votes: Votes, groups: np.ndarray) -> tuple[list[np.ndarray], slice]:
+    """Return for every group its votes on each task, in the directions that go with the votes of the other groups.
+
+    Directions are those of every other task; the rest judge whether they mean anything.
+    """
     k = votes.classes.size
     totals = np.asarray(votes.counts.sum(axis=0)).ravel()
-    scaled = sparse.csr_array(votes.counts / np.sqrt(np.maximum(totals, 1)))
+    scaled = sparse.csr_array(votes.counts / np.sqrt(np.maximum(totals, 1) / votes.tasks.size))
     sides = [scaled[:, np.repeat(groups == group, k)] for group in range(3)]
     views = []
-    for group in range(3):
-        own, others = sides[group], sparse.hstack([sides[g] for g in range(3) if g != group]).tocsr()
+    for side, (first, second) in zip(sides, OTHERS, strict=True):
+        own, others = side[::2], sparse.hstack([sides[first][::2], sides[second][::2]]).tocsr()
 
         def multiply(vectors: np.ndarray, own: Any = own, others: Any = others) -> np.ndarray:
-            back = others.T @ (own @ vectors)
-            return own.T @ (others @ back)
+            return own.T @ (others @ (others.T @ (own @ vectors)))
 
-        views.append(own @ leading_range(multiply, own.shape[1], k, seed=0) * np.sqrt(votes.tasks.size))
-    return views
+        views.append(side @ leading_range(multiply, side.shape[1], k, seed=0))
+    return views, slice(1, None, 2)
 
 
 def _weakest_pair(views: list[np.ndarray], k: int) -> tuple[float, float]:

@@ -14,7 +14,7 @@ from scipy import sparse
 
 from codiag.models.base import common_order, leading_range
 from codiag.models.networks import Network
-from codiag.models.view_moments import ViewMoments, diagonalize_views, estimate_views
+from codiag.models.view_moments import ViewMoments, start_from_views
 from codiag.tensors import CrossMomentTensor
 
 
@@ -50,7 +50,7 @@ def estimate_memberships(
     bases = [_basis(links, own, weights, k) for own in range(3)]
     views = [link @ basis for link, basis in zip(links, bases, strict=True)]
     moments = ViewMoments(CrossMomentTensor(*views, weights=weights), alpha_0)
-    means = diagonalize_views(moments, k, 0)[1] if method is None else estimate_views(moments, k, method, 0)[1]
+    _, means = start_from_views(moments, k, method, 0)
     memberships = np.empty((n, k))
     for own, others in ((centres, (0, 1, 2)), (leaves[0], (1, 2)), (leaves[1], (0, 2)), (leaves[2], (0, 1))):
         seen = np.hstack([scaled[own][:, leaves[leaf]] @ bases[leaf] for leaf in others])

@@ -73,8 +73,15 @@ def estimate_views(
     return *multiview_parameters(moments, units, np.asarray(fit.weights)), fit
 
 
-def diagonalize_views(moments: ViewMoments, k: int, seed: int | None) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Return the same for three views of k features by one joint diagonalization: a start, where more is to follow."""
+def start_from_views(
+    moments: ViewMoments, k: int, method: Any, seed: int | None
+) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Return weights and means where expectation maximization is to follow, for three views of k features.
+
+    By default by joint diagonalization alone: least squares would refine it, and what follows does that better.
+    """
+    if method is not None:
+        return estimate_views(moments, k, method, seed)[:2]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it need not converge to be a start
         joint = TwoSided(rank=k)(np.moveaxis(np.asarray(moments.third.to_dense()), 2, 0), seed=seed)

@@ -1,0 +1,355 @@
+"""Crowd labels: the paper's row exactly, likelihoods that never fall, starts that no majority spoils."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+
+from codiag.methods import ALS, NOJD
+from codiag.models import DawidSkene
+from codiag.models.crowd_moments import random_groups
+from codiag.models.votes import as_votes
+from codiag.synthetic import crowd_votes, worker_errors
+from real_data import needs_data
+
+PAPER = {"web": (83.68, 2665), "rte": (92.75, 800), "bluebird": (88.89, 108), "dog": (83.89, 807)}
+CROWD_KIT = {"bluebird": 88.89, "rte": 92.75, "dog": 84.26, "web": 82.92}
+
+
+@needs_data
+@pytest.mark.parametrize("name", PAPER)
+def test_five_rounds_from_the_majority_are_the_row_of_the_paper(name):
+    from codiag.datasets import load_crowd
+
+    printed, n_tasks = PAPER[name]
+    data = load_crowd(name)
+    model = DawidSkene(init="majority", em_rounds=5, prior="uniform", smoothing=0).fit(data.votes)
+    assert round(100 * data.accuracy(model.tasks_, model.labels_, n_tasks), 2) == printed
+
+
+@needs_data
+@pytest.mark.parametrize("name", CROWD_KIT)
+def test_one_default_serves_all_sets_whatever_the_seed(name):
+    from codiag.datasets import load_crowd
+
+    data = load_crowd(name)
+    models = [DawidSkene(random_state=seed).fit(data.votes) for seed in range(5)]
+    accuracies = [100 * data.accuracy(model.tasks_, model.labels_) for model in models]
+    assert min(accuracies) > CROWD_KIT[name] - 0.3
+    assert max(accuracies) - min(accuracies) < 0.5
+    assert name != "web" or min(accuracies) > 84.5
+    assert all(model.diagnostics_["init"] == "moments" for model in models)
+
+
+@needs_data
+def test_a_rater_who_rates_three_times_counts_three_times():
+    from codiag.datasets import load_crowd
+
+    data = load_crowd("anesthesia")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model = DawidSkene(random_state=0).fit(data.votes)
+    assert as_votes(data.votes).counts.max() == 3
+    assert_allclose(np.sum(model.errors_, axis=1), 1)
+
+
+def crowd(k=3, *, n=2000, n_workers=20, density=0.3, adversarial=0.2, seed=0):
+    errors = worker_errors(n_workers, k, adversarial=adversarial, seed=[seed, 1])
+    return crowd_votes(n, errors, density=density, seed=[seed, 2])
+
+
+def em_by_hand(votes, k, n_workers, n_rounds):
+    """Do as Dawid and Skene write, vote by vote."""
+    task, worker, label = (column.tolist() for column in votes)
+    n = max(task) + 1
+    q = np.zeros((n, k))
+    for t, l in zip(task, label, strict=True):
+        q[t, l] += 1
+    q /= q.sum(axis=1, keepdims=True)
+    for _ in range(n_rounds):
+        errors = np.full((n_workers, k, k), 0.5)
+        for t, w, l in zip(task, worker, label, strict=True):
+            errors[w, l] += q[t]
+        errors /= errors.sum(axis=1, keepdims=True)
+        shares = (q.sum(axis=0) + 0.5) / (n + 0.5 * k)
+        q = np.tile(shares, (n, 1))
+        for t, w, l in zip(task, worker, label, strict=True):
+            q[t] *= errors[w, l]
+        q /= q.sum(axis=1, keepdims=True)
+    return q, errors, shares
+
+
+def test_expectation_maximization_is_that_of_dawid_and_skene():
+    data = crowd(n=60, n_workers=8, density=1.0)
+    model = DawidSkene(init="majority", em_rounds=3, smoothing=0.5).fit(data.votes)
+    probas, errors, shares = em_by_hand(data.votes, 3, 8, 3)
+    assert_allclose(model.probas_, probas, atol=1e-12)
+    assert_allclose(model.errors_, errors, atol=1e-12)
+    assert_allclose(model.priors_, shares, atol=1e-12)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    k=st.integers(2, 4),
+    smoothing=st.sampled_from([0.0, 0.1, 1.0, 3.0]),
+    init=st.sampled_from(["moments", "majority"]),
+    prior=st.sampled_from(["estimated", "uniform"]),
+    one_coin=st.booleans(),
+    pooling=st.sampled_from([0.0, 0.5]),
+)
+def test_the_objective_never_falls(seed, k, smoothing, init, prior, one_coin, pooling):
+    rng = np.random.default_rng(seed)
+    votes = tuple(rng.integers(0, size, 60) for size in (15, 6, k))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model = DawidSkene(
+            init=init, prior=prior, smoothing=smoothing, one_coin=one_coin, pooling=pooling, em_rounds=30, tol=0
+        ).fit(votes)
+    assert np.min(np.diff(model.loss_history_), initial=0) > -1e-10
+    assert_allclose(np.sum(model.errors_, axis=1), 1)
+    assert_allclose(np.sum(model.probas_, axis=1), 1)
+
+
+@pytest.mark.parametrize("k", [2, 3, 5])
+def test_moments_lead_to_the_optimum_beside_the_truth(k):
+    for seed in range(3):
+        data = crowd(k, seed=seed)
+        options = {"smoothing": 0.01, "em_rounds": 500, "tol": 1e-9}
+        found = DawidSkene(random_state=seed, **options).fit(data.votes)
+        beside = DawidSkene(init=data.errors, **options).fit(data.votes)
+        assert found.diagnostics_["init"] == "moments"
+        assert abs(found.log_likelihood_ - beside.log_likelihood_) < 1e-4 * data.votes[0].size
+
+
+def test_where_workers_name_classes_each_their_own_way_the_majority_leads_astray():
+    """The majority then holds nothing; moments do not ask for it."""
+    gaps = []
+    for seed in range(3):
+        rng = np.random.default_rng([seed, 9])
+        errors = np.stack([one[rng.permutation(8)] for one in worker_errors(40, 8, seed=[seed, 1])])
+        votes = crowd_votes(5000, errors, density=0.25, seed=[seed, 2]).votes
+        options = {"smoothing": 0.01, "em_rounds": 500, "tol": 1e-7}
+        truth, moments, majority = (
+            DawidSkene(init=init, random_state=seed, **options).fit(votes).log_likelihood_ / votes[0].size
+            for init in (errors, "moments", "majority")
+        )
+        assert moments > truth - 1e-4
+        gaps.append(truth - majority)
+    assert np.median(gaps) > 0.05
+
+
+@pytest.mark.slow
+def test_errors_of_moments_fall_like_the_root_of_the_tasks():
+    sizes = [1000, 4000, 16000, 64000]
+    errors = []
+    for n in sizes:
+        runs = [crowd(3, n=n, n_workers=30, seed=seed) for seed in range(3)]
+        fits = [DawidSkene(em_rounds=0, random_state=0).fit(run.votes) for run in runs]
+        errors.append(np.mean([np.abs(fit.errors_ - run.errors).mean() for fit, run in zip(fits, runs, strict=True)]))
+    slope = np.polyfit(np.log(sizes), np.log(errors), 1)[0]
+    assert -0.6 < slope < -0.4
+
+
+@pytest.mark.parametrize("one_coin", [False, True])
+def test_standard_errors_are_the_deviations_from_the_truth(one_coin):
+    errors = worker_errors(15, 3, seed=0)
+    if one_coin:
+        right = np.linspace(0.5, 0.9, 15)[:, None, None]
+        errors = np.where(np.eye(3, dtype=bool), right, (1 - right) / 2)
+    measured, predicted = [], []
+    for seed in range(20):
+        data = crowd_votes(1500, errors, density=0.4, seed=seed)
+        model = DawidSkene(smoothing=0.01, tol=1e-8, one_coin=one_coin, random_state=0).fit(data.votes)
+        measured.append(model.errors_ - errors)
+        predicted.append(model.errors_standard_errors_)
+    ratio = np.sqrt(np.mean(np.square(measured)) / np.mean(np.square(predicted)))
+    assert 0.9 < ratio < 1.1
+
+
+@pytest.mark.parametrize("method", ["nojd0", "nojd1", "ojd1", "tpm", "lathauwer", "als"])
+def test_any_method_serves(method):
+    data = crowd(3)
+    method = ALS(init=NOJD()) if method == "als" else method
+    model = DawidSkene(method=method, em_rounds=0, n_partitions=5, random_state=0).fit(data.votes)
+    assert model.diagnostics_["init"] == "moments"
+    assert np.abs(model.errors_ - data.errors).mean() < 0.06
+    assert np.all(model.errors_spread_ >= 0)
+    assert 0.005 < model.errors_spread_.mean() < 0.1
+
+
+def test_one_coin_finds_one_number_a_worker():
+    right = np.linspace(0.3, 0.9, 12)
+    errors = np.where(np.eye(4, dtype=bool), right[:, None, None], (1 - right[:, None, None]) / 3)
+    data = crowd_votes(4000, errors, density=0.5, seed=0)
+    model = DawidSkene(one_coin=True, random_state=0).fit(data.votes)
+    assert_allclose(model.worker_accuracy_, right, atol=0.03)
+    off = model.errors_[:, ~np.eye(4, dtype=bool)]
+    assert_allclose(off, np.broadcast_to(off[:, :1], off.shape))
+
+
+def test_kinds_of_votes_give_one_answer():
+    data = crowd(n=300, density=0.7)
+    task, worker, label = data.votes
+    matrix = np.full((300, 20), -1)
+    matrix[task, worker] = label
+    plain = DawidSkene(random_state=0).fit(data.votes)
+    named = {"task": [f"t{t:03}" for t in task], "worker": worker, "label": [("a", "b", "c")[l] for l in label]}
+    for votes, missing in ((matrix, -1), (np.where(matrix < 0, np.nan, matrix), -1), (matrix + 1, 0), (named, -1)):
+        other = DawidSkene(random_state=0, missing=missing).fit(votes)
+        assert_allclose(other.probas_, plain.probas_, atol=1e-9)
+        assert_allclose(other.errors_, plain.errors_, atol=1e-9)
+    assert set(DawidSkene().fit_predict(named)) == {"a", "b", "c"}
+
+
+def test_labels_may_be_of_any_hashable_kind():
+    data = crowd(n=200, density=0.8)
+    kinds = [(0, "x"), None.__class__, frozenset({1})]
+    votes = (data.votes[0].tolist(), data.votes[1].tolist(), [kinds[l] for l in data.votes[2]])
+    model = DawidSkene(random_state=0).fit(votes)
+    labels = [kinds.index(label) for label in model.labels_]
+    assert np.mean(np.array(labels) == data.truth[model.tasks_]) > 0.9
+
+
+def test_pandas_comes_back_as_crowd_kit_has_it():
+    pd = pytest.importorskip("pandas")
+    data = crowd(n=200, density=0.8)
+    frame = pd.DataFrame(dict(zip(("task", "worker", "label"), data.votes, strict=True)))
+    model = DawidSkene(random_state=0).fit(frame)
+    assert model.labels_.index.name == "task"
+    assert model.labels_.name == "agg_label"
+    assert model.errors_.index.names == ["worker", "label"]
+    assert_allclose(model.errors_.loc[3].sum(axis=0), 1)
+    assert_allclose(model.probas_.sum(axis=1), 1)
+    assert_allclose(model.priors_.sum(), 1)
+    assert list(model.probas_.columns) == [0, 1, 2]
+    plain = DawidSkene(random_state=0).fit(data.votes)
+    assert_allclose(model.errors_.to_numpy().reshape(-1, 3, 3), plain.errors_)
+
+
+def test_polars_comes_back_as_polars():
+    pl = pytest.importorskip("polars")
+    data = crowd(n=200, density=0.8)
+    frame = pl.DataFrame(dict(zip(("task", "worker", "label"), data.votes, strict=True)))
+    model = DawidSkene(random_state=0).fit(frame)
+    assert model.labels_.columns == ["task", "agg_label"]
+    assert model.errors_.columns == ["worker", "label", "0", "1", "2"]
+    assert_allclose(model.probas_.drop("task").to_numpy(), DawidSkene(random_state=0).fit(data.votes).probas_)
+
+
+def test_the_order_of_votes_does_not_matter():
+    data = crowd(n=300)
+    order = np.random.default_rng(0).permutation(data.votes[0].size)
+    first = DawidSkene(random_state=0).fit(data.votes)
+    second = DawidSkene(random_state=0).fit(tuple(column[order] for column in data.votes))
+    assert_allclose(first.probas_, second.probas_, atol=1e-8)
+
+
+def test_predictions_repeat_the_fit_and_refuse_strangers():
+    data = crowd(n=300)
+    model = DawidSkene(random_state=0).fit(data.votes)
+    assert_allclose(model.predict_proba(data.votes), model.probas_, atol=1e-9)
+    assert_array_equal(model.predict(data.votes), model.labels_)
+    with pytest.raises(ValueError, match="worker 99 was not among those of fit"):
+        model.predict(([0], [99], [1]))
+    with pytest.raises(ValueError, match="label 7 was not among those of fit"):
+        model.predict(([0], [1], [7]))
+
+
+@pytest.mark.parametrize(
+    ("votes", "reason"),
+    [
+        (([0, 0, 1, 1], [0, 1, 0, 1], [0, 1, 1, 1]), "three workers"),
+        ((np.arange(30), np.arange(30) % 3, np.arange(30) % 2), "only 0 tasks have votes from three groups"),
+        ((np.repeat(np.arange(6), 6), np.tile(np.arange(6), 6), np.arange(36) % 9), "fewer than the 9 classes"),
+    ],
+)
+def test_what_moments_cannot_tell_is_asked_of_the_majority(votes, reason):
+    with pytest.warns(UserWarning, match=reason):
+        model = DawidSkene().fit(votes)
+    assert model.diagnostics_["init"] == "majority"
+    assert np.all(np.isnan(model.errors_spread_))
+    assert np.all(np.isfinite(model.probas_))
+
+
+def test_votes_without_meaning_are_not_taken_for_classes():
+    rng = np.random.default_rng(0)
+    votes = tuple(rng.integers(0, size, 3000) for size in (400, 30, 4))
+    with pytest.warns(UserWarning, match="do not tell 4 classes apart"):
+        DawidSkene().fit(votes)
+
+
+def test_one_class_one_vote_and_tasks_nobody_saw():
+    assert DawidSkene().fit((["a"], ["w"], ["yes"])).labels_.tolist() == ["yes"]
+    matrix = np.array([[0, 0, 1], [-1, -1, -1], [1, 1, 0]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model = DawidSkene().fit(matrix)
+    assert_allclose(model.probas_[1], model.priors_)
+
+
+def test_groups_of_ones_own():
+    data = crowd(n=1000)
+    model = DawidSkene(groups=np.arange(20) % 3, random_state=0).fit(data.votes)
+    assert model.diagnostics_["n_partitions"] == 1
+    again = DawidSkene(groups=(np.arange(20) % 3)[None], random_state=0).fit(data.votes)
+    assert_array_equal(model.errors_, again.errors_)
+
+
+def test_groups_have_like_numbers_of_votes():
+    data = crowd(n=1000)
+    votes = as_votes(data.votes)
+    groups = random_groups(votes, np.random.default_rng(0))
+    totals = np.bincount(groups, weights=votes.votes_of_workers)
+    assert totals.max() < 1.3 * totals.min()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"init": "best"}, "init must be 'moments', 'majority' or an array"),
+        ({"init": np.ones((2, 3, 3))}, "init must hold a matrix for each of 20 workers"),
+        ({"prior": "flat"}, "prior must be 'estimated', 'uniform' or an array"),
+        ({"prior": [0.5, 0.5]}, "prior must hold 3 positive shares"),
+        ({"groups": [0, 1, 2]}, "groups must hold 0, 1 or 2 for each of 20 workers"),
+        ({"pooling": 2}, "pooling must be between 0 and 1"),
+        ({"em_rounds": -1}, "em_rounds"),
+        ({"smoothing": -1.0}, "smoothing"),
+        ({"n_partitions": 0}, "n_partitions"),
+    ],
+)
+def test_bad_options_are_named(options, message):
+    with pytest.raises(ValueError, match=message):
+        DawidSkene(**options).fit(crowd(n=200).votes)
+
+
+@pytest.mark.parametrize(
+    ("votes", "message"),
+    [
+        (([0, 1], [0, 1], [0]), "of one length"),
+        (([], [], []), "at least one vote"),
+        ({"task": [0], "worker": [1]}, "columns task, worker and label; got task, worker"),
+        ([1, 2, 3], "must be a data frame"),
+        (([0, 1], [0, 1], [0.0, np.nan]), "1 of 2 have no label, the first is row 1"),
+        (([0, 1], [None, 1], ["a", "b"]), "have no worker, the first is row 0"),
+    ],
+)
+def test_bad_votes_are_named(votes, message):
+    with pytest.raises(ValueError, match=message):
+        DawidSkene().fit(votes)
+
+
+def test_labels_that_cannot_be_told_apart_are_refused():
+    with pytest.raises(TypeError, match="label must hold values that can be told apart"):
+        DawidSkene().fit(([0, 1], [0, 1], [["a"], ["b"]]))
+
+
+def test_parameters_are_stored_and_cloned():
+    model = DawidSkene(em_rounds=3, one_coin=True)
+    assert clone(model).get_params() == model.get_params()

@@ -1,0 +1,95 @@
+"""Votes and edges from files: read as meant, or refused with the line."""
+
+from __future__ import annotations
+
+import gzip
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from codiag.tables import read_edges, read_votes, write_table
+
+
+def written(path, text):
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_votes_are_read_whatever_the_order_and_the_extra_columns(tmp_path):
+    plain = read_votes(written(tmp_path / "v.csv", "worker,time,label,task\nann,9,yes,01\nbob,8,no,02\n"))
+    assert plain["task"].tolist() == ["01", "02"]
+    assert plain["worker"].tolist() == ["ann", "bob"]
+    tabs = read_votes(written(tmp_path / "v.tsv", "Item\tRater\tRating\n1\t2\t3\n-4\t5\t6\n"))
+    assert_array_equal(tabs["task"], [1, -4])
+    bare = read_votes(written(tmp_path / "b.csv", "\ufeff1,2,3\n4,5,6\n\n"))
+    assert_array_equal(bare["label"], [3, 6])
+    quoted = read_votes(written(tmp_path / "q.csv", 'task,worker,label\n1,2,"a, b"\n'))
+    assert quoted["label"].tolist() == ["a, b"]
+    with gzip.open(tmp_path / "v.csv.gz", "wt") as file:
+        file.write("task,worker,label\n1,2,3\n")
+    assert_array_equal(read_votes(tmp_path / "v.csv.gz")["worker"], [2])
+
+
+@pytest.mark.parametrize("package", ["polars", "pandas"])
+def test_parquet_is_read(tmp_path, package):
+    module = pytest.importorskip(package)
+    if package == "pandas":
+        pytest.importorskip("pyarrow")
+    frame = module.DataFrame({"label": ["a", "b"], "task": [1, 2], "worker": [3, 4]})
+    path = tmp_path / "v.parquet"
+    frame.write_parquet(path) if package == "polars" else frame.to_parquet(path)
+    votes = read_votes(path)
+    assert votes["label"].tolist() == ["a", "b"]
+    assert votes["worker"].tolist() == [3, 4]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "task,worker,label\n1,2,3\n1,2\n1,,3\n",
+            "2 lines of v.csv are not votes: line 3 has 2 columns, line 4 has no w",
+        ),
+        ("task,worker,label\n" + "1,2\n" * 9, "9 lines .* line 6 has 2 columns, and 4 more"),
+        ("user,thing\n1,2\n", "line 1 of v.csv must name the columns task, worker and label; it reads user, thing"),
+        ("", "holds no votes"),
+        ("task,worker,label\n", "only names of columns"),
+    ],
+)
+def test_bad_votes_are_named_by_line(tmp_path, text, message):
+    with pytest.raises(ValueError, match=message):
+        read_votes(written(tmp_path / "v.csv", text))
+
+
+def test_bad_files_are_named(tmp_path):
+    with pytest.raises(ValueError, match="must end in"):
+        read_votes(tmp_path / "v.xls")
+    with pytest.raises(FileNotFoundError, match="is not a file"):
+        read_votes(tmp_path / "v.csv")
+    (tmp_path / "v.csv.gz").write_bytes(b"not gzip")
+    with pytest.raises(ValueError, match="cannot be read"):
+        read_votes(tmp_path / "v.csv.gz")
+    (tmp_path / "v.csv").write_bytes(b"task,worker,label\n\xff\xfe,1,2\n")
+    with pytest.raises(ValueError, match="cannot be read"):
+        read_votes(tmp_path / "v.csv")
+
+
+def test_edges_are_read_between_anything(tmp_path):
+    edges = read_edges(written(tmp_path / "e.txt", "# graph\n1 2\n3\t4 0.5\n% more\n5,6\n\n"))
+    assert_array_equal(edges, [[1, 2], [3, 4], [5, 6]])
+    assert read_edges(written(tmp_path / "n.txt", "ann bob\n")).tolist() == [["ann", "bob"]]
+    with pytest.raises(ValueError, match="line 2 has one node"):
+        read_edges(written(tmp_path / "b.txt", "1 2\n3\n"))
+    with pytest.raises(ValueError, match="no edges"):
+        read_edges(written(tmp_path / "c.txt", "# nothing\n"))
+
+
+def test_tables_are_written_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "t.tsv"
+    write_table(path, {"a": np.array([1, 2]), "b": ["x\ty", "z"]})
+    assert path.read_text() == 'a\tb\n1\t"x\ty"\n2\tz\n'
+    with pytest.raises(ValueError, match="zip"):
+        write_table(path, {"a": [1, 2], "b": [1]})
+    assert path.read_text().startswith("a\tb")
+    assert [file.name for file in tmp_path.iterdir()] == ["t.tsv"]
