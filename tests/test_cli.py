@@ -142,6 +142,9 @@ def test_label_writes_labels_workers_and_a_picture(votes_file, tmp_path):
     assert picture.stat().st_size > 10_000
     assert "20 workers" in result.stdout
     assert "... 5 more" in result.stdout
+    worst = model.workers_[np.argmin(model.worker_accuracy_)]
+    sorted_by = runner.invoke(app, ["label", str(votes_file), "--sort", "accuracy"]).stdout.split("right")[1].split()
+    assert str(worst) == next(word for word in sorted_by if word.isdigit())
 
 
 def test_label_writes_nothing_when_votes_are_refused(votes_file, tmp_path):
@@ -222,13 +225,16 @@ def test_progress_stays_off_pipes(tensor_file):
         (["topics", "other.npz", "--topics", "2"], "other.npz is not a readable .npz file"),
         (["factorize", "tensor.npy", "--rank", "3", "--variable", "X"], "leave the variable out"),
         (["label", "missing.csv"], "missing.csv is not a file"),
-        (["label", "tensor.npy"], "tensor.npy must end in .csv, .tsv, .parquet"),
-        (["label", "other.csv"], "must name the columns task, worker and label"),
+        (["label", "tensor.npy"], "tensor.npy must end in .csv, .tsv, .parquet; .gz may follow"),
+        (["label", "other.csv"], "must name the columns task (or item, question)"),
         (["label", "tensor.csv", "--out", "labels.txt"], "--out must end in .csv, .tsv"),
         (["label", "tensor.csv", "--out", "l.csv", "--workers", "l.csv"], "must be two files"),
+        (["label", "tensor.csv", "--out", "tensor.csv"], "--out must not be the file that is read"),
+        (["label", "tensor.csv", "--sort", "name"], "--sort must be votes or accuracy"),
+        (["communities", "tensor.csv", "--out", "tensor.csv"], "--out must not be the file that is read"),
         (["label", "tensor.csv", "--init", "best"], "init must be 'moments', 'majority'"),
         (["communities", "missing.txt"], "missing.txt is not a file"),
-        (["communities", "tensor.csv", "--k", "3"], "n_components must be at most"),
+        (["communities", "tensor.csv", "--k", "3"], "at least 8 nodes"),
         (["communities", "tensor.csv", "--k", "0"], "--k"),
     ],
 )

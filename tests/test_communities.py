@@ -134,6 +134,26 @@ def test_nodes_without_links_are_told_of():
     model = MixedMembershipCommunities(3, random_state=0).fit(adjacency.tocsr())
     assert model.diagnostics_["isolated"] == 1
     assert_allclose(model.memberships_[7], 1 / 3)
+    assert model.labels_[7] == -1
+
+
+def test_small_graphs_are_parted_often_and_weights_count():
+    nx = pytest.importorskip("networkx")
+    club = nx.karate_club_graph()
+    truth = np.array([club.nodes[node]["club"] == "Officer" for node in sorted(club)])
+    for seed in range(5):
+        model = MixedMembershipCommunities(2, random_state=seed).fit(club)
+        wrong = np.sum((model.labels_ == 1) != truth)
+        assert min(wrong, 34 - wrong) <= 2
+    assert model.diagnostics_["n_partitions"] > 100
+    assert np.array_equal(model.fit_predict(club), model.labels_)
+
+
+def test_partitions_that_disagree_are_told_of():
+    rng = np.random.default_rng(0)
+    noise = np.triu(rng.random((200, 200)) < 0.1, 1)
+    with pytest.warns(UserWarning, match="partitions of the nodes agree little on 5 communities"):
+        MixedMembershipCommunities(5, random_state=0).fit(sparse.csr_array(noise + noise.T, dtype=float))
 
 
 @needs_data
@@ -151,6 +171,8 @@ def test_dormitories_are_told_apart():
     ("edges", "message"),
     [
         (np.zeros((0, 2)), "at least one edge"),
+        ([[3, 3]], "at least one edge between two nodes"),
+        ([[1, 2], [2, 3]], "at least 8 nodes"),
         (np.zeros((4, 3)), "pairs of linked nodes"),
         (sparse.csr_array(np.triu(np.ones((5, 5)))), "must be symmetric"),
         (sparse.csr_array(-np.ones((5, 5))), "not negative"),
@@ -160,6 +182,12 @@ def test_dormitories_are_told_apart():
 def test_bad_graphs_are_named(edges, message):
     with pytest.raises(ValueError, match=message):
         MixedMembershipCommunities(2).fit(edges)
+
+
+def test_thresholds_lie_between_nothing_and_all():
+    model = MixedMembershipCommunities(3, random_state=0).fit(graph(300, 3).adjacency)
+    with pytest.raises(ValueError, match="threshold must lie between 0 and 1"):
+        model.overlapping_labels(2)
 
 
 def test_directed_graphs_are_refused():

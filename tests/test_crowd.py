@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
 from sklearn.base import clone
 
 from codiag.methods import ALS, NOJD
@@ -237,7 +238,7 @@ def test_polars_comes_back_as_polars():
     pl = pytest.importorskip("polars")
     data = crowd(n=200, density=0.8)
     frame = pl.DataFrame(dict(zip(("task", "worker", "label"), data.votes, strict=True)))
-    model = DawidSkene(random_state=0).fit(frame)
+    model = DawidSkene(random_state=0).fit(frame.lazy())
     assert model.labels_.columns == ["task", "agg_label"]
     assert model.errors_.columns == ["worker", "label", "0", "1", "2"]
     assert_allclose(model.probas_.drop("task").to_numpy(), DawidSkene(random_state=0).fit(data.votes).probas_)
@@ -334,7 +335,13 @@ def test_bad_options_are_named(options, message):
     [
         (([0, 1], [0, 1], [0]), "of one length"),
         (([], [], []), "at least one vote"),
-        ({"task": [0], "worker": [1]}, "columns task, worker and label; got task, worker"),
+        ({"task": [0], "worker": [1]}, "columns task .*; got task, worker"),
+        (
+            np.stack([np.arange(90), np.arange(90) % 7, np.arange(90) % 2], axis=1),
+            "tuple of three columns, not an array",
+        ),
+        ((np.arange(40_000), np.arange(40_000) % 9, np.arange(40_000)), "of few classes; 40000 labels"),
+        ("votes.csv", "read by codiag.tables.read_votes"),
         ([1, 2, 3], "must be a data frame"),
         (([0, 1], [0, 1], [0.0, np.nan]), "1 of 2 have no label, the first is row 1"),
         (([0, 1], [None, 1], ["a", "b"]), "have no worker, the first is row 0"),
@@ -343,6 +350,17 @@ def test_bad_options_are_named(options, message):
 def test_bad_votes_are_named(votes, message):
     with pytest.raises(ValueError, match=message):
         DawidSkene().fit(votes)
+
+
+def test_sparse_matrices_are_refused():
+    with pytest.raises(TypeError, match="zero is no vote"):
+        DawidSkene().fit(sparse.csr_array(np.eye(4)))
+
+
+def test_names_of_columns_may_differ():
+    data = crowd(n=100)
+    votes = dict(zip(("Item", "rater", "ANSWER"), data.votes, strict=True))
+    assert_allclose(DawidSkene(random_state=0).fit(votes).probas_, DawidSkene(random_state=0).fit(data.votes).probas_)
 
 
 def test_labels_that_cannot_be_told_apart_are_refused():

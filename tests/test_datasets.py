@@ -110,6 +110,12 @@ def test_nothing_is_fetched_unasked(nowhere):
         datasets.load_crowd("anesthesia", download=True)
 
 
+def test_a_folder_that_lacks_it_is_named(nowhere, monkeypatch):
+    monkeypatch.setenv("CODIAG_DATA_DIR", str(nowhere))
+    with pytest.raises(FileNotFoundError, match=f"not in CODIAG_DATA_DIR, {nowhere}: it must hold facebook/UNC28.npz"):
+        datasets.load_facebook("UNC28")
+
+
 def test_without_a_network_a_sentence_says_so(nowhere, monkeypatch):
     pooch = pytest.importorskip("pooch")
 
@@ -160,4 +166,6 @@ def test_the_checksum_is_of_contents_not_of_bytes(nowhere, monkeypatch):
 def test_unknown_names_are_answered_with_the_known():
     with pytest.raises(ValueError, match="one of UNC28, Amherst41, Simmons81, Caltech36"):
         datasets.load_facebook("MIT8")
+    with pytest.raises(ValueError, match="folder must be"):
+        datasets.available("music")
     assert all(len(source.sha256) == 64 for source in datasets.SOURCES.values())

@@ -18,8 +18,19 @@ LAYERS = [
     {"_array", "_writing"},
     {"_validation"},
     {"diagonalize", "tensors"},
-    {"metrics", "synthetic", "reduction", "directions", "methods", "factorize", "factorization", "drop_in", "files"},
-    {"theory", "models", "datasets", "corpora", "tables"},
+    {
+        "metrics",
+        "synthetic",
+        "reduction",
+        "directions",
+        "methods",
+        "factorize",
+        "factorization",
+        "drop_in",
+        "files",
+        "theory",
+    },
+    {"models", "datasets", "corpora", "tables"},
     {"experiments"},
     {"plotting"},
     {"cli"},
@@ -48,6 +59,14 @@ def test_import_loads_nothing_heavy(module):
     code = f"import sys, {module}; print([name for name in {HEAVY} if name in sys.modules])"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
     assert loaded == "[]"
+
+
+def test_parts_are_there_once_named():
+    code = "import codiag; print(codiag.models.DawidSkene.__name__, codiag.datasets.available('text'))"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert said.split() == ["DawidSkene", "['kos']"]
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = codiag.nothing
 
 
 def test_every_part_has_a_layer():

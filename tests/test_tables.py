@@ -26,6 +26,8 @@ def test_votes_are_read_whatever_the_order_and_the_extra_columns(tmp_path):
     assert_array_equal(bare["label"], [3, 6])
     quoted = read_votes(written(tmp_path / "q.csv", 'task,worker,label\n1,2,"a, b"\n'))
     assert quoted["label"].tolist() == ["a, b"]
+    european = read_votes(written(tmp_path / "e.csv", "task;worker;label\n1;2;3\n"))
+    assert_array_equal(european["label"], [3])
     with gzip.open(tmp_path / "v.csv.gz", "wt") as file:
         file.write("task,worker,label\n1,2,3\n")
     assert_array_equal(read_votes(tmp_path / "v.csv.gz")["worker"], [2])
@@ -49,10 +51,11 @@ def test_parquet_is_read(tmp_path, package):
     [
         (
             "task,worker,label\n1,2,3\n1,2\n1,,3\n",
-            "2 lines of v.csv are not votes: line 3 has 2 columns, line 4 has no w",
+            "2 lines of v.csv cannot be read as votes: line 3 has 2 columns, not 3, line 4 has no w",
         ),
-        ("task,worker,label\n" + "1,2\n" * 9, "9 lines .* line 6 has 2 columns, and 4 more"),
-        ("user,thing\n1,2\n", "line 1 of v.csv must name the columns task, worker and label; it reads user, thing"),
+        ("task,worker,label\n" + "1,2\n" * 9, "9 lines .* line 6 has 2 columns, not 3, and 4 more"),
+        ("user,thing\n1,2\n", "line 1 of v.csv must name the columns task .* it reads user, thing"),
+        ("task,worker,label\n1,2,3\n1,2,NA\n1,2,3,4\n", "line 3 has no label, line 4 has 4 columns, not 3"),
         ("", "holds no votes"),
         ("task,worker,label\n", "only names of columns"),
     ],
@@ -71,15 +74,20 @@ def test_bad_files_are_named(tmp_path):
     with pytest.raises(ValueError, match="cannot be read"):
         read_votes(tmp_path / "v.csv.gz")
     (tmp_path / "v.csv").write_bytes(b"task,worker,label\n\xff\xfe,1,2\n")
-    with pytest.raises(ValueError, match="cannot be read"):
+    with pytest.raises(ValueError, match=r"v\.csv cannot be read as text; save it as UTF-8"):
         read_votes(tmp_path / "v.csv")
+    (tmp_path / "v.parquet").write_bytes(b"not parquet")
+    with pytest.raises(ValueError, match=r"v\.parquet"):
+        read_votes(tmp_path / "v.parquet")
 
 
 def test_edges_are_read_between_anything(tmp_path):
     edges = read_edges(written(tmp_path / "e.txt", "# graph\n1 2\n3\t4 0.5\n% more\n5,6\n\n"))
     assert_array_equal(edges, [[1, 2], [3, 4], [5, 6]])
     assert read_edges(written(tmp_path / "n.txt", "ann bob\n")).tolist() == [["ann", "bob"]]
-    with pytest.raises(ValueError, match="line 2 has one node"):
+    named = written(tmp_path / "n.csv", 'id,source,target\n1,"Jean Valjean",Javert\n2,Javert,"Burgon, Mme"\n')
+    assert read_edges(named).tolist() == [["Jean Valjean", "Javert"], ["Javert", "Burgon, Mme"]]
+    with pytest.raises(ValueError, match=r"1 line of b\.txt cannot be read as edges: line 2 has no two nodes"):
         read_edges(written(tmp_path / "b.txt", "1 2\n3\n"))
     with pytest.raises(ValueError, match="no edges"):
         read_edges(written(tmp_path / "c.txt", "# nothing\n"))

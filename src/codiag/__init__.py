@@ -1,5 +1,8 @@
 """Factorize tensors by jointly diagonalizing matrices."""
 
+from importlib import import_module
+from types import ModuleType
+
 from codiag._validation import ConvergenceWarning
 from codiag.diagonalize import Diagonalization, joint_diagonalize
 from codiag.factorization import Factorization
@@ -18,3 +21,23 @@ __all__ = [
     "joint_diagonalize",
     "match_components",
 ]
+
+_PARTS = (
+    "datasets",
+    "diagonalize",
+    "drop_in",
+    "methods",
+    "metrics",
+    "models",
+    "synthetic",
+    "tables",
+    "tensors",
+    "theory",
+)
+
+
+def __getattr__(name: str) -> ModuleType:
+    """Import a part of codiag where it is named: ``import codiag`` alone stays quick."""
+    if name in _PARTS:
+        return import_module(f"codiag.{name}")
+    raise AttributeError(f"module 'codiag' has no attribute {name!r}")

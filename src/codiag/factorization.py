@@ -22,6 +22,7 @@ from codiag.methods.base import Estimate, Stage, unit_components
 from codiag.methods.curvature import Parameters
 from codiag.methods.spread import factor_spread
 from codiag.tensors import FactoredTensor, Tensor
+from codiag.theory.identifiability import Diagnosis, diagnose
 
 FORMAT = "codiag factorization 1"
 
@@ -111,6 +112,10 @@ class Factorization:
         inverting a matrix of ``sum(min(d_m, rank)) * rank`` rows.
         """
         return self.noise * factor_spread(self.tensor)
+
+    def diagnose(self) -> Diagnosis:
+        """Tell which components are well determined and which are not, and why; print it to read it."""
+        return diagnose(self)
 
     def to_tensor(self) -> Array:
         """Return the array that the components add up to."""

@@ -99,6 +99,8 @@ def _draw_errors(demo: Demo, axis: Any) -> None:
 
 def draw_confusions(model: DawidSkene, path: Path, n_workers: int = 12) -> None:
     """Save a picture of a crowd: the confusion matrices of those who voted most, and everyone's accuracy."""
+    from matplotlib.ticker import NullFormatter
+
     table = model.worker_table()
     busiest = np.argsort(-table["votes"], kind="stable")[:n_workers]
     k = model.classes_.size
@@ -109,10 +111,10 @@ def draw_confusions(model: DawidSkene, path: Path, n_workers: int = 12) -> None:
         for axis, worker in zip(axes, busiest, strict=False):
             cells = [[table[f"p({given}|{true})"][worker] for true in model.classes_] for given in model.classes_]
             image = axis.imshow(cells, cmap="magma_r", vmin=0, vmax=1, interpolation="nearest")
-            axis.set(title=f"{table['worker'][worker]}: {table['accuracy'][worker]:.2f}")
-            names = [str(name) for name in model.classes_] if k <= 6 else []
-            axis.set_xticks(range(len(names)), names)
-            axis.set_yticks(range(len(names)), names)
+            axis.set_title(f"{_cut(table['worker'][worker], 12)}: {table['accuracy'][worker]:.2f}", fontsize=9)
+            names = [_cut(name, 5) for name in model.classes_.tolist()] if k <= 6 else []
+            axis.set_xticks(range(len(names)), names, fontsize=7)
+            axis.set_yticks(range(len(names)), names, fontsize=7)
         for axis in axes[busiest.size :]:
             axis.set_axis_off()
         left.colorbar(image, ax=axes.tolist(), shrink=0.8, label="probability")
@@ -123,4 +125,11 @@ def draw_confusions(model: DawidSkene, path: Path, n_workers: int = 12) -> None:
         axis.axhline(1 / k, color=MUTED, linestyle="--", linewidth=1)
         axis.set(xscale="log", ylim=(0, 1.02), xlabel="votes given", ylabel="share that is right (dashed: by chance)")
         axis.set_title("Every worker, with standard errors", color=INK)
+        axis.xaxis.set_minor_formatter(NullFormatter())
         figure.savefig(path, dpi=150)
+
+
+def _cut(name: Any, length: int) -> str:
+    """Return a name that fits beside an axis."""
+    text = str(name)
+    return text if len(text) <= length else text[: length - 1] + "…"

@@ -5,21 +5,20 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from codiag._writing import written_at_once
+from codiag.models.votes import NAMES, column_places, wanted_columns
 
-NAMES = {
-    "task": ("task", "item", "question"),
-    "worker": ("worker", "rater", "annotator", "performer"),
-    "label": ("label", "rating", "answer", "response"),
-}
-"""What the columns of votes may be called."""
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
+ABSENT = {"", "na", "nan", "null", "none"}
+"""What stands for nothing in a table."""
+ENDS = {"source", "target", "from", "to", "src", "dst", "node1", "node2", "u", "v"}
+"""What the columns of edges may be called."""
 SHOWN = 5
 """Bad lines that are named."""
 
@@ -30,49 +29,56 @@ def read_votes(path: str | Path) -> dict[str, np.ndarray]:
     Parameters
     ----------
     path : str or Path
-        A ``.csv`` or ``.tsv`` file, also ``.gz``, or a ``.parquet`` file. The first line names the columns, of which
-        others are left out; without names there must be three columns of whole numbers. Columns of whole numbers are
-        read as such, others as text.
+        A ``.csv`` or ``.tsv`` file, also ``.gz``, or a ``.parquet`` file. The first line names the columns (task, item
+        or question; worker, rater, annotator or performer; label, rating, answer or response), others are left out;
+        without names there must be three columns of whole numbers. Columns of whole numbers are read as such, others
+        as text.
     """
     path = Path(path)
     ending = _ending(path, (*SEPARATORS, ".parquet"))
     if ending == ".parquet":
         return _read_parquet(path)
-    with _opened(path) as file:
-        rows = [(number, row) for number, row in _rows(file, SEPARATORS[ending]) if row]
+    rows = _rows(path, SEPARATORS[ending])
     if not rows:
         raise ValueError(f"{path.name} holds no votes")
     places, named = _columns(path.name, rows[0][1])
     votes = rows[1:] if named else rows
-    _check_rows(path.name, votes, places)
+    _check_rows(path.name, votes, places, len(rows[0][1]))
     if not votes:
         raise ValueError(f"{path.name} holds no votes, only names of columns")
     return {name: _as_column([row[place].strip() for _, row in votes]) for name, place in places.items()}
 
 
 def read_edges(path: str | Path) -> np.ndarray:
-    """Read pairs of linked nodes (n_edges, 2), one on every line, between blanks, tabs or commas.
+    """Read pairs of linked nodes (n_edges, 2), one on every line, as whole numbers where all are.
 
-    Lines that begin with # or % are left out, as is what follows the two nodes.
+    Parameters
+    ----------
+    path : str or Path
+        A ``.csv`` or ``.tsv`` file, where a first line may name the columns source and target, or a ``.txt``,
+        ``.edges`` or ``.edgelist`` file with blanks or commas between nodes; also ``.gz``. Lines that begin with # or %
+        are left out, as are further columns, weights among them.
     """
     path = Path(path)
-    _ending(path, (".txt", ".csv", ".tsv", ".edges", ".edgelist"))
+    ending = _ending(path, (".txt", ".csv", ".tsv", ".edges", ".edgelist"))
+    rows = [(number, row) for number, row in _rows(path, SEPARATORS.get(ending)) if row[0][:1] not in ("#", "%")]
+    names = [field.strip().lower() for field in rows[0][1]] if rows else []
+    places = [place for place, name in enumerate(names) if name in ENDS]
+    if len(places) == 2:
+        rows = rows[1:]
+    else:
+        places = [0, 1]
     ends, bad = [], []
-    with _opened(path) as file:
-        for number, line in enumerate(file, 1):
-            fields = line.replace(",", " ").split()
-            if not fields or fields[0][0] in "#%":
-                continue
-            if len(fields) < 2:
-                bad.append(f"line {number} has one node")
-            ends.append(fields[:2])
+    for number, row in rows:
+        pair = [row[place].strip() for place in places] if len(row) > max(places) else []
+        if len(pair) < 2 or any(node.lower() in ABSENT for node in pair):
+            bad.append(f"line {number} has no two nodes")
+        ends.append(pair)
     _refuse(path.name, bad, "edges")
     if not ends:
         raise ValueError(f"{path.name} holds no edges")
-    try:
-        return np.array(ends, dtype=np.int64)
-    except ValueError:
-        return np.array(ends)
+    whole = all(_is_whole(node) for pair in ends for node in pair)
+    return np.array(ends, dtype=np.int64) if whole else np.array(ends)
 
 
 def write_table(path: str | Path, columns: Mapping[str, Iterable[Any]]) -> None:
@@ -90,47 +96,54 @@ def write_table(path: str | Path, columns: Mapping[str, Iterable[Any]]) -> None:
 def _ending(path: Path, endings: tuple[str, ...], *, must_exist: bool = True) -> str:
     ending = Path(path.stem).suffix.lower() if path.suffix == ".gz" else path.suffix.lower()
     if ending not in endings:
-        raise ValueError(f"{path.name} must end in {', '.join(endings)}")
+        raise ValueError(f"{path.name} must end in {', '.join(endings)}" + ("; .gz may follow" if must_exist else ""))
     if must_exist and not path.is_file():
         raise FileNotFoundError(f"{path} is not a file")
     return ending
 
 
-def _opened(path: Path) -> Any:
-    return gzip.open(path, "rt", encoding="utf-8-sig") if path.suffix == ".gz" else path.open(encoding="utf-8-sig")
-
-
-def _rows(file: Any, separator: str) -> Iterator[tuple[int, list[str]]]:
-    reader = csv.reader(file, delimiter=separator)
+def _rows(path: Path, separator: str | None) -> list[tuple[int, list[str]]]:
+    """Return lines that are not empty, with their numbers, split at the separator or at blanks."""
     try:
-        for row in reader:
-            yield reader.line_num, row
-    except (csv.Error, UnicodeDecodeError, OSError, EOFError) as error:
+        with (
+            gzip.open(path, "rt", encoding="utf-8-sig")
+            if path.suffix == ".gz"
+            else path.open(encoding="utf-8-sig") as file
+        ):
+            if separator is None:
+                lines = ((number, line.replace(",", " ").split()) for number, line in enumerate(file, 1))
+                return [(number, fields) for number, fields in lines if fields]
+            first = file.readline()
+            if separator == "," and ";" in first and "," not in first:
+                separator = ";"
+            file.seek(0)
+            reader = csv.reader(file, delimiter=separator)
+            return [(reader.line_num, row) for row in reader if row]
+    except UnicodeDecodeError as error:
         raise ValueError(
-            f"{Path(file.name).name} cannot be read from line {reader.line_num + 1} on: {error}"
+            f"{path.name} cannot be read as text; save it as UTF-8, and end a packed file in .gz"
         ) from error
+    except (csv.Error, OSError, EOFError) as error:
+        raise ValueError(f"{path.name} cannot be read: {error}") from error
 
 
 def _columns(name: str, first: list[str]) -> tuple[dict[str, int], bool]:
     """Return where the columns are, and whether the first line names them."""
-    given = [field.strip().lower() for field in first]
-    places = {
-        column: next((given.index(word) for word in words if word in given), -1) for column, words in NAMES.items()
-    }
-    if min(places.values()) >= 0:
+    places = column_places(first)
+    if places is not None:
         return places, True
-    if len(first) == 3 and all(_is_whole(field) for field in given):
+    if len(first) == 3 and all(_is_whole(field.strip()) for field in first):
         return dict(zip(NAMES, range(3), strict=True)), False
-    raise ValueError(f"line 1 of {name} must name the columns task, worker and label; it reads {', '.join(first)[:80]}")
+    raise ValueError(f"line 1 of {name} must name the columns {wanted_columns()}; it reads {', '.join(first)[:80]}")
 
 
-def _check_rows(name: str, votes: list[tuple[int, list[str]]], places: dict[str, int]) -> None:
+def _check_rows(name: str, votes: list[tuple[int, list[str]]], places: dict[str, int], n_columns: int) -> None:
     bad = []
     for number, row in votes:
-        if len(row) <= max(places.values()):
-            bad.append(f"line {number} has {len(row)} columns")
+        if len(row) != n_columns:
+            bad.append(f"line {number} has {len(row)} columns, not {n_columns}")
         else:
-            empty = [column for column, place in places.items() if not row[place].strip()]
+            empty = [column for column, place in places.items() if row[place].strip().lower() in ABSENT]
             bad += [f"line {number} has no {' and no '.join(empty)}"] if empty else []
     _refuse(name, bad, "votes")
 
@@ -138,7 +151,8 @@ def _check_rows(name: str, votes: list[tuple[int, list[str]]], places: dict[str,
 def _refuse(name: str, bad: list[str], what: str) -> None:
     if bad:
         more = f", and {len(bad) - SHOWN} more" if len(bad) > SHOWN else ""
-        raise ValueError(f"{len(bad)} lines of {name} are not {what}: {', '.join(bad[:SHOWN])}{more}")
+        count = "1 line" if len(bad) == 1 else f"{len(bad)} lines"
+        raise ValueError(f"{count} of {name} cannot be read as {what}: {', '.join(bad[:SHOWN])}{more}")
 
 
 def _as_column(fields: list[str]) -> np.ndarray:
@@ -156,7 +170,7 @@ def _is_whole(field: str) -> bool:
 def _read_parquet(path: Path) -> dict[str, np.ndarray]:
     frame = _parquet_frame(path)
     places, _ = _columns(path.name, [str(column) for column in frame.columns])
-    return {name: np.asarray(frame[frame.columns[place]]) for name, place in places.items()}
+    return {name: frame[frame.columns[place]].to_numpy() for name, place in places.items()}
 
 
 def _parquet_frame(path: Path) -> Any:
@@ -165,6 +179,6 @@ def _parquet_frame(path: Path) -> Any:
             return __import__(reader).read_parquet(path)
         except ImportError:
             continue
-        except (OSError, ValueError) as error:
+        except Exception as error:  # every package has its own kinds
             raise ValueError(f"{path.name} is not a readable .parquet file: {error}") from error
     raise ValueError(f"{path.name}: reading .parquet files needs polars, or pandas with pyarrow; install one of them")

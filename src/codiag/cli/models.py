@@ -76,7 +76,9 @@ def topics(
 def label(
     votes: Annotated[
         Path,
-        typer.Argument(help="A .csv, .tsv or .parquet file with task, worker and label.", show_default=False),
+        typer.Argument(
+            help="A .csv, .tsv (also .gz) or .parquet file with task, worker and label.", show_default=False
+        ),
     ],
     result: Annotated[
         Path | None,
@@ -84,7 +86,11 @@ def label(
     ] = None,
     workers: Annotated[
         Path | None,
-        typer.Option("--workers", help="Where to save workers; unasked, beside the labels.", show_default=False),
+        typer.Option(
+            "--workers",
+            help="Where to save workers; unasked, labels-workers.csv beside labels.csv.",
+            show_default=False,
+        ),
     ] = None,
     figure: Annotated[
         Path | None, typer.Option("--figure", help="Where to draw confusion matrices.", show_default=False)
@@ -94,7 +100,10 @@ def label(
         bool, typer.Option("--one-coin", help="Give each worker one accuracy for all classes.")
     ] = False,
     em_rounds: Annotated[int, typer.Option("--em-rounds", min=0, help="Rounds of expectation maximization.")] = 100,
-    smoothing: Annotated[float, typer.Option("--smoothing", min=0, help="Votes added to every cell.")] = 1.0,
+    smoothing: Annotated[
+        float, typer.Option("--smoothing", min=0, help="Votes added to every cell of a confusion matrix.")
+    ] = 1.0,
+    sort: Annotated[str, typer.Option("--sort", help="Show workers by votes, or the worst by accuracy.")] = "votes",
     seed: Seed = 0,
 ) -> None:
     """Find the labels of tasks, and how good workers are, from votes that disagree."""
@@ -105,11 +114,13 @@ def label(
         workers = result.with_name(f"{result.stem}-workers{result.suffix}")
     for path, option in ((result, "--out"), (workers, "--workers")):
         if path is not None:
-            check_writable(path, option, {".csv", ".tsv"})
+            check_writable(path, option, {".csv", ".tsv"}, votes)
     if figure is not None:
         check_writable(figure, "--figure", {".png", ".svg", ".pdf"})
     if result is not None and result == workers:
         fail("--out and --workers must be two files")
+    if sort not in ("votes", "accuracy"):
+        fail(f"--sort must be votes or accuracy; got {sort}")
     with mistakes_in_one_sentence(), progress("labelling ..."), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         model = DawidSkene(
@@ -119,7 +130,7 @@ def label(
             write_table(result, model.label_table())
         if workers is not None:
             write_table(workers, model.worker_table())
-    out.print(_worker_table(model, votes.name))
+    out.print(_worker_table(model, votes.name, sort))
     shares = ", ".join(f"{name} {share:.3f}" for name, share in zip(model.classes_, model.priors_, strict=True))
     out.print(f"{model.tasks_.size} tasks; shares of the classes: {escape(shares)}", highlight=False, soft_wrap=True)
     show_warnings(caught)
@@ -132,7 +143,7 @@ def label(
         draw(partial(draw_confusions, model), figure)
 
 
-def _worker_table(model: DawidSkene, name: str) -> Table:
+def _worker_table(model: DawidSkene, name: str, sort: str) -> Table:
     table = Table(title=escape(f"{name}: {model.workers_.size} workers"), title_justify="left", box=box.SIMPLE_HEAD)
     table.add_column("worker")
     for heading in ("votes", "right", "+-"):
@@ -140,7 +151,7 @@ def _worker_table(model: DawidSkene, name: str) -> Table:
     columns = model.worker_table()
     rows = sorted(
         zip(*(columns[key] for key in ("worker", "votes", "accuracy", "standard_error")), strict=True),
-        key=lambda row: -row[1],
+        key=lambda row: -row[1] if sort == "votes" else row[2],
     )
     for worker, n_votes, accuracy, deviation in rows[:SHOWN]:
         table.add_row(escape(str(worker)), str(n_votes), f"{accuracy:.3f}", f"{deviation:.3f}")
@@ -151,7 +162,12 @@ def _worker_table(model: DawidSkene, name: str) -> Table:
 
 @app.command()
 def communities(
-    edges: Annotated[Path, typer.Argument(help="A text file with two linked nodes on every line.", show_default=False)],
+    edges: Annotated[
+        Path,
+        typer.Argument(
+            help="A .txt, .csv or .tsv file (also .gz) with two linked nodes on every line.", show_default=False
+        ),
+    ],
     k: Annotated[
         int | None, typer.Option("--k", "-k", min=1, help="Number of communities; unasked, by the spectrum.")
     ] = None,
@@ -161,12 +177,15 @@ def communities(
     ] = None,
     alpha_0: Annotated[float, typer.Option("--alpha-0", min=0, help="How mixed nodes are; 0 for one each.")] = 0.1,
     degree_corrected: Annotated[
-        bool, typer.Option("--degree-corrected/--plain", help="Whether degrees differ for other reasons.")
+        bool,
+        typer.Option("--degree-corrected/--plain", help="Whether nodes differ in activity beside their communities."),
     ] = True,
     method: Annotated[
         str | None, typer.Option("--method", help="nojd1, ojd1, tpm, als, ...; unasked, joint diagonalization alone.")
     ] = None,
-    partitions: Annotated[int, typer.Option("--partitions", min=1, help="Partitions to average over.")] = 10,
+    partitions: Annotated[
+        int | None, typer.Option("--partitions", min=1, help="Partitions to average over; unasked, 10 or more.")
+    ] = None,
     polish: Annotated[int, typer.Option("--polish", min=0, help="Rounds of expectation maximization.")] = 5,
     seed: Seed = 0,
 ) -> None:
@@ -175,8 +194,9 @@ def communities(
     from codiag.tables import read_edges, write_table
 
     if result is not None:
-        check_writable(result, "--out", {".csv", ".tsv"})
-    with mistakes_in_one_sentence(), progress("finding communities ..."):
+        check_writable(result, "--out", {".csv", ".tsv"}, edges)
+    with mistakes_in_one_sentence(), progress("finding ..."), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
         model = MixedMembershipCommunities(
             k,
             alpha_0=alpha_0,
@@ -189,6 +209,7 @@ def communities(
         if result is not None:
             write_table(result, model.membership_table())
     out.print(_community_table(model, edges.name))
+    show_warnings(caught)
     if result is not None:
         out.print(f"Saved to [bold]{escape(str(result))}[/bold]: every node, its strongest community, all memberships")
 
@@ -196,7 +217,7 @@ def communities(
 def _community_table(model: MixedMembershipCommunities, name: str) -> Table:
     title = escape(f"{name}: {model.nodes_.size} nodes, {model.n_components_} communities")
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
-    for heading in ("community", "strongest for", "members", "linked inside", "to others"):
+    for heading in ("community", "strongest for", "above 0.3", "rate inside", "to others"):
         table.add_column(heading, justify="right")
     members = model.overlapping_labels().sum(axis=0)
     mass, rates = model.memberships_.sum(axis=0), model.connectivity_

@@ -54,8 +54,10 @@ def mistakes_in_one_sentence() -> Iterator[None]:
         fail("the tensor does not fit into memory; a .npy file is read slab by slab")
 
 
-def check_writable(path: Path, option: str, endings: set[str]) -> None:
-    """End before any work is done where its result could not be written."""
+def check_writable(path: Path, option: str, endings: set[str], source: Path | None = None) -> None:
+    """End before any work is done where its result could not be written, or would take the place of its source."""
+    if source is not None and path.resolve() == source.resolve():
+        fail(f"{option} must not be the file that is read, {source}")
     parent = path.resolve().parent
     if not parent.is_dir():
         fail(f"{option} must lie in a folder that exists; {parent} does not")

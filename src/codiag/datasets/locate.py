@@ -75,12 +75,17 @@ def _download(source: Source) -> list[Path]:
     except OSError as error:
         raise ConnectionError(
             f"{source.address} could not be reached ({type(error).__name__}). Without a network, set CODIAG_DATA_DIR "
-            f"to a folder that holds {source.folder}/{source.original[0]}"
+            f"to a folder that holds {' and '.join(f'{source.folder}/{file}' for file in source.original)}"
         ) from error
 
 
 def _way_out(name: str, source: Source) -> str:
     held = " and ".join(f"{source.folder}/{file}" for file in source.converted)
+    own = os.environ.get("CODIAG_DATA_DIR")
+    if own:
+        return f"{name} is not in CODIAG_DATA_DIR, {own}: it must hold {held}" + (
+            "" if not source.original else ". Without it, download=True gets them from " + source.address
+        )
     if not source.original:
         return (
             f"{name} is not on this computer. Set CODIAG_DATA_DIR to a folder that holds {held}; "

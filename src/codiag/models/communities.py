@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import threadpool_limits
 
 from codiag._validation import as_number
 from codiag.factorize import as_method
@@ -36,8 +38,8 @@ class MixedMembershipCommunities(BaseEstimator):
     method : Method or str, optional
         How the moment is factorized; by default by joint diagonalization alone. `OJD` and `TPM` symmetrise and whiten
         it, as published; others take it as it is.
-    n_partitions : int
-        Random partitions of the nodes to average over.
+    n_partitions : int, optional
+        Random partitions of the nodes to average over; by default 10, and 5000 / n for small graphs.
     polish : int
         Rounds of expectation maximization, whose likelihood has a term for every node's degree. Few: real graphs fit
         no such model, and many rounds fit their quirks.
@@ -49,13 +51,19 @@ class MixedMembershipCommunities(BaseEstimator):
     memberships_ : array of shape (n, n_components)
         Rows on the simplex, largest community first.
     connectivity_ : array of shape (n_components, n_components)
-        How often members of two communities are linked.
+        P of the model: how often nodes that belong to one community alone are linked with such nodes of another.
     labels_ : array of shape (n,)
-        The strongest community of every node.
+        The strongest community of every node; -1 for nodes without links.
     nodes_ : array of shape (n,)
         What the rows stand for.
     n_components_ : int
     diagnostics_ : dict
+        Among others `agreement`, the mean cosine of the communities of single partitions with their average. Graphs of
+        few nodes have little to agree on: below 0.8 a warning says that other seeds may find other communities.
+
+    Notes
+    -----
+    Weights of networkx graphs and of adjacency matrices count as numbers of links.
 
     Examples
     --------
@@ -74,7 +82,7 @@ class MixedMembershipCommunities(BaseEstimator):
         alpha_0: float = 0.1,
         degree_corrected: bool = True,
         method: Any = None,
-        n_partitions: int = 10,
+        n_partitions: int | None = None,
         polish: int = 5,
         random_state: int | None = None,
     ) -> None:
@@ -89,29 +97,46 @@ class MixedMembershipCommunities(BaseEstimator):
     def fit(self, X: Any, y: object = None) -> MixedMembershipCommunities:  # noqa: N803
         """Find communities in a graph of networkx, an adjacency matrix, or pairs of linked nodes (n_edges, 2)."""
         as_number("alpha_0", self.alpha_0, zero=True)
-        as_number("n_partitions", self.n_partitions, integer=True)
+        if self.n_partitions is not None:
+            as_number("n_partitions", self.n_partitions, integer=True)
         as_number("polish", self.polish, integer=True, zero=True)
         as_method(self.method)
         network = as_network(X)
-        k = self._n_communities(network)
-        estimates = self._estimates(network, k)
-        polished = polish_memberships(network, averaged(estimates), self.polish)
+        with threadpool_limits(1):  # many small products, for which threads only wait for each other
+            k = self._n_communities(network)
+            estimates = self._estimates(network, k)
+            mean, agreement = averaged(estimates)
+            polished = polish_memberships(network, mean, self.polish)
         order = np.argsort(-polished.memberships.sum(axis=0), kind="stable")
         self.memberships_ = polished.memberships[:, order]
         mass = self.memberships_.sum(axis=0)
         self.connectivity_ = polished.links[np.ix_(order, order)] / np.outer(mass, mass)
-        self.labels_ = np.argmax(self.memberships_, axis=1)
+        self.labels_ = np.where(network.degrees > 0, np.argmax(self.memberships_, axis=1), -1)
         self.nodes_, self.n_components_ = network.nodes, k
         self.diagnostics_ = {
             "log_likelihood": polished.history,
             "n_partitions": len(estimates),
+            "agreement": agreement,
             "isolated": int(np.sum(network.degrees == 0)),
         }
+        if agreement < 0.8:
+            warnings.warn(
+                f"partitions of the nodes agree little on {k} communities ({agreement:.2f} of 1), and other seeds may "
+                "find others; ask for fewer communities, or for more partitions",
+                UserWarning,
+                stacklevel=2,
+            )
         return self
+
+    def fit_predict(self, X: Any, y: object = None) -> np.ndarray:  # noqa: N803
+        """Return the strongest community of every node."""
+        return self.fit(X).labels_
 
     def overlapping_labels(self, threshold: float = 0.3) -> np.ndarray:
         """Return which nodes belong to which communities (n, n_components): where the membership is large enough."""
         check_is_fitted(self)
+        if not 0 < threshold <= 1:
+            raise ValueError(f"threshold must lie between 0 and 1; got {threshold}")
         return self.memberships_ >= threshold
 
     def membership_table(self) -> dict[str, np.ndarray]:
@@ -133,7 +158,8 @@ class MixedMembershipCommunities(BaseEstimator):
         """Return memberships from every partition that shows as many communities."""
         stars = scales(network, self.degree_corrected)
         estimates, reason = [], ""
-        for seed in np.random.SeedSequence(self.random_state).spawn(self.n_partitions):
+        n_partitions = self.n_partitions or max(10, 5000 // network.adjacency.shape[0])
+        for seed in np.random.SeedSequence(self.random_state).spawn(n_partitions):
             try:
                 estimates.append(estimate_memberships(network, stars, k, self.alpha_0, self.method, seed))
             except (ValueError, np.linalg.LinAlgError) as error:
@@ -147,6 +173,8 @@ class MixedMembershipCommunities(BaseEstimator):
         if self.n_components is None:
             return widest_gap(network)
         as_number("n_components", self.n_components, integer=True)
+        if n < 8:
+            raise ValueError(f"the graph must have at least 8 nodes, to be parted in four; it has {n}")
         if 4 * self.n_components > n:
             raise ValueError(f"n_components must be at most {n // 4}, a quarter of the nodes; got {self.n_components}")
         return self.n_components

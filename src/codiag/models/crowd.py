@@ -22,7 +22,7 @@ class DawidSkene(BaseEstimator):
     A task has a class c with probability :math:`\pi_c`, and worker i gives it label l with probability
     :math:`C_i[l, c]`, whatever the others say. Confusion matrices are found by joint diagonalization of the moments of
     three groups of workers, averaged over random partitions of the workers; expectation maximization goes on from
-    there. Names and tables are those of crowd-kit, whose scripts run with the import changed.
+    there. `fit`, `fit_predict` and the tables are those of crowd-kit; its `n_iter` is `em_rounds`.
 
     Parameters
     ----------
@@ -36,7 +36,8 @@ class DawidSkene(BaseEstimator):
         The shares of the classes.
     smoothing : float
         Votes added to every cell of a confusion matrix, and tasks to every class. The default is Laplace's rule: all
-        confusion matrices are as likely, before a worker has voted.
+        confusion matrices are as likely, before a worker has voted. A worker with few votes is thus near chance: that
+        is what the votes tell, not that the worker guesses.
     pooling : float
         From 0, the added votes are spread evenly, to 1, they are spread like the votes of all workers together, which
         helps where most workers gave few votes.
@@ -61,7 +62,8 @@ class DawidSkene(BaseEstimator):
     errors_ : confusion matrices: rows by worker and given label, columns by true class, which sum to one
     priors_ : the shares of the classes
     worker_accuracy_ : how often a worker is right, over tasks like these
-    errors_standard_errors_ : standard errors of confusion matrices, the votes of the others taken as they are
+    worker_accuracy_standard_errors_ : its standard errors
+    errors_standard_errors_ : standard errors of confusion matrices, smoothing included, those of others taken as known
     errors_spread_ : standard deviation over partitions of what moments alone say; NaN where they were not used
     loss_history_ : list of float
         The objective after each round, per vote: the log-likelihood, plus what the smoothing adds. Never falls.
@@ -124,9 +126,10 @@ class DawidSkene(BaseEstimator):
 
         Parameters
         ----------
-        X : data frame, tuple of three columns, or array of shape (n_tasks, n_workers)
-            Votes: a frame of pandas or polars with the columns task, worker and label; the three columns; or a matrix
-            of labels with `missing` where a worker has not seen a task. A vote given twice counts twice.
+        X : data frame, dict or tuple of three columns, or array of shape (n_tasks, n_workers)
+            Votes: a frame of pandas or polars, or a dict, with the columns task, worker and label; a tuple of the three
+            columns; or a matrix of labels with `missing` where a worker has not seen a task. A vote given twice counts
+            twice.
         y : ignored
         """
         self._check()
@@ -170,8 +173,8 @@ class DawidSkene(BaseEstimator):
         columns = {
             "worker": self.workers_,
             "votes": self._votes_of_workers,
-            "accuracy": np.asarray(self._accuracy),
-            "standard_error": self._accuracy_error,
+            "accuracy": self._accuracy[0],
+            "standard_error": self._accuracy[1],
         }
         names = [str(name) for name in self.classes_.tolist()]
         cells = {
@@ -256,8 +259,8 @@ class DawidSkene(BaseEstimator):
         labels = votes.classes[np.argmax(run.classes, axis=1)]
         accuracy = np.einsum("wcc,c->w", errors, priors)
         own = np.einsum("wcc->wc", deviations) * priors
-        self._run, self._accuracy, self._votes_of_workers = run, accuracy, votes.votes_of_workers
-        self._accuracy_error = own.sum(axis=1) if self.one_coin else np.sqrt(np.sum(own**2, axis=1))
+        uncertain = own.sum(axis=1) if self.one_coin else np.sqrt(np.sum(own**2, axis=1))
+        self._run, self._votes_of_workers, self._accuracy = run, votes.votes_of_workers, (accuracy, uncertain)
         self.tasks_, self.workers_, self.classes_ = votes.tasks, votes.workers, votes.classes
         self.labels_ = tables.series(labels, "agg_label", votes.tasks, "task")
         self.probas_ = tables.by_class(run.classes)
@@ -266,6 +269,7 @@ class DawidSkene(BaseEstimator):
         self.errors_spread_ = tables.confusions(spread)
         self.priors_ = tables.series(priors, "prior", votes.classes, "label")
         self.worker_accuracy_ = tables.series(accuracy, "accuracy", votes.workers, "worker")
+        self.worker_accuracy_standard_errors_ = tables.series(uncertain, "standard_error", votes.workers, "worker")
         self.loss_history_, self.log_likelihood_ = run.history, run.log_likelihood
 
 

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from codiag.models.votes import sorted_names
+
 
 class Network(NamedTuple):
     """A symmetric adjacency matrix (n, n) without loops, and the names of its nodes."""
@@ -23,21 +25,27 @@ class Network(NamedTuple):
 def as_network(graph: Any) -> Network:
     """Turn a networkx graph, an adjacency matrix or a list of edges into a `Network`; loops are left out."""
     if hasattr(graph, "nodes") and hasattr(graph, "edges"):
-        return _from_networkx(graph)
-    if sparse.issparse(graph) or (np.ndim(graph) == 2 and np.shape(graph)[0] == np.shape(graph)[1] != 2):
-        adjacency = sparse.csr_array(graph, dtype=np.float64)
-        return Network(_checked(adjacency), np.arange(adjacency.shape[0]))
-    return _from_edges(graph)
+        network = _from_networkx(graph)
+    elif sparse.issparse(graph) or (np.ndim(graph) == 2 and np.shape(graph)[0] == np.shape(graph)[1] != 2):
+        adjacency = _checked(sparse.csr_array(graph, dtype=np.float64))
+        network = Network(adjacency, np.arange(adjacency.shape[0]))
+    else:
+        network = _from_edges(graph)
+    if network.adjacency.nnz == 0:
+        raise ValueError("the graph must have at least one edge between two nodes; got none")
+    return network
 
 
 def _from_networkx(graph: Any) -> Network:
+    import networkx as nx
+
     if graph.is_directed():
         raise ValueError("the graph must be undirected; take graph.to_undirected()")
-    places = {node: place for place, node in enumerate(graph.nodes)}
-    ends = np.array([(places[u], places[v]) for u, v in graph.edges()], dtype=np.int64).reshape(-1, 2)
-    nodes = np.empty(len(places), dtype=object)
-    nodes[:] = list(places)
-    return Network(adjacency_of(ends, len(places)), nodes)
+    nodes = sorted_names(list(graph.nodes))  # so that the order in which a graph was built does not matter
+    if nodes.size == 0:
+        return Network(sparse.csr_array((0, 0)), nodes)
+    adjacency = nx.to_scipy_sparse_array(graph, nodelist=nodes.tolist(), dtype=np.float64)
+    return Network(_checked(sparse.csr_array(adjacency)), nodes)
 
 
 def _from_edges(edges: Any) -> Network:
@@ -47,8 +55,6 @@ def _from_edges(edges: Any) -> Network:
             "the graph must be of networkx, a square adjacency matrix, or pairs of linked nodes (n_edges, 2); "
             f"got an array of shape {pairs.shape}"
         )
-    if pairs.shape[0] == 0:
-        raise ValueError("the graph must have at least one edge; got none")
     nodes, ends = np.unique(pairs, return_inverse=True)
     return Network(adjacency_of(ends.reshape(-1, 2), nodes.size), nodes)
 

@@ -58,10 +58,21 @@ def estimate_memberships(
     return on_simplex_rows(memberships)
 
 
-def averaged(estimates: list[np.ndarray]) -> np.ndarray:
-    """Return the mean of memberships whose communities come in any order."""
-    orders = common_order([estimate / np.maximum(np.linalg.norm(estimate, axis=0), 1e-300) for estimate in estimates])
-    return np.mean([estimate[:, order] for estimate, order in zip(estimates, orders, strict=True)], axis=0)
+def averaged(estimates: list[np.ndarray]) -> tuple[np.ndarray, float]:
+    """Return the mean of memberships whose communities come in any order, and how far partitions agree with it.
+
+    The latter is the mean cosine of communities with their average: one where all partitions say the same.
+    """
+    units = [_unit(estimate) for estimate in estimates]
+    orders = common_order(units)
+    mean = np.mean([estimate[:, order] for estimate, order in zip(estimates, orders, strict=True)], axis=0)
+    middle = _unit(mean)
+    cosines = [np.sum(unit[:, order] * middle, axis=0) for unit, order in zip(units, orders, strict=True)]
+    return mean, float(np.mean(cosines))
+
+
+def _unit(columns: np.ndarray) -> np.ndarray:
+    return columns / np.maximum(np.linalg.norm(columns, axis=0), 1e-300)
 
 
 def on_simplex_rows(rows: np.ndarray) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,7 +10,14 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-COLUMNS = ("task", "worker", "label")
+NAMES = {
+    "task": ("task", "item", "question"),
+    "worker": ("worker", "rater", "annotator", "performer"),
+    "label": ("label", "rating", "answer", "response"),
+}
+"""What the columns of votes may be called."""
+LARGEST = 5 * 10**8
+"""Numbers in confusion matrices beyond which labels are taken for a mistake."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,20 +77,25 @@ def as_votes(
     Where workers and classes are given, others are refused.
     """
     make = _make(votes)
+    votes = votes.collect() if make == "polars" and hasattr(votes, "collect") else votes
     names: list[np.ndarray | None] = [None, workers, classes]
     if make != "arrays" or isinstance(votes, Mapping):
-        columns = [np.asarray(_column(votes, name)) for name in COLUMNS]
+        columns = _named_columns(votes)
     elif _is_matrix(votes):
-        columns = _from_matrix(np.asarray(votes), missing)
-        if workers is None:
-            names[1] = np.arange(np.shape(votes)[1])
-        names[0] = np.arange(np.shape(votes)[0])
+        matrix = np.asarray(votes)
+        columns = _from_matrix(matrix, missing)
+        names[0], names[1] = np.arange(matrix.shape[0]), np.arange(matrix.shape[1]) if workers is None else workers
     else:
         columns = _three_columns(votes)
     if columns[0].size == 0:
         raise ValueError("votes must hold at least one vote; got none")
-    coded = [_encode(column, name, known) for column, name, known in zip(columns, COLUMNS, names, strict=True)]
+    coded = [_encode(column, name, known) for column, name, known in zip(columns, NAMES, names, strict=True)]
     (task, tasks), (worker, workers), (label, classes) = coded
+    if workers.size * classes.size**2 > LARGEST:
+        raise ValueError(
+            f"votes must be of few classes; {classes.size} labels of {workers.size} workers make confusion matrices "
+            "that do not fit. Are labels numbers that were measured, or columns in another order?"
+        )
     return Votes(task, worker, label, tasks, workers, classes, make)
 
 
@@ -92,15 +104,35 @@ def _make(votes: Any) -> str:
     return origin if origin in ("pandas", "polars") else "arrays"
 
 
-def _column(frame: Any, name: str) -> Any:
-    columns = list(frame.keys() if isinstance(frame, Mapping) else frame.columns)
-    if name not in columns:
-        raise ValueError(f"votes must have the columns task, worker and label; got {', '.join(map(str, columns))}")
-    return frame[name]
+def column_places(columns: Sequence[str]) -> dict[str, int] | None:
+    """Return where task, worker and label are among names of columns; None where one is not."""
+    given = [column.strip().lower() for column in columns]
+    places = {name: next((given.index(word) for word in words if word in given), -1) for name, words in NAMES.items()}
+    return places if min(places.values()) >= 0 else None
+
+
+def wanted_columns() -> str:
+    """Say which names columns may have."""
+    return "; ".join(f"{name} (or {', '.join(words[1:])})" for name, words in NAMES.items())
+
+
+def _named_columns(frame: Any) -> list[np.ndarray]:
+    columns = [str(name) for name in (frame.keys() if isinstance(frame, Mapping) else frame.columns)]
+    places = column_places(columns)
+    if places is None:
+        shown = ", ".join(columns[:8]) + (", ..." if len(columns) > 8 else "")
+        raise ValueError(
+            f"votes must have the columns {wanted_columns()}; got {shown}. "
+            "A table of tasks x workers is taken as an array, frame.to_numpy()"
+        )
+    keys = list(frame.keys() if isinstance(frame, Mapping) else frame.columns)
+    return [_as_column(frame[keys[place]]) for place in places.values()]
 
 
 def _is_matrix(votes: Any) -> bool:
     """Tell a matrix of tasks and workers from a sequence of three columns."""
+    if sparse.issparse(votes):
+        raise TypeError("votes must not be a sparse matrix, where zero is no vote; pass a tuple of task, worker, label")
     return not (isinstance(votes, tuple) and len(votes) == 3) and np.ndim(votes) == 2
 
 
@@ -109,14 +141,20 @@ def _from_matrix(matrix: np.ndarray, missing: Any) -> list[np.ndarray]:
     if missing is not None and missing == missing:
         given &= matrix != missing
     tasks, workers = np.nonzero(given)
-    return [tasks, workers, matrix[given]]
+    labels = matrix[given]
+    if matrix.shape[1] == 3 and len(set(labels.tolist())) > 20:
+        raise ValueError(
+            "votes must be a tuple of three columns, not an array of them: an array is read as tasks x workers, and "
+            f"this one would be three workers who gave {len(set(labels.tolist()))} labels; pass tuple(votes.T)"
+        )
+    return [tasks, workers, labels]
 
 
 def _three_columns(votes: Any) -> list[np.ndarray]:
     if not (isinstance(votes, tuple) and len(votes) == 3):
         raise ValueError(
             "votes must be a data frame with the columns task, worker and label, a tuple of three such columns, or a "
-            f"matrix of tasks x workers; got {type(votes).__name__} of shape {np.shape(votes)}"
+            f"matrix of tasks x workers; got {type(votes).__name__}. Files are read by codiag.tables.read_votes"
         )
     columns = [_as_column(column) for column in votes]
     if len({column.size for column in columns}) > 1:
@@ -128,6 +166,8 @@ def _as_column(values: Iterable[Any]) -> np.ndarray:
     """Return a vector whose entries are what they were: NumPy would make strings of mixed lists, rows of tuples."""
     if isinstance(values, np.ndarray):
         return values.ravel()
+    if hasattr(values, "to_numpy"):
+        return np.asarray(values.to_numpy())
     entries = list(values)
     if len({type(entry) for entry in entries}) == 1 and isinstance(entries[0], str | int | float | np.generic):
         return np.asarray(entries)
@@ -144,7 +184,7 @@ def _encode(column: np.ndarray, name: str, known: np.ndarray | None) -> tuple[np
         return codes.ravel(), names
     entries = column.tolist()
     try:
-        names = _sorted_names(entries) if known is None else known
+        names = sorted_names(entries) if known is None else known
     except TypeError as error:
         raise TypeError(f"{name} must hold values that can be told apart (hashable); {error}") from error
     places = {entry: place for place, entry in enumerate(names.tolist())}
@@ -169,7 +209,8 @@ def _check_present(column: np.ndarray, name: str) -> None:
         )
 
 
-def _sorted_names(entries: list[Any]) -> np.ndarray:
+def sorted_names(entries: list[Any]) -> np.ndarray:
+    """Return what is among the entries, each once, sorted where that can be."""
     names = list(dict.fromkeys(entries))
     try:
         names = sorted(names)

@@ -1,0 +1,123 @@
+r"""The four theorems of the paper: bounds on :math:`\|\tilde u_i - u_i\|`, to first order in the noise.
+
+They hold for symmetric tensors :math:`\sum_i \pi_i u_i^{\otimes 3} + \epsilon R` with R of unit operator norm,
+projected along Gaussian directions or along (approximate) inverse factors; constants are those of the appendix.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from codiag.theory.identifiability import incoherence
+
+
+def error_bound(
+    factor: np.ndarray,
+    weights: np.ndarray,
+    noise: float,
+    *,
+    orthogonal: bool,
+    n_projections: int | None = None,
+    delta: float = 0.05,
+) -> np.ndarray:
+    r"""Return the bound on the error of every factor, (k,).
+
+    Parameters
+    ----------
+    factor : array of shape (d, k)
+        Unit columns.
+    weights : array of shape (k,)
+        :math:`\pi`; their absolute values count.
+    noise : float
+        :math:`\epsilon`.
+    orthogonal : bool
+        Whether the factors are orthonormal.
+    n_projections : int, optional
+        Number L of random projections; without it, projections along the inverse factors (plug-in).
+    delta : float
+        The bound for random projections holds with probability 1 - delta, for L not below `least_projections`.
+
+    Notes
+    -----
+    With :math:`s = \sqrt{\|\pi\|_1 \pi_{\max}}`, V the inverse factors and :math:`\mu` the incoherence:
+
+    * orthogonal, plug-in: :math:`2 s \epsilon / \pi_i^2`
+    * orthogonal, random: :math:`(2 \sqrt 2 s / \pi_i^2 + C / \pi_i) \epsilon`
+    * free, plug-in: :math:`8 s \|V\|^3 \epsilon / \pi_{\min}^2`
+    * free, random: :math:`8 s \|V\|^2 (1 + C \sqrt d) \epsilon / ((1 - \mu^2) \pi_{\min}^2)`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.theory import error_bound
+    >>> error_bound(np.eye(4), np.ones(4), 0.01, orthogonal=True)
+    array([0.04, 0.04, 0.04, 0.04])
+    """
+    sizes = np.abs(np.asarray(weights, dtype=np.float64))
+    spread = math.sqrt(sizes.sum() * sizes.max())
+    random = 0.0 if n_projections is None else concentration(factor, n_projections, orthogonal=orthogonal, delta=delta)
+    if orthogonal:
+        fundamental = 2 * spread / sizes**2 * (1 if n_projections is None else math.sqrt(2))
+        return noise * (fundamental + random / sizes)
+    inverse = float(np.linalg.norm(np.linalg.pinv(factor), 2))
+    shared = 8 * spread / sizes.min() ** 2
+    if n_projections is None:
+        return np.full(sizes.size, noise * shared * inverse**3)
+    hard = inverse**2 / (1 - incoherence(factor) ** 2)
+    return np.full(sizes.size, noise * shared * hard * (1 + random * math.sqrt(factor.shape[0])))
+
+
+def concentration(factor: np.ndarray, n_projections: int, *, orthogonal: bool, delta: float = 0.05) -> float:
+    r"""Return :math:`C(\delta)`, what random projections add; it falls like the root of their number."""
+    d = factor.shape[0]
+    if orthogonal:
+        return 20 * math.sqrt(2 * d / n_projections) * _log(2, factor, delta)
+    return (20 + math.sqrt(_base(factor))) / math.sqrt(n_projections) * _log(15, factor, delta)
+
+
+def least_projections(factor: np.ndarray, *, orthogonal: bool, delta: float = 0.05) -> int:
+    """Return the number of random projections from which on the theorems hold."""
+    base = 16.0 if orthogonal else _base(factor)
+    return math.ceil(base * _log(2 if orthogonal else 15, factor, delta) ** 2)
+
+
+def projections_for(
+    accuracy: float,
+    factor: np.ndarray,
+    weights: np.ndarray,
+    noise: float,
+    *,
+    orthogonal: bool,
+    delta: float = 0.05,
+) -> int | None:
+    """Return how many random projections bring the bound on all factors to an accuracy; None where none does."""
+    limit = error_bound(factor, weights, noise, orthogonal=orthogonal, n_projections=10**18, delta=delta).max()
+    if limit > accuracy:
+        return None
+    least = least_projections(factor, orthogonal=orthogonal, delta=delta)
+
+    def reached(n_projections: int) -> bool:
+        bound = error_bound(factor, weights, noise, orthogonal=orthogonal, n_projections=n_projections, delta=delta)
+        return bool(bound.max() <= accuracy)
+
+    low, high = least - 1, least
+    while not reached(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if reached(middle) else (middle, high)
+    return high
+
+
+def _base(factor: np.ndarray) -> float:
+    """Return L_0 of the paper."""
+    return (50 / (1 - incoherence(factor) ** 2)) ** 2
+
+
+def _log(constant: float, factor: np.ndarray, delta: float) -> float:
+    if not 0 < delta < 1:
+        raise ValueError(f"delta must lie between 0 and 1; got {delta}")
+    d, k = factor.shape
+    return math.log(constant * d * max(k - 1, 1) / delta)
