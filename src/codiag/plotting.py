@@ -11,6 +11,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from codiag.experiments.demo import Demo, Run
+    from codiag.experiments.reports import Panel, Report
     from codiag.models import DawidSkene
 
 INK, OURS, THEIRS, MUTED = "#22303c", "#00798c", "#d1495b", "#8d99a6"
@@ -99,8 +100,6 @@ def _draw_errors(demo: Demo, axis: Any) -> None:
 
 def draw_confusions(model: DawidSkene, path: Path, n_workers: int = 12) -> None:
     """Save a picture of a crowd: the confusion matrices of those who voted most, and everyone's accuracy."""
-    from matplotlib.ticker import NullFormatter
-
     table = model.worker_table()
     busiest = np.argsort(-table["votes"], kind="stable")[:n_workers]
     k = model.classes_.size
@@ -123,13 +122,62 @@ def draw_confusions(model: DawidSkene, path: Path, n_workers: int = 12) -> None:
             table["votes"], table["accuracy"], yerr=table["standard_error"], fmt="o", color=OURS, ecolor=MUTED, ms=4
         )
         axis.axhline(1 / k, color=MUTED, linestyle="--", linewidth=1)
-        axis.set(xscale="log", ylim=(0, 1.02), xlabel="votes given", ylabel="share that is right (dashed: by chance)")
+        wide = table["votes"].max() > 20 * max(table["votes"].min(), 1)
+        axis.set(xscale="log" if wide else "linear", ylim=(0, 1.02))
+        axis.set(xlabel="votes given", ylabel="share that is right (dashed: by chance)")
         axis.set_title("Every worker, with standard errors", color=INK)
-        axis.xaxis.set_minor_formatter(NullFormatter())
         figure.savefig(path, dpi=150)
 
 
 def _cut(name: Any, length: int) -> str:
-    """Return a name that fits beside an axis."""
+    """Return a name that fits beside an axis: its beginning and its end, where names differ."""
     text = str(name)
-    return text if len(text) <= length else text[: length - 1] + "…"
+    half = length // 2
+    return text if len(text) <= length else f"{text[: length - half]}…{text[-half:]}"
+
+
+COLOURS = ("#00798c", "#d1495b", "#edae49", "#66a182", "#2e4057", "#8d96a3", "#9c528b", "#e07a5f", "#3d405b")
+MARKS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
+
+
+def draw_report(report: Report, *paths: Path) -> None:
+    """Save the figure of an experiment, in every format asked for: medians, quartiles, and values of the paper."""
+    n = len(report.panels)
+    columns = min(n, 3)
+    rows = -(-n // columns)
+    labels = list(dict.fromkeys(series.label for panel in report.panels for series in panel.series))
+    with _paper((5.2 * columns, 4.1 * rows + 0.5)) as figure:
+        axes = figure.subplots(rows, columns, squeeze=False).ravel()
+        for axis, panel in zip(axes, report.panels, strict=False):
+            _draw_panel(axis, panel, labels)
+        for axis in axes[n:]:
+            axis.set_axis_off()
+        shown = {
+            label: handle for axis in axes[:n] for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)
+        }
+        figure.legend(shown.values(), shown.keys(), loc="outside lower center", ncols=min(len(shown), 4), frameon=False)
+        for path in paths:
+            figure.savefig(path, dpi=120)
+
+
+def _draw_panel(axis: Any, panel: Panel, labels: list[str]) -> None:
+    for series in panel.series:
+        place = labels.index(series.label)
+        colour, mark = COLOURS[place % len(COLOURS)], MARKS[place % len(MARKS)]
+        if series.kind == "paper":
+            axis.plot(
+                series.x, series.y, linestyle="", marker="*", markersize=13, color=INK, alpha=0.8, label=series.label
+            )
+        elif series.kind == "points":
+            axis.plot(series.x, series.y, linestyle="", marker=mark, markersize=4, color=colour, label=series.label)
+        else:
+            style = {"oracle": ":"}.get(series.label, "-")
+            axis.plot(series.x, series.y, style, marker=mark, markersize=4, color=colour, label=series.label)
+            if series.low is not None and series.high is not None:
+                axis.fill_between(series.x, series.low, series.high, color=colour, alpha=0.15, linewidth=0)
+    axis.set(xlabel=panel.x_label, ylabel=panel.y_label, title=panel.title)
+    axis.set_xscale("log" if panel.x_log else "linear")
+    positive = all(y > 0 for series in panel.series for y in series.y)
+    axis.set_yscale("log" if panel.y_log and positive else "linear")
+    if panel.x_ticks is not None:
+        axis.set_xticks(range(len(panel.x_ticks)), panel.x_ticks)

@@ -128,6 +128,50 @@ def orthogonal_model(size: int, rank: int, *, noise: float, seed: Seed = None) -
     return Problem(clean + noise * FactoredTensor(np.ones(rank), errors).to_dense(), weights, factors)
 
 
+def paper_tensor(
+    size: int, rank: int, *, orthogonal: bool, noise: float, model: str = "authors", seed: Seed = None
+) -> Problem:
+    r"""Return a symmetric tensor of the paper's experiments, under one of its three noise models.
+
+    Parameters
+    ----------
+    size, rank : int
+    orthogonal : bool
+        Whether factors are orthonormal, or uniform on the sphere.
+    noise : float
+        :math:`\epsilon`.
+    model : "authors", "text" or "theory"
+        The authors' scripts: `orthogonal_model` or `nonorthogonal_model`. The text: weights N(0, 1), and a tensor of
+        independent Gaussian entries. The theory: the same weights, and symmetric noise of unit operator norm.
+    """
+    if model == "authors":
+        return (orthogonal_model if orthogonal else nonorthogonal_model)(size, rank, noise=noise, seed=seed)
+    if model not in ("text", "theory"):
+        raise ValueError(f"model must be 'authors', 'text' or 'theory'; got {model!r}")
+    rng = np.random.default_rng(seed)
+    factor = (orthonormal_factor if orthogonal else unit_factor)(size, rank, rng)
+    weights = rng.standard_normal(rank)
+    errors = rng.standard_normal((size, size, size)) if model == "text" else unit_noise(size, rng)
+    return Problem(FactoredTensor(weights, (factor,) * 3).to_dense() + noise * errors, weights, (factor,) * 3)
+
+
+def unit_noise(size: int, seed: Seed = None) -> np.ndarray:
+    """Return a symmetrised Gaussian tensor over its operator norm, which is found by power iterations."""
+    rng = np.random.default_rng(seed)
+    tensor = symmetrize(rng.standard_normal((size, size, size)))
+    return tensor / operator_norm(tensor, rng)
+
+
+def operator_norm(tensor: np.ndarray, seed: Seed = None, *, n_starts: int = 20, n_steps: int = 50) -> float:
+    """Return the largest value of a symmetric tensor at unit vectors, the best that so many starts find."""
+    rng = np.random.default_rng(seed)
+    sides = _unit(rng.standard_normal((tensor.shape[0], n_starts)))
+    other = sides
+    for _ in range(n_steps):  # each step is the best of one side, given the other two: it never falls
+        sides, other = _unit(np.einsum("abc,bn,cn->an", tensor, sides, other, optimize=True)), sides
+    return float(np.max(np.abs(np.einsum("abc,an,bn,cn->n", tensor, sides, sides, sides, optimize=True))))
+
+
 @dataclass(frozen=True, eq=False)
 class Crowd:
     """Votes of a crowd, and what they were made from."""

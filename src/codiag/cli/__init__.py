@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import codiag
-from codiag.cli import demonstration, models, tensors  # noqa: F401
+from codiag.cli import demonstration, models, reproduction, tensors  # noqa: F401
 from codiag.cli.shared import app, out
 
 __all__ = ["app"]
