@@ -229,6 +229,7 @@ def test_progress_stays_off_pipes(tensor_file):
         (["label", "other.csv"], "must name the columns task (or item, question)"),
         (["label", "tensor.csv", "--out", "labels.txt"], "--out must end in .csv, .tsv"),
         (["label", "tensor.csv", "--out", "l.csv", "--workers", "l.csv"], "must be two files"),
+        (["label", "tensor.csv", "--out", "l.csv", "--workers", "./l.csv"], "must be two files"),
         (["label", "tensor.csv", "--out", "tensor.csv"], "--out must not be the file that is read"),
         (["label", "tensor.csv", "--sort", "name"], "--sort must be votes or accuracy"),
         (["communities", "tensor.csv", "--out", "tensor.csv"], "--out must not be the file that is read"),

@@ -38,8 +38,8 @@ def test_mixed_memberships_are_found(n, k, degree_corrected):
     assert_allclose(model.memberships_.sum(axis=1), 1)
     assert model.memberships_.min() >= 0
     assert np.all(np.diff(model.memberships_.sum(axis=0)) <= 0)
-    assert_allclose(model.connectivity_, model.connectivity_.T)
-    assert_allclose(np.diag(model.connectivity_), 0.3, atol=0.15)
+    assert_allclose(model.connectivity_, model.connectivity_.T, atol=1e-12)
+    assert_allclose(model.connectivity_, truth.connectivity, atol=0.1)
 
 
 @pytest.mark.parametrize("method", ["ojd0", "ojd1", "nojd1", "tpm", "lathauwer", "als"])
@@ -116,10 +116,42 @@ def test_the_likelihood_never_falls(seed, k):
 
 
 def test_polishing_explains_the_degrees():
-    """The maximum of the likelihood has the expected degree of every node equal to its degree."""
+    """After every round as many ends of links belong to a community as its members have links on its behalf."""
     network = as_network(graph(200, 3).adjacency)
-    polished = polish_memberships(network, np.random.default_rng(0).dirichlet(np.ones(3), 200), 30)
-    assert_allclose(polished.links.sum(), network.degrees.sum(), rtol=1e-9)
+    for n_rounds in (1, 7):
+        polished = polish_memberships(network, np.random.default_rng(0).dirichlet(np.ones(3), 200), n_rounds)
+        ends = (polished.memberships * network.degrees[:, None]).sum(axis=0)
+        assert_allclose(polished.links.sum(axis=0), ends, rtol=1e-9)
+        assert_allclose(polished.links, polished.links.T, rtol=1e-9)
+
+
+def unequal(n, seed=0):
+    rng = np.random.default_rng(seed)
+    memberships = rng.dirichlet(np.full(3, 1 / 3), n)
+    rates = 0.01 + np.diag([0.40, 0.15, 0.06])
+    links = np.triu(rng.random((n, n)) < memberships @ rates @ memberships.T, 1)
+    return sparse.csr_array((links | links.T).astype(float)), memberships, rates
+
+
+def test_communities_of_unequal_density_keep_their_memberships():
+    """A community whose members make more links does not take in those of others."""
+    adjacency, truth, rates = unequal(3000)
+    model = MixedMembershipCommunities(3, alpha_0=1.0, degree_corrected=False, polish=20, random_state=0).fit(adjacency)
+    distances = np.abs(model.memberships_[:, :, None] - truth[:, None]).mean(axis=0)
+    order = distances.argmin(axis=0)
+    assert sorted(order) == [0, 1, 2]
+    assert distances[order, range(3)].mean() < 0.06
+    assert_allclose(model.connectivity_[np.ix_(order, order)], rates, atol=0.04)
+
+
+def test_averaging_over_partitions_helps():
+    truth = graph(400, 4, alpha_0=0.3)
+
+    def score(n_partitions, seed):
+        model = MixedMembershipCommunities(4, n_partitions=n_partitions, polish=0, random_state=seed)
+        return likeness(model.fit(truth.adjacency), truth)
+
+    assert score(10, 0) > 0.02 + np.mean([score(1, seed) for seed in range(5)])
 
 
 @pytest.mark.parametrize("k", [3, 5, 8])
@@ -130,11 +162,19 @@ def test_the_widest_gap_counts_communities(k):
 
 def test_nodes_without_links_are_told_of():
     adjacency = graph(300, 3).adjacency.tolil()
-    adjacency[7], adjacency[:, 7] = 0, 0
+    adjacency[[7, 9]], adjacency[:, [7, 9]] = 0, 0
     model = MixedMembershipCommunities(3, random_state=0).fit(adjacency.tocsr())
-    assert model.diagnostics_["isolated"] == 1
+    assert model.diagnostics_["isolated"] == 2
     assert_allclose(model.memberships_[7], 1 / 3)
-    assert model.labels_[7] == -1
+    assert np.flatnonzero(model.labels_ == -1).tolist() == [7, 9]
+    whole = MixedMembershipCommunities(3, random_state=0).fit(graph(300, 3).adjacency)
+    assert_allclose(np.diag(model.connectivity_), np.diag(whole.connectivity_), atol=0.03)
+
+
+def test_one_community_is_everybody():
+    model = MixedMembershipCommunities(1).fit(graph(100, 2).adjacency)
+    assert_allclose(model.memberships_, 1)
+    assert set(model.labels_) == {0}
 
 
 def test_small_graphs_are_parted_often_and_weights_count():
@@ -173,6 +213,10 @@ def test_dormitories_are_told_apart():
         (np.zeros((0, 2)), "at least one edge"),
         ([[3, 3]], "at least one edge between two nodes"),
         ([[1, 2], [2, 3]], "at least 8 nodes"),
+        ([[1, 2], [2, None]], "two nodes to every edge"),
+        (np.array([[1, 2], [2, np.nan]]), "two nodes to every edge"),
+        ([[1, 2], [2, 3, 4]], "pairs of linked nodes"),
+        (sparse.csr_array((0, 0)), "at least one edge"),
         (np.zeros((4, 3)), "pairs of linked nodes"),
         (sparse.csr_array(np.triu(np.ones((5, 5)))), "must be symmetric"),
         (sparse.csr_array(-np.ones((5, 5))), "not negative"),
@@ -201,6 +245,7 @@ def test_directed_graphs_are_refused():
     [
         ({"n_components": 100}, "n_components must be at most 75"),
         ({"alpha_0": -1.0}, "alpha_0"),
+        ({"alpha_0": np.inf}, "alpha_0 must be finite"),
         ({"polish": -1}, "polish"),
         ({"n_partitions": 0}, "n_partitions"),
         ({"method": "newton"}, "method"),

@@ -146,6 +146,84 @@ def test_where_workers_name_classes_each_their_own_way_the_majority_leads_astray
     assert np.median(gaps) > 0.05
 
 
+def test_workers_of_whom_half_swap_the_classes_are_told_apart():
+    """Added up their votes say little; partitions that say more count more."""
+    for seed in range(3):
+        errors = worker_errors(40, 2, seed=[seed, 1])
+        errors[::2] = errors[::2, ::-1]
+        votes = crowd_votes(5000, errors, density=0.25, seed=[seed, 2]).votes
+        options = {"smoothing": 0.01, "em_rounds": 500, "tol": 1e-8}
+        found, beside = (
+            DawidSkene(init=init, random_state=seed, **options).fit(votes).log_likelihood_
+            for init in ("moments", errors)
+        )
+        assert abs(found - beside) < 1e-4 * votes[0].size
+
+
+def test_classes_are_named_so_that_most_votes_are_right():
+    """Though the rare class is answered like the frequent one, and more often."""
+    errors = np.tile(np.array([[0.6, 0.8], [0.4, 0.2]]), (15, 1, 1))
+    data = crowd_votes(20_000, errors, priors=np.array([0.9, 0.1]), seed=0)
+    model = DawidSkene(random_state=0).fit(data.votes)
+    assert np.mean(model.labels_[data.votes[0]] == data.votes[2]) > 0.5
+
+
+@pytest.mark.parametrize("method", [None, "tpm", "als", "ojd1"])
+def test_small_votes_of_any_kind_get_an_answer(method):
+    """Constant, repeated, contradictory, nearly empty: where moments fail, the majority is asked."""
+    for seed in range(60 if method is None else 15):
+        rng = np.random.default_rng(seed)
+        votes = rng.integers(-1, 3, (rng.integers(2, 20), rng.integers(2, 7)))
+        votes = np.tile(votes[:4], (2, 1)) if seed % 3 == 0 else votes
+        votes[0] = 0
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            model = DawidSkene(method=method, random_state=0).fit(votes)
+        assert np.all(np.isfinite(model.probas_))
+
+
+def test_votes_that_no_class_explains_leave_the_prior():
+    votes = np.random.default_rng(0).integers(0, 3, (50, 8))
+    model = DawidSkene(init=np.tile(np.eye(3), (8, 1, 1))).fit(votes)
+    assert np.all(np.isfinite(model.probas_))
+    assert np.min(np.diff(model.loss_history_), initial=0) > -1e-10
+
+
+def test_accuracy_of_workers_is_over_tasks_like_these():
+    errors = np.tile(np.array([[0.95, 0.4], [0.05, 0.6]]), (12, 1, 1))
+    shares = np.array([0.2, 0.8])
+    misses, predicted = [], []
+    for seed in range(8):
+        data = crowd_votes(1500, errors, density=0.5, priors=shares, seed=seed)
+        model = DawidSkene(smoothing=0.01, random_state=0).fit(data.votes)
+        misses.append(model.worker_accuracy_ - (0.2 * 0.95 + 0.8 * 0.6))
+        predicted.append(model.worker_accuracy_standard_errors_)
+    ratio = np.sqrt(np.mean(np.square(misses)) / np.mean(np.square(predicted)))
+    assert 0.75 < ratio < 1.3
+
+
+@pytest.mark.parametrize("smoothing", [0.5, 2.0])
+def test_of_a_worker_without_votes_only_the_prior_is_known(smoothing):
+    """Of a cell of 1/k under s added votes in each of k: variance (1 - 1/k) / (s k^2), given the constraint."""
+    data = crowd(3, n=300)
+    matrix = np.full((300, 21), -1)
+    matrix[data.votes[0], data.votes[1]] = data.votes[2]
+    model = DawidSkene(smoothing=smoothing, random_state=0).fit(matrix)
+    assert_allclose(model.errors_[20], 1 / 3)
+    assert_allclose(model.errors_standard_errors_[20], np.sqrt((1 - 1 / 3) / (smoothing * 9)))
+
+
+def test_pooled_smoothing_makes_a_worker_without_votes_like_the_others():
+    errors = np.tile(np.array([[0.95, 0.45], [0.05, 0.55]]), (15, 1, 1))
+    data = crowd_votes(400, errors, seed=0)
+    matrix = np.full((400, 16), -1)
+    matrix[data.votes[0], data.votes[1]] = data.votes[2]
+    found = DawidSkene(pooling=1.0, random_state=0).fit(matrix).errors_[15]
+    assert_allclose(found, errors[0], atol=0.2)
+    even = DawidSkene(pooling=0.0, random_state=0).fit(matrix).errors_[15]
+    assert_allclose(even, 0.5)
+
+
 @pytest.mark.slow
 def test_errors_of_moments_fall_like_the_root_of_the_tasks():
     sizes = [1000, 4000, 16000, 64000]
@@ -322,6 +400,7 @@ def test_groups_have_like_numbers_of_votes():
         ({"pooling": 2}, "pooling must be between 0 and 1"),
         ({"em_rounds": -1}, "em_rounds"),
         ({"smoothing": -1.0}, "smoothing"),
+        ({"smoothing": np.inf}, "smoothing must be finite"),
         ({"n_partitions": 0}, "n_partitions"),
     ],
 )
@@ -334,6 +413,7 @@ def test_bad_options_are_named(options, message):
     ("votes", "message"),
     [
         (([0, 1], [0, 1], [0]), "of one length"),
+        ({"task": [1, 2, 3], "worker": [2], "label": [3, 1, 3]}, "of one length"),
         (([], [], []), "at least one vote"),
         ({"task": [0], "worker": [1]}, "columns task .*; got task, worker"),
         (
@@ -350,6 +430,38 @@ def test_bad_options_are_named(options, message):
 def test_bad_votes_are_named(votes, message):
     with pytest.raises(ValueError, match=message):
         DawidSkene().fit(votes)
+
+
+def test_mixed_masked_and_missing_entries_are_what_they_are():
+    assert set(DawidSkene(init="majority").fit([["a", -1, "b"], ["b", "b", "a"]] * 3).classes_) == {"a", "b"}
+    masked = np.ma.masked_equal([[0, 9, 0], [1, 9, 1]], 9)
+    assert DawidSkene(init="majority").fit(masked).classes_.tolist() == [0, 1]
+    data = crowd(n=100)
+    listed = DawidSkene(random_state=0).fit(list(data.votes))
+    assert_allclose(listed.probas_, DawidSkene(random_state=0).fit(data.votes).probas_)
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"task": [1, 2], "worker": [1, 1], "label": ["a", None]}).convert_dtypes()
+    with pytest.raises(ValueError, match="1 of 2 have no label"):
+        DawidSkene().fit(frame)
+    with pytest.raises(ValueError, match="1 of 2 have no task"):
+        DawidSkene().fit({"task": pd.to_datetime(["2020-01-01", None]), "worker": [1, 1], "label": [0, 1]})
+    with pytest.raises(ValueError, match="different names"):
+        DawidSkene().fit(pd.DataFrame([[1, 2, 3, 4]], columns=["task", "worker", "label", "label"]))
+
+
+def test_tables_keep_columns_whose_names_are_classes():
+    pl = pytest.importorskip("polars")
+    data = crowd(n=60)
+    labels = np.array(["task", "worker", "x"])[data.votes[2]]
+    frame = pl.DataFrame({"task": data.votes[0], "worker": data.votes[1], "label": labels})
+    model = DawidSkene(init="majority").fit(frame)
+    assert model.probas_.columns == ["task", "class 0: task", "class 1: worker", "class 2: x"]
+
+
+def test_many_classes_are_left_to_the_majority():
+    votes = (np.repeat(np.arange(300), 3), np.tile(np.arange(3), 300), np.repeat(np.arange(300) % 150, 3))
+    with pytest.warns(UserWarning, match="at most 100 classes"):
+        assert DawidSkene(em_rounds=1).fit(votes).classes_.size == 150
 
 
 def test_sparse_matrices_are_refused():

@@ -88,6 +88,7 @@ def test_nmi_by_hand():
     own = -sum(p * np.log2(p) for p in (3 / 8, 5 / 8))
     assert overlapping_nmi(one, small) == pytest.approx((1 + own - entropy) / 1)
     assert overlapping_nmi(np.ones((8, 1)), one) == 0
+    assert overlapping_nmi(np.ones((8, 1)), np.ones((8, 2))) == 1  # both say nothing
 
 
 def test_nmi_is_that_of_cdlib():
@@ -146,3 +147,7 @@ def test_covers_that_cannot_be_compared():
         overlapping_nmi(np.ones((3, 1)), np.ones((3, 1)), variant="max")
     with pytest.raises(ValueError, match="column for every community"):
         recovery_curve(np.ones((3, 1)), np.ones(3))
+    with pytest.raises(ValueError, match="memberships must be finite, a column for every community"):
+        recovery_curve(np.ones(3), np.ones((3, 1)))
+    with pytest.raises(ValueError, match="there must be a threshold"):
+        recovery_curve(np.ones((3, 1)), np.ones((3, 1)), [])

@@ -75,6 +75,8 @@ def as_number(name: str, value: float, *, integer: bool = False, zero: bool = Fa
         raise TypeError(f"{name} must be {wanted}; got {type(value).__name__} {value!r}")
     if not (value >= 0 if zero else value > 0):
         raise ValueError(f"{name} must {'not be negative' if zero else 'be positive'}; got {value}")
+    if value == float("inf"):
+        raise ValueError(f"{name} must be finite; got {value}")
 
 
 def as_real_array(raw: Array | Sequence[Array], name: str, way_out: str, *, cast: bool = True) -> Array:

@@ -96,7 +96,7 @@ def write_table(path: str | Path, columns: Mapping[str, Iterable[Any]]) -> None:
 def _ending(path: Path, endings: tuple[str, ...], *, must_exist: bool = True) -> str:
     ending = Path(path.stem).suffix.lower() if path.suffix == ".gz" else path.suffix.lower()
     if ending not in endings:
-        raise ValueError(f"{path.name} must end in {', '.join(endings)}" + ("; .gz may follow" if must_exist else ""))
+        raise ValueError(f"{path} must end in {', '.join(endings)}" + ("; .gz may follow" if must_exist else ""))
     if must_exist and not path.is_file():
         raise FileNotFoundError(f"{path} is not a file")
     return ending

@@ -117,7 +117,7 @@ def label(
             check_writable(path, option, {".csv", ".tsv"}, votes)
     if figure is not None:
         check_writable(figure, "--figure", {".png", ".svg", ".pdf"})
-    if result is not None and result == workers:
+    if result is not None and workers is not None and result.resolve() == workers.resolve():
         fail("--out and --workers must be two files")
     if sort not in ("votes", "accuracy"):
         fail(f"--sort must be votes or accuracy; got {sort}")

@@ -51,7 +51,7 @@ def mistakes_in_one_sentence() -> Iterator[None]:
     except (ValueError, TypeError, OSError) as error:
         fail(str(error))
     except MemoryError:
-        fail("the tensor does not fit into memory; a .npy file is read slab by slab")
+        fail("it does not fit into memory; tensors in .npy files are read slab by slab")
 
 
 def check_writable(path: Path, option: str, endings: set[str], source: Path | None = None) -> None:
@@ -87,5 +87,6 @@ def fail(message: str) -> NoReturn:
 
 def show_warnings(caught: Iterable[warnings.WarningMessage]) -> None:
     """Print warnings to the side, each once."""
-    for message in dict.fromkeys(str(warning.message) for warning in caught):
+    told = [warning for warning in caught if issubclass(warning.category, UserWarning)]
+    for message in dict.fromkeys(str(warning.message) for warning in told):
         err.print(f"[yellow]Warning:[/yellow] {escape(message)}", soft_wrap=True)

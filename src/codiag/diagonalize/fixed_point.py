@@ -79,14 +79,14 @@ def _arrived(step: Step, previous: Step | None, limits: Limits) -> bool:
         return True
     if previous is None or step.largest > limits.trust:
         return False
-    remaining = step.largest * _tail(step.largest / previous.largest)
-    standardized = step.standardized * _tail(step.standardized / previous.standardized)
+    remaining = step.largest * _tail(step.largest, previous.largest)
+    standardized = step.standardized * _tail(step.standardized, previous.standardized)
     return remaining < limits.tol or standardized < limits.statistical_tol
 
 
-def _tail(rate: float) -> float:
-    """Sum the geometric series rate + rate^2 + ..., at most 10 since pairs that nothing resolves never contract."""
-    return min(rate / (1 - rate), 10.0) if rate < 1 else 10.0
+def _tail(size: float, before: float) -> float:
+    """Sum the geometric series of the rate of contraction, at most 10 since pairs that nothing resolves never do."""
+    return min(size / (before - size), 10.0) if size < before else 10.0
 
 
 def _candidates(step: Step, anderson: Anderson, limits: Limits) -> Iterator[Array]:

@@ -60,12 +60,16 @@ def recovery_curve(
     >>> curve.recovery.tolist(), curve.error.tolist()
     ([1.0], [0.0])
     """
-    found = np.asarray(memberships, dtype=np.float64)
+    found = np.asarray(memberships.toarray() if sparse.issparse(memberships) else memberships, dtype=np.float64)
+    if found.ndim != 2 or not np.all(np.isfinite(found)):
+        raise ValueError(f"memberships must be finite, a column for every community; got an array of {found.shape}")
     true = _as_groups(truth, "truth")
     _check_nodes(found, true)
-    points = [_recovery(found >= threshold, true, level) for threshold in thresholds]
-    recovery, error, distance = np.array(points).T
-    return RecoveryCurve(np.asarray(thresholds, dtype=np.float64), recovery, error, distance)
+    places = np.atleast_1d(np.asarray(thresholds, dtype=np.float64))
+    if places.size == 0 or true.shape[1] == 0:
+        raise ValueError("there must be a threshold, and a true community")
+    recovery, error, distance = np.array([_recovery(found >= place, true, level) for place in places]).T
+    return RecoveryCurve(places, recovery, error, distance)
 
 
 def _recovery(found: np.ndarray, true: np.ndarray, level: float) -> tuple[float, float, float]:
@@ -108,7 +112,7 @@ def overlapping_nmi(estimate: Any, truth: Any, *, variant: str = "mgh") -> float
     _check_nodes(*covers)
     covers = [cover[:, cover.any(axis=0) & ~cover.all(axis=0)] for cover in covers]  # others say nothing
     if any(cover.shape[1] == 0 for cover in covers):
-        return 0.0
+        return float(all(cover.shape[1] == 0 for cover in covers))
     n = covers[0].shape[0]
     table = _tables(*covers)
     own = [_entropy(size, n) + _entropy(n - size, n) for size in (table.left, table.right)]

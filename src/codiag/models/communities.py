@@ -15,7 +15,7 @@ from codiag.factorize import as_method
 from codiag.models.base import leading_range
 from codiag.models.network_em import polish_memberships
 from codiag.models.networks import Network, as_network
-from codiag.models.star_moments import averaged, estimate_memberships, scales
+from codiag.models.star_moments import averaged, estimate_memberships, on_simplex_rows, scales
 
 
 class MixedMembershipCommunities(BaseEstimator):
@@ -49,7 +49,8 @@ class MixedMembershipCommunities(BaseEstimator):
     Attributes
     ----------
     memberships_ : array of shape (n, n_components)
-        Rows on the simplex, largest community first.
+        Rows on the simplex, largest community first. With degree correction, the shares of a node's links that it made
+        on behalf of each.
     connectivity_ : array of shape (n_components, n_components)
         P of the model: how often nodes that belong to one community alone are linked with such nodes of another.
     labels_ : array of shape (n,)
@@ -106,11 +107,12 @@ class MixedMembershipCommunities(BaseEstimator):
             k = self._n_communities(network)
             estimates = self._estimates(network, k)
             mean, agreement = averaged(estimates)
+            if not self.degree_corrected:  # of nodes that are alike, links are made at the rates of communities
+                mean = on_simplex_rows(mean * (connectivity(network, mean) @ mean.sum(axis=0)))
             polished = polish_memberships(network, mean, self.polish)
-        order = np.argsort(-polished.memberships.sum(axis=0), kind="stable")
-        self.memberships_ = polished.memberships[:, order]
-        mass = self.memberships_.sum(axis=0)
-        self.connectivity_ = polished.links[np.ix_(order, order)] / np.outer(mass, mass)
+        memberships = polished.memberships if self.degree_corrected else polished.without_rates()
+        self.memberships_ = memberships[:, np.argsort(-memberships.sum(axis=0), kind="stable")]
+        self.connectivity_ = connectivity(network, self.memberships_)
         self.labels_ = np.where(network.degrees > 0, np.argmax(self.memberships_, axis=1), -1)
         self.nodes_, self.n_components_ = network.nodes, k
         self.diagnostics_ = {
@@ -156,6 +158,8 @@ class MixedMembershipCommunities(BaseEstimator):
 
     def _estimates(self, network: Network, k: int) -> list[np.ndarray]:
         """Return memberships from every partition that shows as many communities."""
+        if k == 1:
+            return [np.ones((network.adjacency.shape[0], 1))]
         stars = scales(network, self.degree_corrected)
         estimates, reason = [], ""
         n_partitions = self.n_partitions or max(10, 5000 // network.adjacency.shape[0])
@@ -166,6 +170,13 @@ class MixedMembershipCommunities(BaseEstimator):
                 reason = str(error)
         if not estimates:
             raise ValueError(f"n_components={k} is more than the graph shows, in any partition of its nodes: {reason}")
+        if 2 * len(estimates) < n_partitions:
+            missed = n_partitions - len(estimates)
+            warnings.warn(
+                f"{missed} of {n_partitions} partitions of the nodes do not show {k} communities; ask for fewer",
+                UserWarning,
+                stacklevel=4,
+            )
         return estimates
 
     def _n_communities(self, network: Network) -> int:
@@ -178,6 +189,13 @@ class MixedMembershipCommunities(BaseEstimator):
         if 4 * self.n_components > n:
             raise ValueError(f"n_components must be at most {n // 4}, a quarter of the nodes; got {self.n_components}")
         return self.n_components
+
+
+def connectivity(network: Network, memberships: np.ndarray) -> np.ndarray:
+    """Return P with p_x^T P p_y nearest to the links, over nodes that have any; not negative."""
+    linked = network.degrees > 0
+    inverse = np.linalg.pinv(memberships[linked])
+    return np.maximum(inverse @ (network.adjacency[linked][:, linked] @ inverse.T), 0)
 
 
 def widest_gap(network: Network, largest: int = 40) -> int:

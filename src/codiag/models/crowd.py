@@ -13,7 +13,7 @@ from codiag._validation import as_number
 from codiag.factorize import as_method
 from codiag.models.crowd_em import CrowdModel, Prior, Run, Start, expect, one_coin, run_em, standard_errors
 from codiag.models.crowd_moments import estimate_crowd, random_groups
-from codiag.models.votes import Tables, Votes, as_votes
+from codiag.models.votes import Tables, Votes, as_votes, class_names
 
 
 class DawidSkene(BaseEstimator):
@@ -164,7 +164,7 @@ class DawidSkene(BaseEstimator):
         check_is_fitted(self)
         best = np.argmax(self._run.classes, axis=1)
         columns = {"task": self.tasks_, "label": self.classes_[best], "probability": np.max(self._run.classes, axis=1)}
-        named = zip(self.classes_.tolist(), self._run.classes.T, strict=True)
+        named = zip(class_names(self.classes_), self._run.classes.T, strict=True)
         return columns | {f"p({name})": column for name, column in named}
 
     def worker_table(self) -> dict[str, np.ndarray]:
@@ -176,7 +176,7 @@ class DawidSkene(BaseEstimator):
             "accuracy": self._accuracy[0],
             "standard_error": self._accuracy[1],
         }
-        names = [str(name) for name in self.classes_.tolist()]
+        names = class_names(self.classes_)
         cells = {
             f"p({given}|{true})": self._run.model.errors[:, row, column]
             for column, true in enumerate(names)
@@ -195,7 +195,8 @@ class DawidSkene(BaseEstimator):
         as_number("smoothing", self.smoothing, zero=True)
         as_number("tol", self.tol, zero=True)
         as_method(self.method)
-        if not 0 <= self.pooling <= 1:
+        as_number("pooling", self.pooling, zero=True)
+        if self.pooling > 1:
             raise ValueError(f"pooling must be between 0 and 1; got {self.pooling}")
         for name, words in (("init", ("moments", "majority")), ("prior", ("estimated", "uniform"))):
             value = getattr(self, name)

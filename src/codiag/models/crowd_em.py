@@ -55,10 +55,15 @@ def expect(votes: Votes, model: CrowdModel) -> tuple[np.ndarray, float]:
     with np.errstate(divide="ignore"):  # what never happens has the logarithm -inf
         joint = votes.counts @ np.log(model.errors).reshape(-1, k) + np.log(model.priors)
     largest = joint.max(axis=1, keepdims=True)
+    impossible = np.isneginf(largest[:, 0])
+    log_likelihood = -np.inf if np.any(impossible) else 0.0
+    if np.any(impossible):  # of votes that no class explains nothing can be learnt
+        joint[impossible] = np.log(model.priors)
+        largest[impossible] = 0.0
     classes = np.exp(joint - largest)
     sums = classes.sum(axis=1, keepdims=True)
     classes /= sums
-    return classes, float(np.sum(largest) + np.sum(np.log(sums)))
+    return classes, log_likelihood + float(np.sum(largest) + np.sum(np.log(sums)))
 
 
 def maximize(votes: Votes, classes: np.ndarray, prior: Prior) -> CrowdModel:

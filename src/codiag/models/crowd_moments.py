@@ -16,10 +16,14 @@ from scipy.optimize import linear_sum_assignment
 
 from codiag.models.base import common_order, leading_range, mixture_weights, weakest
 from codiag.models.view_moments import ViewMoments, start_from_views
-from codiag.models.votes import Votes
+from codiag.models.votes import LARGEST, Votes
 from codiag.tensors import CrossMomentTensor
 
 FLOOR = 1e-6
+JUDGES = 2000
+"""Workers, those with most votes, by whom partitions are compared."""
+MANY = 100
+"""Classes beyond which moments are not formed."""
 OTHERS = np.array([[1, 2], [0, 2], [0, 1]])
 Look = Callable[[Votes, np.ndarray], tuple[list[np.ndarray], slice]]
 """Gives three views of every task, and tasks that had no say in how the views were chosen."""
@@ -54,6 +58,9 @@ def estimate_crowd(votes: Votes, groups: np.ndarray, method: Any, seed: int | No
     """
     if votes.workers.size < 3:
         return f"it takes three workers, and there are {votes.workers.size}"
+    if votes.classes.size > MANY:
+        return f"it takes at most {MANY} classes, and there are {votes.classes.size}"
+    groups = groups[: max(3, LARGEST // (votes.workers.size * votes.classes.size**2))]
     for look in (_added_votes, _leading_votes):
         found = [_estimate_partition(votes, partition, look, method, seed) for partition in groups]
         estimates = [estimate for estimate in found if not isinstance(estimate, str)]
@@ -64,17 +71,18 @@ def estimate_crowd(votes: Votes, groups: np.ndarray, method: Any, seed: int | No
 
 def _averaged(votes: Votes, estimates: list[tuple[np.ndarray, float]]) -> CrowdMoments:
     """Return the mean over partitions, each as much as its weakest class stands out, with classes named."""
-    k, roots = votes.classes.size, np.sqrt(votes.votes_of_workers)[:, None, None]
-    orders = common_order([(roots * errors).reshape(-1, k) for errors, _ in estimates])
-    errors = np.stack([errors[..., order] for (errors, _), order in zip(estimates, orders, strict=True)])
-    weights = [size**2 for _, size in estimates]
-    mean = np.average(errors, axis=0, weights=weights)
-    spread = np.sqrt(np.average((errors - mean) ** 2, axis=0, weights=weights))
-    names = _names(mean, votes.votes_of_workers)
-    mean, spread = mean[..., names], spread[..., names]
-    given = np.bincount(votes.label, minlength=k) / votes.label.size
-    typical = np.average(mean, axis=0, weights=votes.votes_of_workers)
-    return CrowdMoments(mean, spread, mixture_weights(typical, given), len(estimates))
+    k, sizes = votes.classes.size, votes.votes_of_workers
+    busiest = np.argsort(-sizes, kind="stable")[:JUDGES]
+    roots = np.sqrt(sizes[busiest])[:, None, None]
+    orders = common_order([(roots * errors[busiest]).reshape(-1, k) for errors, _ in estimates])
+    total = sum(size**2 for _, size in estimates)
+    aligned = [(errors[..., order], size**2 / total) for (errors, size), order in zip(estimates, orders, strict=True)]
+    mean = sum((share * errors for errors, share in aligned), np.zeros((sizes.size, k, k)))
+    spread = np.sqrt(sum((share * (errors - mean) ** 2 for errors, share in aligned), np.zeros_like(mean)))
+    typical = np.average(mean, axis=0, weights=sizes)
+    shares = mixture_weights(typical, np.bincount(votes.label, minlength=k) / votes.label.size)
+    names = linear_sum_assignment(-typical * shares)[1]  # under this assignment the most votes are right
+    return CrowdMoments(mean[..., names], spread[..., names], shares[names], len(estimates))
 
 
 def _estimate_partition(
@@ -89,13 +97,14 @@ def _estimate_partition(
     if seen.sum() < k:
         return f"only {int(seen.sum())} tasks have votes from three groups of workers, fewer than the {k} classes"
     size, noise = _weakest_pair([view[judges] for view in views], k)
-    if size < noise:
+    if not size > max(noise, 1e-9):
         return f"votes do not tell {k} classes apart: the weakest is {size:.2g} strong, chance alone {noise:.2g}"
     try:
         weights, means = start_from_views(ViewMoments(CrossMomentTensor(*views)), k, method, seed)
+        errors = _worker_errors(votes, groups, views, means, weights / weights.sum())
     except (ValueError, np.linalg.LinAlgError) as error:  # of a moment that has fewer components
         return f"their third moment has no {k} components: {error}"
-    return _worker_errors(votes, groups, views, means, weights / weights.sum()), size
+    return (errors, size) if np.all(np.isfinite(errors)) else f"their third moment has no {k} components"
 
 
 def _added_votes(votes: Votes, groups: np.ndarray) -> tuple[list[np.ndarray], slice]:
@@ -150,8 +159,3 @@ def _worker_errors(
     inverses = np.linalg.pinv(priors[:, None] * stacked)
     errors = np.maximum(outside @ inverses[groups] / np.maximum(votes.votes_of_workers, 1)[:, None, None], FLOOR)
     return errors / errors.sum(axis=1, keepdims=True)
-
-
-def _names(errors: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Return which latent class each class is: under this assignment the most votes are right."""
-    return linear_sum_assignment(-np.einsum("wlc,w->lc", errors, sizes))[1]

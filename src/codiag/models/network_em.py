@@ -19,11 +19,22 @@ BLOCK = 10**7
 
 
 class Polished(NamedTuple):
-    """Memberships (n, k), expected links between communities (k, k), and the log-likelihood before every round."""
+    """Shares of every node's links (n, k), ends of links between communities (k, k), log-likelihoods by round."""
 
     memberships: np.ndarray
     links: np.ndarray
     history: list[float]
+
+    def without_rates(self) -> np.ndarray:
+        """Return memberships p (n, k), where nodes are alike but for them: links by community, over its rate.
+
+        A community whose members make twice as many links has twice the share of them.
+        """
+        rates = np.ones(self.links.shape[0])
+        for _ in range(50):
+            memberships = on_simplex_rows(self.memberships / np.maximum(rates, 1e-300))
+            rates = self.links.sum(axis=1) / np.maximum(memberships.sum(axis=0), 1e-300)
+        return memberships
 
 
 def polish_memberships(network: Network, memberships: np.ndarray, n_rounds: int) -> Polished:

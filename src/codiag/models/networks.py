@@ -26,7 +26,7 @@ def as_network(graph: Any) -> Network:
     """Turn a networkx graph, an adjacency matrix or a list of edges into a `Network`; loops are left out."""
     if hasattr(graph, "nodes") and hasattr(graph, "edges"):
         network = _from_networkx(graph)
-    elif sparse.issparse(graph) or (np.ndim(graph) == 2 and np.shape(graph)[0] == np.shape(graph)[1] != 2):
+    elif sparse.issparse(graph) or (hasattr(graph, "shape") and graph.shape[0] == graph.shape[-1] != 2):
         adjacency = _checked(sparse.csr_array(graph, dtype=np.float64))
         network = Network(adjacency, np.arange(adjacency.shape[0]))
     else:
@@ -49,13 +49,24 @@ def _from_networkx(graph: Any) -> Network:
 
 
 def _from_edges(edges: Any) -> Network:
-    pairs = np.asarray(edges)
+    try:
+        pairs = edges if isinstance(edges, np.ndarray) else np.array(edges, dtype=object)
+        pairs = np.asarray(edges) if len({type(end) for end in pairs.ravel()}) == 1 else pairs
+    except ValueError as error:
+        raise ValueError(f"the graph must be pairs of linked nodes (n_edges, 2): {error}") from error
     if pairs.ndim != 2 or pairs.shape[1] != 2:
         raise ValueError(
             "the graph must be of networkx, a square adjacency matrix, or pairs of linked nodes (n_edges, 2); "
             f"got an array of shape {pairs.shape}"
         )
-    nodes, ends = np.unique(pairs, return_inverse=True)
+    if pairs.dtype == object or pairs.dtype.kind == "f":
+        if any(end is None or end != end for end in pairs.ravel().tolist()):
+            raise ValueError("the graph must have two nodes to every edge; some are missing")
+        nodes = sorted_names(pairs.ravel().tolist())
+        places = {node: place for place, node in enumerate(nodes.tolist())}
+        ends = np.array([places[end] for end in pairs.ravel().tolist()])
+    else:
+        nodes, ends = np.unique(pairs, return_inverse=True)
     return Network(adjacency_of(ends.reshape(-1, 2), nodes.size), nodes)
 
 
@@ -71,7 +82,9 @@ def adjacency_of(ends: np.ndarray, n: int) -> sparse.csr_array:
 def _checked(adjacency: sparse.csr_array) -> sparse.csr_array:
     if adjacency.shape[0] != adjacency.shape[1]:
         raise ValueError(f"the adjacency matrix must be square; got shape {adjacency.shape}")
-    if adjacency.nnz and (not np.all(np.isfinite(adjacency.data)) or adjacency.data.min() < 0):
+    if adjacency.nnz == 0:
+        return adjacency
+    if not np.all(np.isfinite(adjacency.data)) or adjacency.data.min() < 0:
         raise ValueError("the adjacency matrix must be finite and not negative")
     if (abs(adjacency - adjacency.T) > 1e-12 * max(1.0, abs(adjacency).max())).nnz:
         raise ValueError("the adjacency matrix must be symmetric, an undirected graph; take ((A + A.T) > 0)")

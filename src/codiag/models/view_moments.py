@@ -34,7 +34,7 @@ class ViewMoments:
         return np.asarray(self.raw.views[mode].T @ self.raw.weights)
 
     def pairs(self, left: int, right: int, part: slice = slice(None)) -> np.ndarray:
-        """Return the second moment of two views, of all samples or of some."""
+        """Return the second moment of two views, of all samples or, where they do not mix, of some."""
         product = self._products(left, right, part)
         if self.alpha_0 == 0:
             return product
@@ -130,6 +130,8 @@ def multiview_parameters(
     inverse = {mode: np.linalg.pinv(units[mode]) for mode in (second, third)}
     masses = {mode: inverse[mode] @ moments.mean(mode) for mode in (second, third)}
     cross = np.diag(inverse[second] @ moments.pairs(second, third) @ inverse[third].T)
+    if not np.all(np.abs(cross) > 1e-300):
+        raise ValueError("components have no correlation between views")
     weights = np.maximum(masses[second] * masses[third] / cross, 1e-9)
     lengths = {second: masses[second] / weights, third: masses[third] / weights, first: sizes / cross}
     return weights, [(units[mode] * lengths[mode]).T for mode in range(3)]

@@ -77,12 +77,14 @@ def as_votes(
     Where workers and classes are given, others are refused.
     """
     make = _make(votes)
+    if isinstance(missing, list | tuple | np.ndarray):
+        raise TypeError(f"missing must be one marker; got {missing!r}. Replace the others with it")
     votes = votes.collect() if make == "polars" and hasattr(votes, "collect") else votes
     names: list[np.ndarray | None] = [None, workers, classes]
     if make != "arrays" or isinstance(votes, Mapping):
         columns = _named_columns(votes)
     elif _is_matrix(votes):
-        matrix = np.asarray(votes)
+        matrix = _as_matrix(votes)
         columns = _from_matrix(matrix, missing)
         names[0], names[1] = np.arange(matrix.shape[0]), np.arange(matrix.shape[1]) if workers is None else workers
     else:
@@ -126,20 +128,45 @@ def _named_columns(frame: Any) -> list[np.ndarray]:
             "A table of tasks x workers is taken as an array, frame.to_numpy()"
         )
     keys = list(frame.keys() if isinstance(frame, Mapping) else frame.columns)
-    return [_as_column(frame[keys[place]]) for place in places.values()]
+    if len({str(key).strip().lower() for key in keys}) < len(keys):
+        raise ValueError(f"votes must have columns of different names; got {', '.join(columns[:8])}")
+    return _of_one_length([_as_column(frame[keys[place]]) for place in places.values()])
 
 
 def _is_matrix(votes: Any) -> bool:
     """Tell a matrix of tasks and workers from a sequence of three columns."""
     if sparse.issparse(votes):
         raise TypeError("votes must not be a sparse matrix, where zero is no vote; pass a tuple of task, worker, label")
-    return not (isinstance(votes, tuple) and len(votes) == 3) and np.ndim(votes) == 2
+    try:
+        return not _are_columns(votes) and np.ndim(votes) == 2
+    except ValueError:  # rows of unequal length
+        return False
+
+
+def _are_columns(votes: Any) -> bool:
+    """Tell three columns: a tuple of whatever, or a list of arrays, which is no list of rows."""
+    if not isinstance(votes, list | tuple) or len(votes) != 3:
+        return False
+    return isinstance(votes, tuple) or all(hasattr(column, "dtype") for column in votes)
+
+
+def _as_matrix(votes: Any) -> np.ndarray:
+    """Return a matrix whose entries are what they were, and None where they are masked."""
+    if isinstance(votes, np.ma.MaskedArray):
+        entries = np.ma.getdata(votes).astype(object)
+        entries[np.ma.getmaskarray(votes)] = None
+        return entries
+    if isinstance(votes, np.ndarray):
+        return votes
+    matrix = np.array(votes, dtype=object)
+    return matrix if len({type(entry) for entry in matrix.ravel()}) > 1 else np.asarray(votes)
 
 
 def _from_matrix(matrix: np.ndarray, missing: Any) -> list[np.ndarray]:
-    given = np.array([value is not None and value == value for value in matrix.ravel().tolist()]).reshape(matrix.shape)
+    given = ~_absent(matrix.ravel())
     if missing is not None and missing == missing:
-        given &= matrix != missing
+        given &= np.array([entry != missing for entry in matrix.ravel().tolist()], dtype=bool)
+    given = given.reshape(matrix.shape)
     tasks, workers = np.nonzero(given)
     labels = matrix[given]
     if matrix.shape[1] == 3 and len(set(labels.tolist())) > 20:
@@ -151,12 +178,15 @@ def _from_matrix(matrix: np.ndarray, missing: Any) -> list[np.ndarray]:
 
 
 def _three_columns(votes: Any) -> list[np.ndarray]:
-    if not (isinstance(votes, tuple) and len(votes) == 3):
+    if not _are_columns(votes):
         raise ValueError(
             "votes must be a data frame with the columns task, worker and label, a tuple of three such columns, or a "
             f"matrix of tasks x workers; got {type(votes).__name__}. Files are read by codiag.tables.read_votes"
         )
-    columns = [_as_column(column) for column in votes]
+    return _of_one_length([_as_column(column) for column in votes])
+
+
+def _of_one_length(columns: list[np.ndarray]) -> list[np.ndarray]:
     if len({column.size for column in columns}) > 1:
         raise ValueError(f"task, worker and label must be of one length; got {[column.size for column in columns]}")
     return columns
@@ -195,18 +225,26 @@ def _encode(column: np.ndarray, name: str, known: np.ndarray | None) -> tuple[np
 
 
 def _check_present(column: np.ndarray, name: str) -> None:
-    if column.dtype.kind == "f":
-        absent = np.isnan(column)
-    elif column.dtype == object:
-        absent = np.array([entry is None or entry != entry or type(entry).__name__ == "NAType" for entry in column])
-    else:
-        return
+    absent = _absent(column)
     if np.any(absent):
         first = int(np.argmax(absent))
         raise ValueError(
             f"votes must be whole; {int(np.sum(absent))} of {column.size} have no {name}, the first is row {first}. "
             "Leave them out"
         )
+
+
+def _absent(column: np.ndarray) -> np.ndarray:
+    """Tell where entries are None, NaN, NaT or what pandas has for them."""
+    if column.dtype.kind == "f":
+        return np.isnan(column)
+    if column.dtype.kind in "mM":
+        return np.isnat(column)
+    if column.dtype != object:
+        return np.zeros(column.shape, dtype=bool)
+    return np.array(
+        [e is None or type(e).__name__ in ("NAType", "NaTType") or bool(e != e) for e in column], dtype=bool
+    )
 
 
 def sorted_names(entries: list[Any]) -> np.ndarray:
@@ -217,6 +255,14 @@ def sorted_names(entries: list[Any]) -> np.ndarray:
     except TypeError:  # kinds that have no order among them stay in the order they came in
         return _as_column(names)
     return _as_column(names)
+
+
+def class_names(classes: np.ndarray, taken: Iterable[str] = ()) -> list[str]:
+    """Return names of classes for columns of a table; numbered where they would not be told apart."""
+    names = [str(name) for name in classes.tolist()]
+    if len({*names, *taken}) < len(names) + len(list(taken)):
+        return [f"class {place}: {name}" for place, name in enumerate(names)]
+    return names
 
 
 class Tables:
@@ -269,5 +315,5 @@ class Tables:
     def _polars(self, index: dict[str, np.ndarray], values: np.ndarray) -> Any:
         import polars as pl
 
-        named = enumerate(self.votes.classes.tolist())
-        return pl.DataFrame(index | {str(name): values[:, place] for place, name in named})
+        names = class_names(self.votes.classes, taken=index)
+        return pl.DataFrame(index | {name: values[:, place] for place, name in enumerate(names)})
