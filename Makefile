@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 EXTRAS := plot,data
 
-.PHONY: demo test lint bench bench-full clean
+.PHONY: demo test lint bench bench-full reproduce clean
 
 demo: $(VENV)/.installed
 	$(BIN)/codiag demo
@@ -16,6 +16,9 @@ lint: $(VENV)/.installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+reproduce: $(VENV)/.installed
+	$(BIN)/codiag reproduce all --quick --jobs 2 --out reports
 
 bench: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks
@@ -35,4 +38,4 @@ $(VENV)/.installed-bench: $(VENV)/.installed
 	@touch $@
 
 clean:
-	rm -rf $(VENV) build dist codiag-demo.png
+	rm -rf $(VENV) build dist reports codiag-demo.png

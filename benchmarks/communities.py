@@ -1,14 +1,12 @@
-"""Communities: simulated graphs, dormitories, and the paper's network.
+"""Communities: simulated graphs, dormitories, a large graph. The paper's is ``codiag reproduce communities``.
 
-``CODIAG_DATA_DIR=... python -m benchmarks.communities [simulated dormitories network large]``
+``CODIAG_DATA_DIR=... python -m benchmarks.communities [simulated dormitories large]``
 """
 
 from __future__ import annotations
 
 import resource
-import sys
 import time
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
@@ -17,11 +15,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.metrics import normalized_mutual_info_score
-from threadpoolctl import threadpool_limits
 
-from benchmarks.measure import keep, table
+from benchmarks.measure import run_parts, table
 from codiag.datasets import load_facebook
-from codiag.metrics import RecoveryCurve, overlapping_nmi, recovery_curve
+from codiag.metrics import overlapping_nmi
 from codiag.models import MixedMembershipCommunities
 from codiag.models.network_em import polish_memberships
 from codiag.models.networks import as_network
@@ -134,63 +131,6 @@ def _spread(values: list[float] | np.ndarray) -> str:
     return f"{np.median(values):.3f} ({np.min(values):.3f}-{np.max(values):.3f})"
 
 
-def network(k: int = 100) -> str:
-    """The recovery-accuracy curve on the paper's network."""
-    data = load_facebook("UNC28")
-    truth = data.groups(min_size=14)
-    largest = truth[:, np.argsort(-truth.sum(axis=0), kind="stable")[:10]]
-    thresholds = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
-    rows, curves = [], {}
-    for method in ("ojd1", "nojd1", "tpm", None):
-        for corrected in (False, True):
-            start = time.perf_counter()
-            model = MixedMembershipCommunities(
-                k, method=method, degree_corrected=corrected, n_partitions=1, polish=0, random_state=0
-            ).fit(data.adjacency)
-            seconds = time.perf_counter() - start
-            curve = recovery_curve(model.memberships_, truth, thresholds)
-            top = recovery_curve(model.memberships_, largest, thresholds)
-            name = f"{method or 'default'}{', degree-corrected' if corrected else ''}"
-            curves[name] = curve
-            rows.append(
-                (
-                    name,
-                    *(f"{r:.2f} / {d:.3f}" for r, d in zip(curve.recovery, curve.distance, strict=True)),
-                    f"{top.recovery[3]:.1f} / {top.distance[3]:.3f}",
-                    f"{seconds:.1f}",
-                )
-            )
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    _draw(curves, HERE / "communities.png")
-    return (
-        f"## The paper's network\nUNC28: 18,163 students, 766,800 friendships, against 355 groups of at least 14 by "
-        f"dormitory, major and high school; k = {k}, one partition, no EM. Each cell: the share of true groups that "
-        "match an estimated one, and the share of nodes on which matched pairs differ, as the threshold of membership "
-        f"moves; then both at 0.3 for the ten largest groups. The process held {memory:.0f} MB at most.\n\n"
-        + table(("method", *(f"{threshold}" for threshold in thresholds), "top ten", "seconds"), rows)
-        + "\n\n![recovery and error](communities.png)"
-    )
-
-
-def _draw(curves: dict[str, RecoveryCurve], path: Path) -> None:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7.5, 5), layout="constrained")
-    axis = figure.subplots()
-    colours = {"ojd1": "#00798c", "nojd1": "#edae49", "tpm": "#d1495b", "default": "#22303c"}
-    for name, curve in curves.items():
-        method, _, corrected = name.partition(", ")
-        axis.plot(curve.recovery, curve.distance, "o--" if corrected else "o-", color=colours[method], label=name, ms=4)
-    axis.set(
-        xlabel="share of the 355 true groups that were matched",
-        ylabel="share of nodes on which a match differs",
-        yscale="log",
-        title="UNC28: up from the right is better recovery, down is better accuracy",
-    )
-    axis.legend(fontsize=8)
-    figure.savefig(path, dpi=150)
-
-
 def large() -> str:
     """A hundred thousand nodes, ten million edges."""
     rng = np.random.default_rng(0)
@@ -214,14 +154,8 @@ def large() -> str:
 PARTS: dict[str, Callable[[], str]] = {
     "simulated": simulated,
     "dormitories": dormitories,
-    "network": network,
     "large": large,
 }
 
 if __name__ == "__main__":
-    warnings.simplefilter("ignore")
-    for part in sys.argv[1:] or PARTS:
-        with threadpool_limits(1):
-            text = PARTS[part]()
-        keep(f"communities {part}", f"python -m benchmarks.communities {part}", text)
-        print(text, end="\n\n", flush=True)
+    run_parts("communities", PARTS)

@@ -1,82 +1,26 @@
-"""Labels from crowds: the paper's table, crowd-kit beside us, and simulated workers.
+"""Labels from crowds: crowd-kit beside us, and simulated workers. The paper's table is ``codiag reproduce crowd``.
 
-``CODIAG_DATA_DIR=... python -m benchmarks.crowd [table default held-out simulated regimes votes]``
+``CODIAG_DATA_DIR=... python -m benchmarks.crowd [default held-out simulated regimes votes]``
 """
 
 from __future__ import annotations
 
 import resource
-import sys
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
 from statistics import median
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
-from benchmarks.measure import keep, table
-from codiag.datasets import CrowdData, load_crowd
-from codiag.methods import ALS, NOJD
+from benchmarks.measure import run_parts, table
+from codiag.datasets import load_crowd
 from codiag.models import DawidSkene
-from codiag.models.crowd_moments import random_groups
 from codiag.models.votes import Votes, as_votes
 from codiag.synthetic import crowd_votes, worker_errors
 
 NAMES = ("web", "rte", "bluebird", "dog")
-SIZES = {"web": 2665, "rte": 800, "bluebird": 108, "dog": 807}  # as the paper scores them
-PAPER = {
-    "tpm": (82.25, 88.75, 87.96, 84.01),
-    "ojd1": (82.33, 90.00, 89.81, 84.01),
-    "nojd1": (83.49, 90.50, 89.81, 84.26),
-    "als": (83.15, 88.75, 88.89, 84.26),
-    "lathauwer": (83.00, 88.75, 88.89, 84.26),
-    "MV + EM": (83.68, 92.75, 88.89, 83.89),
-}
-METHODS: dict[str, Any] = {"als": ALS(init=NOJD())} | {name: name for name in ("tpm", "ojd1", "nojd1", "lathauwer")}
-PUBLISHED: dict[str, Any] = {"em_rounds": 5, "prior": "uniform", "smoothing": 0}
-
-
-def score(data: CrowdData, model: DawidSkene, n_tasks: int | None = None) -> float:
-    return 100 * data.accuracy(model.tasks_, model.labels_, n_tasks)
-
-
-def paper_table() -> str:
-    """Every method in the same estimator, on one published split and on twenty random ones."""
-    sets = {name: load_crowd(name) for name in NAMES}
-    rows: list[tuple[object, ...]] = []
-    for method, printed in PAPER.items():
-        rows.append((method, "the paper", *(f"{value:.2f}" for value in printed)))
-        if method == "MV + EM":
-            found = [
-                score(sets[name], DawidSkene(init="majority", **PUBLISHED).fit(sets[name].votes), SIZES[name])
-                for name in NAMES
-            ]
-            rows.append((method, "codiag", *(f"{value:.2f}" for value in found)))
-            continue
-        options = {"method": METHODS[method], "random_state": 0, **PUBLISHED}
-        cells: dict[str, list[str]] = {"worker mod 3": [], "20 splits: median (range)": [], "mean of the 20": []}
-        for name in NAMES:
-            data, votes = sets[name], as_votes(sets[name].votes)
-            rng = np.random.default_rng(0)
-            splits = np.stack([random_groups(votes, rng) for _ in range(20)])
-            modulo = DawidSkene(groups=np.arange(votes.workers.size) % 3, **options).fit(data.votes)
-            single = [score(data, DawidSkene(groups=split, **options).fit(data.votes), SIZES[name]) for split in splits]
-            mean = DawidSkene(groups=splits, **options).fit(data.votes)
-            fallen = "*" if modulo.diagnostics_["init"] == "majority" else ""
-            cells["worker mod 3"].append(f"{score(data, modulo, SIZES[name]):.2f}{fallen}")
-            cells["20 splits: median (range)"].append(f"{median(single):.2f} ({min(single):.2f}-{max(single):.2f})")
-            cells["mean of the 20"].append(f"{score(data, mean, SIZES[name]):.2f}")
-        rows += [(method, kind, *values) for kind, values in cells.items()]
-    return (
-        "## The crowd table\nAccuracy in per cent, Web over all 2665 tasks as in the paper. Five rounds of EM, uniform "
-        "class prior, no smoothing, from the confusion matrices of each method: on one split of the workers, on 20 "
-        "random splits one by one, and averaged over the same 20. * moments did not determine the model, and the "
-        "majority was the start. Which split the paper used is not known.\n\n"
-        + table(("method", "split", "Web", "RTE", "Birds", "Dogs"), rows)
-    )
 
 
 def default() -> str:
@@ -281,7 +225,6 @@ def _timed(work: Callable[[], Any]) -> tuple[Any, float]:
 
 
 PARTS: dict[str, Callable[[], str]] = {
-    "table": paper_table,
     "default": default,
     "held-out": held_out,
     "simulated": simulated,
@@ -290,9 +233,4 @@ PARTS: dict[str, Callable[[], str]] = {
 }
 
 if __name__ == "__main__":
-    warnings.simplefilter("ignore")
-    for part in sys.argv[1:] or PARTS:
-        with threadpool_limits(1):
-            text = PARTS[part]()
-        keep(f"crowd {part}", f"python -m benchmarks.crowd {part}", text)
-        print(text, end="\n\n", flush=True)
+    run_parts("crowd", PARTS)

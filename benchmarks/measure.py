@@ -6,10 +6,14 @@ import datetime as dt
 import os
 import platform
 import re
+import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+
+from threadpoolctl import threadpool_limits
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
 
@@ -47,6 +51,16 @@ def keep(name: str, command: str, text: str) -> None:
     pattern = re.compile(rf"<!-- {name} -->.*?<!-- end of {name} -->", re.DOTALL)
     new = pattern.sub(lambda _: section, old) if pattern.search(old) else f"{old.rstrip()}\n\n{section}\n"
     RESULTS.write_text(new)
+
+
+def run_parts(module: str, parts: Mapping[str, Callable[[], str]]) -> None:
+    """Run the parts of a module that are named on the command line, or all, and keep what they say."""
+    warnings.simplefilter("ignore")
+    for part in sys.argv[1:] or parts:
+        with threadpool_limits(1):
+            text = parts[part]()
+        keep(f"{module} {part}", f"python -m benchmarks.{module} {part}", text)
+        print(text, end="\n\n", flush=True)
 
 
 def _version(name: str) -> str | None:

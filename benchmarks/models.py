@@ -6,9 +6,7 @@ Topics need the corpus KOS; `CODIAG_DATA_DIR` says where the data lies.
 from __future__ import annotations
 
 import resource
-import sys
 import time
-import warnings
 from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
@@ -17,9 +15,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment
-from threadpoolctl import threadpool_limits
 
-from benchmarks.measure import keep, table
+from benchmarks.measure import run_parts, table
 from codiag.datasets import load_kos
 from codiag.metrics import factor_error
 from codiag.models import HiddenMarkov, LatentDirichlet, SingleTopic, SphericalGaussianMixture
@@ -283,9 +280,4 @@ PARTS: dict[str, Callable[[], str]] = {
 }
 
 if __name__ == "__main__":
-    warnings.simplefilter("ignore")
-    for part in sys.argv[1:] or PARTS:
-        with threadpool_limits(1):
-            text = PARTS[part]()
-        keep(f"models {part}", f"python -m benchmarks.models {part}", text)
-        print(text, end="\n\n", flush=True)
+    run_parts("models", PARTS)

@@ -75,6 +75,8 @@ class TestJoint:
         square = unit_factor(20, 20, 1)
         with pytest.raises(ValueError, match=r"OJD needs orthogonal factors.*second_moment"):
             codiag.factorize(FactoredTensor(np.ones(20), [square] * 3), 20, method="ojd1", seed=0)
+        forced = codiag.factorize(tensor, 5, method=OJD(whiten=False), seed=0).factors[0]
+        np.testing.assert_allclose(forced.T @ forced, np.eye(5), atol=1e-8)
         method = OJD(second_moment=(factor * weights) @ factor.T)
         assert_same_factors(codiag.factorize(tensor, 5, method=method, seed=0), [factor] * 3, 1e-9)
         with pytest.raises(ValueError, match="positive definite on 5 dimensions"):

@@ -146,7 +146,7 @@ def draw_report(report: Report, *paths: Path) -> None:
     columns = min(n, 3)
     rows = -(-n // columns)
     labels = list(dict.fromkeys(series.label for panel in report.panels for series in panel.series))
-    with _paper((5.2 * columns, 4.1 * rows + 0.5)) as figure:
+    with _paper((max(5.2 * columns, 8.5), 4.1 * rows + 0.7)) as figure:
         axes = figure.subplots(rows, columns, squeeze=False).ravel()
         for axis, panel in zip(axes, report.panels, strict=False):
             _draw_panel(axis, panel, labels)
@@ -155,7 +155,9 @@ def draw_report(report: Report, *paths: Path) -> None:
         shown = {
             label: handle for axis in axes[:n] for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)
         }
-        figure.legend(shown.values(), shown.keys(), loc="outside lower center", ncols=min(len(shown), 4), frameon=False)
+        figure.legend(
+            shown.values(), shown.keys(), loc="outside lower center", ncols=max(3, 2 * columns), frameon=False
+        )
         for path in paths:
             figure.savefig(path, dpi=120)
 

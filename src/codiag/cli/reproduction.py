@@ -35,7 +35,7 @@ def reproduce(
 
     What was run already is not run again.
     """
-    from codiag.experiments.page import whole_page
+    from codiag.experiments.page import whole_markdown, whole_page
     from codiag.experiments.paper import EXPERIMENTS
 
     if name not in (*EXPERIMENTS, "all"):
@@ -53,6 +53,7 @@ def reproduce(
         if not chapters:
             fail(absent[0][1])
         (folder / "index.html").write_text(whole_page(chapters, absent), encoding="utf-8")
+        (folder / "REPRODUCTION.md").write_text(whole_markdown(chapters, absent, folder), encoding="utf-8")
     for chapter in chapters:
         out.print(f"[bold]{chapter.experiment.title}[/bold]")
         for finding in chapter.report.findings:

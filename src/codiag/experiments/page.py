@@ -66,6 +66,25 @@ def chapter_markdown(chapter: Chapter, figure: str) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def whole_markdown(chapters: Sequence[Chapter], absent: Sequence[tuple[str, str]], folder: Path) -> str:
+    """Return all chapters as one text, with figures where they lie under a folder."""
+    counts = {word: sum(f.holds == word for c in chapters for f in c.report.findings) for word in HOLDS}
+    told = ", ".join(f"{count} {HOLDS[word]}" for word, count in counts.items() if count)
+    parts = [
+        "# The paper, reproduced",
+        "Kuleshov, Chaganty & Liang, *Tensor Factorization via Matrix Factorization*, AISTATS 2015: every experiment, "
+        "run by codiag, with what the paper says beside what was measured. Of the claims "
+        f"{told}. Written by `codiag reproduce`; `make reproduce` makes such a page in HTML.",
+        markdown(
+            ["experiment", "claim", "verdict"],
+            [[c.experiment.name, f.claim, HOLDS[f.holds]] for c in chapters for f in c.report.findings],
+        ),
+        *(chapter_markdown(chapter, chapter.figure.relative_to(folder).as_posix()) for chapter in chapters),
+        *(f"## {name}\n\nNot run: {reason}." for name, reason in absent),
+    ]
+    return "\n\n".join(parts)
+
+
 def whole_page(chapters: Sequence[Chapter], absent: Sequence[tuple[str, str]]) -> str:
     """Return one self-contained HTML page: nothing is fetched, and no script runs."""
     links = "".join(f'<li><a href="#{c.experiment.name}">{html.escape(c.experiment.title)}</a></li>' for c in chapters)

@@ -173,9 +173,13 @@ class OJD(JointMethod):
     second_moment : array of shape (d, d), optional
         :math:`\sum_i c_i u_i u_i^\top` with positive :math:`c_i`: it makes the factors orthogonal. The other
         parameters are those of `JointMethod`.
+    whiten : bool
+        Whether to look if factors are orthogonal, and to whiten where they seem not to be; False takes them as they
+        are called.
     """
 
     second_moment: Any = None
+    whiten: bool = True
     orthogonal: ClassVar[bool] = True
 
     def fit(self, tensor: Tensor, rank: int, rng: np.random.Generator) -> Estimate:
@@ -191,7 +195,7 @@ class OJD(JointMethod):
         reduction = self._reduce(tensor, rank, rng)
         core = reduction.core
         components, converged = self._fit_core(core, roles, rank, rng, log)
-        if not _seems_free(core, components, roles, rank):
+        if not self.whiten or not _seems_free(core, components, roles, rank):
             return Estimate(reduction.lift(components), log.stages, converged)
         if not core.symmetric or not self.compress:
             raise ValueError("OJD needs orthogonal factors, and those of this tensor are not; use NOJD")

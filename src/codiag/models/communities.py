@@ -107,10 +107,11 @@ class MixedMembershipCommunities(BaseEstimator):
             k = self._n_communities(network)
             estimates = self._estimates(network, k)
             mean, agreement = averaged(estimates)
-            if not self.degree_corrected:  # of nodes that are alike, links are made at the rates of communities
+            rated = self.polish > 0 and not self.degree_corrected
+            if rated:  # where nodes are alike, links are made at the rates of communities
                 mean = on_simplex_rows(mean * (connectivity(network, mean) @ mean.sum(axis=0)))
             polished = polish_memberships(network, mean, self.polish)
-        memberships = polished.memberships if self.degree_corrected else polished.without_rates()
+        memberships = polished.without_rates() if rated else polished.memberships
         self.memberships_ = memberships[:, np.argsort(-memberships.sum(axis=0), kind="stable")]
         self.connectivity_ = connectivity(network, self.memberships_)
         self.labels_ = np.where(network.degrees > 0, np.argmax(self.memberships_, axis=1), -1)

@@ -66,6 +66,8 @@ def first_order(factor: np.ndarray, diagonals: np.ndarray, noise: np.ndarray, *,
     with np.errstate(divide="ignore", invalid="ignore"):
         matrix = _cardoso(values, diagonals, entries) if orthogonal else _afsari(values, diagonals, entries)
     np.fill_diagonal(matrix, 0)
+    if not orthogonal:
+        matrix[factor.shape[1] :] = _outside(factor, extended[:, factor.shape[1] :], diagonals, noise)
     moved = -extended @ matrix
     if not orthogonal:
         moved = moved - factor * np.sum(factor * moved, axis=0)
@@ -117,8 +119,17 @@ def _afsari(values: np.ndarray, diagonals: np.ndarray, entries: np.ndarray) -> n
     own, other = np.sum(values**2, axis=0)[:, None], np.sum(diagonals**2, axis=0)
     products = values.T @ diagonals
     along, across = np.einsum("lij,lj->ij", entries, diagonals), np.einsum("lij,li->ij", entries, values)
-    inside = -(own * along - products * across) / (own * other - products**2)
-    return np.where(own > 0, inside, -along / other)
+    return -(own * along - products * across) / (own * other - products**2)
+
+
+def _outside(factor: np.ndarray, outside: np.ndarray, diagonals: np.ndarray, noise: np.ndarray) -> np.ndarray:
+    r"""Return the rows of directions outside the range, which is found first, from all matrices at once.
+
+    In direction w the range moves by the D that is nearest in :math:`w^\top R_l \approx D \Lambda_l U^\top` over all l.
+    """
+    scaled = factor * diagonals[:, None]  # U Lambda_l
+    gram = np.einsum("lai,laj->ij", scaled, scaled)
+    return -np.linalg.solve(gram, np.einsum("aw,lab,lbi->iw", outside, noise, scaled)).T
 
 
 def _padded(diagonals: np.ndarray, size: int) -> np.ndarray:

@@ -77,7 +77,7 @@ def _report(records: Sequence[Record]) -> Report:
                         value: [record.values[f"{scheme} {what}"] for record in select(here, **{along: value})]
                         for value in axis(here, along)
                     }
-                    series.append(spread(f"{scheme}, {what}", points))
+                    series.append(spread(f"{scheme}, {what}", points, "points" if what == "measured" else "line"))
                 for value in axis(here, along):
                     trials = select(here, **{along: value})
                     cells = [shown(median_of(trials, f"{scheme} {what}")) for what in WHAT]

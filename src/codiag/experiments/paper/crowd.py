@@ -103,17 +103,19 @@ def _report(records: Sequence[Record]) -> Report:
 
 def _rows(records: Sequence[Record], method: str) -> list[list[str]]:
     found = [_values(records, name, method) for name in SETS]
-    if "accuracy" in found[0]:
-        return [[method, "none", *(f"{values['accuracy']:.2f}" for values in found)]]
-    ranges = [
-        f"{median(splits):.2f} ({min(splits):.2f}-{max(splits):.2f})"
-        for splits in (_splits(values) for values in found)
-    ]
+    if method in ("MV + EM", "default"):
+        return [[method, "none", *(_shown(values, "accuracy") for values in found)]]
+    splits = [_splits(values) for values in found]
+    ranges = [f"{median(one):.2f} ({min(one):.2f}-{max(one):.2f})" if one else "-" for one in splits]
     return [
-        [method, "worker mod 3", *(f"{values['mod 3']:.2f}" for values in found)],
+        [method, "worker mod 3", *(_shown(values, "mod 3") for values in found)],
         [method, f"{N_SPLITS} random, median (range)", *ranges],
-        [method, "mean of the same", *(f"{values['mean of splits']:.2f}" for values in found)],
+        [method, "mean of the same", *(_shown(values, "mean of splits") for values in found)],
     ]
+
+
+def _shown(values: Values, key: str) -> str:
+    return f"{values[key]:.2f}" if key in values else "-"
 
 
 def _values(records: Sequence[Record], name: str, method: str) -> Values:

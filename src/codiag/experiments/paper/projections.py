@@ -34,7 +34,7 @@ def _measure(cell: Cell, seed: int) -> Values:
     for scheme, plug_in in SCHEMES.items():
         for number in NUMBERS:
             method = (
-                OJD(plug_in=plug_in, n_projections=number, diagonalizer=Jacobi())
+                OJD(plug_in=plug_in, n_projections=number, diagonalizer=Jacobi(), whiten=False)
                 if orthogonal
                 else NOJD(plug_in=plug_in, n_projections=number)
             )
@@ -96,7 +96,11 @@ def _flop_measure(cell: Cell, seed: int) -> Values:
         problem = paper_tensor(d, d, orthogonal=orthogonal, noise=1e-3, model="authors", seed=seed)
         tensor = symmetrize(problem.tensor)
         methods = (
-            {"OJD1 (Jacobi)": OJD(n_projections=5, diagonalizer=Jacobi()), "OJD1": OJD(n_projections=5), "TPM": TPM()}
+            {
+                "OJD1 (Jacobi)": OJD(n_projections=5, diagonalizer=Jacobi(), whiten=False),
+                "OJD1": OJD(n_projections=5, whiten=False),
+                "TPM": TPM(),
+            }
             if orthogonal
             else {"NOJD1": NOJD(n_projections=2 * d), "ALS": ALS()}
         )

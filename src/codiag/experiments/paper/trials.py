@@ -33,8 +33,8 @@ def orthogonal_methods(size: int, *, symmetric: bool = True) -> dict[str, Method
     # Of large matrices the default diagonalizer finds the same minimum in seconds, of others it knows both sides.
     jacobi = Jacobi() if symmetric and size < 100 else None
     return {
-        "OJD0": OJD(plug_in=False, n_projections=n_projections, diagonalizer=jacobi),
-        "OJD1": OJD(n_projections=n_projections, diagonalizer=jacobi),
+        "OJD0": OJD(plug_in=False, n_projections=n_projections, diagonalizer=jacobi, whiten=False),
+        "OJD1": OJD(n_projections=n_projections, diagonalizer=jacobi, whiten=False),
         "TPM": TPM(n_restarts=1),
         "Lathauwer": Lathauwer(),
         "ALS": ALS(),
