@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 from codiag.cli import app
 from codiag.experiments import paper
-from codiag.experiments.page import Chapter, chapter_markdown, whole_page
+from codiag.experiments.page import Chapter, chapter_markdown, whole_markdown, whole_page
 from codiag.experiments.paper import EXPERIMENTS
 from codiag.experiments.paper.trials import grid
 from codiag.experiments.reports import Finding, Panel, Report, Series, spread
@@ -167,7 +167,12 @@ def test_the_page_is_whole_and_can_be_read_by_keyboard(tmp_path):
 
 def test_chapters_are_read_as_text(tmp_path):
     pytest.importorskip("matplotlib")
-    text = chapter_markdown(toy_chapter(tmp_path), "full.png")
+    chapter = toy_chapter(tmp_path)
+    whole = whole_markdown([chapter], [("Another", "no data")], tmp_path)
+    assert "Of the claims 1 hold." in whole
+    assert "Not run: no data." in whole
+    text = chapter_markdown(chapter, "full.png")
+    assert text in whole
     for words in (
         "## A toy",
         "`codiag reproduce toy`",

@@ -68,8 +68,9 @@ def chapter_markdown(chapter: Chapter, figure: str) -> str:
 
 def whole_markdown(chapters: Sequence[Chapter], absent: Sequence[tuple[str, str]], folder: Path) -> str:
     """Return all chapters as one text, with figures where they lie under a folder."""
-    counts = {word: sum(f.holds == word for c in chapters for f in c.report.findings) for word in HOLDS}
-    told = ", ".join(f"{count} {HOLDS[word]}" for word, count in counts.items() if count)
+    verdicts = [finding.holds for chapter in chapters for finding in chapter.report.findings]
+    plural = {"yes": "hold", "partly": "hold in part", "no": "do not", "open": "were not tested"}
+    told = ", ".join(f"{verdicts.count(word)} {words}" for word, words in plural.items() if word in verdicts)
     parts = [
         "# The paper, reproduced",
         "Kuleshov, Chaganty & Liang, *Tensor Factorization via Matrix Factorization*, AISTATS 2015: every experiment, "
