@@ -1,0 +1,129 @@
+"""Votes in every form users keep them in, and tables in return."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import sparse
+
+from codiag.models import DawidSkene
+from codiag.synthetic import crowd_votes, worker_errors
+
+
+def crowd(n):
+    return crowd_votes(n, worker_errors(20, 3, adversarial=0.2, seed=[0, 1]), density=0.8, seed=[0, 2])
+
+
+def test_kinds_of_votes_give_one_answer():
+    data = crowd(300)
+    task, worker, label = data.votes
+    matrix = np.full((300, 20), -1)
+    matrix[task, worker] = label
+    plain = DawidSkene(random_state=0).fit(data.votes)
+    named = {"task": [f"t{t:03}" for t in task], "worker": worker, "label": [("a", "b", "c")[l] for l in label]}
+    for votes, missing in ((matrix, -1), (np.where(matrix < 0, np.nan, matrix), -1), (matrix + 1, 0), (named, -1)):
+        other = DawidSkene(random_state=0, missing=missing).fit(votes)
+        assert_allclose(other.probas_, plain.probas_, atol=1e-9)
+        assert_allclose(other.errors_, plain.errors_, atol=1e-9)
+    assert set(DawidSkene().fit_predict(named)) == {"a", "b", "c"}
+
+
+def test_labels_may_be_of_any_hashable_kind():
+    data = crowd(200)
+    kinds = [(0, "x"), None.__class__, frozenset({1})]
+    votes = (data.votes[0].tolist(), data.votes[1].tolist(), [kinds[l] for l in data.votes[2]])
+    model = DawidSkene(random_state=0).fit(votes)
+    labels = [kinds.index(label) for label in model.labels_]
+    assert np.mean(np.array(labels) == data.truth[model.tasks_]) > 0.9
+
+
+def test_pandas_comes_back_as_crowd_kit_has_it():
+    pd = pytest.importorskip("pandas")
+    data = crowd(200)
+    frame = pd.DataFrame(dict(zip(("task", "worker", "label"), data.votes, strict=True)))
+    model = DawidSkene(random_state=0).fit(frame)
+    assert model.labels_.index.name == "task"
+    assert model.labels_.name == "agg_label"
+    assert model.errors_.index.names == ["worker", "label"]
+    assert_allclose(model.errors_.loc[3].sum(axis=0), 1)
+    assert_allclose(model.probas_.sum(axis=1), 1)
+    assert_allclose(model.priors_.sum(), 1)
+    assert list(model.probas_.columns) == [0, 1, 2]
+    plain = DawidSkene(random_state=0).fit(data.votes)
+    assert_allclose(model.errors_.to_numpy().reshape(-1, 3, 3), plain.errors_)
+
+
+def test_polars_comes_back_as_polars():
+    pl = pytest.importorskip("polars")
+    data = crowd(200)
+    frame = pl.DataFrame(dict(zip(("task", "worker", "label"), data.votes, strict=True)))
+    model = DawidSkene(random_state=0).fit(frame.lazy())
+    assert model.labels_.columns == ["task", "agg_label"]
+    assert model.errors_.columns == ["worker", "label", "0", "1", "2"]
+    assert_allclose(model.probas_.drop("task").to_numpy(), DawidSkene(random_state=0).fit(data.votes).probas_)
+
+
+@pytest.mark.parametrize(
+    ("votes", "message"),
+    [
+        (([0, 1], [0, 1], [0]), "of one length"),
+        ({"task": [1, 2, 3], "worker": [2], "label": [3, 1, 3]}, "of one length"),
+        (([], [], []), "at least one vote"),
+        ({"task": [0], "worker": [1]}, "columns task .*; got task, worker"),
+        (
+            np.stack([np.arange(90), np.arange(90) % 7, np.arange(90) % 2], axis=1),
+            "tuple of three columns, not an array",
+        ),
+        ((np.arange(40_000), np.arange(40_000) % 9, np.arange(40_000)), "of few classes; 40000 labels"),
+        ("votes.csv", "read by codiag.tables.read_votes"),
+        ([1, 2, 3], "must be a data frame"),
+        (([0, 1], [0, 1], [0.0, np.nan]), "1 of 2 have no label, the first is row 1"),
+        (([0, 1], [None, 1], ["a", "b"]), "have no worker, the first is row 0"),
+    ],
+)
+def test_bad_votes_are_named(votes, message):
+    with pytest.raises(ValueError, match=message):
+        DawidSkene().fit(votes)
+
+
+def test_mixed_masked_and_missing_entries_are_what_they_are():
+    assert set(DawidSkene(init="majority").fit([["a", -1, "b"], ["b", "b", "a"]] * 3).classes_) == {"a", "b"}
+    masked = np.ma.masked_equal([[0, 9, 0], [1, 9, 1]], 9)
+    assert DawidSkene(init="majority").fit(masked).classes_.tolist() == [0, 1]
+    data = crowd(100)
+    listed = DawidSkene(random_state=0).fit(list(data.votes))
+    assert_allclose(listed.probas_, DawidSkene(random_state=0).fit(data.votes).probas_)
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"task": [1, 2], "worker": [1, 1], "label": ["a", None]}).convert_dtypes()
+    with pytest.raises(ValueError, match="1 of 2 have no label"):
+        DawidSkene().fit(frame)
+    with pytest.raises(ValueError, match="1 of 2 have no task"):
+        DawidSkene().fit({"task": pd.to_datetime(["2020-01-01", None]), "worker": [1, 1], "label": [0, 1]})
+    with pytest.raises(ValueError, match="different names"):
+        DawidSkene().fit(pd.DataFrame([[1, 2, 3, 4]], columns=["task", "worker", "label", "label"]))
+
+
+def test_tables_keep_columns_whose_names_are_classes():
+    pl = pytest.importorskip("polars")
+    data = crowd(60)
+    labels = np.array(["task", "worker", "x"])[data.votes[2]]
+    frame = pl.DataFrame({"task": data.votes[0], "worker": data.votes[1], "label": labels})
+    model = DawidSkene(init="majority").fit(frame)
+    assert model.probas_.columns == ["task", "class 0: task", "class 1: worker", "class 2: x"]
+
+
+def test_sparse_matrices_are_refused():
+    with pytest.raises(TypeError, match="zero is no vote"):
+        DawidSkene().fit(sparse.csr_array(np.eye(4)))
+
+
+def test_names_of_columns_may_differ():
+    data = crowd(100)
+    votes = dict(zip(("Item", "rater", "ANSWER"), data.votes, strict=True))
+    assert_allclose(DawidSkene(random_state=0).fit(votes).probas_, DawidSkene(random_state=0).fit(data.votes).probas_)
+
+
+def test_labels_that_cannot_be_told_apart_are_refused():
+    with pytest.raises(TypeError, match="label must hold values that can be told apart"):
+        DawidSkene().fit(([0, 1], [0, 1], [["a"], ["b"]]))
