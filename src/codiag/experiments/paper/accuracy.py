@@ -36,8 +36,8 @@ EPS = {True: [1e-3, 3e-3, 1e-2, 3e-2, 1e-1], False: [1e-4, 3e-4, 1e-3, 3e-3, 1e-
 def _cells(quick: bool, *, orthogonal: bool) -> list[Cell]:
     eps = EPS[orthogonal]
     if quick:
-        cells = grid({"model": ["authors"], "d": [25], "share": [0.2], "eps": eps}, 5)
-        cells += grid({"model": ["authors"], "d": [20], "share": [1.0], "eps": eps[1::2]}, 2)
+        cells = grid({"model": ["authors"], "d": [25], "share": [0.2], "eps": eps}, 3)
+        cells += grid({"model": ["authors"], "d": [15], "share": [1.0], "eps": eps[1::2]}, 3)
         return cells + grid({"model": ["text", "theory"], "d": [12], "share": [1.0], "eps": eps[1::2]}, 3)
     models = ["authors", "text", "theory"]
     small = grid({"model": models, "d": [25], "share": [0.2, 1.0], "eps": eps}, 50)
@@ -151,7 +151,7 @@ def _free_findings(records: Sequence[Record]) -> list[Finding]:
 
 def _asymmetric_cells(quick: bool) -> list[Cell]:
     if quick:
-        return grid({"kind": ["orthogonal", "free"], "d": [20], "k": [20], "eps": [1e-3, 1e-2]}, 2)
+        return grid({"kind": ["orthogonal", "free"], "d": [12], "k": [12], "eps": [1e-3, 1e-2]}, 2)
     return grid({"kind": ["orthogonal", "free"], "d": [50], "k": [10, 50], "eps": [3e-4, 1e-3, 3e-3, 1e-2]}, 50)
 
 

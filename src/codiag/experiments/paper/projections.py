@@ -21,7 +21,7 @@ SCHEMES = {"random": False, "plug-in": True}
 
 
 def _cells(quick: bool) -> list[Cell]:
-    return grid({"factors": ["orthogonal", "free"]}, 40 if quick else 1000)
+    return grid({"factors": ["orthogonal", "free"]}, 25 if quick else 1000)
 
 
 def _measure(cell: Cell, seed: int) -> Values:
