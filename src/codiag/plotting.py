@@ -136,7 +136,20 @@ def _cut(name: Any, length: int) -> str:
     return text if len(text) <= length else f"{text[: length - half]}…{text[-half:]}"
 
 
-COLOURS = ("#00798c", "#d1495b", "#edae49", "#66a182", "#2e4057", "#8d96a3", "#9c528b", "#e07a5f", "#3d405b")
+METHODS = {
+    "OJD0": ("#5fb3c0", "o"),
+    "OJD1": (OURS, "o"),
+    "NOJD0": ("#8bc27a", "s"),
+    "NOJD1": ("#3a7d44", "s"),
+    "TPM": (THEIRS, "^"),
+    "Lathauwer": ("#edae49", "D"),
+    "ALS": ("#9c528b", "v"),
+    "NLS": ("#e07a5f", "P"),
+    "Auto": (INK, "X"),
+    "oracle": (MUTED, "."),
+}
+"""A colour and a mark for every method, the same in all figures."""
+COLOURS = ("#00798c", "#d1495b", "#edae49", "#66a182", "#2e4057", "#9c528b", "#e07a5f", "#8d96a3")
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
 
 
@@ -165,7 +178,7 @@ def draw_report(report: Report, *paths: Path) -> None:
 def _draw_panel(axis: Any, panel: Panel, labels: list[str]) -> None:
     for series in panel.series:
         place = labels.index(series.label)
-        colour, mark = COLOURS[place % len(COLOURS)], MARKS[place % len(MARKS)]
+        colour, mark = METHODS.get(series.label, (COLOURS[place % len(COLOURS)], MARKS[place % len(MARKS)]))
         if series.kind == "paper":
             axis.plot(
                 series.x, series.y, linestyle="", marker="*", markersize=13, color=INK, alpha=0.8, label=series.label
