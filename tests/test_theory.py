@@ -158,6 +158,22 @@ def test_measured_errors_are_under_the_bounds(orthogonal, n_projections):
         assert_allclose(errors, 1e-4 * predicted.errors, rtol=0.05)
 
 
+def test_constants_are_those_of_the_appendix():
+    factor, spread, n = coherent_factor(6, 0.3, [0]), np.sqrt(WEIGHTS.sum() * WEIGHTS.max()), 10**6
+    inverse = np.linalg.norm(np.linalg.inv(factor), 2)
+    free = 8 * 0.01 * spread / WEIGHTS.min() ** 2
+    assert_allclose(error_bound(factor, WEIGHTS, 0.01, orthogonal=False), free * inverse**3)
+    extra = (20 + 50 / (1 - 0.3**2)) / np.sqrt(n) * np.log(15 * 6 * 5 / 0.05)
+    assert concentration(factor, n, orthogonal=False) == pytest.approx(extra)
+    random = free / (1 - 0.3**2) * inverse**2 * (1 + extra * np.sqrt(6))
+    assert_allclose(error_bound(factor, WEIGHTS, 0.01, orthogonal=False, n_projections=n), random)
+    plain = factors(True)
+    extra = 20 * np.sqrt(2) * np.log(2 * 6 * 5 / 0.05) * np.sqrt(6 / n)
+    random = 0.01 * (2 * np.sqrt(2) * spread / WEIGHTS**2 + extra / WEIGHTS)
+    assert_allclose(error_bound(plain, WEIGHTS, 0.01, orthogonal=True, n_projections=n), random)
+    assert least_projections(factor, orthogonal=False) == int(np.ceil((50 / 0.91 * np.log(15 * 30 / 0.05)) ** 2))
+
+
 def test_bounds_grow_as_they_should():
     factor = factors(True)
     plug_in = error_bound(factor, WEIGHTS, 0.01, orthogonal=True)
