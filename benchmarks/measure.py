@@ -15,6 +15,8 @@ from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
+from codiag.experiments.reports import markdown
+
 RESULTS = Path(__file__).with_name("RESULTS.md")
 
 
@@ -31,9 +33,7 @@ def cpu_seconds(work: Callable[[], object], repeats: int = 7) -> float:
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Return a Markdown table; numbers should come formatted."""
-    lines = ["| " + " | ".join(headings) + " |", "|" + "---|" * len(headings)]
-    lines += ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
-    return "\n".join(lines)
+    return markdown(headings, [[str(cell) for cell in row] for row in rows])
 
 
 def machine() -> str:

@@ -1,4 +1,4 @@
-"""The estimators against what people use: ``python -m benchmarks.models [topics] [mixtures] [chains] [experiment]``.
+"""The estimators against what people use: ``python -m benchmarks.models [topics] [mixtures] [chains] [memory]``.
 
 Topics need the corpus KOS; `CODIAG_DATA_DIR` says where the data lies.
 """
@@ -18,8 +18,7 @@ from scipy.optimize import linear_sum_assignment
 
 from benchmarks.measure import run_parts, table
 from codiag.datasets import load_kos
-from codiag.metrics import factor_error
-from codiag.models import HiddenMarkov, LatentDirichlet, SingleTopic, SphericalGaussianMixture
+from codiag.models import HiddenMarkov, LatentDirichlet, SphericalGaussianMixture
 from codiag.models.text import em_step, log_likelihood, topic_mixtures
 from codiag.synthetic import unit_factor
 
@@ -202,30 +201,6 @@ def _hmmlearn(symbols: np.ndarray, emissions: np.ndarray, k: int) -> tuple[str, 
     return "hmmlearn, best of 5", f"{error:.3f}", f"{likelihood:.5f}", f"{seconds:.1f}"
 
 
-def experiment(n_trials: int = 50, d: int = 50, k: int = 10, n: int = 100_000, length: int = 10) -> str:
-    """The paper's topic experiment: factors uniform on the simplex, one topic a document."""
-    methods: dict[str, Any] = {"auto": None, "ojd0": "ojd0", "ojd1": "ojd1", "nojd1": "nojd1", "tpm": "tpm"}
-    methods["lathauwer"] = "lathauwer"
-    errors: dict[str, list[float]] = {name: [] for name in methods}
-    for seed in range(n_trials):
-        rng = np.random.default_rng(seed)
-        topics = rng.dirichlet(np.ones(d), k)
-        shares = rng.dirichlet(np.full(k, 5.0))
-        h = rng.choice(k, n, p=shares)
-        counts = np.zeros((n, d), dtype=np.int16)
-        for topic in range(k):
-            counts[h == topic] = rng.multinomial(length, topics[topic], size=int(np.sum(h == topic)))
-        for name, method in methods.items():
-            fitted = SingleTopic(k, method=method, random_state=0).fit(counts)
-            errors[name].append(factor_error(fitted.components_.T, topics.T))
-    rows = [(name, f"{np.mean(found):.3f}", f"{np.median(found):.3f}") for name, found in errors.items()]
-    return (
-        f"## The paper's topic experiment\nSingle topic model, d = {d}, k = {k}, {n:,} documents of {length} words, "
-        f"topics uniform on the simplex, {n_trials} trials. Error: mean distance of unit topics.\n\n"
-        + table(("method", "mean error", "median"), rows)
-    )
-
-
 def large_corpus(n: int, topics: np.ndarray, length: int, rng: np.random.Generator) -> sparse.csr_array:
     """Return documents that mix topics."""
     k, words = topics.shape
@@ -275,7 +250,6 @@ PARTS: dict[str, Callable[[], str]] = {
     "topics": topics,
     "mixtures": mixtures,
     "chains": chains,
-    "experiment": experiment,
     "memory": memory,
 }
 

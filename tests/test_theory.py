@@ -245,6 +245,8 @@ def test_what_makes_factors_identifiable():
     assert kruskal_rank(np.column_stack([np.eye(3), [2.0, 0.0, 0.0]])) == 1
     assert kruskal_condition([unit_factor(4, 5, seed) for seed in range(3)])
     assert not kruskal_condition([unit_factor(2, 4, seed) for seed in range(3)])
+    assert kruskal_condition([unit_factor(size, 2, size) for size in (2, 2, 2)])  # 6 = 2 * 2 + 2, just enough
+    assert not kruskal_condition([unit_factor(4, 4, 0), unit_factor(4, 4, 1), np.ones((3, 4))])  # 9 < 2 * 4 + 2
     assert kruskal_rank(unit_factor(10, 30, 0)) <= 10
 
 

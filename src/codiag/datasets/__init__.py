@@ -2,6 +2,7 @@
 
 from codiag.datasets.crowd import CrowdData, load_crowd, read_crowd
 from codiag.datasets.facebook import FacebookData, load_facebook, read_facebook
+from codiag.datasets.locate import at_hand
 from codiag.datasets.registry import SOURCES, available
 from codiag.datasets.text import CorpusData, load_kos, read_bag_of_words
 
@@ -10,6 +11,7 @@ __all__ = [
     "CorpusData",
     "CrowdData",
     "FacebookData",
+    "at_hand",
     "available",
     "load_crowd",
     "load_facebook",

@@ -22,18 +22,27 @@ def source_of(name: str, folder: str) -> Source:
 def locate(name: str, *, download: bool) -> list[Path]:
     """Return the files of a set of data: in ``CODIAG_DATA_DIR``, in the cache, or downloaded if that was asked for."""
     source = SOURCES[name]
-    own = os.environ.get("CODIAG_DATA_DIR")
-    folders = [Path(own) / source.folder] if own else []
-    cache = _cache()
-    folders += [cache / source.folder] if cache else []
-    for folder in folders:
-        for names in (source.converted, source.original):
-            files = [folder / file for file in names]
-            if files and all(file.is_file() for file in files):
-                return files
+    files = _find(source)
+    if files:
+        return files
     if not download or not source.original:
         raise FileNotFoundError(_way_out(name, source))
     return _download(source)
+
+
+def at_hand(name: str) -> bool:
+    """Tell whether a set of data is on this computer."""
+    return bool(_find(SOURCES[name]))
+
+
+def _find(source: Source) -> list[Path]:
+    own = os.environ.get("CODIAG_DATA_DIR")
+    for folder in filter(None, (Path(own) if own else None, _cache())):
+        for names in (source.converted, source.original):
+            files = [folder / source.folder / file for file in names]
+            if files and all(file.is_file() for file in files):
+                return files
+    return []
 
 
 def check_contents(name: str, arrays: Iterable[np.ndarray]) -> None:

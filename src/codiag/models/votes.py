@@ -119,7 +119,8 @@ def wanted_columns() -> str:
 
 
 def _named_columns(frame: Any) -> list[np.ndarray]:
-    columns = [str(name) for name in (frame.keys() if isinstance(frame, Mapping) else frame.columns)]
+    keys = list(frame.keys() if isinstance(frame, Mapping) else frame.columns)
+    columns = [str(key) for key in keys]
     places = column_places(columns)
     if places is None:
         shown = ", ".join(columns[:8]) + (", ..." if len(columns) > 8 else "")
@@ -127,8 +128,7 @@ def _named_columns(frame: Any) -> list[np.ndarray]:
             f"votes must have the columns {wanted_columns()}; got {shown}. "
             "A table of tasks x workers is taken as an array, frame.to_numpy()"
         )
-    keys = list(frame.keys() if isinstance(frame, Mapping) else frame.columns)
-    if len({str(key).strip().lower() for key in keys}) < len(keys):
+    if len({column.strip().lower() for column in columns}) < len(columns):
         raise ValueError(f"votes must have columns of different names; got {', '.join(columns[:8])}")
     return _of_one_length([_as_column(frame[keys[place]]) for place in places.values()])
 

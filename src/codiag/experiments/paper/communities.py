@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from codiag.datasets import load_facebook
+from codiag.datasets import at_hand, load_facebook
 from codiag.experiments.paper.trials import grid, median_of, select
 from codiag.experiments.reports import Finding, Panel, Report, Series
 from codiag.experiments.runs import Cell, Experiment, Record, Values
@@ -80,9 +78,7 @@ def _report(records: Sequence[Record]) -> Report:
 
 
 def _missing() -> str:
-    folder = os.environ.get("CODIAG_DATA_DIR")
-    at_hand = folder is not None and (Path(folder) / "facebook").is_dir()
-    return "" if at_hand else "the Facebook networks are not at hand; set CODIAG_DATA_DIR"
+    return "" if at_hand("UNC28") else "the Facebook networks are not at hand; set CODIAG_DATA_DIR"
 
 
 COMMUNITIES = Experiment(

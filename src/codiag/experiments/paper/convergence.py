@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
-from codiag.datasets import load_crowd
+from codiag.datasets import at_hand, load_crowd
 from codiag.diagonalize import Jacobi, OrthogonalNewton
 from codiag.experiments.paper.trials import axis, grid, select
 from codiag.experiments.reports import Finding, Panel, Report, Series
@@ -23,8 +21,7 @@ SIZE = 15
 
 def has_crowds() -> bool:
     """Tell whether the crowd data is at hand."""
-    folder = os.environ.get("CODIAG_DATA_DIR")
-    return folder is not None and (Path(folder) / "crowd").is_dir()
+    return all(at_hand(name) for name in SETS)
 
 
 def _cells(quick: bool) -> list[Cell]:
