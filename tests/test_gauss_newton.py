@@ -87,6 +87,8 @@ def test_second_derivatives(kind):
     step = 1e-5
     ends = [gradient(tensor, parameters, point + sign * step * move) for sign in (1, -1)]
     assert_allclose(curvature.product(move), (ends[0] - ends[1]) / (2 * step), atol=1e-5)
+    any_move = np.random.default_rng(2).standard_normal(point.shape)
+    assert_allclose(curvature.product(any_move).ravel(), curvature.matrix() @ any_move.ravel(), atol=1e-10)
 
 
 @EVERY

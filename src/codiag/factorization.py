@@ -16,15 +16,20 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._array import Array, largest_signs, to_host
+from codiag._array import Array, epsilon, largest_signs, like, to_host
 from codiag._writing import save_arrays
 from codiag.methods.base import Estimate, Stage, unit_components
 from codiag.methods.curvature import Parameters
+from codiag.methods.residual import noise_excess
 from codiag.methods.spread import factor_spread
-from codiag.tensors import FactoredTensor, Tensor
-from codiag.theory.identifiability import Diagnosis, diagnose
+from codiag.reduction import SMALL
+from codiag.tensors import DenseTensor, FactoredTensor, Tensor
+from codiag.theory.diagnosis import Diagnosis, diagnose
 
 FORMAT = "codiag factorization 1"
+
+RUNAWAY = 1e3
+"""Largest weight, relative to the norm of the tensor, beyond which components run off to infinity: there is no best fit."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -45,9 +50,13 @@ class Factorization:
     norm : float
         :math:`\|T\|`.
     converged : bool
-        Whether the method reached its tolerance.
+        Whether the method reached its tolerance, with components that do not cancel each other beyond all measure.
     stages : tuple of Stage
         How it came about: name, sweeps, objective and seconds of each stage.
+    residual_excess : float, optional
+        How many times the strongest direction of the residual exceeds what white noise would leave in any: up to 1
+        where the residual passes for noise, more where a component was missed. None where that was not looked at: the
+        tensor is not held entry by entry, has more than two million of them, or fewer than two a parameter.
     """
 
     weights: Array
@@ -56,6 +65,7 @@ class Factorization:
     norm: float
     converged: bool
     stages: tuple[Stage, ...] = ()
+    residual_excess: float | None = None
 
     @classmethod
     def of(cls, estimate: Estimate, tensor: Tensor) -> Factorization:
@@ -63,13 +73,15 @@ class Factorization:
         components = _canonical(estimate.components, tensor)
         norm = math.sqrt(tensor.squared_norm())
         distance = math.sqrt(tensor.squared_distance(components.weights, components.factors))
+        largest = float(np.max(np.abs(to_host(components.weights))))
         return cls(
             weights=components.weights,
             factors=components.factors,
-            relative_error=distance / norm if norm > 0 else 0.0,
+            relative_error=distance / norm,
             norm=norm,
-            converged=estimate.converged,
+            converged=estimate.converged and largest <= RUNAWAY * norm,
             stages=tuple(estimate.stages),
+            residual_excess=_excess(components, tensor, distance / norm),
         )
 
     @property
@@ -142,6 +154,7 @@ class Factorization:
             "converged": self.converged,
             "symmetric": self.symmetric,
             "order": len(self.factors),
+            "residual_excess": self.residual_excess,
             "stages": [list(stage) for stage in self.stages],
         }
         kept = self.factors[:1] if self.symmetric else self.factors
@@ -170,6 +183,7 @@ class Factorization:
             norm=meta["norm"],
             converged=meta["converged"],
             stages=tuple(Stage(*stage) for stage in meta["stages"]),
+            residual_excess=meta.get("residual_excess"),
         )
 
     def __iter__(self) -> Iterator[Any]:
@@ -193,6 +207,7 @@ def _canonical(components: FactoredTensor, tensor: Tensor) -> FactoredTensor:
     """Give components unit columns, one sign and one order, in the precision of the tensor."""
     xp = array_namespace(components.weights)
     unit = unit_components(components)
+    unit = unit.changed(lambda factor, _: _without_zero_columns(factor))
     unit = unit.columns(to_host(xp.argsort(xp.abs(unit.weights), descending=True, stable=True)).tolist())
     weights = unit.weights
     if not unit.symmetric:
@@ -207,6 +222,27 @@ def _canonical(components: FactoredTensor, tensor: Tensor) -> FactoredTensor:
         signs = [largest_signs(unit.factors[0])]
     dtype = tensor.reference.dtype
     return unit.changed(lambda factor, mode: xp.astype(factor * signs[mode], dtype), xp.astype(weights, dtype))
+
+
+def _without_zero_columns(factor: Array) -> Array:
+    """Give components that vanish, whose weight is zero, a unit column all the same: the first axis."""
+    xp = array_namespace(factor)
+    vanishes = xp.astype(xp.linalg.vector_norm(factor, axis=0) == 0, factor.dtype)
+    first = like(np.eye(factor.shape[0], 1), factor)
+    return factor + first * vanishes
+
+
+def _excess(components: FactoredTensor, tensor: Tensor, relative_error: float) -> float | None:
+    """Return how far the residual stands out of noise, where that is cheap to see and there is enough of it."""
+    if relative_error < 1e3 * epsilon(tensor.reference):
+        return 0.0  # rounding, whatever it looks like
+    parameters = Parameters.of(components)
+    if not tensor.holds_entries or math.prod(tensor.shape) > SMALL:
+        return None
+    if 2 * parameters.count(components.rank) > parameters.entries():
+        return None
+    entries = tensor.to_dense() - components.to_dense()
+    return noise_excess(DenseTensor.of(entries, symmetric=components.symmetric))
 
 
 def _sign(values: Array) -> Array:

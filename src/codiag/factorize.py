@@ -17,8 +17,9 @@ from codiag.tensors import FactoredTensor, Tensor, as_tensor
 
 ALIASES = {"ojd": "ojd1", "nojd": "nojd1"}
 
-CANCELLING = 1e3
-"""Largest weight, relative to the norm of the tensor, above which components are said to cancel each other."""
+CANCELLING = 10
+"""Largest weight, relative to the norm of the tensor, above which components are said to cancel each other: all but a
+hundredth of their energy is taken back by others."""
 
 
 def factorize(
@@ -90,7 +91,7 @@ def _warn(fit: Factorization, strategy: Method, tensor: Tensor, stacklevel: int)
     largest = float(np.max(np.abs(to_host(fit.weights))))
     if largest > CANCELLING * fit.norm:
         warnings.warn(
-            f"components cancel each other: the largest weight is {largest:.2g}, that of {tensor!r} {fit.norm:.2g}; "
+            f"components cancel each other: the largest weight is {largest:.2g}, the norm of {tensor!r} {fit.norm:.2g}; "
             f"there may be no best fit with rank {fit.rank}, try a lower one",
             ConvergenceWarning,
             stacklevel=stacklevel + 1,

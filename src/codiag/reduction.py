@@ -16,6 +16,9 @@ from codiag.tensors import DenseTensor, FactoredTensor, Tensor
 SMALL = 2**21
 """Entries up to which a tensor is made dense and its ranges are found exactly."""
 
+VANISHING = 1e-12
+"""Share of a tensor below which a core holds nothing but rounding: the modes of a tensor can tie at odds."""
+
 OVERSAMPLING = 10
 ROUNDS = 5
 
@@ -66,8 +69,18 @@ def reduce(
 
     Small tensors are unfolded and decomposed. Large ones are multiplied by random vectors, once from outside and once
     from within the range so found, and compressed: three passes. Where the range then holds less than half of the
-    tensor, which is noise for the rest, the bases are improved in turns until that share settles.
+    tensor, which is noise for the rest, the bases are improved in turns until that share settles. For rank one a few
+    more directions are kept.
     """
+    if rank == 1:
+        rank += OVERSAMPLING  # where directions tie, one in each mode need not hold any component
+    reduction = _reduced(tensor, rank, rng, including)
+    if reduction.core.squared_norm() > VANISHING * tensor.squared_norm():
+        return reduction
+    return _reduced(tensor, rank + OVERSAMPLING, rng, including)
+
+
+def _reduced(tensor: Tensor, rank: int, rng: np.random.Generator, including: Sequence[Array] | None) -> Reduction:
     if max(tensor.shape) <= rank or (including is not None and math.prod(tensor.shape) <= SMALL):
         return whole(tensor)
     if math.prod(tensor.shape) <= SMALL:
@@ -123,10 +136,20 @@ def _double(array: Array) -> Array:
 
 
 def _dominant_bases(tensor: DenseTensor, rank: int) -> tuple[Array | None, ...]:
-    """Return the leading left singular vectors of every unfolding."""
+    """Return the leading left singular vectors of every unfolding, each of the tensor compressed by those before.
+
+    Where singular values are equal, vectors found apart from each other need not belong together; these do.
+    """
     if tensor.symmetric:
         return (_dominant_basis(tensor, 0, rank),) * tensor.order
-    return tuple(_dominant_basis(tensor, mode, rank) for mode in range(tensor.order))
+    bases: list[Array | None] = []
+    rest = tensor
+    for mode in range(tensor.order):
+        basis = _dominant_basis(rest, mode, rank)
+        bases.append(basis)
+        if basis is not None:
+            rest = rest.compress(*(basis if other == mode else None for other in range(tensor.order)))
+    return tuple(bases)
 
 
 def _dominant_basis(tensor: Tensor, mode: int, rank: int) -> Array | None:

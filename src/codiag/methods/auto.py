@@ -9,15 +9,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._array import to_host
 from codiag._validation import ConvergenceWarning, as_number
 from codiag.diagonalize import UWEDGE, Diagonalizer, TwoSided
 from codiag.methods.als import ALS
 from codiag.methods.base import Estimate, Log, Method, random_components, with_best_weights
 from codiag.methods.gauss_newton import Limits, Outcome, minimize
 from codiag.methods.joint import off_diagonal_share
-from codiag.methods.nls import ROUGH, Monitor, closest, descend, finish, is_stopped, watch
+from codiag.methods.nls import ROUGH, Monitor, approach, closest, finish, is_stopped, watch
 from codiag.methods.rank_one import best_rank_one
+from codiag.methods.residual import noise_excess
 from codiag.methods.slices import Roles, assign_roles, components_from_sides, slices
 from codiag.reduction import SMALL, Reduction, reduce, whole
 from codiag.tensors import DenseTensor, FactoredTensor, Tensor
@@ -68,7 +68,7 @@ class Auto(Method):
             return self._search(tensor, reduction, None, rank, 3 * self.max_starts, rng, log)
         outcomes: list[Outcome] = []
         while len(outcomes) < min(self.max_starts, 2):
-            outcomes.append(descend(core, _start(core, roles, rank, rng, log), limits, log, REPLACEMENTS))
+            outcomes.append(approach(core, _start(core, roles, rank, rng, log), limits, log, REPLACEMENTS))
             if _is_rounding(core, closest(outcomes)) or _looks_like_noise(core, closest(outcomes)):
                 break
         best = closest(outcomes)
@@ -99,7 +99,7 @@ class Auto(Method):
             before = tensor.squared_distance(found.components.weights, found.components.factors) / 2
             if not closest(outcomes).objective < before * (1 - 1e-6):
                 return found._replace(stages=log.stages)
-        best = descend(core, closest(outcomes).components, limits, log, REPLACEMENTS)
+        best = approach(core, closest(outcomes).components, limits, log, REPLACEMENTS)
         return finish(tensor, reduction, best, limits, log)
 
 
@@ -158,11 +158,5 @@ def _is_rounding(core: DenseTensor, found: Outcome) -> bool:
 
 
 def _looks_like_noise(core: DenseTensor, found: Outcome) -> bool:
-    """Tell whether the residual spreads over all directions as noise does."""
-    xp = array_namespace(core.reference)
     residual = core.to_dense() - found.components.to_dense()
-    mode = int(np.argmax(core.shape))
-    side = xp.reshape(xp.moveaxis(residual, mode, 0), (core.shape[mode], -1))
-    values = to_host(xp.linalg.eigvalsh(side @ xp.matrix_transpose(side)))
-    edge = (1 + math.sqrt(side.shape[0] / side.shape[1])) ** 2  # Marchenko and Pastur, for the largest over the mean
-    return bool(values[-1] < 1.5 * edge * values.mean())
+    return noise_excess(DenseTensor.of(residual, symmetric=core.symmetric)) <= 1

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from array_api_compat import array_namespace
+from array_api_compat import array_namespace, device
 
 from codiag._array import Array, identity
 from codiag.methods.base import hadamard_gram, unit_components
@@ -79,9 +79,10 @@ class Parameters:
             return rank * (sum(self.shape) - len(self.shape) + 1)
         return rank * self.shape[0]
 
-    def spare(self, rank: int) -> int:
-        """Return how many more entries than parameters there are; at least one."""
-        return max(1, self.entries() - self.count(rank))
+    def noise_variance(self, rank: int) -> float:
+        """Return the variance of the noise at a fit whose objective is one; 0 where hardly an entry is left to tell."""
+        spare = self.entries() - self.count(rank)
+        return 2 / spare if spare > 1 else 0.0
 
 
 class Curvature:
@@ -93,6 +94,7 @@ class Curvature:
 
     def __init__(self, parameters: Parameters, point: Array, residual: DenseTensor | None = None) -> None:
         xp = array_namespace(point)
+        self.point = point
         self._bends = [] if residual is None else _bends(parameters, point, residual)
         self.bent = residual is not None
         self._factors = parameters.factors(point)
@@ -141,8 +143,7 @@ class Curvature:
         xp = array_namespace(moves[0])
         along = [xp.sum(factor * move, axis=0) for factor, move in zip(self._factors, moves, strict=True)]
         mean = sum(along[1:], along[0]) / len(along)
-        square = xp.sum(self._factors[0] ** 2, axis=0)
-        stiffness = xp.linalg.diagonal(self.own[0]) / xp.where(square > 0, square, xp.ones_like(square))
+        stiffness = self._stiffness()
         return [
             part + factor * (stiffness * (own - mean))
             for part, factor, own in zip(parts, self._factors, along, strict=True)
@@ -162,6 +163,7 @@ class Curvature:
     def matrix(self) -> Array:
         """Return the matrix itself, unknowns numbered row by row of the array (D, k)."""
         xp = array_namespace(self.own[0])
+        bends = {(m, n): matrices for m, n, matrices in self._bends}
         rows = []
         for m, left in enumerate(self._factors):
             row = []
@@ -176,9 +178,30 @@ class Curvature:
                 if m == n:
                     unit = identity(left.shape[0], left)
                     block = block + unit[:, None, :, None] * self.own[m][None, :, None, :]
+                if self.bent:
+                    same = identity(left.shape[1], left)[None, :, None, :]
+                    block = block + self._own_bend(m, n, bends.get((m, n))) * same
                 row.append(xp.reshape(block, (size[0] * size[1], size[2] * size[3])))
             rows.append(xp.concat(row, axis=1))
         return xp.concat(rows)
+
+    def _own_bend(self, m: int, n: int, bend: Array | None) -> Array:
+        """Return what the residual, and the fixing of sizes, add for each component between two modes, (d_m, k, d_n, 1)."""
+        xp = array_namespace(self.own[0])
+        left, right = self._factors[m], xp.matrix_transpose(self._factors[n])
+        added = xp.zeros((left.shape[0], *right.shape), dtype=left.dtype, device=device(left))
+        if len(self._factors) > 1:
+            share = (1.0 if m == n else 0.0) - 1 / len(self._factors)
+            added = left[:, :, None] * right[None, :, :] * (share * self._stiffness())[None, :, None]
+        if bend is not None:
+            added = added - xp.permute_dims(bend, (1, 0, 2))
+        return added[:, :, :, None]
+
+    def _stiffness(self) -> Array:
+        """Return how hard it is to move size between the modes of a component, though nothing in the data forbids it."""
+        xp = array_namespace(self.own[0])
+        square = xp.sum(self._factors[0] ** 2, axis=0)
+        return xp.linalg.diagonal(self.own[0]) / xp.where(square > 0, square, xp.ones_like(square))
 
     def _split(self, move: Array) -> list[Array]:
         if len(self._factors) == 1:

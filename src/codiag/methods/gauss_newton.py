@@ -18,7 +18,10 @@ EXPLICIT = 300, 600
 
 
 UNSEEN = 1e-3
-"""Variances of the noise by which the last step may have lowered the objective for a fit to count as converged."""
+"""Variances of the noise by which a further step may lower the objective at a point that counts as a minimum."""
+
+NEGLIGIBLE = 1e-6
+"""Share of the objective that a further step may gain there, whatever the noise: few entries tell little about it."""
 
 
 class State(NamedTuple):
@@ -48,62 +51,148 @@ class Limits:
     watch: Callable[[FactoredTensor, float], bool] | None = None  # sees every step taken; says True to stop
 
 
+class Damping:
+    """How much steps are held back: less where the model was right about the last one, more where it was not."""
+
+    def __init__(self) -> None:
+        self.value, self._growth = 1e-3, 2.0
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether steps were refused so often that rounding must be to blame."""
+        return self._growth >= 2.0**20
+
+    def accept(self, ratio: float) -> None:
+        """Follow the ratio of what a step has gained to what it promised."""
+        self.value = max(self.value * min(max(0.1, 1 - (2 * ratio - 1) ** 3), 2.0), 1e-14)
+        self._growth = 2.0
+
+    def refuse(self) -> None:
+        self.value, self._growth = self.value * self._growth, 2 * self._growth
+
+
+class Progress:
+    """What steps have gained: whether they stand still, or creep, as towards components that noise half hides."""
+
+    def __init__(self, negligible: float) -> None:
+        self._negligible = negligible  # gain, as a share of the objective, that does not count
+        self._last, self._idle, self._wait = math.inf, 0, 0
+        self.creeping = False
+
+    @property
+    def idle(self) -> bool:
+        return self._idle >= 2
+
+    def refuse(self) -> None:
+        self._last, self.creeping = -math.inf, False
+
+    def newton_failed(self) -> None:
+        """Leave second derivatives alone for a few steps."""
+        self._wait, self.creeping = 5, False
+
+    def add(self, gained: float, objective: float, *, newton: bool) -> None:
+        self._wait -= 0 if newton else 1
+        self._idle = self._idle + 1 if gained < self._negligible * objective else 0
+        self.creeping = self._wait <= 0 and 0.2 * self._last < gained < 1e-3 * objective
+        self._last = gained
+
+
 def minimize(tensor: DenseTensor, start: FactoredTensor, limits: Limits) -> Outcome:
     """Fit components to a tensor by damped Gauss-Newton steps from a start, after Levenberg and Marquardt.
 
-    Where the steps creep, as they do towards components that noise half hides, Newton's own are tried.
+    Where the steps creep, Newton's own are tried. Steps that were refused are not counted as sweeps, but only twice as
+    many of them as of sweeps are tried in all.
     """
     parameters = Parameters.of(start)
     state = _evaluate(tensor, parameters, parameters.pack(start))
     floor = 1e-30 * max(tensor.squared_norm(), 1e-300)
-    spare = parameters.spare(start.rank)
-    variance = 2 / spare if spare > 1 else 0.0  # of the noise, for an objective of one
-    damping, growth, gained, n_sweeps = 1e-3, 2.0, math.inf, 0
-    idle, creeping, wait, progress = 0, False, 0, math.inf
-    converged = state.objective <= floor
-    while n_sweeps < limits.max_sweeps and not converged and growth < 2.0**20:
-        curvature = Curvature(parameters, state.point)
-        trial, size, expected = _newton_trial(tensor, parameters, state, damping) if creeping else _NO_TRIAL
-        if trial is None:
-            wait = 5 if creeping else wait - 1
-            move, expected = _step(curvature, state.gradient, damping, tensor.squared_norm())
-            trial, size = _evaluate(tensor, parameters, state.point + move), _relative_size(move, state.point)
-        n_sweeps += 1
-        before, gained = gained, state.objective - trial.objective
+    variance = parameters.noise_variance(start.rank)
+    damping, progress = Damping(), Progress(limits.gain * variance)
+    n_sweeps = n_refused = 0
+    arrived = state.objective <= floor
+    while n_sweeps < limits.max_sweeps and not arrived and not damping.exhausted:
+        trial = _trial(tensor, parameters, state, damping.value, progress)
+        gained = state.objective - trial.state.objective
         if not gained >= -1e-14 * state.objective:  # also where it is not a number
-            damping, growth, creeping = damping * growth, 2 * growth, False
-            converged = size < limits.tol
+            damping.refuse()
+            progress.refuse()
+            n_refused += 1
+            if trial.size < limits.tol or n_refused > 2 * limits.max_sweeps + 20:
+                break
             continue
-        progress = gained
-        ratio = gained / expected if expected > 0 else 1.0
-        damping, growth = max(damping * min(max(0.1, 1 - (2 * ratio - 1) ** 3), 2.0), 1e-14), 2.0
-        idle = idle + 1 if gained < limits.gain * variance * trial.objective else 0
-        creeping = wait <= 0 and 0.2 * before < gained < 1e-3 * trial.objective
-        state = trial
-        converged = size < limits.tol or idle >= 2 or state.objective <= floor
-        if limits.watch is not None and limits.watch(parameters.components(state.point), state.objective):
+        n_sweeps += 1
+        damping.accept(gained / trial.promised if trial.promised > 0 else 1.0)
+        progress.add(gained, trial.state.objective, newton=trial.newton)
+        state = trial.state
+        arrived = state.objective <= floor
+        if trial.size < limits.tol or progress.idle:
             break
-    converged = converged or progress < UNSEEN * variance * state.objective
+        if limits.watch is not None and limits.watch(parameters.components(state.point), state.objective):
+            return Outcome(parameters.components(state.point), state.objective, n_sweeps, False)
+    unseen = min(UNSEEN * variance, NEGLIGIBLE) if variance > 0 else NEGLIGIBLE
+    converged = arrived or _left_to_gain(tensor, parameters, state) <= unseen
     return Outcome(parameters.components(state.point), state.objective, n_sweeps, converged)
 
 
-_NO_TRIAL = (None, 0.0, 0.0)
+def _left_to_gain(tensor: DenseTensor, parameters: Parameters, state: State) -> float:
+    """Return what a step that is hardly damped promises, as a share of the objective."""
+    if not math.isfinite(state.objective):
+        return math.inf
+    _, promised = _step(Curvature(parameters, state.point), state.gradient, 1e-9, tensor.squared_norm())
+    return promised / state.objective
 
 
-def _newton_trial(
-    tensor: DenseTensor, parameters: Parameters, state: State, damping: float
-) -> tuple[State | None, float, float]:
-    """Return the end of a step with full second derivatives, its size and promise; nothing where they bend down."""
-    entries = tensor.to_dense() - parameters.components(state.point).to_dense()
-    residual = DenseTensor.of(entries, symmetric=tensor.symmetric)
-    curvature = Curvature(parameters, state.point, residual)
-    move = _conjugate_gradients(curvature, state.gradient, damping, tensor.squared_norm())
+class Trial(NamedTuple):
+    """The end of a step, its relative size, the decrease it promised, and whether it knew second derivatives."""
+
+    state: State
+    size: float
+    promised: float
+    newton: bool
+
+
+def _trial(tensor: DenseTensor, parameters: Parameters, state: State, damping: float, progress: Progress) -> Trial:
+    if progress.creeping:
+        trial = _newton_trial(tensor, parameters, state, damping)
+        if trial is not None:
+            return trial
+        progress.newton_failed()
+    move, promised = _step(Curvature(parameters, state.point), state.gradient, damping, tensor.squared_norm())
+    end = _evaluate(tensor, parameters, state.point + move)
+    return Trial(end, _relative_size(move, state.point), promised, False)
+
+
+def _newton_trial(tensor: DenseTensor, parameters: Parameters, state: State, damping: float) -> Trial | None:
+    """Return the end of a step with full second derivatives, or nothing where it does not lead down."""
+    curvature = true_curvature(tensor, parameters, state.point)
+    move = _newton_move(curvature, state.gradient, damping, tensor.squared_norm())
     if move is None:
-        return _NO_TRIAL
-    trial = _evaluate(tensor, parameters, state.point + move)
-    if not trial.objective < state.objective:
-        return _NO_TRIAL
-    return trial, _relative_size(move, state.point), _promise(move, state.gradient, damping * curvature.scales)
+        return None
+    end = _evaluate(tensor, parameters, state.point + move)
+    if not end.objective < state.objective:
+        return None
+    promised = _promise(move, state.gradient, damping * curvature.scales)
+    return Trial(end, _relative_size(move, state.point), promised, True)
+
+
+def _newton_move(curvature: Curvature, slope: Array, damping: float, scale: float) -> Array | None:
+    """Return a damped Newton step; where the objective bends down, the step goes as far down as it would go up.
+
+    None where there are too many unknowns to write the second derivative down, and it bends down.
+    """
+    xp = array_namespace(slope)
+    if math.prod(slope.shape) > EXPLICIT[0]:
+        return _conjugate_gradients(curvature, slope, damping, scale)
+    roots = xp.sqrt(xp.reshape(curvature.scales, (-1,)))
+    values, vectors = xp.linalg.eigh(curvature.matrix() / (roots[:, None] * roots[None, :]))
+    along = xp.matrix_transpose(vectors) @ (xp.reshape(slope, (-1,)) / roots)
+    return -xp.reshape((vectors @ (along / (xp.abs(values) + damping))) / roots, slope.shape)
+
+
+def true_curvature(tensor: DenseTensor, parameters: Parameters, point: Array) -> Curvature:
+    """Return the second derivative of the objective at a point."""
+    entries = tensor.to_dense() - parameters.components(point).to_dense()
+    return Curvature(parameters, point, DenseTensor.of(entries, symmetric=tensor.symmetric))
 
 
 def _relative_size(move: Array, point: Array) -> float:

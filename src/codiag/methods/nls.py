@@ -12,6 +12,7 @@ from codiag._validation import as_number
 from codiag.methods.base import Estimate, Init, Log, Method, check_init, random_components, start_from
 from codiag.methods.gauss_newton import Limits, Outcome, minimize, polish
 from codiag.methods.rescue import rescue
+from codiag.methods.saddles import leave_saddles
 from codiag.reduction import SMALL, Reduction, reduce, whole
 from codiag.tensors import DenseTensor, FactoredTensor, Tensor
 
@@ -65,7 +66,7 @@ class NLS(Method):
         log = Log()
         reduction, starts = self._starts(tensor, rank, rng, log)
         limits = Limits(self.max_sweeps, self.tol, watch=watch(self.monitor, reduction, tensor))
-        outcomes = [descend(reduction.core, start, limits, log, self.max_replacements) for start in starts]
+        outcomes = [approach(reduction.core, start, limits, log, self.max_replacements) for start in starts]
         return finish(tensor, reduction, closest(outcomes), limits, log)
 
     def _starts(
@@ -81,38 +82,39 @@ class NLS(Method):
         return reduction, [reduction.lower(start.components)]
 
 
-def descend(core: DenseTensor, start: FactoredTensor, limits: Limits, log: Log, max_replacements: int) -> Outcome:
-    """Fit the components to a core: roughly, with components replaced where that helps, then to the end."""
+def approach(core: DenseTensor, start: FactoredTensor, limits: Limits, log: Log, max_replacements: int) -> Outcome:
+    """Fit the components to a core roughly, with components replaced where that helps."""
     rough = replace(ROUGH, max_sweeps=min(ROUGH.max_sweeps, limits.max_sweeps), watch=limits.watch)
-    found = minimize(core, start, rough)
-    n_sweeps = n_rough = found.n_sweeps
+    found, n_replaced = minimize(core, start, rough), 0
+    n_sweeps = found.n_sweeps
     if max_replacements > 0:
         found, n_replaced = rescue(core, found, rough, max_replacements=max_replacements)
-        if n_replaced > 0:
-            name = f"least squares, {n_replaced} replaced"
-            log.add(name, n_sweeps, relative_error(core, found.objective), step_flops(core, start.rank) * n_sweeps)
-            n_sweeps = 0
-    final = minimize(core, found.components, replace(limits, max_sweeps=max(limits.max_sweeps - n_rough, 0)))
-    n_sweeps += final.n_sweeps
-    error = relative_error(core, final.objective)
-    log.add("least squares", n_sweeps, error, step_flops(core, start.rank) * n_sweeps)
-    return final
+    name = f"least squares, {n_replaced} replaced" if n_replaced > 0 else "rough least squares"
+    log.add(name, n_sweeps, relative_error(core, found.objective), step_flops(core, start.rank) * n_sweeps)
+    return found._replace(n_sweeps=n_sweeps)
 
 
 def finish(tensor: Tensor, reduction: Reduction, found: Outcome, limits: Limits, log: Log) -> Estimate:
-    """Lift the components to the tensor, and fit them there to what the core has lost."""
-    components = reduction.lift(found.components)
+    """Fit the components to the core to the end, lift them to the tensor, and fit them there to what the core lost."""
+    left = replace(limits, max_sweeps=max(limits.max_sweeps - found.n_sweeps, 0))
+    final = _settled(reduction.core, found.components, left, log, "least squares")
+    components = reduction.lift(final.components)
     if reduction.complete or is_stopped(limits):
-        return Estimate(components, log.stages, found.converged)
+        return Estimate(components, log.stages, final.converged)
     if math.prod(tensor.shape) <= SMALL:
-        dense = whole(tensor).core
-        outcome = minimize(dense, components, replace(limits, watch=None))
-        flops = step_flops(tensor, components.rank) * outcome.n_sweeps
-        log.add("polish", outcome.n_sweeps, relative_error(dense, outcome.objective), flops)
+        outcome = _settled(whole(tensor).core, components, replace(limits, watch=None), log, "polish")
         return Estimate(outcome.components, log.stages, outcome.converged)
     components, n_passes, converged = polish(tensor, components, max_passes=PASSES, tol=1e-7)
     log.add("polish", n_passes, math.nan, step_flops(tensor, components.rank) * n_passes)
     return Estimate(components, log.stages, converged)
+
+
+def _settled(dense: DenseTensor, start: FactoredTensor, limits: Limits, log: Log, name: str) -> Outcome:
+    """Fit the components to a dense tensor to the end, and past saddle points."""
+    outcome = leave_saddles(dense, minimize(dense, start, limits), limits)
+    flops = step_flops(dense, start.rank) * outcome.n_sweeps
+    log.add(name, outcome.n_sweeps, relative_error(dense, outcome.objective), flops)
+    return outcome
 
 
 def closest(outcomes: Sequence[Outcome]) -> Outcome:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._array import Array
+from codiag._array import Array, like
 from codiag.methods.base import unit_components
 from codiag.tensors import FactoredTensor, Tensor
 
@@ -14,7 +15,8 @@ from codiag.tensors import FactoredTensor, Tensor
 def split_columns(columns: Array, sizes: Sequence[int]) -> list[Array]:
     """Return, for columns that are flattened rank-one tensors plus noise, their unit factors in every mode.
 
-    Each factor is the leading singular vector of its unfolding.
+    Each factor is the leading singular vector of an unfolding, contracted with before the next is sought: where singular
+    values are equal, vectors found apart from each other need not belong together.
 
     Parameters
     ----------
@@ -30,24 +32,30 @@ def split_columns(columns: Array, sizes: Sequence[int]) -> list[Array]:
     n = columns.shape[1]
     if len(sizes) == 1:
         return [columns / _lengths(columns)]
-    batch = xp.reshape(xp.matrix_transpose(columns), (n, *sizes))
+    rest = xp.reshape(xp.matrix_transpose(columns), (n, sizes[0], -1))
     factors = []
-    for mode, size in enumerate(sizes):
-        side = xp.reshape(xp.moveaxis(batch, mode + 1, 1), (n, size, -1))
-        leading = xp.linalg.eigh(side @ xp.matrix_transpose(side))[1][:, :, -1]
+    for size in sizes[1:]:
+        leading = xp.linalg.eigh(rest @ xp.matrix_transpose(rest))[1][:, :, -1]
         factors.append(xp.matrix_transpose(leading))
-    return factors
+        rest = xp.reshape((leading[:, None, :] @ rest)[:, 0, :], (n, size, -1))
+    last = xp.matrix_transpose(rest[:, :, 0])
+    return [*factors, last / _lengths(last)]
 
 
 def leading_components(tensor: Tensor, n_starts: int = 8, n_sweeps: int = 25) -> FactoredTensor:
-    """Return candidates for the best rank-one fit, each improved by itself, from the leading singular vectors."""
+    """Return candidates for the best rank-one fit, each improved by itself, from the leading singular vectors.
+
+    Of a symmetric tensor these may all be directions in which it vanishes, so that as many random ones join them.
+    """
     xp = array_namespace(tensor.reference)
     entries = tensor.to_dense()
     side = xp.reshape(entries, (tensor.shape[0], -1))
     vectors = xp.linalg.eigh(side @ xp.matrix_transpose(side))[1]
     first = xp.flip(vectors[:, -n_starts:], axis=1)
     if tensor.symmetric:
-        return improved(tensor, [first] * tensor.order, n_sweeps)
+        drawn = np.random.default_rng(0).standard_normal((tensor.shape[0], n_starts))
+        random = like(drawn / np.linalg.norm(drawn, axis=0), tensor.reference)
+        return improved(tensor, [xp.concat([first, random], axis=1)] * tensor.order, n_sweeps)
     rest = split_columns(xp.matrix_transpose(side) @ first, tensor.shape[1:])
     return improved(tensor, [first, *rest], n_sweeps)
 

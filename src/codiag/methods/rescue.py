@@ -18,6 +18,9 @@ from codiag.tensors import DenseTensor, FactoredTensor
 ALIKE = 0.5
 """Product of cosines above which two components are candidates to be merged."""
 
+MOST_NOISE = 1e-3
+"""Share of the objective that counts as one variance of the noise at most, however few entries there are to tell it."""
+
 
 def rescue(tensor: DenseTensor, found: Outcome, limits: Limits, *, max_replacements: int) -> tuple[Outcome, int]:
     """Replace components while the objective falls by more than noise explains; return how many were replaced."""
@@ -37,12 +40,12 @@ def _replacement(tensor: DenseTensor, found: Outcome, limits: Limits) -> Outcome
     residual = DenseTensor.of(tensor.to_dense() - components.to_dense(), symmetric=tensor.symmetric)
     newcomer = best_rank_one(residual)
     gain = float(newcomer.weights[0]) ** 2
-    variance = 2 * found.objective / Parameters.of(components).spare(components.rank)
+    noise = min(Parameters.of(components).noise_variance(components.rank), MOST_NOISE) * found.objective
     for cost, start in _candidates(components, newcomer):
         if cost / 2 > gain:  # the others take over part of what is removed
             break
         trial = minimize(tensor, start, limits)
-        if trial.objective < found.objective - variance:
+        if trial.objective < found.objective - noise:
             return trial
     return None
 

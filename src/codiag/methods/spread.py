@@ -14,8 +14,14 @@ def factor_spread(components: FactoredTensor) -> np.ndarray:
 
     The covariance is the inverse of the Gauss-Newton matrix H. Moves of a factor out of the range of all factors of its
     mode do not mix with any others, and have the covariance :math:`\Gamma_m^{-1}` in each such dimension. The rest is a
-    problem in the coordinates of the ranges.
+    problem in the coordinates of the ranges. Components of no weight could be anything: theirs is infinite.
     """
+    present = np.flatnonzero(to_host(components.weights))
+    if present.size < components.rank:
+        spread = np.full((components.order, components.rank), np.inf)
+        if present.size > 0:
+            spread[:, present] = factor_spread(components.columns(present.tolist()))
+        return spread
     parameters = Parameters.of(components)
     scaled = parameters.factors(to_host(parameters.pack(components)).astype(np.float64))
     inner = [np.linalg.qr(factor)[1] if factor.shape[0] > factor.shape[1] else factor for factor in scaled]

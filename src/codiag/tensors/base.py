@@ -31,6 +31,7 @@ class Tensor(ABC):
 
     shape: tuple[int, ...]
     symmetric: bool = False
+    holds_entries: bool = False  # whether `to_dense` costs no more than a pass over them
 
     @abstractmethod
     def project(self, *directions: Array) -> Array:

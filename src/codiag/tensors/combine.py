@@ -19,6 +19,7 @@ class SumTensor(Tensor):
             raise ValueError(f"terms must be tensors of one shape; got {sorted(shapes)}")
         self.shape = self.terms[0].shape
         self.symmetric = all(term.symmetric for term in self.terms)
+        self.holds_entries = all(term.holds_entries for term in self.terms)
 
     @property
     def reference(self) -> Array:
@@ -57,7 +58,7 @@ class ScaledTensor(Tensor):
 
     def __init__(self, tensor: Tensor, scale: float) -> None:
         self.tensor, self.scale = tensor, scale
-        self.shape, self.symmetric = tensor.shape, tensor.symmetric
+        self.shape, self.symmetric, self.holds_entries = tensor.shape, tensor.symmetric, tensor.holds_entries
 
     @property
     def reference(self) -> Array:

@@ -35,6 +35,8 @@ class DenseTensor(Tensor):
     DenseTensor(symmetric 3 x 3 x 3)
     """
 
+    holds_entries = True
+
     def __init__(self, array: Array | Sequence[Array], *, symmetric: bool | None = None) -> None:
         way_out = "factorize real and imaginary parts as one more mode of size two"
         self._hold(as_real_array(array, "tensor", way_out, cast=False))

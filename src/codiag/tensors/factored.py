@@ -30,6 +30,8 @@ class FactoredTensor(Tensor):
     2.0
     """
 
+    holds_entries = True
+
     def __init__(self, weights: Array, factors: Sequence[Array]) -> None:
         self.weights = _floating(weights, "weights")
         seen = {id(factor): _floating(factor, "factors") for factor in factors}

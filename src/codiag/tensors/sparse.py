@@ -33,6 +33,8 @@ class SparseTensor(Tensor):
     [3.0, 5.0]
     """
 
+    holds_entries = True
+
     def __init__(self, coords: Array, values: Array, shape: Sequence[int], *, symmetric: bool = False) -> None:
         self.shape = check_shape(shape)
         places = _as_coordinates(coords, self.shape)

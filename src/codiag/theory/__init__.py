@@ -1,10 +1,9 @@
 """The paper's theory as code: first-order errors, the four theorems, and what makes components identifiable."""
 
 from codiag.theory.bounds import concentration, error_bound, least_projections, projections_for
+from codiag.theory.diagnosis import Diagnosis, diagnose
 from codiag.theory.identifiability import (
-    Diagnosis,
     condition,
-    diagnose,
     incoherence,
     kruskal_condition,
     kruskal_rank,

@@ -1,0 +1,39 @@
+"""Whether what a fit leaves over looks like noise."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from array_api_compat import array_namespace
+
+from codiag._array import to_host
+from codiag.tensors import DenseTensor
+
+QUANTILE = 3.27
+"""What the Tracy-Widom distribution of order one stays below in 999 of 1000 cases."""
+
+
+def noise_excess(residual: DenseTensor) -> float:
+    r"""Return how far the strongest direction of a residual stands out of what white noise would leave in any.
+
+    The largest eigenvalue of :math:`R_{(m)} R_{(m)}^\top`, m the largest mode, over the value that noise of the same
+    energy exceeds in one of a thousand cases. Up to 1 the residual passes for noise; a component that was missed shows
+    as more.
+
+    References
+    ----------
+    I. M. Johnstone, "On the distribution of the largest eigenvalue in principal components analysis", Ann. Statist.
+    29(2), 2001.
+    """
+    xp = array_namespace(residual.reference)
+    mode = int(np.argmax(residual.shape))
+    side = xp.reshape(xp.moveaxis(residual.to_dense(), mode, 0), (residual.shape[mode], -1))
+    values = to_host(xp.linalg.eigvalsh(side @ xp.matrix_transpose(side)))
+    rows, columns = side.shape
+    if residual.symmetric:
+        columns /= math.factorial(residual.order - 1)  # the others are repetitions
+    long, short = math.sqrt(max(columns - 1, 1)), math.sqrt(rows)
+    edge = (long + short) ** 2 + QUANTILE * (long + short) * (1 / long + 1 / short) ** (1 / 3)
+    total = float(values.sum())
+    return float(values[-1]) * rows * columns / (total * edge) if total > 0 else 0.0
