@@ -86,6 +86,7 @@ class TestPoorFits:
         tensor = np.random.default_rng(1).standard_normal((8, 9, 10))
         assert codiag.factorize(tensor, 2, seed=0).relative_error < 1.005 * self.best_of_many(tensor, 2)
 
+    @pytest.mark.filterwarnings("ignore::codiag.ConvergenceWarning")
     def test_an_antisymmetric_tensor(self):
         tensor = np.zeros((3, 3, 3))
         for places in permutations(range(3)):

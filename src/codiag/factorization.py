@@ -21,7 +21,7 @@ from codiag._writing import save_arrays
 from codiag.methods.base import Estimate, Stage, unit_components
 from codiag.methods.curvature import Parameters
 from codiag.methods.residual import noise_excess
-from codiag.methods.spread import factor_spread
+from codiag.methods.spread import Spread, spread
 from codiag.reduction import SMALL
 from codiag.tensors import DenseTensor, FactoredTensor, Tensor
 from codiag.theory.diagnosis import Diagnosis, diagnose
@@ -123,7 +123,13 @@ class Factorization:
         squares (`Auto`, `NLS`), where the model is right and errors are small. Computed when asked for, at the cost of
         inverting a matrix of ``sum(min(d_m, rank)) * rank`` rows.
         """
-        return self.noise * factor_spread(self.tensor)
+        with np.errstate(invalid="ignore"):  # no noise times no certainty
+            return np.where(np.isinf(self.spread.factors), np.inf, self.noise * self.spread.factors)
+
+    @cached_property
+    def spread(self) -> Spread:
+        """What noise of unit variance does to the components, and what each of them is worth."""
+        return spread(self.tensor)
 
     def diagnose(self) -> Diagnosis:
         """Tell which components are well determined and which are not, and why; print it to read it."""

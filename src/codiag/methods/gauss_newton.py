@@ -24,6 +24,16 @@ NEGLIGIBLE = 1e-6
 """Share of the objective that a further step may gain there, whatever the noise: few entries tell little about it."""
 
 
+ROUNDING = 2e-14
+"""Relative error that rounding alone may leave."""
+
+PATIENCE = 50
+"""Steps after which those that gain a tenth of what may be left unseen no longer count: what they follow is noise."""
+
+UNDAMPED = 1e-3
+"""Damping up to which the size of a step tells how far the minimum is."""
+
+
 class State(NamedTuple):
     """A point, half its squared distance from the tensor, and the gradient of that."""
 
@@ -43,11 +53,15 @@ class Outcome(NamedTuple):
 
 @dataclass(frozen=True)
 class Limits:
-    """When to stop: after so many steps, when steps fall below `tol`, or when two gain less than `gain` variances."""
+    """When to stop: after so many steps, when steps fall below `tol`, or when two gain less than `gain` variances.
+
+    A `rough` end is not looked at: it does not count as converged.
+    """
 
     max_sweeps: int = 200
     tol: float = 1e-9
     gain: float = 1e-8
+    rough: bool = False
     watch: Callable[[FactoredTensor, float], bool] | None = None  # sees every step taken; says True to stop
 
 
@@ -74,9 +88,9 @@ class Damping:
 class Progress:
     """What steps have gained: whether they stand still, or creep, as towards components that noise half hides."""
 
-    def __init__(self, negligible: float) -> None:
-        self._negligible = negligible  # gain, as a share of the objective, that does not count
-        self._last, self._idle, self._wait = math.inf, 0, 0
+    def __init__(self, variance: float, gain: float) -> None:
+        self._variance, self._gain = variance, gain  # gains that do not count, in variances of the noise
+        self._last, self._idle, self._wait, self._n_steps = math.inf, 0, 0, 0
         self.creeping = False
 
     @property
@@ -92,7 +106,9 @@ class Progress:
 
     def add(self, gained: float, objective: float, *, newton: bool) -> None:
         self._wait -= 0 if newton else 1
-        self._idle = self._idle + 1 if gained < self._negligible * objective else 0
+        self._n_steps += 1
+        gain = self._gain if self._n_steps < PATIENCE else max(self._gain, UNSEEN / 10)
+        self._idle = self._idle + 1 if gained < gain * self._variance * objective else 0
         self.creeping = self._wait <= 0 and 0.2 * self._last < gained < 1e-3 * objective
         self._last = gained
 
@@ -107,7 +123,7 @@ def minimize(tensor: DenseTensor, start: FactoredTensor, limits: Limits) -> Outc
     state = _evaluate(tensor, parameters, parameters.pack(start))
     floor = 1e-30 * max(tensor.squared_norm(), 1e-300)
     variance = parameters.noise_variance(start.rank)
-    damping, progress = Damping(), Progress(limits.gain * variance)
+    damping, progress = Damping(), Progress(variance, limits.gain)
     n_sweeps = n_refused = 0
     arrived = state.objective <= floor
     while n_sweeps < limits.max_sweeps and not arrived and not damping.exhausted:
@@ -124,22 +140,22 @@ def minimize(tensor: DenseTensor, start: FactoredTensor, limits: Limits) -> Outc
         damping.accept(gained / trial.promised if trial.promised > 0 else 1.0)
         progress.add(gained, trial.state.objective, newton=trial.newton)
         state = trial.state
-        arrived = state.objective <= floor
+        arrived = state.objective <= floor or (trial.size < limits.tol and damping.value <= UNDAMPED)
         if trial.size < limits.tol or progress.idle:
             break
         if limits.watch is not None and limits.watch(parameters.components(state.point), state.objective):
             return Outcome(parameters.components(state.point), state.objective, n_sweeps, False)
-    unseen = min(UNSEEN * variance, NEGLIGIBLE) if variance > 0 else NEGLIGIBLE
-    converged = arrived or _left_to_gain(tensor, parameters, state) <= unseen
+    converged = arrived or (not limits.rough and _is_minimum(tensor, parameters, state, variance))
     return Outcome(parameters.components(state.point), state.objective, n_sweeps, converged)
 
 
-def _left_to_gain(tensor: DenseTensor, parameters: Parameters, state: State) -> float:
-    """Return what a step that is hardly damped promises, as a share of the objective."""
+def _is_minimum(tensor: DenseTensor, parameters: Parameters, state: State, variance: float) -> bool:
+    """Tell whether a step that is hardly damped promises nothing that noise would show, or rounding leave."""
     if not math.isfinite(state.objective):
-        return math.inf
+        return False
     _, promised = _step(Curvature(parameters, state.point), state.gradient, 1e-9, tensor.squared_norm())
-    return promised / state.objective
+    unseen = min(UNSEEN * variance, NEGLIGIBLE) if variance > 0 else NEGLIGIBLE
+    return promised <= max(unseen * state.objective, ROUNDING**2 * tensor.squared_norm())
 
 
 class Trial(NamedTuple):

@@ -16,7 +16,7 @@ from codiag.methods.saddles import leave_saddles
 from codiag.reduction import SMALL, Reduction, reduce, whole
 from codiag.tensors import DenseTensor, FactoredTensor, Tensor
 
-ROUGH = Limits(max_sweeps=100, tol=1e-6, gain=0.1)
+ROUGH = Limits(max_sweeps=100, tol=1e-6, gain=0.1, rough=True)
 """For a start: to where further steps gain less than noise explains."""
 
 Monitor = Callable[[FactoredTensor, float], bool | None]

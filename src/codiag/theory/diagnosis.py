@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 SURE, ROUGH = 0.05, 0.3
 """Standard errors of unit factors up to which they are well, and roughly, determined."""
 
+ROUNDING = 1e-12
+"""Noise, relative to the norm, that rounding may leave in what a component is worth."""
+
 DEGENERATE = 0.15
 """Share of the energy of two components up to which their sum counts as cancelled: for two of equal weight, a product
 of cosines of -0.85, the value at which chemometrics calls a solution degenerate."""
@@ -83,7 +86,7 @@ def diagnose(fit: Factorization) -> Diagnosis:
     errors = np.where(np.isfinite(errors), errors, np.inf)
     conditions = tuple(condition(factor) for factor in factors)
     degenerate = _cancelling_pairs(np.abs(weights), cosines)
-    superfluous = _superfluous(fit, weights, cosines)
+    superfluous = _superfluous(fit)
     structured = fit.residual_excess is not None and fit.residual_excess > 1
     verdicts, reasons = [], []
     for place, error in enumerate(errors):
@@ -122,20 +125,17 @@ def _cancelling_pairs(weights: np.ndarray, cosines: np.ndarray) -> tuple[tuple[i
     return tuple(pairs)
 
 
-def _superfluous(fit: Factorization, weights: np.ndarray, cosines: np.ndarray) -> tuple[int, ...]:
-    r"""Return the components that cost no more to leave out than the largest rank-one term of noise is worth.
+def _superfluous(fit: Factorization) -> tuple[int, ...]:
+    r"""Return the components that are worth no more than the largest rank-one term of noise would be.
 
-    Left out, component i costs :math:`w_i^2 / (G^{-1})_{ii}` once the other weights are refitted, G the products of
-    cosines; the largest rank-one term of white noise has a weight of about :math:`\sigma \sum_m \sqrt{d_m}`.
+    Its weight is :math:`\sigma \sum_m \sqrt{d_m}` at most on average, and one of a thousand exceeds that by 3.7
+    :math:`\sigma` (concentration of Gaussian maxima).
     """
     if fit.rank == 1 or not math.isfinite(fit.noise):
         return ()
-    rounding = np.finfo(np.float64).eps * fit.norm
-    largest = max(fit.noise, rounding) * sum(math.sqrt(size) for size in fit.shape)
-    values, vectors = np.linalg.eigh(cosines)
-    dependent = 10 * fit.rank * np.finfo(np.float64).eps
-    apart = 1 / np.sum(vectors**2 / np.maximum(values, dependent / 10)[None, :], axis=1)
-    return tuple(int(place) for place in np.flatnonzero((weights**2 * apart <= largest**2) | (apart <= dependent)))
+    rounding = ROUNDING * fit.norm
+    largest = max(fit.noise, rounding) * (sum(math.sqrt(size) for size in fit.shape) + 3.7)
+    return tuple(int(place) for place in np.flatnonzero(fit.spread.worth <= largest**2))
 
 
 def _reason(

@@ -1,0 +1,146 @@
+"""What a fit says about itself where it must not be trusted, and where it may."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import codiag
+from codiag.methods import NLS
+from codiag.methods.curvature import Curvature, Parameters, gradient
+from codiag.methods.residual import noise_excess
+from codiag.synthetic import noisy_tensor, unit_factor
+from codiag.tensors import DenseTensor, FactoredTensor, symmetrize
+from reference.alternating import relative_error, sweep
+
+
+def border_rank_tensor(seed=0, noise=1e-3):
+    """A limit of tensors of rank two that has rank three, a b g + a e c + d b c, and noise."""
+    rng = np.random.default_rng(seed)
+    a, b, c, d, e, g = rng.standard_normal((6, 5))
+    clean = sum(np.einsum("i,j,k->ijk", *term) for term in ((a, b, g), (a, e, c), (d, b, c)))
+    return clean + noise * rng.standard_normal((5, 5, 5))
+
+
+class TestCancelling:
+    @pytest.mark.parametrize("seed", range(3))
+    def test_border_rank_is_not_blessed(self, seed):
+        with pytest.warns(codiag.ConvergenceWarning, match="cancel each other.*there may be no best fit with rank 2"):
+            fit = codiag.factorize(border_rank_tensor(seed), 2, seed=0)
+        told = fit.diagnose()
+        assert told.verdicts == ("not", "not")
+        assert [pair[:2] for pair in told.degenerate] == [(0, 1)]
+        assert told.degenerate[0][2] < -0.95
+        assert "There may be no best fit with rank 2; try rank 1" in str(told)
+
+    def test_components_that_run_off_are_not_converged(self):
+        tensor = np.random.default_rng(0).integers(-3, 4, (5, 2, 6)).astype(float)
+        with pytest.warns(codiag.ConvergenceWarning, match="cancel each other"):
+            fit = codiag.factorize(tensor, 5, seed=0)
+        assert fit.weights[0] > 1e3 * fit.norm
+        assert not fit.converged
+
+    def test_correlated_components_that_do_not_cancel_pass(self):
+        factors = [unit_factor(8, 2, seed) for seed in range(3)]
+        for factor in factors:
+            factor[:, 1] = factor[:, 0] + 0.5 * factor[:, 1]
+        told = codiag.factorize(FactoredTensor(np.array([2.0, 1.0]), factors).to_dense(), 2, seed=0).diagnose()
+        assert told.degenerate == ()
+        assert told.verdicts == ("well", "well")
+
+
+class TestRank:
+    @pytest.mark.parametrize("symmetric", [True, False])
+    @pytest.mark.parametrize("noise", [0.0, 0.01])
+    def test_too_low(self, symmetric, noise):
+        problem = noisy_tensor((10,) * 3, 4, noise=noise, symmetric=symmetric, seed=1)
+        fit = codiag.factorize(problem.tensor, 2, seed=0)
+        told = fit.diagnose()
+        assert fit.residual_excess > 1
+        assert "well" not in told.verdicts
+        assert "The residual is not white noise" in str(told)
+        assert "try rank 3" in str(told)
+
+    @pytest.mark.parametrize("symmetric", [True, False])
+    @pytest.mark.parametrize("noise", [0.0, 0.01])
+    @pytest.mark.filterwarnings("ignore::codiag.ConvergenceWarning")
+    def test_too_high(self, symmetric, noise):
+        problem = noisy_tensor((10,) * 3, 4, noise=noise, symmetric=symmetric, seed=1)
+        told = codiag.factorize(problem.tensor, 5, seed=0).diagnose()
+        assert told.superfluous
+        assert "rank 5 may be too high; try rank 4" in str(told)
+
+    @pytest.mark.parametrize("symmetric", [True, False])
+    @pytest.mark.parametrize("noise", [0.0, 0.01, 0.05])
+    def test_right(self, symmetric, noise):
+        problem = noisy_tensor((12,) * 3, 4, noise=noise, symmetric=symmetric, seed=2)
+        told = codiag.factorize(problem.tensor, 4, seed=0).diagnose()
+        assert str(told) == "4 of 4 components are well determined."
+
+    def test_components_of_no_weight_have_unit_columns_and_no_certainty(self):
+        fit = codiag.factorize(np.ones((6, 2, 4)), 3, seed=0)
+        for factor in fit.factors:
+            np.testing.assert_allclose(np.linalg.norm(factor, axis=0), 1)
+        told = fit.diagnose()
+        assert "well" not in told.verdicts
+        assert np.all(np.isinf(fit.standard_errors[:, np.asarray(fit.weights) == 0]))
+
+
+class TestResidual:
+    @pytest.mark.parametrize(
+        ("shape", "symmetric"), [((8, 9, 10), False), ((4, 30, 6), False), ((12,) * 3, True), ((5,) * 4, True)]
+    )
+    def test_noise_passes(self, shape, symmetric):
+        """By the definition of the edge, all but one in a thousand."""
+        rng = np.random.default_rng(0)
+        excesses = []
+        for _ in range(100):
+            entries = rng.standard_normal(shape)
+            entries = symmetrize(entries) if symmetric else entries
+            excesses.append(noise_excess(DenseTensor.of(entries, symmetric=symmetric)))
+        assert np.sum(np.array(excesses) > 1) <= 2
+
+    def test_a_component_well_above_the_noise_shows(self):
+        rng = np.random.default_rng(0)
+        sides = [unit_factor(size, 1, rng) for size in (10, 11, 12)]
+        weight = 3 * sum(np.sqrt(size) for size in (10, 11, 12))
+        entries = FactoredTensor(np.array([weight]), sides).to_dense() + rng.standard_normal((10, 11, 12))
+        assert noise_excess(DenseTensor(entries)) > 1.5
+
+    def test_a_fit_keeps_what_it_saw(self, tmp_path):
+        fit = codiag.factorize(noisy_tensor((6, 7, 8), 2, noise=0.1, seed=0).tensor, 1, seed=0)
+        fit.save(tmp_path / "fit.npz")
+        assert codiag.Factorization.load(tmp_path / "fit.npz").residual_excess == fit.residual_excess
+
+
+class TestConverged:
+    @pytest.mark.parametrize("seed", range(6))
+    @pytest.mark.filterwarnings("ignore::codiag.ConvergenceWarning")
+    def test_a_converged_fit_has_nothing_left_to_gain(self, seed):
+        """The Gauss-Newton decrement, by a pseudo-inverse written out here, is a millionth of the objective at most."""
+        rng = np.random.default_rng(seed)
+        tensor = rng.integers(-2, 3, rng.integers(3, 6, 3)).astype(float)
+        fit = codiag.factorize(tensor, 3, seed=0)
+        if not fit.converged:
+            assert fit.weights[0] > 1e3 * fit.norm
+            return
+        parameters = Parameters.of(fit.tensor)
+        point = parameters.pack(fit.tensor)
+        slope = gradient(DenseTensor(tensor), parameters, point).ravel()
+        decrement = slope @ np.linalg.pinv(Curvature(parameters, point).matrix(), rcond=1e-10) @ slope / 2
+        assert decrement <= 2e-6 * (fit.relative_error * fit.norm) ** 2 / 2 + 1e-20
+
+    @pytest.mark.parametrize("max_sweeps", [1, 2])
+    def test_a_sweep_is_a_step_that_was_taken(self, max_sweeps):
+        """Where plain steps are refused, shorter ones are tried: even one sweep lowers the error."""
+        rng = np.random.default_rng(0)
+        tensor = noisy_tensor((6, 7, 8), 3, noise=0.1, seed=0).tensor
+        for _ in range(10):
+            start = [rng.uniform(0, 1, (size, 3)) for size in tensor.shape]
+            start[2] *= 5  # far too large
+            with pytest.warns(codiag.ConvergenceWarning):
+                fit = codiag.factorize(
+                    tensor, 3, method=NLS(init=(None, start), max_sweeps=max_sweeps, max_replacements=0), seed=0
+                )
+            assert fit.relative_error < 0.9 * relative_error(tensor, start)
+            assert relative_error(tensor, sweep(tensor, start)) < relative_error(tensor, start)  # there was a way down
