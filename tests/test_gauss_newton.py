@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from codiag.methods import gauss_newton
 from codiag.methods.curvature import Curvature, Parameters, gradient
 from codiag.methods.gauss_newton import Limits, minimize, polish
-from codiag.methods.spread import factor_spread
+from codiag.methods.sensitivity import factor_spread
 from codiag.synthetic import noisy_tensor
 from codiag.tensors import DenseTensor, FactoredTensor, symmetrize
 

@@ -21,7 +21,7 @@ from codiag._writing import save_arrays
 from codiag.methods.base import Estimate, Stage, unit_components
 from codiag.methods.curvature import Parameters
 from codiag.methods.residual import noise_excess
-from codiag.methods.spread import Spread, spread
+from codiag.methods.sensitivity import Sensitivity, sensitivity
 from codiag.reduction import SMALL
 from codiag.tensors import DenseTensor, FactoredTensor, Tensor
 from codiag.theory.diagnosis import Diagnosis, diagnose
@@ -29,7 +29,7 @@ from codiag.theory.diagnosis import Diagnosis, diagnose
 FORMAT = "codiag factorization 1"
 
 RUNAWAY = 1e3
-"""Largest weight, relative to the norm of the tensor, beyond which components run off to infinity: there is no best fit."""
+"""Largest weight, relative to the norm of the tensor, beyond which components run off to infinity: no fit is best."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -124,12 +124,12 @@ class Factorization:
         inverting a matrix of ``sum(min(d_m, rank)) * rank`` rows.
         """
         with np.errstate(invalid="ignore"):  # no noise times no certainty
-            return np.where(np.isinf(self.spread.factors), np.inf, self.noise * self.spread.factors)
+            return np.where(np.isinf(self.sensitivity.factors), np.inf, self.noise * self.sensitivity.factors)
 
     @cached_property
-    def spread(self) -> Spread:
+    def sensitivity(self) -> Sensitivity:
         """What noise of unit variance does to the components, and what each of them is worth."""
-        return spread(self.tensor)
+        return sensitivity(self.tensor)
 
     def diagnose(self) -> Diagnosis:
         """Tell which components are well determined and which are not, and why; print it to read it."""

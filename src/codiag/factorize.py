@@ -91,8 +91,8 @@ def _warn(fit: Factorization, strategy: Method, tensor: Tensor, stacklevel: int)
     largest = float(np.max(np.abs(to_host(fit.weights))))
     if largest > CANCELLING * fit.norm:
         warnings.warn(
-            f"components cancel each other: the largest weight is {largest:.2g}, the norm of {tensor!r} {fit.norm:.2g}; "
-            f"there may be no best fit with rank {fit.rank}, try a lower one",
+            f"components cancel each other: the largest weight is {largest:.2g}, the norm of {tensor!r} "
+            f"{fit.norm:.2g}; there may be no best fit with rank {fit.rank}, try a lower one",
             ConvergenceWarning,
             stacklevel=stacklevel + 1,
         )

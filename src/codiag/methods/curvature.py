@@ -186,7 +186,7 @@ class Curvature:
         return xp.concat(rows)
 
     def _own_bend(self, m: int, n: int, bend: Array | None) -> Array:
-        """Return what the residual, and the fixing of sizes, add for each component between two modes, (d_m, k, d_n, 1)."""
+        """Return what the residual, and the fixing of sizes, add between two modes of a component, (d_m, k, d_n, 1)."""
         xp = array_namespace(self.own[0])
         left, right = self._factors[m], xp.matrix_transpose(self._factors[n])
         added = xp.zeros((left.shape[0], *right.shape), dtype=left.dtype, device=device(left))
@@ -198,7 +198,7 @@ class Curvature:
         return added[:, :, :, None]
 
     def _stiffness(self) -> Array:
-        """Return how hard it is to move size between the modes of a component, though nothing in the data forbids it."""
+        """Return what holds size back from moving between the modes of a component; nothing in the data does."""
         xp = array_namespace(self.own[0])
         square = xp.sum(self._factors[0] ** 2, axis=0)
         return xp.linalg.diagonal(self.own[0]) / xp.where(square > 0, square, xp.ones_like(square))

@@ -15,8 +15,8 @@ from codiag.tensors import FactoredTensor, Tensor
 def split_columns(columns: Array, sizes: Sequence[int]) -> list[Array]:
     """Return, for columns that are flattened rank-one tensors plus noise, their unit factors in every mode.
 
-    Each factor is the leading singular vector of an unfolding, contracted with before the next is sought: where singular
-    values are equal, vectors found apart from each other need not belong together.
+    Each factor is the leading singular vector of an unfolding, contracted with before the next is sought: where
+    singular values are equal, vectors found apart from each other need not belong together.
 
     Parameters
     ----------

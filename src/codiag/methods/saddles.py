@@ -18,7 +18,7 @@ from codiag.methods.gauss_newton import NEGLIGIBLE, Limits, Outcome, minimize, t
 from codiag.tensors import DenseTensor, FactoredTensor
 
 SUSPECT = 0.05
-"""Relative error from which second derivatives are worth their price: a small residual can hardly bend anything down."""
+"""Relative error from which second derivatives are worth their price: a small residual hardly bends anything down."""
 
 ESCAPES = 5
 

@@ -135,11 +135,16 @@ def _superfluous(fit: Factorization) -> tuple[int, ...]:
         return ()
     rounding = ROUNDING * fit.norm
     largest = max(fit.noise, rounding) * (sum(math.sqrt(size) for size in fit.shape) + 3.7)
-    return tuple(int(place) for place in np.flatnonzero(fit.spread.worth <= largest**2))
+    return tuple(int(place) for place in np.flatnonzero(fit.sensitivity.worth <= largest**2))
 
 
 def _reason(
-    fit: Factorization, place: int, error: float, weights: np.ndarray, cosines: np.ndarray, conditions: tuple[float, ...]
+    fit: Factorization,
+    place: int,
+    error: float,
+    weights: np.ndarray,
+    cosines: np.ndarray,
+    conditions: tuple[float, ...],
 ) -> str:
     likeness = np.abs(cosines[place])
     likeness[place] = 0
@@ -178,8 +183,8 @@ def _advice(
         sentences.append(f"{which} could be left out: rank {fit.rank} may be too high; {lower}.")
     if fit.residual_excess is not None and fit.residual_excess > 1:
         sentences.append(
-            f"The residual is not white noise: its strongest direction holds {fit.residual_excess:.2g} times what noise "
-            f"would leave in any. Components may be missing, try rank {fit.rank + 1}; or the noise is unequal."
+            f"The residual is not white noise: its strongest direction holds {fit.residual_excess:.2g} times what "
+            f"noise would leave in any. Components may be missing, try rank {fit.rank + 1}; or the noise is unequal."
         )
     if not fit.converged:
         sentences.append("The fit did not converge: another seed or a lower rank may tell more.")

@@ -12,7 +12,7 @@ from codiag.tensors import FactoredTensor
 
 
 @dataclass(frozen=True, eq=False)
-class Spread:
+class Sensitivity:
     r"""How white noise of unit variance moves components, and what each of them is worth.
 
     Attributes
@@ -27,8 +27,8 @@ class Spread:
     worth: np.ndarray
 
 
-def spread(components: FactoredTensor) -> Spread:
-    r"""Return the spread of components.
+def sensitivity(components: FactoredTensor) -> Sensitivity:
+    r"""Return how noise of unit variance moves components, and what each of them is worth.
 
     The covariance is the inverse of the Gauss-Newton matrix H. Moves of a factor out of the range of all factors of its
     mode do not mix with any others, and have the covariance :math:`\Gamma_m^{-1}` in each such dimension. The rest is a
@@ -49,7 +49,7 @@ def spread(components: FactoredTensor) -> Spread:
     if signs is None:
         matrix = matrix + _scaling(inner, curvature.own[0])
     covariance, free = _inverse(matrix, components.rank)
-    rank, rows, spreads = components.rank, 0, []
+    rows, spreads = 0, []
     for factor, reduced, own in zip(scaled, inner, curvature.own, strict=True):
         size = reduced.shape[0]
         block = covariance[rows : rows + size, :, rows : rows + size, :]
@@ -57,21 +57,21 @@ def spread(components: FactoredTensor) -> Spread:
         spreads.append(np.sqrt(np.maximum(_across(block, reduced) + outside, 0)) / np.linalg.norm(reduced, axis=0))
         rows += size
     factors = np.stack(spreads * (components.order if signs is not None else 1))
-    return Spread(np.where(free, np.inf, factors), _worth(covariance, np.concatenate(inner), components.order))
+    return Sensitivity(np.where(free, np.inf, factors), _worth(covariance, np.concatenate(inner), components.order))
 
 
 def factor_spread(components: FactoredTensor) -> np.ndarray:
     """Return how far noise of unit variance moves the unit factors, (n_modes, rank)."""
-    return spread(components).factors
+    return sensitivity(components).factors
 
 
-def _with_absent(components: FactoredTensor, present: np.ndarray) -> Spread:
-    """Return the spread where some components have no weight: they could be anything, and are worth nothing."""
+def _with_absent(components: FactoredTensor, present: np.ndarray) -> Sensitivity:
+    """Return the answer where some components have no weight: they could be anything, and are worth nothing."""
     factors, worth = np.full((components.order, components.rank), np.inf), np.zeros(components.rank)
     if present.size > 0:
-        rest = spread(components.columns(present.tolist()))
+        rest = sensitivity(components.columns(present.tolist()))
         factors[:, present], worth[present] = rest.factors, rest.worth
-    return Spread(factors, worth)
+    return Sensitivity(factors, worth)
 
 
 def _inverse(matrix: np.ndarray, rank: int) -> tuple[np.ndarray, np.ndarray]:
