@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._array import Array
+from codiag._array import Array, moved
 from codiag._validation import as_number
 from codiag.methods.base import (
     Estimate,
@@ -110,7 +110,7 @@ class ALS(Method):
 def _padded(basis: Array, columns: Array) -> Array:
     """Return a basis, with random columns where it has fewer than there are components."""
     xp = array_namespace(columns)
-    return xp.concat([xp.astype(basis, columns.dtype), columns[:, basis.shape[1] :]], axis=1)
+    return xp.concat([moved(basis, columns), columns[:, basis.shape[1] :]], axis=1)
 
 
 def _error(tensor: Tensor, components: FactoredTensor) -> float:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._array import Array, identity
+from codiag._array import Array, identity, pick
 
 if TYPE_CHECKING:
     from codiag.tensors.dense import DenseTensor
@@ -62,7 +62,7 @@ class Tensor(ABC):
         grid = np.indices(sizes[2:]).reshape(self.order - 2, -1)
         stacks = []
         for part in _parts(grid.shape[1], source.shape[0] * source.shape[1]):
-            chosen = [xp.matrix_transpose(basis)[grid[m, part], :] for m, basis in enumerate(full[2:])]
+            chosen = [pick(xp.matrix_transpose(basis), grid[m, part], axis=0) for m, basis in enumerate(full[2:])]
             stack = source.project(*chosen)
             stack = stack if ordered[1] is None else stack @ full[1]
             stacks.append(stack if ordered[0] is None else xp.matrix_transpose(full[0]) @ stack)
@@ -93,7 +93,7 @@ class Tensor(ABC):
         grid = np.indices(self.shape[2:]).reshape(self.order - 2, -1)
         total = 0.0
         for part in _parts(grid.shape[1], self.shape[0] * self.shape[1]):
-            stack = self.project(*(unit[grid[m, part], :] for m, unit in enumerate(units)))
+            stack = self.project(*(pick(unit, grid[m, part], axis=0) for m, unit in enumerate(units)))
             total += float(xp.sum(stack**2))
         return total
 

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from array_api_compat import array_namespace, device, is_numpy_array, is_torch_array
 
-from codiag._array import Array, like, on_host, to_host
+from codiag._array import Array, like, on_host, pick, to_host, widest
 from codiag._validation import as_real_array
 from codiag.tensors.base import BLOCK, Tensor, check_shape, check_symmetric_shape
 
@@ -70,7 +70,7 @@ class DenseTensor(Tensor):
     def reference(self) -> Array:
         xp = array_namespace(self._entries)
         single = self._entries.dtype == xp.float32 or getattr(self._entries.dtype, "str", "") == ">f4"
-        kept = xp.float32 if single else xp.float64
+        kept = xp.float32 if single else widest(self._entries)
         return xp.zeros(0, dtype=kept, device=device(self._entries))
 
     def project(self, *directions: Array) -> Array:
@@ -184,10 +184,9 @@ class DenseTensor(Tensor):
         """Tell whether a few rows and columns are symmetric: most tensors that are not are told apart by them."""
         if len(set(self.shape)) > 1:
             return False
-        few = np.unique(np.linspace(0, self.shape[0] - 1, 6).astype(int))
-        corner, places = self._entries, array_namespace(self._entries).asarray(few, device=device(self._entries))
+        few, corner = np.unique(np.linspace(0, self.shape[0] - 1, 6).astype(int)), self._entries
         for axis in range(self.order):
-            corner = corner[(slice(None),) * axis + (places,)]  # unlike take, without a copy of the whole
+            corner = pick(corner, few, axis)
         entries = to_host(corner).astype(np.float64)
         gap = max(float(np.abs(entries - np.moveaxis(entries, 0, axis)).max()) for axis in range(1, self.order))
         return gap <= 10 * self._rounding() * float(np.abs(entries).max())
@@ -255,7 +254,7 @@ def symmetrize(array: Array) -> Array:
     turns = list(permutations(range(array.ndim)))
     mean = array / len(turns)
     for turn in turns[1:]:
-        mean += xp.permute_dims(array, turn) / len(turns)
+        mean = mean + xp.permute_dims(array, turn) / len(turns)
     return mean
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._array import Array
+from codiag._array import Array, pick
 from codiag._validation import as_real_array
 from codiag.tensors.base import Tensor, check_shape, same_object
 from codiag.tensors.dense import khatri_rao
@@ -61,8 +61,7 @@ class FactoredTensor(Tensor):
 
     def columns(self, chosen: Sequence[int]) -> FactoredTensor:
         """Return some of the components, in the given order."""
-        places = list(chosen)
-        return self.changed(lambda factor, _: factor[:, places], self.weights[places])
+        return self.changed(lambda factor, _: pick(factor, chosen, axis=1), pick(self.weights, chosen, axis=0))
 
     def joined(self, other: FactoredTensor) -> FactoredTensor:
         """Return these components and others, of the same kind."""
@@ -82,7 +81,7 @@ class FactoredTensor(Tensor):
         diagonals = self.weights
         for direction, factor in zip(directions, self.factors[2:], strict=True):
             diagonals = diagonals * (direction @ factor)
-        return (self.factors[0][None] * diagonals[:, None, :]) @ xp.matrix_transpose(self.factors[1])
+        return (self.factors[0][None, ...] * diagonals[:, None, :]) @ xp.matrix_transpose(self.factors[1])
 
     def permute(self, axes: Sequence[int]) -> FactoredTensor:
         return FactoredTensor(self.weights, [self.factors[mode] for mode in axes])

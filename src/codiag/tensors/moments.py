@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace
+from array_api_compat import array_namespace, device
 from scipy import sparse
 
 from codiag._array import Array
@@ -48,7 +48,7 @@ class CrossMomentTensor(Tensor):
         if n == 0:
             raise ValueError("views must hold at least one sample; got none")
         if weights is None:
-            self.weights = xp.ones(n, dtype=self.reference.dtype, device=self.reference.device) / n
+            self.weights = xp.ones(n, dtype=self.reference.dtype, device=device(self.reference)) / n
         else:
             self.weights = as_real_array(weights, "weights", "use real weights")
             if tuple(self.weights.shape) != (n,):
