@@ -45,6 +45,22 @@ def double(array: Array) -> Array:
     return array if array.dtype == xp.float64 else xp.astype(array, xp.float64)
 
 
+def precise(array: Array) -> Array:
+    """Return an array in which sums lose nothing to single precision, wherever that takes no copy to the host."""
+    if widest(array) == array_namespace(array).float32 and not on_host(array):
+        return array
+    return double(array)
+
+
+def squares(array: Array) -> float:
+    """Return the sum of the squares of all entries, in double precision; infinite where it is too large for that."""
+    array = precise(array)
+    xp = array_namespace(array)
+    flat = xp.reshape(array, (-1,))
+    with np.errstate(all="ignore"):
+        return float(xp.vecdot(flat, flat))
+
+
 def widest(array: Array) -> Any:
     """Return the dtype of double precision if there is one where the array lives, and of single precision if not."""
     xp = array_namespace(array)

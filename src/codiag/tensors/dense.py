@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from array_api_compat import array_namespace, device, is_numpy_array, is_torch_array
 
-from codiag._array import Array, like, on_host, pick, to_host, widest
+from codiag._array import Array, like, moved, on_host, pick, precise, squares, to_host, widest
 from codiag._validation import as_real_array
 from codiag.tensors.base import BLOCK, Tensor, check_shape, check_symmetric_shape
 
@@ -45,9 +45,11 @@ class DenseTensor(Tensor):
             with np.errstate(all="ignore"):
                 symmetric = self._seems_symmetric() and self.asymmetry() < self._rounding()
         self.symmetric = symmetric
-        if not math.isfinite(self.squared_norm()):
+        range_of = array_namespace(self.reference).finfo(self.reference.dtype)
+        if not self.squared_norm() < float(range_of.max):
             self._raise_not_finite()
-        if self.squared_norm() < 1e-290 and np.any(to_host(self._entries) != 0):
+        least = max(float(range_of.smallest_normal), 1e-290)
+        if self.squared_norm() < least and np.any(to_host(self._entries) != 0):
             self._raise_out_of_range()
 
     @classmethod
@@ -141,18 +143,26 @@ class DenseTensor(Tensor):
         total = 0.0
         with np.errstate(all="ignore"):
             for _, block in self._slabs(self._lie):
-                total += _squares(block)
+                total += squares(block)
         return total
 
     def squared_distance(self, weights: Array, factors: Sequence[Array]) -> float:
-        xp = array_namespace(self.reference)
-        lying = [factors[mode] for mode in self._lie]
+        return sum(squares(entries - model) for entries, model in self._beside(weights, factors))
+
+    def inner(self, weights: Array, factors: Sequence[Array]) -> float:
         total = 0.0
+        for entries, model in self._beside(weights, factors):
+            total += float(array_namespace(entries).sum(entries * model))
+        return total
+
+    def _beside(self, weights: Array, factors: Sequence[Array]) -> Iterator[tuple[Array, Array]]:
+        """Yield entries beside those that components give, slab by slab as matrices, in double precision if it can."""
+        exact = precise(self.reference)
+        xp = array_namespace(exact)
+        weights, lying = moved(weights, exact), [moved(factors[mode], exact) for mode in self._lie]
         for rows, block in self._slabs(self._lie, width=weights.shape[0]):
             columns = khatri_rao([lying[0][rows, :] * weights, *lying[1:-1]])
-            gap = xp.reshape(block, (-1, block.shape[-1])) - columns @ xp.matrix_transpose(lying[-1])
-            total += _squares(gap)
-        return total
+            yield xp.reshape(precise(block), (-1, block.shape[-1])), columns @ xp.matrix_transpose(lying[-1])
 
     def to_dense(self) -> Array:
         return self._cast(self._entries)
@@ -167,13 +177,13 @@ class DenseTensor(Tensor):
         xp = array_namespace(self.reference)
         rng = np.random.default_rng(0)
         probes = [like(rng.standard_normal(self.shape[0]), self.reference) for _ in range(self.order - 2)]
-        parts, turned, squares = [], None, 0.0
+        parts, turned, total = [], None, 0.0
         for rows, block in self._slabs(self._lie):  # symmetric in this order of the modes if in any
             parts.append(_without_last(block, probes))
             share = xp.tensordot(probes[-1][rows], _without_last(block, probes[:-1]), axes=((0,), (0,)))
             turned = share if turned is None else turned + share
-            squares += _squares(block)
-        self._squared_norm = squares
+            total += squares(block)
+        self._squared_norm = total
         first = parts[0] if len(parts) == 1 else xp.concat(parts)
         # A swap of two modes and a turn of all generate every permutation.
         gaps = [first - xp.matrix_transpose(first), first - turned]
@@ -263,12 +273,6 @@ def _without_last(block: Array, probes: Sequence[Array]) -> Array:
     for probe in reversed(probes):
         block = block @ probe
     return block
-
-
-def _squares(block: Array) -> float:
-    xp = array_namespace(block)
-    flat = xp.reshape(block, (-1,))
-    return float(xp.vecdot(flat, flat))
 
 
 def _contract(block: Array, basis: Array, axis: int) -> Array:

@@ -8,9 +8,13 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from scipy import sparse
 
-from codiag._array import Array, to_host
+from codiag._array import Array, double, squares, to_host
 from codiag._validation import as_real_array
 from codiag.tensors.base import BLOCK, Tensor, check_shape, check_symmetric_shape
+from codiag.tensors.factored import FactoredTensor
+
+CLOSE = 1e-8
+"""Squared distance, relative to the squared norm, below which a difference of squared norms does not tell it."""
 
 
 class SparseTensor(Tensor):
@@ -101,7 +105,47 @@ class SparseTensor(Tensor):
         return product
 
     def squared_norm(self) -> float:
-        return float(np.vdot(self.values, self.values))
+        return squares(self.values)
+
+    def inner(self, weights: Array, factors: Sequence[Array]) -> float:
+        return sum(float(np.vdot(values, model)) for values, model in self._beside(weights, factors))
+
+    def squared_distance(self, weights: Array, factors: Sequence[Array]) -> float:
+        r"""Return :math:`\sum_{T_e \ne 0} (T_e - M_e)^2 + \sum_{T_e = 0} M_e^2`.
+
+        The second part is :math:`\|M\|^2 - \sum_{T_e \ne 0} M_e^2`, right to about 1e-16 of :math:`\|M\|^2`. Where that
+        is too little and the zeros are not too many, each of them is looked at.
+        """
+        on, energy, size = 0.0, 0.0, FactoredTensor(weights, factors).squared_norm()
+        for values, model in self._beside(weights, factors):
+            on += squares(values - model)
+            energy += squares(model)
+        total = on + max(size - energy, 0.0)
+        if total < CLOSE * size and math.prod(self.shape) <= max(BLOCK, 4 * self.values.size):
+            return self._squared_distance_everywhere(weights, factors)
+        return total
+
+    def _squared_distance_everywhere(self, weights: Array, factors: Sequence[Array]) -> float:
+        """Subtract entry by entry, zeros too, in blocks of slices along the first mode."""
+        known, total = [double(factor) for factor in factors], 0.0
+        step = max(1, BLOCK // math.prod(self.shape[1:]))
+        order = np.argsort(self.coords[0], kind="stable")
+        ends = np.searchsorted(self.coords[0, order], np.arange(0, self.shape[0] + step, step))
+        for number, start in enumerate(range(0, self.shape[0], step)):
+            rows = known[0][start : start + step]
+            gap = FactoredTensor(double(weights), [rows, *known[1:]]).to_dense()
+            here = order[ends[number] : ends[number + 1]]
+            gap[(self.coords[0, here] - start, *self.coords[1:, here])] -= self.values[here]
+            total += squares(gap)
+        return total
+
+    def _beside(self, weights: Array, factors: Sequence[Array]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield values beside those that components give, in blocks of entries and in double precision."""
+        for part in self._blocks(weights.shape[0]):
+            model = double(weights)
+            for factor, places in zip(factors, self.coords[:, part], strict=True):
+                model = model * double(factor[places])
+            yield double(self.values[part]), np.sum(model, axis=1)
 
     def to_dense(self) -> Array:
         dense = np.zeros(self.shape, dtype=self.values.dtype)
