@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 BLOCK = 2**22
 """Entries that are worked on at a time where a result would be larger than what it is made for."""
 
+CLOSE = 1e-8
+"""Squared distance, relative to the squared norm, below which a difference of squared norms does not tell it."""
+
 
 class Tensor(ABC):
     r"""A tensor of order three or more, known only through its contractions.

@@ -13,7 +13,7 @@ from scipy import sparse
 
 from codiag._array import Array, double, moved
 from codiag._validation import as_real_array
-from codiag.tensors.base import BLOCK, Tensor, check_shape, same_object
+from codiag.tensors.base import BLOCK, CLOSE, Tensor, check_shape, same_object
 from codiag.tensors.dense import DenseTensor
 from codiag.tensors.factored import FactoredTensor
 
@@ -102,7 +102,13 @@ class CrossMomentTensor(Tensor):
         if self._entries is not None:
             return self._entries.squared_distance(weights, factors)
         model = FactoredTensor(weights, factors).squared_norm()
-        return max(self.squared_norm() - 2 * self.inner(weights, factors) + model, 0.0)
+        total = max(self.squared_norm() - 2 * self.inner(weights, factors) + model, 0.0)
+        if total < CLOSE * model and not any(sparse.issparse(view) for view in self.views):
+            samples = FactoredTensor(
+                self.weights, [array_namespace(view).matrix_transpose(view) for view in self.views]
+            )
+            return samples.squared_distance(weights, factors)
+        return total
 
     def to_dense(self) -> Array:
         return moved(self._summed(), self.reference)

@@ -10,11 +10,8 @@ from scipy import sparse
 
 from codiag._array import Array, double, squares, to_host
 from codiag._validation import as_real_array
-from codiag.tensors.base import BLOCK, Tensor, check_shape, check_symmetric_shape
+from codiag.tensors.base import BLOCK, CLOSE, Tensor, check_shape, check_symmetric_shape
 from codiag.tensors.factored import FactoredTensor
-
-CLOSE = 1e-8
-"""Squared distance, relative to the squared norm, below which a difference of squared norms does not tell it."""
 
 
 class SparseTensor(Tensor):
