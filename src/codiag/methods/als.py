@@ -18,6 +18,7 @@ from codiag.methods.base import (
     Method,
     check_init,
     hadamard_gram,
+    is_sized,
     merged_modes,
     random_components,
     solve_semidefinite,
@@ -71,6 +72,10 @@ class ALS(Method):
         as_number("orthogonalise", self.orthogonalise, integer=True, zero=True)
         as_number("tol", self.tol)
         as_number("max_sweeps", self.max_sweeps, integer=True)
+
+    @property
+    def sized(self) -> bool:
+        return is_sized(self.init)
 
     def fit(self, tensor: Tensor, rank: int, rng: np.random.Generator) -> Estimate:
         start = self._start(tensor, rank, rng)

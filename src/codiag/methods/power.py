@@ -56,6 +56,10 @@ class TPM(Method):
         as_number("tol", self.tol)
         as_number("max_sweeps", self.max_sweeps, integer=True)
 
+    @property
+    def sized(self) -> bool:
+        return self.second_moment is not None
+
     def fit(self, tensor: Tensor, rank: int, rng: np.random.Generator) -> Estimate:
         log = Log()
         if rank > min(tensor.shape):

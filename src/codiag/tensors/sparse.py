@@ -68,6 +68,42 @@ class SparseTensor(Tensor):
         moved.shape, moved.symmetric = tuple(self.shape[mode] for mode in axes), self.symmetric
         return moved
 
+    def __mul__(self, scale: object) -> Tensor:
+        if not isinstance(scale, int | float | np.number):
+            return NotImplemented
+        scaled = self.permute(range(self.order))
+        scaled.values = self.values * float(scale)
+        return scaled
+
+    __rmul__ = __mul__
+
+    def without_empty_rows(self, at_least: int = 1) -> tuple[SparseTensor, list[np.ndarray]]:
+        """Return the tensor without indices that no entry has, and the indices that are left, in order, of each mode.
+
+        Row i of a factor of the smaller tensor then belongs to index ``kept[mode][i]``; other rows of a factor of this
+        one are zero. A symmetric tensor keeps the same indices in all modes.
+
+        Parameters
+        ----------
+        at_least : int
+            Indices to keep in every mode that has them, empty or not: as many as components are asked for.
+
+        Examples
+        --------
+        >>> from codiag.tensors import SparseTensor
+        >>> tensor = SparseTensor([[3, 70], [5, 60], [7, 50]], [1.0, 2.0], (10**9, 10**9, 10**9))
+        >>> smaller, kept = tensor.without_empty_rows()
+        >>> smaller, [indices.tolist() for indices in kept]
+        (SparseTensor(2 x 2 x 2, 2 entries), [[3, 70], [5, 60], [7, 50]])
+        """
+        rows = [np.unique(self.coords)] * self.order if self.symmetric else [np.unique(row) for row in self.coords]
+        kept = [_filled(row, min(size, at_least)) for row, size in zip(rows, self.shape, strict=True)]
+        smaller = object.__new__(SparseTensor)
+        smaller.coords = np.stack([np.searchsorted(*pair) for pair in zip(kept, self.coords, strict=True)])
+        smaller.values, smaller.symmetric = self.values, self.symmetric
+        smaller.shape = tuple(row.size for row in kept)
+        return smaller, kept
+
     def compress(self, *bases: Array | None) -> Tensor:
         """Sum Kronecker products of basis rows, in blocks of entries."""
         opened = [mode for mode, basis in enumerate(bases) if basis is None]
@@ -156,6 +192,15 @@ class SparseTensor(Tensor):
         size = max(1, BLOCK // max(width, 1))
         for start in range(0, self.values.size, size):
             yield slice(start, start + size)
+
+
+def _filled(rows: np.ndarray, count: int) -> np.ndarray:
+    """Return sorted indices with the first that are not among them, so that there are so many."""
+    missing = max(count - rows.size, 0)
+    if missing == 0:
+        return rows
+    # Of the first `count` indices at least `missing` are not among those there are.
+    return np.union1d(rows, np.setdiff1d(np.arange(count), rows)[:missing])
 
 
 def _scatter(target: np.ndarray, cells: np.ndarray, rows: np.ndarray) -> None:
