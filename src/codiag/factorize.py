@@ -38,8 +38,9 @@ def factorize(
     Parameters
     ----------
     tensor : array or Tensor
-        Of order three or more: a NumPy, torch or CuPy array (also mapped from a file), a COO tensor of pydata/sparse or
-        pyttb, or any `codiag.tensors.Tensor`. Never modified.
+        Of order three or more: an array of NumPy (also mapped from a file), torch, CuPy or JAX, a COO tensor of
+        pydata/sparse or pyttb, or any `codiag.tensors.Tensor`. Never modified. Indices of a sparse tensor that have no
+        entries take no memory but for their rows of zeros in the factors.
     rank : int
         Number of components.
     method : Method or str, optional

@@ -74,7 +74,7 @@ class Diagonalizer(ABC):
         Parameters
         ----------
         matrices : array of shape (n, d, d)
-            NumPy, torch or CuPy; never modified.
+            NumPy, torch, CuPy or JAX; never modified.
         weights : array of shape (n,), optional
             How much each matrix counts in the objective; with noise of unequal size, its inverse variance.
         seed : int or Generator, optional

@@ -15,7 +15,7 @@ from codiag.tensors.base import BLOCK, Tensor, check_shape, check_symmetric_shap
 
 
 class DenseTensor(Tensor):
-    """A tensor held as an array of NumPy, torch or CuPy, or mapped from an ``.npy`` file; never copied, never changed.
+    """A tensor held as an array of any library, or mapped from an ``.npy`` file; never copied, never changed.
 
     Work goes through the entries in slabs, in the order in which they lie in memory, so a mapped file is read from
     front to back and needs no memory but that of one slab.
