@@ -42,14 +42,19 @@ def double(array: Array) -> Array:
     xp = array_namespace(array)
     if is_jax_array(array) or widest(array) != xp.float64:
         return to_host(array).astype(np.float64)
-    return array if array.dtype == xp.float64 else xp.astype(array, xp.float64)
+    return _as_double(array)
 
 
 def precise(array: Array) -> Array:
     """Return an array in which sums lose nothing to single precision, wherever that takes no copy to the host."""
-    if widest(array) == array_namespace(array).float32 and not on_host(array):
-        return array
-    return double(array)
+    if widest(array) == array_namespace(array).float64:
+        return _as_double(array)
+    return to_host(array).astype(np.float64) if on_host(array) else array
+
+
+def _as_double(array: Array) -> Array:
+    xp = array_namespace(array)
+    return array if array.dtype == xp.float64 else xp.astype(array, xp.float64)
 
 
 def squares(array: Array) -> float:
