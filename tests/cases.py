@@ -164,6 +164,10 @@ class MethodCase:
         if self.only_symmetric_cubes and (len(shape) != 3 or not symmetric):
             pytest.skip("it is for symmetric tensors of order three")
 
+    def skip_where_all_is_compiled(self, library: str) -> None:
+        if library == "jax" and isinstance(self.method, ALS) and self.random_start:
+            pytest.skip("JAX compiles every operation for every shape, for seconds; ALS from NOJD shows the same")
+
     def problem(
         self, shape: tuple[int, ...], rank: int, *, symmetric: bool, noise: float = 0.0, seed: int = 0
     ) -> Problem:

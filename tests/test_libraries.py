@@ -143,8 +143,7 @@ def test_errors_compare_arrays(library):
 def test_factorizations_agree_with_numpy(name, symmetric, place):
     case = METHODS[name]
     case.skip_unless_it_takes((7, 7, 7), symmetric)
-    if place == "jax" and name.startswith("als "):
-        pytest.skip("JAX compiles every operation for every shape, for seconds; plain ALS shows the same")
+    case.skip_where_all_is_compiled(place)
     problem = case.problem((7, 7, 7), 4, symmetric=symmetric, noise=1e-3)
     given = placed(place, problem.tensor)
     expected = codiag.factorize(problem.tensor, 4, method=case.method, seed=0)

@@ -153,7 +153,7 @@ def test_entries_are_never_changed(kind):
     factors = moved(tensor, *(np.ones((size, 2)) for size in (4, 5, 6)))
     tensor.mttkrps(factors)
     tensor.compress(*factors)
-    tensor.squared_distance(factors[0][0], factors)
+    tensor.squared_distance(factors[0][0, :], factors)
     np.testing.assert_array_equal(to_host(tensor.to_dense()), before)
     np.testing.assert_array_equal(entries, entries_of((4, 5, 6)))
 
