@@ -38,4 +38,4 @@ $(VENV)/.installed-bench: $(VENV)/.installed
 	@touch $@
 
 clean:
-	rm -rf $(VENV) build dist reports codiag-demo.png
+	rm -rf $(VENV) .venv-lowest build dist reports codiag-demo.png

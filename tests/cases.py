@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -112,16 +113,35 @@ def _mapped(entries: np.ndarray, symmetric: bool) -> Tensor:
     return DenseTensor(mapped, symmetric=symmetric)
 
 
-def _torch(entries: np.ndarray, symmetric: bool) -> Tensor:
+def _torch(values: np.ndarray) -> Any:
     torch = pytest.importorskip("torch", reason="torch is not installed; it is the extra 'torch'")
-    return DenseTensor(torch.asarray(entries), symmetric=symmetric)
+    return torch.asarray(values)
+
+
+def _jax(values: np.ndarray) -> Any:
+    jax = pytest.importorskip("jax", reason="jax is not installed")
+    jax.config.update("jax_enable_x64", True)
+    return jax.numpy.asarray(values)
+
+
+def _strict(values: np.ndarray) -> Any:
+    array_api_strict = pytest.importorskip("array_api_strict", reason="array-api-strict is not installed")
+    return array_api_strict.asarray(values)
+
+
+LIBRARIES: dict[str, Callable[[np.ndarray], Any]] = {"torch": _torch, "jax": _jax, "strict": _strict}
+"""Every array library but NumPy, by what makes an array of it; `strict` can do what the standard says and no more."""
+
+
+def _of_library(name: str) -> Callable[[np.ndarray, bool], Tensor]:
+    return lambda entries, symmetric: DenseTensor(LIBRARIES[name](entries), symmetric=symmetric)
 
 
 TENSORS: dict[str, Callable[[np.ndarray, bool], Tensor]] = {
     "dense": lambda entries, symmetric: DenseTensor(entries, symmetric=symmetric),
     "columns first": lambda entries, symmetric: DenseTensor(np.asfortranarray(entries), symmetric=symmetric),
     "mapped": _mapped,
-    "torch": _torch,
+    **{name: _of_library(name) for name in LIBRARIES},
     "sparse": _sparse,
     "sum": _sum,
     "scaled": lambda entries, symmetric: -2 * DenseTensor(entries / -2, symmetric=symmetric),
@@ -143,6 +163,10 @@ class MethodCase:
     def skip_unless_it_takes(self, shape: tuple[int, ...], symmetric: bool) -> None:
         if self.only_symmetric_cubes and (len(shape) != 3 or not symmetric):
             pytest.skip("it is for symmetric tensors of order three")
+
+    def skip_where_all_is_compiled(self, library: str) -> None:
+        if library == "jax" and isinstance(self.method, ALS) and self.random_start:
+            pytest.skip("JAX compiles every operation for every shape, for seconds; ALS from NOJD shows the same")
 
     def problem(
         self, shape: tuple[int, ...], rank: int, *, symmetric: bool, noise: float = 0.0, seed: int = 0

@@ -14,6 +14,7 @@ from codiag._array import like, to_host
 from codiag.tensors import DenseTensor, FactoredTensor, ScaledTensor, SparseTensor, SumTensor, as_tensor, symmetrize
 from codiag.tensors import base as tensors_base
 from codiag.tensors import dense as tensors_dense
+from codiag.tensors import factored as tensors_factored
 from codiag.tensors import sparse as tensors_sparse
 
 SHAPES = [(4, 5, 6), (1, 3, 2), (3, 4, 2, 5), (2, 3, 2, 3, 2)]
@@ -50,7 +51,7 @@ def columnwise_kronecker(factors):
 def blocks(request, monkeypatch):
     """Every contraction is the same when done in blocks of a few entries."""
     if request.param == "in blocks":
-        for module in (tensors_base, tensors_dense, tensors_sparse):
+        for module in (tensors_base, tensors_dense, tensors_factored, tensors_sparse):
             monkeypatch.setattr(module, "BLOCK", 7)
 
 
@@ -152,7 +153,7 @@ def test_entries_are_never_changed(kind):
     factors = moved(tensor, *(np.ones((size, 2)) for size in (4, 5, 6)))
     tensor.mttkrps(factors)
     tensor.compress(*factors)
-    tensor.squared_distance(factors[0][0], factors)
+    tensor.squared_distance(factors[0][0, :], factors)
     np.testing.assert_array_equal(to_host(tensor.to_dense()), before)
     np.testing.assert_array_equal(entries, entries_of((4, 5, 6)))
 

@@ -1,11 +1,19 @@
-"""The little that array libraries do not share: host copies and the precision of a dtype."""
+"""The little that array libraries do not share: copies between them, the precision they have, and picking rows."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace, device, is_numpy_array, is_torch_array
+from array_api_compat import (
+    array_namespace,
+    device,
+    is_cupy_array,
+    is_jax_array,
+    is_numpy_array,
+    is_torch_array,
+)
 
 Array = Any
 """An array of any library that follows the array API standard."""
@@ -17,13 +25,76 @@ def like(values: np.ndarray, reference: Array) -> Array:
     return xp.asarray(np.array(values), dtype=reference.dtype, device=device(reference))
 
 
+def moved(array: Array, reference: Array) -> Array:
+    """Return an array in the library and the precision of the reference: itself where it has them already."""
+    xp = array_namespace(reference)
+    if array_namespace(array) is not xp:
+        return like(to_host(array), reference)
+    return array if array.dtype == reference.dtype else xp.astype(array, reference.dtype)
+
+
+def double(array: Array) -> Array:
+    """Return an array in double precision: where it lives if that can be, on the host if not.
+
+    It cannot for JAX, which has no double precision unless it was enabled, and compiles every operation for every
+    shape, which small problems do not repay; nor for accelerators that compute in single precision only.
+    """
+    xp = array_namespace(array)
+    if is_jax_array(array) or widest(array) != xp.float64:
+        return to_host(array).astype(np.float64)
+    return _as_double(array)
+
+
+def precise(array: Array) -> Array:
+    """Return an array in which sums lose nothing to single precision, wherever that takes no copy to the host."""
+    if widest(array) == array_namespace(array).float64:
+        return _as_double(array)
+    return to_host(array).astype(np.float64) if on_host(array) else array
+
+
+def _as_double(array: Array) -> Array:
+    xp = array_namespace(array)
+    return array if array.dtype == xp.float64 else xp.astype(array, xp.float64)
+
+
+def squares(array: Array) -> float:
+    """Return the sum of the squares of all entries, in double precision; infinite where it is too large for that."""
+    array = precise(array)
+    xp = array_namespace(array)
+    flat = xp.reshape(array, (-1,))
+    with np.errstate(all="ignore"):
+        return float(xp.vecdot(flat, flat))
+
+
+def widest(array: Array) -> Any:
+    """Return the dtype of double precision if there is one where the array lives, and of single precision if not."""
+    xp = array_namespace(array)
+    if array.dtype == xp.float64 or "float64" in xp.__array_namespace_info__().dtypes(device=device(array)):
+        return xp.float64
+    return xp.float32
+
+
 def to_host(array: Array) -> np.ndarray:
     """Copy an array of any library to NumPy."""
     if is_torch_array(array):
         return array.detach().cpu().numpy()
-    if hasattr(array, "get"):  # CuPy refuses implicit copies to the host
+    if is_cupy_array(array):  # refuses implicit copies to the host
         return array.get()
     return np.asarray(array)
+
+
+def pick(array: Array, places: Sequence[int] | np.ndarray, axis: int) -> Array:
+    """Return some slices along an axis, in the given order."""
+    xp = array_namespace(array)
+    index = xp.asarray(np.asarray(places, dtype=np.int64), device=device(array))
+    if is_mutable(array):
+        return array[(slice(None),) * axis + (index,)]  # NumPy's take copies all of an array that is not contiguous
+    return xp.take(array, index, axis=axis)
+
+
+def is_mutable(array: Array) -> bool:
+    """Tell whether the library changes arrays in place, and writes products into arrays that are there already."""
+    return is_numpy_array(array) or is_torch_array(array) or is_cupy_array(array)
 
 
 def identity(size: int, reference: Array) -> Array:
@@ -45,4 +116,4 @@ def epsilon(array: Array) -> float:
 
 def on_host(array: Array) -> bool:
     """Tell whether the array lives in the memory of the processor that runs Python."""
-    return is_numpy_array(array) or str(device(array)) == "cpu"
+    return is_numpy_array(array) or "cpu" in str(device(array)).lower()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from array_api_compat import array_namespace, is_array_api_obj, is_torch_array
+from array_api_compat import array_namespace, is_array_api_obj, is_numpy_array, is_torch_array
 
-from codiag._array import Array, like, to_host
+from codiag._array import Array, like, to_host, widest
 
 
 class ConvergenceWarning(UserWarning):
@@ -92,13 +92,13 @@ def as_real_array(raw: Array | Sequence[Array], name: str, way_out: str, *, cast
     if xp.isdtype(values.dtype, "complex floating"):
         raise TypeError(f"{name} must be real; got {values.dtype}: {way_out}")
     if cast and values.dtype not in (xp.float32, xp.float64):
-        values = xp.astype(values, xp.float64)
+        values = xp.astype(values, widest(values))
     return values
 
 
 def _from_sequence(values: Sequence[Array], name: str) -> Array:
     """Stack a list of matrices, of NumPy or of another library."""
-    if isinstance(values, list | tuple) and values and all(is_torch_array(item) for item in values):
+    if isinstance(values, list | tuple) and values and all(map(_is_of_another_library, values)):
         _check_same_shape([tuple(item.shape) for item in values], name)
         return array_namespace(*values).stack(list(values))
     try:
@@ -106,6 +106,10 @@ def _from_sequence(values: Sequence[Array], name: str) -> Array:
     except ValueError as error:  # NumPy's message for ragged lists does not name the argument
         _check_same_shape([np.asarray(item, dtype=object).shape for item in values], name)
         raise ValueError(f"{name} must form a regular array: {error}") from error
+
+
+def _is_of_another_library(item: object) -> bool:
+    return is_array_api_obj(item) and not is_numpy_array(item)
 
 
 def _check_same_shape(shapes: list[tuple[int, ...]], name: str) -> None:

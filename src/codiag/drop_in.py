@@ -111,5 +111,5 @@ def _as_cp(fit: Factorization | FactoredTensor) -> Any:
     try:
         from tensorly.cp_tensor import CPTensor
     except ModuleNotFoundError:
-        return fit
+        return fit if isinstance(fit, Factorization) else (fit.weights, list(fit.factors))
     return CPTensor((fit.weights, list(fit.factors)))

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._array import Array, epsilon, largest_signs, like, to_host
+from codiag._array import Array, epsilon, largest_signs, like, moved, to_host
 from codiag._writing import save_arrays
 from codiag.methods.base import Estimate, Stage, unit_components
 from codiag.methods.curvature import Parameters
@@ -226,8 +226,8 @@ def _canonical(components: FactoredTensor, tensor: Tensor) -> FactoredTensor:
         signs, weights = [_sign(weights)], xp.abs(weights)
     else:
         signs = [largest_signs(unit.factors[0])]
-    dtype = tensor.reference.dtype
-    return unit.changed(lambda factor, mode: xp.astype(factor * signs[mode], dtype), xp.astype(weights, dtype))
+    reference = tensor.reference
+    return unit.changed(lambda factor, mode: moved(factor * signs[mode], reference), moved(weights, reference))
 
 
 def _without_zero_columns(factor: Array) -> Array:

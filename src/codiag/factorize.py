@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,12 @@ from codiag._array import to_host
 from codiag._validation import ConvergenceWarning, as_rank
 from codiag.factorization import Factorization
 from codiag.methods import METHODS, Auto, Method
-from codiag.tensors import FactoredTensor, Tensor, as_tensor
+from codiag.tensors import FactoredTensor, SparseTensor, Tensor, as_tensor
 
 ALIASES = {"ojd": "ojd1", "nojd": "nojd1"}
+
+MOST_EMPTY_BYTES = 2**30
+"""Memory that rows of zeros may take in the factors of a sparse tensor."""
 
 CANCELLING = 10
 """Largest weight, relative to the norm of the tensor, above which components are said to cancel each other: all but a
@@ -35,8 +39,9 @@ def factorize(
     Parameters
     ----------
     tensor : array or Tensor
-        Of order three or more: a NumPy, torch or CuPy array (also mapped from a file), a COO tensor of pydata/sparse or
-        pyttb, or any `codiag.tensors.Tensor`. Never modified.
+        Of order three or more: an array of NumPy (also mapped from a file), torch, CuPy or JAX, a COO tensor of
+        pydata/sparse or pyttb, or any `codiag.tensors.Tensor`. Never modified. Indices of a sparse tensor that have no
+        entries take no memory but for their rows of zeros in the factors.
     rank : int
         Number of components.
     method : Method or str, optional
@@ -78,13 +83,49 @@ def factorize_for(
         raise ValueError(f"tensor must not be all zero, and finite; the norm of {wrapped!r} is {norm:g}")
     safe = 1e40 if wrapped.reference.dtype == array_namespace(wrapped.reference).float64 else 1e6
     scale = 1.0 if 1 / safe < norm < safe else norm  # powers of the entries are to be numbers, too
-    estimate = strategy.fit(wrapped if scale == 1 else wrapped * (1 / scale), int(rank), _generator(seed))
+    smaller, kept = (wrapped, None) if strategy.sized else _without_empty_rows(wrapped, int(rank))
+    estimate = strategy.fit(smaller if scale == 1 else smaller * (1 / scale), int(rank), _generator(seed))
     if scale != 1:
         found = estimate.components
         estimate = estimate._replace(components=FactoredTensor(found.weights * scale, found.factors))
-    fit = Factorization.of(estimate, wrapped)
+    fit = Factorization.of(estimate, smaller)
+    if kept is not None:
+        fit = _with_empty_rows(fit, kept, wrapped)
     _warn(fit, strategy, wrapped, stacklevel)
     return fit
+
+
+def _without_empty_rows(tensor: Tensor, rank: int) -> tuple[Tensor, list[np.ndarray] | None]:
+    """Return a sparse tensor on the indices that have entries, which is where its components are, and those indices."""
+    if not isinstance(tensor, SparseTensor):
+        return tensor, None
+    smaller, kept = tensor.without_empty_rows(at_least=rank)
+    if smaller.shape == tensor.shape:
+        return tensor, None
+    modes = range(1 if tensor.symmetric else tensor.order)
+    n_empty = sum(tensor.shape[mode] - smaller.shape[mode] for mode in modes)
+    n_bytes = n_empty * rank * tensor.values.dtype.itemsize
+    if n_bytes > MOST_EMPTY_BYTES:
+        raise ValueError(
+            f"tensor must not have so many indices without entries: {tensor!r} has {n_empty}, whose rows of zeros "
+            f"would take {n_bytes / 1e9:.1f} GB in factors of rank {rank}. Number its indices anew, or factorize the "
+            "first of smaller, kept = codiag.tensors.SparseTensor(...).without_empty_rows(), where row i of a factor "
+            "belongs to index kept[mode][i]"
+        )
+    return smaller, kept
+
+
+def _with_empty_rows(fit: Factorization, kept: list[np.ndarray], tensor: Tensor) -> Factorization:
+    """Return the factors with rows of zeros for indices that have no entries."""
+    factors: list[np.ndarray] = []
+    for factor, rows, size in zip(fit.factors, kept, tensor.shape, strict=True):
+        whole = np.zeros((size, fit.rank), dtype=factor.dtype)
+        whole[rows] = factor
+        factors.append(whole)
+        if tensor.symmetric:
+            factors *= tensor.order
+            break
+    return replace(fit, factors=tuple(factors))
 
 
 def _warn(fit: Factorization, strategy: Method, tensor: Tensor, stacklevel: int) -> None:

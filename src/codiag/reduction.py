@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._array import Array, identity, largest_signs, like, to_host
+from codiag._array import Array, double, identity, largest_signs, like, moved, to_host
 from codiag._validation import as_real_array
 from codiag.tensors import DenseTensor, FactoredTensor, Tensor
 
@@ -48,16 +48,17 @@ class Reduction:
 
         def inside(factor: Array, mode: int) -> Array:
             basis = self.bases[mode]
-            return _double(factor) if basis is None else _double(basis).T @ _double(factor)
+            factor = double(factor)
+            return factor if basis is None else array_namespace(factor).matrix_transpose(double(basis)) @ factor
 
-        return components.changed(inside, _double(components.weights))
+        return components.changed(inside, double(components.weights))
 
     def lift(self, components: FactoredTensor) -> FactoredTensor:
         """Return components of the core in the coordinates of the tensor."""
 
         def outside(factor: Array, mode: int) -> Array:
             basis = self.bases[mode]
-            return factor if basis is None else _double(basis) @ factor
+            return factor if basis is None else double(basis) @ factor
 
         return components.changed(outside)
 
@@ -101,7 +102,7 @@ def _widened(bases: Sequence[Array | None], factors: Sequence[Array], tensor: Te
     def union(basis: Array | None, factor: Array) -> Array | None:
         if basis is None or basis.shape[1] + factor.shape[1] >= basis.shape[0]:
             return None
-        return xp.linalg.qr(xp.concat([basis, xp.astype(factor, basis.dtype)], axis=1))[0]
+        return xp.linalg.qr(xp.concat([basis, moved(factor, basis)], axis=1))[0]
 
     if tensor.symmetric:
         return (union(bases[0], factors[0]),) * tensor.order
@@ -127,12 +128,7 @@ def _compressed(tensor: Tensor, bases: tuple[Array | None, ...]) -> Reduction:
 
 
 def _as_core(tensor: Tensor, symmetric: bool) -> DenseTensor:
-    return DenseTensor.of(_double(tensor.to_dense()), symmetric=symmetric)
-
-
-def _double(array: Array) -> Array:
-    xp = array_namespace(array)
-    return array if array.dtype == xp.float64 else xp.astype(array, xp.float64)
+    return DenseTensor.of(double(tensor.to_dense()), symmetric=symmetric)
 
 
 def _dominant_bases(tensor: DenseTensor, rank: int) -> tuple[Array | None, ...]:
@@ -187,12 +183,11 @@ def _ranges(tensor: Tensor, directions: Sequence[Array], rank: int) -> tuple[Arr
 
 def _chained(outer: Sequence[Array | None], inner: Sequence[Array | None], tensor: Tensor) -> tuple[Array | None, ...]:
     """Return the products of bases, in the precision of the tensor."""
-    xp = array_namespace(tensor.reference)
 
     def product(first: Array | None, second: Array | None) -> Array | None:
         if second is None:
             return first
-        second = xp.astype(second, tensor.reference.dtype)
+        second = moved(second, tensor.reference)
         return second if first is None else first @ second
 
     if tensor.symmetric:
@@ -202,7 +197,6 @@ def _chained(outer: Sequence[Array | None], inner: Sequence[Array | None], tenso
 
 def _improved(tensor: Tensor, rank: int, reduction: Reduction) -> Reduction:
     """Take each mode's basis from the tensor compressed in all others, in turns, while that pays."""
-    xp = array_namespace(tensor.reference)
     total, held = tensor.squared_norm(), reduction.core.squared_norm()
     for _ in range(ROUNDS):
         if held > total / 2:
@@ -212,7 +206,7 @@ def _improved(tensor: Tensor, rank: int, reduction: Reduction) -> Reduction:
             if bases[mode] is None:
                 continue
             opened = tensor.compress(*(None if other == mode else basis for other, basis in enumerate(bases)))
-            basis = xp.astype(_dominant_basis(opened, mode, rank), tensor.reference.dtype)
+            basis = moved(_dominant_basis(opened, mode, rank), tensor.reference)
             bases = [basis] * tensor.order if tensor.symmetric else [*bases[:mode], basis, *bases[mode + 1 :]]
         reduction = _compressed(tensor, tuple(bases))
         before, held = held, reduction.core.squared_norm()
@@ -230,7 +224,7 @@ def whitened_by(tensor: Tensor, second_moment: Array, rank: int) -> tuple[Reduct
         raise ValueError(f"second_moment must have shape ({size}, {size}), as the modes; got {tuple(moment.shape)}")
     basis = xp.flip(xp.linalg.eigh((moment + xp.matrix_transpose(moment)) / 2)[1][:, -rank:], axis=1)
     reduction = _compressed(tensor, (basis,) * tensor.order)
-    return reduction, whiten(reduction.core, xp.matrix_transpose(basis) @ moment @ basis)
+    return reduction, whiten(reduction.core, double(xp.matrix_transpose(basis) @ moment @ basis))
 
 
 def whiten(core: DenseTensor, moment: Array | None = None) -> Reduction:

@@ -43,7 +43,7 @@ class Anderson:
         step = residual
         if self._changes:
             basis = xp.stack([xp.reshape(change, (-1,)) for change in self._changes])
-            products = to_host(basis @ xp.concat([basis, xp.reshape(residual, (1, -1))]).T)
+            products = to_host(basis @ xp.matrix_transpose(xp.concat([basis, xp.reshape(residual, (1, -1))])))
             gamma = like(_least_squares(products[:, :-1], products[:, -1]), residual)
             moves = xp.stack(self._changes) + xp.stack(self._steps)
             step = residual - xp.sum(xp.reshape(gamma, (-1,) + (1,) * residual.ndim) * moves, axis=0)

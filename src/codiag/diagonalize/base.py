@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from array_api_compat import array_namespace
+from array_api_compat import array_namespace, is_jax_array
 
 from codiag._array import Array, epsilon, identity, largest_signs, like, to_host
 from codiag._validation import ConvergenceWarning, as_number, as_rank, as_stack, as_weights
 from codiag.diagonalize.diagonalization import Diagonalization
 from codiag.diagonalize.products import Slabs
 from codiag.diagonalize.starts import random_combinations
+
+NOT_COMPILED = 2**24
+"""Entries up to which matrices of JAX are diagonalized on the host, before JAX would have compiled a step of it."""
 
 
 class Iterate(NamedTuple):
@@ -70,7 +74,7 @@ class Diagonalizer(ABC):
         Parameters
         ----------
         matrices : array of shape (n, d, d)
-            NumPy, torch or CuPy; never modified.
+            NumPy, torch, CuPy or JAX; never modified.
         weights : array of shape (n,), optional
             How much each matrix counts in the objective; with noise of unequal size, its inverse variance.
         seed : int or Generator, optional
@@ -86,7 +90,8 @@ class Diagonalizer(ABC):
         stacklevel: int,
     ) -> Diagonalization:
         """Do the work of a call, with warnings attributed to the caller so many frames up."""
-        stack = as_stack(matrices, symmetric=self.symmetric)
+        given = as_stack(matrices, symmetric=self.symmetric)
+        stack = to_host(given) if is_jax_array(given) and math.prod(given.shape) <= NOT_COMPILED else given
         weights = as_weights(weights, stack)
         rng = np.random.default_rng(seed)
         weighed = _weighed(stack, weights)
@@ -103,7 +108,8 @@ class Diagonalizer(ABC):
                 stacklevel=stacklevel,
             )
         plain = core if weighed is stack else Slabs(_compress(stack, *bases))
-        return _assemble(self, plain, weights, bases, iterate)
+        fit = _assemble(self, plain, weights, bases, iterate)
+        return fit if stack is given else _moved(fit, given)
 
     def sweep_flops(self, n: int, size: int) -> float:
         """Return the floating-point operations of one sweep over n matrices of this size, leading term."""
@@ -140,7 +146,7 @@ def _numerical_rank(stack: Array, rng: np.random.Generator) -> int:
     xp = array_namespace(stack)
     rows, columns = stack.shape[1:]
     negligible = 10 * max(rows, columns) * epsilon(stack)
-    if _seems_regular(random_combinations(stack, rng, 1)[0], negligible, rng):
+    if _seems_regular(random_combinations(stack, rng, 1)[0, ...], negligible, rng):
         return min(rows, columns)
     # One combination can be nearly singular by chance; the matrices side by side, or one above the other, cannot.
     side = xp.permute_dims(stack, (1, 0, 2) if rows <= columns else (2, 0, 1))
@@ -192,7 +198,7 @@ def _weighed(stack: Array, weights: Array | None) -> Array:
     if weights is not None:
         stack = stack * xp.sqrt(weights)[:, None, None]
     safe = 1e60 if stack.dtype == xp.float64 else 1e6
-    if 1 / safe < float(xp.max(xp.abs(stack[0]))) < safe:
+    if 1 / safe < float(xp.max(xp.abs(stack[0, ...]))) < safe:
         return stack  # one matrix tells the order of magnitude, unless it is an odd one
     size = float(xp.max(xp.abs(stack)))
     return stack if 1 / safe < size < safe else stack / size
@@ -226,6 +232,21 @@ def _assemble(
         right_factor=right_factor,
         right_inverse=right_inverse,
         weights=weights,
+    )
+
+
+def _moved(fit: Diagonalization, reference: Array) -> Diagonalization:
+    """Return a result in the library and on the device of the reference."""
+    factor, inverse = like(fit.factor, reference), like(fit.inverse, reference)
+    return replace(
+        fit,
+        factor=factor,
+        inverse=inverse,
+        right_factor=factor if fit.symmetric else like(fit.right_factor, reference),
+        right_inverse=inverse if fit.symmetric else like(fit.right_inverse, reference),
+        diagonals=like(fit.diagonals, reference),
+        residuals=like(fit.residuals, reference),
+        weights=None if fit.weights is None else like(fit.weights, reference),
     )
 
 

@@ -121,7 +121,7 @@ class Diagonalization:
     def reconstruct(self) -> Array:
         """Return the matrices (n, d, d') that have exactly these factors and diagonals."""
         xp = array_namespace(self.factor)
-        return (self.factor[None] * self.diagonals[:, None, :]) @ xp.matrix_transpose(self.right_factor)[None]
+        return (self.factor[None, ...] * self.diagonals[:, None, :]) @ xp.matrix_transpose(self.right_factor)
 
     def __repr__(self) -> str:
         (rows, k), columns = self.factor.shape, self.right_factor.shape[0]

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._array import Array, epsilon, identity
+from codiag._array import Array, epsilon, identity, moved
 from codiag._validation import as_number
 from codiag.diagonalize.base import Diagonalizer, Iterate
 from codiag.diagonalize.products import Slabs
@@ -79,7 +79,7 @@ class Jacobi(Diagonalizer):
         while n_sweeps < self.max_sweeps and not converged:
             converged = rotation_sweep(entries, inverse, rounds, leading) < tol
             n_sweeps += 1
-        inverse = inverse[:leading]
+        inverse = moved(inverse[:leading], core.stack)
         return Iterate(inverse, inverse, n_sweeps, converged)
 
 

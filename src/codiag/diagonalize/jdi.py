@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._array import Array, epsilon, identity, like, to_host
+from codiag._array import Array, epsilon, identity, like, moved, to_host
 from codiag.diagonalize.base import Diagonalizer, Iterate
 from codiag.diagonalize.products import Slabs
 from codiag.diagonalize.rounds import (
@@ -62,6 +62,7 @@ def hyperbolic_sweeps(core: Slabs, tol: float, max_sweeps: int) -> Iterate:
         balance_rows(entries, inverse)
         converged = max(_transform_round(entries, inverse, pairs) for pairs in rounds) < tol
         n_sweeps += 1
+    inverse = moved(inverse, core.stack)
     return Iterate(inverse, inverse, n_sweeps, converged)
 
 

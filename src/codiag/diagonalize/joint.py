@@ -29,7 +29,7 @@ def joint_diagonalize(
     Parameters
     ----------
     matrices : array of shape (n, d, d), or a sequence of matrices
-        At least two symmetric matrices, NumPy, torch or CuPy; the result lives where they live. Never modified.
+        At least two symmetric matrices, NumPy, torch, CuPy or JAX; the result lives where they do. Never modified.
     diagonalizer : Diagonalizer, optional
         A configured method of `codiag.diagonalize`. By default `OrthogonalNewton()` or `UWEDGE()`.
     orthogonal : bool

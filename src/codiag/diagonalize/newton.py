@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._array import Array, epsilon, like
+from codiag._array import Array, epsilon, like, to_host
 from codiag.diagonalize.base import Iterate
 from codiag.diagonalize.fixed_point import Limits, Outcome, Step, find_fixed_point, solve_near_identity
 from codiag.diagonalize.newton_like import NewtonLike
@@ -99,6 +99,6 @@ def _evaluate(core: Slabs, inverse: Array, probe: Array) -> Step:
     move = xp.clip(move, -0.5, 0.5)
     sizes = xp.abs(move)
     numbers = [xp.sum(squares), xp.max(sizes), xp.max(sizes * xp.sqrt(gaps)), xp.sum(energy)]
-    objective, largest, scaled, off = xp.stack(numbers).tolist()
+    objective, largest, scaled, off = to_host(xp.stack(numbers)).tolist()
     noise = max(off / (n * k * (k - 1)), 1e-300)
     return Step(inverse, move, -objective, largest, scaled / noise**0.5)

@@ -13,7 +13,7 @@ from functools import cached_property
 
 from array_api_compat import array_namespace, device
 
-from codiag._array import Array, identity, on_host
+from codiag._array import Array, identity, is_mutable, on_host
 
 CACHED_ELEMENTS, DEVICE_ELEMENTS = 2**17, 2**27
 """Elements of the intermediate product, on the host (what a cache holds) and on an accelerator (what fills it)."""
@@ -31,15 +31,13 @@ class Slabs:
         return xp.reshape(xp.permute_dims(self.stack, (1, 0, 2)), (self.stack.shape[1], -1))
 
     def transformed(self, inverse: Array) -> Iterator[Array]:
-        """Yield P = B M_l for one slab of matrices after the other, as (k, n_slab, columns), in a buffer used again."""
+        """Yield P = B M_l for one slab of matrices after the other, as (k, n_slab, columns), in a buffer."""
         xp = array_namespace(inverse)
         k, columns = inverse.shape[0], self.stack.shape[2]
         width = self._slab_size * columns
         for start in range(0, self._layout.shape[1], width):
-            slab = self._layout[:, start : start + width]
-            product = xp.reshape(self._buffer[: k * slab.shape[1]], (k, slab.shape[1]))
-            xp.matmul(inverse, slab, out=product)
-            yield xp.reshape(product, (k, -1, columns))
+            slab = self._layout[:, start : min(start + width, self._layout.shape[1])]
+            yield xp.reshape(_product(inverse, slab, self._buffer), (k, -1, columns))
 
     @cached_property
     def _slab_size(self) -> int:
@@ -48,12 +46,9 @@ class Slabs:
         return min(n, max(1, elements // (rows * columns)))
 
     @cached_property
-    def _buffer(self) -> Array:
-        # Fresh memory for every product would cost a quarter of the product itself in page faults.
+    def _buffer(self) -> Array | None:
         rows, columns = self.stack.shape[1:]
-        return array_namespace(self.stack).empty(
-            self._slab_size * max(rows, columns) * columns, dtype=self.stack.dtype, device=device(self.stack)
-        )
+        return _buffer(self._slab_size * max(rows, columns) * columns, self.stack)
 
     def moments(self, inverse: Array, other: Array, probe: Array | None = None) -> tuple[Array, Array, Array]:
         r"""Return d (k, n), Y (k, columns) with :math:`Y_{ib} = \sum_l d_{il} P_{ilb}`, and the probed energy.
@@ -82,10 +77,10 @@ class Slabs:
         right = xp.matrix_transpose(other)
         diagonals, start = [], 0
         energy: Array = 0.0
-        buffer = xp.empty((inverse.shape[0] * self._slab_size, other.shape[0]), dtype=right.dtype, device=device(right))
+        buffer = _buffer(inverse.shape[0] * self._slab_size * other.shape[0], right)
         for product in self.transformed(inverse):
             k, n, columns = product.shape
-            entries = xp.matmul(xp.reshape(product, (k * n, columns)), right, out=buffer[: k * n])
+            entries = _product(xp.reshape(product, (k * n, columns)), right, buffer)
             squares = xp.reshape(entries, (k, n, other.shape[0]))
             diagonals.append(xp.asarray(xp.linalg.diagonal(xp.permute_dims(squares, (1, 0, 2))), copy=True))
             squares *= squares
@@ -94,3 +89,18 @@ class Slabs:
             energy = energy + xp.sum(squares, axis=1)
             start += n
         return xp.concat(diagonals, axis=0), energy * (1 - identity(energy.shape[0], energy))
+
+
+def _buffer(size: int, reference: Array) -> Array | None:
+    """Return memory for products, where the library writes into it: fresh pages would cost a quarter of a product."""
+    if not is_mutable(reference):
+        return None
+    return array_namespace(reference).empty(size, dtype=reference.dtype, device=device(reference))
+
+
+def _product(left: Array, right: Array, buffer: Array | None) -> Array:
+    """Return the product of two matrices, in the buffer if there is one."""
+    if buffer is None:
+        return left @ right
+    xp, shape = array_namespace(left), (left.shape[0], right.shape[1])
+    return xp.matmul(left, right, out=xp.reshape(buffer[: shape[0] * shape[1]], shape))

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._array import Array, epsilon, identity
+from codiag._array import Array, epsilon, identity, moved
 from codiag.diagonalize.base import Diagonalizer, Iterate
 from codiag.diagonalize.jacobi import rotation_sweep
 from codiag.diagonalize.products import Slabs
@@ -36,6 +36,7 @@ class _ShearSweeps(Diagonalizer):
                 balance_rows(entries, inverse)
             converged = self._sweep(entries, inverse, rounds) < tol
             n_sweeps += 1
+        inverse = moved(inverse, core.stack)
         return Iterate(inverse, inverse, n_sweeps, converged)
 
     @abstractmethod

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from array_api_compat import array_namespace, device
 
-from codiag._array import Array
+from codiag._array import Array, is_mutable, to_host
 
 Round = tuple[Array, Array]
 """Index arrays p and q of disjoint pairs (p_i, q_i), p_i < q_i."""
@@ -45,7 +45,11 @@ def on_device(rounds: list[tuple[np.ndarray, np.ndarray]], reference: Array) -> 
 
 
 def paired_layout(stack: Array) -> Array:
-    """Return a copy of the stack as (d, d, n): picking rows or columns then moves blocks of n entries."""
+    """Return a copy of the stack as (d, d, n): picking rows or columns then moves blocks of n entries.
+
+    Sweeps change it in place: it lies on the host where the library of the stack does not do that.
+    """
+    stack = stack if is_mutable(stack) else to_host(stack)
     xp = array_namespace(stack)
     n, rows, columns = stack.shape
     # A copy keeps the strides of what it copies; flattening first puts the entries in order.

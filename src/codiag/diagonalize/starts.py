@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._array import Array, like, to_host
+from codiag._array import Array, double, like, moved, to_host
 from codiag.diagonalize.fixed_point import Limits
 from codiag.diagonalize.products import Slabs
 
@@ -23,7 +23,7 @@ def random_combinations(stack: Array, rng: np.random.Generator, count: int) -> A
     n, rows, columns = stack.shape
     coefficients = like(rng.standard_normal((count, n)), stack)
     mixed = coefficients @ xp.reshape(stack, (n, rows * columns))
-    return xp.reshape(xp.astype(mixed, xp.float64), (count, rows, columns))
+    return double(xp.reshape(mixed, (count, rows, columns)))
 
 
 def sketched(core: Slabs, rng: np.random.Generator) -> Slabs | None:
@@ -32,12 +32,11 @@ def sketched(core: Slabs, rng: np.random.Generator) -> Slabs | None:
     Their joint diagonalizer is off by about sqrt(n / size) standard errors of the final one, near enough for Newton
     steps, and each step on them costs size / n of a step on the whole stack.
     """
-    xp = array_namespace(core.stack)
     n = core.stack.shape[0]
     size = max(8, n // 16)
     if n < 4 * size:
         return None
-    return Slabs(xp.astype(random_combinations(core.stack, rng, size), core.stack.dtype))
+    return Slabs(moved(random_combinations(core.stack, rng, size), core.stack))
 
 
 def sketch_limits(limits: Limits) -> Limits:
@@ -55,9 +54,9 @@ def real_eigenvectors(matrix: np.ndarray) -> np.ndarray:
 
 def orthogonal_start(stack: Array, rng: np.random.Generator) -> Array:
     """Return inverse factors, as rows, from one symmetric eigendecomposition."""
-    xp = array_namespace(stack)
-    vectors = xp.linalg.eigh(random_combinations(stack, rng, 1)[0])[1]
-    return xp.astype(xp.matrix_transpose(vectors), stack.dtype)
+    combination = random_combinations(stack, rng, 1)[0, ...]
+    xp = array_namespace(combination)
+    return moved(xp.matrix_transpose(xp.linalg.eigh(combination)[1]), stack)
 
 
 def pencil_start(stack: Array, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

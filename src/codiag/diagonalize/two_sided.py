@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._array import Array, epsilon, like
+from codiag._array import Array, epsilon, like, moved, to_host
 from codiag.diagonalize.base import Iterate
 from codiag.diagonalize.fixed_point import Limits, Outcome, Step, find_fixed_point
 from codiag.diagonalize.newton import cayley, newton_schulz
@@ -71,15 +71,17 @@ class TwoSided(NewtonLike):
             if outcome.converged:
                 break
         best = min(outcomes, key=lambda outcome: (not outcome.converged, outcome.last.merit))
-        left, right = newton_schulz(best.point) if self.orthogonal else best.point
+        point = newton_schulz(best.point) if self.orthogonal else best.point
+        left, right = point[0, ...], point[1, ...]
         return Iterate(left, right, n_sweeps, best.converged)
 
     def _start(self, stack: Array, rng: np.random.Generator) -> Array:
         """Return left and right inverse factors, stacked, that diagonalize random combinations of the matrices."""
-        xp = array_namespace(stack)
         if self.orthogonal:
-            left, _, right = xp.linalg.svd(random_combinations(stack, rng, 1)[0])
-            return xp.astype(xp.stack([xp.matrix_transpose(left), right]), stack.dtype)
+            combination = random_combinations(stack, rng, 1)[0, ...]
+            xp = array_namespace(combination)
+            left, _, right = xp.linalg.svd(combination)
+            return moved(xp.stack([xp.matrix_transpose(left), right]), stack)
         left, second = pencil_start(stack, rng)
         # B N C^T = I for the combination N that the pencil was taken against.
         return like(np.stack([left, np.linalg.inv(left @ second).T]), stack)
@@ -101,7 +103,7 @@ class _Sides:
     def moments(self, point: Array, probe: Array) -> tuple[Array, Array, Array, Array]:
         r"""Return d, :math:`y^1_{ij} = \sum_l d_{jl} D_{ij}`, :math:`y^2_{ij} = \sum_l d_{il} D_{ij}`, energy."""
         xp = array_namespace(point)
-        left, right = point[0], point[1]
+        left, right = point[0, ...], point[1, ...]
         diagonals, sums, energy = self._rows.moments(left, right, probe)
         _, other_sums, _ = self._columns.moments(right, left)
         return diagonals, left @ xp.matrix_transpose(other_sums), sums @ xp.matrix_transpose(right), energy
@@ -122,7 +124,8 @@ def _rotate(sides: _Sides, point: Array, probe: Array) -> Step:
     sizes = xp.abs(moves)
     k = products.shape[0]
     scaled = xp.max(sizes * xp.sqrt(gaps / totals))
-    objective, largest, scaled, off = xp.stack([xp.sum(squares), xp.max(sizes), scaled, xp.sum(energy)]).tolist()
+    numbers = [xp.sum(squares), xp.max(sizes), scaled, xp.sum(energy)]
+    objective, largest, scaled, off = to_host(xp.stack(numbers)).tolist()
     noise = max(off / (sides.n * k * (k - 1)), 1e-300)
     return Step(point, moves, -objective, largest, scaled / noise**0.5)
 
@@ -134,7 +137,7 @@ def _shear(sides: _Sides, point: Array, probe: Array) -> Step:
     # Rows scaled to sum_l d_il^2 = 1 with equal lengths on both sides, and everything made of them with it.
     norms = xp.linalg.vector_norm(point, axis=2)
     total = xp.linalg.diagonal(products) ** -0.25
-    ratio = xp.sqrt(norms[1] / norms[0])
+    ratio = xp.sqrt(norms[1, :] / norms[0, :])
     left, right = total * ratio, total / ratio
     point = point * xp.stack([left, right])[:, :, None]
     share = total**2
@@ -144,5 +147,5 @@ def _shear(sides: _Sides, point: Array, probe: Array) -> Step:
     move, gaps = solve_pairs(rho, first, second)
     other, _ = solve_pairs(rho, second, first)
     energy = energy * left**2 * xp.mean(right**2)
-    step = free_step(point, xp.stack([move, other]), gaps, (point[0], point[1]), energy, sides.n)
+    step = free_step(point, xp.stack([move, other]), gaps, (point[0, ...], point[1, ...]), energy, sides.n)
     return step._replace(move=xp.stack([move, xp.matrix_transpose(other)]))  # the right side moves by Z_ji

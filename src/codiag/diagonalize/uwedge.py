@@ -141,7 +141,7 @@ def free_step(point: Array, move: Array, gaps: Array, sides: tuple[Array, Array]
     scaled = xp.max(sizes * xp.sqrt(gaps) / pairs)
     unsettled = xp.sum(xp.astype(gaps == 0, gaps.dtype)) - k
     numbers = [total, xp.max(sizes), scaled, variance, unsettled]
-    off, largest, scaled, variance, unsettled = xp.stack(numbers).tolist()
+    off, largest, scaled, variance, unsettled = to_host(xp.stack(numbers)).tolist()
     if unsettled > 0 and off > k * (1e3 * k * epsilon(point)) ** 2:
         largest = math.inf
     return Step(point, move, off, largest, scaled / max(variance, 1e-300) ** 0.5)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._array import Array
+from codiag._array import Array, moved
 from codiag._validation import as_number
 from codiag.methods.base import (
     Estimate,
@@ -18,6 +18,7 @@ from codiag.methods.base import (
     Method,
     check_init,
     hadamard_gram,
+    is_sized,
     merged_modes,
     random_components,
     solve_semidefinite,
@@ -72,6 +73,10 @@ class ALS(Method):
         as_number("tol", self.tol)
         as_number("max_sweeps", self.max_sweeps, integer=True)
 
+    @property
+    def sized(self) -> bool:
+        return is_sized(self.init)
+
     def fit(self, tensor: Tensor, rank: int, rng: np.random.Generator) -> Estimate:
         start = self._start(tensor, rank, rng)
         log = Log()
@@ -110,7 +115,7 @@ class ALS(Method):
 def _padded(basis: Array, columns: Array) -> Array:
     """Return a basis, with random columns where it has fewer than there are components."""
     xp = array_namespace(columns)
-    return xp.concat([xp.astype(basis, columns.dtype), columns[:, basis.shape[1] :]], axis=1)
+    return xp.concat([moved(basis, columns), columns[:, basis.shape[1] :]], axis=1)
 
 
 def _error(tensor: Tensor, components: FactoredTensor) -> float:

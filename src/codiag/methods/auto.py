@@ -54,6 +54,10 @@ class Auto(Method):
         as_number("tol", self.tol)
         as_number("max_sweeps", self.max_sweeps, integer=True)
 
+    @property
+    def sized(self) -> bool:
+        return self.monitor is not None
+
     def fit(self, tensor: Tensor, rank: int, rng: np.random.Generator) -> Estimate:
         log = Log()
         reduction = reduce(tensor, rank, rng)

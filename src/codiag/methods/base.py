@@ -65,6 +65,11 @@ class Estimate(NamedTuple):
 class Method(ABC):
     """A configured way to factorize a tensor; pass it to `codiag.factorize`."""
 
+    @property
+    def sized(self) -> bool:
+        """Whether an option belongs to every index of the tensor, so that none may be left out."""
+        return False
+
     @abstractmethod
     def fit(self, tensor: Tensor, rank: int, rng: np.random.Generator) -> Estimate:
         """Find `rank` components of the tensor, with one factor for all modes where it is symmetric."""
@@ -91,6 +96,11 @@ def check_init(init: Init) -> None:
             raise ValueError("init must be finite and not zero, or there is no way to go from it")
     if any(np.ndim(factor) != 2 for factor in factors):
         raise ValueError("init must hold factors of shape (d, rank)")
+
+
+def is_sized(init: Init) -> bool:
+    """Tell whether a start has a row for every index of the tensor."""
+    return init.sized if isinstance(init, Method) else not isinstance(init, str | None)
 
 
 def start_from(init: Init, tensor: Tensor, rank: int, rng: np.random.Generator) -> Estimate:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from array_api_compat import array_namespace, device
 
-from codiag._array import Array, identity
+from codiag._array import Array, identity, moved
 from codiag.methods.base import hadamard_gram, unit_components
 from codiag.tensors import DenseTensor, FactoredTensor, Tensor
 
@@ -40,8 +40,9 @@ class Parameters:
         if not components.symmetric:
             return cls(components.shape, None)
         xp = array_namespace(components.weights)
-        even = components.order % 2 == 0
-        return cls(components.shape, xp.where((components.weights < 0) & even, -1.0, 1.0) + 0 * components.weights)
+        ones = xp.ones_like(components.weights)
+        negative = components.weights < 0 if components.order % 2 == 0 else ones < 0
+        return cls(components.shape, xp.where(negative, -ones, ones))
 
     def pack(self, components: FactoredTensor) -> Array:
         """Return the unknowns, the size of each component spread evenly over the modes."""
@@ -65,7 +66,7 @@ class Parameters:
         xp = array_namespace(point)
         if self.signs is not None:
             return FactoredTensor(self.signs, [point] * len(self.shape))
-        return FactoredTensor(xp.ones(point.shape[1], dtype=point.dtype, device=point.device), self.factors(point))
+        return FactoredTensor(xp.ones(point.shape[1], dtype=point.dtype, device=device(point)), self.factors(point))
 
     def entries(self) -> int:
         """Return the number of independent entries of the tensor."""
@@ -169,7 +170,7 @@ class Curvature:
             row = []
             for n, right in enumerate(self._factors):
                 size = (left.shape[0], left.shape[1], right.shape[0], right.shape[1])
-                block = xp.zeros(size, dtype=left.dtype, device=left.device)
+                block = xp.zeros(size, dtype=left.dtype, device=device(left))
                 cross = self._cross[m][n]
                 if cross is not None:
                     # (a, i), (b, j): cross_ij A_m[a, j] A_n[b, i]
@@ -231,13 +232,13 @@ def gradient(tensor: Tensor, parameters: Parameters, point: Array) -> Array:
     xp = array_namespace(point)
     factors = parameters.factors(point)
     order = len(parameters.shape)
-    known = [xp.astype(factor, tensor.reference.dtype) for factor in factors]  # the tensor may be in single precision
+    known = [moved(factor, tensor.reference) for factor in factors]  # the tensor may be in single precision
     if parameters.signs is None:
-        products = [xp.astype(product, point.dtype) for product in tensor.mttkrps(known)]
+        products = [moved(product, point) for product in tensor.mttkrps(known)]
         parts = [f @ hadamard_gram(factors, [m]) - p for m, (f, p) in enumerate(zip(factors, products, strict=True))]
         return xp.concat(_without_scaling(factors, parts))
     gram = (xp.matrix_transpose(point) @ point) ** (order - 1)
-    product = xp.astype(tensor.mttkrp(known * order, 0), point.dtype)
+    product = moved(tensor.mttkrp(known * order, 0), point)
     return order * parameters.signs * ((point * parameters.signs) @ gram - product)
 
 

@@ -70,6 +70,10 @@ class JointMethod(Method):
                 f"{type(self).__name__} needs a diagonalizer with {kind} factors; got {self.diagonalizer!r}"
             )
 
+    @property
+    def sized(self) -> bool:
+        return not isinstance(self.directions, str)
+
     def fit(self, tensor: Tensor, rank: int, rng: np.random.Generator) -> Estimate:
         roles = matrix_roles(tensor, rank, type(self).__name__)
         log = Log()
@@ -181,6 +185,10 @@ class OJD(JointMethod):
     second_moment: Any = None
     whiten: bool = True
     orthogonal: ClassVar[bool] = True
+
+    @property
+    def sized(self) -> bool:
+        return super().sized or self.second_moment is not None
 
     def fit(self, tensor: Tensor, rank: int, rng: np.random.Generator) -> Estimate:
         if self.second_moment is None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from codiag._validation import as_number
-from codiag.methods.base import Estimate, Init, Log, Method, check_init, random_components, start_from
+from codiag.methods.base import Estimate, Init, Log, Method, check_init, is_sized, random_components, start_from
 from codiag.methods.gauss_newton import Limits, Outcome, minimize, polish
 from codiag.methods.rescue import rescue
 from codiag.methods.saddles import leave_saddles
@@ -61,6 +61,10 @@ class NLS(Method):
         as_number("tol", self.tol)
         as_number("max_sweeps", self.max_sweeps, integer=True)
         as_number("max_replacements", self.max_replacements, integer=True, zero=True)
+
+    @property
+    def sized(self) -> bool:
+        return is_sized(self.init) or self.monitor is not None
 
     def fit(self, tensor: Tensor, rank: int, rng: np.random.Generator) -> Estimate:
         log = Log()

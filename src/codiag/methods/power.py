@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._array import Array, like
+from codiag._array import Array, epsilon, like
 from codiag._validation import as_number
 from codiag.methods.base import Estimate, Log, Method, unit_components, with_best_weights
 from codiag.reduction import whitened_by
@@ -56,6 +56,10 @@ class TPM(Method):
         as_number("tol", self.tol)
         as_number("max_sweeps", self.max_sweeps, integer=True)
 
+    @property
+    def sized(self) -> bool:
+        return self.second_moment is not None
+
     def fit(self, tensor: Tensor, rank: int, rng: np.random.Generator) -> Estimate:
         log = Log()
         if rank > min(tensor.shape):
@@ -92,7 +96,8 @@ class TPM(Method):
         factors = [like(columns / np.linalg.norm(columns, axis=0), tensor.reference) for columns in drawn]
         factors = _shared(factors, tensor.symmetric)
         moved, steps = xp.ones_like(factors[0][0, :]), 0
-        while steps < self.max_sweeps and float(xp.max(moved)) > self.tol:
+        tol = max(self.tol, 4 * epsilon(tensor.reference))
+        while steps < self.max_sweeps and float(xp.max(moved)) > tol:
             before, steps = factors[0], steps + 1
             for mode in range(1 if tensor.symmetric else tensor.order):
                 image = _contract(tensor, found, factors, mode)
@@ -103,7 +108,7 @@ class TPM(Method):
             moved = xp.linalg.vector_norm(factors[0] - signs * before, axis=0)
         weights = xp.sum(_contract(tensor, found, factors, 0) * factors[0], axis=0)
         best = int(xp.argmax(xp.abs(weights)))
-        settled = float(moved[best]) <= max(self.tol, 1e-6)
+        settled = float(moved[best]) <= max(tol, 1e-6)
         return FactoredTensor(weights, factors).columns([best]), steps, settled
 
 

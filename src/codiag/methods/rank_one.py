@@ -51,7 +51,7 @@ def leading_components(tensor: Tensor, n_starts: int = 8, n_sweeps: int = 25) ->
     entries = tensor.to_dense()
     side = xp.reshape(entries, (tensor.shape[0], -1))
     vectors = xp.linalg.eigh(side @ xp.matrix_transpose(side))[1]
-    first = xp.flip(vectors[:, -n_starts:], axis=1)
+    first = xp.flip(vectors[:, -min(n_starts, tensor.shape[0]) :], axis=1)
     if tensor.symmetric:
         drawn = np.random.default_rng(0).standard_normal((tensor.shape[0], n_starts))
         random = like(drawn / np.linalg.norm(drawn, axis=0), tensor.reference)

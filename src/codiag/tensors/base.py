@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._array import Array, identity
+from codiag._array import Array, double, identity, pick, squares
 
 if TYPE_CHECKING:
     from codiag.tensors.dense import DenseTensor
 
 BLOCK = 2**22
 """Entries that are worked on at a time where a result would be larger than what it is made for."""
+
+CLOSE = 1e-8
+"""Squared distance, relative to the squared norm, below which a difference of squared norms does not tell it."""
 
 
 class Tensor(ABC):
@@ -63,7 +66,7 @@ class Tensor(ABC):
         grid = np.indices(sizes[2:]).reshape(self.order - 2, -1)
         stacks = []
         for part in _parts(grid.shape[1], source.shape[0] * source.shape[1]):
-            chosen = [xp.matrix_transpose(basis)[grid[m, part], :] for m, basis in enumerate(full[2:])]
+            chosen = [pick(xp.matrix_transpose(basis), grid[m, part], axis=0) for m, basis in enumerate(full[2:])]
             stack = source.project(*chosen)
             stack = stack if ordered[1] is None else stack @ full[1]
             stacks.append(stack if ordered[0] is None else xp.matrix_transpose(full[0]) @ stack)
@@ -89,29 +92,37 @@ class Tensor(ABC):
 
     def squared_norm(self) -> float:
         """Return the sum of the squares of all entries."""
-        xp = array_namespace(self.reference)
-        units = [identity(size, self.reference) for size in self.shape[2:]]
-        grid = np.indices(self.shape[2:]).reshape(self.order - 2, -1)
-        total = 0.0
-        for part in _parts(grid.shape[1], self.shape[0] * self.shape[1]):
-            stack = self.project(*(unit[grid[m, part], :] for m, unit in enumerate(units)))
-            total += float(xp.sum(stack**2))
-        return total
+        return sum(squares(self.project(*directions)) for directions in self._unit_directions())
 
     def inner(self, weights: Array, factors: Sequence[Array]) -> float:
         r"""Return the inner product with :math:`\sum_i w_i a_i \otimes b_i \otimes \dots`."""
-        xp = array_namespace(self.reference)
-        return float(xp.sum(self.mttkrp(factors, 0) * factors[0] * weights))
+        terms = double(self.mttkrp(factors, 0)) * double(factors[0]) * double(weights)
+        return float(array_namespace(terms).sum(terms))
 
     def squared_distance(self, weights: Array, factors: Sequence[Array]) -> float:
-        r"""Return :math:`\|T - \sum_i w_i a_i \otimes b_i \otimes \dots\|^2`, to about 1e-16 of the squared norm.
+        r"""Return :math:`\|T - \sum_i w_i a_i \otimes b_i \otimes \dots\|^2`, to rounding.
 
-        Storage that can subtract entry by entry overrides it and is exact.
+        Tensors of more than a few million entries, where storage does not allow to subtract entry by entry, give
+        :math:`\|T\|^2 - 2 \langle T, M \rangle + \|M\|^2`, which is right to about 1e-16 of the squared norm.
         """
         from codiag.tensors.factored import FactoredTensor
 
-        model = FactoredTensor(weights, factors).squared_norm()
-        return max(self.squared_norm() - 2 * self.inner(weights, factors) + model, 0.0)
+        model = FactoredTensor(weights, factors)
+        if math.prod(self.shape) > BLOCK:
+            return max(self.squared_norm() - 2 * self.inner(weights, factors) + model.squared_norm(), 0.0)
+        model = model.changed(lambda factor, _: double(factor), double(weights))
+        total = 0.0
+        for directions in self._unit_directions():
+            entries = double(self.project(*directions))
+            total += squares(entries - model.project(*(double(direction) for direction in directions)))
+        return total
+
+    def _unit_directions(self) -> Iterator[list[Array]]:
+        """Yield directions that project the tensor to all of its slices, some at a time."""
+        units = [identity(size, self.reference) for size in self.shape[2:]]
+        grid = np.indices(self.shape[2:]).reshape(self.order - 2, -1)
+        for part in _parts(grid.shape[1], self.shape[0] * self.shape[1]):
+            yield [pick(unit, grid[m, part], axis=0) for m, unit in enumerate(units)]
 
     def to_dense(self) -> Array:
         """Return all entries, as an array."""

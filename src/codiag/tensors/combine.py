@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from codiag._array import Array
+from codiag._array import Array, double
 from codiag.tensors.base import Tensor
 from codiag.tensors.factored import FactoredTensor
 
@@ -41,16 +41,34 @@ class SumTensor(Tensor):
         return [_total(list(shares)) for shares in zip(*(term.mttkrps(factors) for term in self.terms), strict=True)]
 
     def squared_norm(self) -> float:
-        """Return the squared norm, through inner products where all terms but one are given by components."""
-        factored = [term for term in self.terms if isinstance(term, FactoredTensor)]
-        if len(factored) < len(self.terms) - 1:
+        first, rest = self._parted()
+        if first is None:
             return super().squared_norm()
+        if not rest:
+            return first.squared_norm()
+        other = _joined(rest)
+        return first.squared_distance(-other.weights, other.factors)
+
+    def inner(self, weights: Array, factors: Sequence[Array]) -> float:
+        return sum(term.inner(weights, factors) for term in self.terms)
+
+    def squared_distance(self, weights: Array, factors: Sequence[Array]) -> float:
+        """Return the distance of the one term that is not given by components from all that is, if it is the one."""
+        first, rest = self._parted()
+        if first is None:
+            return super().squared_distance(weights, factors)
+        if not rest:
+            return first.squared_distance(weights, factors)
+        other = _joined(rest).minus(weights, factors)
+        return first.squared_distance(-other.weights, other.factors)
+
+    def _parted(self) -> tuple[Tensor | None, list[FactoredTensor]]:
+        """Return one term and others that are given by components; no term where more than one is not."""
+        factored = [term for term in self.terms if isinstance(term, FactoredTensor)]
         others = [term for term in self.terms if not isinstance(term, FactoredTensor)]
-        total = sum(term.squared_norm() for term in others)
-        for index, term in enumerate(factored):
-            total += term.squared_norm()
-            total += 2 * sum(other.inner(term.weights, term.factors) for other in [*others, *factored[:index]])
-        return max(total, 0.0)
+        if len(others) > 1:
+            return None, factored
+        return (others[0], factored) if others else (factored[0], factored[1:])
 
 
 class ScaledTensor(Tensor):
@@ -82,13 +100,24 @@ class ScaledTensor(Tensor):
     def squared_norm(self) -> float:
         return self.scale**2 * self.tensor.squared_norm()
 
+    def inner(self, weights: Array, factors: Sequence[Array]) -> float:
+        return self.scale * self.tensor.inner(weights, factors)
+
     def squared_distance(self, weights: Array, factors: Sequence[Array]) -> float:
         if self.scale == 0:
             return FactoredTensor(weights, factors).squared_norm()
-        return self.scale**2 * self.tensor.squared_distance(weights / self.scale, factors)
+        return self.scale**2 * self.tensor.squared_distance(double(weights) / self.scale, factors)
 
     def to_dense(self) -> Array:
         return self.scale * self.tensor.to_dense()
+
+
+def _joined(terms: Sequence[FactoredTensor]) -> FactoredTensor:
+    """Return the sum of tensors given by components, by theirs."""
+    total = terms[0]
+    for term in terms[1:]:
+        total = total.minus(-term.weights, term.factors)
+    return total
 
 
 def _total(parts: Sequence[Array]) -> Array:

@@ -9,13 +9,13 @@ from functools import cached_property
 import numpy as np
 from array_api_compat import array_namespace, device, is_numpy_array, is_torch_array
 
-from codiag._array import Array, like, on_host, to_host
+from codiag._array import Array, like, moved, on_host, pick, precise, squares, to_host, widest
 from codiag._validation import as_real_array
 from codiag.tensors.base import BLOCK, Tensor, check_shape, check_symmetric_shape
 
 
 class DenseTensor(Tensor):
-    """A tensor held as an array of NumPy, torch or CuPy, or mapped from an ``.npy`` file; never copied, never changed.
+    """A tensor held as an array of any library, or mapped from an ``.npy`` file; never copied, never changed.
 
     Work goes through the entries in slabs, in the order in which they lie in memory, so a mapped file is read from
     front to back and needs no memory but that of one slab.
@@ -47,9 +47,11 @@ class DenseTensor(Tensor):
             with np.errstate(all="ignore"):
                 symmetric = self._seems_symmetric() and self.asymmetry() < self._rounding()
         self.symmetric = symmetric
-        if not math.isfinite(self.squared_norm()):
+        range_of = array_namespace(self.reference).finfo(self.reference.dtype)
+        if not self.squared_norm() < float(range_of.max):
             self._raise_not_finite()
-        if self.squared_norm() < 1e-290 and np.any(to_host(self._entries) != 0):
+        least = max(float(range_of.smallest_normal), 1e-290)
+        if self.squared_norm() < least and np.any(to_host(self._entries) != 0):
             self._raise_out_of_range()
 
     @classmethod
@@ -72,7 +74,7 @@ class DenseTensor(Tensor):
     def reference(self) -> Array:
         xp = array_namespace(self._entries)
         single = self._entries.dtype == xp.float32 or getattr(self._entries.dtype, "str", "") == ">f4"
-        kept = xp.float32 if single else xp.float64
+        kept = xp.float32 if single else widest(self._entries)
         return xp.zeros(0, dtype=kept, device=device(self._entries))
 
     def project(self, *directions: Array) -> Array:
@@ -143,18 +145,26 @@ class DenseTensor(Tensor):
         total = 0.0
         with np.errstate(all="ignore"):
             for _, block in self._slabs(self._lie):
-                total += _squares(block)
+                total += squares(block)
         return total
 
     def squared_distance(self, weights: Array, factors: Sequence[Array]) -> float:
-        xp = array_namespace(self.reference)
-        lying = [factors[mode] for mode in self._lie]
+        return sum(squares(entries - model) for entries, model in self._beside(weights, factors))
+
+    def inner(self, weights: Array, factors: Sequence[Array]) -> float:
         total = 0.0
+        for entries, model in self._beside(weights, factors):
+            total += float(array_namespace(entries).sum(entries * model))
+        return total
+
+    def _beside(self, weights: Array, factors: Sequence[Array]) -> Iterator[tuple[Array, Array]]:
+        """Yield entries beside those that components give, slab by slab as matrices, in double precision if it can."""
+        exact = precise(self.reference)
+        xp = array_namespace(exact)
+        weights, lying = moved(weights, exact), [moved(factors[mode], exact) for mode in self._lie]
         for rows, block in self._slabs(self._lie, width=weights.shape[0]):
             columns = khatri_rao([lying[0][rows, :] * weights, *lying[1:-1]])
-            gap = xp.reshape(block, (-1, block.shape[-1])) - columns @ xp.matrix_transpose(lying[-1])
-            total += _squares(gap)
-        return total
+            yield xp.reshape(precise(block), (-1, block.shape[-1])), columns @ xp.matrix_transpose(lying[-1])
 
     def to_dense(self) -> Array:
         return self._cast(self._entries)
@@ -169,13 +179,13 @@ class DenseTensor(Tensor):
         xp = array_namespace(self.reference)
         rng = np.random.default_rng(0)
         probes = [like(rng.standard_normal(self.shape[0]), self.reference) for _ in range(self.order - 2)]
-        parts, turned, squares = [], None, 0.0
+        parts, turned, total = [], None, 0.0
         for rows, block in self._slabs(self._lie):  # symmetric in this order of the modes if in any
             parts.append(_without_last(block, probes))
             share = xp.tensordot(probes[-1][rows], _without_last(block, probes[:-1]), axes=((0,), (0,)))
             turned = share if turned is None else turned + share
-            squares += _squares(block)
-        self._squared_norm = squares
+            total += squares(block)
+        self._squared_norm = total
         first = parts[0] if len(parts) == 1 else xp.concat(parts)
         # A swap of two modes and a turn of all generate every permutation.
         gaps = [first - xp.matrix_transpose(first), first - turned]
@@ -186,10 +196,9 @@ class DenseTensor(Tensor):
         """Tell whether a few rows and columns are symmetric: most tensors that are not are told apart by them."""
         if len(set(self.shape)) > 1:
             return False
-        few = np.unique(np.linspace(0, self.shape[0] - 1, 6).astype(int))
-        corner, places = self._entries, array_namespace(self._entries).asarray(few, device=device(self._entries))
+        few, corner = np.unique(np.linspace(0, self.shape[0] - 1, 6).astype(int)), self._entries
         for axis in range(self.order):
-            corner = corner[(slice(None),) * axis + (places,)]  # unlike take, without a copy of the whole
+            corner = pick(corner, few, axis)
         entries = to_host(corner).astype(np.float64)
         gap = max(float(np.abs(entries - np.moveaxis(entries, 0, axis)).max()) for axis in range(1, self.order))
         return gap <= 10 * self._rounding() * float(np.abs(entries).max())
@@ -257,7 +266,7 @@ def symmetrize(array: Array) -> Array:
     turns = list(permutations(range(array.ndim)))
     mean = array / len(turns)
     for turn in turns[1:]:
-        mean += xp.permute_dims(array, turn) / len(turns)
+        mean = mean + xp.permute_dims(array, turn) / len(turns)
     return mean
 
 
@@ -266,12 +275,6 @@ def _without_last(block: Array, probes: Sequence[Array]) -> Array:
     for probe in reversed(probes):
         block = block @ probe
     return block
-
-
-def _squares(block: Array) -> float:
-    xp = array_namespace(block)
-    flat = xp.reshape(block, (-1,))
-    return float(xp.vecdot(flat, flat))
 
 
 def _contract(block: Array, basis: Array, axis: int) -> Array:

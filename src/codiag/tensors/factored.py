@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._array import Array
+from codiag._array import Array, double, pick, squares
 from codiag._validation import as_real_array
-from codiag.tensors.base import Tensor, check_shape, same_object
+from codiag.tensors.base import BLOCK, Tensor, check_shape, same_object
 from codiag.tensors.dense import khatri_rao
+
+CANCELLING = 1e-6
+"""Share of the inner products of components that must be left in their sum for it to be taken as it is."""
 
 
 class FactoredTensor(Tensor):
@@ -63,14 +67,20 @@ class FactoredTensor(Tensor):
 
     def columns(self, chosen: Sequence[int]) -> FactoredTensor:
         """Return some of the components, in the given order."""
-        places = list(chosen)
-        return self.changed(lambda factor, _: factor[:, places], self.weights[places])
+        return self.changed(lambda factor, _: pick(factor, chosen, axis=1), pick(self.weights, chosen, axis=0))
 
     def joined(self, other: FactoredTensor) -> FactoredTensor:
         """Return these components and others, of the same kind."""
         xp = array_namespace(self.weights)
         weights = xp.concat([self.weights, other.weights])
         return self.changed(lambda factor, mode: xp.concat([factor, other.factors[mode]], axis=1), weights)
+
+    def minus(self, weights: Array, factors: Sequence[Array]) -> FactoredTensor:
+        """Return the difference to other components, by its components, in double precision."""
+        xp = array_namespace(double(self.weights))
+        joined = [xp.concat([double(own), double(other)], axis=1)
+                  for own, other in zip(self.factors, factors, strict=True)]  # fmt: skip
+        return FactoredTensor(xp.concat([double(self.weights), -double(weights)]), joined)
 
     def __mul__(self, scale: object) -> Tensor:
         if not isinstance(scale, int | float | np.number):
@@ -84,7 +94,7 @@ class FactoredTensor(Tensor):
         diagonals = self.weights
         for direction, factor in zip(directions, self.factors[2:], strict=True):
             diagonals = diagonals * (direction @ factor)
-        return (self.factors[0][None] * diagonals[:, None, :]) @ xp.matrix_transpose(self.factors[1])
+        return (self.factors[0][None, ...] * diagonals[:, None, :]) @ xp.matrix_transpose(self.factors[1])
 
     def permute(self, axes: Sequence[int]) -> FactoredTensor:
         return FactoredTensor(self.weights, [self.factors[mode] for mode in axes])
@@ -109,12 +119,40 @@ class FactoredTensor(Tensor):
         return self.factors[mode] @ products
 
     def squared_norm(self) -> float:
-        return self.inner(self.weights, self.factors)
+        """Return the squared norm from inner products of the components, or where these cancel from a small core."""
+        total, size = self._products(self.weights, self.factors)
+        if not total < CANCELLING * size:
+            return total
+        if math.prod(min(size, self.rank) for size in self.shape) > BLOCK:
+            return max(total, 0.0)
+        core = self.changed(lambda factor, _: _triangle(double(factor)), double(self.weights))
+        return squares(core.to_dense())
+
+    def inner(self, weights: Array, factors: Sequence[Array]) -> float:
+        return self._products(weights, factors)[0]
+
+    def squared_distance(self, weights: Array, factors: Sequence[Array]) -> float:
+        return self.minus(weights, factors).squared_norm()
+
+    def _products(self, weights: Array, factors: Sequence[Array]) -> tuple[float, float]:
+        """Return the sum of the inner products of these components with others, and that of their sizes."""
+        products = double(self.weights)[:, None] * double(weights)[None, :]
+        xp = array_namespace(products)
+        for own, other in zip(self.factors, factors, strict=True):
+            products = products * (xp.matrix_transpose(double(own)) @ double(other))
+        return float(xp.sum(products)), float(xp.sum(xp.abs(products)))
 
     def to_dense(self) -> Array:
         xp = array_namespace(self.weights)
         columns = khatri_rao([self.factors[0] * self.weights, *self.factors[1:-1]])
         return xp.reshape(columns @ xp.matrix_transpose(self.factors[-1]), self.shape)
+
+
+def _triangle(factor: Array) -> Array:
+    """Return a factor in coordinates of its range: what is left of it without the rotation."""
+    if factor.shape[0] <= factor.shape[1]:
+        return factor
+    return array_namespace(factor).linalg.qr(factor)[1]
 
 
 def _floating(array: Array, name: str) -> Array:

@@ -8,13 +8,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace
+from array_api_compat import array_namespace, device
 from scipy import sparse
 
-from codiag._array import Array
+from codiag._array import Array, double, moved
 from codiag._validation import as_real_array
-from codiag.tensors.base import BLOCK, Tensor, check_shape, same_object
+from codiag.tensors.base import BLOCK, CLOSE, Tensor, check_shape, same_object
 from codiag.tensors.dense import DenseTensor
+from codiag.tensors.factored import FactoredTensor
 
 
 class CrossMomentTensor(Tensor):
@@ -48,7 +49,7 @@ class CrossMomentTensor(Tensor):
         if n == 0:
             raise ValueError("views must hold at least one sample; got none")
         if weights is None:
-            self.weights = xp.ones(n, dtype=self.reference.dtype, device=self.reference.device) / n
+            self.weights = xp.ones(n, dtype=self.reference.dtype, device=device(self.reference)) / n
         else:
             self.weights = as_real_array(weights, "weights", "use real weights")
             if tuple(self.weights.shape) != (n,):
@@ -88,12 +89,34 @@ class CrossMomentTensor(Tensor):
     def squared_norm(self) -> float:
         return self._squared_norm
 
+    def inner(self, weights: Array, factors: Sequence[Array]) -> float:
+        known, total = [double(factor) for factor in factors], 0.0
+        for part in _parts(self.weights.shape[0], weights.shape[0] * self.order):
+            terms = double(self.weights[part])[:, None] * double(weights)[None, :]
+            for view, factor in zip(self.views, known, strict=True):
+                terms = terms * (_rows(view, part) @ factor)
+            total += float(array_namespace(terms).sum(terms))
+        return total
+
+    def squared_distance(self, weights: Array, factors: Sequence[Array]) -> float:
+        if self._entries is not None:
+            return self._entries.squared_distance(weights, factors)
+        model = FactoredTensor(weights, factors).squared_norm()
+        total = max(self.squared_norm() - 2 * self.inner(weights, factors) + model, 0.0)
+        if total < CLOSE * model and not any(sparse.issparse(view) for view in self.views):
+            samples = FactoredTensor(
+                self.weights, [array_namespace(view).matrix_transpose(view) for view in self.views]
+            )
+            return samples.squared_distance(weights, factors)
+        return total
+
     def to_dense(self) -> Array:
-        xp = array_namespace(self.reference)
-        total = 0
-        for part in _parts(self.weights.shape[0], math.prod(self.shape[1:])):
-            total = total + self._unfolded(part)
-        return xp.reshape(total, self.shape)
+        return moved(self._summed(), self.reference)
+
+    def _summed(self) -> Array:
+        """Return all entries, in double precision."""
+        total = sum(self._unfolded(part) for part in _parts(self.weights.shape[0], math.prod(self.shape[1:])))
+        return array_namespace(total).reshape(total, self.shape)
 
     def __repr__(self) -> str:
         return f"{super().__repr__()[:-1]}, {self.weights.shape[0]} samples)"
@@ -101,40 +124,47 @@ class CrossMomentTensor(Tensor):
     @cached_property
     def _squared_norm(self) -> float:
         """Sum products of inner products over pairs of samples, or squares over entries, whichever is less work."""
-        n = self.weights.shape[0]
-        if n * sum(self.shape) > math.prod(self.shape):
-            return DenseTensor.of(self.to_dense(), symmetric=self.symmetric).squared_norm()
-        xp = array_namespace(self.reference)
-        total = 0.0
+        if self._entries is not None:
+            return self._entries.squared_norm()
+        n, total = self.weights.shape[0], 0.0
+        weights = double(self.weights)
         for part in _parts(n, n):
-            products = self.weights[part, None] * self.weights[None, :]
+            products = weights[part][:, None] * weights[None, :]
             for view in self.views:
-                inner = view[part] @ view.T
+                inner = _rows(view, part) @ _rows(view, slice(0, n)).T
                 products = products * (inner.toarray() if sparse.issparse(inner) else inner)
-            total += float(xp.sum(products))
+            total += float(array_namespace(products).sum(products))
         return max(total, 0.0)
+
+    @cached_property
+    def _entries(self) -> DenseTensor | None:
+        """The tensor written down, where it takes no more memory than the samples."""
+        if self.weights.shape[0] * sum(self.shape) <= math.prod(self.shape):
+            return None
+        return DenseTensor.of(self._summed(), symmetric=self.symmetric)
 
     def _mttkrps(self, factors: Sequence[Array], modes: Sequence[int]) -> list[Array]:
         totals: list[Array] = []
         for part in _parts(self.weights.shape[0], factors[0].shape[1] * self.order):
-            seen = [view[part] @ factor for view, factor in zip(self.views, factors, strict=True)]
+            seen = [view[part, :] @ factor for view, factor in zip(self.views, factors, strict=True)]
             shares = []
             for mode in modes:
                 scale = self.weights[part, None]
                 for other, columns in enumerate(seen):
                     scale = scale if other == mode else scale * columns
-                shares.append(self.views[mode][part].T @ scale)
+                shares.append(self.views[mode][part, :].T @ scale)
             totals = [total + share for total, share in zip(totals, shares, strict=True)] if totals else shares
         return totals
 
     def _unfolded(self, part: slice) -> Array:
-        """Return the share of some samples, unfolded to (d_0, d_1 d_2 ...)."""
-        xp = array_namespace(self.reference)
-        rows = self.weights[part, None]
+        """Return the share of some samples, unfolded to (d_0, d_1 d_2 ...), in double precision."""
+        rows = double(self.weights[part])[:, None]
+        xp = array_namespace(rows)
         for view in self.views[1:]:
-            columns = view[part].toarray() if sparse.issparse(view) else view[part]
+            columns = _rows(view, part)
+            columns = columns.toarray() if sparse.issparse(columns) else columns
             rows = xp.reshape(rows[:, :, None] * columns[:, None, :], (rows.shape[0], -1))
-        return self.views[0][part].T @ rows
+        return _rows(self.views[0], part).T @ rows
 
     def _with_views(self, views: Sequence[Any]) -> CrossMomentTensor:
         other = object.__new__(CrossMomentTensor)
@@ -338,13 +368,18 @@ def _as_view(view: Any) -> Any:
     return array
 
 
+def _rows(view: Any, part: slice) -> Any:
+    """Return the samples of a view in a part, in double precision."""
+    return view[part, :] if sparse.issparse(view) else double(view[part, :])
+
+
 def _product(left: Any, scale: Array, right: Any) -> Array:
     """Return A^T diag(s) B, dense, in blocks of samples."""
     total = 0
     for part in _parts(scale.shape[0], right.shape[1]):
-        rows = right[part]
+        rows = right[part, :]
         scaled = rows.multiply(scale[part, None]).tocsr() if sparse.issparse(rows) else rows * scale[part, None]
-        product = left[part].T @ scaled
+        product = left[part, :].T @ scaled
         total = total + (product.toarray() if sparse.issparse(product) else product)
     return total
 

@@ -8,9 +8,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from scipy import sparse
 
-from codiag._array import Array, to_host
+from codiag._array import Array, double, squares, to_host
 from codiag._validation import as_real_array
-from codiag.tensors.base import BLOCK, Tensor, check_shape, check_symmetric_shape
+from codiag.tensors.base import BLOCK, CLOSE, Tensor, check_shape, check_symmetric_shape
+from codiag.tensors.factored import FactoredTensor
 
 
 class SparseTensor(Tensor):
@@ -69,6 +70,42 @@ class SparseTensor(Tensor):
         moved.shape, moved.symmetric = tuple(self.shape[mode] for mode in axes), self.symmetric
         return moved
 
+    def __mul__(self, scale: object) -> Tensor:
+        if not isinstance(scale, int | float | np.number):
+            return NotImplemented
+        scaled = self.permute(range(self.order))
+        scaled.values = self.values * float(scale)
+        return scaled
+
+    __rmul__ = __mul__
+
+    def without_empty_rows(self, at_least: int = 1) -> tuple[SparseTensor, list[np.ndarray]]:
+        """Return the tensor without indices that no entry has, and the indices that are left, in order, of each mode.
+
+        Row i of a factor of the smaller tensor then belongs to index ``kept[mode][i]``; other rows of a factor of this
+        one are zero. A symmetric tensor keeps the same indices in all modes.
+
+        Parameters
+        ----------
+        at_least : int
+            Indices to keep in every mode that has them, empty or not: as many as components are asked for.
+
+        Examples
+        --------
+        >>> from codiag.tensors import SparseTensor
+        >>> tensor = SparseTensor([[3, 70], [5, 60], [7, 50]], [1.0, 2.0], (10**9, 10**9, 10**9))
+        >>> smaller, kept = tensor.without_empty_rows()
+        >>> smaller, [indices.tolist() for indices in kept]
+        (SparseTensor(2 x 2 x 2, 2 entries), [[3, 70], [5, 60], [7, 50]])
+        """
+        rows = [np.unique(self.coords)] * self.order if self.symmetric else [np.unique(row) for row in self.coords]
+        kept = [_filled(row, min(size, at_least)) for row, size in zip(rows, self.shape, strict=True)]
+        smaller = object.__new__(SparseTensor)
+        smaller.coords = np.stack([np.searchsorted(*pair) for pair in zip(kept, self.coords, strict=True)])
+        smaller.values, smaller.symmetric = self.values, self.symmetric
+        smaller.shape = tuple(row.size for row in kept)
+        return smaller, kept
+
     def compress(self, *bases: Array | None) -> Tensor:
         """Sum Kronecker products of basis rows, in blocks of entries."""
         opened = [mode for mode, basis in enumerate(bases) if basis is None]
@@ -103,7 +140,47 @@ class SparseTensor(Tensor):
         return product
 
     def squared_norm(self) -> float:
-        return float(np.vdot(self.values, self.values))
+        return squares(self.values)
+
+    def inner(self, weights: Array, factors: Sequence[Array]) -> float:
+        return sum(float(np.vdot(values, model)) for values, model in self._beside(weights, factors))
+
+    def squared_distance(self, weights: Array, factors: Sequence[Array]) -> float:
+        r"""Return :math:`\sum_{T_e \ne 0} (T_e - M_e)^2 + \sum_{T_e = 0} M_e^2`.
+
+        The second part is :math:`\|M\|^2 - \sum_{T_e \ne 0} M_e^2`, right to about 1e-16 of :math:`\|M\|^2`. Where that
+        is too little and the zeros are not too many, each of them is looked at.
+        """
+        on, energy, size = 0.0, 0.0, FactoredTensor(weights, factors).squared_norm()
+        for values, model in self._beside(weights, factors):
+            on += squares(values - model)
+            energy += squares(model)
+        total = on + max(size - energy, 0.0)
+        if total < CLOSE * size and math.prod(self.shape) <= max(BLOCK, 4 * self.values.size):
+            return self._squared_distance_everywhere(weights, factors)
+        return total
+
+    def _squared_distance_everywhere(self, weights: Array, factors: Sequence[Array]) -> float:
+        """Subtract entry by entry, zeros too, in blocks of slices along the first mode."""
+        known, total = [double(factor) for factor in factors], 0.0
+        step = max(1, BLOCK // math.prod(self.shape[1:]))
+        order = np.argsort(self.coords[0], kind="stable")
+        ends = np.searchsorted(self.coords[0, order], np.arange(0, self.shape[0] + step, step))
+        for number, start in enumerate(range(0, self.shape[0], step)):
+            rows = known[0][start : start + step]
+            gap = FactoredTensor(double(weights), [rows, *known[1:]]).to_dense()
+            here = order[ends[number] : ends[number + 1]]
+            gap[(self.coords[0, here] - start, *self.coords[1:, here])] -= self.values[here]
+            total += squares(gap)
+        return total
+
+    def _beside(self, weights: Array, factors: Sequence[Array]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield values beside those that components give, in blocks of entries and in double precision."""
+        for part in self._blocks(weights.shape[0]):
+            model = double(weights)
+            for factor, places in zip(factors, self.coords[:, part], strict=True):
+                model = model * double(factor[places])
+            yield double(self.values[part]), np.sum(model, axis=1)
 
     def to_dense(self) -> Array:
         dense = np.zeros(self.shape, dtype=self.values.dtype)
@@ -117,6 +194,15 @@ class SparseTensor(Tensor):
         size = max(1, BLOCK // max(width, 1))
         for start in range(0, self.values.size, size):
             yield slice(start, start + size)
+
+
+def _filled(rows: np.ndarray, count: int) -> np.ndarray:
+    """Return sorted indices with the first that are not among them, so that there are so many."""
+    missing = max(count - rows.size, 0)
+    if missing == 0:
+        return rows
+    # Of the first `count` indices at least `missing` are not among those there are.
+    return np.union1d(rows, np.setdiff1d(np.arange(count), rows)[:missing])
 
 
 def _scatter(target: np.ndarray, cells: np.ndarray, rows: np.ndarray) -> None:
