@@ -113,7 +113,7 @@ def range_bases(tensor: Tensor, rank: int, rng: np.random.Generator) -> list[Arr
     """Return orthonormal bases (d_m, min(d_m, rank)) of the dominant range of every mode."""
     reduction = reduce(tensor, rank, rng)
     return [
-        identity(size, tensor.reference) if basis is None else basis
+        identity(size, tensor.reference) if basis is None else basis[:, :rank]
         for size, basis in zip(tensor.shape, reduction.bases, strict=True)
     ]
 

@@ -76,7 +76,7 @@ class Auto(Method):
             if _is_rounding(core, closest(outcomes)) or _looks_like_noise(core, closest(outcomes)):
                 break
         best = closest(outcomes)
-        found = finish(tensor, reduction, best, limits, log)
+        found = finish(tensor, reduction, best, limits, log, REPLACEMENTS)
         left = tensor.squared_norm() - core.squared_norm() + 2 * best.objective  # what the polish starts from
         n_starts = self.max_starts - len(outcomes)
         if rank == 1 or n_starts == 0 or left < POOR**2 * tensor.squared_norm() or is_stopped(limits):
@@ -104,7 +104,7 @@ class Auto(Method):
             if not closest(outcomes).objective < before * (1 - 1e-6):
                 return found._replace(stages=log.stages)
         best = approach(core, closest(outcomes).components, limits, log, REPLACEMENTS)
-        return finish(tensor, reduction, best, limits, log)
+        return finish(tensor, reduction, best, limits, log, REPLACEMENTS)
 
 
 REPLACEMENTS = 20

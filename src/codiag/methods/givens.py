@@ -10,6 +10,7 @@ import numpy as np
 from codiag._array import like, to_host
 from codiag._validation import as_number
 from codiag.methods.base import Estimate, Log, Method, with_best_weights
+from codiag.methods.rank_one import best_rank_one
 from codiag.reduction import reduce
 from codiag.tensors import Tensor
 
@@ -50,6 +51,8 @@ class Givens(Method):
             raise ValueError(f"rank must be at most {tensor.shape[0]}, the size of the modes, for Givens; got {rank}")
         log = Log()
         reduction = reduce(tensor, rank, rng)
+        if rank == 1:
+            return Estimate(reduction.lift(best_rank_one(reduction.core)), log.stages, True)
         turned = to_host(reduction.core.to_dense()).copy()
         # A random start: in the coordinates of the range, noiseless factors may already be the axes.
         rotation = np.linalg.qr(rng.standard_normal((rank, rank)))[0]

@@ -71,7 +71,7 @@ class NLS(Method):
         reduction, starts = self._starts(tensor, rank, rng, log)
         limits = Limits(self.max_sweeps, self.tol, watch=watch(self.monitor, reduction, tensor))
         outcomes = [approach(reduction.core, start, limits, log, self.max_replacements) for start in starts]
-        return finish(tensor, reduction, closest(outcomes), limits, log)
+        return finish(tensor, reduction, closest(outcomes), limits, log, self.max_replacements)
 
     def _starts(
         self, tensor: Tensor, rank: int, rng: np.random.Generator, log: Log
@@ -98,15 +98,24 @@ def approach(core: DenseTensor, start: FactoredTensor, limits: Limits, log: Log,
     return found._replace(n_sweeps=n_sweeps)
 
 
-def finish(tensor: Tensor, reduction: Reduction, found: Outcome, limits: Limits, log: Log) -> Estimate:
-    """Fit the components to the core to the end, lift them to the tensor, and fit them there to what the core lost."""
+def finish(
+    tensor: Tensor, reduction: Reduction, found: Outcome, limits: Limits, log: Log, max_replacements: int
+) -> Estimate:
+    """Fit the components to the core to the end, lift them to the tensor, and fit them there to what the core lost.
+
+    On a tensor of moderate size a component that noise had hidden in the core is looked for once more.
+    """
     left = replace(limits, max_sweeps=max(limits.max_sweeps - found.n_sweeps, 0))
     final = _settled(reduction.core, found.components, left, log, "least squares")
     components = reduction.lift(final.components)
     if reduction.complete or is_stopped(limits):
         return Estimate(components, log.stages, final.converged)
     if math.prod(tensor.shape) <= SMALL:
-        outcome = _settled(whole(tensor).core, components, replace(limits, watch=None), log, "polish")
+        dense, unwatched = whole(tensor).core, replace(limits, watch=None)
+        outcome = _settled(dense, components, unwatched, log, "polish")
+        better, n_replaced = rescue(dense, outcome, ROUGH, max_replacements=max_replacements)
+        if n_replaced > 0:
+            outcome = _settled(dense, better.components, unwatched, log, f"polish, {n_replaced} replaced")
         return Estimate(outcome.components, log.stages, outcome.converged)
     components, n_passes, converged = polish(tensor, components, max_passes=PASSES, tol=1e-7)
     log.add("polish", n_passes, math.nan, step_flops(tensor, components.rank) * n_passes)

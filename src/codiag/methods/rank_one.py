@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._array import Array, like
-from codiag.methods.base import unit_components
+from codiag._array import Array, like, to_host
+from codiag.methods.base import hadamard_gram, unit_components
 from codiag.tensors import FactoredTensor, Tensor
 
 
@@ -79,9 +79,19 @@ def improved(tensor: Tensor, factors: Sequence[Array], n_sweeps: int) -> Factore
 
 def best_rank_one(tensor: Tensor) -> FactoredTensor:
     """Return the largest of the candidates."""
-    xp = array_namespace(tensor.reference)
+    return distinct_components(tensor, 1)[0]
+
+
+def distinct_components(tensor: Tensor, count: int) -> list[FactoredTensor]:
+    """Return the largest of the candidates, and the next ones that are unlike those before."""
     found = leading_components(tensor)
-    return found.columns([int(xp.argmax(xp.abs(found.weights)))])
+    order = np.argsort(-np.abs(to_host(found.weights)), kind="stable").tolist()
+    likeness = np.abs(to_host(hadamard_gram(found.factors)))
+    kept: list[int] = []
+    for place in order:
+        if len(kept) < count and all(likeness[place, other] < 0.5 for other in kept):
+            kept.append(place)
+    return [found.columns([place]) for place in kept]
 
 
 def merged(pair: FactoredTensor, n_sweeps: int = 30) -> tuple[FactoredTensor, float]:

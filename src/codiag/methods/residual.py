@@ -26,14 +26,23 @@ def noise_excess(residual: DenseTensor) -> float:
     I. M. Johnstone, "On the distribution of the largest eigenvalue in principal components analysis", Ann. Statist.
     29(2), 2001.
     """
-    xp = array_namespace(residual.reference)
-    mode = int(np.argmax(residual.shape))
-    side = xp.reshape(xp.moveaxis(residual.to_dense(), mode, 0), (residual.shape[mode], -1))
-    values = to_host(xp.linalg.eigvalsh(side @ xp.matrix_transpose(side)))
-    rows, columns = side.shape
+    values, rows, columns = _spectrum(residual)
     if residual.symmetric:
         columns /= math.factorial(residual.order - 1)  # the others are repetitions
     long, short = math.sqrt(max(columns - 1, 1)), math.sqrt(rows)
     edge = (long + short) ** 2 + QUANTILE * (long + short) * (1 / long + 1 / short) ** (1 / 3)
     total = float(values.sum())
     return float(values[-1]) * rows * columns / (total * edge) if total > 0 else 0.0
+
+
+def largest_square(residual: DenseTensor) -> float:
+    """Return the square of the largest singular value of an unfolding: no rank-one term of the residual has more."""
+    return float(_spectrum(residual)[0][-1])
+
+
+def _spectrum(residual: DenseTensor) -> tuple[np.ndarray, int, float]:
+    """Return the eigenvalues of the largest mode's unfolding times its transpose, and the unfolding's shape."""
+    xp = array_namespace(residual.reference)
+    mode = int(np.argmax(residual.shape))
+    side = xp.reshape(xp.moveaxis(residual.to_dense(), mode, 0), (residual.shape[mode], -1))
+    return to_host(xp.linalg.eigvalsh(side @ xp.matrix_transpose(side))), side.shape[0], side.shape[1]
