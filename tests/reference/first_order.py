@@ -57,9 +57,11 @@ def two_sided(
             if orthogonal:  # W and Z are skew: the entries (i, j) and (j, i) have the two unknowns in common
                 system = np.concatenate([np.stack([other, -own], axis=1), np.stack([-own, other], axis=1)])
                 target = -np.concatenate([entries[:, i, j], entries[:, j, i]])
-                first[i, j], second[i, j] = np.linalg.lstsq(system, target)[0]
+                first[i, j], second[i, j] = np.linalg.lstsq(system, target, rcond=None)[0]
             else:
-                first[i, j], second[j, i] = np.linalg.lstsq(np.stack([other, own], axis=1), -entries[:, i, j])[0]
+                first[i, j], second[j, i] = np.linalg.lstsq(
+                    np.stack([other, own], axis=1), -entries[:, i, j], rcond=None
+                )[0]
     moved = (-left @ first, -right @ second)
     return tuple(
         change - factor * np.sum(factor * change, axis=0) for change, factor in zip(moved, (left, right), strict=True)
