@@ -122,16 +122,16 @@ class Factorization:
         return self.tensor.to_dense()
 
     def to_tensorly(self) -> Any:
-        """Return a ``tensorly.cp_tensor.CPTensor``."""
+        """Return a ``tensorly.cp_tensor.CPTensor`` of copies, so that changing one mode of it leaves the others."""
         from tensorly.cp_tensor import CPTensor
 
-        return CPTensor((self.weights, list(self.factors)))
+        return CPTensor((_copied(self.weights), [_copied(factor) for factor in self.factors]))
 
     def to_pyttb(self) -> Any:
-        """Return a ``pyttb.ktensor``."""
+        """Return a ``pyttb.ktensor`` of copies, in double precision, the only one that pyttb knows."""
         from pyttb import ktensor
 
-        return ktensor([to_host(factor) for factor in self.factors], to_host(self.weights))
+        return ktensor([to_host(factor).astype(float) for factor in self.factors], to_host(self.weights).astype(float))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write an ``.npz`` file, all of it or nothing; the ending is added where it is missing."""
@@ -207,6 +207,10 @@ def _canonical(components: FactoredTensor, tensor: Tensor) -> FactoredTensor:
         signs = [largest_signs(unit.factors[0])]
     dtype = tensor.reference.dtype
     return unit.changed(lambda factor, mode: xp.astype(factor * signs[mode], dtype), xp.astype(weights, dtype))
+
+
+def _copied(array: Array) -> Array:
+    return array_namespace(array).asarray(array, copy=True)
 
 
 def _sign(values: Array) -> Array:

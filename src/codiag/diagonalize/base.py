@@ -12,7 +12,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from codiag._array import Array, epsilon, identity, largest_signs, like, to_host
-from codiag._validation import ConvergenceWarning, as_number, as_rank, as_stack, as_weights
+from codiag._validation import ConvergenceWarning, as_generator, as_number, as_rank, as_stack, as_weights
 from codiag.diagonalize.diagonalization import Diagonalization
 from codiag.diagonalize.products import Slabs
 from codiag.diagonalize.starts import random_combinations
@@ -88,7 +88,7 @@ class Diagonalizer(ABC):
         """Do the work of a call, with warnings attributed to the caller so many frames up."""
         stack = as_stack(matrices, symmetric=self.symmetric)
         weights = as_weights(weights, stack)
-        rng = np.random.default_rng(seed)
+        rng = as_generator(seed)
         weighed = _weighed(stack, weights)
         bases = range_bases(weighed, self.rank, rng, symmetric=self.symmetric)
         core = Slabs(_compress(weighed, *bases))

@@ -10,7 +10,7 @@ import numpy as np
 from array_api_compat import array_namespace, device, is_numpy_array, is_torch_array
 
 from codiag._array import Array, like, on_host, to_host
-from codiag._validation import as_real_array
+from codiag._validation import as_flag, as_real_array
 from codiag.tensors.base import BLOCK, Tensor, check_shape, check_symmetric_shape
 
 
@@ -39,12 +39,14 @@ class DenseTensor(Tensor):
         way_out = "factorize real and imaginary parts as one more mode of size two"
         self._hold(as_real_array(array, "tensor", way_out, cast=False))
         check_shape(self.shape)
+        if symmetric is not None:
+            as_flag("symmetric", symmetric)
         if symmetric:
             check_symmetric_shape(self.shape)
         if symmetric is None:
             with np.errstate(all="ignore"):
                 symmetric = self._seems_symmetric() and self.asymmetry() < self._rounding()
-        self.symmetric = symmetric
+        self.symmetric = bool(symmetric)
         if not math.isfinite(self.squared_norm()):
             self._raise_not_finite()
         if self.squared_norm() < 1e-290 and np.any(to_host(self._entries) != 0):

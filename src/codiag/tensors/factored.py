@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
 from array_api_compat import array_namespace
 
 from codiag._array import Array
 from codiag._validation import as_real_array
-from codiag.tensors.base import Tensor, check_shape, same_object
+from codiag.tensors.base import REAL, Tensor, as_scale, check_shape, same_object
 from codiag.tensors.dense import khatri_rao
 
 
@@ -71,9 +70,9 @@ class FactoredTensor(Tensor):
         return self.changed(lambda factor, mode: xp.concat([factor, other.factors[mode]], axis=1), weights)
 
     def __mul__(self, scale: object) -> Tensor:
-        if not isinstance(scale, int | float | np.number):
+        if not isinstance(scale, REAL):
             return NotImplemented
-        return FactoredTensor(self.weights * float(scale), self.factors)
+        return FactoredTensor(self.weights * as_scale(scale, self.reference), self.factors)
 
     __rmul__ = __mul__
 
