@@ -148,7 +148,7 @@ class Factorization:
         arrays = {f"factor_{mode}": to_host(factor) for mode, factor in enumerate(kept)}
         arrays |= {"weights": to_host(self.weights), "meta": np.array(json.dumps(meta))}
         name = os.fspath(path)
-        save_arrays(Path(name if name.endswith(".npz") else name + ".npz"), arrays)
+        save_arrays(Path(name if name.lower().endswith(".npz") else name + ".npz"), arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Factorization:
