@@ -46,7 +46,7 @@ def save_arrays(path: Path, arrays: dict[str, np.ndarray]) -> None:
 
 
 def visible(text: str) -> str:
-    """Return text with control characters written out, since they command a terminal: ESC becomes ``\\x1b``.
+    r"""Return text with control characters written out, since they command a terminal: ESC becomes ``\x1b``.
 
     So do marks that turn the direction of writing, which show names as others, and halves of characters.
     """

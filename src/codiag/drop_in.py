@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from array_api_compat import array_namespace
 
-from codiag._validation import as_number
+from codiag._array import Array, like, to_host
+from codiag._validation import ConvergenceWarning, as_number, as_real_array
 from codiag.factorization import Factorization
 from codiag.factorize import factorize_for
 from codiag.methods import NLS, Auto, Method
-from codiag.tensors import FactoredTensor
+from codiag.methods.fixed_modes import solve_free_modes
+from codiag.metrics import match_components
+from codiag.tensors import FactoredTensor, as_tensor
+from codiag.tensors.convert import components_of
+
+Monitor = Callable[[FactoredTensor, float], bool]
 
 
 def parafac(
     tensor: Any,
-    rank: int,
+    rank: int | float | str,
     n_iter_max: int = 100,
     init: Any = "svd",
     svd: str = "truncated_svd",
@@ -38,15 +47,42 @@ def parafac(
 ) -> Any:
     """Do what ``tensorly.decomposition.parafac`` does, with its arguments in its order.
 
-    ``init="svd"`` stands for the start codiag finds best, joint diagonalization; "random" and a CPTensor (or any pair
-    of weights and factors) are what they say. An iteration is a Gauss-Newton step, `tol` the relative size of the last
-    one. Of the rest, `svd`, `svd_mask_repeats` and `cvg_criterion` must be what TensorLy has by default, since they
-    name details of its algorithm; options that would change the result raise.
+    Parameters
+    ----------
+    tensor : array of order two or more
+        A matrix is written as its leading singular vectors, which fit best.
+    rank : int, float or "same"
+        Number of components. A float is the share of the tensor's entries that there are to be parameters, "same"
+        stands for 1.0, as in TensorLy.
+    n_iter_max : int
+        Gauss-Newton steps; with `fixed_modes`, sweeps over the other modes.
+    init : {"svd", "random"}, CPTensor, or (weights, factors)
+        "svd" stands for the start that codiag finds best, joint diagonalization; the others are what they say.
+        Components stay in the order, and with the signs, of a start that is given.
+    normalize_factors : bool
+        Whether columns have unit norm, with weights beside them; else weights are one and the first factor has them.
+    tol : float
+        Size of the last step, relative to the factors; zero or None to take all steps.
+    random_state : None, int, RandomState or Generator
+    return_errors : bool
+        Whether to return the relative errors, step by step, too.
+    sparsity : float or int, optional
+        Share, or number, of entries that a sparse tensor may have, which is returned beside the components: the
+        largest of what they leave.
+    fixed_modes : list of int, optional
+        Modes whose factors stay as they are in `init`. The last mode is never fixed, as in TensorLy.
+    callback : callable, optional
+        Called as ``callback(components, relative_error)`` after every step; True ends the fit.
+    svd, orthogonalise, linesearch, cvg_criterion, verbose, svd_mask_repeats
+        Hints, which change nothing here: they name details of alternating least squares, and codiag takes other steps.
+        The log of codiag (``logging``) tells what `verbose` would print.
+    mask, l2_reg
+        Not supported: anything but the default raises.
 
     Returns
     -------
     CPTensor of TensorLy where it is installed, otherwise `Factorization`; both unpack as ``weights, factors``.
-    With `return_errors`, a pair of that and the list of relative errors, step by step.
+    With `sparsity` a pair of that and the sparse tensor; with `return_errors`, a pair of all that and a list.
 
     Examples
     --------
@@ -56,39 +92,150 @@ def parafac(
     >>> [factor.shape for factor in factors]
     [(3, 1), (4, 1), (5, 1)]
     """
-    given = {
-        "svd": (svd, "truncated_svd"),
-        "svd_mask_repeats": (svd_mask_repeats, 5),
-        "cvg_criterion": (cvg_criterion, "abs_rec_error"),
-        "orthogonalise": (orthogonalise, False),
-        "verbose": (verbose, 0),
-        "sparsity": (sparsity, None),
-        "l2_reg": (l2_reg, 0),
-        "mask": (mask, None),
-        "fixed_modes": (fixed_modes or None, None),
-        "linesearch": (linesearch, False),
-    }
+    _refuse(mask=(mask, None), l2_reg=(l2_reg, 0))
+    _check_hints(svd, cvg_criterion)
+    as_number("n_iter_max", n_iter_max, integer=True)
+    n_components = _as_rank(rank, np.shape(tensor))
+    n_sparse = _as_count(sparsity, math.prod(np.shape(tensor)))
+    errors: list[float] = []
+
+    def finished(fit: Any) -> Any:
+        return _with_sparse(fit, tensor, n_sparse) if n_sparse else _as_cp(fit)
+
+    def monitor(components: FactoredTensor, error: float) -> bool:
+        errors.append(error)
+        return callback is not None and callback(finished(components), error) is True
+
+    options = {"tol": tol or 1e-16, "max_sweeps": n_iter_max, "monitor": monitor}
+    if len(np.shape(tensor)) == 2:
+        fit = _of_matrix(tensor, n_components)
+    elif fixed_modes:
+        fit = _with_fixed_modes(tensor, n_components, init, list(fixed_modes), options)
+    else:
+        fit = _fitted(tensor, n_components, init, random_state, options)
+    errors.append(fit.relative_error)
+    result = finished(_with_unit_columns(fit) if normalize_factors else _with_unit_weights(fit))
+    return (result, errors) if return_errors else result
+
+
+class CP:
+    """Do what ``tensorly.decomposition.CP`` does: `parafac` as an object with its arguments, which see.
+
+    Attributes
+    ----------
+    decomposition_ : CPTensor or Factorization
+        What `parafac` returns.
+    errors_ : list of float
+        Relative errors, step by step.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.drop_in import CP
+    >>> weights, factors = CP(1, random_state=0).fit_transform(np.ones((3, 4, 5)))
+    >>> [factor.shape for factor in factors]
+    [(3, 1), (4, 1), (5, 1)]
+    """
+
+    decomposition_: Any
+    errors_: list[float]
+
+    def __init__(
+        self,
+        rank: int | float | str,
+        n_iter_max: int = 100,
+        init: Any = "svd",
+        svd: str = "truncated_svd",
+        normalize_factors: bool = False,
+        orthogonalise: bool | int = False,
+        tol: float = 1e-8,
+        random_state: Any = None,
+        verbose: int | bool = 0,
+        sparsity: float | None = None,
+        l2_reg: float = 0,
+        mask: Any = None,
+        cvg_criterion: str = "abs_rec_error",
+        fixed_modes: Any = None,
+        svd_mask_repeats: int = 5,
+        linesearch: bool = False,
+        callback: Callable[[Any, float], Any] | None = None,
+    ) -> None:
+        self.rank = rank
+        self.n_iter_max = n_iter_max
+        self.init = init
+        self.svd = svd
+        self.normalize_factors = normalize_factors
+        self.orthogonalise = orthogonalise
+        self.tol = tol
+        self.random_state = random_state
+        self.verbose = verbose
+        self.sparsity = sparsity
+        self.l2_reg = l2_reg
+        self.mask = mask
+        self.cvg_criterion = cvg_criterion
+        self.fixed_modes = fixed_modes
+        self.svd_mask_repeats = svd_mask_repeats
+        self.linesearch = linesearch
+        self.callback = callback
+
+    def fit_transform(self, tensor: Any) -> Any:
+        """Factorize a tensor, and return its components."""
+        options = {name: value for name, value in vars(self).items() if not name.endswith("_")}
+        self.decomposition_, self.errors_ = parafac(tensor, **options, return_errors=True)
+        return self.decomposition_
+
+    def fit(self, tensor: Any) -> CP:
+        """Factorize a tensor, and keep its components."""
+        self.fit_transform(tensor)
+        return self
+
+    def __repr__(self) -> str:
+        return f"Rank-{self.rank} CP decomposition."
+
+
+def _refuse(**given: tuple[Any, Any]) -> None:
+    """Raise for options that would change the result and are not there."""
     for name, (value, default) in given.items():
         if value is not default and not (np.isscalar(value) and value == default):
             shown = repr(value) if np.isscalar(value) else "..."
             raise ValueError(
                 f"{name}={shown} is not supported by codiag.drop_in.parafac; leave it out, or use TensorLy"
             )
-    as_number("n_iter_max", n_iter_max, integer=True)
-    errors: list[float] = []
 
-    def monitor(components: FactoredTensor, error: float) -> bool:
-        errors.append(error)
-        return callback is not None and callback(_as_cp(components), error) is True
 
-    method = _method(init, {"tol": tol or 1e-16, "max_sweeps": n_iter_max, "monitor": monitor})
+def _check_hints(svd: Any, cvg_criterion: Any) -> None:
+    if not isinstance(svd, str) and not callable(svd):
+        raise TypeError(f"svd must be the name of a function of TensorLy; got {svd!r}")
+    if cvg_criterion not in ("abs_rec_error", "rec_error"):
+        raise ValueError(f"cvg_criterion must be 'abs_rec_error' or 'rec_error'; got {cvg_criterion!r}")
+
+
+def _as_rank(rank: Any, shape: tuple[int, ...]) -> int:
+    """Return the number of components; from a share of the entries, that which has so many parameters."""
+    if isinstance(rank, str):
+        if rank != "same":
+            raise ValueError(f"rank must be an integer, a share of the entries or 'same'; got {rank!r}")
+        rank = 1.0
+    if isinstance(rank, float | np.floating):
+        as_number("rank", rank)
+        return max(round(math.prod(shape) * float(rank) / sum(shape)), 1)
+    as_number("rank", rank, integer=True)
+    return int(rank)
+
+
+def _as_count(sparsity: Any, size: int) -> int:
+    """Return how many entries a sparse component has: a share of them, or their number."""
+    if sparsity is None:
+        return 0
+    as_number("sparsity", sparsity, zero=True)
+    return min(int(sparsity * size) if isinstance(sparsity, float | np.floating) else int(sparsity), size)
+
+
+def _fitted(tensor: Any, rank: int, init: Any, seed: Any, options: dict[str, Any]) -> Factorization:
     symmetric = None if isinstance(init, str) else False  # a start of one's own may have modes apart
-    fit = factorize_for(tensor, rank, method=method, symmetric=symmetric, seed=random_state, stacklevel=3)
-    errors.append(fit.relative_error)
-    if not normalize_factors:
-        fit = _with_unit_weights(fit)
-    result = _as_cp(fit)
-    return (result, errors) if return_errors else result
+    method = _method(init, options)
+    fit = factorize_for(tensor, rank, method=method, symmetric=symmetric, seed=seed, stacklevel=4)
+    return fit if isinstance(init, str) else _like_start(fit, init)
 
 
 def _method(init: Any, options: dict[str, Any]) -> Method:
@@ -101,15 +248,113 @@ def _method(init: Any, options: dict[str, Any]) -> Method:
     raise ValueError(f"init must be 'svd', 'random', a CPTensor or a pair (weights, factors); got {init!r}")
 
 
+def _like_start(fit: Factorization, init: Any) -> Factorization:
+    """Return components in the order and with the signs of a start, so that callers may follow them from fit to fit."""
+    xp = array_namespace(fit.weights)
+    matching = match_components(fit, init)
+    order, signs = matching.permutation.tolist(), matching.signs.copy()
+    signs[-1] *= np.prod(signs, axis=0)  # of the tensor, all signs together change nothing
+    factors = [xp.take(factor, xp.asarray(order), axis=1) for factor in fit.factors]
+    turned = [factor * like(sign, fit.weights) for factor, sign in zip(factors, signs, strict=True)]
+    return replace(fit, weights=xp.take(fit.weights, xp.asarray(order)), factors=tuple(turned))
+
+
+def _with_fixed_modes(tensor: Any, rank: int, init: Any, fixed: list[int], options: dict[str, Any]) -> Factorization:
+    """Fit the factors of the modes that are not fixed, from a start that has those that are."""
+    wrapped = as_tensor(tensor, False)
+    factors = _start_of_fixed(init, wrapped.reference, rank, wrapped.order)
+    last = wrapped.order - 1
+    if any(not isinstance(mode, int | np.integer) or not 0 <= mode <= last for mode in fixed):
+        raise ValueError(f"fixed_modes must hold modes from 0 to {last}; got {fixed}")
+    free = [mode for mode in range(last) if mode not in fixed] + [last]
+    if last in fixed and len(free) > 1:
+        warnings.warn("fixed_modes holds the last mode, which is fitted all the same", UserWarning, stacklevel=4)
+    for mode, (factor, size) in enumerate(zip(factors, wrapped.shape, strict=True)):
+        if factor.shape[0] != size and (mode not in free or len(free) > 1):
+            raise ValueError(f"init must have {size} rows in mode {mode}, as the tensor has; got {factor.shape[0]}")
+    norm = math.sqrt(wrapped.squared_norm())
+    if not 0 < norm < math.inf:
+        raise ValueError(f"tensor must not be all zero, and finite; the norm of {wrapped!r} is {norm:g}")
+    found = solve_free_modes(wrapped, factors, free, **options)
+    if not found.converged:
+        warnings.warn(
+            f"the factors of modes {free} did not converge in {options['max_sweeps']} sweeps on {wrapped!r}; the "
+            f"relative error is {found.error:.3g}",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+    weights = array_namespace(wrapped.reference).ones_like(found.factors[0][0, :])
+    return Factorization(weights, tuple(found.factors), found.error, norm, found.converged)
+
+
+def _start_of_fixed(init: Any, reference: Array, rank: int, order: int) -> list[Array]:
+    """Return factors of a start, its weights in the last of them, which is not fixed."""
+    components = None if isinstance(init, str) else components_of(init)
+    if components is None:
+        raise ValueError(f"init must be a CPTensor or a pair (weights, factors) where modes are fixed; got {init!r}")
+    weights, given = components
+    arrays = [to_host(as_real_array(factor, "init", "use its real part")) for factor in given]
+    if len(arrays) != order or any(array.ndim != 2 or array.shape[1] != rank for array in arrays):
+        shapes = [array.shape for array in arrays]
+        raise ValueError(f"init must have {order} factors with {rank} columns; got shapes {shapes}")
+    if weights is not None:
+        arrays[-1] = arrays[-1] * to_host(as_real_array(weights, "init", "use its real part"))
+    return [like(array, reference) for array in arrays]
+
+
+def _of_matrix(matrix: Any, rank: int) -> Factorization:
+    """Return the leading singular vectors of a matrix: the best fit, unless singular values are equal the only one."""
+    entries = as_real_array(matrix, "tensor", "factorize real and imaginary parts apart")
+    xp = array_namespace(entries)
+    if not bool(xp.all(xp.isfinite(entries))):
+        raise ValueError("tensor must be finite; it holds NaN or infinite entries")
+    if rank > min(entries.shape):
+        raise ValueError(f"rank must be at most {min(entries.shape)}, the smaller side of the matrix; got {rank}")
+    left, sizes, right = xp.linalg.svd(entries, full_matrices=False)
+    norm = float(xp.linalg.vector_norm(sizes))
+    error = float(xp.linalg.vector_norm(sizes[rank:])) / norm if norm > 0 else 0.0
+    factors = (left[:, :rank], xp.matrix_transpose(right)[:, :rank])
+    return Factorization(sizes[:rank], factors, error, norm, True)
+
+
 def _with_unit_weights(fit: Factorization) -> Factorization:
     """Return the fit with its weights in the first factor, as TensorLy leaves them."""
+    if bool(array_namespace(fit.weights).all(fit.weights == 1)):
+        return fit
     first, *others = fit.factors
     return replace(fit, weights=fit.weights * 0 + 1, factors=(first * fit.weights, *others))
 
 
+def _with_unit_columns(fit: Factorization) -> Factorization:
+    """Return the fit with unit columns and weights beside them, also where some factors came from a start."""
+    xp = array_namespace(fit.weights)
+    weights, factors = fit.weights, []
+    for factor in fit.factors:
+        length = xp.linalg.vector_norm(factor, axis=0)
+        weights = weights * length
+        factors.append(factor / xp.where(length > 0, length, xp.ones_like(length)))
+    return replace(fit, weights=weights, factors=tuple(factors))
+
+
+def _with_sparse(fit: Factorization | FactoredTensor, tensor: Any, count: int) -> tuple[Any, Array]:
+    """Return components, and so many of the largest entries of what they leave, zeros elsewhere."""
+    components = FactoredTensor(fit.weights, fit.factors)
+    entries = as_tensor(tensor, False).to_dense()
+    rest = to_host(entries - components.to_dense())
+    kept = np.zeros(rest.size, dtype=rest.dtype)
+    largest = np.argpartition(-np.abs(rest), count - 1, axis=None)[:count]
+    kept[largest] = rest.ravel()[largest]
+    return _as_cp(fit), like(kept.reshape(rest.shape), entries)
+
+
 def _as_cp(fit: Factorization | FactoredTensor) -> Any:
+    """Return components as TensorLy has them, each mode with memory of its own."""
     try:
         from tensorly.cp_tensor import CPTensor
     except ModuleNotFoundError:
         return fit
-    return CPTensor((fit.weights, list(fit.factors)))
+    return CPTensor((fit.weights, _apart(fit.factors)))
+
+
+def _apart(factors: Sequence[Array]) -> list[Array]:
+    return [array_namespace(factor).asarray(factor, copy=True) for factor in factors]
