@@ -74,7 +74,7 @@ class ScaledTensor(Tensor):
         if isinstance(inner, ScaledTensor):  # one product may be a number where the two in turn are not
             scale, inner = scale * inner.scale, inner.tensor
         self.tensor: Tensor = inner
-        self.scale = as_scale(scale, inner.reference)
+        self.scale: float = as_scale(scale, inner.reference)
         self.shape, self.symmetric = inner.shape, inner.symmetric
 
     @property

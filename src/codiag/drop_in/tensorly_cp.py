@@ -1,9 +1,8 @@
-"""Other libraries' functions, done by codiag: change the import and nothing else."""
+"""``parafac`` and ``CP`` of TensorLy."""
 
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -12,21 +11,25 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from codiag._array import Array, like, to_host
-from codiag._validation import ConvergenceWarning, as_number, as_real_array
+from codiag._validation import as_number, as_real_array
+from codiag.drop_in.complex_fit import Sweeps, fit_complex, is_complex
+from codiag.drop_in.given_starts import (
+    free_modes,
+    like_start,
+    sweep_from,
+    warn_unless_converged,
+    with_fixed_modes,
+)
 from codiag.factorization import Factorization
 from codiag.factorize import factorize_for
 from codiag.methods import NLS, Auto, Method
-from codiag.methods.fixed_modes import solve_free_modes
-from codiag.metrics import match_components
-from codiag.tensors import FactoredTensor, as_tensor
-from codiag.tensors.convert import components_of
-
-Monitor = Callable[[FactoredTensor, float], bool]
+from codiag.tensors import as_tensor
+from codiag.tensors.dense import khatri_rao
 
 
 def parafac(
     tensor: Any,
-    rank: int | float | str,
+    rank: float | str,
     n_iter_max: int = 100,
     init: Any = "svd",
     svd: str = "truncated_svd",
@@ -50,7 +53,8 @@ def parafac(
     Parameters
     ----------
     tensor : array of order two or more
-        A matrix is written as its leading singular vectors, which fit best.
+        A matrix is written as its leading singular vectors, which fit best; a complex array is fitted by alternating
+        least squares, here and nowhere else in codiag.
     rank : int, float or "same"
         Number of components. A float is the share of the tensor's entries that there are to be parameters, "same"
         stands for 1.0, as in TensorLy.
@@ -58,14 +62,15 @@ def parafac(
         Gauss-Newton steps; with `fixed_modes`, sweeps over the other modes.
     init : {"svd", "random"}, CPTensor, or (weights, factors)
         "svd" stands for the start that codiag finds best, joint diagonalization; the others are what they say.
-        Components stay in the order, and with the signs, of a start that is given.
+        From a start that is given, the first iteration is a sweep of alternating least squares; components stay in
+        its order and with its signs.
     normalize_factors : bool
         Whether columns have unit norm, with weights beside them; else weights are one and the first factor has them.
     tol : float
         Size of the last step, relative to the factors; zero or None to take all steps.
     random_state : None, int, RandomState or Generator
     return_errors : bool
-        Whether to return the relative errors, step by step, too.
+        Whether to return the relative errors of the components, step by step, too.
     sparsity : float or int, optional
         Share, or number, of entries that a sparse tensor may have, which is returned beside the components: the
         largest of what they leave.
@@ -94,25 +99,26 @@ def parafac(
     """
     _refuse(mask=(mask, None), l2_reg=(l2_reg, 0))
     _check_hints(svd, cvg_criterion)
+    for name, hint in (("orthogonalise", orthogonalise), ("verbose", verbose), ("linesearch", linesearch)):
+        _check_switch(name, hint)
+    _check_switch("svd_mask_repeats", svd_mask_repeats)
     as_number("n_iter_max", n_iter_max, integer=True)
     n_components = _as_rank(rank, np.shape(tensor))
     n_sparse = _as_count(sparsity, math.prod(np.shape(tensor)))
     errors: list[float] = []
 
-    def finished(fit: Any) -> Any:
+    def finished(fit: Factorization) -> Any:
         return _with_sparse(fit, tensor, n_sparse) if n_sparse else _as_cp(fit)
 
-    def monitor(components: FactoredTensor, error: float) -> bool:
+    def monitor(components: Any, error: float) -> bool:
         errors.append(error)
-        return callback is not None and callback(finished(components), error) is True
+        if callback is None:
+            return False
+        fit = Factorization(components.weights, tuple(components.factors), error, math.nan, False)
+        return callback(finished(fit), error) is True
 
     options = {"tol": tol or 1e-16, "max_sweeps": n_iter_max, "monitor": monitor}
-    if len(np.shape(tensor)) == 2:
-        fit = _of_matrix(tensor, n_components)
-    elif fixed_modes:
-        fit = _with_fixed_modes(tensor, n_components, init, list(fixed_modes), options)
-    else:
-        fit = _fitted(tensor, n_components, init, random_state, options)
+    fit = _fitted(tensor, n_components, init, list(fixed_modes or ()), random_state, options)
     errors.append(fit.relative_error)
     result = finished(_with_unit_columns(fit) if normalize_factors else _with_unit_weights(fit))
     return (result, errors) if return_errors else result
@@ -142,7 +148,7 @@ class CP:
 
     def __init__(
         self,
-        rank: int | float | str,
+        rank: float | str,
         n_iter_max: int = 100,
         init: Any = "svd",
         svd: str = "truncated_svd",
@@ -210,6 +216,11 @@ def _check_hints(svd: Any, cvg_criterion: Any) -> None:
         raise ValueError(f"cvg_criterion must be 'abs_rec_error' or 'rec_error'; got {cvg_criterion!r}")
 
 
+def _check_switch(name: str, value: Any) -> None:
+    if not isinstance(value, int | np.bool_ | np.integer):
+        raise TypeError(f"{name} must be True, False or a number of times; got {value!r}")
+
+
 def _as_rank(rank: Any, shape: tuple[int, ...]) -> int:
     """Return the number of components; from a share of the entries, that which has so many parameters."""
     if isinstance(rank, str):
@@ -217,7 +228,7 @@ def _as_rank(rank: Any, shape: tuple[int, ...]) -> int:
             raise ValueError(f"rank must be an integer, a share of the entries or 'same'; got {rank!r}")
         rank = 1.0
     if isinstance(rank, float | np.floating):
-        as_number("rank", rank)
+        as_number("rank", float(rank))
         return max(round(math.prod(shape) * float(rank) / sum(shape)), 1)
     as_number("rank", rank, integer=True)
     return int(rank)
@@ -231,16 +242,32 @@ def _as_count(sparsity: Any, size: int) -> int:
     return min(int(sparsity * size) if isinstance(sparsity, float | np.floating) else int(sparsity), size)
 
 
-def _fitted(tensor: Any, rank: int, init: Any, seed: Any, options: dict[str, Any]) -> Factorization:
-    symmetric = None if isinstance(init, str) else False  # a start of one's own may have modes apart
-    method = _method(init, options)
-    fit = factorize_for(tensor, rank, method=method, symmetric=symmetric, seed=seed, stacklevel=4)
-    return fit if isinstance(init, str) else _like_start(fit, init)
+def _fitted(tensor: Any, rank: int, init: Any, fixed: list[int], seed: Any, options: dict[str, Any]) -> Factorization:
+    """Fit components, by what their kind asks for; warnings go to the caller of the caller."""
+    free = free_modes(fixed, len(np.shape(tensor)), stacklevel=4)
+    if len(np.shape(tensor)) == 2:
+        return _of_matrix(tensor, rank, fixed)
+    if is_complex(tensor):
+        held = [mode for mode in fixed if mode not in free]
+        fit = fit_complex(tensor, rank, init, held, seed, Sweeps(**options))
+        warn_unless_converged(fit, options["max_sweeps"], stacklevel=4)
+        return fit
+    if fixed:
+        fit = with_fixed_modes(tensor, rank, init, free, options)
+        warn_unless_converged(fit, options["max_sweeps"], stacklevel=4)
+        return fit
+    if isinstance(init, str):
+        method = _method(init, options)
+        return factorize_for(tensor, rank, method=method, symmetric=None, seed=seed, stacklevel=4)
+    swept = sweep_from(tensor, rank, init, options)  # a start of one's own may have modes apart
+    if options["max_sweeps"] == 1 or swept.stopped:
+        warn_unless_converged(swept.fit, 1, stacklevel=4)
+        return like_start(swept.fit, init)
+    method = NLS(init=swept.fit, max_replacements=0, **(options | {"max_sweeps": options["max_sweeps"] - 1}))
+    return like_start(factorize_for(tensor, rank, method=method, symmetric=False, seed=seed, stacklevel=4), init)
 
 
-def _method(init: Any, options: dict[str, Any]) -> Method:
-    if not isinstance(init, str):
-        return NLS(init=init, max_replacements=0, **options)
+def _method(init: str, options: dict[str, Any]) -> Method:
     if init == "svd":
         return Auto(**options)
     if init == "random":
@@ -248,63 +275,11 @@ def _method(init: Any, options: dict[str, Any]) -> Method:
     raise ValueError(f"init must be 'svd', 'random', a CPTensor or a pair (weights, factors); got {init!r}")
 
 
-def _like_start(fit: Factorization, init: Any) -> Factorization:
-    """Return components in the order and with the signs of a start, so that callers may follow them from fit to fit."""
-    xp = array_namespace(fit.weights)
-    matching = match_components(fit, init)
-    order, signs = matching.permutation.tolist(), matching.signs.copy()
-    signs[-1] *= np.prod(signs, axis=0)  # of the tensor, all signs together change nothing
-    factors = [xp.take(factor, xp.asarray(order), axis=1) for factor in fit.factors]
-    turned = [factor * like(sign, fit.weights) for factor, sign in zip(factors, signs, strict=True)]
-    return replace(fit, weights=xp.take(fit.weights, xp.asarray(order)), factors=tuple(turned))
-
-
-def _with_fixed_modes(tensor: Any, rank: int, init: Any, fixed: list[int], options: dict[str, Any]) -> Factorization:
-    """Fit the factors of the modes that are not fixed, from a start that has those that are."""
-    wrapped = as_tensor(tensor, False)
-    factors = _start_of_fixed(init, wrapped.reference, rank, wrapped.order)
-    last = wrapped.order - 1
-    if any(not isinstance(mode, int | np.integer) or not 0 <= mode <= last for mode in fixed):
-        raise ValueError(f"fixed_modes must hold modes from 0 to {last}; got {fixed}")
-    free = [mode for mode in range(last) if mode not in fixed] + [last]
-    if last in fixed and len(free) > 1:
-        warnings.warn("fixed_modes holds the last mode, which is fitted all the same", UserWarning, stacklevel=4)
-    for mode, (factor, size) in enumerate(zip(factors, wrapped.shape, strict=True)):
-        if factor.shape[0] != size and (mode not in free or len(free) > 1):
-            raise ValueError(f"init must have {size} rows in mode {mode}, as the tensor has; got {factor.shape[0]}")
-    norm = math.sqrt(wrapped.squared_norm())
-    if not 0 < norm < math.inf:
-        raise ValueError(f"tensor must not be all zero, and finite; the norm of {wrapped!r} is {norm:g}")
-    found = solve_free_modes(wrapped, factors, free, **options)
-    if not found.converged:
-        warnings.warn(
-            f"the factors of modes {free} did not converge in {options['max_sweeps']} sweeps on {wrapped!r}; the "
-            f"relative error is {found.error:.3g}",
-            ConvergenceWarning,
-            stacklevel=4,
-        )
-    weights = array_namespace(wrapped.reference).ones_like(found.factors[0][0, :])
-    return Factorization(weights, tuple(found.factors), found.error, norm, found.converged)
-
-
-def _start_of_fixed(init: Any, reference: Array, rank: int, order: int) -> list[Array]:
-    """Return factors of a start, its weights in the last of them, which is not fixed."""
-    components = None if isinstance(init, str) else components_of(init)
-    if components is None:
-        raise ValueError(f"init must be a CPTensor or a pair (weights, factors) where modes are fixed; got {init!r}")
-    weights, given = components
-    arrays = [to_host(as_real_array(factor, "init", "use its real part")) for factor in given]
-    if len(arrays) != order or any(array.ndim != 2 or array.shape[1] != rank for array in arrays):
-        shapes = [array.shape for array in arrays]
-        raise ValueError(f"init must have {order} factors with {rank} columns; got shapes {shapes}")
-    if weights is not None:
-        arrays[-1] = arrays[-1] * to_host(as_real_array(weights, "init", "use its real part"))
-    return [like(array, reference) for array in arrays]
-
-
-def _of_matrix(matrix: Any, rank: int) -> Factorization:
+def _of_matrix(matrix: Any, rank: int, fixed: list[int]) -> Factorization:
     """Return the leading singular vectors of a matrix: the best fit, unless singular values are equal the only one."""
-    entries = as_real_array(matrix, "tensor", "factorize real and imaginary parts apart")
+    if fixed:
+        raise ValueError(f"fixed_modes must be empty for a matrix; got {fixed}. Use numpy.linalg.lstsq")
+    entries = matrix if is_complex(matrix) else as_real_array(matrix, "tensor", "factorize its parts apart")
     xp = array_namespace(entries)
     if not bool(xp.all(xp.isfinite(entries))):
         raise ValueError("tensor must be finite; it holds NaN or infinite entries")
@@ -336,18 +311,20 @@ def _with_unit_columns(fit: Factorization) -> Factorization:
     return replace(fit, weights=weights, factors=tuple(factors))
 
 
-def _with_sparse(fit: Factorization | FactoredTensor, tensor: Any, count: int) -> tuple[Any, Array]:
+def _with_sparse(fit: Factorization, tensor: Any, count: int) -> tuple[Any, Array]:
     """Return components, and so many of the largest entries of what they leave, zeros elsewhere."""
-    components = FactoredTensor(fit.weights, fit.factors)
-    entries = as_tensor(tensor, False).to_dense()
-    rest = to_host(entries - components.to_dense())
+    entries = tensor if len(np.shape(tensor)) == 2 or is_complex(tensor) else as_tensor(tensor, False).to_dense()
+    first, *others, last = fit.factors
+    xp = array_namespace(last)
+    model = khatri_rao([first * fit.weights, *others]) @ xp.matrix_transpose(last)
+    rest = to_host(entries) - to_host(xp.reshape(model, np.shape(tensor)))
     kept = np.zeros(rest.size, dtype=rest.dtype)
     largest = np.argpartition(-np.abs(rest), count - 1, axis=None)[:count]
     kept[largest] = rest.ravel()[largest]
-    return _as_cp(fit), like(kept.reshape(rest.shape), entries)
+    return _as_cp(fit), like(kept.reshape(rest.shape), last)
 
 
-def _as_cp(fit: Factorization | FactoredTensor) -> Any:
+def _as_cp(fit: Factorization) -> Any:
     """Return components as TensorLy has them, each mode with memory of its own."""
     try:
         from tensorly.cp_tensor import CPTensor
