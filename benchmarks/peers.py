@@ -79,7 +79,8 @@ def run(peer: str, options: list[str]) -> list[tuple[str, str, str]]:
         result.touch()
         command = [sys.executable, "-m", "pytest", "-q", "-c", os.devnull, f"--rootdir={package}"]
         command += ["-p", "no:cacheprovider", "-p", "benchmarks.peers", *options, *paths]
-        subprocess.run(command, env=os.environ | {RESULT: str(result), PEER: peer}, check=False)
+        here = Path(__file__).parents[1]
+        subprocess.run(command, cwd=here, env=os.environ | {RESULT: str(result), PEER: peer}, check=False)
         return [tuple(json.loads(line)) for line in result.read_text().splitlines()]
 
 
