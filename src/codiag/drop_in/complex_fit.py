@@ -11,6 +11,7 @@ from array_api_compat import array_namespace
 
 from codiag._array import Array, like, to_host
 from codiag._validation import as_generator
+from codiag.drop_in.given_starts import columns
 from codiag.factorization import Factorization
 from codiag.tensors.convert import components_of
 from codiag.tensors.dense import khatri_rao
@@ -55,7 +56,7 @@ def fit_complex(tensor: Array, rank: int, init: Any, fixed: Sequence[int], seed:
             break
     if not given:
         order = np.argsort(-to_host(xp.linalg.vector_norm(factors[-1], axis=0)), kind="stable").tolist()
-        factors = [factor[:, order] for factor in factors]
+        factors = [columns(factor, order) for factor in factors]
     return Factorization(weights, tuple(factors), error, norm, converged)
 
 
@@ -80,10 +81,10 @@ def _unfolded(tensor: Array, mode: int) -> Array:
     return xp.reshape(xp.moveaxis(tensor, mode, 0), (tensor.shape[mode], -1))
 
 
-def _unit(columns: Array) -> Array:
-    xp = array_namespace(columns)
-    length = xp.linalg.vector_norm(columns, axis=0)
-    return columns / xp.where(length > 0, length, xp.ones_like(length))
+def _unit(factor: Array) -> Array:
+    xp = array_namespace(factor)
+    length = xp.linalg.vector_norm(factor, axis=0)
+    return factor / xp.where(length > 0, length, xp.ones_like(length))
 
 
 def _start(tensor: Array, rank: int, init: str, seed: Any) -> list[Array]:
@@ -93,13 +94,13 @@ def _start(tensor: Array, rank: int, init: str, seed: Any) -> list[Array]:
         raise ValueError(f"init must be 'svd', 'random', a CPTensor or a pair (weights, factors); got {init!r}")
     rng = as_generator(seed, "random_state", apart=True)
     drawn = [rng.standard_normal((size, rank)) + 1j * rng.standard_normal((size, rank)) for size in tensor.shape]
-    factors = [_unit(like(columns, tensor)) for columns in drawn]
+    factors = [_unit(like(values, tensor)) for values in drawn]
     if init == "random":
         return factors
     bases = [xp.linalg.svd(_unfolded(tensor, mode), full_matrices=False)[0] for mode in range(tensor.ndim)]
     return [
-        xp.concat([basis[:, :rank], columns[:, min(rank, basis.shape[1]) :]], axis=1)
-        for basis, columns in zip(bases, factors, strict=True)
+        xp.concat([basis[:, :rank], random[:, min(rank, basis.shape[1]) :]], axis=1)
+        for basis, random in zip(bases, factors, strict=True)
     ]
 
 

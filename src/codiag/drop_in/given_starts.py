@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from array_api_compat import array_namespace
+from array_api_compat import array_namespace, device
 
 from codiag._array import Array, like, to_host
 from codiag._validation import ConvergenceWarning, as_real_array
@@ -67,13 +67,17 @@ def warn_unless_converged(fit: Factorization, max_sweeps: int, stacklevel: int) 
 
 def like_start(fit: Factorization, init: Any) -> Factorization:
     """Return components in the order and with the signs of a start, so that callers may follow them from fit to fit."""
-    xp = array_namespace(fit.weights)
     matching = match_components(fit, init)
     order, signs = matching.permutation.tolist(), matching.signs.copy()
     signs[-1] *= np.prod(signs, axis=0)  # of the tensor, all signs together change nothing
-    factors = [xp.take(factor, xp.asarray(order), axis=1) for factor in fit.factors]
-    turned = [factor * like(sign, fit.weights) for factor, sign in zip(factors, signs, strict=True)]
-    return replace(fit, weights=xp.take(fit.weights, xp.asarray(order)), factors=tuple(turned))
+    turned = [columns(factor, order) * like(sign, fit.weights) for factor, sign in zip(fit.factors, signs, strict=True)]
+    return replace(fit, weights=columns(fit.weights[None, :], order)[0, :], factors=tuple(turned))
+
+
+def columns(matrix: Array, order: list[int]) -> Array:
+    """Return the columns of a matrix in this order."""
+    xp = array_namespace(matrix)
+    return xp.take(matrix, xp.asarray(order, device=device(matrix)), axis=1)
 
 
 def free_modes(fixed: list[int], order: int, stacklevel: int) -> list[int]:
