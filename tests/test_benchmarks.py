@@ -86,3 +86,39 @@ def test_grids_name_methods_that_exist(grid):
     assert set(grid.methods) <= known
     cell = next(iter(grid.cells()))
     assert grid.problem(**cell, seed=0).tensor.ndim >= 3
+
+
+def test_peers_get_our_functions_in_every_place(monkeypatch):
+    tensorly = pytest.importorskip("tensorly.decomposition", reason="TensorLy is not installed")
+    from benchmarks.peers import replace_tensorly
+
+    from codiag import drop_in
+
+    places = [sys.modules[f"tensorly.decomposition{name}"] for name in ("", "._cp", "._parafac2")]
+    for place in places:
+        for name in ("parafac", "CP"):
+            if hasattr(place, name):
+                monkeypatch.setattr(place, name, getattr(place, name))  # put back at the end
+    replace_tensorly()
+    assert all(place.parafac is drop_in.parafac for place in places)
+    assert tensorly.CP is drop_in.CP
+
+
+def test_outcomes_of_peers_are_counted():
+    pytest.importorskip("tensorly", reason="TensorLy is not installed")
+    from benchmarks.peers import report
+
+    outcomes = [("a.py::one", "passed", ""), ("a.py::two", "failed", "error 0.31 > 0.1"), ("b.py::x", "passed", "")]
+    text = report("tensorly", [*outcomes, ("a.py::three", "failed", "error 0.42 > 0.1")])
+    assert "| a.py | 1 | 3 |" in text
+    assert "| all | 2 | 4 |" in text
+    assert "- 2: `error # > #`" in text
+
+
+@pytest.mark.slow
+def test_peers_run_in_a_process_of_their_own():
+    pytest.importorskip("tensorly", reason="TensorLy is not installed")
+    from benchmarks.peers import run
+
+    outcomes = run("tensorly", ["-k", "test_parafac_linesearch or test_parafac_does_not_modify_init"])
+    assert sorted(outcome for _, outcome, _ in outcomes) == ["passed", "passed"]

@@ -133,11 +133,12 @@ def read(path):
 
 def test_label_writes_labels_workers_and_a_picture(votes_file, tmp_path):
     pytest.importorskip("matplotlib")
-    out, picture = tmp_path / "labels.csv", tmp_path / "confusions.png"
-    result = runner.invoke(app, ["label", str(votes_file), "--out", str(out), "--figure", str(picture)])
+    out, picture, by_worker = (tmp_path / name for name in ("labels.csv", "confusions.png", "workers.csv"))
+    options = ["--out", str(out), "--workers", str(by_worker), "--figure", str(picture)]
+    result = runner.invoke(app, ["label", str(votes_file), *options])
     assert result.exit_code == 0, result.output
     model = DawidSkene(random_state=0).fit(read_votes(votes_file))
-    labels, workers = read(out), read(tmp_path / "labels-workers.csv")
+    labels, workers = read(out), read(by_worker)
     assert [int(row["label"]) for row in labels] == model.labels_.tolist()
     np.testing.assert_allclose([float(row["p(1)"]) for row in labels], model.probas_[:, 1])
     np.testing.assert_allclose([float(row["accuracy"]) for row in workers], model.worker_accuracy_)

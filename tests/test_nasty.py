@@ -231,9 +231,10 @@ class TestNumbers:
             codiag.factorize(SparseTensor([[0], [0], [0]], [1e200], (2, 2, 2)), 1)
 
 
-@pytest.mark.parametrize("seed", ["a", 1.5, -1])
+@pytest.mark.parametrize("seed", ["a", "12", 1.5, -1, [1, -1]])
 def test_seeds_that_are_none(seed):
-    with pytest.raises(TypeError, match="seed must be None, a non-negative integer"):
+    kind = ValueError if seed in (-1, [1, -1]) else TypeError
+    with pytest.raises(kind, match="seed must be None, a non-negative integer"):
         codiag.factorize(np.ones((3, 3, 3)), 1, seed=seed)
 
 

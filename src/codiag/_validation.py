@@ -69,7 +69,7 @@ def as_rank(rank: int | None, limit: int | None = None) -> int | None:
 
 def as_number(name: str, value: float, *, integer: bool = False, zero: bool = False) -> None:
     """Raise unless the option `name` of a strategy is a positive number, or zero where that is allowed."""
-    kinds = int | np.integer if integer else int | float | np.number
+    kinds = int | np.integer if integer else int | float | np.integer | np.floating
     if isinstance(value, bool) or not isinstance(value, kinds):
         wanted = "an integer" if integer else "a number"
         raise TypeError(f"{name} must be {wanted}; got {type(value).__name__} {value!r}")
@@ -77,6 +77,69 @@ def as_number(name: str, value: float, *, integer: bool = False, zero: bool = Fa
         raise ValueError(f"{name} must {'not be negative' if zero else 'be positive'}; got {value}")
     if value == float("inf"):
         raise ValueError(f"{name} must be finite; got {value}")
+
+
+def as_share(name: str, value: float) -> None:
+    """Raise unless `value` is a number from 0 to 1."""
+    as_number(name, value, zero=True)
+    if value > 1:
+        raise ValueError(f"{name} must be at most 1; got {value}")
+
+
+def as_flag(name: str, value: object) -> None:
+    """Raise unless `value` is True or False: other objects would pass for one of them unseen."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False; got {value!r}")
+
+
+def as_finite(name: str, values: Array | Sequence[Array], shape: tuple[int | None, ...]) -> np.ndarray:
+    """Return numbers as a finite array of NumPy, in double precision, of this shape; None stands for any size."""
+    array = to_host(as_real_array(values, name, "use its real part"))
+    wanted = tuple("n" if size is None else size for size in shape)
+    if array.ndim != len(shape) or any(size not in (None, got) for size, got in zip(shape, array.shape, strict=True)):
+        text = f"({', '.join(map(str, wanted))}{',' if len(wanted) == 1 else ''})"
+        raise ValueError(f"{name} must have shape {text}; got {array.shape}")
+    if 0 in array.shape:
+        raise ValueError(f"{name} must not be empty; got shape {array.shape}")
+    if not np.all(np.isfinite(array)):
+        bad = int(np.sum(~np.isfinite(array)))
+        raise ValueError(f"{name} must be finite; {bad} of {array.size} entries are NaN or infinite")
+    return array.astype(np.float64, copy=False)
+
+
+SOURCES = np.random.Generator | np.random.BitGenerator | np.random.RandomState | np.random.SeedSequence
+"""Objects of NumPy that stand for random numbers to come."""
+
+
+def check_seed(name: str, seed: object) -> None:
+    """Raise unless a seed is None, a non-negative integer, a sequence of those, or a source of random numbers."""
+    if seed is None or isinstance(seed, SOURCES):
+        return
+    rule = f"{name} must be None, a non-negative integer or a Generator of numpy; got {seed!r}"
+    if isinstance(seed, str | bytes):  # NumPy reads digits in a string
+        raise TypeError(rule)
+    try:
+        np.random.SeedSequence(seed)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(rule) from None
+    except ValueError:
+        raise ValueError(rule) from None
+
+
+def as_generator(seed: object, name: str = "seed", *, apart: bool = False) -> np.random.Generator:
+    """Return the generator that a seed stands for, ``default_rng(seed)``.
+
+    With `apart` another one, for a start: that one may have made the data, and a start must not be the answer.
+    """
+    check_seed(name, seed)
+    if seed is None or isinstance(seed, np.random.Generator | np.random.BitGenerator):
+        return np.random.default_rng(seed)
+    if isinstance(seed, np.random.RandomState):
+        seed = int(seed.randint(2**31 - 1))
+    given = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)  # type: ignore[arg-type]
+    if apart:
+        given = np.random.SeedSequence(given.entropy, spawn_key=(*given.spawn_key, 0))
+    return np.random.default_rng(given)
 
 
 def as_real_array(raw: Array | Sequence[Array], name: str, way_out: str, *, cast: bool = True) -> Array:

@@ -140,16 +140,16 @@ class Factorization:
         return self.tensor.to_dense()
 
     def to_tensorly(self) -> Any:
-        """Return a ``tensorly.cp_tensor.CPTensor``."""
+        """Return a ``tensorly.cp_tensor.CPTensor`` of copies, so that changing one mode of it leaves the others."""
         from tensorly.cp_tensor import CPTensor
 
-        return CPTensor((self.weights, list(self.factors)))
+        return CPTensor((_copied(self.weights), [_copied(factor) for factor in self.factors]))
 
     def to_pyttb(self) -> Any:
-        """Return a ``pyttb.ktensor``."""
+        """Return a ``pyttb.ktensor`` of copies, in double precision, the only one that pyttb knows."""
         from pyttb import ktensor
 
-        return ktensor([to_host(factor) for factor in self.factors], to_host(self.weights))
+        return ktensor([to_host(factor).astype(float) for factor in self.factors], to_host(self.weights).astype(float))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write an ``.npz`` file, all of it or nothing; the ending is added where it is missing."""
@@ -167,7 +167,7 @@ class Factorization:
         arrays = {f"factor_{mode}": to_host(factor) for mode, factor in enumerate(kept)}
         arrays |= {"weights": to_host(self.weights), "meta": np.array(json.dumps(meta))}
         name = os.fspath(path)
-        save_arrays(Path(name if name.endswith(".npz") else name + ".npz"), arrays)
+        save_arrays(Path(name if name.lower().endswith(".npz") else name + ".npz"), arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Factorization:
@@ -249,6 +249,10 @@ def _excess(components: FactoredTensor, tensor: Tensor, relative_error: float) -
         return None
     entries = tensor.to_dense() - components.to_dense()
     return noise_excess(DenseTensor.of(entries, symmetric=components.symmetric))
+
+
+def _copied(array: Array) -> Array:
+    return array_namespace(array).asarray(array, copy=True)
 
 
 def _sign(values: Array) -> Array:

@@ -11,7 +11,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from codiag._array import to_host
-from codiag._validation import ConvergenceWarning, as_rank
+from codiag._validation import ConvergenceWarning, as_generator, as_rank
 from codiag.factorization import Factorization
 from codiag.methods import METHODS, Auto, Method
 from codiag.tensors import FactoredTensor, SparseTensor, Tensor, as_tensor
@@ -84,7 +84,8 @@ def factorize_for(
     safe = 1e40 if wrapped.reference.dtype == array_namespace(wrapped.reference).float64 else 1e6
     scale = 1.0 if 1 / safe < norm < safe else norm  # powers of the entries are to be numbers, too
     smaller, kept = (wrapped, None) if strategy.sized else _without_empty_rows(wrapped, int(rank))
-    estimate = strategy.fit(smaller if scale == 1 else smaller * (1 / scale), int(rank), _generator(seed))
+    rng = as_generator(seed, apart=True)
+    estimate = strategy.fit(smaller if scale == 1 else smaller * (1 / scale), int(rank), rng)
     if scale != 1:
         found = estimate.components
         estimate = estimate._replace(components=FactoredTensor(found.weights * scale, found.factors))
@@ -145,18 +146,6 @@ def _warn(fit: Factorization, strategy: Method, tensor: Tensor, stacklevel: int)
             ConvergenceWarning,
             stacklevel=stacklevel + 1,
         )
-
-
-def _generator(seed: Any) -> np.random.Generator:
-    """Return a generator apart from ``default_rng(seed)``, which may have made the tensor: a start must not be it."""
-    if seed is None or isinstance(seed, np.random.Generator):
-        return np.random.default_rng(seed)
-    if isinstance(seed, np.random.RandomState):
-        seed = int(seed.randint(2**31 - 1))
-    try:
-        return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,)))
-    except (TypeError, ValueError):
-        raise TypeError(f"seed must be None, a non-negative integer or a Generator of numpy; got {seed!r}") from None
 
 
 def as_method(method: object) -> Method:

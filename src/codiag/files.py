@@ -64,7 +64,7 @@ def _read_npz(path: Path, variable: str | None) -> Tensor:
                 raise ValueError(
                     f"{path.name} must be zero where it has no entries; fill_value is {file['fill_value']}"
                 )
-            return SparseTensor(file["coords"], file[values], tuple(int(size) for size in file["shape"]))
+            return SparseTensor(file["coords"], file[values], file["shape"].tolist())
         return DenseTensor(_chosen(path, {name: file[name] for name in file.files}, variable))
 
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from codiag._writing import visible
+
 if TYPE_CHECKING:
     from codiag.experiments.demo import Demo, Run
     from codiag.experiments.reports import Panel, Report
@@ -131,9 +133,10 @@ def draw_confusions(model: DawidSkene, path: Path, n_workers: int = 12) -> None:
 
 def _cut(name: Any, length: int) -> str:
     """Return a name that fits beside an axis: its beginning and its end, where names differ."""
-    text = str(name)
+    text = visible(str(name))
     half = length // 2
-    return text if len(text) <= length else f"{text[: length - half]}…{text[-half:]}"
+    shown = text if len(text) <= length else f"{text[: length - half]}…{text[-half:]}"
+    return shown.replace("$", r"\$")  # which begins a formula of matplotlib
 
 
 METHODS = {

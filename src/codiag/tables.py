@@ -5,13 +5,14 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import itertools
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from codiag._writing import written_at_once
+from codiag._writing import inert, written_at_once
 from codiag.models.votes import NAMES, column_places, wanted_columns
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
@@ -82,14 +83,22 @@ def read_edges(path: str | Path) -> np.ndarray:
 
 
 def write_table(path: str | Path, columns: Mapping[str, Iterable[Any]]) -> None:
-    """Write columns to a ``.csv`` or ``.tsv`` file, whole or not at all."""
+    """Write columns to a ``.csv`` or ``.tsv`` file, whole or not at all.
+
+    Text that a spreadsheet would run as a formula gets a single quote before it, as OWASP advises; numbers stay.
+    """
     path = Path(path)
     separator = SEPARATORS[_ending(path, tuple(SEPARATORS), must_exist=False)]
     with written_at_once(path) as file:
         text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
-        writer = csv.writer(text, delimiter=separator, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows(zip(*columns.values(), strict=True))
+        writers = [
+            csv.writer(text, delimiter=separator, lineterminator="\n", quoting=quoting)
+            for quoting in (csv.QUOTE_MINIMAL, csv.QUOTE_ALL)
+        ]
+        for row in itertools.chain([columns], zip(*columns.values(), strict=True)):
+            cells = [inert(cell) for cell in row]
+            broken = any(isinstance(cell, str) and "\r" in cell for cell in cells)  # which csv leaves without quotes
+            writers[broken].writerow(cells)
         text.detach()
 
 

@@ -10,26 +10,35 @@ import typer
 from rich import box
 from rich.table import Table
 
-from codiag.cli.shared import app, check_writable, draw, err, out
+from codiag.cli.shared import PICTURES, Force, app, check_outputs, draw, err, out
 
 if TYPE_CHECKING:
     from codiag.experiments.demo import Demo
 
 
+OWN = Path("codiag-demo.png")
+"""The figure of the demo itself, which the next one may replace."""
+
+
 @app.command()
 def demo(
-    figure: Annotated[Path, typer.Option("--figure", help="Where to save the figure.")] = Path("codiag-demo.png"),
+    figure: Annotated[
+        Path | None,
+        typer.Option("--figure", help="Where to save the figure; by default codiag-demo.png, a new one every time."),
+    ] = None,
     size: Annotated[int, typer.Option("--size", min=4, max=100, help="Size of every mode, and the rank.")] = 40,
     noise: Annotated[
         float, typer.Option("--noise", min=1e-12, max=1.0, help="Size of the noise, relative to the tensor.")
     ] = 1e-3,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the random problem.")] = 0,
+    force: Force = False,
 ) -> None:
     """Factorize a hard noisy tensor, by codiag and by every rival that is installed, and draw the result."""
     from codiag.experiments.demo import run_demo
     from codiag.plotting import draw_demo
 
-    check_writable(figure, "--figure", {".png", ".svg", ".pdf"})
+    figure = figure or OWN
+    check_outputs({"--figure": (figure, PICTURES)}, force=force or figure is OWN)
     with err.status("factorizing ..."):
         result = run_demo(size, noise, seed)
     out.print(

@@ -9,19 +9,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich import box
-from rich.markup import escape
 from rich.table import Table
 
 from codiag.cli.shared import (
+    PICTURES,
+    Force,
     Seed,
     app,
-    check_writable,
+    check_outputs,
     draw,
     fail,
     mistakes_in_one_sentence,
     out,
     progress,
     show_warnings,
+    shown,
 )
 
 if TYPE_CHECKING:
@@ -45,13 +47,13 @@ def topics(
     polish: Annotated[int, typer.Option("--polish", min=0, help="Steps of expectation maximization.")] = 5,
     n_words: Annotated[int, typer.Option("--words", min=1, help="Words to show of each topic.")] = 10,
     seed: Seed = 0,
+    force: Force = False,
 ) -> None:
     """Find topics in a corpus, and print their weights and top words."""
     from codiag.corpora import read_corpus, save_topics
     from codiag.models import LatentDirichlet
 
-    if result is not None:
-        check_writable(result, "--out", {".npz"})
+    check_outputs({"--out": (result, {".npz"})}, [corpus], force=force)
     with mistakes_in_one_sentence(), progress("finding topics ..."), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         counts, vocabulary = read_corpus(corpus)
@@ -59,17 +61,17 @@ def topics(
         if result is not None:
             save_topics(result, model, vocabulary)
     table = Table(
-        title=escape(f"{corpus.name}: {counts.shape[0]} documents, {counts.shape[1]} words"), box=box.SIMPLE_HEAD
+        title=shown(f"{corpus.name}: {counts.shape[0]} documents, {counts.shape[1]} words"), box=box.SIMPLE_HEAD
     )
     table.add_column("weight", justify="right")
     table.add_column("topic")
     for weight, words in zip(model.weights_, model.top_words(vocabulary, n_words), strict=True):
-        table.add_row(f"{weight:.3f}", escape(" ".join(words)))
+        table.add_row(f"{weight:.3f}", shown(" ".join(words)))
     out.print(table)
     out.print(f"perplexity of these documents [bold]{model.perplexity(counts):.1f}[/bold]", highlight=False)
     show_warnings(caught)
     if result is not None:
-        out.print(f"Saved to [bold]{escape(str(result))}[/bold]: components, weights, doc_topic_prior, vocabulary")
+        out.print(f"Saved to [bold]{shown(result)}[/bold]: components, weights, doc_topic_prior, vocabulary")
 
 
 @app.command()
@@ -86,11 +88,7 @@ def label(
     ] = None,
     workers: Annotated[
         Path | None,
-        typer.Option(
-            "--workers",
-            help="Where to save workers; unasked, labels-workers.csv beside labels.csv.",
-            show_default=False,
-        ),
+        typer.Option("--workers", help="Where to save workers and their accuracy, .csv or .tsv.", show_default=False),
     ] = None,
     figure: Annotated[
         Path | None, typer.Option("--figure", help="Where to draw confusion matrices.", show_default=False)
@@ -105,20 +103,15 @@ def label(
     ] = 1.0,
     sort: Annotated[str, typer.Option("--sort", help="Show workers by votes, or the worst by accuracy.")] = "votes",
     seed: Seed = 0,
+    force: Force = False,
 ) -> None:
     """Find the labels of tasks, and how good workers are, from votes that disagree."""
     from codiag.models import DawidSkene
     from codiag.tables import read_votes, write_table
 
-    if workers is None and result is not None:
-        workers = result.with_name(f"{result.stem}-workers{result.suffix}")
-    for path, option in ((result, "--out"), (workers, "--workers")):
-        if path is not None:
-            check_writable(path, option, {".csv", ".tsv"}, votes)
-    if figure is not None:
-        check_writable(figure, "--figure", {".png", ".svg", ".pdf"})
-    if result is not None and workers is not None and result.resolve() == workers.resolve():
-        fail("--out and --workers must be two files")
+    tables = {".csv", ".tsv"}
+    outputs = {"--out": (result, tables), "--workers": (workers, tables), "--figure": (figure, PICTURES)}
+    check_outputs(outputs, [votes], force=force)
     if sort not in ("votes", "accuracy"):
         fail(f"--sort must be votes or accuracy; got {sort}")
     with mistakes_in_one_sentence(), progress("labelling ..."), warnings.catch_warnings(record=True) as caught:
@@ -132,11 +125,11 @@ def label(
             write_table(workers, model.worker_table())
     out.print(_worker_table(model, votes.name, sort))
     shares = ", ".join(f"{name} {share:.3f}" for name, share in zip(model.classes_, model.priors_, strict=True))
-    out.print(f"{model.tasks_.size} tasks; shares of the classes: {escape(shares)}", highlight=False, soft_wrap=True)
+    out.print(f"{model.tasks_.size} tasks; shares of the classes: {shown(shares)}", highlight=False, soft_wrap=True)
     show_warnings(caught)
     for path in (result, workers):
         if path is not None:
-            out.print(f"Saved to [bold]{escape(str(path))}[/bold]")
+            out.print(f"Saved to [bold]{shown(path)}[/bold]")
     if figure is not None:
         from codiag.plotting import draw_confusions
 
@@ -144,7 +137,7 @@ def label(
 
 
 def _worker_table(model: DawidSkene, name: str, sort: str) -> Table:
-    table = Table(title=escape(f"{name}: {model.workers_.size} workers"), title_justify="left", box=box.SIMPLE_HEAD)
+    table = Table(title=shown(f"{name}: {model.workers_.size} workers"), title_justify="left", box=box.SIMPLE_HEAD)
     table.add_column("worker")
     for heading in ("votes", "right", "+-"):
         table.add_column(heading, justify="right")
@@ -154,7 +147,7 @@ def _worker_table(model: DawidSkene, name: str, sort: str) -> Table:
         key=lambda row: -row[1] if sort == "votes" else row[2],
     )
     for worker, n_votes, accuracy, deviation in rows[:SHOWN]:
-        table.add_row(escape(str(worker)), str(n_votes), f"{accuracy:.3f}", f"{deviation:.3f}")
+        table.add_row(shown(worker), str(n_votes), f"{accuracy:.3f}", f"{deviation:.3f}")
     if len(rows) > SHOWN:
         table.add_row(f"... {len(rows) - SHOWN} more", "", "", "")
     return table
@@ -188,13 +181,13 @@ def communities(
     ] = None,
     polish: Annotated[int, typer.Option("--polish", min=0, help="Rounds of expectation maximization.")] = 5,
     seed: Seed = 0,
+    force: Force = False,
 ) -> None:
     """Find communities in a graph, which may overlap, and print their sizes."""
     from codiag.models import MixedMembershipCommunities
     from codiag.tables import read_edges, write_table
 
-    if result is not None:
-        check_writable(result, "--out", {".csv", ".tsv"}, edges)
+    check_outputs({"--out": (result, {".csv", ".tsv"})}, [edges], force=force)
     with mistakes_in_one_sentence(), progress("finding ..."), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         model = MixedMembershipCommunities(
@@ -211,11 +204,11 @@ def communities(
     out.print(_community_table(model, edges.name))
     show_warnings(caught)
     if result is not None:
-        out.print(f"Saved to [bold]{escape(str(result))}[/bold]: every node, its strongest community, all memberships")
+        out.print(f"Saved to [bold]{shown(result)}[/bold]: every node, its strongest community, all memberships")
 
 
 def _community_table(model: MixedMembershipCommunities, name: str) -> Table:
-    title = escape(f"{name}: {model.nodes_.size} nodes, {model.n_components_} communities")
+    title = shown(f"{name}: {model.nodes_.size} nodes, {model.n_components_} communities")
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
     for heading in ("community", "strongest for", "above 0.3", "rate inside", "to others"):
         table.add_column(heading, justify="right")

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from codiag.cli.shared import app, err, fail, mistakes_in_one_sentence, out
+from codiag.cli.shared import app, err, fail, mistakes_in_one_sentence, out, shown
 
 if TYPE_CHECKING:
     from codiag.experiments.page import Chapter
@@ -47,7 +46,7 @@ def reproduce(
             reason = experiment.missing()
             if reason:
                 absent.append((experiment.title, reason))
-                err.print(f"[yellow]Left out:[/yellow] {experiment.name}, {escape(reason)}", soft_wrap=True)
+                err.print(f"[yellow]Left out:[/yellow] {experiment.name}, {shown(reason)}", soft_wrap=True)
             else:
                 chapters.append(_chapter(experiment, folder, quick, jobs, minutes))
         if not chapters:
@@ -57,8 +56,8 @@ def reproduce(
     for chapter in chapters:
         out.print(f"[bold]{chapter.experiment.title}[/bold]")
         for finding in chapter.report.findings:
-            out.print(f"  {escape(finding.claim)}\n    {escape(finding.measured)}: [bold]{finding.holds}[/bold]")
-    out.print(f"Open [bold]{escape(str(folder / 'index.html'))}[/bold]")
+            out.print(f"  {shown(finding.claim)}\n    {shown(finding.measured)}: [bold]{finding.holds}[/bold]")
+    out.print(f"Open [bold]{shown(folder / 'index.html')}[/bold]")
 
 
 def _chapter(experiment: Experiment, folder: Path, quick: bool, jobs: int, minutes: float) -> Chapter:

@@ -9,11 +9,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich import box
-from rich.markup import escape
 from rich.table import Table
 
 import codiag
-from codiag.cli.shared import Seed, app, check_writable, mistakes_in_one_sentence, out, progress, show_warnings
+from codiag.cli.shared import (
+    Force,
+    Seed,
+    app,
+    check_outputs,
+    mistakes_in_one_sentence,
+    out,
+    progress,
+    show_warnings,
+    shown,
+)
 
 if TYPE_CHECKING:
     from codiag.experiments.compare import Comparison
@@ -46,12 +55,12 @@ def factorize(
     ] = None,
     seed: Seed = 0,
     variable: Variable = None,
+    force: Force = False,
 ) -> None:
     """Write a tensor as a sum of components, and print their weights."""
     from codiag.files import read_tensor
 
-    if result is not None:
-        check_writable(result, "--out", {".npz"})
+    check_outputs({"--out": (result, {".npz"})}, [tensor], force=force)
     with mistakes_in_one_sentence(), progress("reading ..."):
         start = time.perf_counter()
         loaded = read_tensor(tensor, variable)
@@ -66,7 +75,7 @@ def factorize(
     out.print(f"relative error [bold]{fit.relative_error:.3e}[/bold]", highlight=False)
     show_warnings(caught)
     if result is not None:
-        out.print(f"Saved to [bold]{escape(str(result))}[/bold]; read it with codiag.Factorization.load")
+        out.print(f"Saved to [bold]{shown(result)}[/bold]; read it with codiag.Factorization.load")
 
 
 @app.command()
@@ -83,11 +92,11 @@ def compare(
     out.print("distance: mean distance of the unit factors from those of the closest fit, after matching", style="dim")
     for result in results:
         if result.fit is None:
-            out.print(f"{result.method} does not apply: {escape(result.reason)}", style="dim", soft_wrap=True)
+            out.print(f"{result.method} does not apply: {shown(result.reason)}", style="dim", soft_wrap=True)
 
 
 def _stage_table(fit: codiag.Factorization, reading: float) -> Table:
-    table = Table(title=escape(repr(fit)), title_justify="left", box=box.SIMPLE_HEAD)
+    table = Table(title=shown(repr(fit)), title_justify="left", box=box.SIMPLE_HEAD)
     table.add_column("stage")
     for heading in ("sweeps", "objective", "seconds"):
         table.add_column(heading, justify="right")
@@ -111,7 +120,7 @@ def _weight_table(fit: codiag.Factorization) -> Table:
 
 
 def _comparison_table(results: list[Comparison], title: str) -> Table:
-    table = Table(title=escape(title), title_justify="left", box=box.SIMPLE_HEAD)
+    table = Table(title=shown(title), title_justify="left", box=box.SIMPLE_HEAD)
     table.add_column("method")
     for heading in ("relative error", "distance", "sweeps", "seconds"):
         table.add_column(heading, justify="right")

@@ -12,8 +12,8 @@ import numpy as np
 from codiag.datasets.registry import SOURCES, Source, available
 
 
-def source_of(name: str, folder: str) -> Source:
-    """Return the source of this name, or say which there are."""
+def source_of(name: str, folder: str | None = None) -> Source:
+    """Return the source of this name, of one kind or of any, or say which there are."""
     if name not in available(folder):
         raise ValueError(f"name must be one of {', '.join(available(folder))}; got {name!r}")
     return SOURCES[name]
@@ -21,7 +21,7 @@ def source_of(name: str, folder: str) -> Source:
 
 def locate(name: str, *, download: bool) -> list[Path]:
     """Return the files of a set of data: in ``CODIAG_DATA_DIR``, in the cache, or downloaded if that was asked for."""
-    source = SOURCES[name]
+    source = source_of(name)
     files = _find(source)
     if files:
         return files
@@ -32,7 +32,7 @@ def locate(name: str, *, download: bool) -> list[Path]:
 
 def at_hand(name: str) -> bool:
     """Tell whether a set of data is on this computer."""
-    return bool(_find(SOURCES[name]))
+    return bool(_find(source_of(name)))
 
 
 def _find(source: Source) -> list[Path]:

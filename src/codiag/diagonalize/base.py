@@ -13,7 +13,7 @@ import numpy as np
 from array_api_compat import array_namespace, is_jax_array
 
 from codiag._array import Array, epsilon, identity, largest_signs, like, to_host
-from codiag._validation import ConvergenceWarning, as_number, as_rank, as_stack, as_weights
+from codiag._validation import ConvergenceWarning, as_generator, as_number, as_rank, as_stack, as_weights
 from codiag.diagonalize.diagonalization import Diagonalization
 from codiag.diagonalize.products import Slabs
 from codiag.diagonalize.starts import random_combinations
@@ -93,7 +93,7 @@ class Diagonalizer(ABC):
         given = as_stack(matrices, symmetric=self.symmetric)
         stack = to_host(given) if is_jax_array(given) and math.prod(given.shape) <= NOT_COMPILED else given
         weights = as_weights(weights, stack)
-        rng = np.random.default_rng(seed)
+        rng = as_generator(seed)
         weighed = _weighed(stack, weights)
         bases = range_bases(weighed, self.rank, rng, symmetric=self.symmetric)
         core = Slabs(_compress(weighed, *bases))

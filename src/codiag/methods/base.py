@@ -15,6 +15,7 @@ from array_api_compat import array_namespace
 from codiag._array import Array, like, to_host
 from codiag._validation import as_real_array
 from codiag.tensors import FactoredTensor, Tensor
+from codiag.tensors.convert import components_of
 
 logger = logging.getLogger("codiag")
 
@@ -83,19 +84,28 @@ def check_init(init: Init) -> None:
     """Raise unless a start is of a kind that `start_from` takes."""
     if init is None or isinstance(init, Method):
         return
+    weights, factors = _components(init)
+    for array in factors if weights is None else [weights, *factors]:
+        if not np.all(np.isfinite(array)) or not np.any(array):
+            raise ValueError("init must be finite and not zero, or there is no way to go from it")
+    if any(factor.ndim != 2 for factor in factors):
+        raise ValueError("init must hold factors of shape (d, rank)")
+    if weights is not None and any(weights.shape != factor.shape[1:] for factor in factors):
+        shapes = ", ".join(str(factor.shape) for factor in factors)
+        raise ValueError(f"init must have a weight for every column of its factors; got {weights.shape} and {shapes}")
+
+
+def _components(init: Init) -> tuple[np.ndarray | None, list[np.ndarray]]:
+    """Return the weights and factors of a start on the host."""
     try:
-        weights, factors = init
+        weights, factors = components_of(init) or init
         factors = list(factors)
     except (TypeError, ValueError):
         hint = "; did you forget the parentheses?" if isinstance(init, type) else ""
         wanted = "None, a method, a fit or a pair (weights, factors)"
         raise TypeError(f"init must be {wanted}; got {init!r}{hint}") from None
-    for array in factors if weights is None else [weights, *factors]:
-        entries = to_host(as_real_array(array, "init", "use its real part"))
-        if not np.all(np.isfinite(entries)) or not np.any(entries):
-            raise ValueError("init must be finite and not zero, or there is no way to go from it")
-    if any(np.ndim(factor) != 2 for factor in factors):
-        raise ValueError("init must hold factors of shape (d, rank)")
+    given = [to_host(as_real_array(factor, "init", "use its real part")) for factor in factors]
+    return None if weights is None else to_host(as_real_array(weights, "init", "use its real part")), given
 
 
 def is_sized(init: Init) -> bool:
@@ -109,13 +119,12 @@ def start_from(init: Init, tensor: Tensor, rank: int, rng: np.random.Generator) 
         return Estimate(random_components(tensor, rank, rng), (), False)
     if isinstance(init, Method):
         return init.fit(tensor, rank, rng)
-    weights, factors = init
-    shapes = [tuple(factor.shape) for factor in factors]
+    weights, factors = _components(init)
+    shapes = [factor.shape for factor in factors]
     if shapes != [(size, rank) for size in tensor.shape]:
         raise ValueError(f"init must have factors of shapes {[(size, rank) for size in tensor.shape]}; got {shapes}")
-    given = [like(to_host(factor), tensor.reference) for factor in factors]
-    weights = like(np.ones(rank) if weights is None else to_host(weights), tensor.reference)
-    components = FactoredTensor(weights, given)
+    given = [like(factor, tensor.reference) for factor in factors]
+    components = FactoredTensor(like(np.ones(rank) if weights is None else weights, tensor.reference), given)
     return Estimate(merged_modes(components) if tensor.symmetric else components, (), False)
 
 

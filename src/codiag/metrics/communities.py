@@ -10,6 +10,9 @@ import numpy as np
 from scipy import sparse
 from scipy.special import stdtr
 
+from codiag._array import to_host
+from codiag._validation import as_finite, as_real_array, as_share
+
 
 @dataclass(frozen=True, eq=False)
 class RecoveryCurve:
@@ -60,14 +63,15 @@ def recovery_curve(
     >>> curve.recovery.tolist(), curve.error.tolist()
     ([1.0], [0.0])
     """
-    found = np.asarray(memberships.toarray() if sparse.issparse(memberships) else memberships, dtype=np.float64)
+    found = _as_dense(memberships, "memberships").astype(np.float64)
     if found.ndim != 2 or not np.all(np.isfinite(found)):
         raise ValueError(f"memberships must be finite, a column for every community; got an array of {found.shape}")
     true = _as_groups(truth, "truth")
     _check_nodes(found, true)
-    places = np.atleast_1d(np.asarray(thresholds, dtype=np.float64))
-    if places.size == 0 or true.shape[1] == 0:
-        raise ValueError("there must be a threshold, and a true community")
+    if np.size(thresholds) == 0 or 0 in true.shape:
+        raise ValueError("there must be a threshold, a node, and a true community")
+    places = as_finite("thresholds", np.atleast_1d(thresholds), (None,))
+    as_share("level", level)
     recovery, error, distance = np.array([_recovery(found >= place, true, level) for place in places]).T
     return RecoveryCurve(places, recovery, error, distance)
 
@@ -149,8 +153,13 @@ def _entropy(count: np.ndarray, n: int) -> np.ndarray:
     return -share * np.log2(np.where(share > 0, share, 1.0))
 
 
+def _as_dense(groups: Any, name: str) -> np.ndarray:
+    whole = groups.toarray() if sparse.issparse(groups) else groups
+    return to_host(as_real_array(whole, name, "memberships are real numbers", cast=False))
+
+
 def _as_groups(groups: Any, name: str) -> np.ndarray:
-    array = np.asarray(groups.toarray() if sparse.issparse(groups) else groups)
+    array = _as_dense(groups, name)
     if array.ndim != 2:
         raise ValueError(f"{name} must have a row for every node and a column for every community; got {array.shape}")
     if not np.all(np.isin(array, (0, 1))):

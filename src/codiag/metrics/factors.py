@@ -10,9 +10,11 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from codiag._array import Array, to_host
+from codiag._validation import as_real_array
+from codiag.tensors.convert import components_of
 
 Factors = Any
-"""A fit with `factor` or `factors`, an array (d, k) with components as columns, or a sequence of them, one per mode."""
+"""A fit, a pair (weights, factors), an array (d, k) with components as columns, or a sequence of such arrays."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,8 +43,8 @@ def match_components(estimate: Factors, truth: Factors) -> Matching:
 
     Parameters
     ----------
-    estimate, truth : fit, array of shape (d, k), or sequence of such arrays
-        The estimate may have more components than the truth, not fewer.
+    estimate, truth : fit, pair (weights, factors), array of shape (d, k), or sequence of such arrays
+        Weights do not count. The estimate may have more components than the truth, not fewer.
 
     Examples
     --------
@@ -100,20 +102,28 @@ def _nearest_distances(estimate: np.ndarray, truth: np.ndarray) -> np.ndarray:
 
 def unit_factors(factors: Factors, name: str) -> list[np.ndarray]:
     """Return the factors of each mode on the host, in double precision and with unit columns."""
-    raw = [to_host(array) for array in _modes(factors)]
-    if any(np.iscomplexobj(array) for array in raw):
-        raise TypeError(f"{name} must be real; got complex factors")
-    arrays = [array.astype(np.float64) for array in raw]
+    raw = [as_real_array(array, name, "compare real and imaginary parts apart") for array in _modes(factors)]
+    arrays = [to_host(array).astype(np.float64) for array in raw]
+    if len({array.shape[1:] for array in arrays}) > 1:
+        shapes = ", ".join(str(array.shape) for array in arrays)
+        raise ValueError(f"{name} must have one number of components in all modes; got factors of shape {shapes}")
     for array in arrays:
         if array.ndim != 2:
             raise ValueError(f"{name} must hold factors of shape (d, k); got an array of shape {array.shape}")
+        if 0 in array.shape:
+            raise ValueError(f"{name} must hold factors that are not empty; got an array of shape {array.shape}")
         if not np.all(np.isfinite(array)):
             raise ValueError(f"{name} must be finite; it holds NaN or infinite entries")
+    # Squares are to be numbers; a power of two changes no digit.
+    arrays = [np.ldexp(array, -int(np.frexp(np.max(np.abs(array)))[1])) for array in arrays]
     norms = [np.linalg.norm(array, axis=0) for array in arrays]
     return [array / np.where(norm > 0, norm, 1) for array, norm in zip(arrays, norms, strict=True)]
 
 
 def _modes(factors: Factors) -> Sequence[Array]:
+    components = components_of(factors)
+    if components is not None:
+        return components[1]
     if hasattr(factors, "factors"):
         return list(factors.factors)
     if hasattr(factors, "right_factor"):

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment, nnls
 from scipy.sparse.linalg import LinearOperator, eigsh
 
+from codiag._validation import as_generator
 from codiag.factorization import Factorization
 from codiag.factorize import as_method, factorize
 from codiag.methods import OJD, TPM, Auto, Method
@@ -21,7 +22,7 @@ def leading_range(multiply: Callable[[np.ndarray], np.ndarray], size: int, k: in
     """Return the leading k eigenvectors (size, k) of a symmetric matrix that is known by its products alone."""
     if size <= max(200, 3 * k):
         return np.linalg.eigh(multiply(np.eye(size)))[1][:, ::-1][:, :k]
-    start = np.random.default_rng(seed).standard_normal(size)
+    start = as_generator(seed, "random_state").standard_normal(size)
     operator = LinearOperator((size, size), matvec=multiply, matmat=multiply, dtype=np.float64)
     values, vectors = eigsh(operator, k=k, which="LA", v0=start, tol=1e-8)
     return vectors[:, np.argsort(-values)]

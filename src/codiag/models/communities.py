@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
-from codiag._validation import as_number
+from codiag._validation import as_generator, as_number, check_seed
 from codiag.factorize import as_method
 from codiag.models.base import leading_range
 from codiag.models.network_em import polish_memberships
@@ -102,6 +102,7 @@ class MixedMembershipCommunities(BaseEstimator):
             as_number("n_partitions", self.n_partitions, integer=True)
         as_number("polish", self.polish, integer=True, zero=True)
         as_method(self.method)
+        check_seed("random_state", self.random_state)
         network = as_network(X)
         with threadpool_limits(1):  # many small products, for which threads only wait for each other
             k = self._n_communities(network)
@@ -164,7 +165,8 @@ class MixedMembershipCommunities(BaseEstimator):
         stars = scales(network, self.degree_corrected)
         estimates, reason = [], ""
         n_partitions = self.n_partitions or max(10, 5000 // network.adjacency.shape[0])
-        for seed in np.random.SeedSequence(self.random_state).spawn(n_partitions):
+        sequence: Any = as_generator(self.random_state, "random_state").bit_generator.seed_seq
+        for seed in sequence.spawn(n_partitions):
             try:
                 estimates.append(estimate_memberships(network, stars, k, self.alpha_0, self.method, seed))
             except (ValueError, np.linalg.LinAlgError) as error:

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from codiag._validation import as_number
+from codiag._validation import as_generator, as_number, check_seed
 from codiag.factorize import as_method
 from codiag.models.crowd_em import CrowdModel, Prior, Run, Start, expect, one_coin, run_em, standard_errors
 from codiag.models.crowd_moments import estimate_crowd, random_groups
@@ -195,6 +195,7 @@ class DawidSkene(BaseEstimator):
         as_number("smoothing", self.smoothing, zero=True)
         as_number("tol", self.tol, zero=True)
         as_method(self.method)
+        check_seed("random_state", self.random_state)
         as_number("pooling", self.pooling, zero=True)
         if self.pooling > 1:
             raise ValueError(f"pooling must be between 0 and 1; got {self.pooling}")
@@ -246,7 +247,7 @@ class DawidSkene(BaseEstimator):
     def _groups(self, votes: Votes) -> np.ndarray:
         n_workers = votes.workers.size
         if self.groups is None:
-            rng = np.random.default_rng(self.random_state)
+            rng = as_generator(self.random_state, "random_state")
             return np.stack([random_groups(votes, rng) for _ in range(self.n_partitions)])
         groups = np.atleast_2d(np.asarray(self.groups))
         if groups.ndim != 2 or groups.shape[1] != n_workers or not np.all(np.isin(groups, (0, 1, 2))):

@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from codiag._validation import as_number
+from codiag._validation import as_number, check_seed
 from codiag.factorization import Factorization
 from codiag.factorize import as_method, factorize
 from codiag.methods import OJD, TPM
@@ -74,6 +74,7 @@ class HiddenMarkov(BaseEstimator):
         """Estimate the model from symbols 0, 1, ..., one sequence after the other, with their lengths."""
         as_number("n_components", self.n_components, integer=True)
         as_number("polish", self.polish, integer=True, zero=True)
+        check_seed("random_state", self.random_state)
         sequences = _split(X, lengths)
         n_symbols = int(max(sequence.max() for sequence in sequences)) + 1
         n_seen = np.unique(np.concatenate(sequences)).size

@@ -9,7 +9,7 @@ from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from codiag._validation import as_number
+from codiag._validation import as_number, check_seed
 from codiag.models.base import (
     by_weight,
     check_second_moment,
@@ -76,6 +76,7 @@ class SphericalGaussianMixture(DensityMixin, BaseEstimator):
         """Estimate the mixture from samples of shape (n, features)."""
         as_number("n_components", self.n_components, integer=True)
         as_number("polish", self.polish, integer=True, zero=True)
+        check_seed("random_state", self.random_state)
         samples = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
         if self.n_components > samples.shape[1]:
             raise ValueError(

@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from codiag._validation import as_number
+from codiag._validation import as_generator, as_number, check_seed
 from codiag.models.base import (
     by_weight,
     check_second_moment,
@@ -231,6 +231,7 @@ class LatentDirichlet(TransformerMixin, BaseEstimator):
         as_number("n_components", self.n_components, integer=True)
         as_number("polish", self.polish, integer=True, zero=True)
         as_number("alpha_0", self._mixing(), zero=True)
+        check_seed("random_state", self.random_state)
 
 
 class SingleTopic(LatentDirichlet):
@@ -302,7 +303,7 @@ def pair_noise(counts: sparse.csr_array, alpha_0: float, seed: int | None) -> fl
     """Return how far sampling moves the second moment, in operator norm, from halves of the documents."""
     mean = word_frequencies(counts)
     first, second = (_scaled_pairs(counts[start::2], alpha_0, mean)[0] for start in range(2))
-    vector = np.random.default_rng(seed).standard_normal(counts.shape[1])
+    vector = as_generator(seed, "random_state").standard_normal(counts.shape[1])
     size = float(np.linalg.norm(vector))
     for _ in range(8):  # powers of a symmetric matrix
         if size == 0:

@@ -10,7 +10,7 @@ from scipy.special import logsumexp
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from codiag._validation import as_number
+from codiag._validation import as_number, check_seed
 from codiag.models.base import by_weight, warn_if_hidden, weakest
 from codiag.models.mixture import log_densities
 from codiag.models.view_moments import ViewMoments, estimate_views
@@ -69,6 +69,7 @@ class MultiviewMixture(BaseEstimator):
         """Estimate the mixture from three views, a sequence of arrays or sparse matrices (n, d) of the same samples."""
         as_number("n_components", self.n_components, integer=True)
         as_number("polish", self.polish, integer=True, zero=True)
+        check_seed("random_state", self.random_state)
         views = list(X)
         if len(views) != 3:
             raise ValueError(f"X must be three views of the same samples; got {len(views)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -15,6 +15,8 @@ from codiag._array import Array, double, identity, pick, squares
 if TYPE_CHECKING:
     from codiag.tensors.dense import DenseTensor
 
+REAL = int | float | np.integer | np.floating
+"""Numbers that may multiply a tensor."""
 BLOCK = 2**22
 """Entries that are worked on at a time where a result would be larger than what it is made for."""
 
@@ -139,7 +141,7 @@ class Tensor(ABC):
     def __mul__(self, scale: object) -> Tensor:
         from codiag.tensors.combine import ScaledTensor
 
-        return ScaledTensor(self, float(scale)) if isinstance(scale, int | float | np.number) else NotImplemented
+        return ScaledTensor(self, scale) if isinstance(scale, REAL) else NotImplemented
 
     __rmul__ = __mul__
 
@@ -170,12 +172,27 @@ def _parts(count: int, entries: int) -> Iterator[slice]:
 
 def check_shape(shape: Sequence[int], name: str = "tensor") -> tuple[int, ...]:
     """Return the shape if it is one of a tensor, or say what is wrong with it."""
+    if not hasattr(shape, "__iter__"):
+        raise TypeError(f"shape must be a sequence of integers, one for every mode; got {shape!r}")
+    shape = tuple(shape)
+    if any(isinstance(size, bool) or not isinstance(size, int | np.integer) for size in shape):
+        raise TypeError(f"shape must hold integers, one for every mode; got {shape}")
+    if any(size < 0 for size in shape):
+        raise ValueError(f"shape must not hold negative numbers; got {shape}")
     if len(shape) < 3:
         hint = {2: "; for one matrix use numpy.linalg.svd", 1: "", 0: ""}[len(shape)]
         raise ValueError(f"{name} must have at least three modes; got {len(shape)}, shape {tuple(shape)}{hint}")
     if math.prod(shape) == 0:
         raise ValueError(f"{name} must not be empty; got shape {tuple(shape)}, mode {list(shape).index(0)} is")
     return tuple(int(size) for size in shape)
+
+
+def as_scale(scale: Any, reference: Array) -> float:
+    """Return what multiplies a tensor as a number that exists in the precision of the tensor."""
+    largest = float(array_namespace(reference).finfo(reference.dtype).max)
+    if not abs(scale) <= largest:
+        raise ValueError(f"scale must be a finite number of {reference.dtype}, at most {largest:.3g}; got {scale}")
+    return float(scale)
 
 
 def check_symmetric_shape(shape: Sequence[int]) -> None:

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from codiag._array import Array, double
-from codiag.tensors.base import Tensor
+from codiag.tensors.base import REAL, Tensor, as_scale
+from codiag.tensors.convert import as_tensor
 from codiag.tensors.factored import FactoredTensor
 
 
 class SumTensor(Tensor):
-    """The sum of tensors of one shape, whatever their storage; also written ``first + second``."""
+    """The sum of tensors of one shape, whatever their storage; also written ``first + second``.
 
-    def __init__(self, terms: Sequence[Tensor]) -> None:
-        self.terms = tuple(terms)
+    Parameters
+    ----------
+    terms : sequence of Tensor, or of what `codiag.factorize` takes
+    """
+
+    def __init__(self, terms: Sequence[Any]) -> None:
+        if isinstance(terms, Tensor) or not isinstance(terms, Iterable):
+            raise TypeError(f"terms must be a sequence of tensors; got {type(terms).__name__}")
+        self.terms = tuple(as_tensor(term) for term in terms)
+        if not self.terms:
+            raise ValueError("terms must hold a tensor at least; got none")
         shapes = {term.shape for term in self.terms}
         if len(shapes) != 1:
             raise ValueError(f"terms must be tensors of one shape; got {sorted(shapes)}")
@@ -74,9 +86,15 @@ class SumTensor(Tensor):
 class ScaledTensor(Tensor):
     """A multiple of a tensor; also written ``scale * tensor``."""
 
-    def __init__(self, tensor: Tensor, scale: float) -> None:
-        self.tensor, self.scale = tensor, scale
-        self.shape, self.symmetric, self.holds_entries = tensor.shape, tensor.symmetric, tensor.holds_entries
+    def __init__(self, tensor: Any, scale: Any) -> None:
+        if not isinstance(scale, REAL):
+            raise TypeError(f"scale must be a number; got {type(scale).__name__} {scale!r}")
+        inner = as_tensor(tensor)
+        if isinstance(inner, ScaledTensor):  # one product may be a number where the two in turn are not
+            scale, inner = scale * inner.scale, inner.tensor
+        self.tensor: Tensor = inner
+        self.scale: float = as_scale(scale, inner.reference)
+        self.shape, self.symmetric, self.holds_entries = inner.shape, inner.symmetric, inner.holds_entries
 
     @property
     def reference(self) -> Array:
@@ -98,7 +116,8 @@ class ScaledTensor(Tensor):
         return [self.scale * product for product in self.tensor.mttkrps(factors)]
 
     def squared_norm(self) -> float:
-        return self.scale**2 * self.tensor.squared_norm()
+        size = self.scale * math.sqrt(self.tensor.squared_norm())
+        return size * size  # infinite where it is out of range; a power would raise
 
     def inner(self, weights: Array, factors: Sequence[Array]) -> float:
         return self.scale * self.tensor.inner(weights, factors)
@@ -106,7 +125,8 @@ class ScaledTensor(Tensor):
     def squared_distance(self, weights: Array, factors: Sequence[Array]) -> float:
         if self.scale == 0:
             return FactoredTensor(weights, factors).squared_norm()
-        return self.scale**2 * self.tensor.squared_distance(double(weights) / self.scale, factors)
+        size = self.scale * math.sqrt(self.tensor.squared_distance(double(weights) / self.scale, factors))
+        return size * size
 
     def to_dense(self) -> Array:
         return self.scale * self.tensor.to_dense()

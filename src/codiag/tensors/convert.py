@@ -48,6 +48,27 @@ def as_tensor(raw: Any, symmetric: bool | None = None) -> Tensor:
     return DenseTensor.of(symmetrize(tensor.to_dense()), symmetric=True)
 
 
+def components_of(raw: Any) -> tuple[Any, list[Any]] | None:
+    """Return weights, or None for ones, and factors of a fit, a CPTensor, a ktensor or a pair; None for the rest."""
+    if hasattr(raw, "weights"):
+        for name in ("factors", "factor_matrices"):  # fits of codiag and CPTensors of TensorLy; ktensors of pyttb
+            if hasattr(raw, name):
+                return raw.weights, list(getattr(raw, name))
+    if not isinstance(raw, tuple | list) or len(raw) != 2:
+        return None
+    weights, factors = raw
+    if not isinstance(factors, tuple | list) or not factors or _n_axes(factors[0]) != 2:
+        return None
+    return (weights, list(factors)) if weights is None or _n_axes(weights) == 1 else None
+
+
+def _n_axes(raw: Any) -> int:
+    try:
+        return int(np.ndim(raw))
+    except ValueError:  # of ragged lists
+        return -1
+
+
 def _wrap(raw: Any) -> Tensor:
     if isinstance(raw, Tensor):
         return raw
@@ -63,11 +84,10 @@ def _wrap(raw: Any) -> Tensor:
         return SparseTensor(raw.coords, raw.data, raw.shape)
     if all(hasattr(raw, name) for name in ("subs", "vals", "shape")):
         return SparseTensor(np.asarray(raw.subs).T, np.asarray(raw.vals).ravel(), raw.shape)
-    if hasattr(raw, "weights") and hasattr(raw, "factors"):  # a fit of codiag, or a CPTensor of TensorLy
-        weights = np.ones(raw.factors[0].shape[1]) if raw.weights is None else raw.weights
-        return FactoredTensor(weights, raw.factors)
-    if hasattr(raw, "weights") and hasattr(raw, "factor_matrices"):  # a ktensor of pyttb
-        return FactoredTensor(raw.weights, raw.factor_matrices)
+    components = components_of(raw)
+    if components is not None:
+        weights, factors = components
+        return FactoredTensor(np.ones(np.shape(factors[0])[1]) if weights is None else weights, factors)
     if hasattr(raw, "double") and isinstance(getattr(raw, "data", None), np.ndarray):  # a tensor of pyttb
         raw = raw.data
     if getattr(raw, "is_sparse", False):

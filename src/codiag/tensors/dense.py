@@ -10,7 +10,7 @@ import numpy as np
 from array_api_compat import array_namespace, device, is_numpy_array, is_torch_array
 
 from codiag._array import Array, like, moved, on_host, pick, precise, squares, to_host, widest
-from codiag._validation import as_real_array
+from codiag._validation import as_flag, as_real_array
 from codiag.tensors.base import BLOCK, Tensor, check_shape, check_symmetric_shape
 
 
@@ -41,12 +41,14 @@ class DenseTensor(Tensor):
         way_out = "factorize real and imaginary parts as one more mode of size two"
         self._hold(as_real_array(array, "tensor", way_out, cast=False))
         check_shape(self.shape)
+        if symmetric is not None:
+            as_flag("symmetric", symmetric)
         if symmetric:
             check_symmetric_shape(self.shape)
         if symmetric is None:
             with np.errstate(all="ignore"):
                 symmetric = self._seems_symmetric() and self.asymmetry() < self._rounding()
-        self.symmetric = symmetric
+        self.symmetric = bool(symmetric)
         range_of = array_namespace(self.reference).finfo(self.reference.dtype)
         if not self.squared_norm() < float(range_of.max):
             self._raise_not_finite()

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-import numpy as np
 from array_api_compat import array_namespace
 
 from codiag._array import Array, double, pick, squares
 from codiag._validation import as_real_array
-from codiag.tensors.base import BLOCK, Tensor, check_shape, same_object
+from codiag.tensors.base import BLOCK, REAL, Tensor, as_scale, check_shape, same_object
 from codiag.tensors.dense import khatri_rao
 
 CANCELLING = 1e-6
@@ -83,9 +82,9 @@ class FactoredTensor(Tensor):
         return FactoredTensor(xp.concat([double(self.weights), -double(weights)]), joined)
 
     def __mul__(self, scale: object) -> Tensor:
-        if not isinstance(scale, int | float | np.number):
+        if not isinstance(scale, REAL):
             return NotImplemented
-        return FactoredTensor(self.weights * float(scale), self.factors)
+        return FactoredTensor(self.weights * as_scale(scale, self.reference), self.factors)
 
     __rmul__ = __mul__
 

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from codiag._array import Array, double, squares, to_host
-from codiag._validation import as_real_array
+from codiag._validation import as_flag, as_real_array
 from codiag.tensors.base import BLOCK, CLOSE, Tensor, check_shape, check_symmetric_shape
 from codiag.tensors.factored import FactoredTensor
 
@@ -44,9 +44,10 @@ class SparseTensor(Tensor):
             raise ValueError(f"values must have shape ({places.shape[1]},), one per coordinate; got {entries.shape}")
         if not np.all(np.isfinite(entries)):
             raise ValueError(f"values must be finite; {int(np.sum(~np.isfinite(entries)))} are NaN or infinite")
+        as_flag("symmetric", symmetric)
         if symmetric:
             check_symmetric_shape(self.shape)
-        self.symmetric = symmetric
+        self.symmetric = bool(symmetric)
         self.coords, self.values = _summed(places, entries, self.shape)
 
     @property

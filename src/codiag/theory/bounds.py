@@ -10,7 +10,11 @@ import math
 
 import numpy as np
 
-from codiag.theory.identifiability import incoherence
+from codiag._validation import as_finite, as_flag, as_number
+from codiag.theory.identifiability import as_columns, incoherence
+
+MOST = 10**18
+"""Projections beyond which more of them change nothing that counts."""
 
 
 def error_bound(
@@ -55,7 +59,9 @@ def error_bound(
     >>> error_bound(np.eye(4), np.ones(4), 0.01, orthogonal=True)
     array([0.04, 0.04, 0.04, 0.04])
     """
-    sizes = np.abs(np.asarray(weights, dtype=np.float64))
+    factor = _as_factor(factor, orthogonal)
+    sizes = _as_weights(weights, factor.shape[1])
+    as_number("noise", noise, zero=True)
     spread = math.sqrt(sizes.sum() * sizes.max())
     random = 0.0 if n_projections is None else concentration(factor, n_projections, orthogonal=orthogonal, delta=delta)
     if orthogonal:
@@ -71,6 +77,8 @@ def error_bound(
 
 def concentration(factor: np.ndarray, n_projections: int, *, orthogonal: bool, delta: float = 0.05) -> float:
     r"""Return :math:`C(\delta)`, what random projections add; it falls like the root of their number."""
+    factor = _as_factor(factor, orthogonal)
+    as_number("n_projections", n_projections, integer=True)
     d = factor.shape[0]
     if orthogonal:
         return 20 * math.sqrt(2 * d / n_projections) * _log(2, factor, delta)
@@ -79,6 +87,7 @@ def concentration(factor: np.ndarray, n_projections: int, *, orthogonal: bool, d
 
 def least_projections(factor: np.ndarray, *, orthogonal: bool, delta: float = 0.05) -> int:
     """Return the number of random projections from which on the theorems hold."""
+    factor = _as_factor(factor, orthogonal)
     base = 16.0 if orthogonal else _base(factor)
     return math.ceil(base * _log(2 if orthogonal else 15, factor, delta) ** 2)
 
@@ -93,8 +102,9 @@ def projections_for(
     delta: float = 0.05,
 ) -> int | None:
     """Return how many random projections bring the bound on all factors to an accuracy; None where none does."""
-    limit = error_bound(factor, weights, noise, orthogonal=orthogonal, n_projections=10**18, delta=delta).max()
-    if limit > accuracy:
+    as_number("accuracy", accuracy)
+    limit = error_bound(factor, weights, noise, orthogonal=orthogonal, n_projections=MOST, delta=delta).max()
+    if not limit <= accuracy:
         return None
     least = least_projections(factor, orthogonal=orthogonal, delta=delta)
 
@@ -116,7 +126,28 @@ def _base(factor: np.ndarray) -> float:
     return (50 / (1 - incoherence(factor) ** 2)) ** 2
 
 
+def _as_factor(factor: np.ndarray, orthogonal: bool) -> np.ndarray:
+    as_flag("orthogonal", orthogonal)
+    columns = as_columns("factor", factor)
+    if columns.shape[1] > columns.shape[0]:
+        raise ValueError(
+            f"factor must have no more columns than rows, since the theorems are of independent components; got "
+            f"shape {columns.shape}"
+        )
+    if not orthogonal and 1 - incoherence(columns) ** 2 < 1e-12:
+        raise ValueError("factor must not have parallel columns, for which no bound holds; take one of them away")
+    return columns
+
+
+def _as_weights(weights: np.ndarray, rank: int) -> np.ndarray:
+    sizes = np.abs(as_finite("weights", weights, (rank,)))
+    if np.any(sizes == 0):
+        raise ValueError("weights must not be zero: a component without weight has no bound; leave it out")
+    return sizes
+
+
 def _log(constant: float, factor: np.ndarray, delta: float) -> float:
+    as_number("delta", delta)
     if not 0 < delta < 1:
         raise ValueError(f"delta must lie between 0 and 1; got {delta}")
     d, k = factor.shape

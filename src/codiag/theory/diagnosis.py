@@ -79,6 +79,8 @@ def diagnose(fit: Factorization) -> Diagnosis:
     Three things are asked: whether components nearly cancel each other, whether the residual passes for noise, and how
     far that noise moves the factors. Standard errors mean something only where the first two are in order.
     """
+    if not (hasattr(fit, "standard_errors") and hasattr(fit, "factors")):
+        raise TypeError(f"fit must be a Factorization, what codiag.factorize returns; got {type(fit).__name__}")
     factors = [to_host(factor).astype(np.float64) for factor in fit.factors]
     weights = to_host(fit.weights).astype(np.float64)
     cosines = np.prod([factor.T @ factor for factor in factors], axis=0) * np.sign(np.outer(weights, weights))

@@ -8,18 +8,41 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from codiag._validation import as_finite, as_number
+
+
+def as_columns(name: str, columns: np.ndarray) -> np.ndarray:
+    """Return a finite matrix none of whose columns is zero."""
+    array = as_finite(name, columns, (None, None))
+    empty = np.flatnonzero(~np.any(array, axis=0))
+    if empty.size:
+        raise ValueError(f"{name} must not have columns of zeros, which have no direction; column {empty[0]} is one")
+    return array
+
+
+def _has_empty_column(factor: np.ndarray) -> bool:
+    return not np.all(np.any(as_finite("factor", factor, (None, None)), axis=0))
+
+
+def _unit(name: str, columns: np.ndarray) -> np.ndarray:
+    array = as_columns(name, columns)
+    array = np.ldexp(array, -np.frexp(np.max(np.abs(array), axis=0))[1])  # squares are to be numbers, digits to stay
+    return array / np.linalg.norm(array, axis=0)
+
 
 def incoherence(factor: np.ndarray) -> float:
     r"""Return :math:`\mu = \max_{i \ne j} |u_i^\top u_j|` of columns, taken at unit norm."""
-    unit = factor / np.linalg.norm(factor, axis=0)
+    unit = _unit("factor", factor)
     cosines = np.abs(unit.T @ unit)
     np.fill_diagonal(cosines, 0)
     return float(cosines.max())
 
 
 def condition(factor: np.ndarray) -> float:
-    """Return the condition number of columns, taken at unit norm."""
-    return float(np.linalg.cond(factor / np.linalg.norm(factor, axis=0)))
+    """Return the condition number of columns, taken at unit norm; infinite where one of them is zero."""
+    if _has_empty_column(factor):
+        return math.inf
+    return float(np.linalg.cond(_unit("factor", factor)))
 
 
 def uniqueness_moduli(diagonals: np.ndarray) -> np.ndarray:
@@ -28,7 +51,7 @@ def uniqueness_moduli(diagonals: np.ndarray) -> np.ndarray:
     The factors of free joint diagonalization are unique where none is 1 or -1; errors grow like
     :math:`1 / (1 - \rho_{ij}^2)`.
     """
-    unit = diagonals / np.linalg.norm(diagonals, axis=0)
+    unit = _unit("diagonals", diagonals)
     return unit.T @ unit
 
 
@@ -37,7 +60,10 @@ def kruskal_rank(factor: np.ndarray, *, tol: float = 1e-8) -> int:
 
     Exact up to 16 columns, or where all are independent; beyond, the bound 1 / mu from the incoherence.
     """
-    unit = factor / np.linalg.norm(factor, axis=0)
+    as_number("tol", tol)
+    if _has_empty_column(factor):
+        return 0
+    unit = _unit("factor", factor)
     d, k = unit.shape
     if k <= d and np.linalg.svd(unit, compute_uv=False)[-1] > tol:
         return k
@@ -52,5 +78,10 @@ def kruskal_rank(factor: np.ndarray, *, tol: float = 1e-8) -> int:
 
 def kruskal_condition(factors: Sequence[np.ndarray]) -> bool:
     """Tell whether Kruskal ranks are large enough, summed over modes, for the components to be unique."""
-    rank, order = factors[0].shape[1], len(factors)
+    if len(factors) < 3:
+        raise ValueError(f"factors must be those of three modes or more; got {len(factors)}")
+    rank, order = as_finite("factors", factors[0], (None, None)).shape[1], len(factors)
+    if any(np.shape(factor)[1:] != (rank,) for factor in factors):
+        shapes = ", ".join(str(np.shape(factor)) for factor in factors)
+        raise ValueError(f"factors must have one number of columns in all modes; got shapes {shapes}")
     return sum(kruskal_rank(factor) for factor in factors) >= 2 * rank + order - 1

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from codiag._validation import as_finite, as_flag
 from codiag.diagonalize import Diagonalization
+from codiag.theory.identifiability import as_columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +62,8 @@ def first_order(factor: np.ndarray, diagonals: np.ndarray, noise: np.ndarray, *,
     >>> first_order(np.eye(2), np.array([[3.0, 1.0], [1.0, 1.0]]), noise, orthogonal=True).errors
     array([0.5, 0.5])
     """
+    as_flag("orthogonal", orthogonal)
+    factor, diagonals, noise = _as_problem(factor, diagonals, noise)
     extended, inverse = _extended(factor)
     values = _padded(diagonals, factor.shape[0])
     entries = np.einsum("ia,lab,jb->lij", inverse, noise, inverse[: factor.shape[1]])
@@ -82,6 +86,8 @@ def afsari_bound(factor: np.ndarray, diagonals: np.ndarray, noise: np.ndarray) -
         \frac{1}{1 - \rho_{ij}^2} \Big(\frac{1}{\|\lambda_i\|^2} + \frac{1}{\|\lambda_j\|^2}\Big)
         \Big(\big|\sum_l v_i^\top R_l v_j \lambda_{jl}\big| + \big|\sum_l v_i^\top R_l v_j \lambda_{il}\big|\Big)
     """
+    factor, diagonals, noise = _as_problem(factor, diagonals, noise)
+    diagonals = as_columns("diagonals", diagonals)
     inverse = np.linalg.pinv(factor)
     entries = np.einsum("ia,lab,jb->lij", inverse, noise, inverse)
     squares = np.sum(diagonals**2, axis=0)
@@ -96,17 +102,36 @@ def afsari_bound(factor: np.ndarray, diagonals: np.ndarray, noise: np.ndarray) -
 
 def project_noise(noise: np.ndarray, directions: np.ndarray) -> np.ndarray:
     """Return the matrices R(I, I, w_l), (n, d, d), of a tensor R (d, d, d) and directions (n, d)."""
-    return np.einsum("abc,lc->lab", noise, directions)
+    tensor = as_finite("noise", noise, (None, None, None))
+    return np.einsum("abc,lc->lab", tensor, as_finite("directions", directions, (None, tensor.shape[2])))
 
 
 def projected_diagonals(factor: np.ndarray, weights: np.ndarray, directions: np.ndarray) -> np.ndarray:
     r"""Return the diagonals :math:`\lambda_{li} = \pi_i w_l^\top u_i`, (n, k), of a projected tensor."""
-    return (directions @ factor) * weights
+    columns = as_finite("factor", factor, (None, None))
+    along = as_finite("directions", directions, (None, columns.shape[0]))
+    return (along @ columns) * as_finite("weights", weights, columns.shape[1:])
 
 
 def standard_errors(fit: Diagonalization) -> np.ndarray:
     """Return the standard errors of factors from the matrices alone: the noise is what the fit has left over."""
+    if not isinstance(fit, Diagonalization):
+        raise TypeError(
+            f"fit must be a Diagonalization, what codiag.joint_diagonalize returns; got {type(fit).__name__}. Other "
+            "fits have an attribute standard_errors of their own"
+        )
     return np.asarray(fit.standard_errors)
+
+
+def _as_problem(
+    factor: np.ndarray, diagonals: np.ndarray, noise: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    columns = as_columns("factor", factor)
+    size, rank = columns.shape
+    if rank > size or np.linalg.matrix_rank(columns) < rank:
+        raise ValueError(f"factor must have independent columns; got shape {columns.shape}, which has fewer")
+    values = as_finite("diagonals", diagonals, (None, rank))
+    return columns, values, as_finite("noise", noise, (values.shape[0], size, size))
 
 
 def _cardoso(values: np.ndarray, diagonals: np.ndarray, entries: np.ndarray) -> np.ndarray:

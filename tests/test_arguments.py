@@ -1,0 +1,288 @@
+"""What functions beside `factorize` and `joint_diagonalize` refuse, and what they take from other libraries."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import codiag
+from codiag import metrics, models, synthetic, theory
+from codiag._validation import as_generator
+from codiag.datasets import locate
+from codiag.diagonalize import UWEDGE
+from codiag.methods import ALS, NLS
+from codiag.tensors import DenseTensor, FactoredTensor, SparseTensor, SumTensor
+
+FACTOR = synthetic.unit_factor(5, 3, 0)
+WEIGHTS = np.array([1.0, 2.0, 3.0])
+STACK = synthetic.matrix_stack(FACTOR, 4, seed=0)
+PROBLEM = synthetic.noisy_tensor((4, 5, 6), 2, noise=1e-3, seed=0)
+BAD = np.where(np.eye(5, 3) > 0, np.nan, FACTOR)
+ERRORS = synthetic.worker_errors(3, 2, seed=0)
+CUBE = np.random.default_rng(0).standard_normal((3, 3, 3))
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "words"),
+    [
+        (lambda: theory.projections_for(-1, FACTOR, WEIGHTS, np.nan, orthogonal=False), ValueError, "accuracy must be"),
+        (lambda: theory.projections_for(1, FACTOR, WEIGHTS, np.nan, orthogonal=False), ValueError, "noise must not be"),
+        (lambda: theory.projections_for(np.nan, FACTOR, WEIGHTS, 0.1, orthogonal=True), ValueError, "accuracy must be"),
+        (lambda: theory.error_bound(BAD, WEIGHTS, 0.1, orthogonal=False), ValueError, "factor must be finite; 3 of 15"),
+        (lambda: theory.error_bound(FACTOR, WEIGHTS[:2], 0.1, orthogonal=False), ValueError, r"shape \(3,\); got \(2,"),
+        (
+            lambda: theory.error_bound(FACTOR, 0 * WEIGHTS, 0.1, orthogonal=False),
+            ValueError,
+            "weights must not be zero",
+        ),
+        (lambda: theory.error_bound(FACTOR, WEIGHTS, 0.1, orthogonal="no"), TypeError, "orthogonal must be True or"),
+        (lambda: theory.error_bound(FACTOR.T, np.ones(5), 0.1, orthogonal=False), ValueError, "columns than rows"),
+        (
+            lambda: theory.error_bound(np.ones((5, 2)), np.ones(2), 0.1, orthogonal=False),
+            ValueError,
+            "parallel columns",
+        ),
+        (lambda: theory.concentration(FACTOR, 0, orthogonal=True), ValueError, "n_projections must be positive"),
+        (lambda: theory.concentration(FACTOR, 2.5, orthogonal=True), TypeError, "n_projections must be an integer"),
+        (lambda: theory.least_projections(FACTOR[0], orthogonal=True), ValueError, r"factor must have shape \(n, n\)"),
+        (lambda: theory.least_projections(FACTOR, orthogonal=True, delta="a"), TypeError, "delta must be a number"),
+        (lambda: theory.incoherence(0 * FACTOR), ValueError, "factor must not have columns of zeros"),
+        (lambda: theory.incoherence(BAD), ValueError, "factor must be finite"),
+        (lambda: theory.condition("abc"), TypeError, "factor must hold real numbers"),
+        (lambda: theory.uniqueness_moduli(np.zeros((4, 2))), ValueError, "diagonals must not have columns of zeros"),
+        (lambda: theory.kruskal_rank(FACTOR, tol=-1), ValueError, "tol must be positive"),
+        (lambda: theory.kruskal_condition([FACTOR]), ValueError, "three modes or more; got 1"),
+        (lambda: theory.kruskal_condition([FACTOR, FACTOR, FACTOR[:, :2]]), ValueError, "one number of columns"),
+        (lambda: theory.diagnose(3), TypeError, "fit must be a Factorization"),
+        (lambda: theory.standard_errors(3), TypeError, "fit must be a Diagonalization"),
+        (
+            lambda: theory.first_order(FACTOR, STACK.diagonals[:, :2], STACK.matrices, orthogonal=False),
+            ValueError,
+            r"diagonals must have shape \(n, 3\)",
+        ),
+        (
+            lambda: theory.first_order(np.ones((5, 3)), STACK.diagonals, STACK.matrices, orthogonal=False),
+            ValueError,
+            "factor must have independent columns",
+        ),
+        (
+            lambda: theory.afsari_bound(FACTOR, STACK.diagonals, STACK.matrices[:, :4]),
+            ValueError,
+            r"noise must have shape \(4, 5, 5\)",
+        ),
+        (lambda: theory.project_noise(CUBE, np.ones((2, 4))), ValueError, r"directions must have shape \(n, 3\)"),
+        (lambda: theory.projected_diagonals(FACTOR, WEIGHTS, np.ones(5)), ValueError, r"directions must have shape"),
+    ],
+)
+def test_theory(call, kind, words):
+    with pytest.raises(kind, match=words):
+        call()
+
+
+def test_a_column_of_zeros_is_a_dependent_one():
+    degenerate = np.column_stack([FACTOR, np.zeros(5)])
+    assert theory.condition(degenerate) == np.inf
+    assert theory.kruskal_rank(degenerate) == 0
+    assert not theory.kruskal_condition([degenerate] * 3)
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "words"),
+    [
+        (lambda: synthetic.orthonormal_factor(3, 4), ValueError, "rank must be at most 3"),
+        (lambda: synthetic.unit_factor(-3, 2), ValueError, "size must be positive; got -3"),
+        (lambda: synthetic.unit_factor(3, 2.0), TypeError, "rank must be an integer"),
+        (lambda: synthetic.mild_factor(3, 2, spread=np.nan), ValueError, "spread must not be negative; got nan"),
+        (lambda: synthetic.matrix_stack(FACTOR, 0), ValueError, "n_matrices must be positive"),
+        (lambda: synthetic.matrix_stack(FACTOR, 2, noise=-1.0), ValueError, "noise must not be negative"),
+        (lambda: synthetic.matrix_stack(BAD, 2), ValueError, "factor must be finite"),
+        (lambda: synthetic.matrix_stack(FACTOR, 2, right_factor=np.ones((4, 2))), ValueError, r"shape \(n, 3\); got"),
+        (lambda: synthetic.projection_stack(FACTOR, WEIGHTS[:1], 2), ValueError, r"weights must have shape \(3,\)"),
+        (lambda: synthetic.noisy_tensor((3.7, 3, 3), 2), TypeError, "shape must hold integers"),
+        (lambda: synthetic.noisy_tensor((-3, -3, 3), 2), ValueError, "shape must not hold negative numbers"),
+        (lambda: synthetic.noisy_tensor(5, 2), TypeError, "shape must be a sequence of integers"),
+        (lambda: synthetic.noisy_tensor((3, 3), 2), ValueError, "at least three modes"),
+        (lambda: synthetic.noisy_tensor((3, 4, 5), 2, symmetric=True), ValueError, "modes of one size"),
+        (lambda: synthetic.noisy_tensor((3, 3, 3), 2, symmetric="no"), TypeError, "symmetric must be True or False"),
+        (lambda: synthetic.noisy_tensor((3, 3, 3), 2, noise=np.inf), ValueError, "noise must be finite"),
+        (lambda: synthetic.nonorthogonal_model(3, 2, noise="a"), TypeError, "noise must be a number"),
+        (lambda: synthetic.orthogonal_model(3, 4, noise=0.1), ValueError, "rank must be at most 3"),
+        (lambda: synthetic.paper_tensor(3, 2, orthogonal=1, noise=0.1), TypeError, "orthogonal must be True or False"),
+        (lambda: synthetic.unit_noise(0), ValueError, "size must be positive"),
+        (lambda: synthetic.operator_norm(CUBE), ValueError, "tensor must be symmetric"),
+        (lambda: synthetic.operator_norm(np.ones((2, 3, 4))), ValueError, "modes of one size"),
+        (lambda: synthetic.operator_norm(np.ones((3, 3, 3)), n_starts=0), ValueError, "n_starts must be positive"),
+        (lambda: synthetic.worker_errors(3, 1), ValueError, "n_classes must be at least 2"),
+        (lambda: synthetic.worker_errors(3, 2, adversarial=2.0), ValueError, "adversarial must be at most 1"),
+        (lambda: synthetic.crowd_votes(4, ERRORS[0]), ValueError, r"errors must have shape \(n, n, n\)"),
+        (lambda: synthetic.crowd_votes(4, ERRORS[:, :1]), ValueError, r"shape \(n_workers, k, k\); got \(3, 1, 2\)"),
+        (lambda: synthetic.crowd_votes(4, 2 * ERRORS), ValueError, "errors must be probabilities"),
+        (lambda: synthetic.crowd_votes(4, ERRORS, priors=[0.5, 0.6]), ValueError, "priors must be probabilities"),
+        (lambda: synthetic.crowd_votes(4, ERRORS, density=-0.5), ValueError, "density must not be negative"),
+        (lambda: synthetic.mixed_membership_graph(5, 0), ValueError, "k must be positive"),
+        (lambda: synthetic.mixed_membership_graph(5, 2, inside=1.5), ValueError, "inside must be at most 1"),
+        (lambda: synthetic.mixed_membership_graph(5, 2, degrees=[1.0]), ValueError, r"degrees must have shape \(5,\)"),
+        (lambda: synthetic.mixed_membership_graph(2, 2, degrees=[1, -1]), ValueError, "degrees must not be negative"),
+    ],
+)
+def test_synthetic(call, kind, words):
+    with pytest.raises(kind, match=words):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "words"),
+    [
+        (lambda: codiag.factor_error("abc", FACTOR), TypeError, "estimate must hold real numbers"),
+        (lambda: codiag.factor_error(FACTOR, BAD), ValueError, "truth must be finite"),
+        (lambda: codiag.factor_error(FACTOR * 1j, FACTOR), TypeError, "estimate must be real"),
+        (lambda: codiag.match_components((FACTOR, FACTOR[:, :2]), (FACTOR,) * 2), ValueError, "number of components"),
+        (lambda: metrics.nearest_error(np.ones((5, 0)), FACTOR), ValueError, "not empty"),
+        (lambda: metrics.overlapping_nmi("abc", np.ones((3, 1))), TypeError, "estimate must hold real numbers"),
+        (lambda: metrics.recovery_curve("abc", np.ones((3, 1))), TypeError, "memberships must hold real numbers"),
+        (
+            lambda: metrics.recovery_curve(np.ones((3, 1)), np.ones((3, 1)), [np.nan]),
+            ValueError,
+            "thresholds must be f",
+        ),
+        (lambda: metrics.recovery_curve(np.ones((3, 1)), np.ones((3, 1)), ["a"]), TypeError, "thresholds must hold"),
+        (
+            lambda: metrics.recovery_curve(np.ones((3, 1)), np.ones((3, 1)), level=2),
+            ValueError,
+            "level must be at most",
+        ),
+        (lambda: metrics.recovery_curve(np.ones((0, 1)), np.ones((0, 1))), ValueError, "a node"),
+    ],
+)
+def test_metrics(call, kind, words):
+    with pytest.raises(kind, match=words):
+        call()
+
+
+def test_huge_and_tiny_factors_have_directions_too():
+    for scale in (1e200, 1e-200):
+        assert codiag.factor_error(scale * FACTOR, FACTOR) < 1e-15
+        assert theory.incoherence(scale * FACTOR) == pytest.approx(theory.incoherence(FACTOR))
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "words"),
+    [
+        (lambda: SumTensor([]), ValueError, "terms must hold a tensor"),
+        (lambda: SumTensor(5), TypeError, "terms must be a sequence of tensors; got int"),
+        (lambda: SumTensor([CUBE, np.ones((3, 3, 4))]), ValueError, "terms must be tensors of one shape"),
+        (lambda: DenseTensor(CUBE) * np.nan, ValueError, "scale must be a finite number of float64"),
+        (lambda: DenseTensor(CUBE) * 10**400, ValueError, "scale must be a finite number of float64"),
+        (lambda: DenseTensor(CUBE.astype(np.float32)) * 1e100, ValueError, "scale must be a finite number of float32"),
+        (lambda: FactoredTensor(np.ones(1), [np.ones((3, 1))] * 3) * np.inf, ValueError, "scale must be a finite"),
+        (lambda: codiag.factorize(DenseTensor(CUBE) * 1e200, 1), ValueError, "finite; the norm of ScaledTensor"),
+        (lambda: DenseTensor(np.ones((3, 3, 3)), symmetric="no"), TypeError, "symmetric must be True or False"),
+        (lambda: SparseTensor([[0]] * 3, [1.0], (3, 3, 3), symmetric="no"), TypeError, "symmetric must be True or"),
+        (lambda: SparseTensor([[0]] * 3, [1.0], (3.7, 3, 3)), TypeError, r"shape must hold integers.*\(3.7, 3, 3\)"),
+        (lambda: SparseTensor([[0]] * 3, [1.0], (-3, -3, 3)), ValueError, "shape must not hold negative numbers"),
+        (lambda: SparseTensor([[0]] * 3, [1.0], 5), TypeError, "shape must be a sequence of integers"),
+        (lambda: locate.at_hand("nope"), ValueError, "name must be one of bluebird"),
+        (lambda: locate.locate("nope", download=False), ValueError, "name must be one of bluebird"),
+        (lambda: NLS(init=([1, 2], [[[1]] * 4] * 3)), ValueError, "a weight for every column"),
+        (lambda: NLS(init=5), TypeError, "init must be None, a method, a fit or a pair"),
+    ],
+)
+def test_tensors_methods_and_data(call, kind, words):
+    with pytest.raises(kind, match=words):
+        call()
+
+
+def test_sums_take_arrays_and_multiples_of_multiples_stay_in_range():
+    assert_array_equal(SumTensor([CUBE, DenseTensor(CUBE)]).to_dense(), 2 * CUBE)
+    back = (DenseTensor(CUBE) * 1e200) * 1e-200
+    assert back.squared_norm() == pytest.approx(np.sum(CUBE**2))
+
+
+SEEDED = {
+    "joint_diagonalize": lambda seed: codiag.joint_diagonalize(STACK.matrices, seed=seed),
+    "diagonalizer": lambda seed: UWEDGE()(STACK.matrices, seed=seed),
+    "unit_factor": lambda seed: synthetic.unit_factor(3, 2, seed),
+    "noisy_tensor": lambda seed: synthetic.noisy_tensor((3, 3, 3), 2, seed=seed),
+    "crowd_votes": lambda seed: synthetic.crowd_votes(3, ERRORS, seed=seed),
+    "graph": lambda seed: synthetic.mixed_membership_graph(9, 2, seed=seed),
+    "unit_noise": lambda seed: synthetic.unit_noise(3, seed),
+}
+
+
+@pytest.mark.parametrize("name", SEEDED)
+def test_seeds_outside_factorize(name):
+    for seed, kind in (("abc", TypeError), ("12", TypeError), (1.5, TypeError), (-1, ValueError)):
+        with pytest.raises(kind, match=f"seed must be None, a non-negative integer.* got {re.escape(repr(seed))}"):
+            SEEDED[name](seed)
+    for seed in (None, 3, [1, 2], np.random.default_rng(0), np.random.RandomState(0), np.random.SeedSequence(4)):
+        SEEDED[name](seed)
+
+
+@pytest.mark.parametrize(
+    ("model", "data"),
+    [
+        (models.LatentDirichlet(2), np.ones((5, 4))),
+        (models.MultiviewMixture(2), [np.ones((5, 3))] * 3),
+        (models.SphericalGaussianMixture(2), np.ones((5, 3))),
+        (models.HiddenMarkov(2), [0, 1, 0, 1]),
+        (models.DawidSkene(), {"task": [0], "worker": [0], "label": [0]}),
+        (models.MixedMembershipCommunities(2), np.ones((9, 9))),
+    ],
+    ids=lambda item: type(item).__name__,
+)
+def test_seeds_of_estimators(model, data):
+    for seed, kind in (("abc", TypeError), (-1, ValueError)):
+        with pytest.raises(kind, match=f"random_state must be None, a non-negative integer.*got {seed!r}"):
+            model.set_params(random_state=seed).fit(data)
+
+
+def test_seeds_are_those_of_numpy():
+    assert as_generator(5).random() == np.random.default_rng(5).random()
+    assert as_generator([1, 2]).random() == np.random.default_rng([1, 2]).random()
+    assert as_generator(5, apart=True).random() != np.random.default_rng(5).random()
+    sequence = np.random.SeedSequence(5)
+    assert as_generator(sequence, apart=True).random() == as_generator(5, apart=True).random()
+
+
+def test_components_are_compared_whatever_holds_them():
+    fit = codiag.factorize(PROBLEM.tensor, 2, seed=0)
+    expected = codiag.factor_error(fit, PROBLEM)
+    pair = (fit.weights, list(fit.factors))
+    for same in (pair, (None, fit.factors), list(fit.factors), [fit.weights, fit.factors]):
+        assert codiag.factor_error(same, PROBLEM) == expected
+        assert_array_equal(codiag.match_components(same, pair).permutation, [0, 1])
+        assert metrics.nearest_error(same, PROBLEM) <= expected
+
+
+@pytest.mark.parametrize("method", [NLS, ALS])
+def test_starts_are_taken_whatever_holds_them(method):
+    pyttb = pytest.importorskip("pyttb", reason="pyttb is not installed")
+    start = pyttb.ktensor([factor.copy() for factor in PROBLEM.factors], np.abs(PROBLEM.weights))
+    fit = codiag.factorize(PROBLEM.tensor, 2, method=method(init=start), seed=0)
+    assert codiag.factor_error(fit, start) < 0.01
+
+
+def test_starts_may_be_lists():
+    fit = codiag.factorize(np.ones((4, 4, 4)) + 0.1 * np.eye(4), 1, method=NLS(init=([1], [[[1]] * 4] * 3)), seed=0)
+    assert fit.relative_error < 0.2
+
+
+def test_single_precision_goes_to_pyttb():
+    pytest.importorskip("pyttb", reason="pyttb is not installed")
+    fit = codiag.factorize(PROBLEM.tensor.astype(np.float32), 2, seed=0)
+    assert_allclose(fit.to_pyttb().full().data, PROBLEM.tensor, atol=0.01)
+
+
+def test_modes_of_a_tensorly_result_have_memory_of_their_own():
+    pytest.importorskip("tensorly", reason="TensorLy is not installed")
+    fit = codiag.factorize(synthetic.noisy_tensor((4, 4, 4), 2, symmetric=True, seed=0).tensor, 2, seed=0)
+    before = fit.factors[0].copy()
+    weights, factors = fit.to_tensorly()
+    factors[0][:] = 0
+    weights[:] = 0
+    assert_array_equal(factors[1], before)
+    assert_array_equal(fit.factors[0], before)
+    assert np.all(fit.weights != 0)
