@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 from array_api_compat import array_namespace
 
 from codiag._array import Array, epsilon, like
+from codiag.diagonalize.alternatives import End, contraction, criterion, lowest, whitened_start
 from codiag.diagonalize.base import Iterate
 from codiag.diagonalize.fixed_point import Limits, Outcome, Step, find_fixed_point, solve_near_identity
 from codiag.diagonalize.newton_like import NewtonLike
@@ -66,7 +68,28 @@ class OrthogonalNewton(NewtonLike):
             inverse, n_sweeps = outcome.point, outcome.n_sweeps
         outcome = _newton(core, inverse, probe, limits)
         inverse = newton_schulz(outcome.point)
-        return Iterate(inverse, inverse, n_sweeps + outcome.n_sweeps, outcome.converged)
+        iterate = Iterate(inverse, inverse, n_sweeps + outcome.n_sweeps, outcome.converged)
+        if outcome.certain:
+            return iterate
+        found = lowest(self._ends(core, rng, probe, iterate))
+        return found._replace(n_sweeps=found.n_sweeps + iterate.n_sweeps)
+
+    def _ends(self, core: Slabs, rng: np.random.Generator, probe: Array, first: Iterate) -> Iterator[End]:
+        """Go from several starts to the maximiser itself: without theory the standard error is no reason to stop."""
+        limits = replace(self._limits(core.stack), statistical_tol=0.0)
+        starts = [lambda: first.left, lambda: _largest_start(core.stack)]
+        starts += [lambda: orthogonal_start(core.stack, rng)] * 3
+        for start in starts:
+            outcome = _newton(core, start(), probe, limits)
+            inverse = newton_schulz(outcome.point)
+            iterate = Iterate(inverse, inverse, outcome.n_sweeps, outcome.converged)
+            yield End(iterate, criterion(core, inverse, inverse, orthogonal=True))
+
+
+def _largest_start(stack: Array) -> Array:
+    """Return the eigenvectors, as rows, of the largest of the matrices."""
+    rows = whitened_start(stack)
+    return rows / array_namespace(rows).linalg.vector_norm(rows, axis=1, keepdims=True)
 
 
 def _newton(core: Slabs, inverse: Array, probe: Array, limits: Limits) -> Outcome:
@@ -98,7 +121,10 @@ def _evaluate(core: Slabs, inverse: Array, probe: Array) -> Step:
     move = xp.where(resolved, (xp.matrix_transpose(cross) - cross) / gaps, xp.zeros_like(gaps))
     move = xp.clip(move, -0.5, 0.5)
     sizes = xp.abs(move)
-    numbers = [xp.sum(squares), xp.max(sizes), xp.max(sizes * xp.sqrt(gaps)), xp.sum(energy)]
-    objective, largest, scaled, off = xp.stack(numbers).tolist()
+    # Each pair is taken to be left with its share of the energy, in units of its own gap.
+    ratio = xp.sqrt(xp.sum(energy) / (k * (k - 1)) / gaps)
+    rate = contraction(ratio, xp.astype(resolved, gaps.dtype), n)
+    numbers = [xp.sum(squares), xp.max(sizes), xp.max(sizes * xp.sqrt(gaps)), xp.sum(energy), rate]
+    objective, largest, scaled, off, rate = xp.stack(numbers).tolist()
     noise = max(off / (n * k * (k - 1)), 1e-300)
-    return Step(inverse, move, -objective, largest, scaled / noise**0.5)
+    return Step(inverse, move, -objective, largest, scaled / noise**0.5, rate)
