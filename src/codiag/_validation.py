@@ -79,6 +79,12 @@ def as_number(name: str, value: float, *, integer: bool = False, zero: bool = Fa
         raise ValueError(f"{name} must be finite; got {value}")
 
 
+def as_flag(name: str, value: object) -> None:
+    """Raise unless `value` is True or False: other objects would pass for one of them unseen."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False; got {value!r}")
+
+
 def as_real_array(raw: Array | Sequence[Array], name: str, way_out: str, *, cast: bool = True) -> Array:
     """Return `raw` as an array of real numbers, in floating point if they are to be cast."""
     if isinstance(raw, np.ma.MaskedArray):

@@ -23,7 +23,7 @@ from codiag._array import Array, epsilon
 from codiag.diagonalize.base import Iterate
 from codiag.diagonalize.products import Slabs
 
-SAME = 1e-4
+SAME = 1e-3
 """Ends whose criteria differ by a smaller share are taken for the same one."""
 
 
@@ -57,14 +57,14 @@ def criterion(core: Slabs, left: Array, right: Array, *, orthogonal: bool = Fals
     return value if math.isfinite(value) else math.inf
 
 
-def lowest(ends: Iterable[End]) -> Iterate:
-    """Take ends until the lowest has been reached twice, and return it, with the sweeps of all."""
+def lowest(ends: Iterable[End], times: int = 2) -> Iterate:
+    """Take ends until the lowest has been reached so many times, and return it, with the sweeps of all."""
     seen: list[End] = []
     for end in ends:
         seen.append(end)
         best = min(seen, key=lambda one: (not one.iterate.converged, one.criterion))
         again = [one for one in seen if one.iterate.converged and one.criterion <= (1 + SAME) * best.criterion]
-        if len(again) > 1:
+        if len(again) >= times:
             break
     return best.iterate._replace(n_sweeps=sum(end.iterate.n_sweeps for end in seen))
 

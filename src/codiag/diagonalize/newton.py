@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -13,9 +13,13 @@ from codiag._array import Array, epsilon, like
 from codiag.diagonalize.alternatives import End, contraction, criterion, lowest, whitened_start
 from codiag.diagonalize.base import Iterate
 from codiag.diagonalize.fixed_point import Limits, Outcome, Step, find_fixed_point, solve_near_identity
+from codiag.diagonalize.jacobi import Jacobi
 from codiag.diagonalize.newton_like import NewtonLike
 from codiag.diagonalize.products import Slabs
 from codiag.diagonalize.starts import orthogonal_start, sketch_limits, sketched
+
+SMALL = 30
+"""Size up to which sweeps over pairs cost no more than some dozen steps."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +32,8 @@ class OrthogonalNewton(NewtonLike):
 
     Cardoso's first-order error with the current off-diagonal entries as the noise, at the cost of one matrix product of
     :math:`2 n d^3` operations. A step that lowers the diagonal energy is replaced by a shorter one; where contraction
-    is slow, Anderson acceleration takes over.
+    is slow, Anderson acceleration takes over. Where the noise is so large that theory does not promise a single solution,
+    other starts are tried until the lowest off-diagonal energy has been reached twice, six times at most.
 
     Parameters
     ----------
@@ -75,15 +80,19 @@ class OrthogonalNewton(NewtonLike):
         return found._replace(n_sweeps=found.n_sweeps + iterate.n_sweeps)
 
     def _ends(self, core: Slabs, rng: np.random.Generator, probe: Array, first: Iterate) -> Iterator[End]:
-        """Go from several starts to the maximiser itself: without theory the standard error is no reason to stop."""
-        limits = replace(self._limits(core.stack), statistical_tol=0.0)
-        starts = [lambda: first.left, lambda: _largest_start(core.stack)]
-        starts += [lambda: orthogonal_start(core.stack, rng)] * 3
+        """Go from several starts, of sweeps over pairs too where these cost little."""
+        yield _end(core, first._replace(n_sweeps=0))
+        if core.stack.shape[1] <= SMALL:
+            yield _end(core, Jacobi(max_sweeps=self.max_sweeps)._iterate(core, rng))
+        starts = [lambda: _largest_start(core.stack)] + [lambda: orthogonal_start(core.stack, rng)] * 3
         for start in starts:
-            outcome = _newton(core, start(), probe, limits)
+            outcome = _newton(core, start(), probe, self._limits(core.stack))
             inverse = newton_schulz(outcome.point)
-            iterate = Iterate(inverse, inverse, outcome.n_sweeps, outcome.converged)
-            yield End(iterate, criterion(core, inverse, inverse, orthogonal=True))
+            yield _end(core, Iterate(inverse, inverse, outcome.n_sweeps, outcome.converged))
+
+
+def _end(core: Slabs, iterate: Iterate) -> End:
+    return End(iterate, criterion(core, iterate.left, iterate.left, orthogonal=True))
 
 
 def _largest_start(stack: Array) -> Array:

@@ -10,6 +10,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from codiag._array import Array, epsilon, like
+from codiag._validation import as_flag
 from codiag.diagonalize.alternatives import End, contraction, criterion, lowest
 from codiag.diagonalize.base import Iterate
 from codiag.diagonalize.fixed_point import Limits, Outcome, Step, find_fixed_point
@@ -26,7 +27,7 @@ class TwoSided(NewtonLike):
 
     The two-sided forms of `OrthogonalNewton` and `UWEDGE`: the same start, the same steps on both sides at once, two
     matrix products each. Where they do not converge, or theory does not promise that the end is the only one, the start
-    is drawn again until the lowest end has been reached twice, five times at most.
+    is drawn again until the lowest end has been reached three times, eight times at most.
 
     Parameters
     ----------
@@ -52,8 +53,7 @@ class TwoSided(NewtonLike):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.orthogonal, bool):
-            raise TypeError(f"orthogonal must be True or False; got {self.orthogonal!r}")
+        as_flag("orthogonal", self.orthogonal)
 
     def _is_orthogonal(self) -> bool:
         return self.orthogonal
@@ -69,15 +69,16 @@ class TwoSided(NewtonLike):
         iterate = self._ended(outcome)._replace(n_sweeps=n_sweeps + outcome.n_sweeps)
         if outcome.certain:
             return iterate
-        found = lowest(self._ends(core, rng, probe, outcome))
+        found = lowest(self._ends(core, rng, probe, iterate), times=3)
         return found._replace(n_sweeps=found.n_sweeps + iterate.n_sweeps)
 
-    def _ends(self, core: Slabs, rng: np.random.Generator, probe: Array, first: Outcome) -> Iterator[End]:
-        """Go from several starts to the fixed point itself: without theory the standard error is no reason to stop."""
-        limits, sides = replace(self._limits(core.stack), statistical_tol=0.0), _Sides(core)
-        for trial in range(5):
-            point = self._start(core.stack, rng) if trial or not first.converged else first.point
-            iterate = self._ended(self._descend(sides, point, probe, limits))
+    def _ends(self, core: Slabs, rng: np.random.Generator, probe: Array, first: Iterate) -> Iterator[End]:
+        """Go from several starts, with care for saddles at every other."""
+        sides, iterate = _Sides(core), first._replace(n_sweeps=0)
+        for trial in range(9):
+            if trial:
+                limits = replace(self._limits(core.stack), cautious=trial % 2 == 0)
+                iterate = self._ended(self._descend(sides, self._start(core.stack, rng), probe, limits))
             yield End(iterate, criterion(core, iterate.left, iterate.right, orthogonal=self.orthogonal))
 
     def _ended(self, outcome: Outcome) -> Iterate:

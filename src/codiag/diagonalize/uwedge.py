@@ -10,6 +10,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from codiag._array import Array, epsilon, identity, like, to_host
+from codiag._validation import as_flag
 from codiag.diagonalize.alternatives import End, contraction, criterion, lowest, whitened_start
 from codiag.diagonalize.base import Iterate
 from codiag.diagonalize.fixed_point import Limits, Outcome, Step, find_fixed_point, solve_near_identity
@@ -75,6 +76,10 @@ class UWEDGE(NewtonLike):
     max_sweeps: int = 100
     fallback: bool = True
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        as_flag("fallback", self.fallback)
+
     def _iterate(self, core: Slabs, rng: np.random.Generator) -> Iterate:
         limits = self._limits(core.stack)
         probe = like(rng.choice([-1.0, 1.0], core.stack.shape[1]), core.stack)
@@ -92,27 +97,34 @@ class UWEDGE(NewtonLike):
         Where the steps did not converge, rough sweeps of J-Di find a basin first; where even that is not enough, fine
         ones follow.
         """
-        rough = not first.converged and core.stack.shape[1] <= LARGE
-        limits = replace(self._limits(core.stack), statistical_tol=0.0, cautious=not rough)
+        small = core.stack.shape[1] <= LARGE
         starts = [lambda: first.left, lambda: whitened_start(core.stack)]
-        if core.stack.shape[1] <= LARGE:
+        if small:
             starts += [lambda: like(pencil_start(core.stack, rng)[0], core.stack)] * 2
-        if rough:
+        if small and not first.converged:
             starts[0] = lambda: identity(core.stack.shape[1], core.stack)
         for start in starts:
-            yield self._end(core, start(), probe, limits, rough)
+            end = None if small and not first.converged else self._stepped(core, start(), probe, cautious=True)
+            if end is None or (small and not end.iterate.converged):
+                end = self._swept(core, start() if end is None else end.iterate.left, probe)
+            yield end
 
-    def _end(self, core: Slabs, point: Array, probe: Array, limits: Limits, rough: bool) -> End:
-        swept = hyperbolic_sweeps(core, 1e-2, 50, point) if rough else Iterate(point, point, 0, False)
-        outcome = _exhaust(core, swept.left, probe, limits)
-        iterate = Iterate(outcome.point, outcome.point, swept.n_sweeps + outcome.n_sweeps, outcome.converged)
-        end = End(iterate, criterion(core, iterate.left, iterate.left))
-        if not rough or (outcome.converged and end.criterion < 1.01 * criterion(core, swept.left, swept.left)):
-            return end
+    def _stepped(self, core: Slabs, point: Array, probe: Array, *, cautious: bool) -> End:
+        limits = replace(self._limits(core.stack), statistical_tol=0.0, cautious=cautious)
+        outcome = _exhaust(core, point, probe, limits)
+        iterate = Iterate(outcome.point, outcome.point, outcome.n_sweeps, outcome.converged)
+        return End(iterate, criterion(core, outcome.point, outcome.point))
+
+    def _swept(self, core: Slabs, point: Array, probe: Array) -> End:
+        rough = hyperbolic_sweeps(core, 1e-2, 50, point)
+        end = self._stepped(core, rough.left, probe, cautious=False)
+        n_sweeps = rough.n_sweeps + end.iterate.n_sweeps
+        if end.iterate.converged and end.criterion < 1.01 * criterion(core, rough.left, rough.left):
+            return end._replace(iterate=end.iterate._replace(n_sweeps=n_sweeps))
         # The steps do not settle, or have left the basin that the sweeps had found.
-        fine = hyperbolic_sweeps(core, max(self.tol, self.statistical_tol / 100), 200, swept.left)
+        fine = hyperbolic_sweeps(core, max(self.tol, self.statistical_tol / 100), 200, rough.left)
         regular = np.linalg.cond(to_host(fine.left)) < 1e10
-        fine = fine._replace(n_sweeps=iterate.n_sweeps + fine.n_sweeps, converged=fine.converged and bool(regular))
+        fine = fine._replace(n_sweeps=n_sweeps + fine.n_sweeps, converged=fine.converged and bool(regular))
         return End(fine, criterion(core, fine.left, fine.left))
 
 

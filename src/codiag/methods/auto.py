@@ -16,7 +16,7 @@ from codiag.methods.als import ALS
 from codiag.methods.base import Estimate, Log, Method, random_components, with_best_weights
 from codiag.methods.gauss_newton import Limits, Outcome, minimize
 from codiag.methods.joint import off_diagonal_share
-from codiag.methods.nls import ROUGH, Monitor, closest, descend, finish, is_stopped, watch
+from codiag.methods.nls import ROUGH, Monitor, check_monitor, closest, descend, finish, is_stopped, watch
 from codiag.methods.rank_one import best_rank_one
 from codiag.methods.slices import Roles, assign_roles, components_from_sides, slices
 from codiag.reduction import SMALL, Reduction, reduce, whole
@@ -53,6 +53,7 @@ class Auto(Method):
         as_number("max_starts", self.max_starts, integer=True)
         as_number("tol", self.tol)
         as_number("max_sweeps", self.max_sweeps, integer=True)
+        check_monitor(self.monitor)
 
     def fit(self, tensor: Tensor, rank: int, rng: np.random.Generator) -> Estimate:
         log = Log()
