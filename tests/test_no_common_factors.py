@@ -8,8 +8,8 @@ import pytest
 import codiag
 from codiag.diagonalize import UWEDGE, Jacobi, OrthogonalNewton, TwoSided
 from codiag.diagonalize.anderson import Anderson
-from codiag.diagonalize.uwedge import _evaluate
 from codiag.diagonalize.products import Slabs
+from codiag.diagonalize.uwedge import _evaluate
 from codiag.synthetic import matrix_stack, mild_factor, unit_factor
 from reference.uwedge import plain_uwedge, scale_free_criterion
 
@@ -58,7 +58,11 @@ def test_small_noise_needs_one_start(kind, monkeypatch):
         "two-sided orthogonal": TwoSided(orthogonal=True),
     }[kind]
     monkeypatch.setattr(type(method), "_ends", lambda *_: pytest.fail("one start was enough"))
-    factor = np.linalg.qr(np.random.default_rng(0).standard_normal((12, 12)))[0] if "orth" in kind else mild_factor(12, 12, 0)
+    factor = (
+        np.linalg.qr(np.random.default_rng(0).standard_normal((12, 12)))[0]
+        if "orth" in kind
+        else mild_factor(12, 12, 0)
+    )
     method(matrix_stack(factor, 12, noise=0.01, seed=1).matrices, seed=0)
 
 

@@ -11,7 +11,15 @@ from cases import DIAGONALIZERS, METHODS
 from codiag.diagonalize import UWEDGE, Jacobi
 from codiag.methods import OJD, TPM, Lathauwer
 
-WRONG = {"text": "wrong", "nan": math.nan, "minus one": -1, "zero": 0, "none": None, "list": [1, "a"], "object": object()}
+WRONG = {
+    "text": "wrong",
+    "nan": math.nan,
+    "minus one": -1,
+    "zero": 0,
+    "none": None,
+    "list": [1, "a"],
+    "object": object(),
+}
 OPTIONAL = {"rank", "max_rows", "n_projections", "diagonalizer", "second_moment", "init", "monitor", "plug_in"}
 MAY_BE_ZERO = {"statistical_tol", "orthogonalise", "max_replacements"}
 STRATEGIES = {type(case.method).__name__: case.method for case in [*DIAGONALIZERS.values(), *METHODS.values()]}

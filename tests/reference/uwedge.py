@@ -25,7 +25,8 @@ def plain_uwedge(matrices: np.ndarray, *, tol: float = 1e-8, max_steps: int = 30
         diagonals = diagonals * scale[:, None] ** 2
         rho = diagonals @ diagonals.T
         cross = sum(
-            np.outer(scale, scale) * matrix * diagonal for matrix, diagonal in zip(transformed, diagonals.T, strict=True)
+            np.outer(scale, scale) * matrix * diagonal
+            for matrix, diagonal in zip(transformed, diagonals.T, strict=True)
         )
         move = (rho * cross.T - cross) / np.where(np.eye(size, dtype=bool), 1, 1 - rho**2)
         np.fill_diagonal(move, 0)

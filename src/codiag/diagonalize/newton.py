@@ -32,8 +32,8 @@ class OrthogonalNewton(NewtonLike):
 
     Cardoso's first-order error with the current off-diagonal entries as the noise, at the cost of one matrix product of
     :math:`2 n d^3` operations. A step that lowers the diagonal energy is replaced by a shorter one; where contraction
-    is slow, Anderson acceleration takes over. Where the noise is so large that theory does not promise a single solution,
-    other starts are tried until the lowest off-diagonal energy has been reached twice, six times at most.
+    is slow, Anderson acceleration takes over. Where the noise is so large that theory does not promise a single
+    solution, other starts are tried until the lowest off-diagonal energy has been reached twice, six at most.
 
     Parameters
     ----------

@@ -133,8 +133,10 @@ def _rotate(sides: _Sides, point: Array, probe: Array) -> Step:
     sizes = xp.abs(moves)
     k = products.shape[0]
     scaled = xp.max(sizes * xp.sqrt(gaps / totals))
-    # The narrower of the gaps |d_i - d_j|^2 and |d_i + d_j|^2: rotations of the two sides together and against each other.
-    ratio = xp.sqrt(xp.sum(energy) / (k * (k - 1)) / (totals - 2 * xp.abs(products) + xp.where(resolved, 0 * totals, totals)))
+    # The narrower of the gaps |d_i - d_j|^2 and |d_i + d_j|^2, of turning both sides together and against each other.
+    ratio = xp.sqrt(
+        xp.sum(energy) / (k * (k - 1)) / (totals - 2 * xp.abs(products) + xp.where(resolved, 0 * totals, totals))
+    )
     rate = contraction(ratio, xp.astype(resolved, gaps.dtype), sides.n)
     numbers = [xp.sum(squares), xp.max(sizes), scaled, xp.sum(energy), rate]
     objective, largest, scaled, off, rate = xp.stack(numbers).tolist()

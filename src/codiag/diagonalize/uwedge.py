@@ -103,11 +103,15 @@ class UWEDGE(NewtonLike):
             starts += [lambda: like(pencil_start(core.stack, rng)[0], core.stack)] * 2
         if small and not first.converged:
             starts[0] = lambda: identity(core.stack.shape[1], core.stack)
+        settled = False
         for start in starts:
             end = None if small and not first.converged else self._stepped(core, start(), probe, cautious=True)
             if end is None or (small and not end.iterate.converged):
                 end = self._swept(core, start() if end is None else end.iterate.left, probe)
+            settled = settled or end.iterate.converged
             yield end
+        if first.converged and not settled:
+            yield End(first._replace(n_sweeps=0), criterion(core, first.left, first.left))
 
     def _stepped(self, core: Slabs, point: Array, probe: Array, *, cautious: bool) -> End:
         limits = replace(self._limits(core.stack), statistical_tol=0.0, cautious=cautious)

@@ -249,8 +249,8 @@ def _check_directions(directions: Any) -> None:
         rows = as_real_array(part, "directions", "use their real parts")
         if rows.ndim != 2 or 0 in rows.shape or not np.all(np.isfinite(to_host(rows))):
             raise ValueError(
-                f"directions must be one of {', '.join(DRAW)}, or a finite array of shape (n, d), one for each mode that "
-                f"is projected; got an array of shape {tuple(rows.shape)}"
+                f"directions must be one of {', '.join(DRAW)}, or a finite array of shape (n, d), one for each mode "
+                f"that is projected; got an array of shape {tuple(rows.shape)}"
             )
 
 
@@ -267,7 +267,7 @@ def _components(core: DenseTensor, roles: Roles, fit: Diagonalization) -> Factor
 
 
 def _seems_free(core: DenseTensor, components: FactoredTensor, roles: Roles, rank: int, log: Log) -> bool:
-    """Tell whether orthogonal factors leave much over, and free ones, a stage of its own, explain nearly all of that."""
+    """Tell whether orthogonal factors leave much over, and free ones, tried as a stage, explain nearly all of that."""
     total = core.squared_norm()
     left = core.squared_distance(components.weights, components.factors)
     if rank == 1 or left < 0.03 * total:
