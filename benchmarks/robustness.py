@@ -100,10 +100,76 @@ def free(kind: str, make: Problem, sizes: tuple[int, ...]) -> str:
     )
 
 
+def covariances(n: int, size: int, rng: np.random.Generator) -> np.ndarray:
+    samples = rng.standard_normal((n, size, 2 * size))
+    return samples @ samples.transpose(0, 2, 1) / (2 * size)
+
+
+def symmetric(n: int, size: int, rng: np.random.Generator) -> np.ndarray:
+    entries = rng.standard_normal((n, size, size))
+    return entries + entries.transpose(0, 2, 1)
+
+
+def measures(inverse: np.ndarray, matrices: np.ndarray) -> tuple[float, float]:
+    """Return what is left off the diagonals: in units that no scale changes, and for factors of unit norm."""
+    inverse = inverse * np.linalg.norm(np.linalg.inv(inverse), axis=0)[:, None]
+    energy = np.sum((inverse @ matrices @ inverse.T) ** 2, axis=0)
+    sizes = np.sqrt(np.diag(energy))
+    return float(np.sum(energy / np.outer(sizes, sizes)) - len(inverse)), float(np.sum(energy) - np.trace(energy))
+
+
+def without_common_factors(seeds: int = 2) -> str:
+    """Compare with pyriemann's `uwedge`, at its own tolerance, on matrices that nothing diagonalizes."""
+    from pyriemann.geometry.ajd import uwedge
+
+    rows = []
+    for name, make, n, size, sets in (
+        ("covariances", covariances, 20, 6, 20),
+        ("covariances", covariances, 100, 6, 4),
+        ("covariances", covariances, 4, 6, 8),
+        ("symmetric Gaussian", symmetric, 20, 6, 8),
+    ):
+        ratios, apart = [], []
+        for trial in range(sets):
+            matrices = make(n, size, np.random.default_rng(trial))
+            theirs = np.array(measures(uwedge(matrices)[0], matrices))
+            ours = np.array([measures(UWEDGE()(matrices, seed=seed).inverse, matrices) for seed in range(seeds)])
+            ratios.append(ours / theirs)
+            apart.append(np.max(ours[:, 0]) / np.min(ours[:, 0]))
+        free, unit = np.array(ratios).reshape(-1, 2).T
+        counts = int(np.sum(free > 1.001)), int(np.sum(free < 0.999))
+        rows.append(
+            (
+                name,
+                f"{n} of {size}",
+                sets * seeds,
+                *counts,
+                f"{free.max():.5f}",
+                f"{max(apart):.5f}",
+                f"{unit.max():.5f}",
+            )
+        )
+    headings = (
+        "matrices",
+        "size",
+        "fits",
+        "above 1.001",
+        "below 0.999",
+        "worst",
+        "between seeds",
+        "worst off(), unit factors",
+    )
+    return (
+        "## Robustness, no common factors\nThe criterion sum_ij R_ij / sqrt(R_ii R_jj), i != j, of `UWEDGE` over that "
+        f"of pyriemann's `uwedge`: sets of matrices, {seeds} seeds each.\n\n" + table(headings, rows)
+    )
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "orthogonal": orthogonal,
     "mild": lambda: free("mild U", mild, (15, 50)),
     "random": lambda: free("random unit columns", random_columns, (50,)),
+    "no common factors": without_common_factors,
 }
 
 
@@ -111,7 +177,7 @@ def main(parts: list[str]) -> None:
     warnings.simplefilter("ignore")
     for part in parts or list(PARTS):
         text = PARTS[part]()
-        keep(f"robustness {part}", f"python -m benchmarks.robustness {part}", text)
+        keep(f"robustness {part}", f"python -m benchmarks.robustness {part!r}", text)
         print(text, flush=True)
 
 

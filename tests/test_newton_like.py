@@ -82,8 +82,8 @@ def test_acceleration_pays_where_contraction_is_slow():
 def test_noise_does_not_pass_for_convergence_far_from_a_solution():
     """At a bad point the noise looks enormous, and every move small beside it; only near a solution does that count."""
     limits = UWEDGE()._limits(np.zeros((1, 1, 1)))
-    before = Step(None, None, merit=1.0, largest=0.7, standardized=26.0)
-    far = Step(None, None, merit=1.0, largest=0.54, standardized=0.1)
+    before = Step(None, None, merit=1.0, largest=0.7, standardized=26.0, contraction=0.1)
+    far = Step(None, None, merit=1.0, largest=0.54, standardized=0.1, contraction=0.1)
     assert not _arrived(far, before, limits)
     assert _arrived(far._replace(largest=0.05), before, limits)
     assert not _arrived(far._replace(largest=0.05), None, limits)  # one point shows no contraction

@@ -215,6 +215,17 @@ def _improved(tensor: Tensor, rank: int, reduction: Reduction) -> Reduction:
     return reduction
 
 
+def check_second_moment(second_moment: Array | None) -> None:
+    """Raise unless a second moment, if any, is a finite square matrix."""
+    if second_moment is None:
+        return
+    moment = as_real_array(second_moment, "second_moment", "use its real part")
+    if moment.ndim != 2 or moment.shape[0] != moment.shape[1] or 0 in moment.shape:
+        raise ValueError(f"second_moment must be a matrix of shape (d, d); got shape {tuple(moment.shape)}")
+    if not np.all(np.isfinite(to_host(moment))):
+        raise ValueError("second_moment must be finite; some of its entries are NaN or infinite")
+
+
 def whitened_by(tensor: Tensor, second_moment: Array, rank: int) -> tuple[Reduction, Reduction]:
     """Return the tensor in the range of a second moment, and that in coordinates that make the moment the identity."""
     xp = array_namespace(tensor.reference)

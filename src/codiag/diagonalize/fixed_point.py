@@ -21,6 +21,7 @@ class Step(NamedTuple):
     merit: float  # lower is better
     largest: float  # largest entry of the move
     standardized: float  # the same in units of its standard error under the noise of the matrices
+    contraction: float  # by how much a plain step multiplies the distance from the solution, by first-order theory
 
 
 class Outcome(NamedTuple):
@@ -30,6 +31,11 @@ class Outcome(NamedTuple):
     last: Step
     n_sweeps: int
     converged: bool
+
+    @property
+    def certain(self) -> bool:
+        """Whether theory promises that the steps contract here, and to nowhere else."""
+        return self.converged and self.last.contraction < 1
 
 
 @dataclass(frozen=True)
@@ -42,6 +48,7 @@ class Limits:
     trust: float  # largest move from which the neighbourhood of a solution is assumed
     slack: float  # share by which a move may raise the merit
     monotone: bool  # stop where even short moves raise it; otherwise take the least harmful
+    cautious: bool = True  # whether acceleration keeps away from points that repel plain steps
 
 
 def find_fixed_point(
@@ -51,7 +58,7 @@ def find_fixed_point(
     limits: Limits,
 ) -> Outcome:
     """Follow the moves until they fall below tolerance; failing that, return the best of `max_sweeps` points."""
-    anderson = Anderson()
+    anderson = Anderson(cautious=limits.cautious)
     previous, step, n_sweeps = None, evaluate(point), 1
     best = step
     while not _arrived(step, previous, limits):

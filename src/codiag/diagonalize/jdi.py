@@ -51,10 +51,11 @@ class JDi(Diagonalizer):
         return hyperbolic_sweeps(core, self.tol, self.max_sweeps)
 
 
-def hyperbolic_sweeps(core: Slabs, tol: float, max_sweeps: int) -> Iterate:
-    """Sweep from the identity until every transformation is the identity to tolerance."""
-    entries = paired_layout(core.stack)
-    inverse = identity(entries.shape[0], entries)
+def hyperbolic_sweeps(core: Slabs, tol: float, max_sweeps: int, start: Array | None = None) -> Iterate:
+    """Sweep, from the identity unless told otherwise, until every transformation is the identity to tolerance."""
+    xp = array_namespace(core.stack)
+    entries = paired_layout(core.stack if start is None else start @ core.stack @ xp.matrix_transpose(start))
+    inverse = identity(entries.shape[0], entries) if start is None else xp.asarray(start, copy=True)
     rounds = on_device(round_robin(entries.shape[0]), entries)
     tol = max(tol, 4 * epsilon(entries))
     n_sweeps, converged = 0, False

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import count, islice
 from typing import ClassVar
 
 import numpy as np
 from array_api_compat import array_namespace
 
 from codiag._array import Array, epsilon, like, moved, to_host
+from codiag._validation import as_flag
+from codiag.diagonalize.alternatives import End, contraction, criterion, lowest
 from codiag.diagonalize.base import Iterate
 from codiag.diagonalize.fixed_point import Limits, Outcome, Step, find_fixed_point
 from codiag.diagonalize.newton import cayley, newton_schulz
@@ -23,7 +27,8 @@ class TwoSided(NewtonLike):
     r"""Joint diagonalization :math:`M_l \approx A\, \mathrm{diag}(d_l)\, B^\top` of square or rectangular matrices.
 
     The two-sided forms of `OrthogonalNewton` and `UWEDGE`: the same start, the same steps on both sides at once, two
-    matrix products each. Where the free steps do not converge the start is drawn again, and the best end is kept.
+    matrix products each. Where they do not converge, or theory does not promise that the end is the only one, the start
+    is drawn again until the lowest end has been reached three times, eight times at most.
 
     Parameters
     ----------
@@ -31,6 +36,9 @@ class TwoSided(NewtonLike):
         Constrain A and B to orthonormal columns.
     statistical_tol : float
         Stop, too, when every entry of the step is below this share of its standard error.
+    fallback : bool
+        Whether to look for lower ends; otherwise free factors are drawn again only until one start converges, four
+        times at most.
 
     Examples
     --------
@@ -45,35 +53,44 @@ class TwoSided(NewtonLike):
 
     orthogonal: bool = False
     max_sweeps: int = 100
+    fallback: bool = True
     symmetric: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.orthogonal, bool):
-            raise TypeError(f"orthogonal must be True or False; got {self.orthogonal!r}")
+        as_flag("orthogonal", self.orthogonal)
+        as_flag("fallback", self.fallback)
 
     def _is_orthogonal(self) -> bool:
         return self.orthogonal
 
     def _iterate(self, core: Slabs, rng: np.random.Generator) -> Iterate:
-        sides = _Sides(core)
         probe = like(rng.choice([-1.0, 1.0], core.stack.shape[1]), core.stack)
-        sketch = sketched(core, rng)
-        n_sweeps, outcomes = 0, []
-        for _ in range(1 if self.orthogonal else 4):
-            point = self._start(core.stack, rng)
-            if sketch is not None:
-                outcome = self._descend(_Sides(sketch), point, probe, sketch_limits(self._limits(core.stack)))
-                point, n_sweeps = outcome.point, n_sweeps + outcome.n_sweeps
-            outcome = self._descend(sides, point, probe, self._limits(core.stack))
-            n_sweeps += outcome.n_sweeps
-            outcomes.append(outcome)
-            if outcome.converged:
-                break
-        best = min(outcomes, key=lambda outcome: (not outcome.converged, outcome.last.merit))
-        point = newton_schulz(best.point) if self.orthogonal else best.point
-        left, right = point[0, ...], point[1, ...]
-        return Iterate(left, right, n_sweeps, best.converged)
+        sketch, n_sweeps, limits = sketched(core, rng), 0, self._limits(core.stack)
+        sides, point = _Sides(core), self._start(core.stack, rng)
+        if sketch is not None:
+            outcome = self._descend(_Sides(sketch), point, probe, sketch_limits(limits))
+            point, n_sweeps = outcome.point, outcome.n_sweeps
+        outcome = self._descend(sides, point, probe, limits)
+        iterate = self._ended(outcome)._replace(n_sweeps=n_sweeps + outcome.n_sweeps)
+        if outcome.certain or (not self.fallback and (outcome.converged or self.orthogonal)):
+            return iterate
+        n_trials, times = (9, 3) if self.fallback else (4, 1)
+        found = lowest(islice(self._ends(core, rng, probe, iterate), n_trials), times)
+        return found._replace(n_sweeps=found.n_sweeps + iterate.n_sweeps)
+
+    def _ends(self, core: Slabs, rng: np.random.Generator, probe: Array, first: Iterate) -> Iterator[End]:
+        """Go from several starts, with care for saddles at every other."""
+        sides, iterate = _Sides(core), first._replace(n_sweeps=0)
+        for trial in count():
+            if trial:
+                limits = replace(self._limits(core.stack), cautious=trial % 2 == 0)
+                iterate = self._ended(self._descend(sides, self._start(core.stack, rng), probe, limits))
+            yield End(iterate, criterion(core, iterate.left, iterate.right, orthogonal=self.orthogonal))
+
+    def _ended(self, outcome: Outcome) -> Iterate:
+        point = newton_schulz(outcome.point) if self.orthogonal else outcome.point
+        return Iterate(point[0, ...], point[1, ...], outcome.n_sweeps, outcome.converged)
 
     def _start(self, stack: Array, rng: np.random.Generator) -> Array:
         """Return left and right inverse factors, stacked, that diagonalize random combinations of the matrices."""
@@ -124,10 +141,15 @@ def _rotate(sides: _Sides, point: Array, probe: Array) -> Step:
     sizes = xp.abs(moves)
     k = products.shape[0]
     scaled = xp.max(sizes * xp.sqrt(gaps / totals))
-    numbers = [xp.sum(squares), xp.max(sizes), scaled, xp.sum(energy)]
-    objective, largest, scaled, off = to_host(xp.stack(numbers)).tolist()
+    # The narrower of the gaps |d_i - d_j|^2 and |d_i + d_j|^2, of turning both sides together and against each other.
+    ratio = xp.sqrt(
+        xp.sum(energy) / (k * (k - 1)) / (totals - 2 * xp.abs(products) + xp.where(resolved, 0 * totals, totals))
+    )
+    rate = contraction(ratio, xp.astype(resolved, gaps.dtype), sides.n)
+    numbers = [xp.sum(squares), xp.max(sizes), scaled, xp.sum(energy), rate]
+    objective, largest, scaled, off, rate = to_host(xp.stack(numbers)).tolist()
     noise = max(off / (sides.n * k * (k - 1)), 1e-300)
-    return Step(point, moves, -objective, largest, scaled / noise**0.5)
+    return Step(point, moves, -objective, largest, scaled / noise**0.5, rate)
 
 
 def _shear(sides: _Sides, point: Array, probe: Array) -> Step:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._array import Array, epsilon, like, to_host
+from codiag._array import Array, epsilon, identity, like, to_host
+from codiag._validation import as_flag
+from codiag.diagonalize.alternatives import End, contraction, criterion, lowest, whitened_start
 from codiag.diagonalize.base import Iterate
 from codiag.diagonalize.fixed_point import Limits, Outcome, Step, find_fixed_point, solve_near_identity
 from codiag.diagonalize.jdi import hyperbolic_sweeps
@@ -31,8 +34,14 @@ class UWEDGE(NewtonLike):
     .. math:: W_{ij} = (\rho_{ij} y_{ji} - y_{ij}) / (1 - \rho_{ij}^2), \quad y_{ij} = \sum_l d_{jl} (D_l)_{ij},
 
     the solution of all 2 x 2 least-squares problems at once, for one matrix product of :math:`2 n d^3` operations.
-    Anderson acceleration takes over near a solution. Where the steps do not converge, `JDi`
-    does the work, up to size 120; beyond that its sweeps take minutes and the best iterate is returned instead.
+    Anderson acceleration takes over near a solution. Fixed points do not depend on the scale of the rows, nor on the
+    coordinates of the matrices.
+
+    One start is enough where the noise is so small that the steps contract (see Notes). Elsewhere several fixed points
+    may exist, and matrices without common factors have nothing else: then more starts are tried until the lowest
+    :math:`\sum_{i \ne j} R_{ij} / \sqrt{R_{ii} R_{jj}}`, with :math:`R_{ij} = \sum_l (D_l)_{ij}^2`, has been reached
+    twice, or four starts are spent. Where the steps do not converge, sweeps of `JDi` go before them, up to size 120;
+    beyond that they take minutes and the best iterate is returned instead.
 
     Parameters
     ----------
@@ -40,7 +49,13 @@ class UWEDGE(NewtonLike):
         Stop, too, when every entry of the step is below this share of its standard error: what is left to gain is then
         invisible under the noise. Zero asks for the fixed point to `tol`.
     fallback : bool
-        Whether `JDi` goes on where the steps do not converge. Leave it out for a start that something else improves.
+        Whether to look further where the steps do not converge, or converge where theory does not promise that the end
+        is the only one. Leave it out for a start that something else improves.
+
+    Notes
+    -----
+    The steps contract where :math:`(2 c\, r_{ij} + 2 (1 + c)^2 r_{ij}^2) / (1 - \rho_{ij}^2) < 1` for all pairs, with
+    :math:`r_{ij}` the root of the energy left at a pair and c the root of the size over the number of matrices.
 
     References
     ----------
@@ -61,18 +76,60 @@ class UWEDGE(NewtonLike):
     max_sweeps: int = 100
     fallback: bool = True
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        as_flag("fallback", self.fallback)
+
     def _iterate(self, core: Slabs, rng: np.random.Generator) -> Iterate:
         limits = self._limits(core.stack)
         probe = like(rng.choice([-1.0, 1.0], core.stack.shape[1]), core.stack)
         start, n_sweeps = _start(core, rng, probe, limits)
         outcome = _exhaust(core, start, probe, limits)
-        n_sweeps += outcome.n_sweeps
-        if outcome.converged or not self.fallback or core.stack.shape[1] > LARGE:
-            return Iterate(outcome.point, outcome.point, n_sweeps, outcome.converged)
-        # Noise that keeps these steps from converging makes standard errors above 1e-2: compare angles with that.
-        swept = hyperbolic_sweeps(core, max(self.tol, self.statistical_tol / 100), max_sweeps=200)
-        regular = np.linalg.cond(to_host(swept.left)) < 1e10
-        return swept._replace(n_sweeps=n_sweeps + swept.n_sweeps, converged=swept.converged and bool(regular))
+        iterate = Iterate(outcome.point, outcome.point, n_sweeps + outcome.n_sweeps, outcome.converged)
+        if outcome.certain or not self.fallback:
+            return iterate
+        found = lowest(self._ends(core, rng, probe, iterate))
+        return found._replace(n_sweeps=found.n_sweeps + iterate.n_sweeps)
+
+    def _ends(self, core: Slabs, rng: np.random.Generator, probe: Array, first: Iterate) -> Iterator[End]:
+        """Go from several starts to the fixed point itself: without theory the standard error is no reason to stop.
+
+        Where the steps did not converge, rough sweeps of J-Di find a basin first; where even that is not enough, fine
+        ones follow.
+        """
+        small = core.stack.shape[1] <= LARGE
+        starts = [lambda: first.left, lambda: whitened_start(core.stack)]
+        if small:
+            starts += [lambda: like(pencil_start(core.stack, rng)[0], core.stack)] * 2
+        if small and not first.converged:
+            starts[0] = lambda: identity(core.stack.shape[1], core.stack)
+        settled = False
+        for start in starts:
+            end = None if small and not first.converged else self._stepped(core, start(), probe, cautious=True)
+            if end is None or (small and not end.iterate.converged):
+                end = self._swept(core, start() if end is None else end.iterate.left, probe)
+            settled = settled or end.iterate.converged
+            yield end
+        if first.converged and not settled:
+            yield End(first._replace(n_sweeps=0), criterion(core, first.left, first.left))
+
+    def _stepped(self, core: Slabs, point: Array, probe: Array, *, cautious: bool) -> End:
+        limits = replace(self._limits(core.stack), statistical_tol=0.0, cautious=cautious)
+        outcome = _exhaust(core, point, probe, limits)
+        iterate = Iterate(outcome.point, outcome.point, outcome.n_sweeps, outcome.converged)
+        return End(iterate, criterion(core, outcome.point, outcome.point))
+
+    def _swept(self, core: Slabs, point: Array, probe: Array) -> End:
+        rough = hyperbolic_sweeps(core, 1e-2, 50, point)
+        end = self._stepped(core, rough.left, probe, cautious=False)
+        n_sweeps = rough.n_sweeps + end.iterate.n_sweeps
+        if end.iterate.converged and end.criterion < 1.01 * criterion(core, rough.left, rough.left):
+            return end._replace(iterate=end.iterate._replace(n_sweeps=n_sweeps))
+        # The steps do not settle, or have left the basin that the sweeps had found.
+        fine = hyperbolic_sweeps(core, max(self.tol, self.statistical_tol / 100), 200, rough.left)
+        regular = np.linalg.cond(to_host(fine.left)) < 1e10
+        fine = fine._replace(n_sweeps=n_sweeps + fine.n_sweeps, converged=fine.converged and bool(regular))
+        return End(fine, criterion(core, fine.left, fine.left))
 
 
 def _start(core: Slabs, rng: np.random.Generator, probe: Array, limits: Limits) -> tuple[Array, int]:
@@ -140,8 +197,9 @@ def free_step(point: Array, move: Array, gaps: Array, sides: tuple[Array, Array]
     variance = total / (n * (xp.sum(pairs**2) - xp.sum((rows * columns) ** 2)))
     scaled = xp.max(sizes * xp.sqrt(gaps) / pairs)
     unsettled = xp.sum(xp.astype(gaps == 0, gaps.dtype)) - k
-    numbers = [total, xp.max(sizes), scaled, variance, unsettled]
-    off, largest, scaled, variance, unsettled = to_host(xp.stack(numbers)).tolist()
+    rate = contraction(xp.sqrt(n * variance) * pairs, gaps, n)
+    numbers = [total, xp.max(sizes), scaled, variance, unsettled, rate]
+    off, largest, scaled, variance, unsettled, rate = to_host(xp.stack(numbers)).tolist()
     if unsettled > 0 and off > k * (1e3 * k * epsilon(point)) ** 2:
         largest = math.inf
-    return Step(point, move, off, largest, scaled / max(variance, 1e-300) ** 0.5)
+    return Step(point, move, off, largest, scaled / max(variance, 1e-300) ** 0.5, rate)

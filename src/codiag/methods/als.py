@@ -10,7 +10,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from codiag._array import Array, moved
-from codiag._validation import as_number
+from codiag._validation import as_flag, as_number
 from codiag.methods.base import (
     Estimate,
     Init,
@@ -70,6 +70,7 @@ class ALS(Method):
         elif self.init not in ("random", "svd"):
             raise ValueError(f"init must be 'random', 'svd', a method, a fit or a pair; got {self.init!r}")
         as_number("orthogonalise", self.orthogonalise, integer=True, zero=True)
+        as_flag("line_search", self.line_search)
         as_number("tol", self.tol)
         as_number("max_sweeps", self.max_sweeps, integer=True)
 

@@ -15,7 +15,7 @@ from codiag.methods.als import ALS
 from codiag.methods.base import Estimate, Log, Method, random_components, with_best_weights
 from codiag.methods.gauss_newton import Limits, Outcome, minimize
 from codiag.methods.joint import off_diagonal_share
-from codiag.methods.nls import ROUGH, Monitor, approach, closest, finish, is_stopped, watch
+from codiag.methods.nls import ROUGH, Monitor, approach, check_monitor, closest, finish, is_stopped, watch
 from codiag.methods.rank_one import best_rank_one
 from codiag.methods.residual import noise_excess
 from codiag.methods.slices import Roles, assign_roles, components_from_sides, slices
@@ -53,6 +53,7 @@ class Auto(Method):
         as_number("max_starts", self.max_starts, integer=True)
         as_number("tol", self.tol)
         as_number("max_sweeps", self.max_sweeps, integer=True)
+        check_monitor(self.monitor)
 
     @property
     def sized(self) -> bool:
@@ -140,7 +141,9 @@ def _start(core: DenseTensor, roles: Roles | None, rank: int, rng: np.random.Gen
     stack = slices(core, roles, rank)
     if core.symmetric:
         stack = (stack + xp.matrix_transpose(stack)) / 2  # equal but for rounding
-    diagonalizer: Diagonalizer = UWEDGE(rank=rank, fallback=False) if core.symmetric else TwoSided(rank=rank)
+    diagonalizer: Diagonalizer = (
+        UWEDGE(rank=rank, fallback=False) if core.symmetric else TwoSided(rank=rank, fallback=False)
+    )
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # least squares goes on from wherever it ends

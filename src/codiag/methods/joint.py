@@ -12,14 +12,14 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from codiag._array import Array, like, to_host
-from codiag._validation import ConvergenceWarning, as_number
+from codiag._validation import ConvergenceWarning, as_flag, as_number, as_real_array
 from codiag.diagonalize import UWEDGE, Diagonalization, Diagonalizer, OrthogonalNewton, TwoSided
 from codiag.diagonalize.base import check_method
 from codiag.directions import orthonormal_directions, random_directions
 from codiag.methods.base import Estimate, Log, Method, unit_components, with_best_weights
 from codiag.methods.rank_one import best_rank_one
-from codiag.methods.slices import Roles, components_from_sides, matrix_roles
-from codiag.reduction import Reduction, reduce, whiten, whitened_by, whole
+from codiag.methods.slices import Roles, components_from_sides, diagonalized, matrix_roles
+from codiag.reduction import Reduction, check_second_moment, reduce, whiten, whitened_by, whole
 from codiag.tensors import DenseTensor, FactoredTensor, Tensor
 
 DRAW = {"random": random_directions, "orthonormal": orthonormal_directions}
@@ -60,8 +60,8 @@ class JointMethod(Method):
                 raise ValueError(
                     f"n_projections must be at least 2, since one does not tell factors apart; got {self.n_projections}"
                 )
-        if isinstance(self.directions, str) and self.directions not in DRAW:
-            raise ValueError(f"directions must be one of {', '.join(DRAW)}, or an array; got {self.directions!r}")
+        as_flag("compress", self.compress)
+        _check_directions(self.directions)
         if not isinstance(self.plug_in, bool | str | None) or self.plug_in not in PLUG_IN:
             raise ValueError(f"plug_in must be True, False, 'factors' or 'inverse'; got {self.plug_in!r}")
         if self.diagonalizer is not None and check_method(self.diagonalizer)._is_orthogonal() != self.orthogonal:
@@ -138,7 +138,7 @@ class JointMethod(Method):
             diagonalizer = replace(diagonalizer, rank=diagonalizer.rank or rank)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # said once, of the whole
-            fit = _diagonalized(diagonalizer, stack, rank, rng)
+            fit = diagonalized(diagonalizer, stack, rank, rng)
         n, size = directions[0].shape[0], fit.factor.shape[0] if diagonalizer.rank is None else rank
         flops = 2.0 * n * math.prod(core.shape) + fit.n_sweeps * diagonalizer.sweep_flops(n, size)
         log.add(name, fit.n_sweeps, off_diagonal_share(fit), flops)
@@ -179,12 +179,18 @@ class OJD(JointMethod):
         parameters are those of `JointMethod`.
     whiten : bool
         Whether to look if factors are orthogonal, and to whiten where they seem not to be; False takes them as they
-        are called.
+        are called. To look, free factors are tried where orthogonal ones leave much over; `fit.stages` has that
+        diagonalization, and those before the whitening, too.
     """
 
     second_moment: Any = None
     whiten: bool = True
     orthogonal: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        as_flag("whiten", self.whiten)
+        check_second_moment(self.second_moment)
 
     @property
     def sized(self) -> bool:
@@ -203,11 +209,11 @@ class OJD(JointMethod):
         reduction = self._reduce(tensor, rank, rng)
         core = reduction.core
         components, converged = self._fit_core(core, roles, rank, rng, log)
-        if not self.whiten or not _seems_free(core, components, roles, rank):
+        if not self.whiten or not _seems_free(core, components, roles, rank, log):
             return Estimate(reduction.lift(components), log.stages, converged)
         if not core.symmetric or not self.compress:
             raise ValueError("OJD needs orthogonal factors, and those of this tensor are not; use NOJD")
-        return self._fit_white(reduction, whiten(core), roles, rank, rng, Log())
+        return self._fit_white(reduction, whiten(core), roles, rank, rng, log)
 
     def _fit_white(
         self, reduction: Reduction, white: Reduction, roles: Roles, rank: int, rng: np.random.Generator, log: Log
@@ -240,19 +246,20 @@ class NOJD(JointMethod):
         return 2 * max(shape)
 
 
-def _diagonalized(diagonalizer: Diagonalizer, stack: Array, rank: int, rng: np.random.Generator) -> Diagonalization:
-    try:
-        fit = diagonalizer(stack, seed=rng)
-    except np.linalg.LinAlgError:
-        raise ValueError(
-            f"rank must be at most that of the tensor, whose projections are singular; got {rank}"
-        ) from None
-    if fit.factor.shape[1] < rank:
-        raise ValueError(
-            f"rank must be at most {fit.factor.shape[1]}, the number of components that the tensor has, to rounding; "
-            f"got {rank}"
-        )
-    return fit
+def _check_directions(directions: Any) -> None:
+    """Raise unless directions are a way to draw them, or arrays of them."""
+    if isinstance(directions, str):
+        if directions not in DRAW:
+            raise ValueError(f"directions must be one of {', '.join(DRAW)}, or an array; got {directions!r}")
+        return
+    parts = directions if isinstance(directions, list | tuple) and np.ndim(directions[:1]) != 2 else [directions]
+    for part in parts:
+        rows = as_real_array(part, "directions", "use their real parts")
+        if rows.ndim != 2 or 0 in rows.shape or not np.all(np.isfinite(to_host(rows))):
+            raise ValueError(
+                f"directions must be one of {', '.join(DRAW)}, or a finite array of shape (n, d), one for each mode "
+                f"that is projected; got an array of shape {tuple(rows.shape)}"
+            )
 
 
 def off_diagonal_share(fit: Diagonalization) -> float:
@@ -267,12 +274,14 @@ def _components(core: DenseTensor, roles: Roles, fit: Diagonalization) -> Factor
     return components_from_sides(core, roles, fit.factor, fit.right_factor)
 
 
-def _seems_free(core: DenseTensor, components: FactoredTensor, roles: Roles, rank: int) -> bool:
-    """Tell whether orthogonal factors leave much over, and free ones explain nearly all of that."""
+def _seems_free(core: DenseTensor, components: FactoredTensor, roles: Roles, rank: int, log: Log) -> bool:
+    """Tell whether orthogonal factors leave much over, and free ones, tried as a stage, explain nearly all of that."""
     total = core.squared_norm()
     left = core.squared_distance(components.weights, components.factors)
     if rank == 1 or left < 0.03 * total:
         return False
     free = NOJD(plug_in=False, directions="orthonormal", compress=False)
-    with_free, _ = free._fit_core(core, roles, rank, np.random.default_rng(0), Log())
+    trial = Log()
+    with_free, _ = free._fit_core(core, roles, rank, np.random.default_rng(0), trial)
+    log.extend([stage._replace(name="try free factors") for stage in trial.stages])
     return core.squared_distance(with_free.weights, with_free.factors) < left / 8

@@ -11,9 +11,10 @@ import numpy as np
 from codiag._array import Array, like, to_host
 from codiag._validation import ConvergenceWarning, as_number
 from codiag.diagonalize import UWEDGE, Diagonalizer
+from codiag.diagonalize.base import check_method
 from codiag.methods.base import Estimate, Log, Method, with_best_weights
 from codiag.methods.rank_one import best_rank_one, split_columns
-from codiag.methods.slices import Roles, components_from_sides
+from codiag.methods.slices import Roles, components_from_sides, diagonalized
 from codiag.reduction import reduce
 from codiag.tensors import DenseTensor, FactoredTensor, Tensor
 
@@ -51,8 +52,11 @@ class Lathauwer(Method):
 
     def __post_init__(self) -> None:
         as_number("max_bytes", self.max_bytes)
-        if self.diagonalizer is not None and (self.diagonalizer._is_orthogonal() or not self.diagonalizer.symmetric):
-            raise ValueError(f"Lathauwer needs a symmetric diagonalizer with free factors; got {self.diagonalizer!r}")
+        if self.diagonalizer is None:
+            return
+        diagonalizer = check_method(self.diagonalizer)
+        if diagonalizer._is_orthogonal() or not diagonalizer.symmetric:
+            raise ValueError(f"Lathauwer needs a symmetric diagonalizer with free factors; got {diagonalizer!r}")
 
     def fit(self, tensor: Tensor, rank: int, rng: np.random.Generator) -> Estimate:
         roles = self._roles(tensor, rank)
@@ -68,7 +72,7 @@ class Lathauwer(Method):
         log.add("rank-one system", 0, math.nan, 2.0 * height * width**2 + 11.0 * width**3)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            joint = (self.diagonalizer or UWEDGE())(null, seed=rng)
+            joint = diagonalized(self.diagonalizer or UWEDGE(), null, rank, rng)
         log.add("diagonalize", joint.n_sweeps, math.nan, joint.n_sweeps * 2.0 * rank**4)
         components = _rank_one_factors(core, roles, np.einsum("rij,rt->ijt", stack, joint.factor))
         return Estimate(reduction.lift(components), log.stages, joint.converged)
@@ -105,6 +109,12 @@ def _range(core: DenseTensor, roles: Roles, rank: int) -> np.ndarray:
     shape = [core.shape[mode] for mode in roles.rows + roles.columns]
     flat = entries.reshape(-1, math.prod(shape))
     _, sizes, right = np.linalg.svd(flat, full_matrices=False)
+    found = int(np.count_nonzero(sizes > 10 * max(flat.shape) * np.finfo(entries.dtype).eps * sizes[0]))
+    if found < rank:
+        raise ValueError(
+            f"rank must be at most {found}, the dimension of the range of the slices that tell components apart, for "
+            f"Lathauwer; got {rank}. method=None fits it by least squares"
+        )
     return (sizes[:rank, None] * right[:rank]).reshape(rank, *shape)
 
 

@@ -61,6 +61,7 @@ class NLS(Method):
         as_number("tol", self.tol)
         as_number("max_sweeps", self.max_sweeps, integer=True)
         as_number("max_replacements", self.max_replacements, integer=True, zero=True)
+        check_monitor(self.monitor)
 
     @property
     def sized(self) -> bool:
@@ -149,6 +150,12 @@ class Watch:
             error = math.sqrt((self._lost + 2 * objective) / self._total)
             self.stopped = self._monitor(self._reduction.lift(components), error) is True
         return self.stopped
+
+
+def check_monitor(monitor: object) -> None:
+    """Raise unless a monitor, if any, can be called."""
+    if monitor is not None and not callable(monitor):
+        raise TypeError(f"monitor must be None or a function of components and their relative error; got {monitor!r}")
 
 
 def watch(monitor: Monitor | None, reduction: Reduction, tensor: Tensor) -> Watch | None:

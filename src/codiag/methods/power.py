@@ -12,7 +12,7 @@ from array_api_compat import array_namespace
 from codiag._array import Array, epsilon, like
 from codiag._validation import as_number
 from codiag.methods.base import Estimate, Log, Method, unit_components, with_best_weights
-from codiag.reduction import whitened_by
+from codiag.reduction import check_second_moment, whitened_by
 from codiag.tensors import FactoredTensor, Tensor
 
 
@@ -55,6 +55,7 @@ class TPM(Method):
         as_number("n_restarts", self.n_restarts, integer=True)
         as_number("tol", self.tol)
         as_number("max_sweeps", self.max_sweeps, integer=True)
+        check_second_moment(self.second_moment)
 
     @property
     def sized(self) -> bool:
@@ -102,6 +103,8 @@ class TPM(Method):
             for mode in range(1 if tensor.symmetric else tensor.order):
                 image = _contract(tensor, found, factors, mode)
                 lengths = xp.linalg.vector_norm(image, axis=0)
+                # Where nothing is left of the tensor the direction stays, and its weight is zero.
+                image = xp.where(lengths > 0, image, factors[mode])
                 factors[mode] = image / xp.where(lengths > 0, lengths, xp.ones_like(lengths))
                 factors = _shared(factors, tensor.symmetric)
             signs = xp.sign(xp.sum(before * factors[0], axis=0))  # even orders may turn at every step

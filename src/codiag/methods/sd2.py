@@ -53,7 +53,13 @@ class SD2(Method):
         core = reduction.core
         if rank == 1:
             return Estimate(reduction.lift(best_rank_one(core)), log.stages, True)
-        candidates = [_diagonalized_pair(core, roles, rng) for _ in range(self.n_pairs)]
+        drawn = [_diagonalized_pair(core, roles, rng) for _ in range(self.n_pairs)]
+        candidates = [one for one in drawn if one is not None]
+        if not candidates:
+            raise ValueError(
+                f"rank must be at most that of the tensor, whose projections are singular in each of n_pairs="
+                f"{self.n_pairs} pairs; got {rank}. method=None fits it by least squares"
+            )
         distances = [core.squared_distance(one.weights, one.factors) for one in candidates]
         best = int(np.argmin(distances))
         flops = self.n_pairs * (4.0 * math.prod(core.shape) + 25.0 * rank**3)
@@ -61,14 +67,19 @@ class SD2(Method):
         return Estimate(reduction.lift(candidates[best]), log.stages, True)
 
 
-def _diagonalized_pair(core: DenseTensor, roles: Roles, rng: np.random.Generator) -> FactoredTensor:
-    """Return the components that two projections have in common."""
+def _diagonalized_pair(core: DenseTensor, roles: Roles, rng: np.random.Generator) -> FactoredTensor | None:
+    """Return the components that two projections have in common, or None where one of them is singular."""
     directions = random_directions(rng, 2, [core.shape[mode] for mode in roles.others])
     projected = core.permute(roles.rows + roles.columns + roles.others)
     first, second = to_host(projected.project(*(like(rows, core.reference) for rows in directions)))
-    left = real_eigenvectors(np.linalg.solve(second.T, first.T).T)
+    try:
+        left = real_eigenvectors(np.linalg.solve(second.T, first.T).T)
+        right = left if core.symmetric else np.linalg.solve(left, second).T
+    except np.linalg.LinAlgError:
+        return None
+    if not np.all(np.isfinite(left)) or not np.all(np.isfinite(right)):
+        return None
     if core.symmetric:
         return with_best_weights(core, [like(left, core.reference)] * core.order)
-    right = np.linalg.solve(left, second).T
     right = right / np.linalg.norm(right, axis=0)
     return components_from_sides(core, roles, like(left, core.reference), like(right, core.reference))

@@ -10,6 +10,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from codiag._array import Array
+from codiag.diagonalize import Diagonalization, Diagonalizer
 from codiag.methods.base import hadamard_gram, solve_semidefinite, with_best_weights
 from codiag.methods.rank_one import split_columns
 from codiag.tensors import DenseTensor, FactoredTensor, Tensor
@@ -86,3 +87,20 @@ def components_from_sides(core: DenseTensor, roles: Roles, rows: Array, columns:
     for role, side in zip(roles, (rows, columns, others), strict=True):
         factors |= dict(zip(role, split_columns(side, [shape[mode] for mode in role]), strict=True))
     return with_best_weights(core, [factors[mode] for mode in range(core.order)])
+
+
+def diagonalized(diagonalizer: Diagonalizer, stack: Array, rank: int, rng: np.random.Generator) -> Diagonalization:
+    """Diagonalize, or say that the tensor has fewer components than were asked for."""
+    try:
+        fit = diagonalizer(stack, seed=rng)
+    except np.linalg.LinAlgError:
+        raise ValueError(
+            f"rank must be at most that of the tensor, whose projections are singular; got {rank}. "
+            "method=None fits it by least squares"
+        ) from None
+    if fit.factor.shape[1] < rank:
+        raise ValueError(
+            f"rank must be at most {fit.factor.shape[1]}, the number of components that the tensor has, to rounding; "
+            f"got {rank}. method=None fits it by least squares"
+        )
+    return fit

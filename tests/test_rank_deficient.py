@@ -1,0 +1,102 @@
+"""Tensors with fewer components than asked for: every method returns as many columns as asked, or says no."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import codiag
+from cases import METHODS
+from codiag.methods import OJD, SD2, Lathauwer
+from codiag.synthetic import orthogonal_model, unit_factor
+from codiag.tensors import FactoredTensor
+
+
+def _tensors() -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(0)
+    vectors = rng.standard_normal((4, 5))
+    slices = rng.standard_normal((5, 5, 5))
+    slices[2:] = 0
+    entry = np.zeros((3, 4, 5))
+    entry[0, 0, 0] = 1
+    return {
+        "ones 3 5 3": np.ones((3, 5, 3)),
+        "ones 6 2 4": np.ones((6, 2, 4)),
+        "ones 5 5 5": np.ones((5, 5, 5)),
+        "rank one": np.einsum("i,j,k->ijk", *vectors[:3]),
+        "symmetric rank one": np.einsum("i,j,k->ijk", *[vectors[3]] * 3),
+        "zero slices": slices,
+        "repeated slices": np.repeat(rng.standard_normal((5, 5, 1)), 5, axis=2),
+        "one entry": entry,
+    }
+
+
+TENSORS = _tensors()
+
+
+@pytest.mark.filterwarnings("ignore::codiag.ConvergenceWarning")  # several components in the place of one may cancel
+@pytest.mark.parametrize("rank", [2, 3])
+@pytest.mark.parametrize("tensor", TENSORS)
+@pytest.mark.parametrize("name", METHODS)
+def test_as_many_columns_as_asked_or_a_sentence(name, tensor, rank):
+    refusal, fit = None, None
+    try:
+        fit = codiag.factorize(TENSORS[tensor], rank, method=METHODS[name].method, seed=0)
+    except ValueError as error:
+        refusal = error
+    if fit is None:
+        assert type(refusal) is ValueError  # not the LinAlgError of a routine below
+        assert any(way_out in str(refusal) for way_out in ("rank must be at most", "use NOJD", "Use NOJD"))
+        return
+    assert fit.weights.shape == (rank,)
+    for factor, size in zip(fit.factors, TENSORS[tensor].shape, strict=True):
+        assert factor.shape == (size, rank)
+        lengths = np.linalg.norm(factor, axis=0)
+        np.testing.assert_allclose(lengths[fit.weights > 0], 1, atol=1e-9)
+
+
+def test_lathauwer_names_the_rank_there_is():
+    with pytest.raises(ValueError, match=r"rank must be at most 1, the dimension.*got 3\. method=None"):
+        codiag.factorize(np.ones((3, 5, 3)), 3, method=Lathauwer(), seed=0)
+
+
+def test_one_singular_pair_is_no_error_of_linear_algebra():
+    with pytest.raises(ValueError, match=r"projections are singular in each of n_pairs=1 pairs") as caught:
+        codiag.factorize(TENSORS["one entry"], 2, method=SD2(n_pairs=1), seed=0)
+    assert type(caught.value) is ValueError
+
+
+class TestEveryDiagonalizationIsAStage:
+    @staticmethod
+    def count(monkeypatch) -> list[int]:
+        from codiag.diagonalize.base import Diagonalizer
+
+        sweeps: list[int] = []
+        original = Diagonalizer._diagonalize
+
+        def counted(self, *arguments, **options):
+            fit = original(self, *arguments, **options)
+            sweeps.append(fit.n_sweeps)
+            return fit
+
+        monkeypatch.setattr(Diagonalizer, "_diagonalize", counted)
+        return sweeps
+
+    def test_before_and_after_whitening(self, monkeypatch):
+        """The pass without whitening, the trial with free factors, and the pass after whitening."""
+        sweeps = self.count(monkeypatch)
+        tensor = FactoredTensor(np.linspace(1, 2, 5), [np.abs(unit_factor(8, 5, 0))] * 3).to_dense()
+        stages = codiag.factorize(tensor, 5, method="ojd1", seed=0).stages
+        diagonalizations = [stage for stage in stages if stage.name != "whiten"]
+        assert [stage.sweeps for stage in diagonalizations] == sweeps
+        assert all(stage.flops > 0 for stage in diagonalizations)
+        names = ["diagonalize", "diagonalize along factors"]
+        assert [stage.name for stage in stages] == [*names, "try free factors", "whiten", *names]
+
+    @pytest.mark.parametrize("method", [OJD(), OJD(whiten=False)], ids=["looks", "does not"])
+    def test_under_noise(self, monkeypatch, method):
+        sweeps = self.count(monkeypatch)
+        problem = orthogonal_model(10, 10, noise=0.3, seed=0)
+        fit = codiag.factorize(problem.tensor, 10, method=method, seed=0)
+        assert [stage.sweeps for stage in fit.stages] == sweeps
+        assert len(sweeps) == (3 if method.whiten else 2)
