@@ -1,0 +1,28 @@
+"""What is known and not mended yet: findings that do not count against a run, each with its reason."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from .case import Finding
+
+
+class Known(NamedTuple):
+    """A finding that is expected: its kind and function as they are, a pattern for its line, and why it stands."""
+
+    kind: str
+    function: str
+    line: str
+    reason: str
+
+
+KNOWN: tuple[Known, ...] = ()
+
+
+def is_known(finding: Finding) -> bool:
+    """Tell whether a finding is on the list."""
+    return any(
+        one.kind == finding.kind and re.fullmatch(one.function, finding.function) and re.search(one.line, finding.line)
+        for one in KNOWN
+    )

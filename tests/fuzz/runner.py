@@ -1,0 +1,205 @@
+"""Share inputs out to worker processes, start dead ones anew, and put together what they found."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import re
+import selectors
+import subprocess
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .case import Finding
+from .known import is_known
+from .watch import LIMIT, Outcome
+
+SILENCE = 120.0
+"""Seconds after which a worker that says nothing is ended: it sleeps, or waits for something that never comes."""
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which inputs to run, and how."""
+
+    seed: int
+    inputs: int | None = None
+    seconds: float | None = None
+    numbers: tuple[int, ...] | None = None  # these alone
+    jobs: int = 1
+    areas: str = ""
+    module: str = ""
+    limit: float = LIMIT
+    silence: float = SILENCE
+
+
+class Worker:
+    """One process, and the input it is at."""
+
+    def __init__(self, plan: Plan) -> None:
+        package = __package__ or "fuzz"
+        home = ROOT if package.startswith("tests") else ROOT / "tests"
+        paths = [str(home), str(ROOT / "tests"), *filter(None, [os.environ.get("PYTHONPATH")])]
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "PYTHONHASHSEED": "0"}
+        environment |= {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL")}
+        command = [sys.executable, "-m", f"{package}.worker", str(plan.seed), plan.areas, plan.module, str(plan.limit)]
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment, bufsize=1
+        )
+        self.index = -1
+        self.function, self.area = "", ""
+        self.since = time.monotonic()
+
+    def give(self, index: int) -> None:
+        """Hand over the next input."""
+        self.index, self.function, self.since = index, "", time.monotonic()
+        self.process.stdin.write(f"{index}\n")
+        self.process.stdin.flush()
+
+    def hear(self) -> Outcome | str:
+        """Return the outcome of the input, or in a word why there is none yet."""
+        line = self.process.stdout.readline()
+        if not line:
+            return "dead"
+        self.since = time.monotonic()
+        if line.strip() in ("ready", "skipped"):
+            return line.strip()
+        said = json.loads(line)
+        if len(said) == 2:
+            self.function, self.area = said
+            return "begun"
+        found = [Finding(*finding) for finding in said[5]]
+        return Outcome(*said[:5], found, said[6])
+
+    def lost(self) -> Outcome:
+        """Return what there is to say about an input that took the worker with it."""
+        self.process.kill()
+        code = self.process.wait()
+        line = f"the process was ended by signal {-code}" if code < 0 else f"the process ended with status {code}"
+        finding = Finding("killed", self.function, line)
+        return Outcome(self.index, self.area, self.function, True, False, [finding], time.monotonic() - self.since)
+
+    def end(self) -> None:
+        """Let the process go."""
+        self.process.stdin.close()
+        self.process.stdout.close()
+        try:
+            self.process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def run(plan: Plan) -> Iterator[Outcome]:
+    """Run the inputs of a plan, and yield their outcomes as they come."""
+    start = time.monotonic()
+    numbers = iter(plan.numbers or (range(plan.inputs) if plan.inputs is not None else itertools.count()))
+    selector = selectors.DefaultSelector()
+    workers: set[Worker] = set()
+
+    def begin() -> None:
+        worker = Worker(plan)
+        workers.add(worker)
+        selector.register(worker.process.stdout, selectors.EVENT_READ, worker)
+
+    def leave(worker: Worker) -> None:
+        selector.unregister(worker.process.stdout)
+        workers.discard(worker)
+
+    def next_for(worker: Worker) -> None:
+        over = plan.seconds is not None and time.monotonic() - start > plan.seconds
+        index = None if over else next(numbers, None)
+        if index is None:
+            leave(worker)
+            worker.end()
+        else:
+            worker.give(index)
+
+    for _ in range(plan.jobs):
+        begin()
+    try:
+        while workers:
+            for key, _ in selector.select(timeout=1.0):
+                said = key.data.hear()
+                if isinstance(said, Outcome):
+                    yield said
+                if isinstance(said, Outcome) or said in ("ready", "skipped"):
+                    next_for(key.data)
+                elif said == "dead":
+                    leave(key.data)
+                    if key.data.index < 0:
+                        raise RuntimeError("a worker did not start; see what it wrote above")
+                    yield key.data.lost()
+                    begin()
+            for worker in [one for one in workers if time.monotonic() - one.since > plan.silence]:
+                leave(worker)
+                yield worker.lost()
+                begin()
+    finally:
+        for worker in workers:
+            worker.process.kill()
+            worker.process.wait()
+
+
+@dataclass
+class Summary:
+    """What became of all inputs."""
+
+    inputs: int = 0
+    valid: int = 0
+    refused: int = 0
+    known: int = 0
+    slowest: tuple[float, int, str] = (0.0, -1, "")
+    by_function: Counter = field(default_factory=Counter)
+    seconds: Counter = field(default_factory=Counter)
+    groups: dict[tuple[str, ...], list[tuple[int, Finding]]] = field(default_factory=lambda: defaultdict(list))
+    started: float = field(default_factory=time.monotonic)
+
+    def add(self, outcome: Outcome) -> None:
+        """Count an outcome."""
+        self.inputs += 1
+        self.valid += outcome.valid
+        self.refused += outcome.refused
+        self.by_function[outcome.function] += 1
+        self.seconds[outcome.area] += outcome.seconds
+        self.slowest = max(self.slowest, (outcome.seconds, outcome.index, outcome.function))
+        self.known += sum(is_known(finding) for finding in outcome.findings)
+        for finding in (one for one in outcome.findings if not is_known(one)):
+            self.groups[cause(outcome.area, finding)].append((outcome.index, finding))
+
+    @property
+    def findings(self) -> int:
+        """The number of findings, each counted by itself."""
+        return sum(len(found) for found in self.groups.values())
+
+    def table(self) -> str:
+        """Return findings grouped by cause, the most frequent first."""
+        lines = []
+        for key, found in sorted(self.groups.items(), key=lambda item: (item[0][0], item[0][1], -len(item[1]))):
+            index, finding = min(found, key=lambda one: (len(one[1].line), one[0]))
+            where = f" [{finding.place}]" if finding.place else ""
+            line = f"{key[0]:10.10}  {finding.kind:20.20}  {finding.function:38.38}  {len(found):4}x  --only {index:<6}"
+            lines.append(f"{line} {finding.line[:220]}{where}")
+        return "\n".join(lines)
+
+    def line(self) -> str:
+        """Return the summary in one line."""
+        seconds, index, function = self.slowest
+        return (
+            f"{self.inputs} inputs, {self.valid / max(self.inputs, 1):.0%} valid, {self.refused} refused, "
+            f"{self.findings} findings of {len(self.groups)} causes, {time.monotonic() - self.started:.0f} s; "
+            f"slowest {seconds:.1f} s ({function}, --only {index})"
+        )
+
+
+def cause(area: str, finding: Finding) -> tuple[str, ...]:
+    """Return what findings of one cause have in common: all but the numbers."""
+    plain = re.sub(r"\(with .*|accepting .*", "", finding.line)
+    plain = re.sub(r"[-+]?\d[\d.e+-]*|nan|inf", "#", plain)
+    return (area, finding.kind, finding.place or plain[:60], finding.function if not finding.place else "")
