@@ -37,6 +37,7 @@ PLANTED = {
     "LinAlgError": "wrong exception",
     "refusal from elsewhere": "not codiag's refusal",
     "refusal without a name": "names no argument",
+    "nonsense": "nonsense accepted",
     "valid refused": "refused valid",
 }
 

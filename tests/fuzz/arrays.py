@@ -165,11 +165,14 @@ KINDS: dict[str, Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]] =
 }
 WHOLE = {"zero-one", "ties", "spikes", "integers", "counts", "repeated slices", "symmetric spikes"}
 
+HARD = ("zero-one", "ties", "spikes", "integers", "repeated slices", "border rank", "symmetric spikes")
+"""Kinds with ties and degenerate directions, drawn twice as often."""
+
 
 def random_entries(rng: np.random.Generator) -> tuple[np.ndarray, str]:
     """Return an array that is not all zero, and how it was drawn."""
     while True:
-        kind = choose(rng, *KINDS)
+        kind = choose(rng, *KINDS, *HARD)
         entries = KINDS[kind](rng, random_shape(rng))
         if np.any(entries):
             return entries, kind

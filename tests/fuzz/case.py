@@ -62,7 +62,8 @@ class Case:
     advice: bool = False
     prints: bool = False
     spoilable: bool = True
-    spoiled: str = ""
+    spoiled: str = ""  # the name of the argument that was replaced
+    nonsense: bool = False  # by something that can have no meaning there
 
 
 @dataclass(frozen=True)
@@ -101,10 +102,16 @@ REGISTRY = Registry()
 covers = REGISTRY.covers
 
 
+LAZY = ("sklearn.feature_extraction.text", "sklearn.decomposition", "sklearn.mixture", "codiag.cli", "typer.testing")
+"""Modules that codiag imports where it needs them: some draw random numbers on the way, which is not codiag's doing."""
+
+
 def load_generators(module: str | None = None) -> Registry:
     """Import all areas and return their registry, or that of a module with generators of its own."""
     if module is not None:
         return importlib.import_module(module).REGISTRY
+    for lazy in LAZY:
+        importlib.import_module(lazy)
     areas = importlib.import_module(f"{__package__}.areas")
     for found in sorted(pkgutil.iter_modules(areas.__path__), key=lambda one: one.name):
         importlib.import_module(f"{areas.__name__}.{found.name}")
@@ -124,6 +131,6 @@ def make_case(seed: int, index: int, registry: Registry = REGISTRY) -> tuple[Gen
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         case = generator.make(rng)
-    if case.spoilable and case.arguments and rng.random() < SPOILED:
-        spoil(case, rng)
+        if case.spoilable and case.arguments and rng.random() < SPOILED:
+            spoil(case, rng)
     return generator, case

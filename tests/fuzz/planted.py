@@ -190,6 +190,13 @@ def without_a_name(rng: np.random.Generator) -> Case:
     return _call_case("refusal without a name", refuse, valid=None, number=-1.0)
 
 
+@covers("nonsense")
+def nonsense(rng: np.random.Generator) -> Case:
+    case = _call_case("nonsense", lambda flag: 1.0 if flag else 0.0, flag="no")
+    case.spoiled, case.nonsense = "flag", True
+    return case
+
+
 @covers("valid refused")
 def valid_refused(rng: np.random.Generator) -> Case:
     return _call_case("valid refused", codiag.factor_error, estimate=np.eye(3), truth=np.eye(4))

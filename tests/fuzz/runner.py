@@ -200,6 +200,6 @@ class Summary:
 
 def cause(area: str, finding: Finding) -> tuple[str, ...]:
     """Return what findings of one cause have in common: all but the numbers."""
-    plain = re.sub(r"\(with .*|accepting .*", "", finding.line)
+    plain = re.sub(r"\(with .*|accepting .*|=.*", "", finding.line)
     plain = re.sub(r"[-+]?\d[\d.e+-]*|nan|inf", "#", plain)
     return (area, finding.kind, finding.place or plain[:60], finding.function if not finding.place else "")

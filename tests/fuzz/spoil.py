@@ -13,6 +13,7 @@ from .case import Case
 
 HUGE = {"rank", "n_components", "seed", "random_state", "k"}
 """Arguments that may be absurdly large without asking for endless work."""
+SEEDS = {"seed", "random_state"}
 PLAIN: list[Any] = [None, "abc", b"abc", [], {}, (), object, 1j, float("nan"), dt.date(2024, 1, 1)]
 INTEGERS: list[Any] = [0, -1, -7, 2.5, float("nan"), float("inf"), "3", True, [2], np.array([2, 3]), np.int8(2)]
 NUMBERS: list[Any] = [0.0, -1.0, float("nan"), float("inf"), -float("inf"), "0.5", True, 1e300, 1e-300, [0.5], 1j]
@@ -22,9 +23,18 @@ def spoil(case: Case, rng: np.random.Generator) -> None:
     """Replace one argument of a case by something else; it may be refused from then on."""
     names = sorted(case.arguments)
     name = names[int(rng.integers(len(names)))]
-    case.arguments = dict(case.arguments)
-    case.arguments[name] = instead_of(case.arguments[name], name, rng)
+    before = case.arguments[name]
+    after = instead_of(before, name, rng)
+    case.arguments = case.arguments | {name: after}
     case.valid, case.spoiled = None, name
+    case.nonsense = name not in SEEDS and _has_no_meaning(before, after)
+
+
+def _has_no_meaning(before: Any, after: Any) -> bool:
+    """Tell whether a flag or a number was replaced by what is neither."""
+    if not isinstance(before, bool | int | float):
+        return False
+    return isinstance(after, str | bytes | type | complex | dt.date) or (isinstance(after, float) and after != after)
 
 
 def instead_of(value: Any, name: str, rng: np.random.Generator) -> Any:

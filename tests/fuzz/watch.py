@@ -163,9 +163,10 @@ def names_an_argument(case: Case, message: str) -> bool:
 
 def _of_result(case: Case, result: Any) -> Iterator[Finding]:
     if case.spoiled:
-        bad = not_finite(result)
+        bad, shown = not_finite(result), _shown(case.arguments.get(case.spoiled))
+        if case.nonsense:
+            yield Finding("nonsense accepted", case.function, f"{case.spoiled}={shown}")
         if bad:
-            shown = _shown(case.arguments.get(case.spoiled))
             yield Finding("not finite", case.function, f"{bad}, accepting {case.spoiled}={shown}")
         return
     with warnings.catch_warnings(record=True) as caught:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import resource
@@ -11,10 +10,6 @@ import tempfile
 
 MEMORY = 6 * 2**30
 """Bytes of address space: a call that asks for more gets a `MemoryError`, which is a finding."""
-
-
-LAZY = ("sklearn.feature_extraction.text", "sklearn.decomposition", "sklearn.mixture", "codiag.cli", "typer.testing")
-"""Modules that codiag imports where it needs them: some draw random numbers on the way, which is not codiag's doing."""
 
 
 def main() -> None:
@@ -29,8 +24,6 @@ def main() -> None:
     from .watch import examine
 
     registry = load_generators(module)
-    for lazy in LAZY:
-        importlib.import_module(lazy)
     with tempfile.TemporaryDirectory() as folder:
         os.environ["CODIAG_FUZZ_FOLDER"] = folder
         answers.write("ready\n")

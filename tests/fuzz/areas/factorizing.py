@@ -39,7 +39,7 @@ def _seed(rng: np.random.Generator) -> Any:
     return choose(rng, number, number, number, 0, np.random.default_rng(number), np.int64(number))
 
 
-@covers("codiag.factorize", "codiag.methods.Auto", "codiag.ConvergenceWarning", weight=10)
+@covers("codiag.factorize", "codiag.methods.Auto", "codiag.ConvergenceWarning", weight=16)
 def the_default(rng: np.random.Generator) -> Case:
     """The default on every kind of tensor, which it must accept."""
     held = _any_tensor(rng)
