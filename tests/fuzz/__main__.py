@@ -22,12 +22,13 @@ def main() -> int:
     parser.add_argument("--only", type=int, metavar="INDEX", help="run one input, and show it")
     parser.add_argument("--jobs", type=int, default=1, help="worker processes")
     parser.add_argument("--areas", default="", help="only these, between commas: " + _areas())
+    parser.add_argument("--all", action="store_true", help="count the findings of tests/fuzz/known.py too")
     parser.add_argument("--verbose", action="store_true", help="print findings as they come")
     options = parser.parse_args()
     if options.only is not None:
         return show(options.seed, options.only)
     inputs = 1000 if options.inputs is None and options.seconds is None else options.inputs
-    summary = Summary()
+    summary = Summary(count_known=options.all)
     for outcome in run(Plan(options.seed, inputs, options.seconds, jobs=options.jobs, areas=options.areas)):
         summary.add(outcome)
         if options.verbose:

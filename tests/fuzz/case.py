@@ -48,6 +48,8 @@ class Case:
         Whether a `UserWarning` is part of what the function promises.
     prints : bool
         Whether it may write to the terminal.
+    outputs : tuple of str
+        Arguments that name what is to be written.
     spoilable : bool
         Whether a share of its inputs gets one argument of a wrong kind or value.
     """
@@ -61,6 +63,7 @@ class Case:
     refusals: tuple[type, ...] = (ValueError, TypeError)
     advice: bool = False
     prints: bool = False
+    outputs: tuple[str, ...] = ()
     spoilable: bool = True
     spoiled: str = ""  # the name of the argument that was replaced
     nonsense: bool = False  # by something that can have no meaning there

@@ -151,6 +151,7 @@ def run(plan: Plan) -> Iterator[Outcome]:
 class Summary:
     """What became of all inputs."""
 
+    count_known: bool = False
     inputs: int = 0
     valid: int = 0
     refused: int = 0
@@ -169,8 +170,10 @@ class Summary:
         self.by_function[outcome.function] += 1
         self.seconds[outcome.area] += outcome.seconds
         self.slowest = max(self.slowest, (outcome.seconds, outcome.index, outcome.function))
-        self.known += sum(is_known(finding) for finding in outcome.findings)
-        for finding in (one for one in outcome.findings if not is_known(one)):
+        for finding in outcome.findings:
+            if is_known(finding) and not self.count_known:
+                self.known += 1
+                continue
             self.groups[cause(outcome.area, finding)].append((outcome.index, finding))
 
     @property

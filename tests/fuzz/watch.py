@@ -94,11 +94,12 @@ def call(case: Case, limit: float, *, deadly: bool) -> Run:
 
 def examine(generator: Generator, case: Case, index: int = 0, *, limit: float = LIMIT, deadly: bool = False) -> Outcome:
     """Run a case and return all that must not be."""
-    before = {name: snapshot(value) for name, value in case.arguments.items()}
+    kept = [name for name in case.arguments if name not in case.outputs]
+    before = {name: snapshot(case.arguments[name]) for name in kept}
     run = call(case, limit, deadly=deadly)
     findings = list(_of_conduct(case, run))
-    for name, kept in before.items():
-        if not same(kept, snapshot(case.arguments[name])):
+    for name, contents in before.items():
+        if not same(contents, snapshot(case.arguments[name])):
             findings.append(Finding("input changed", case.function, f"{name} is not what it was before the call"))
     if run.error is not None:
         findings += _of_error(case, run.error)

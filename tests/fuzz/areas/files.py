@@ -136,7 +136,16 @@ def edge_files(rng: np.random.Generator) -> Case:
         path = folder() / choose(rng, "table.csv", "table.tsv")
         columns = {"node": np.arange(3), "name": np.array(["a", "=1+1", 'b"c,']), "p": rng.random(3)}
         arguments = {"path": path, "columns": columns}
-        return Case("codiag.tables.write_table", tables.write_table, arguments, True, (), (), (*MISSING, OSError))
+        return Case(
+            "codiag.tables.write_table",
+            tables.write_table,
+            arguments,
+            True,
+            (),
+            (),
+            (*MISSING, OSError),
+            outputs=("path",),
+        )
     path = write_edges(rng)
     bad = damaged(path, rng)
 
@@ -176,7 +185,9 @@ def corpus_files(rng: np.random.Generator) -> Case:
 
         model = SimpleNamespace(components_=np.ones((2, 3)) / 3, weights_=np.ones(2) / 2, doc_topic_prior_=np.ones(2))
         arguments = {"path": folder() / "topics.npz", "model": model, "vocabulary": np.array(["a", "b", "c"])}
-        return Case("codiag.corpora.save_topics", corpora.save_topics, arguments, True, (), spoilable=False)
+        return Case(
+            "codiag.corpora.save_topics", corpora.save_topics, arguments, True, (), outputs=("path",), spoilable=False
+        )
     path = write_corpus(rng)
     bad = damaged(path, rng)
 
