@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import sys
 import tempfile
+
+from codiag.tensors import Tensor
 
 from .case import load_generators, make_case
 from .known import is_known
@@ -56,15 +59,17 @@ def show(seed: int, index: int) -> int:
         os.environ["CODIAG_FUZZ_FOLDER"] = folder
         generator, case = make_case(seed, index, registry)
         spoiled = f", with another {case.spoiled}" if case.spoiled else ""
-        print(f"{case.function} ({generator.area}), {'valid' if case.valid else 'perhaps not valid'}{spoiled}")
+        print(
+            f"{case.function} ({generator.area}), {'valid' if case.valid else 'perhaps not valid'}{spoiled}", case.note
+        )
         for name, value in case.arguments.items():
             print(f"{name} = {value!r}")
+            if isinstance(value, Tensor) and math.prod(value.shape) < 1000:
+                print(value.to_dense())
         outcome = examine(generator, case, index)
-        generator, case = make_case(seed, index, registry)
-        repeated = call(case, LIMIT, deadly=False)
-    print(
-        f"raised {type(repeated.error).__name__}: {repeated.error}" if repeated.error else f"gave {repeated.result!r}"
-    )
+        if "endless" not in {finding.kind for finding in outcome.findings}:
+            again = call(make_case(seed, index, registry)[1], LIMIT, deadly=False)
+            print(f"raised {type(again.error).__name__}: {again.error}" if again.error else f"gave {again.result!r}")
     print(f"{outcome.seconds:.2f} s; {len(outcome.findings)} findings")
     for finding in outcome.findings:
         print(f"{finding.kind}: {finding.line} {finding.place}")

@@ -65,6 +65,7 @@ class Case:
     prints: bool = False
     outputs: tuple[str, ...] = ()
     spoilable: bool = True
+    note: str = ""  # what else to show of it
     spoiled: str = ""  # the name of the argument that was replaced
     nonsense: bool = False  # by something that can have no meaning there
 

@@ -107,8 +107,8 @@ class Point(NamedTuple):
         return self._replace(factors=[factor + part.reshape(factor.shape) for factor, part in parts])
 
     def shaken(self, size: float, rng: np.random.Generator) -> Point:
-        """Return a point nearby, every entry moved by this share of the largest column."""
-        scale = max(np.linalg.norm(factor, axis=0).max() / np.sqrt(factor.shape[0]) for factor in self.factors)
+        """Return a point nearby, every entry moved by this share of the largest column, or of one if all are small."""
+        scale = max(1.0, *(np.linalg.norm(factor, axis=0).max() / np.sqrt(factor.shape[0]) for factor in self.factors))
         return self._replace(factors=[f + size * scale * rng.standard_normal(f.shape) for f in self.factors])
 
 

@@ -99,4 +99,5 @@ def command_line(rng: np.random.Generator) -> Case:
         elif "\x1b[31m" in answer.output:
             yield "command", f"{words[0]} writes escape sequences of the input to the terminal"
 
-    return Case("codiag.cli.app", run, {"sources": sources}, None, (about,), spoilable=False, prints=True)
+    note = "codiag " + " ".join(words)
+    return Case("codiag.cli.app", run, {"sources": sources}, None, (about,), spoilable=False, prints=True, note=note)
