@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import math
 import os
 import sys
@@ -31,19 +32,29 @@ def main() -> int:
     if options.only is not None:
         return show(options.seed, options.only)
     inputs = 1000 if options.inputs is None and options.seconds is None else options.inputs
-    summary = Summary(count_known=options.all)
-    for outcome in run(Plan(options.seed, inputs, options.seconds, jobs=options.jobs, areas=options.areas)):
-        summary.add(outcome)
-        if options.verbose:
-            for finding in outcome.findings:
+    plan = Plan(options.seed, inputs, options.seconds, jobs=options.jobs, areas=options.areas)
+    return report(collect(plan, Summary(count_known=options.all), options.verbose), options.verbose)
+
+
+def collect(plan: Plan, summary: Summary, verbose: bool) -> Summary:
+    """Run a plan, to its end or until it is interrupted, and count what comes of it."""
+    with contextlib.suppress(KeyboardInterrupt):
+        for outcome in run(plan):
+            summary.add(outcome)
+            for finding in outcome.findings if verbose else ():
                 print(outcome.index, "known:" if is_known(finding) else "", *finding, flush=True)
-        if sys.stderr.isatty():
-            print(f"\r{summary.line()[:150]}", end="", file=sys.stderr)
+            if sys.stderr.isatty():
+                print(f"\r{summary.line()[:150]}", end="", file=sys.stderr)
+    return summary
+
+
+def report(summary: Summary, verbose: bool) -> int:
+    """Print what was found by cause, and one line about the whole; return the exit status."""
     if summary.groups:
         print(summary.table())
     if summary.known:
         print(f"{summary.known} findings are on the list of known ones, tests/fuzz/known.py")
-    if options.verbose:
+    if verbose:
         print(*(f"{area} {seconds:.0f} s" for area, seconds in summary.seconds.most_common()), sep=", ")
     print(summary.line())
     if summary.valid < summary.inputs / 2:
