@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import os
@@ -81,14 +82,19 @@ class Worker:
         """Return what there is to say about an input that took the worker with it."""
         self.process.kill()
         code = self.process.wait()
+        self._close()
         line = f"the process was ended by signal {-code}" if code < 0 else f"the process ended with status {code}"
         finding = Finding("killed", self.function, line)
         return Outcome(self.index, self.area, self.function, True, False, [finding], time.monotonic() - self.since)
 
+    def _close(self) -> None:
+        for pipe in (self.process.stdin, self.process.stdout):
+            with contextlib.suppress(BrokenPipeError):
+                pipe.close()
+
     def end(self) -> None:
         """Let the process go."""
-        self.process.stdin.close()
-        self.process.stdout.close()
+        self._close()
         try:
             self.process.wait(timeout=10)
         except subprocess.TimeoutExpired:
@@ -96,53 +102,69 @@ class Worker:
             self.process.wait()
 
 
-def run(plan: Plan) -> Iterator[Outcome]:
-    """Run the inputs of a plan, and yield their outcomes as they come."""
-    start = time.monotonic()
-    numbers = iter(plan.numbers or (range(plan.inputs) if plan.inputs is not None else itertools.count()))
-    selector = selectors.DefaultSelector()
-    workers: set[Worker] = set()
+class Pool:
+    """The workers of a plan, and the numbers they have not been given yet."""
 
-    def begin() -> None:
-        worker = Worker(plan)
-        workers.add(worker)
-        selector.register(worker.process.stdout, selectors.EVENT_READ, worker)
+    def __init__(self, plan: Plan) -> None:
+        self.plan, self.started = plan, time.monotonic()
+        self.numbers = iter(plan.numbers or (range(plan.inputs) if plan.inputs is not None else itertools.count()))
+        self.selector = selectors.DefaultSelector()
+        self.workers: set[Worker] = set()
 
-    def leave(worker: Worker) -> None:
-        selector.unregister(worker.process.stdout)
-        workers.discard(worker)
+    def begin(self) -> None:
+        """Start a worker."""
+        worker = Worker(self.plan)
+        self.workers.add(worker)
+        self.selector.register(worker.process.stdout, selectors.EVENT_READ, worker)
 
-    def next_for(worker: Worker) -> None:
-        over = plan.seconds is not None and time.monotonic() - start > plan.seconds
-        index = None if over else next(numbers, None)
+    def leave(self, worker: Worker) -> None:
+        """Forget a worker."""
+        self.selector.unregister(worker.process.stdout)
+        self.workers.discard(worker)
+
+    def go_on(self, worker: Worker) -> None:
+        """Give a worker its next input, or let it go where there is none, or no time left."""
+        over = self.plan.seconds is not None and time.monotonic() - self.started > self.plan.seconds
+        index = None if over else next(self.numbers, None)
         if index is None:
-            leave(worker)
+            self.leave(worker)
             worker.end()
         else:
             worker.give(index)
 
+    def heard(self, worker: Worker) -> Outcome | None:
+        """Take what a worker says, and return the outcome of an input if that is it."""
+        said = worker.hear()
+        if said == "dead":
+            if worker.index < 0:
+                raise RuntimeError("a worker did not start; see what it wrote above")
+            return self.replaced(worker)
+        if said != "begun":
+            self.go_on(worker)
+        return said if isinstance(said, Outcome) else None
+
+    def replaced(self, worker: Worker) -> Outcome:
+        """Start another worker for one that is dead or silent, and return the outcome of the input it was at."""
+        self.leave(worker)
+        self.begin()
+        return worker.lost()
+
+
+def run(plan: Plan) -> Iterator[Outcome]:
+    """Run the inputs of a plan, and yield their outcomes as they come."""
+    pool = Pool(plan)
     for _ in range(plan.jobs):
-        begin()
+        pool.begin()
     try:
-        while workers:
-            for key, _ in selector.select(timeout=1.0):
-                said = key.data.hear()
-                if isinstance(said, Outcome):
-                    yield said
-                if isinstance(said, Outcome) or said in ("ready", "skipped"):
-                    next_for(key.data)
-                elif said == "dead":
-                    leave(key.data)
-                    if key.data.index < 0:
-                        raise RuntimeError("a worker did not start; see what it wrote above")
-                    yield key.data.lost()
-                    begin()
-            for worker in [one for one in workers if time.monotonic() - one.since > plan.silence]:
-                leave(worker)
-                yield worker.lost()
-                begin()
+        while pool.workers:
+            for key, _ in pool.selector.select(timeout=1.0):
+                outcome = pool.heard(key.data)
+                if outcome is not None:
+                    yield outcome
+            for worker in [one for one in pool.workers if time.monotonic() - one.since > plan.silence]:
+                yield pool.replaced(worker)
     finally:
-        for worker in workers:
+        for worker in pool.workers:
             worker.process.kill()
             worker.process.wait()
 
