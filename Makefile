@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 EXTRAS := plot,data
 
-.PHONY: demo test lint bench bench-full reproduce clean
+.PHONY: demo test lint fuzz bench bench-full reproduce clean
 
 demo: $(VENV)/.installed
 	$(BIN)/codiag demo
@@ -16,6 +16,9 @@ lint: $(VENV)/.installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+fuzz: $(VENV)/.installed
+	$(BIN)/python -m tests.fuzz --seconds 120
 
 reproduce: $(VENV)/.installed
 	$(BIN)/codiag reproduce all --quick --jobs 2 --out reports

@@ -1,0 +1,1 @@
+"""Generators, one file for each area of codiag."""

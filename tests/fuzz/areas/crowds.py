@@ -1,0 +1,117 @@
+"""Votes of crowds: `DawidSkene`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from codiag.models import DawidSkene
+from codiag.synthetic import crowd_votes, worker_errors
+
+from ..arrays import choose
+from ..case import Case, covers
+from ..invariants import Problems, has_shape, not_finite, simplex
+
+NAMED = ("votes", "task", "worker", "label")
+
+
+def _votes(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the columns of votes: of good crowds, of few votes, of workers who always agree, of one worker."""
+    kind = choose(rng, "crowd", "crowd", "crowd", "few", "agree", "one worker", "one class", "noise")
+    tasks, workers, classes = int(rng.integers(1, 40)), int(rng.integers(1, 9)), int(rng.integers(2, 5))
+    if kind == "crowd":
+        crowd = crowd_votes(
+            tasks, worker_errors(max(workers, 3), classes, seed=rng), density=choose(rng, 0.5, 1.0), seed=rng
+        )
+        if crowd.votes[0].size:
+            return crowd.votes
+    if kind == "few":
+        n = int(rng.integers(1, 8))
+        return rng.integers(0, 5, n), rng.integers(0, 4, n), rng.integers(0, classes, n)
+    workers = 1 if kind == "one worker" else workers
+    task, worker = (grid.ravel() for grid in np.meshgrid(np.arange(tasks), np.arange(workers), indexing="ij"))
+    truth = rng.integers(0, classes, tasks)
+    label = rng.integers(0, classes, task.size) if kind == "noise" else truth[task]
+    return task, worker, np.zeros_like(label) if kind == "one class" else label
+
+
+def _in_some_form(rng: np.random.Generator, columns: tuple[np.ndarray, ...]) -> Any:
+    import pandas as pd
+    import polars as pl
+
+    form = choose(rng, "tuple", "tuple", "dict", "matrix", "pandas", "polars", "strings", "list of arrays")
+    named = dict(zip(("task", "worker", "label"), columns, strict=True))
+    if form == "dict":
+        return named
+    if form == "pandas":
+        return pd.DataFrame(named)
+    if form == "polars":
+        return pl.DataFrame(named)
+    if form == "strings":
+        return tuple(np.array([f"{name}{entry}" for entry in column]) for name, column in named.items())
+    if form == "matrix":
+        matrix = np.full((columns[0].max() + 1, columns[1].max() + 1), -1)
+        matrix[columns[0], columns[1]] = columns[2]
+        return matrix
+    return list(columns) if form == "list of arrays" else columns
+
+
+@covers("codiag.models.DawidSkene", weight=5)
+def crowds(rng: np.random.Generator) -> Case:
+    """Votes in every form they come in."""
+    columns = _votes(rng)
+    data = _in_some_form(rng, columns)
+    options: dict[str, Any] = {
+        "random_state": int(rng.integers(100)),
+        "init": choose(rng, "moments", "moments", "majority"),
+    }
+    for name, values in (("em_rounds", (0, 3, 100)), ("smoothing", (0.01, 1.0)), ("one_coin", (True, False))):
+        if rng.random() < 0.3:
+            options[name] = choose(rng, *values)
+    if rng.random() < 0.2:
+        options["prior"] = choose(rng, "uniform", "estimated")
+    if rng.random() < 0.2:
+        options["n_partitions"] = int(rng.integers(1, 5))
+
+    def fit(X: Any, **given: Any) -> Any:  # noqa: N803
+        return DawidSkene(**given).fit(X)
+
+    checks = (about_crowd,) if rng.random() < 0.7 else (about_crowd, shuffled(columns, options, rng))
+    return Case("codiag.models.DawidSkene", fit, {"X": data, **options}, True, checks, NAMED, advice=True)
+
+
+def about_crowd(fitted: Any, given: dict[str, Any]) -> Problems:
+    """Probabilities, shapes, and votes that nobody contests."""
+    tasks, workers, k = fitted.tasks_.size, fitted.workers_.size, fitted.classes_.size
+    table, people = fitted.label_table(), fitted.worker_table()
+    chances = np.stack([table[name] for name in list(table)[3:]], axis=1)
+    yield from has_shape(chances, (tasks, k), "probas_")
+    yield from simplex(chances, 1, "probas_")
+    errors = np.stack([people[name] for name in people if name.startswith("p(")], axis=1).reshape(workers, k, k)
+    yield from simplex(errors, 2, "errors_")
+    accuracy = np.asarray(people["accuracy"], dtype=float)
+    if np.any(accuracy < 0) or np.any(accuracy > 1 + 1e-9):
+        yield "model", f"accuracies from {accuracy.min()} to {accuracy.max()}"
+    bad = not_finite([accuracy, np.asarray(people["standard_error"], dtype=float), fitted.log_likelihood_])
+    if bad:
+        yield "not finite", bad
+    if np.any(np.diff(fitted.loss_history_) < -1e-7):
+        yield "model", "the objective falls during expectation maximization"
+    best = fitted.classes_[np.argmax(chances, axis=1)]
+    if not np.array_equal(np.asarray(table["label"]), best):
+        yield "model", "labels are not the most probable classes"
+
+
+def shuffled(columns: tuple[np.ndarray, ...], options: dict[str, Any], rng: np.random.Generator) -> Any:
+    """Return the check that the order of votes makes no difference."""
+    order = rng.permutation(columns[0].size)
+
+    def check(fitted: Any, given: dict[str, Any]) -> Problems:
+        first = DawidSkene(**options).fit(tuple(columns))
+        second = DawidSkene(**options).fit(tuple(column[order] for column in columns))
+        gap = float(np.max(np.abs(np.asarray(first.probas_) - np.asarray(second.probas_))))
+        if gap > 1e-6:
+            yield "order", f"votes in another order move probabilities by {gap:.2g}"
+
+    return check

@@ -1,0 +1,103 @@
+"""The edges of codiag: the command line, and other libraries' functions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from codiag.drop_in import parafac
+
+from ..arrays import choose, random_array, random_rank
+from ..case import Case, covers
+from ..invariants import Problems, not_finite
+from ..reference import composed
+from .files import damaged, write_corpus, write_edges, write_tensor, write_votes
+
+
+@covers("codiag.drop_in.parafac", weight=2)
+def drop_in(rng: np.random.Generator) -> Case:
+    """TensorLy's function, with its arguments."""
+    held = random_array(rng, extreme=False)
+    rank = random_rank(rng, held.dense.shape)
+    start = (None, [rng.standard_normal((size, rank)) for size in held.dense.shape])
+    options: dict[str, Any] = {
+        "n_iter_max": int(choose(rng, 1, 2, 100)),
+        "init": choose(rng, "svd", "random", start),
+        "normalize_factors": choose(rng, True, False),
+        "tol": choose(rng, 1e-8, 1e-5, 0),
+        "return_errors": choose(rng, True, False),
+    }
+    kept = {name: value for name, value in options.items() if rng.random() < 0.5}
+    arguments = {"tensor": held.data, "rank": rank, "random_state": int(rng.integers(999)), **kept}
+
+    def about(found: Any, given: dict[str, Any]) -> Problems:
+        if given.get("return_errors"):
+            found, errors = found
+            if not_finite(errors):
+                yield "not finite", "errors"
+        weights, factors = found
+        if [np.shape(factor) for factor in factors] != [(size, rank) for size in held.dense.shape]:
+            yield "shape", f"factors {[np.shape(factor) for factor in factors]}"
+            return
+        if not_finite([np.asarray(weights), *map(np.asarray, factors)]):
+            yield "not finite", "components"
+            return
+        error = np.linalg.norm(held.dense - composed(np.asarray(weights), factors)) / np.linalg.norm(held.dense)
+        if error > 1.001 and kept.get("n_iter_max", 100) == 100:
+            yield "relative_error", f"{error:.3g}, worse than nothing"
+
+    return Case("codiag.drop_in.parafac", parafac, arguments, True, (about,))
+
+
+def _command(rng: np.random.Generator) -> tuple[list[str], list[Path]]:
+    """Return the words of a command, and the files it reads."""
+    kind = choose(rng, "factorize", "factorize", "topics", "label", "communities", "compare")
+    writers = {"topics": write_corpus, "label": write_votes, "communities": write_edges}
+    source = writers[kind](rng) if kind in writers else write_tensor(rng)[0]
+    damaged(source, rng, 0.25)
+    words = [kind, str(source)]
+    k = str(choose(rng, 1, 2, 3, 0, -1))
+    words += {"factorize": ["--rank", k], "compare": ["--rank", k], "topics": ["--topics", k]}.get(kind, [])
+    if kind == "communities" and rng.random() < 0.7:
+        words += ["--k", str(max(1, int(k)))]
+    if kind == "factorize" and rng.random() < 0.3:
+        words += ["--method", choose(rng, "als", "nls", "nojd1", "nope")]
+    if kind != "compare" and rng.random() < 0.4:
+        ending = ".csv" if kind in ("label", "communities") else ".npz"
+        result = choose(
+            rng, source, source.parent / f"out{ending}", source.parent / "out.xyz", source.parent / "no" / f"o{ending}"
+        )
+        words += ["--out", str(result)]
+    if rng.random() < 0.3:
+        words += ["--seed", choose(rng, "1", "-1", "abc")]
+    return words, [source]
+
+
+@covers("codiag.cli.app", weight=2)
+def command_line(rng: np.random.Generator) -> Case:
+    """Commands on files, whole and damaged: a result or a sentence, never a trace, and never a lost input."""
+    words, sources = _command(rng)
+
+    def run(sources: list[Path]) -> Any:
+        from typer.testing import CliRunner
+
+        from codiag.cli import app
+
+        return CliRunner().invoke(app, words)
+
+    def about(answer: Any, given: dict[str, Any]) -> Problems:
+        if answer.exception is not None and not isinstance(answer.exception, SystemExit):
+            yield "wrong exception", f"{words[0]}: {type(answer.exception).__name__}: {answer.exception}"[:200]
+        elif answer.exit_code not in (0, 2):
+            yield "command", f"{words[0]} ended with status {answer.exit_code}"
+        elif "Traceback" in answer.output:
+            yield "command", f"{words[0]} shows a trace"
+        elif not answer.output.strip():
+            yield "command", f"{words[0]} says nothing"
+        elif "\x1b[31m" in answer.output:
+            yield "command", f"{words[0]} writes escape sequences of the input to the terminal"
+
+    note = "codiag " + " ".join(words)
+    return Case("codiag.cli.app", run, {"sources": sources}, None, (about,), spoilable=False, prints=True, note=note)

@@ -1,0 +1,190 @@
+"""`codiag.factorize`, its methods, and what a fit can do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import codiag
+from codiag.diagonalize import Jacobi, JDi, OrthogonalNewton
+from codiag.methods import ALS, METHODS, NLS, NOJD, OJD, SD2, TPM, Auto, Givens, Lathauwer, Stage
+
+from ..arrays import Held, choose, folder, is_moderate, random_array, random_rank, random_tensor
+from ..case import Case, Check, covers
+from ..invariants import Problems, about_fit, finite, not_finite
+
+NAMED = ("tensor", "rank", "method")
+
+
+def _any_tensor(rng: np.random.Generator) -> Held:
+    return random_array(rng) if rng.random() < 0.6 else random_tensor(rng)
+
+
+def same_again(rng: np.random.Generator, arguments: dict[str, Any]) -> tuple[Check, ...]:
+    """Return, for one input in ten, the check that a second call with the same seed gives the same bytes."""
+    if rng.random() > 0.1 or not isinstance(arguments.get("seed"), int):
+        return ()
+
+    def check(fit: Any, given: dict[str, Any]) -> Problems:
+        again = codiag.factorize(**given)
+        if np.asarray(again.weights).tobytes() != np.asarray(fit.weights).tobytes():
+            yield "seed", f"the same seed gives other weights: {fit.weights} and {again.weights}"
+
+    return (check,)
+
+
+def _seed(rng: np.random.Generator) -> Any:
+    number = int(rng.integers(2**31))
+    return choose(rng, number, number, number, 0, np.random.default_rng(number), np.int64(number))
+
+
+@covers("codiag.factorize", "codiag.methods.Auto", "codiag.ConvergenceWarning", weight=16)
+def the_default(rng: np.random.Generator) -> Case:
+    """The default on every kind of tensor, which it must accept."""
+    held = _any_tensor(rng)
+    rank = random_rank(rng, held.dense.shape)
+    arguments = {"tensor": held.data, "rank": rank, "seed": _seed(rng)}
+    checks = (about_fit(held, rank, "best", int(rng.integers(2**31))), about_a_fit, *same_again(rng, arguments))
+    valid = True if is_moderate(held) else None
+    return Case("codiag.factorize", codiag.factorize, arguments, valid, checks, named=NAMED)
+
+
+def about_a_fit(fit: Any, arguments: dict[str, Any]) -> Problems:
+    """What a fit can tell about itself is told, in words and finite numbers."""
+    if not str(fit.diagnose()):
+        yield "diagnosis", "says nothing"
+    if np.any(np.asarray(fit.standard_errors) < 0):
+        yield "standard errors", "are negative"
+    if fit.to_tensor().shape != fit.shape or not repr(fit):
+        yield "shape", f"to_tensor has shape {fit.to_tensor().shape}, the fit {fit.shape}"
+
+
+def _configured(rng: np.random.Generator) -> tuple[Any, str]:
+    """Return a method with options, or the name of one, and what it claims."""
+    tol, sweeps = choose(rng, 1e-6, 1e-9), int(choose(rng, 1, 3, 50, 300))
+    name = choose(rng, *sorted(METHODS))
+    claims = {"auto": "best", "nls": "minimum", "als": "sweep"}
+    options: list[tuple[Any, str]] = [
+        (Auto(max_starts=int(rng.integers(1, 4)), tol=1e-9, max_sweeps=sweeps), "minimum"),
+        (NLS(n_starts=int(rng.integers(1, 4)), max_sweeps=sweeps), "minimum"),
+        (NLS(init=ALS(max_sweeps=5), max_replacements=0), "minimum"),
+        (
+            ALS(
+                init=choose(rng, "random", "svd"),
+                orthogonalise=int(rng.integers(3)),
+                line_search=choose(rng, True, False),
+            ),
+            "sweep",
+        ),
+        (ALS(tol=tol, max_sweeps=sweeps), "sweep"),
+        (NOJD(plug_in=choose(rng, True, False, "inverse"), directions=choose(rng, "random", "orthonormal")), ""),
+        (NOJD(n_projections=int(rng.integers(2, 9)), compress=choose(rng, True, False)), ""),
+        (NOJD(diagonalizer=JDi()), ""),
+        (OJD(plug_in=choose(rng, True, False, "factors"), whiten=choose(rng, True, False)), ""),
+        (OJD(diagonalizer=choose(rng, Jacobi(), OrthogonalNewton())), ""),
+        (TPM(n_restarts=int(rng.integers(1, 6)), max_sweeps=sweeps), ""),
+        (SD2(n_pairs=int(rng.integers(2, 6))), ""),
+        (Givens(max_sweeps=sweeps), ""),
+        (Lathauwer(), ""),
+        (name, claims.get(name, "")),
+        (name.upper(), claims.get(name, "")),
+    ]
+    return options[int(rng.integers(len(options)))]
+
+
+@covers(
+    *(f"codiag.methods.{name}" for name in ("ALS", "NLS", "NOJD", "OJD", "SD2", "TPM", "Givens", "Lathauwer")),
+    "codiag.methods.METHODS",
+    "codiag.methods.Method",
+    weight=9,
+)
+def a_method(rng: np.random.Generator) -> Case:
+    """Every method on every kind of tensor; some are for few of them, and say so."""
+    held = _any_tensor(rng)
+    rank = random_rank(rng, held.dense.shape)
+    method, claims = _configured(rng)
+    arguments = {"tensor": held.data, "rank": rank, "method": method, "seed": int(rng.integers(2**31))}
+    must = type(method) in (Auto, NLS, ALS) or str(method).lower() in ("auto", "nls", "als")
+    checks = (about_fit(held, rank, claims, int(rng.integers(2**31))), *same_again(rng, arguments))
+    named = (*NAMED, "second_moment", "diagonalizer", "directions")
+    function = f"codiag.methods.{type(method).__name__}" if not isinstance(method, str) else "codiag.factorize"
+    return Case(function, codiag.factorize, arguments, True if must and is_moderate(held) else None, checks, named)
+
+
+@covers("codiag.methods.Stage", weight=3)
+def symmetry(rng: np.random.Generator) -> Case:
+    """Tensors declared symmetric or not, with moments for the methods that take one."""
+    size, k = int(rng.integers(2, 6)), int(rng.integers(1, 4))
+    k = min(k, size)
+    factor, weights = rng.standard_normal((size, k)), rng.uniform(0.5, 2, k)
+    clean = np.einsum("ai,bi,ci,i->abc", factor, factor, factor, weights)
+    tensor = clean + choose(rng, 0.0, 1e-3, 0.05) * rng.standard_normal(clean.shape)
+    moment = (factor * weights) @ factor.T
+    method = choose(rng, None, "nls", OJD(second_moment=moment), TPM(second_moment=moment), OJD(), Givens(), "als")
+    symmetric = choose(rng, True, True, False, None)
+    arguments = {"tensor": tensor, "rank": k, "method": method, "symmetric": symmetric, "seed": int(rng.integers(99))}
+
+    def stages(fit: Any, given: dict[str, Any]) -> Problems:
+        yield from finite(fit, given)
+        if symmetric and not fit.symmetric:
+            yield "shape", "symmetric=True gave a fit with modes apart"
+        if not all(isinstance(stage, Stage) and stage.sweeps >= 0 for stage in fit.stages):
+            yield "stages", f"are {fit.stages}"
+
+    return Case("codiag.factorize", codiag.factorize, arguments, None, (stages,), named=(*NAMED, "second_moment"))
+
+
+@covers("codiag.methods.Auto", "codiag.methods.ALS", "codiag.methods.NLS", weight=2)
+def building(rng: np.random.Generator) -> Case:
+    """Options of methods, which are looked at where they are set."""
+    makers: list[tuple[type, dict[str, Any]]] = [
+        (Auto, {"max_starts": 3, "tol": 1e-6, "max_sweeps": 10, "monitor": None}),
+        (NLS, {"init": (np.ones(2), [rng.standard_normal((3, 2))] * 3), "n_starts": 2, "tol": 1e-6}),
+        (NLS, {"init": None, "max_sweeps": 7, "max_replacements": 0}),
+        (ALS, {"init": "svd", "orthogonalise": 1, "line_search": True, "tol": 1e-5, "max_sweeps": 3}),
+        (NOJD, {"plug_in": "inverse", "directions": rng.standard_normal((4, 3)), "compress": False}),
+        (NOJD, {"n_projections": 4, "diagonalizer": JDi()}),
+        (OJD, {"second_moment": np.eye(3), "whiten": False, "diagonalizer": Jacobi()}),
+        (TPM, {"n_restarts": 3, "tol": 1e-6, "max_sweeps": 10, "second_moment": np.eye(3)}),
+        (SD2, {"n_pairs": 3}),
+        (Givens, {"tol": 1e-5, "max_sweeps": 4}),
+        (Lathauwer, {"diagonalizer": JDi(), "max_bytes": 1e8}),
+    ]
+    maker, options = makers[int(rng.integers(len(makers)))]
+    factor = rng.standard_normal((3, 2))
+    tensor = np.einsum("ai,bi,ci->abc", factor, factor, factor)
+
+    def build_and_use(**given: Any) -> Any:
+        return codiag.factorize(tensor, 2, method=maker(**given), symmetric=True, seed=0)
+
+    return Case(f"codiag.methods.{maker.__name__}", build_and_use, options, None, (finite,), named=NAMED)
+
+
+@covers("codiag.Factorization", weight=2)
+def saving(rng: np.random.Generator) -> Case:
+    """A fit comes back from a file as it was; files that are none are refused."""
+    k, sizes = int(rng.integers(1, 4)), rng.integers(1, 6, 3)
+    factors = [rng.standard_normal((int(size), k)) for size in sizes]
+    stages = (Stage("diagonalize", 3, 0.1, 0.01),)
+    fit = codiag.Factorization(rng.random(k), tuple(factors), float(rng.random()), 2.0, True, stages)
+    path = folder() / "fit.npz"
+    fit.save(path)
+    contents = bytearray(path.read_bytes())
+    broken = rng.random() < 0.3
+    if broken:
+        for _ in range(int(rng.integers(1, 4))):
+            contents[int(rng.integers(len(contents)))] ^= 1 << int(rng.integers(8))
+        contents = contents[: int(rng.integers(len(contents)))] if rng.random() < 0.5 else contents
+        path.write_bytes(bytes(contents))
+
+    def same_fit(again: Any, given: dict[str, Any]) -> Problems:
+        if not broken and (again.relative_error != fit.relative_error or again.shape != fit.shape):
+            yield "saved", "a fit came back from its file as another"
+        bad = not_finite([np.asarray(again.weights), *map(np.asarray, again.factors)])
+        if bad and not broken:
+            yield "not finite", bad
+
+    refusals = (ValueError, TypeError, FileNotFoundError, IsADirectoryError)
+    load = codiag.Factorization.load
+    return Case("codiag.Factorization", load, {"path": path}, None if broken else True, (same_fit,), refusals=refusals)

@@ -1,0 +1,200 @@
+"""Metrics and theory: functions of small arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import codiag
+from codiag import metrics, theory
+
+from ..arrays import choose
+from ..case import Case, covers
+from ..invariants import Problems, finite, has_shape
+
+
+def _factors(rng: np.random.Generator, sizes: list[int], k: int) -> list[np.ndarray]:
+    return [rng.standard_normal((size, k)) for size in sizes]
+
+
+def _as_estimate(rng: np.random.Generator, factors: list[np.ndarray]) -> Any:
+    """Return factors as they are, as a fit, or as a pair with weights."""
+    weights = np.ones(factors[0].shape[1])
+    fit = codiag.Factorization(weights, tuple(factors), 0.1, 1.0, True)
+    return choose(
+        rng, factors, tuple(factors), fit, (weights, factors), codiag.tensors.FactoredTensor(weights, factors)
+    )
+
+
+@covers(
+    *(
+        f"codiag.metrics.{name}"
+        for name in ("factor_error", "match_components", "nearest_error", "Matching", "Factors")
+    ),
+    "codiag.factor_error",
+    "codiag.match_components",
+    weight=2,
+)
+def matching(rng: np.random.Generator) -> Case:
+    """Distances of factors, whatever form they come in."""
+    k = int(rng.integers(1, 5))
+    sizes = [int(rng.integers(1, 6)) for _ in range(int(choose(rng, 1, 3, 3, 4)))]
+    truth = _factors(rng, sizes, k)
+    noise = choose(rng, 0.0, 1e-3, 1.0)
+    order = rng.permutation(k)
+    estimate = [factor[:, order] + noise * rng.standard_normal(factor.shape) for factor in truth]
+    alone = len(sizes) == 1
+    arguments = {
+        "estimate": estimate[0] if alone else _as_estimate(rng, estimate),
+        "truth": truth[0] if alone else _as_estimate(rng, truth),
+    }
+    name = choose(rng, "factor_error", "match_components", "nearest_error")
+
+    def measured(found: Any, given: dict[str, Any]) -> Problems:
+        if name == "match_components":
+            yield from has_shape(found.permutation, (k,), "permutation")
+            if sorted(found.permutation.tolist()) != list(range(k)):
+                yield "shape", f"permutation {found.permutation}"
+        elif not 0 <= found <= 2 or (noise == 0 and found > 1e-6):
+            yield "metric", f"{name} of the same components is {found}"
+
+    return Case(f"codiag.metrics.{name}", getattr(metrics, name), arguments, True, (measured,), ("factors",))
+
+
+@covers("codiag.metrics.unit_factors", weight=0.5)
+def units(rng: np.random.Generator) -> Case:
+    """Unit columns of whatever holds factors."""
+    factors = _factors(rng, [3, 4, 2], 2)
+    arguments = {"factors": _as_estimate(rng, factors), "name": "estimate"}
+
+    def normal(found: Any, given: dict[str, Any]) -> Problems:
+        lengths = [np.linalg.norm(array, axis=0) for array in found]
+        if len(found) != 3 or not np.allclose(lengths, 1):
+            yield "metric", f"lengths {lengths}"
+
+    return Case("codiag.metrics.unit_factors", metrics.unit_factors, arguments, True, (normal,), ("estimate",))
+
+
+@covers("codiag.metrics.recovery_curve", "codiag.metrics.overlapping_nmi", "codiag.metrics.RecoveryCurve", weight=1.5)
+def covers_of_nodes(rng: np.random.Generator) -> Case:
+    """Communities against communities."""
+    n = int(rng.integers(2, 30))
+    truth = (rng.random((n, int(rng.integers(1, 4)))) < choose(rng, 0.0, 0.3, 1.0)).astype(int)
+    if rng.random() < 0.5:
+        estimate = (rng.random((n, int(rng.integers(1, 4)))) < 0.4).astype(choose(rng, int, bool, float))
+        arguments: dict[str, Any] = {"estimate": estimate, "truth": truth, "variant": choose(rng, "mgh", "lfk")}
+
+        def share(found: Any, given: dict[str, Any]) -> Problems:
+            if not -1e-9 <= found <= 1 + 1e-9:
+                yield "metric", f"information of {found}"
+
+        return Case("codiag.metrics.overlapping_nmi", metrics.overlapping_nmi, arguments, True, (share,))
+    arguments = {
+        "memberships": rng.dirichlet(np.ones(3), n),
+        "truth": truth,
+        "thresholds": [0.1, 0.5],
+        "level": choose(rng, 0.01, 0.5),
+    }
+
+    def curve(found: Any, given: dict[str, Any]) -> Problems:
+        yield from has_shape(found.recovery, (2,), "recovery")
+        if not np.all((found.recovery >= 0) & (found.recovery <= 1)) or not np.all(found.error >= 0):
+            yield "metric", f"recovery {found.recovery}, error {found.error}"
+
+    return Case("codiag.metrics.recovery_curve", metrics.recovery_curve, arguments, True, (curve,))
+
+
+def _unit(array: np.ndarray) -> np.ndarray:
+    return array / np.linalg.norm(array, axis=0)
+
+
+@covers(
+    *(f"codiag.theory.{name}" for name in ("error_bound", "concentration", "least_projections", "projections_for")),
+    weight=2,
+)
+def bounds(rng: np.random.Generator) -> Case:
+    """The theorems, for factors of either kind."""
+    d = int(rng.integers(1, 7))
+    k = int(rng.integers(1, d + 1))
+    orthogonal = bool(rng.random() < 0.5)
+    factor = np.linalg.qr(rng.standard_normal((d, k)))[0] if orthogonal else _unit(rng.standard_normal((d, k)))
+    shared = {"factor": factor, "orthogonal": orthogonal, "delta": choose(rng, 0.05, 0.5)}
+    weighted = {"weights": rng.uniform(0.1, 2, k), "noise": choose(rng, 0.0, 1e-3)}
+    name, arguments = choose(
+        rng,
+        ("error_bound", {**shared, **weighted, "n_projections": choose(rng, None, 10**6)}),
+        ("concentration", {**shared, "n_projections": int(rng.integers(1, 1000))}),
+        ("least_projections", shared),
+        ("projections_for", {**shared, **weighted, "accuracy": choose(rng, 1e-3, 0.5, 10.0)}),
+    )
+    valid = True if orthogonal or k < d or d > 1 else None
+    return Case(f"codiag.theory.{name}", getattr(theory, name), arguments, valid, (finite,))
+
+
+@covers(
+    *(f"codiag.theory.{name}" for name in ("incoherence", "condition", "uniqueness_moduli", "kruskal_rank")),
+    "codiag.theory.kruskal_condition",
+    weight=1.5,
+)
+def identifiability(rng: np.random.Generator) -> Case:
+    """What tells whether components are unique."""
+    d, k = int(rng.integers(1, 6)), int(rng.integers(1, 6))
+    factor = rng.standard_normal((d, k))
+    if k > 1 and rng.random() < 0.3:
+        factor[:, -1] = factor[:, 0]
+    name, arguments = choose(
+        rng,
+        ("incoherence", {"factor": factor}),
+        ("condition", {"factor": factor}),
+        ("uniqueness_moduli", {"diagonals": factor}),
+        ("kruskal_rank", {"factor": factor, "tol": 1e-8}),
+        ("kruskal_condition", {"factors": [factor, factor, rng.standard_normal((3, k))]}),
+    )
+    checks = () if name == "condition" else (finite,)  # infinite for columns that are the same
+    return Case(f"codiag.theory.{name}", getattr(theory, name), arguments, True, checks)
+
+
+@covers(
+    *(f"codiag.theory.{name}" for name in ("first_order", "afsari_bound", "project_noise", "projected_diagonals")),
+    "codiag.theory.FirstOrder",
+    weight=1.5,
+)
+def perturbation(rng: np.random.Generator) -> Case:
+    """What noise does to first order."""
+    d, n = int(rng.integers(2, 6)), int(rng.integers(2, 5))
+    k = int(rng.integers(1, d + 1))
+    orthogonal = bool(rng.random() < 0.5)
+    factor = np.linalg.qr(rng.standard_normal((d, k)))[0] if orthogonal else _unit(rng.standard_normal((d, k)))
+    noise = rng.standard_normal((n, d, d))
+    noise = noise + noise.transpose(0, 2, 1)
+    diagonals, directions = rng.standard_normal((n, k)), rng.standard_normal((n, d))
+    name, arguments = choose(
+        rng,
+        ("first_order", {"factor": factor, "diagonals": diagonals, "noise": noise, "orthogonal": orthogonal}),
+        ("afsari_bound", {"factor": factor, "diagonals": diagonals, "noise": noise}),
+        ("project_noise", {"noise": rng.standard_normal((d, d, d)), "directions": directions}),
+        ("projected_diagonals", {"factor": factor, "weights": rng.uniform(1, 2, k), "directions": directions}),
+    )
+    return Case(f"codiag.theory.{name}", getattr(theory, name), arguments, True, (finite,))
+
+
+@covers("codiag.theory.diagnose", "codiag.theory.Diagnosis", "codiag.theory.standard_errors", weight=1)
+def diagnoses(rng: np.random.Generator) -> Case:
+    """What fits say of themselves."""
+    k, sizes = int(rng.integers(1, 4)), [int(rng.integers(1, 6)) for _ in range(3)]
+    factors = tuple(_unit(factor) for factor in _factors(rng, sizes, k))
+    if rng.random() < 0.5:
+        error = choose(rng, 0.0, 1e-3, 0.5)
+        fit = codiag.Factorization(np.sort(rng.uniform(0.1, 2, k))[::-1].copy(), factors, error, 3.0, True)
+
+        def said(found: Any, given: dict[str, Any]) -> Problems:
+            if len(found.verdicts) != k or len(found.reasons) != k or not str(found):
+                yield "diagnosis", f"{found.verdicts} for {k} components"
+
+        return Case("codiag.theory.diagnose", theory.diagnose, {"fit": fit}, True, (said,))
+    size = int(rng.integers(2, 5))
+    factor = rng.standard_normal((size, size))
+    stack = (factor * rng.standard_normal((4, 1, size))) @ factor.T
+    joint = codiag.joint_diagonalize(stack, seed=0)
+    return Case("codiag.theory.standard_errors", theory.standard_errors, {"fit": joint}, True, ())
