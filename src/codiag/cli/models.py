@@ -156,7 +156,7 @@ def label(
 def _worker_table(model: DawidSkene, name: str, sort: str) -> Table:
     table = Table(title=escape(f"{name}: {model.workers_.size} workers"), title_justify="left", box=box.SIMPLE_HEAD)
     table.add_column("worker")
-    for heading in ("votes", "right", "+-", "90 % interval"):
+    for heading in ("votes", "right", "+-", "interval"):
         table.add_column(heading, justify="right")
     columns = model.worker_table()
     rows = sorted(

@@ -13,9 +13,12 @@ from codiag._validation import as_number
 from codiag.factorize import as_method
 from codiag.models.crowd_em import CrowdModel, Prior, Run, Start, expect, one_coin, run_em, standard_errors
 from codiag.models.crowd_moments import estimate_crowd, random_groups
+from codiag.models.crowd_prior import CrowdPrior, added_votes, estimate_prior
 from codiag.models.crowd_samples import Uncertainty, beta_intervals, sample_uncertainty
-from codiag.models.crowd_variational import Settings, run_variational
 from codiag.models.votes import Tables, Votes, as_votes, class_names
+
+PASSES = 4
+"""How often the prior of workers is estimated."""
 
 
 class DawidSkene(BaseEstimator):
@@ -70,8 +73,8 @@ class DawidSkene(BaseEstimator):
     errors_standard_errors_ : standard errors of confusion matrices
     errors_spread_ : standard deviation over partitions of what moments alone say; NaN where they were not used
     loss_history_ : list of float
-        The objective after each round, per vote; it never falls. With a number for smoothing it is the log-likelihood
-        plus what the smoothing adds, else a lower bound on the log-probability of the votes under the estimated prior.
+        The objective after each round, per vote: the log-likelihood, plus what the smoothing adds. Never falls. Where
+        smoothing is estimated, the rounds are those after it was.
     log_likelihood_ : float
         Of all votes.
     tasks_, workers_, classes_ : arrays
@@ -238,8 +241,7 @@ class DawidSkene(BaseEstimator):
 
     def _run_from(self, votes: Votes, start: Start, prior: Prior) -> tuple[Run, Uncertainty]:
         if isinstance(self.smoothing, str):
-            settings = Settings(prior.shares, bool(self.one_coin), self.em_rounds, self.tol)
-            run, workers = run_variational(votes, start, settings)
+            run, workers = self._run_estimated(votes, start, prior)
             rng = np.random.default_rng(self.random_state).spawn(1)[0]
             return run, sample_uncertainty(votes, run, workers, prior.shares, rng)
         run = run_em(votes, start, prior, self.em_rounds, self.tol)
@@ -247,6 +249,17 @@ class DawidSkene(BaseEstimator):
         own = np.einsum("wcc->wc", deviations) * run.model.priors
         uncertain = own.sum(axis=1) if self.one_coin else np.sqrt(np.sum(own**2, axis=1))
         return run, Uncertainty(deviations, uncertain, beta_intervals(accuracies(run.model), uncertain))
+
+    def _run_estimated(self, votes: Votes, start: Start, prior: Prior) -> tuple[Run, CrowdPrior]:
+        """Estimate the prior of workers from the start, then from what it leads to, and run from there."""
+        k = votes.classes.size
+        for _ in range(PASSES):
+            cells = (votes.by_worker @ start.classes).reshape(-1, k, k)
+            workers = estimate_prior(cells, one_coin=self.one_coin)
+            prior = prior._replace(cells=added_votes(cells, workers), tasks=1.0)
+            run = run_em(votes, start, prior, self.em_rounds, self.tol)
+            start = start if self.em_rounds == 0 else Start(run.classes, None)
+        return run, workers
 
     def _start(self, votes: Votes, prior: Prior) -> tuple[Start, dict[str, Any], np.ndarray]:
         """Return where to begin, what there is to say about it, and how much partitions differ."""

@@ -12,15 +12,20 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import betaln, digamma, expit, gammaln, logit, logsumexp
+from scipy.special import betaln, expit, gammaln, logit, logsumexp
 
 SKILLS = expit(np.linspace(-4.4, 4.4, 12))
 STRENGTHS = np.array([2.0, 10.0, 50.0])
 SKILL, STRENGTH = (grid.ravel() for grid in np.meshgrid(SKILLS, STRENGTHS, indexing="ij"))
 """Skill and strength of every kind of worker."""
 WRONG_STRENGTHS = 2.0 ** np.arange(-1, 11)
-EVEN = 1.0
-"""Workers, spread evenly over the kinds, that are added before the shares of the kinds are taken."""
+ADDED = np.where(SKILL > 0.5, 1.0, 0.01) / np.sum(np.where(SKILL > 0.5, 1.0, 0.01))
+"""A worker, mostly of the kinds that are better than a coin, who is added before the shares of the kinds are taken."""
+LEAST = 1e-3
+"""Votes that are added to every cell at least."""
+
+STEPS = 50
+"""Steps of expectation maximization for the shares of the kinds."""
 
 
 class Outcomes(NamedTuple):
@@ -75,44 +80,49 @@ class CrowdPrior(NamedTuple):
         return expit(logit(SKILL)[:, None] + self.ease)
 
 
-class Belief(NamedTuple):
-    """Mean confusion matrices of workers (workers, given, true), mean logarithms of their cells, and the evidence."""
+def estimate_prior(cells: np.ndarray, *, one_coin: bool) -> CrowdPrior:
+    """Return the prior under which votes (workers, given, true) are most probable, nearly: a climb of few steps.
 
-    errors: np.ndarray
-    logarithms: np.ndarray
-    log_evidence: float
-
-
-def first_prior(k: int, *, one_coin: bool) -> CrowdPrior:
-    """Return a prior of all kinds of workers alike."""
-    shares = np.full(SKILL.size, 1 / SKILL.size)
-    return CrowdPrior(shares, np.zeros(1 if one_coin else k), _pattern(np.zeros((k, k))), 2.0)
-
-
-def update_prior(outcomes: Outcomes, prior: CrowdPrior, *, propose: bool) -> tuple[CrowdPrior, np.ndarray]:
-    """Return a prior under which the votes are at least as probable, and the scores of `kind_scores` under it.
-
-    Shares take a step of expectation maximization; the rest may be proposed from the votes of all workers together, and
-    is taken where that makes them more probable.
+    Shares take steps of expectation maximization; the rest is proposed from the votes of all workers together, and
+    taken where that makes them more probable.
     """
+    outcomes, k = Outcomes.of(cells, one_coin=one_coin), cells.shape[1]
+    shares = np.full(SKILL.size, 1 / SKILL.size)
+    prior = CrowdPrior(shares, np.zeros(1 if one_coin else k), _pattern(cells.sum(axis=0)), 2.0)
+    if outcomes.cells is not None:
+        prior = _with_ease(outcomes, prior)
+        strength = max(WRONG_STRENGTHS.tolist(), key=lambda one: _wrong_evidence(cells, prior.wrong, one))
+        prior = prior._replace(strength=strength)
     scores = kind_scores(outcomes, prior)
-    if outcomes.cells is not None and propose:
-        totals = outcomes.right.sum(axis=0), outcomes.wrong.sum(axis=0)
-        ease = np.log(totals[0] + 1) - np.log(totals[1] + 1)
-        proposed = prior._replace(ease=ease - ease.mean())
-        if np.max(np.abs(proposed.ease - prior.ease)) > 0.01:
-            others = kind_scores(outcomes, proposed)
-            if _evidence(others, prior.shares) > _evidence(scores, prior.shares):
-                prior, scores = proposed, others
-        prior = _update_wrong(outcomes.cells, prior)
-    joint = scores + np.log(prior.shares)
-    expected = np.exp(joint - logsumexp(joint, axis=1, keepdims=True)).sum(axis=0) + EVEN / SKILL.size
-    return prior._replace(shares=expected / expected.sum()), scores
+    for _ in range(STEPS):
+        joint = scores + np.log(prior.shares)
+        expected = np.exp(joint - logsumexp(joint, axis=1, keepdims=True)).sum(axis=0) + ADDED
+        prior = prior._replace(shares=expected / expected.sum())
+    return prior
 
 
-def log_even(prior: CrowdPrior) -> float:
-    """Return what the workers added to the kinds contribute to the objective."""
-    return EVEN * float(np.mean(np.log(prior.shares)))
+def added_votes(cells: np.ndarray, prior: CrowdPrior) -> np.ndarray:
+    """Return votes (workers, given, true) to add to `cells`, with which their shares are what is believed of workers.
+
+    That is the mean over the kinds a worker may be, given the votes, and over wrong labels. As many votes are added as
+    these kinds are strong.
+    """
+    k, same = prior.wrong.shape[0], np.eye(prior.wrong.shape[0], dtype=bool)
+    outcomes = Outcomes.of(cells, one_coin=prior.ease.size < k)
+    joint = kind_scores(outcomes, prior) + np.log(prior.shares)
+    kinds = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+    totals = outcomes.right + outcomes.wrong
+    mean = np.empty_like(totals)
+    for c in range(mean.shape[1]):
+        first = STRENGTH * prior.rates[:, c] + outcomes.right[:, c, None]
+        mean[:, c] = np.sum(kinds * first / (STRENGTH + totals[:, c, None]), axis=1)
+    strength = (kinds @ STRENGTH)[:, None]
+    right, wrong = mean * (strength + totals), (1 - mean) * (strength + totals)
+    if outcomes.cells is None:
+        right, wrong = (np.maximum(part, LEAST) / k for part in (right - outcomes.right, wrong - outcomes.wrong))
+        return np.where(same, right[:, None], wrong[:, None] / max(k - 1, 1))
+    pattern = (prior.strength * prior.wrong + np.where(same, 0.0, cells)) / (prior.strength + outcomes.wrong[:, None])
+    return np.maximum(np.where(same, right[:, None], wrong[:, None] * pattern) - cells, LEAST)
 
 
 def kind_scores(outcomes: Outcomes, prior: CrowdPrior) -> np.ndarray:
@@ -128,43 +138,15 @@ def kind_scores(outcomes: Outcomes, prior: CrowdPrior) -> np.ndarray:
     return scores - np.tile(both, SKILLS.size) - betaln(first, second).sum(axis=1)
 
 
-def believe(outcomes: Outcomes, prior: CrowdPrior, scores: np.ndarray) -> Belief:
-    """Return what is believed of workers with these votes, `scores` being those of `kind_scores`."""
-    k = prior.wrong.shape[0]
-    joint = scores + np.log(prior.shares)
-    kinds = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
-    mean, log_right, log_wrong = (np.empty_like(outcomes.right) for _ in range(3))
-    for c in range(mean.shape[1]):
-        first = STRENGTH * prior.rates[:, c] + outcomes.right[:, c, None]
-        second = STRENGTH * (1 - prior.rates[:, c]) + outcomes.wrong[:, c, None]
-        total = STRENGTHS + (outcomes.right[:, c, None] + outcomes.wrong[:, c, None])
-        mean[:, c] = np.sum(kinds * first / np.tile(total, SKILLS.size), axis=1)
-        logs = np.tile(digamma(total), SKILLS.size)
-        log_right[:, c] = np.sum(kinds * (digamma(first) - logs), axis=1)
-        log_wrong[:, c] = np.sum(kinds * (digamma(second) - logs), axis=1)
-    evidence = _evidence(scores, prior.shares)
-    pattern, log_pattern = np.full((1, k, k), 1 / max(k - 1, 1)), np.full((1, k, k), -np.log(max(k - 1, 1)))
-    same = np.eye(k, dtype=bool)
-    if outcomes.cells is not None:
-        evidence += _wrong_evidence(outcomes.cells, prior.wrong, prior.strength)
-        alpha = np.where(same, 1.0, prior.strength * prior.wrong + outcomes.cells)
-        total = prior.strength + outcomes.wrong[:, None]
-        pattern, log_pattern = alpha / total, digamma(alpha) - digamma(total)
-    errors = np.where(same, mean[:, None], (1 - mean)[:, None] * pattern)
-    return Belief(errors, np.where(same, log_right[:, None], log_wrong[:, None] + log_pattern), evidence)
-
-
 def _evidence(scores: np.ndarray, shares: np.ndarray) -> float:
     return float(np.sum(logsumexp(scores + np.log(shares), axis=1)))
 
 
-def _update_wrong(cells: np.ndarray, prior: CrowdPrior) -> CrowdPrior:
-    """Return the prior with wrong labels like those of all workers, or another strength, where that is better."""
-    place = int(np.searchsorted(WRONG_STRENGTHS, prior.strength))
-    near = WRONG_STRENGTHS[max(place - 1, 0) : place + 2].tolist()
-    options = [(wrong, strength) for wrong in (prior.wrong, _pattern(cells.sum(axis=0))) for strength in near]
-    best = max(options, key=lambda option: _wrong_evidence(cells, *option))
-    return prior._replace(wrong=best[0], strength=best[1])
+def _with_ease(outcomes: Outcomes, prior: CrowdPrior) -> CrowdPrior:
+    """Return the prior with the ease of classes that the votes of all workers show, where that is more probable."""
+    ease = np.log(outcomes.right.sum(axis=0) + 1) - np.log(outcomes.wrong.sum(axis=0) + 1)
+    proposed = prior._replace(ease=ease - ease.mean())
+    return max((prior, proposed), key=lambda one: _evidence(kind_scores(outcomes, one), one.shares))
 
 
 def _pattern(cells: np.ndarray) -> np.ndarray:

@@ -14,17 +14,18 @@ import numpy as np
 from scipy.special import betaincinv, betaln, gammaln
 
 from codiag.models.crowd_em import CrowdModel, Run, expect
-from codiag.models.crowd_prior import EVEN, SKILL, SKILLS, STRENGTH, CrowdPrior, Outcomes, kind_scores
+from codiag.models.crowd_prior import ADDED, SKILL, SKILLS, STRENGTH, CrowdPrior, Outcomes, kind_scores
 from codiag.models.votes import Votes
 
 LEVEL = 0.9
 """The probability that intervals of accuracy hold."""
-ROUNDS, FEWEST, NUMBERS = 100, 20, 2 * 10**8
+ROUNDS, FEWEST, NUMBERS = 60, 20, 2 * 10**8
 """Rounds that are kept: fewer where each is over many numbers."""
 DRAWS = 10
 """Accuracies that are drawn from every round."""
 MEAN, SPREAD = (grid.ravel() for grid in np.meshgrid(SKILLS, [4.0, 16.0, 64.0, 256.0], indexing="ij"))
 FIRST, SECOND = MEAN * SPREAD, (1 - MEAN) * SPREAD
+ADDED_ACCURACY = np.where(MEAN > 0.5, 1.0, 0.01) / np.sum(np.where(MEAN > 0.5, 1.0, 0.01))
 
 
 class Uncertainty(NamedTuple):
@@ -94,9 +95,9 @@ def _draw_kinds(scores: np.ndarray, shares: np.ndarray, rng: np.random.Generator
     return _draw(weights, rng)[0], weights
 
 
-def _draw_shares(kinds: np.ndarray, n_kinds: int, rng: np.random.Generator) -> np.ndarray:
+def _draw_shares(kinds: np.ndarray, added: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Return shares of kinds, given how often they were drawn, none of them zero."""
-    amounts = rng.gamma(np.bincount(kinds, minlength=n_kinds) + EVEN / n_kinds) + 1e-12
+    amounts = rng.gamma(np.bincount(kinds, minlength=added.size) + added) + 1e-12
     return amounts / amounts.sum()
 
 
@@ -106,7 +107,7 @@ def _draw_workers(
     """Return new workers, and first and second moments of the distribution their confusion matrices are drawn from."""
     prior, k = state.prior, priors.size
     kinds, _ = _draw_kinds(kind_scores(outcomes, prior), prior.shares, rng)
-    prior = prior._replace(shares=_draw_shares(kinds, SKILL.size, rng))
+    prior = prior._replace(shares=_draw_shares(kinds, ADDED, rng))
     strength = STRENGTH[kinds][:, None]
     first = strength * prior.rates[kinds] + outcomes.right
     total = strength + outcomes.right + outcomes.wrong
@@ -115,12 +116,12 @@ def _draw_workers(
     pattern = center = np.full((1, k, k), 1 / max(k - 1, 1))
     scatter = np.zeros_like(center)
     same = np.eye(k, dtype=bool)
-    if outcomes.cells is not None:
+    if outcomes.cells is not None and k > 1:
         alpha = np.where(same, 0.0, prior.strength * prior.wrong + outcomes.cells)
-        size = np.maximum(alpha.sum(axis=1, keepdims=True), 1e-300)
+        size = alpha.sum(axis=1, keepdims=True)
         center, scatter = alpha / size, alpha * (size - alpha) / (size**2 * (size + 1))
         drawn = np.where(same, 0.0, rng.gamma(alpha) + 1e-300)
-        pattern = drawn / np.maximum(drawn.sum(axis=1, keepdims=True), 1e-300)
+        pattern = drawn / drawn.sum(axis=1, keepdims=True)
     errors = np.where(same, right[:, None], (1 - right)[:, None] * pattern)
     means = np.where(same, mean[:, None], (1 - mean)[:, None] * center)
     squares = np.where(same, mean[:, None] ** 2, (1 - mean)[:, None] ** 2 * (center**2 + scatter))
@@ -138,4 +139,4 @@ def _draw_accuracies(
     kinds, weights = _draw_kinds(scores, state.accuracies, rng)
     places = _draw(weights, rng, DRAWS)
     accuracies = rng.beta(FIRST[places] + right, SECOND[places] + (totals - right))
-    return state._replace(accuracies=_draw_shares(kinds, MEAN.size, rng)), accuracies
+    return state._replace(accuracies=_draw_shares(kinds, ADDED_ACCURACY, rng)), accuracies
