@@ -23,7 +23,7 @@ ROUNDS, FEWEST, NUMBERS = 60, 20, 2 * 10**8
 """Rounds that are kept: fewer where each is over many numbers."""
 DRAWS = 10
 """Accuracies that are drawn from every round."""
-MEAN, SPREAD = (grid.ravel() for grid in np.meshgrid(SKILLS, [4.0, 16.0, 64.0, 256.0], indexing="ij"))
+MEAN, SPREAD = (grid.ravel() for grid in np.meshgrid(SKILLS, [4.0, 16.0, 64.0], indexing="ij"))
 FIRST, SECOND = MEAN * SPREAD, (1 - MEAN) * SPREAD
 ADDED_ACCURACY = np.where(MEAN > 0.5, 1.0, 0.01) / np.sum(np.where(MEAN > 0.5, 1.0, 0.01))
 
