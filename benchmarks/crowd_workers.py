@@ -37,8 +37,8 @@ def intervals() -> str:
     return (
         "## Intervals of worker accuracy\nHow often `worker_accuracy_interval_` (0.9) holds the true accuracy of a "
         "simulated worker, by the number of votes the worker gave, and how many workers there were. Crowds of 2, 3, 4 "
-        "and 5 classes; 40 workers with 5 votes a task on 300 tasks, 100 with 3 on 400, and 100 with 6 on 1500; numbers "
-        f"of votes are log-normal over workers; {REPEATS} crowds each.\n\n" + table(("crowd", *BANDS), rows)
+        "and 5 classes; 40 workers with 5 votes a task on 300 tasks, 100 with 3 on 400, and 100 with 6 on 1500; the "
+        f"numbers of votes are log-normal over workers; {REPEATS} crowds each.\n\n" + table(("crowd", *BANDS), rows)
     )
 
 

@@ -167,7 +167,8 @@ def test_intervals_come_as_the_votes_do(smoothing):
     pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
     columns = crowd_votes(60, worker_errors(6, 2, seed=0), seed=1).votes
     votes = dict(zip(("task", "worker", "label"), columns, strict=True))
-    plain, frame, other = (fitted(one, smoothing=smoothing) for one in (votes, pd.DataFrame(votes), pl.DataFrame(votes)))
+    makes = (votes, pd.DataFrame(votes), pl.DataFrame(votes))
+    plain, frame, other = (fitted(one, smoothing=smoothing) for one in makes)
     assert plain.worker_accuracy_interval_.shape == (6, 2)
     assert frame.worker_accuracy_interval_.index.name == "worker"
     assert_allclose(frame.worker_accuracy_interval_["low"], plain.worker_accuracy_interval_[:, 0])

@@ -1,10 +1,10 @@
 r"""The distribution that the workers of a crowd come from, estimated from their votes, and what it says of each worker.
 
 Given the true class c, a worker is right with a probability that has a Beta distribution of mean
-:math:`\sigma(\mathrm{logit}\, r + d_c)` and strength s. Skill r and strength s belong to the worker and are drawn from a
-grid whose shares are estimated; the ease :math:`d_c` of a class is common to all workers. Wrong labels have a Dirichlet
-distribution of strength t around the wrong labels of all workers. A worker with few votes is thus taken for one of this
-crowd, with many votes for what the votes show. Workers may be of several kinds, such as experts beside spammers.
+:math:`\sigma(\mathrm{logit}\, r + d_c)` and strength s. Skill r and strength s belong to the worker and are drawn from
+a grid whose shares are estimated; the ease :math:`d_c` of a class is common to all workers. Wrong labels have a
+Dirichlet distribution of strength t around the wrong labels of all workers. A worker with few votes is thus taken for
+one of this crowd, with many votes for what the votes show. Workers may be of several kinds: experts beside spammers.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import betaincinv, betaln, gammaln
 
 from codiag.models.crowd_em import CrowdModel, Run, expect
-from codiag.models.crowd_prior import ADDED, SKILL, SKILLS, STRENGTH, CrowdPrior, Outcomes, kind_scores
+from codiag.models.crowd_prior import ADDED, SKILLS, STRENGTH, CrowdPrior, Outcomes, kind_scores
 from codiag.models.votes import Votes
 
 LEVEL = 0.9

@@ -85,15 +85,16 @@ def _lines(votes: Any, shape: tuple[int, ...]) -> list[tuple[list[Any], str]]:
     """Return what may be three columns, with how to pass it as such."""
     found = []
     if shape[1] == 3:
-        columns = list(votes.T) if isinstance(votes, np.ndarray) else [list(column) for column in zip(*votes, strict=True)]
-        found.append((columns, "tuple(votes.T)" if isinstance(votes, np.ndarray) else "tuple(zip(*votes))"))
+        turned = isinstance(votes, np.ndarray)
+        columns = list(votes.T) if turned else [list(column) for column in zip(*votes, strict=True)]
+        found.append((columns, "tuple(votes.T)" if turned else "tuple(zip(*votes))"))
     if shape[0] == 3:
         found.append((list(votes), "tuple(votes)"))
     return found
 
 
 def _may_be_matrix(lines: list[Any], missing: Any) -> bool:
-    """Tell whether lines share their values: at least half of these are in two lines or more, or they are few numbers."""
+    """Tell whether lines share their values, at least half of which are in two lines or more, or are few numbers."""
     values = [_values(line, missing) for line in lines]
     together = set().union(*values)
     shared = (values[0] & values[1]) | (values[0] & values[2]) | (values[1] & values[2])

@@ -77,9 +77,9 @@ def as_votes(
 ) -> Votes:
     """Turn a data frame, three columns, or a matrix (tasks, workers) with a marker for no vote, into `Votes`.
 
-    A data frame or a dict has columns by name, a tuple holds three columns, an array or a list of rows is a matrix. What
-    has three rows or three columns may also be task, worker and label: see `codiag.models.vote_layout`. Where workers
-    and classes are given, others are refused.
+    A data frame or a dict has columns by name, a tuple holds three columns, an array or a list of rows is a matrix.
+    What has three rows or three columns may also be task, worker and label: see `codiag.models.vote_layout`. Where
+    workers and classes are given, others are refused.
     """
     make = _make(votes)
     if isinstance(missing, list | tuple | np.ndarray):
