@@ -9,6 +9,7 @@ one of this crowd, with many votes for what the votes show. Workers may be of se
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +19,8 @@ SKILLS = expit(np.linspace(-4.4, 4.4, 12))
 STRENGTHS = np.array([2.0, 10.0, 50.0])
 SKILL, STRENGTH = (grid.ravel() for grid in np.meshgrid(SKILLS, STRENGTHS, indexing="ij"))
 """Skill and strength of every kind of worker."""
-WRONG_STRENGTHS = 2.0 ** np.arange(-1, 11)
+WEAKEST, STRONGEST = 0.2, 2000.0
+"""Bounds of the strength of wrong labels."""
 ADDED = np.where(SKILL > 0.5, 1.0, 0.01) / np.sum(np.where(SKILL > 0.5, 1.0, 0.01))
 """A worker, mostly of the kinds that are better than a coin, who is added before the shares of the kinds are taken."""
 LEAST = 1e-3
@@ -91,8 +93,7 @@ def estimate_prior(cells: np.ndarray, *, one_coin: bool) -> CrowdPrior:
     prior = CrowdPrior(shares, np.zeros(1 if one_coin else k), _pattern(cells.sum(axis=0)), 2.0)
     if outcomes.cells is not None:
         prior = _with_ease(outcomes, prior)
-        strength = max(WRONG_STRENGTHS.tolist(), key=lambda one: _wrong_evidence(cells, prior.wrong, one))
-        prior = prior._replace(strength=strength)
+        prior = prior._replace(strength=_climb(lambda strength: _wrong_evidence(cells, prior.wrong, strength), 2.0))
     scores = kind_scores(outcomes, prior)
     for _ in range(STEPS):
         joint = scores + np.log(prior.shares)
@@ -147,6 +148,15 @@ def _with_ease(outcomes: Outcomes, prior: CrowdPrior) -> CrowdPrior:
     ease = np.log(outcomes.right.sum(axis=0) + 1) - np.log(outcomes.wrong.sum(axis=0) + 1)
     proposed = prior._replace(ease=ease - ease.mean())
     return max((prior, proposed), key=lambda one: _evidence(kind_scores(outcomes, one), one.shares))
+
+
+def _climb(score: Callable[[float], float], value: float) -> float:
+    """Return the value, doubled or halved for as long as its score rises and it is within bounds."""
+    best = score(value)
+    for factor in (2.0, 0.5):
+        while WEAKEST < value * factor < STRONGEST and (other := score(value * factor)) > best:
+            value, best = value * factor, other
+    return value
 
 
 def _pattern(cells: np.ndarray) -> np.ndarray:

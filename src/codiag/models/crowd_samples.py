@@ -19,7 +19,7 @@ from codiag.models.votes import Votes
 
 LEVEL = 0.9
 """The probability that intervals of accuracy hold."""
-ROUNDS, FEWEST, NUMBERS = 60, 20, 2 * 10**8
+ROUNDS, FEWEST, NUMBERS = 60, 20, 3 * 10**7
 """Rounds that are kept: fewer where each is over many numbers."""
 DRAWS = 10
 """Accuracies that are drawn from every round."""
