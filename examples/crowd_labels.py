@@ -15,7 +15,8 @@ def main(n: int = 3000) -> float:
     right = float(np.mean(model.labels_ == crowd.truth[model.tasks_]))
     table = model.worker_table()
     for worker in np.argsort(-table["accuracy"]):
-        print(f"worker {worker:2}: {table['accuracy'][worker]:.2f} +- {table['standard_error'][worker]:.2f} right")
+        low, high = table["low"][worker], table["high"][worker]
+        print(f"worker {worker:2}: {table['accuracy'][worker]:.2f} right, between {low:.2f} and {high:.2f}")
     majority = DawidSkene(init="majority", em_rounds=0).fit(crowd.votes)
     voted = float(np.mean(majority.labels_ == crowd.truth[majority.tasks_]))
     print(f"{right:.1%} of the labels are right; of those of the majority {voted:.1%}")

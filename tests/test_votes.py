@@ -127,3 +127,77 @@ def test_names_of_columns_may_differ():
 def test_labels_that_cannot_be_told_apart_are_refused():
     with pytest.raises(TypeError, match="label must hold values that can be told apart"):
         DawidSkene().fit(([0, 1], [0, 1], [["a"], ["b"]]))
+
+
+def triples(n_tasks=40, n_workers=6):
+    task, worker = (grid.ravel() for grid in np.indices((n_tasks, n_workers)))
+    return task, worker, (task + (worker == 0)) % 2
+
+
+def test_a_list_of_three_lists_is_read_as_the_columns_it_holds():
+    task, worker, label = triples()
+    expected = DawidSkene(init="majority").fit((task, worker, label))
+    named = [[f"t{t:02}" for t in task], [f"w{w}" for w in worker], ["no" if l else "yes" for l in label]]
+    for votes in (named, [column.tolist() for column in triples()], list(triples())):
+        model = DawidSkene(init="majority").fit(votes)
+        assert (model.tasks_.size, model.workers_.size, model.classes_.size) == (40, 6, 2)
+        assert_allclose(np.sort(model.probas_, axis=1), np.sort(expected.probas_, axis=1), atol=1e-9)
+
+
+def test_labels_of_minus_one_are_labels_in_columns():
+    task, worker, label = (column.tolist() for column in triples())
+    model = DawidSkene(init="majority").fit([task, worker, [2 * l - 1 for l in label]])
+    assert model.classes_.tolist() == [-1, 1]
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("kind", [int, str])
+def test_arrays_and_rows_of_triples_are_refused_with_the_way_out(kind, turned):
+    columns = np.array(triples(), dtype=kind)
+    columns = columns if kind is int else np.char.add(np.array([["t"], ["w"], ["l"]]), columns)
+    votes = columns.T if turned else columns
+    way_out = r"tuple\(votes\.T\)" if turned else r"tuple\(votes\)"
+    with pytest.raises(ValueError, match=f"looks like task, worker and label; pass {way_out}"):
+        DawidSkene().fit(votes)
+    if turned:
+        with pytest.raises(ValueError, match=r"pass tuple\(zip\(\*votes\)\)"):
+            DawidSkene().fit([tuple(row) for row in votes.tolist()])
+
+
+def test_triples_of_which_labels_are_missing_are_not_a_matrix():
+    votes = np.array(triples(), dtype=object).T
+    votes[3, 2] = None
+    with pytest.raises(ValueError, match="looks like task, worker and label"):
+        DawidSkene().fit(votes)
+
+
+@pytest.mark.parametrize("shape", [(3, 2), (3, 3), (4, 3), (3, 20), (60, 3)])
+def test_matrices_with_three_lines_stay_matrices(shape):
+    for seed in range(5):
+        votes = np.random.default_rng(seed).integers(-1, 3, shape)
+        votes[0, 0] = 0
+        assert DawidSkene(init="majority").fit(votes).tasks_.size == shape[0]
+    unanimous = np.repeat(np.array([["yes"], ["no"], ["perhaps"]]), 4, axis=1)
+    assert DawidSkene(init="majority").fit(unanimous).labels_.tolist() == ["yes", "no", "perhaps"]
+
+
+@pytest.mark.parametrize(
+    ("votes", "message"),
+    [
+        ([[0, 0, 1, 1], [0, 1, 0, 1], [0, 0, 1, 1]], "these look like both; pass the tuple"),
+        ([["a"] * 4, ["b"] * 4, ["c"] * 4], "these look like neither; pass the tuple"),
+        ([[0, 1], [0, 1, 2], [1, 1]], "of one length"),
+        (("abc", "def", "ghi"), "must be a data frame"),
+        ({"task": "abc", "worker": "def", "label": "ghi"}, "must be sequences of values; got 'abc'"),
+        ((np.zeros((4, 2)), np.zeros(8), np.zeros(8)), r"must be vectors; got one of shape \(4, 2\)"),
+    ],
+)
+def test_what_could_be_misread_is_refused(votes, message):
+    with pytest.raises(ValueError, match=message):
+        DawidSkene().fit(votes)
+
+
+def test_columns_in_another_order_are_refused_before_they_cost_minutes():
+    task, worker, label = triples(800, 10)
+    with pytest.raises(ValueError, match=r"800 labels of 10 workers on 2 tasks .* another order than task, worker"):
+        DawidSkene().fit((label, worker, task))

@@ -120,14 +120,13 @@ def draw_confusions(model: DawidSkene, path: Path, n_workers: int = 12) -> None:
             axis.set_axis_off()
         left.colorbar(image, ax=axes.tolist(), shrink=0.8, label="probability")
         axis = right.subplots()
-        axis.errorbar(
-            table["votes"], table["accuracy"], yerr=table["standard_error"], fmt="o", color=OURS, ecolor=MUTED, ms=4
-        )
+        bars = np.stack([table["accuracy"] - table["low"], table["high"] - table["accuracy"]])
+        axis.errorbar(table["votes"], table["accuracy"], yerr=bars, fmt="o", color=OURS, ecolor=MUTED, ms=4)
         axis.axhline(1 / k, color=MUTED, linestyle="--", linewidth=1)
         wide = table["votes"].max() > 20 * max(table["votes"].min(), 1)
         axis.set(xscale="log" if wide else "linear", ylim=(0, 1.02))
         axis.set(xlabel="votes given", ylabel="share that is right (dashed: by chance)")
-        axis.set_title("Every worker, with standard errors", color=INK)
+        axis.set_title("Every worker, with intervals of 90 %", color=INK)
         figure.savefig(path, dpi=150)
 
 

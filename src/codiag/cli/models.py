@@ -99,8 +99,14 @@ def label(
     ] = False,
     em_rounds: Annotated[int, typer.Option("--em-rounds", min=0, help="Rounds of expectation maximization.")] = 100,
     smoothing: Annotated[
-        float, typer.Option("--smoothing", min=0, help="Votes added to every cell of a confusion matrix.")
-    ] = 1.0,
+        float | None,
+        typer.Option(
+            "--smoothing",
+            min=0,
+            help="Votes added to every cell of a confusion matrix; unasked, what is believed of a worker is estimated.",
+            show_default=False,
+        ),
+    ] = None,
     sort: Annotated[str, typer.Option("--sort", help="Show workers by votes, or the worst by accuracy.")] = "votes",
     seed: Seed = 0,
     force: Force = False,
@@ -117,7 +123,11 @@ def label(
     with mistakes_in_one_sentence(), progress("labelling ..."), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         model = DawidSkene(
-            init=init, one_coin=one_coin, em_rounds=em_rounds, smoothing=smoothing, random_state=seed
+            init=init,
+            one_coin=one_coin,
+            em_rounds=em_rounds,
+            smoothing="estimated" if smoothing is None else smoothing,
+            random_state=seed,
         ).fit(read_votes(votes))
         if result is not None:
             write_table(result, model.label_table())
@@ -139,17 +149,18 @@ def label(
 def _worker_table(model: DawidSkene, name: str, sort: str) -> Table:
     table = Table(title=shown(f"{name}: {model.workers_.size} workers"), title_justify="left", box=box.SIMPLE_HEAD)
     table.add_column("worker")
-    for heading in ("votes", "right", "+-"):
+    for heading in ("votes", "right", "+-", "interval"):
         table.add_column(heading, justify="right")
     columns = model.worker_table()
     rows = sorted(
-        zip(*(columns[key] for key in ("worker", "votes", "accuracy", "standard_error")), strict=True),
+        zip(*(columns[key] for key in ("worker", "votes", "accuracy", "standard_error", "low", "high")), strict=True),
         key=lambda row: -row[1] if sort == "votes" else row[2],
     )
-    for worker, n_votes, accuracy, deviation in rows[:SHOWN]:
-        table.add_row(shown(worker), str(n_votes), f"{accuracy:.3f}", f"{deviation:.3f}")
+    for worker, n_votes, accuracy, deviation, low, high in rows[:SHOWN]:
+        interval = f"{low:.3f} to {high:.3f}"
+        table.add_row(shown(worker), str(n_votes), f"{accuracy:.3f}", f"{deviation:.3f}", interval)
     if len(rows) > SHOWN:
-        table.add_row(f"... {len(rows) - SHOWN} more", "", "", "")
+        table.add_row(f"... {len(rows) - SHOWN} more", "", "", "", "")
     return table
 
 

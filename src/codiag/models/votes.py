@@ -10,14 +10,17 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from codiag.models.vote_layout import absent, is_matrix
+
 NAMES = {
     "task": ("task", "item", "question"),
     "worker": ("worker", "rater", "annotator", "performer"),
     "label": ("label", "rating", "answer", "response"),
 }
 """What the columns of votes may be called."""
-LARGEST = 5 * 10**8
-"""Numbers in confusion matrices beyond which labels are taken for a mistake."""
+LARGEST, LARGE = 5 * 10**7, 10**6
+"""Numbers in confusion matrices beyond which labels are a mistake, and beyond which they are one if there are more of
+them than tasks."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +77,9 @@ def as_votes(
 ) -> Votes:
     """Turn a data frame, three columns, or a matrix (tasks, workers) with a marker for no vote, into `Votes`.
 
-    Where workers and classes are given, others are refused.
+    A data frame or a dict has columns by name, a tuple holds three columns, an array or a list of rows is a matrix.
+    What has three rows or three columns may also be task, worker and label: see `codiag.models.vote_layout`. Where
+    workers and classes are given, others are refused.
     """
     make = _make(votes)
     if isinstance(missing, list | tuple | np.ndarray):
@@ -83,7 +88,7 @@ def as_votes(
     names: list[np.ndarray | None] = [None, workers, classes]
     if make != "arrays" or isinstance(votes, Mapping):
         columns = _named_columns(votes)
-    elif _is_matrix(votes):
+    elif is_matrix(votes, missing):
         matrix = _as_matrix(votes)
         columns = _from_matrix(matrix, missing)
         names[0], names[1] = np.arange(matrix.shape[0]), np.arange(matrix.shape[1]) if workers is None else workers
@@ -93,10 +98,12 @@ def as_votes(
         raise ValueError("votes must hold at least one vote; got none")
     coded = [_encode(column, name, known) for column, name, known in zip(columns, NAMES, names, strict=True)]
     (task, tasks), (worker, workers), (label, classes) = coded
-    if workers.size * classes.size**2 > LARGEST:
+    numbers = workers.size * classes.size**2
+    if numbers > LARGEST or (numbers > LARGE and classes.size > tasks.size):
         raise ValueError(
-            f"votes must be of few classes; {classes.size} labels of {workers.size} workers make confusion matrices "
-            "that do not fit. Are labels numbers that were measured, or columns in another order?"
+            f"votes must be of few classes; {classes.size} labels of {workers.size} workers on {tasks.size} tasks make "
+            f"{numbers} numbers in confusion matrices. Are labels numbers that were measured, or are the columns in "
+            "another order than task, worker, label?"
         )
     return Votes(task, worker, label, tasks, workers, classes, make)
 
@@ -133,23 +140,6 @@ def _named_columns(frame: Any) -> list[np.ndarray]:
     return _of_one_length([_as_column(frame[keys[place]]) for place in places.values()])
 
 
-def _is_matrix(votes: Any) -> bool:
-    """Tell a matrix of tasks and workers from a sequence of three columns."""
-    if sparse.issparse(votes):
-        raise TypeError("votes must not be a sparse matrix, where zero is no vote; pass a tuple of task, worker, label")
-    try:
-        return not _are_columns(votes) and np.ndim(votes) == 2
-    except ValueError:  # rows of unequal length
-        return False
-
-
-def _are_columns(votes: Any) -> bool:
-    """Tell three columns: a tuple of whatever, or a list of arrays, which is no list of rows."""
-    if not isinstance(votes, list | tuple) or len(votes) != 3:
-        return False
-    return isinstance(votes, tuple) or all(hasattr(column, "dtype") for column in votes)
-
-
 def _as_matrix(votes: Any) -> np.ndarray:
     """Return a matrix whose entries are what they were, and None where they are masked."""
     if isinstance(votes, np.ma.MaskedArray):
@@ -163,22 +153,13 @@ def _as_matrix(votes: Any) -> np.ndarray:
 
 
 def _from_matrix(matrix: np.ndarray, missing: Any) -> list[np.ndarray]:
-    given = ~_absent(matrix.ravel())
-    if missing is not None and missing == missing:
-        given &= np.array([entry != missing for entry in matrix.ravel().tolist()], dtype=bool)
-    given = given.reshape(matrix.shape)
+    given = ~absent(matrix.ravel(), missing).reshape(matrix.shape)
     tasks, workers = np.nonzero(given)
-    labels = matrix[given]
-    if matrix.shape[1] == 3 and len(set(labels.tolist())) > 20:
-        raise ValueError(
-            "votes must be a tuple of three columns, not an array of them: an array is read as tasks x workers, and "
-            f"this one would be three workers who gave {len(set(labels.tolist()))} labels; pass tuple(votes.T)"
-        )
-    return [tasks, workers, labels]
+    return [tasks, workers, matrix[given]]
 
 
 def _three_columns(votes: Any) -> list[np.ndarray]:
-    if not _are_columns(votes):
+    if not isinstance(votes, list | tuple) or len(votes) != 3 or any(np.isscalar(column) for column in votes):
         raise ValueError(
             "votes must be a data frame with the columns task, worker and label, a tuple of three such columns, or a "
             f"matrix of tasks x workers; got {type(votes).__name__}. Files are read by codiag.tables.read_votes"
@@ -194,10 +175,14 @@ def _of_one_length(columns: list[np.ndarray]) -> list[np.ndarray]:
 
 def _as_column(values: Iterable[Any]) -> np.ndarray:
     """Return a vector whose entries are what they were: NumPy would make strings of mixed lists, rows of tuples."""
-    if isinstance(values, np.ndarray):
-        return values.ravel()
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise ValueError(f"task, worker and label must be sequences of values; got {values!r:.40}")
     if hasattr(values, "to_numpy"):
-        return np.asarray(values.to_numpy())
+        values = np.asarray(values.to_numpy())
+    if isinstance(values, np.ndarray):
+        if values.size != max(values.shape, default=0):
+            raise ValueError(f"task, worker and label must be vectors; got one of shape {values.shape}")
+        return values.ravel()
     entries = list(values)
     if len({type(entry) for entry in entries}) == 1 and isinstance(entries[0], str | int | float | np.generic):
         return np.asarray(entries)
@@ -225,26 +210,13 @@ def _encode(column: np.ndarray, name: str, known: np.ndarray | None) -> tuple[np
 
 
 def _check_present(column: np.ndarray, name: str) -> None:
-    absent = _absent(column)
-    if np.any(absent):
-        first = int(np.argmax(absent))
+    gone = absent(column)
+    if np.any(gone):
+        first = int(np.argmax(gone))
         raise ValueError(
-            f"votes must be whole; {int(np.sum(absent))} of {column.size} have no {name}, the first is row {first}. "
+            f"votes must be whole; {int(np.sum(gone))} of {column.size} have no {name}, the first is row {first}. "
             "Leave them out"
         )
-
-
-def _absent(column: np.ndarray) -> np.ndarray:
-    """Tell where entries are None, NaN, NaT or what pandas has for them."""
-    if column.dtype.kind == "f":
-        return np.isnan(column)
-    if column.dtype.kind in "mM":
-        return np.isnat(column)
-    if column.dtype != object:
-        return np.zeros(column.shape, dtype=bool)
-    return np.array(
-        [e is None or type(e).__name__ in ("NAType", "NaTType") or bool(e != e) for e in column], dtype=bool
-    )
 
 
 def sorted_names(entries: list[Any]) -> np.ndarray:
@@ -292,6 +264,18 @@ class Tables:
             return pd.DataFrame(values, index=index, columns=columns)
         if self.votes.make == "polars":
             return self._polars({"task": self.votes.tasks}, values)
+        return values
+
+    def intervals(self, values: np.ndarray) -> Any:
+        """Return a row for each worker, with the columns low and high."""
+        if self.votes.make == "pandas":
+            import pandas as pd
+
+            return pd.DataFrame(values, index=pd.Index(self.votes.workers, name="worker"), columns=["low", "high"])
+        if self.votes.make == "polars":
+            import polars as pl
+
+            return pl.DataFrame({"worker": self.votes.workers, "low": values[:, 0], "high": values[:, 1]})
         return values
 
     def confusions(self, values: np.ndarray) -> Any:

@@ -48,7 +48,7 @@ def _from_another_start(name: str, trial: int) -> Values:
     values = {}
     for method in ("ojd1", "nojd1"):
         first, other = (
-            DawidSkene(groups=groups, em_rounds=0, method=method, random_state=seed).fit(votes).errors_
+            DawidSkene(groups=groups, em_rounds=0, smoothing=1.0, method=method, random_state=seed).fit(votes).errors_
             for seed in (0, trial + 1)
         )
         values[method.upper()] = float(np.max(np.abs(first - other)))
