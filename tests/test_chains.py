@@ -84,7 +84,8 @@ class TestChains:
         [
             ([0.5, 1.0], {}, TypeError, "symbols as integers"),
             ([-1, 0, 1], {}, ValueError, "not negative; got -1"),
-            ([[0, 1], [1, 0]], {}, ValueError, "shape"),
+            (np.array([[0, 1], [1, 0]]), {}, ValueError, "shape"),
+            ([[0, 1], [1, 0]], {}, ValueError, "three symbols or more"),
             ([0, 1, 0, 1], {"lengths": [3]}, ValueError, "add up to 4"),
             ([0, 1, 0, 1], {"lengths": [0, 4]}, ValueError, "lengths must be positive integers"),
             ([5, 5, 5, 5], {}, ValueError, "n_components must be at most 1"),

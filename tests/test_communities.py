@@ -185,7 +185,8 @@ def test_small_graphs_are_parted_often_and_weights_count():
         model = MixedMembershipCommunities(2, random_state=seed).fit(club)
         wrong = np.sum((model.labels_ == 1) != truth)
         assert min(wrong, 34 - wrong) <= 2
-    assert model.diagnostics_["n_partitions"] > 100
+    assert model.diagnostics_["n_partitions"] > 20
+    assert model.diagnostics_["standard_error"] < 0.05
     assert np.array_equal(model.fit_predict(club), model.labels_)
 
 
