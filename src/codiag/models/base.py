@@ -122,7 +122,8 @@ def component_errors(fit: Factorization, order: np.ndarray) -> np.ndarray | None
     Sampling makes them larger. None where there is no residual to tell them by: a core of two components has no more
     entries than parameters.
     """
-    errors = fit.standard_errors
+    with np.errstate(invalid="ignore", divide="ignore"):
+        errors = fit.standard_errors
     return errors[:, order] if np.all(np.isfinite(errors)) else None
 
 

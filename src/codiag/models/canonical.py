@@ -73,7 +73,9 @@ class _Links:
         degrees = np.diff(self._starts).astype(np.float64)
         if not 0 < np.sum(degrees**2) < WORK:
             return False
-        pattern = sparse.csr_array((np.ones(self._ends.size, dtype=np.int64), self._ends, self._starts), adjacency.shape)
+        pattern = sparse.csr_array(
+            (np.ones(self._ends.size, dtype=np.int64), self._ends, self._starts), adjacency.shape
+        )
         shared = sparse.csr_array(pattern @ pattern)
         rows = np.repeat(np.arange(self.n), np.diff(self._starts))
         numbers = np.asarray(shared[rows, self._ends]).ravel()

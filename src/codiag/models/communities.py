@@ -75,8 +75,8 @@ class MixedMembershipCommunities(BaseEstimator):
     -----
     Weights of networkx graphs and of adjacency matrices count as numbers of links.
 
-    Names of nodes, and the order in which nodes and links are given, make no difference: partitions are drawn over nodes
-    in an order that follows from the links alone. Only nodes that links do not tell apart may change places.
+    Names of nodes, and the order in which nodes and links are given, make no difference: partitions are drawn over
+    nodes in an order that follows from the links alone. Only nodes that links do not tell apart may change places.
 
     Examples
     --------
@@ -207,7 +207,7 @@ class MixedMembershipCommunities(BaseEstimator):
                 except (ValueError, np.linalg.LinAlgError) as error:
                     reason = str(error)
             done = target
-            average = averaged(estimates) if len(estimates) > 1 or done == len(seeds) and estimates else None
+            average = averaged(estimates) if len(estimates) > 1 or (done == len(seeds) and estimates) else None
             if done >= len(seeds) or (average is not None and average.standard_error < PRECISE):
                 break
             target = min(2 * target, len(seeds))

@@ -48,7 +48,8 @@ class HiddenMarkov(BaseEstimator):
     Attributes
     ----------
     transmat_ : array of shape (n_components, n_components)
-        States are in the order of how often they are visited in the long run, most often first. Row i: the probabilities of the states that follow state i.
+        Row i: the probabilities of the states that follow state i. States that are visited most often in the long run
+        come first.
     emissionprob_ : array of shape (n_components, n_features)
         Row i: the probabilities of the symbols in state i.
     startprob_ : array of shape (n_components,)
@@ -97,12 +98,17 @@ class HiddenMarkov(BaseEstimator):
         raw = split_sequences(X, lengths)
         symbols = known_symbols(raw)
         sequences = numbered(raw, symbols)
-        n_seen = np.unique(np.concatenate(sequences)).size
-        if self.n_components > n_seen:
-            raise ValueError(f"n_components must be at most {n_seen}, the number of symbols; got {self.n_components}")
-        start, transitions, emissions, found = estimate_chain(
-            sequences, symbols.size, self.n_components, self.method, seed
+        seen = np.unique(np.concatenate(sequences))
+        if self.n_components > seen.size:
+            raise ValueError(
+                f"n_components must be at most {seen.size}, the number of symbols; got {self.n_components}"
+            )
+        start, transitions, shown, found = estimate_chain(
+            [np.searchsorted(seen, sequence) for sequence in sequences], seen.size, self.n_components, self.method, seed
         )
+        emissions = np.full((self.n_components, symbols.size), 1e-12 / symbols.size)
+        emissions[:, seen] = shown
+        emissions /= emissions.sum(axis=1, keepdims=True)
         for _ in range(self.polish):
             start, transitions, emissions = _baum_welch(sequences, start, transitions, emissions)
         order = by_weight(_stationary(transitions.T))
@@ -159,7 +165,9 @@ def estimate_chain(
     size, noise = _correlation(triples, scales, k)
     warn_if_hidden(size, noise, k)
     second, third, fit = _emissions(triples, values, scales, k, method, seed)
-    emissions, clipped = on_simplex(scales[1][:, None] * second)
+    # One state shows symbols as often as they occur; of several, none need do so.
+    frequencies = np.bincount(np.concatenate(sequences), minlength=n_symbols)[:, None]
+    emissions, clipped = on_simplex(frequencies if k == 1 else scales[1][:, None] * second)
     following, _ = on_simplex(scales[2][:, None] * third)
     raw = np.linalg.lstsq(emissions, following, rcond=None)[0]  # T = O^+ C, columns of sum one
     transitions, moved = on_simplex(raw)

@@ -78,7 +78,8 @@ class SphericalGaussianMixture(DensityMixin, BaseEstimator):
         as_number("n_components", self.n_components, integer=True)
         as_number("polish", self.polish, integer=True, zero=True)
         seed = as_seed(self.random_state)
-        samples = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        with np.errstate(over="ignore", invalid="ignore"):  # sums of finite numbers may not be finite
+            samples = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
         _check_size(samples, self.n_components)
         centre, scale = origin_and_unit(samples)
         inside = (samples - centre) / scale
@@ -169,9 +170,7 @@ def origin_and_unit(samples: np.ndarray) -> tuple[np.ndarray, float]:
     return centre, float(2.0 ** np.round(np.log2(reach)))
 
 
-def estimate_gaussians(
-    samples: np.ndarray, k: int, method: Any, seed: int | None
-) -> tuple[Parameters, dict[str, Any]]:
+def estimate_gaussians(samples: np.ndarray, k: int, method: Any, seed: int | None) -> tuple[Parameters, dict[str, Any]]:
     """Return means (k, d), weights, variances, and diagnostics, from centred samples by moments alone.
 
     Where the origin lies makes no difference: samples are moved in a direction in which the means do not differ, which

@@ -34,7 +34,12 @@ def connectivity(network: Network, memberships: np.ndarray) -> np.ndarray:
     start = np.clip((inverse @ links @ inverse).ravel(), 0, bounds)
     options = {"maxiter": 500, "ftol": 1e-14, "gtol": 1e-10}
     found = minimize(
-        distance, start, jac=True, bounds=list(zip(np.zeros(k * k), bounds, strict=True)), method="L-BFGS-B", options=options
+        distance,
+        start,
+        jac=True,
+        bounds=list(zip(np.zeros(k * k), bounds, strict=True)),
+        method="L-BFGS-B",
+        options=options,
     )
     rates = found.x.reshape(k, k) / np.outer(units, units)
     return np.clip((rates + rates.T) / 2, 0, 1) * top

@@ -22,7 +22,6 @@ class Network(NamedTuple):
         """The links of every node."""
         return np.asarray(self.adjacency.sum(axis=1)).ravel()
 
-
     def part(self, nodes: np.ndarray) -> Network:
         """Return the network of these nodes, in this order."""
         adjacency = sparse.csr_array(self.adjacency[nodes][:, nodes])
@@ -44,7 +43,7 @@ def as_network(graph: Any) -> Network:
 
 
 def _is_square(graph: Any) -> bool:
-    shape = getattr(graph, "shape", ())
+    shape: tuple[int, ...] = getattr(graph, "shape", ())
     return len(shape) == 2 and shape[0] == shape[1] != 2
 
 

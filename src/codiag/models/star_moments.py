@@ -17,7 +17,6 @@ from codiag.models.networks import Network
 from codiag.models.view_moments import ViewMoments, start_from_views
 from codiag.tensors import CrossMomentTensor
 
-
 SMALL = 500
 """Nodes up to which links are kept as a dense matrix, which is quicker to part."""
 
@@ -43,9 +42,7 @@ def scaled_stars(network: Network, degree_corrected: bool) -> Stars:
     return Stars(links.toarray() if degrees.size <= SMALL else links, rows)
 
 
-def estimate_memberships(
-    stars: Stars, k: int, alpha_0: float, method: Any, seed: np.random.SeedSequence
-) -> np.ndarray:
+def estimate_memberships(stars: Stars, k: int, alpha_0: float, method: Any, seed: np.random.SeedSequence) -> np.ndarray:
     """Return memberships (n, k), rows on the simplex, from one random partition of the nodes."""
     n = stars.rows.size
     rng = np.random.default_rng(seed)

@@ -358,7 +358,8 @@ def estimate_topics(
     check_second_moment(values, k, "n_components")
     fit = factorize_core(DenseTensor(third, symmetric=True), inner, values, method, seed)
     directions = inner @ np.asarray(fit.factors[0])
-    columns, clipped = on_simplex(second @ np.linalg.pinv(directions.T))
+    # One topic is what words are like on average; of several, none need be.
+    columns, clipped = on_simplex(mean[:, None] if k == 1 else second @ np.linalg.pinv(directions.T))
     weights = mixture_weights(columns, mean)
     order = by_weight(weights)
     noise = statistics.noise(alpha_0, vectors[:, ::-1][:, : k - 1])

@@ -84,7 +84,9 @@ def start_from_views(
         return estimate_views(moments, k, method, seed)[:2]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it need not converge to be a start
-        joint = TwoSided(rank=k, max_sweeps=max_sweeps)(np.moveaxis(np.asarray(moments.third.to_dense()), 2, 0), seed=seed)
+        joint = TwoSided(rank=k, max_sweeps=max_sweeps)(
+            np.moveaxis(np.asarray(moments.third.to_dense()), 2, 0), seed=seed
+        )
     return multiview_parameters(moments, [joint.factor, joint.right_factor, joint.diagonals], np.ones(k))
 
 

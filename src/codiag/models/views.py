@@ -124,6 +124,8 @@ def estimate_mixture(
         "core_errors": component_errors(fit, np.arange(k)),
         "converged": fit.converged,
     }
+    if k == 1:  # one component is what samples are like on average
+        means = [moments.mean(mode)[None] for mode in range(3)]
     weights = weights / weights.sum()
     return means, weights, _view_variances(moment, means, weights), found
 
@@ -172,7 +174,9 @@ def _correlation(moments: ViewMoments, k: int) -> tuple[float, float]:
     _, left, right = sorted(range(3), key=lambda mode: moments.shape[mode])
     first, second = moments.raw.views[left], moments.raw.views[right]
     errors = [
-        _dense(first.T @ (second.multiply(signs[:, None]).tocsr() if sparse.issparse(second) else second * signs[:, None]))
+        _dense(
+            first.T @ (second.multiply(signs[:, None]).tocsr() if sparse.issparse(second) else second * signs[:, None])
+        )
         / signs.size
         for signs in random_signs(first.shape[0])
     ]
