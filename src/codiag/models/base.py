@@ -45,7 +45,7 @@ def leading_range(multiply: Callable[[np.ndarray], np.ndarray], size: int, k: in
 
 def check_second_moment(values: np.ndarray, k: int, name: str) -> None:
     """Raise where the data does not hold as many components as asked for."""
-    positive = int(np.sum(values[:k] > 1e-12 * max(values[0], 1e-300)))
+    positive = int(np.sum(values[:k] > 1e-12 * np.max(np.abs(values))))
     if positive < k:
         raise ValueError(
             f"{name}={k} is more than the data determines: its second moment has {positive} positive eigenvalues, the "

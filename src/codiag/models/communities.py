@@ -70,6 +70,7 @@ class MixedMembershipCommunities(BaseEstimator):
     diagnostics_ : dict
         Among others `agreement`, the mean cosine of the communities of single partitions with their average. Graphs of
         few nodes have little to agree on: below 0.8 a warning says that other seeds may find other communities.
+        `standard_error` is that of a membership, as partitions differ; None where there was but one.
 
     Notes
     -----
@@ -166,13 +167,19 @@ class MixedMembershipCommunities(BaseEstimator):
         as_seed(self.random_state)
 
     def _found(self, network: Network, seed: int | None) -> _Found:
-        """Return communities; where their number is open, so few that each is the strongest of some node."""
+        """Return communities; where their number is open, so few that most partitions show them, each with a node."""
         k = self._n_communities(network)
         while True:
-            found = self._with_number(network, k, seed)
-            if self.n_components is not None or found.n_empty == 0 or k == 1:
+            try:
+                found = self._with_number(network, k, seed)
+            except ValueError:  # no partition shows as many
+                if self.n_components is not None or k == 1:
+                    raise
+                k -= 1
+                continue
+            if self.n_components is not None or found.is_shown:
                 return found
-            k -= found.n_empty
+            k -= max(found.n_empty, 1)
 
     def _with_number(self, network: Network, k: int, seed: int | None) -> _Found:
         average, n_estimates, n_partitions = self._average(network, k, seed)
@@ -187,7 +194,7 @@ class MixedMembershipCommunities(BaseEstimator):
             "log_likelihood": polished.history,
             "n_partitions": n_estimates,
             "agreement": average.agreement,
-            "standard_error": average.standard_error,
+            "standard_error": average.standard_error if n_estimates > 1 or k == 1 else None,
         }
         return _Found(memberships, connectivity(network, memberships), diagnostics, n_partitions - n_estimates)
 
@@ -219,7 +226,7 @@ class MixedMembershipCommunities(BaseEstimator):
         k, agreement = self.n_components_, found.diagnostics["agreement"]
         missed, used = found.n_missed, found.diagnostics["n_partitions"]
         messages = []
-        if missed > used:
+        if found.is_missed:
             messages.append(
                 f"{missed} of {missed + used} partitions of the nodes do not show {k} communities; ask for fewer"
             )
@@ -261,6 +268,16 @@ class _Found(NamedTuple):
     def n_empty(self) -> int:
         """How many communities are the strongest of no node."""
         return self.memberships.shape[1] - np.unique(np.argmax(self.memberships, axis=1)).size
+
+    @property
+    def is_missed(self) -> bool:
+        """Whether most partitions do not show as many communities."""
+        return self.n_missed > self.diagnostics["n_partitions"]
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether most partitions show as many communities, and each is the strongest of some node."""
+        return not self.is_missed and self.n_empty == 0
 
 
 def widest_gap(network: Network, largest: int = 40) -> int:

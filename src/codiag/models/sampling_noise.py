@@ -1,8 +1,8 @@
 r"""What sampling alone shows of a second moment, beside the components that are there.
 
-With signs :math:`\epsilon_s` that are drawn at random and balance, :math:`\sum_s \epsilon_s a_s b_s^\top / n` has the
-distribution of the error of the mean :math:`\sum_s a_s b_s^\top / n` to first order, whatever the order of the samples
-and whatever they have in common. A component is shown where the moment is well above that, beside stronger ones.
+With signs :math:`\epsilon_s` drawn at random, :math:`\sum_s \epsilon_s a_s b_s^\top / n` has the distribution of the
+error of the mean :math:`\sum_s a_s b_s^\top / n` to first order, whatever the order of the samples. A component is
+shown where the moment is well above that error: along its own direction, and where no component is.
 """
 
 from __future__ import annotations
@@ -14,33 +14,46 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, svds
 
-N_DRAWS = 4
-"""Draws of signs to average over: norms of random matrices vary little."""
+N_DRAWS = 8
+"""Draws of signs to average over."""
+SEED = 0x5160
+"""Of the signs: not one by which users shuffle their samples, since signs that follow these are not random."""
 SMALL = 500
 """Sides up to which singular values are found by a dense decomposition."""
 
 
 def random_signs(n: int, n_blocks: int | None = None) -> np.ndarray:
-    """Return signs (draws, n) of sum zero, or one; where neighbours depend on each other, of one sign in a block."""
+    """Return signs (draws, n); where neighbours depend on each other, one sign for each of some blocks."""
     blocks = np.arange(n) if n_blocks is None else np.arange(n) * min(n_blocks, n) // max(n, 1)
-    count = int(blocks[-1]) + 1 if n else 0
-    balanced = np.where(np.arange(count) % 2 == 0, 1.0, -1.0)
-    rng = np.random.default_rng(0)
-    return np.stack([rng.permutation(balanced)[blocks] for _ in range(N_DRAWS)])
+    signs = np.random.default_rng(SEED).choice([-1.0, 1.0], (N_DRAWS, n))
+    return signs[:, blocks]
 
 
 def weakest_direction(mean: Any, errors: Sequence[Any], k: int) -> tuple[float, float]:
-    """Return the k-th singular value of a matrix, and the mean size of errors beside the k - 1 stronger directions.
+    """Return the k-th singular value of a matrix, and what sampling alone would show, from draws of its error.
 
-    Matrices are dense or sparse. Two matrices that are alike in size say that the k-th direction may be sampling alone.
+    Matrices are dense or sparse. A value no larger than the noise says that the direction may be sampling alone.
     """
     left, sizes, right = _leading(mean, k)
-    return float(sizes[k - 1]), float(
-        np.mean([norm_beside(error, left[:, : k - 1], right[:, : k - 1]) for error in errors])
-    )
+    return float(sizes[k - 1]), noise_of(errors, left, right)
 
 
-def norm_beside(matrix: Any, left: np.ndarray, right: np.ndarray, n_steps: int = 10) -> float:
+def noise_of(errors: Sequence[Any], left: np.ndarray, right: np.ndarray) -> float:
+    """Return the error along the last of k orthonormal directions, or beside all of them, whichever is larger.
+
+    The former, in the mean square, is that of the size itself. The latter is the operator norm where there are no
+    components, and what a further one would be taken for. Between the two, errors turn directions and add no size.
+    """
+    own = [float(left[:, -1] @ (error @ right[:, -1])) for error in errors]
+    spare = min(left.shape[0], right.shape[0]) - left.shape[1]
+    if spare <= 0:
+        return float(np.sqrt(np.mean(np.square(own))))
+    beside = np.mean([norm_beside(error, left, right) for error in errors[: N_DRAWS // 2]])
+    # One more direction is searched than is left beside them, and norms grow like the root of their number.
+    return float(max(np.sqrt(np.mean(np.square(own))), beside * np.sqrt((spare + 1) / spare)))
+
+
+def norm_beside(matrix: Any, left: np.ndarray, right: np.ndarray, n_steps: int = 5) -> float:
     """Return the operator norm of a matrix between the complements of orthonormal columns, by powers where large."""
 
     def beside(columns: np.ndarray, vector: np.ndarray) -> np.ndarray:

@@ -83,7 +83,7 @@ def averaged(estimates: list[np.ndarray]) -> Average:
     middle = _unit(mean)
     cosines = [np.sum(unit[:, order] * middle, axis=0) for unit, order in zip(units, orders, strict=True)]
     spread = np.mean([np.mean((estimate - mean) ** 2) for estimate in aligned])
-    return Average(mean, float(np.mean(cosines)), float(np.sqrt(spread / max(len(estimates) - 1, 1))))
+    return Average(mean, min(float(np.mean(cosines)), 1.0), float(np.sqrt(spread / max(len(estimates) - 1, 1))))
 
 
 def _unit(columns: np.ndarray) -> np.ndarray:

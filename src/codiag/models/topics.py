@@ -24,7 +24,7 @@ from codiag.models.base import (
     on_simplex,
     reordered,
 )
-from codiag.models.sampling_noise import norm_beside, random_signs, warn_if_hidden
+from codiag.models.sampling_noise import noise_of, random_signs, warn_if_hidden
 from codiag.models.text import em_step, log_likelihood, topic_log_likelihood, topic_mixtures, topic_posteriors
 from codiag.models.word_statistics import WordStatistics, frequency_roots
 from codiag.tensors import DenseTensor, WordPairs, word_frequencies
@@ -115,7 +115,7 @@ class LatentDirichlet(TransformerMixin, BaseEstimator):
         width = min(self.n_components + 2, counts.shape[1])
         basis = range_of_pairs(counts, width, self._mixing(), as_seed(self.random_state))
         self._estimate(WordStatistics.empty(basis).plus(counts))
-        noise = pair_noise(counts, self._mixing(), basis[:, : self.n_components - 1])
+        noise = pair_noise(counts, self._mixing(), basis[:, : self.n_components])
         self.diagnostics_["sampling_noise"] = noise
         warn_if_hidden(self.diagnostics_["second_moment"][self.n_components - 1], noise, self.n_components)
         self._keep(*self._polished(counts, self.components_, self.weights_))
@@ -312,24 +312,28 @@ def range_of_pairs(counts: sparse.csr_array, k: int, alpha_0: float, seed: int |
     return leading_range(multiply, counts.shape[1], k, 0 if seed is None else seed) / roots[:, None]
 
 
-def pair_noise(counts: sparse.csr_array, alpha_0: float, strong: np.ndarray) -> float:
-    """Return what sampling adds to the second moment, in operator norm, beside strong directions (words, m).
+def pair_noise(counts: sparse.csr_array, alpha_0: float, basis: np.ndarray) -> float:
+    """Return what sampling alone would show of the last of k leading directions (words, k) of the second moment.
 
-    From differences between random halves of the documents, on average over a few of them.
+    The influence of a document with pairs P and shares f of words is (alpha_0 + 1) P - alpha_0 (f m^T + m f^T - m m^T).
     """
-    roots = frequency_roots(word_frequencies(counts), counts.shape[0])
-    beside = np.linalg.qr(roots[:, None] * strong)[0]
-    sizes = []
+    mean = word_frequencies(counts)
+    roots = frequency_roots(mean, counts.shape[0])
+    directions = np.linalg.qr(roots[:, None] * basis)[0]
+    inner = mean / roots
+    errors = []
     for signs in random_signs(counts.shape[0]):
-        halves = [counts[signs > 0], counts[signs < 0]]
-        plus, minus = (_scaled_pairs(half, alpha_0, word_frequencies(half), roots) for half in halves)
+        parts = [(counts[signs == sign], sign * np.mean(signs == sign)) for sign in (1.0, -1.0)]
+        products = [(_scaled_pairs(part, 0.0, mean, roots), share) for part, share in parts if part.shape[0]]
+        shares = sum(share * word_frequencies(part) for part, share in parts if part.shape[0]) / roots
 
-        def difference(columns: np.ndarray, plus: Products = plus, minus: Products = minus) -> np.ndarray:
-            return (plus(columns) - minus(columns)) / 2
+        def multiply(columns: np.ndarray, products: Any = products, shares: Any = shares, sign: Any = signs) -> Any:
+            pairs = sum(share * product(columns) for product, share in products)
+            ends = np.multiply.outer(shares - np.mean(sign) * inner, inner @ columns)
+            return (alpha_0 + 1) * pairs - alpha_0 * (ends + np.multiply.outer(inner, shares @ columns))
 
-        operator = LinearOperator((roots.size,) * 2, matvec=difference, rmatvec=difference, dtype=np.float64)
-        sizes.append(norm_beside(operator, beside, beside))
-    return float(np.mean(sizes))
+        errors.append(LinearOperator((roots.size,) * 2, matvec=multiply, rmatvec=multiply, dtype=np.float64))
+    return noise_of(errors, directions, directions)
 
 
 def _scaled_pairs(counts: sparse.csr_array, alpha_0: float, mean: np.ndarray, roots: np.ndarray) -> Products:
@@ -362,5 +366,5 @@ def estimate_topics(
     columns, clipped = on_simplex(mean[:, None] if k == 1 else second @ np.linalg.pinv(directions.T))
     weights = mixture_weights(columns, mean)
     order = by_weight(weights)
-    noise = statistics.noise(alpha_0, vectors[:, ::-1][:, : k - 1])
+    noise = statistics.noise(alpha_0, inner)
     return columns.T[order], weights[order], diagnostics(values, k, noise, fit, clipped, order)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import sparse
 
-from codiag.models.sampling_noise import norm_beside
+from codiag.models.sampling_noise import noise_of
 from codiag.tensors import WordMomentTensor, WordPairs, symmetrize, word_frequencies
 
 
@@ -73,22 +73,20 @@ class WordStatistics:
         compressed = self.basis.T @ second
         return mean, second, (compressed + compressed.T) / 2, symmetrize(third)
 
-    def noise(self, alpha_0: float, strong: np.ndarray) -> float:
-        r"""Return the size of what sampling adds to the second moment, beside strong directions (r, m) of the basis.
+    def noise(self, alpha_0: float, leading: np.ndarray) -> float:
+        r"""Return what sampling alone would show of the last of k leading directions (r, k) of the second moment.
 
-        From the difference of a random half of the documents and the others, words divided by the roots of their
-        frequencies as in the basis.
+        From a random sign for each document, words divided by the roots of their frequencies as in the basis.
         """
         whole = self.n_documents, self.first, self.second
-        rest = tuple(total - part for total, part in zip(whole, self.half, strict=True))
-        estimates = []
-        for numbers, first, second in (self.half, rest):
-            mean = first / max(numbers[0], 1)
-            shift = np.outer(mean, self.basis.T @ mean)
-            estimates.append((alpha_0 + 1) * second / max(numbers[1], 1) - alpha_0 * shift)
-        roots = frequency_roots(self.first / max(self.n_documents[0], 1), self.n_documents[0])[:, None]
-        left = np.linalg.qr(roots * self.basis @ strong)[0]
-        return norm_beside((estimates[0] - estimates[1]) / (2 * roots), left, strong)
+        signed, first, second = (2 * part - total for part, total in zip(self.half, whole, strict=True))
+        numbers = np.maximum(self.n_documents, 1)
+        mean, shares = self.first / numbers[0], first / numbers[0]
+        inner = self.basis.T @ mean
+        ends = np.outer(shares - signed[0] / numbers[0] * mean, inner) + np.outer(mean, self.basis.T @ shares)
+        error = (alpha_0 + 1) * second / numbers[1] - alpha_0 * ends
+        roots = frequency_roots(mean, numbers[0])[:, None]
+        return noise_of([error / roots], np.linalg.qr(roots * self.basis @ leading)[0], leading)
 
 
 def frequency_roots(mean: np.ndarray, n_documents: float) -> np.ndarray:
