@@ -15,7 +15,7 @@ from codiag._validation import as_number
 from codiag.factorization import Factorization
 from codiag.factorize import as_method, factorize
 from codiag.methods import OJD, TPM, Auto, Method
-from codiag.models.sampling_noise import weakest_direction
+from codiag.models.sampling_noise import norm_beside
 from codiag.tensors import Tensor
 
 
@@ -134,8 +134,13 @@ def reordered(found: dict[str, Any], order: np.ndarray) -> dict[str, Any]:
 
 
 def weakest(mean: np.ndarray, halves: Sequence[np.ndarray], k: int) -> tuple[float, float]:
-    """Return the k-th singular value of a matrix, and its sampling noise from estimates by halves of the data."""
-    return weakest_direction(mean, [(halves[0] - halves[1]) / 2], k)
+    """Return the k-th singular value of a matrix, and what sampling adds to directions as weak as that one.
+
+    The latter from the difference of estimates by halves of the data, beside the k - 1 stronger directions.
+    """
+    left, sizes, right = np.linalg.svd(mean)
+    gap = (halves[0] - halves[1]) / 2
+    return float(sizes[k - 1]), norm_beside(gap, left[:, : k - 1], right[: k - 1].T)
 
 
 def common_order(estimates: Sequence[np.ndarray]) -> list[np.ndarray]:
