@@ -378,6 +378,7 @@ def test_rates_are_shares_of_linked_pairs():
     assert_allclose(rates, [[inside[0], across], [across, inside[1]]], atol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore:.*partitions of the nodes")
 def test_communities_of_nobody_are_told_of():
     matrix = np.kron(np.eye(2), 1 - np.eye(10))
     matrix[0, 10] = matrix[10, 0] = 1
