@@ -84,7 +84,8 @@ class TestChains:
         [
             ([0.5, 1.0], {}, TypeError, "symbols as integers"),
             ([-1, 0, 1], {}, ValueError, "not negative; got -1"),
-            ([[0, 1], [1, 0]], {}, ValueError, "shape"),
+            (np.array([[0, 1], [1, 0]]), {}, ValueError, "shape"),
+            ([[0, 1], [1, 0]], {}, ValueError, "three symbols or more"),
             ([0, 1, 0, 1], {"lengths": [3]}, ValueError, "add up to 4"),
             ([0, 1, 0, 1], {"lengths": [0, 4]}, ValueError, "lengths must be positive integers"),
             ([5, 5, 5, 5], {}, ValueError, "n_components must be at most 1"),
@@ -100,3 +101,86 @@ class TestChains:
         model = HiddenMarkov(2, random_state=0).fit(chain(3000, 0)[0])
         with pytest.raises(ValueError, match="X must hold symbols below 8"):
             model.predict([0, 9])
+
+
+@pytest.mark.filterwarnings("ignore:.*may be more than the data shows")
+class TestKindsOfSequences:
+    def test_lists_of_sequences_are_sequences_with_lengths(self):
+        symbols = chain(1500, 0)[0]
+        parts = [symbols[:400], symbols[400:1100], symbols[1100:]]
+        model = HiddenMarkov(3, polish=2, random_state=0).fit(symbols, lengths=[400, 700, 400])
+        for kind in (parts, tuple(part.tolist() for part in parts), [part[:, None] for part in parts]):
+            other = HiddenMarkov(3, polish=2, random_state=0).fit(kind)
+            assert_array_equal(other.emissionprob_, model.emissionprob_)
+            assert other.score(kind) == model.score(symbols, lengths=[400, 700, 400])
+            assert_array_equal(other.predict(kind), model.predict(symbols, [400, 700, 400]))
+
+    def test_strings_are_symbols(self):
+        symbols = chain(1500, 0)[0]
+        names = np.array([f"s{place}" for place in range(8)])
+        model = HiddenMarkov(3, polish=2, random_state=0).fit(symbols)
+        assert_array_equal(model.symbols_, range(8))
+        shown = names[symbols]
+        kinds = (shown, shown.tolist(), shown.astype(object), [shown], [shown.tolist()], iter(shown.tolist()))
+        for kind in kinds:
+            other = HiddenMarkov(3, polish=2, random_state=0).fit(kind)
+            assert_array_equal(other.symbols_, names)
+            assert_array_equal(other.emissionprob_, model.emissionprob_)
+        assert other.score(shown[:50]) == model.score(symbols[:50])
+        with pytest.raises(ValueError, match="'s9' was not"):
+            other.predict(["s1", "s9"])
+        with pytest.raises(TypeError, match="as integers, as in fit"):
+            model.predict(["s1", "s2"])
+
+    def test_a_column_of_a_list_is_one_sequence(self):
+        symbols = chain(300, 0)[0]
+        column = HiddenMarkov(2, polish=1, random_state=0).fit([[symbol] for symbol in symbols.tolist()])
+        assert_array_equal(column.emissionprob_, HiddenMarkov(2, polish=1, random_state=0).fit(symbols).emissionprob_)
+
+    @pytest.mark.parametrize(
+        ("symbols", "lengths", "error", "words"),
+        [
+            ("abracadabra", None, TypeError, r"give list\(X\)"),
+            (b"abc", None, TypeError, "list of sequences"),
+            (7, None, TypeError, "list of sequences"),
+            (None, None, TypeError, "list of sequences"),
+            (np.array(3), None, TypeError, "list of sequences"),
+            ({"a": 1}, None, TypeError, "list of sequences"),
+            ([0, "a", 1], None, TypeError, "of one kind"),
+            (["a", None, "b"], None, TypeError, "none missing"),
+            ([[0, 1, 0], ["a", "b", "a"]], None, TypeError, "of one kind"),
+            ([[0, 1, 0], []], None, ValueError, "in every sequence"),
+            ([[0, 1, 0], [1, 0]], [3, 2], ValueError, "lengths must be None"),
+            ([0, 1, 0, 1], "ab", ValueError, "lengths must be positive integers"),
+            ([0, 1, 0, 1], [[2, 2]], ValueError, "lengths must be positive integers"),
+            ([0, 2 * 10**9, 0, 1], None, ValueError, "symbols below 10000000"),
+            ([0, 10**30, 0, 1], None, ValueError, "64 bits"),
+        ],
+    )
+    def test_what_is_no_sequence(self, symbols, lengths, error, words):
+        with pytest.raises(error, match=words):
+            HiddenMarkov(2).fit(symbols, lengths)
+
+    def test_symbols_that_are_never_shown_cost_nothing(self):
+        """Work follows the symbols that occur: pairs of all numbers up to the largest would take terabytes."""
+        sparse_numbers = HiddenMarkov(2, polish=0, random_state=0, method="ojd1").fit(chain(600, 0)[0] * 1000)
+        dense_numbers = HiddenMarkov(2, polish=0, random_state=0, method="ojd1").fit(chain(600, 0)[0])
+        assert_allclose(sparse_numbers.emissionprob_[:, ::1000], dense_numbers.emissionprob_, atol=1e-9)
+        HiddenMarkov(2, polish=0, random_state=0, method="ojd1").fit([0, 10**6, 10**6] * 30 + [0, 0, 10**6] * 30)
+
+    @pytest.mark.parametrize("symbols", [[0, 1, 2], [0, 1] * 20, [0] * 20 + [1] * 20, [[0, 1, 0]] * 9])
+    def test_sequences_that_say_little(self, symbols):
+        for k in (1, 2):
+            model = HiddenMarkov(k, random_state=0).fit(symbols)
+            for rows in (model.transmat_, model.emissionprob_, model.startprob_[None]):
+                assert_allclose(rows.sum(axis=1), 1)
+            numbers = [value for value in model.diagnostics_.values() if value is not None]
+            assert all(np.all(np.isfinite(number)) for number in numbers)
+
+
+def test_states_that_change_rarely_are_shown():
+    """Two halves of such a chain have nothing in common, and yet its states are plain: warnings are errors here."""
+    rng = np.random.default_rng(0)
+    symbols = np.concatenate([rng.integers(0, 3, 1000), rng.integers(3, 6, 1000)])
+    model = HiddenMarkov(2, random_state=0).fit(symbols)
+    assert_allclose(np.sort(model.emissionprob_.reshape(2, 2, 3).sum(axis=2), axis=1), [[0, 1], [0, 1]], atol=0.01)

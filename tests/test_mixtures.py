@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 
 from codiag.models import MultiviewMixture, SphericalGaussianMixture
@@ -102,3 +103,103 @@ class TestMixtures:
     def test_views_that_are_none(self, data, words):
         with pytest.raises(ValueError, match=words):
             MultiviewMixture(3).fit(data)
+
+
+def all_finite(model):
+    numbers = [*model.diagnostics_.values(), model.weights_, *np.atleast_1d(model.means_[0])]
+    return all(np.all(np.isfinite(np.asarray(number, dtype=float))) for number in numbers if number is not None)
+
+
+class TestDegenerateSamples:
+    @pytest.mark.parametrize("polish", [0, 10])
+    @pytest.mark.parametrize("scale", [1.0, 1e-150, 1e150])
+    @pytest.mark.filterwarnings("ignore:.*may be more than the data shows")
+    def test_points_that_coincide(self, scale, polish):
+        """Every Gaussian is a point: the means are the points, whatever their unit."""
+        points = np.array([[0.0, 1.0, 2.0], [3.0, 4.0, 0.0], [5.0, 0.0, -2.0]])
+        for chosen, n in ((points[:2], 1), (points[:2], 10), (points, 7)):
+            samples = scale * np.repeat(chosen, n, axis=0)
+            model = SphericalGaussianMixture(len(chosen), polish=polish, random_state=0).fit(samples)
+            assert matched(model.means_ / scale, chosen) < 1e-6
+            assert np.all(model.covariances_ > 0)
+            assert_allclose(model.weights_, 1 / len(chosen), atol=1e-6)
+            assert all_finite(model)
+            assert np.all(np.isfinite(model.score_samples(samples)))
+
+    @pytest.mark.parametrize("polish", [0, 10])
+    @pytest.mark.filterwarnings("ignore:.*may be more than the data shows")
+    def test_samples_on_a_line_have_means_on_it(self, polish):
+        rng = np.random.default_rng(0)
+        origin, direction = np.array([7.0, 0.0, 1.0]), np.array([2.0, -1.0, 3.0]) / np.sqrt(14)
+        samples = origin + np.outer(np.concatenate([rng.normal(0, 1, 50), rng.normal(20, 1, 30)]), direction)
+        for k in (1, 2):
+            model = SphericalGaussianMixture(k, polish=polish, random_state=0).fit(samples)
+            away = model.means_ - origin
+            assert_allclose(away - np.outer(away @ direction, direction), 0, atol=1e-6)
+            assert all_finite(model)
+        assert_allclose(np.sort(away @ direction), [0, 20], atol=1)
+        with pytest.raises(ValueError, match="n_components=3 is more than the data determines"):
+            SphericalGaussianMixture(3, polish=polish).fit(samples)
+
+    def test_features_that_never_change_keep_their_value(self):
+        samples = np.c_[gaussians(500, 0)[0], np.full(500, 4.0)]
+        for polish in (0, 5):
+            model = SphericalGaussianMixture(3, polish=polish, random_state=0).fit(samples)
+            assert_allclose(model.means_[:, -1], 4, atol=1e-6)
+
+    @pytest.mark.parametrize("scale", [1e-140, 1e148])
+    def test_units_that_are_far_from_one(self, scale):
+        samples, *_ = gaussians(2000, 0)
+        plain, scaled = (SphericalGaussianMixture(3, random_state=0).fit(unit * samples) for unit in (1.0, scale))
+        assert_allclose(scaled.means_ / scale, plain.means_, atol=1e-8)
+        assert_allclose(scaled.predict_proba(scale * samples), plain.predict_proba(samples), atol=1e-8)
+        data, *_ = views(2000, 0)
+        plain, scaled = (
+            MultiviewMixture(3, polish=2, random_state=0).fit([data[0], unit * data[1], data[2] / unit])
+            for unit in (1.0, scale)
+        )
+        assert_allclose(scaled.means_[1] / scale, plain.means_[1], atol=1e-8)
+        assert_allclose(scaled.means_[2] * scale, plain.means_[2], atol=1e-8)
+
+    @pytest.mark.parametrize(
+        ("samples", "k", "words"),
+        [
+            (np.ones((9, 3)), 1, "X must hold samples that differ"),
+            (np.ones((9, 3)), 2, "X must hold samples that differ"),
+            (np.eye(3)[:2], 3, "n_components must be at most 2, the number of samples"),
+            (1e200 * np.eye(3), 2, "X must hold numbers whose squares are numbers"),
+            (1e-200 * np.eye(3), 2, "X must hold samples whose variances are numbers"),
+            (np.repeat(np.eye(3)[:2], 9, axis=0), 3, "n_components=3 is more than the data determines"),
+        ],
+    )
+    def test_samples_that_say_nothing(self, samples, k, words):
+        with pytest.raises(ValueError, match=words):
+            SphericalGaussianMixture(k).fit(samples)
+
+    @pytest.mark.parametrize(
+        ("data", "error", "words"),
+        [
+            (5, TypeError, "X must be three views"),
+            ("abc", TypeError, "X must be three views"),
+            ([np.ones((4, 3)), np.ones((4, 3)), np.zeros((4, 3))], ValueError, r"X\[2\] must .* zero everywhere"),
+            ([np.ones((4, 3)), np.ones(4), np.ones((4, 3))], ValueError, r"X\[1\] must have shape"),
+            ([np.ones((4, 3))] * 2 + [np.full((4, 3), np.nan)], ValueError, r"X\[2\] must be finite"),
+            ([np.ones((4, 3))] * 2 + [sparse.csr_array(np.full((4, 3), np.nan))], ValueError, r"X\[2\] must be finite"),
+            ([1e200 * np.ones((4, 3))] * 3, ValueError, r"X\[0\] must .* divide it by that"),
+            ([np.ones((1, 3))] * 3, ValueError, "n_components must be at most 1, the number of samples"),
+        ],
+    )
+    def test_views_that_say_nothing(self, data, error, words):
+        with pytest.raises(error, match=words):
+            MultiviewMixture(2).fit(data)
+
+    def test_other_views_than_in_fit(self):
+        data, *_ = views(500, 0)
+        model = MultiviewMixture(3, random_state=0).fit(data)
+        with pytest.raises(ValueError, match=r"X must have views of \[4, 5, 6\] features, as in fit; got \[4, 5, 5\]"):
+            model.predict([data[0], data[1], data[1]])
+
+    def test_one_gaussian_is_never_more_than_the_data_shows(self):
+        """Warnings are errors here."""
+        for samples in (np.array([[0.0, 1.0], [3.0, 4.0]]), np.random.default_rng(0).standard_normal((30, 4))):
+            SphericalGaussianMixture(1).fit(samples)

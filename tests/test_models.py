@@ -5,11 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.optimize import linear_sum_assignment
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from codiag.methods import ALS, NOJD
-from codiag.models import HiddenMarkov, LatentDirichlet, MultiviewMixture, SingleTopic, SphericalGaussianMixture
+from codiag.models import (
+    HiddenMarkov,
+    LatentDirichlet,
+    MixedMembershipCommunities,
+    MultiviewMixture,
+    SingleTopic,
+    SphericalGaussianMixture,
+)
+from codiag.synthetic import unit_factor
 from simulated import chain, gaussians, matched, mixed_corpus, single_topic_corpus, views
 
 
@@ -122,3 +131,102 @@ def test_topics_keep_the_contract_of_scikit_learn(estimator, check):
 def test_parameters_are_stored_and_cloned(model):
     assert clone(model).get_params() == model.get_params()
     assert model.set_params(n_components=2).n_components == 2
+
+
+def alike_views(seed):
+    rng = np.random.default_rng(seed)
+    h = rng.integers(0, 3, 400)
+    return [3 * unit_factor(d, 3, rng).T[h] + rng.standard_normal((400, d)) for d in (4, 5, 6)]
+
+
+def alike_gaussians(seed):
+    rng = np.random.default_rng(seed)
+    return 3 * unit_factor(5, 3, rng).T[rng.integers(0, 3, 400)] + rng.standard_normal((400, 5))
+
+
+def alike_topics(seed):
+    rng = np.random.default_rng(seed)
+    return rng.multinomial(15, rng.dirichlet(np.full(12, 0.5), 3)[rng.integers(0, 3, 300)])
+
+
+def alike_states(seed):
+    rng = np.random.default_rng(seed)
+    emissions, state, symbols = np.cumsum(rng.dirichlet(np.full(6, 0.3), 3), axis=1), 0, []
+    for move, show in rng.random((800, 2)):
+        state = state if move < 0.8 else (state + 1) % 3
+        symbols.append(min(int(np.searchsorted(emissions[state], show)), 5))
+    return symbols
+
+
+def visited(model):
+    return np.linalg.matrix_power(model.transmat_, 512)[0]
+
+
+POLISHED = {
+    "MultiviewMixture": (MultiviewMixture, alike_views, lambda model: np.hstack(model.means_)),
+    "SphericalGaussianMixture": (SphericalGaussianMixture, alike_gaussians, lambda model: model.means_),
+    "SingleTopic": (SingleTopic, alike_topics, lambda model: model.components_),
+    "LatentDirichlet": (LatentDirichlet, alike_topics, lambda model: model.components_),
+    "HiddenMarkov": (HiddenMarkov, alike_states, lambda model: model.emissionprob_),
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*may be more than the data shows")
+@pytest.mark.parametrize("name", POLISHED)
+def test_whatever_reorders_components_reorders_all_that_belongs_to_them(name):
+    """Components of about the same weight change places in EM; one step moves them little, so that they are known."""
+    kind, draw, components = POLISHED[name]
+    moved = 0
+    for seed in range(20):
+        data = draw(seed)
+        before, after = (kind(3, polish=polish, random_state=0).fit(data) for polish in (0, 1))
+        for model in (before, after):
+            weights = visited(model) if name == "HiddenMarkov" else model.weights_
+            assert np.all(np.diff(weights) < 1e-9)
+        distances = np.linalg.norm(components(after)[:, None] - components(before)[None], axis=2)
+        order = linear_sum_assignment(distances)[1]
+        assert_allclose(after.diagnostics_["core_errors"], before.diagnostics_["core_errors"][..., order])
+        moved += not np.array_equal(order, range(3))
+        if moved == 2:
+            return
+    pytest.fail("components have kept their places, and nothing was shown")
+
+
+ANY_DATA = {
+    SingleTopic: lambda: single_topic_corpus(300, 0)[0],
+    LatentDirichlet: lambda: single_topic_corpus(300, 0)[0],
+    SphericalGaussianMixture: lambda: gaussians(300, 0)[0],
+    MultiviewMixture: lambda: views(300, 0)[0],
+    HiddenMarkov: lambda: chain(300, 0)[0],
+    MixedMembershipCommunities: lambda: (lambda half: half + half.T)(np.kron(np.eye(2), np.triu(np.ones((8, 8)), 1))),
+}
+
+
+@pytest.mark.parametrize("kind", ANY_DATA, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(("seed", "error"), [("abc", TypeError), (-1, ValueError), (1.5, TypeError), ([1], TypeError)])
+def test_seeds_that_are_none(kind, seed, error):
+    with pytest.raises(error, match="random_state must"):
+        kind(2, random_state=seed).fit(ANY_DATA[kind]())
+
+
+@pytest.mark.parametrize("kind", ANY_DATA, ids=lambda kind: kind.__name__)
+@pytest.mark.filterwarnings("ignore:.*may be more than the data shows")
+def test_generators_of_numpy_are_seeds(kind):
+    for seed in (np.random.RandomState(0), np.random.default_rng(0), np.int64(3), 2**70):
+        kind(2, random_state=seed).fit(ANY_DATA[kind]())
+
+
+def test_one_component_is_the_mean():
+    """By moments alone, and however little the data looks like one component."""
+    rng = np.random.default_rng(0)
+    samples = np.concatenate([rng.standard_normal((20, 3)), 9 + rng.standard_normal((10, 3))])
+    gaussian = SphericalGaussianMixture(1, polish=0).fit(samples)
+    assert_allclose(gaussian.means_[0], samples.mean(axis=0), atol=1e-12)
+    assert_allclose(gaussian.covariances_[0], samples.var(axis=0).mean())
+    views = [samples[:, :2], samples, samples[:, 1:]]
+    for found, view in zip(MultiviewMixture(1).fit(views).means_, views, strict=True):
+        assert_allclose(found[0], view.mean(axis=0))
+    counts = np.array([[5, 5, 0, 0], [0, 0, 5, 5]] * 10)
+    for kind in (SingleTopic, LatentDirichlet):
+        assert_allclose(kind(1, polish=0).fit(counts).components_, 0.25)
+    assert_allclose(HiddenMarkov(1, polish=0).fit([0, 1, 0, 2] * 9).emissionprob_, [[0.5, 0.25, 0.25]])

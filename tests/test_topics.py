@@ -151,3 +151,93 @@ class TestTopics:
         with pytest.raises(ValueError, match="n_components must be at most 9"):
             model.set_params(n_components=12).partial_fit(counts)
         assert_array_equal(model._statistics.n_documents, before)
+
+
+def separated(n, seed=0, k=2):
+    """Documents of topics without common words, in turns."""
+    rng = np.random.default_rng(seed)
+    return np.stack([np.roll(np.pad(rng.multinomial(20, [1 / 3] * 3), (0, 3 * k - 3)), 3 * (i % k)) for i in range(n)])
+
+
+class TestSamplingNoise:
+    """Warnings are errors in these tests: what is shown is not to be doubted."""
+
+    @pytest.mark.parametrize("n", [20, 100, 1000])
+    @pytest.mark.parametrize("kind", [SingleTopic, LatentDirichlet])
+    @pytest.mark.parametrize("k", [2, 3])
+    def test_separated_topics_are_shown(self, kind, n, k):
+        model = kind(k, random_state=0).fit(separated(n, k=k))
+        assert_allclose(np.sort(model.components_.reshape(k, k, 3).sum(axis=2), axis=1)[:, -1], 1, atol=0.01)
+        assert model.diagnostics_["second_moment"][k - 1] > 2 * model.diagnostics_["sampling_noise"]
+
+    def test_the_order_of_documents_does_not_matter(self):
+        """Every second document about one topic, or the first half: the same data, and as well shown."""
+        counts = separated(200)
+        orders = (np.arange(200), np.argsort(np.arange(200) % 2), np.random.default_rng(0).permutation(200))
+        models = [SingleTopic(2, random_state=0).fit(counts[order]) for order in orders]
+        assert max(model.diagnostics_["sampling_noise"] for model in models) < 0.2
+
+    def test_the_noise_is_that_of_the_moment(self):
+        """With no second topic the second eigenvalue is sampling alone: the noise that is told beside it."""
+        rng = np.random.default_rng(0)
+        topic = rng.dirichlet(np.ones(30))
+        ratios = []
+        for _ in range(10):
+            counts = rng.multinomial(20, topic, 300)
+            with pytest.warns(UserWarning, match="n_components=2 may be more than the data shows"):
+                found = SingleTopic(2, random_state=0).fit(counts).diagnostics_
+            ratios.append(found["second_moment"][1] / found["sampling_noise"])
+        assert 0.8 < np.mean(ratios) < 1.25
+
+    def test_chunks_tell_their_noise(self):
+        counts, *_ = mixed_corpus(4000, 0)
+        noises = []
+        for n_chunks in (1, 4):
+            model = LatentDirichlet(3, polish=0, random_state=0)
+            model.basis_ = LatentDirichlet(3, polish=0, random_state=0).partial_fit(counts[:1000]).basis_
+            for part in np.array_split(counts, n_chunks):
+                model.partial_fit(part)
+            noises.append(model.diagnostics_["sampling_noise"])
+        assert_allclose(noises[1], noises[0])
+        whole = LatentDirichlet(3, polish=0, random_state=0).fit(counts).diagnostics_["sampling_noise"]
+        assert 0.4 < noises[0] / whole < 2.5
+
+    @pytest.mark.filterwarnings("ignore:.*fewer than three words")
+    def test_a_first_chunk_that_fails_leaves_nothing(self):
+        model = LatentDirichlet(2, random_state=0)
+        with pytest.raises(ValueError, match="n_components=2 is more than the data determines"):
+            model.partial_fit(np.eye(6))
+        assert not hasattr(model, "basis_")
+        assert model.partial_fit(separated(100, k=3)).components_.shape == (2, 9)
+
+    @pytest.mark.filterwarnings("ignore:.*(fewer than three words|may be more than the data shows)")
+    @pytest.mark.parametrize("k", [1, 2, 3])
+    def test_diagnostics_are_numbers(self, k):
+        counts = np.concatenate([separated(30, k=3), np.zeros((5, 9), dtype=int), np.eye(9, dtype=int)])
+        for model in (
+            SingleTopic(k, random_state=0).fit(counts),
+            LatentDirichlet(k, random_state=0).fit(counts),
+            LatentDirichlet(k, random_state=0).partial_fit(counts).partial_fit(counts[:7]),
+        ):
+            numbers = [value for value in model.diagnostics_.values() if value is not None]
+            assert all(np.all(np.isfinite(number)) for number in numbers)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"alpha_0": "a"}, TypeError, "alpha_0 must be a number"),
+        ({"alpha_0": None}, TypeError, "alpha_0 must be a number"),
+        ({"n_components": 2.5}, TypeError, "n_components must be an integer"),
+        ({"random_state": "abc"}, TypeError, "random_state must be an integer"),
+    ],
+)
+def test_options_that_are_none(options, error, words):
+    for fit in (LatentDirichlet(**options).fit, LatentDirichlet(**options).partial_fit):
+        with pytest.raises(error, match=words):
+            fit(separated(20))
+
+
+def test_documents_too_long_to_count():
+    with pytest.raises(ValueError, match="X must hold documents of at most 1e100 words"):
+        SingleTopic(2).fit(1e120 * separated(20))

@@ -220,8 +220,8 @@ def communities(
 
 def _community_table(model: MixedMembershipCommunities, name: str) -> Table:
     title = shown(f"{name}: {model.nodes_.size} nodes, {model.n_components_} communities")
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
-    for heading in ("community", "strongest for", "above 0.3", "rate inside", "to others"):
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, caption="linked: the share of pairs that are")
+    for heading in ("community", "strongest for", "above 0.3", "linked inside", "with others"):
         table.add_column(heading, justify="right")
     members = model.overlapping_labels().sum(axis=0)
     mass, rates = model.memberships_.sum(axis=0), model.connectivity_

@@ -11,11 +11,24 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment, nnls
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from codiag._validation import as_generator
+from codiag._validation import as_generator, as_number
 from codiag.factorization import Factorization
 from codiag.factorize import as_method, factorize
 from codiag.methods import OJD, TPM, Auto, Method
+from codiag.models.sampling_noise import norm_beside
 from codiag.tensors import Tensor
+
+
+def as_seed(random_state: Any) -> int | None:
+    """Return the seed that `random_state` stands for: None, a whole number, or one drawn from a generator of NumPy."""
+    if random_state is None:
+        return None
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**31))
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31 - 1))
+    as_number("random_state", random_state, integer=True, zero=True)
+    return int(random_state)
 
 
 def leading_range(multiply: Callable[[np.ndarray], np.ndarray], size: int, k: int, seed: int) -> np.ndarray:
@@ -23,6 +36,8 @@ def leading_range(multiply: Callable[[np.ndarray], np.ndarray], size: int, k: in
     if size <= max(200, 3 * k):
         return np.linalg.eigh(multiply(np.eye(size)))[1][:, ::-1][:, :k]
     start = as_generator(seed, "random_state").standard_normal(size)
+    if not np.any(multiply(start)):  # a matrix of zeros, in which every direction leads
+        return np.eye(size, k)
     operator = LinearOperator((size, size), matvec=multiply, matmat=multiply, dtype=np.float64)
     values, vectors = eigsh(operator, k=k, which="LA", v0=start, tol=1e-8)
     return vectors[:, np.argsort(-values)]
@@ -30,7 +45,7 @@ def leading_range(multiply: Callable[[np.ndarray], np.ndarray], size: int, k: in
 
 def check_second_moment(values: np.ndarray, k: int, name: str) -> None:
     """Raise where the data does not hold as many components as asked for."""
-    positive = int(np.sum(values[:k] > 1e-12 * max(values[0], 1e-300)))
+    positive = int(np.sum(values[:k] > 1e-12 * np.max(np.abs(values))))
     if positive < k:
         raise ValueError(
             f"{name}={k} is more than the data determines: its second moment has {positive} positive eigenvalues, the "
@@ -45,20 +60,25 @@ def factorize_core(
 
     By default by `Auto` from one start: a residual that does not look like noise is here no reason to look elsewhere.
     """
-    core = moment.compress(*[basis] * moment.order)
+    core = np.asarray(moment.compress(*[basis] * moment.order).to_dense())
+    if not np.any(core):
+        raise ValueError(
+            "X must have a third moment that is not zero, since components are found in it; its first and second "
+            "moments alone do not tell them apart. Give more data, or data that differs more"
+        )
     strategy = Auto(max_starts=1, max_sweeps=40) if method is None else as_method(method)
     if isinstance(strategy, OJD | TPM) and strategy.second_moment is None:
         strategy = replace(strategy, second_moment=np.diag(values[: basis.shape[1]]))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the diagnostics say what the fit is worth
-        return factorize(core.to_dense(), basis.shape[1], method=strategy, symmetric=True, seed=seed)
+        return factorize(core, basis.shape[1], method=strategy, symmetric=True, seed=seed)
 
 
 def on_simplex(columns: np.ndarray) -> tuple[np.ndarray, float]:
     """Return columns with positive entries that sum to one, and the share of their mass that had to be clipped."""
     signed = columns * np.where(columns.sum(axis=0) < 0, -1.0, 1.0)
     kept = np.maximum(signed, 0)
-    clipped = float(np.sum(kept - signed) / np.sum(np.abs(signed)))
+    clipped = float(np.sum(kept - signed) / max(np.sum(np.abs(signed)), 1e-300))
     floor = 1e-12 / columns.shape[0]
     kept = kept + floor
     return kept / kept.sum(axis=0), clipped
@@ -66,7 +86,7 @@ def on_simplex(columns: np.ndarray) -> tuple[np.ndarray, float]:
 
 def mixture_weights(components: np.ndarray, mean: np.ndarray) -> np.ndarray:
     """Return the weights, positive and of sum one, with which columns add up to the mean, nearly."""
-    weights = nnls(components, mean)[0] + 1e-12
+    weights = nnls(components, mean, maxiter=100 + 10 * components.shape[1])[0] + 1e-12
     return weights / weights.sum()
 
 
@@ -75,15 +95,42 @@ def by_weight(weights: np.ndarray) -> np.ndarray:
     return np.argsort(-weights, kind="stable")
 
 
-def warn_if_hidden(size: float, noise: float, k: int) -> None:
-    """Warn where the weakest component of the second moment is no larger than what sampling alone would show."""
-    if size < 2 * noise:
-        warnings.warn(
-            f"n_components={k} may be more than the data shows: the last singular value of the second moment "
-            f"is {size:.2g}, sampling noise {noise:.2g}; ask for fewer, or give more data",
-            UserWarning,
-            stacklevel=3,
-        )
+def diagnostics(
+    values: np.ndarray, k: int, noise: float, fit: Factorization, clipped: float, order: np.ndarray
+) -> dict[str, Any]:
+    """Return what tells a user when not to trust an estimate, components in their final order.
+
+    The gap is that between the last eigenvalue of the second moment that counts and the next; a last eigenvalue not far
+    above `sampling_noise` belongs to nothing. `core_errors` are those of `component_errors`.
+    """
+    following = max(float(values[k]), 0.0) if values.size > k else 0.0
+    errors = component_errors(fit, order)
+    return {
+        "second_moment": values[: k + 1].tolist(),
+        "second_moment_gap": float(values[k - 1] / max(following, 1e-16 * values[0])),
+        "sampling_noise": noise,
+        "relative_error": fit.relative_error,
+        "clipped_mass": clipped,
+        "core_errors": None if errors is None else errors[0],
+        "converged": fit.converged,
+    }
+
+
+def component_errors(fit: Factorization, order: np.ndarray) -> np.ndarray | None:
+    """Return standard errors (modes, k) of unit factors, components in this order, as the residual tells them.
+
+    Sampling makes them larger. None where there is no residual to tell them by: a core of two components has no more
+    entries than parameters.
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        errors = fit.standard_errors
+    return errors[:, order] if np.all(np.isfinite(errors)) else None
+
+
+def reordered(found: dict[str, Any], order: np.ndarray) -> dict[str, Any]:
+    """Return diagnostics with what they say of single components, along the last axis, in a new order of these."""
+    errors = found["core_errors"]
+    return found | {"core_errors": None if errors is None else errors[..., order]}
 
 
 def weakest(mean: np.ndarray, halves: Sequence[np.ndarray], k: int) -> tuple[float, float]:
@@ -93,28 +140,7 @@ def weakest(mean: np.ndarray, halves: Sequence[np.ndarray], k: int) -> tuple[flo
     """
     left, sizes, right = np.linalg.svd(mean)
     gap = (halves[0] - halves[1]) / 2
-    return float(sizes[k - 1]), float(np.linalg.norm(left[:, k - 1 :].T @ gap @ right[k - 1 :].T, 2))
-
-
-def diagnostics(
-    values: np.ndarray, k: int, noise: float, fit: Factorization, clipped: float, order: np.ndarray
-) -> dict[str, Any]:
-    """Return what tells a user when not to trust an estimate, components in their final order.
-
-    The gap is that between the last eigenvalue of the second moment that counts and the next, `sampling_noise` what
-    halves of the data differ by: a last eigenvalue not far above it belongs to nothing. `core_errors` are the
-    standard errors of unit factors in the small core, as its own residual tells them; sampling makes them larger.
-    """
-    following = max(float(values[k]), 1e-300) if values.size > k else 1e-300
-    return {
-        "second_moment": values[: k + 1].tolist(),
-        "second_moment_gap": float(values[k - 1] / following),
-        "sampling_noise": noise,
-        "relative_error": fit.relative_error,
-        "clipped_mass": clipped,
-        "core_errors": fit.standard_errors[0][order],
-        "converged": fit.converged,
-    }
+    return float(sizes[k - 1]), norm_beside(gap, left[:, : k - 1], right[: k - 1].T)
 
 
 def common_order(estimates: Sequence[np.ndarray]) -> list[np.ndarray]:

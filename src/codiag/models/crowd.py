@@ -243,7 +243,7 @@ class DawidSkene(BaseEstimator):
     def _run_from(self, votes: Votes, start: Start, prior: Prior) -> tuple[Run, Uncertainty]:
         if isinstance(self.smoothing, str):
             run, workers = self._run_estimated(votes, start, prior)
-            rng = np.random.default_rng(self.random_state).spawn(1)[0]
+            rng = as_generator(self.random_state, "random_state").spawn(1)[0]
             return run, sample_uncertainty(votes, run, workers, prior.shares, rng)
         run = run_em(votes, start, prior, self.em_rounds, self.tol)
         deviations = standard_errors(votes, run, prior)

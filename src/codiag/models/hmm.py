@@ -10,13 +10,18 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from codiag._validation import as_number, check_seed
+from codiag._validation import as_number
 from codiag.factorization import Factorization
 from codiag.factorize import as_method, factorize
 from codiag.methods import OJD, TPM
-from codiag.models.base import mixture_weights, on_simplex, warn_if_hidden, weakest
+from codiag.models.base import as_seed, by_weight, component_errors, mixture_weights, on_simplex, reordered
+from codiag.models.sampling_noise import random_signs, warn_if_hidden, weakest_direction
+from codiag.models.sequences import known_symbols, numbered, split_sequences
 from codiag.models.view_moments import ViewMoments, estimate_views
 from codiag.tensors import CrossMomentTensor, SparseTensor
+
+BLOCKS = 32
+"""Parts of a chain that are taken for independent of each other, where its own sampling noise is told."""
 
 
 class HiddenMarkov(BaseEstimator):
@@ -26,7 +31,8 @@ class HiddenMarkov(BaseEstimator):
     :math:`E[x_1 \otimes x_2 \otimes x_3] = \sum_h \omega_h A_h \otimes O_h \otimes (O T)_h`. The second factor is the
     emissions, and :math:`T = O^+ C` with the third.
 
-    Names and conventions are those of hmmlearn.
+    Names and conventions are those of hmmlearn: symbols are whole numbers from zero, one sequence after the other with
+    their lengths. A list of sequences, and strings as symbols, are taken as well.
 
     Parameters
     ----------
@@ -42,7 +48,8 @@ class HiddenMarkov(BaseEstimator):
     Attributes
     ----------
     transmat_ : array of shape (n_components, n_components)
-        Row i: the probabilities of the states that follow state i.
+        Row i: the probabilities of the states that follow state i. States that are visited most often in the long run
+        come first.
     emissionprob_ : array of shape (n_components, n_features)
         Row i: the probabilities of the symbols in state i.
     startprob_ : array of shape (n_components,)
@@ -50,6 +57,8 @@ class HiddenMarkov(BaseEstimator):
     diagnostics_ : dict
     n_features : int
         Number of symbols.
+    symbols_ : array of shape (n_features,)
+        What the columns of `emissionprob_` stand for: 0, 1, ..., or the strings in their order.
 
     Examples
     --------
@@ -60,6 +69,9 @@ class HiddenMarkov(BaseEstimator):
     >>> symbols = np.where(rng.random(20000) < 0.9, states, 2)
     >>> HiddenMarkov(2, random_state=0).fit(symbols).transmat_.round(1).tolist()
     [[0.9, 0.1], [0.1, 0.9]]
+    >>> names = np.array(["sun", "rain", "wind"])[symbols]
+    >>> HiddenMarkov(2, random_state=0).fit([names[:9000], names[9000:]]).symbols_.tolist()
+    ['rain', 'sun', 'wind']
     """
 
     def __init__(
@@ -71,24 +83,39 @@ class HiddenMarkov(BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: Any, lengths: Any = None) -> HiddenMarkov:  # noqa: N803
-        """Estimate the model from symbols 0, 1, ..., one sequence after the other, with their lengths."""
+        """Estimate the model from symbols 0, 1, ... or strings.
+
+        Parameters
+        ----------
+        X : array of shape (n,) or (n, 1), or list of sequences
+            All symbols in a row, or sequences of symbols.
+        lengths : sequence of int, optional
+            Where all symbols are in a row, how many of them belong to each sequence; by default all to one.
+        """
         as_number("n_components", self.n_components, integer=True)
         as_number("polish", self.polish, integer=True, zero=True)
-        check_seed("random_state", self.random_state)
-        sequences = _split(X, lengths)
-        n_symbols = int(max(sequence.max() for sequence in sequences)) + 1
-        n_seen = np.unique(np.concatenate(sequences)).size
-        if self.n_components > n_seen:
-            raise ValueError(f"n_components must be at most {n_seen}, the number of symbols; got {self.n_components}")
-        start, transitions, emissions, found = estimate_chain(
-            sequences, n_symbols, self.n_components, self.method, self.random_state
+        seed = as_seed(self.random_state)
+        raw = split_sequences(X, lengths)
+        symbols = known_symbols(raw)
+        sequences = numbered(raw, symbols)
+        seen = np.unique(np.concatenate(sequences))
+        if self.n_components > seen.size:
+            raise ValueError(
+                f"n_components must be at most {seen.size}, the number of symbols; got {self.n_components}"
+            )
+        start, transitions, shown, found = estimate_chain(
+            [np.searchsorted(seen, sequence) for sequence in sequences], seen.size, self.n_components, self.method, seed
         )
+        emissions = np.full((self.n_components, symbols.size), 1e-12 / symbols.size)
+        emissions[:, seen] = shown
+        emissions /= emissions.sum(axis=1, keepdims=True)
         for _ in range(self.polish):
             start, transitions, emissions = _baum_welch(sequences, start, transitions, emissions)
-        order = np.argsort(-_stationary(transitions.T), kind="stable")
+        order = by_weight(_stationary(transitions.T))
         self.startprob_, self.transmat_ = start[order], transitions[order][:, order]
         self.emissionprob_ = emissions[order]
-        self.n_features, self.diagnostics_ = n_symbols, found
+        self.n_features, self.symbols_ = symbols.size, symbols
+        self.diagnostics_ = reordered(found, order)
         return self
 
     def score(self, X: Any, lengths: Any = None) -> float:  # noqa: N803
@@ -121,11 +148,7 @@ class HiddenMarkov(BaseEstimator):
         return model
 
     def _sequences(self, X: Any, lengths: Any) -> list[np.ndarray]:  # noqa: N803
-        sequences = _split(X, lengths)
-        largest = max(int(sequence.max()) for sequence in sequences)
-        if largest >= self.n_features:
-            raise ValueError(f"X must hold symbols below {self.n_features}, as in fit; got {largest}")
-        return sequences
+        return numbered(split_sequences(X, lengths), self.symbols_)
 
 
 def estimate_chain(
@@ -142,12 +165,13 @@ def estimate_chain(
     size, noise = _correlation(triples, scales, k)
     warn_if_hidden(size, noise, k)
     second, third, fit = _emissions(triples, values, scales, k, method, seed)
-    emissions, clipped = on_simplex(scales[1][:, None] * second)
+    # One state shows symbols as often as they occur; of several, none need do so.
+    frequencies = np.bincount(np.concatenate(sequences), minlength=n_symbols)[:, None]
+    emissions, clipped = on_simplex(frequencies if k == 1 else scales[1][:, None] * second)
     following, _ = on_simplex(scales[2][:, None] * third)
     raw = np.linalg.lstsq(emissions, following, rcond=None)[0]  # T = O^+ C, columns of sum one
     transitions, moved = on_simplex(raw)
     stationary = _stationary(transitions)
-    order = np.argsort(-stationary, kind="stable")
     sizes = np.linalg.svd(emissions, compute_uv=False)
     found = {
         "weakest_correlation": size,
@@ -155,14 +179,14 @@ def estimate_chain(
         "relative_error": fit.relative_error,
         "clipped_mass": max(clipped, moved),
         "emission_condition": float(sizes[0] / max(sizes[-1], 1e-300)),
-        "core_errors": fit.standard_errors[:, order],
+        "core_errors": component_errors(fit, np.arange(k)),
         "converged": fit.converged,
     }
     start = stationary
     if len(sequences) > 1:  # their beginnings tell
         first = np.bincount([sequence[0] for sequence in sequences], minlength=n_symbols) / len(sequences)
         start = mixture_weights(emissions, first)
-    return start[order], transitions.T[order][:, order], emissions.T[order], found
+    return start, transitions.T, emissions.T, found
 
 
 def _emissions(
@@ -196,35 +220,15 @@ def _stationary(transitions: np.ndarray) -> np.ndarray:
 
 def _correlation(triples: np.ndarray, scales: list[np.ndarray], k: int) -> tuple[float, float]:
     """Return the k-th singular value of scaled pairs of neighbours, and its sampling noise."""
+    left, right = triples[0], triples[1]
+    values = 1 / (left.size * scales[0][left] * scales[1][right])
+    shape = scales[0].size, scales[1].size
 
-    def pairs(part: slice) -> np.ndarray:
-        left, right = triples[0, part], triples[1, part]
-        counts = np.zeros((scales[0].size, scales[1].size))
-        np.add.at(counts, (left, right), 1 / (left.size * scales[0][left] * scales[1][right]))
-        return counts
+    def pairs(signs: np.ndarray | float) -> sparse.csr_array:
+        return sparse.csr_array((signs * values, (left, right)), shape=shape)
 
-    middle = max(1, triples.shape[1] // 2)
-    whole = pairs(slice(None))
-    return weakest(whole, [pairs(slice(0, middle)), pairs(slice(middle, None)) if middle > 1 else whole], k)
-
-
-def _split(raw: Any, lengths: Any) -> list[np.ndarray]:
-    symbols = np.asarray(raw)
-    symbols = symbols.ravel() if symbols.ndim == 2 and symbols.shape[1] == 1 else symbols
-    if symbols.ndim != 1 or symbols.size == 0:
-        raise ValueError(f"X must hold symbols, shape (n,) or (n, 1); got {symbols.shape}")
-    if symbols.dtype.kind not in "iu":
-        raise TypeError(f"X must hold symbols as integers 0, 1, ...; got {symbols.dtype}")
-    if symbols.min() < 0:
-        raise ValueError(f"X must hold symbols that are not negative; got {symbols.min()}")
-    if lengths is None:
-        return [symbols]
-    counts = np.asarray(lengths)
-    if counts.dtype.kind not in "iu" or np.any(counts < 1):
-        raise ValueError(f"lengths must be positive integers; got {counts.tolist()[:10]}")
-    if counts.sum() != symbols.size:
-        raise ValueError(f"lengths must add up to {symbols.size}, the number of symbols; they add up to {counts.sum()}")
-    return np.split(symbols, np.cumsum(counts)[:-1])
+    signed = [pairs(signs) for signs in random_signs(left.size, n_blocks=BLOCKS)]
+    return weakest_direction(pairs(1.0), signed, k)
 
 
 def _forward(

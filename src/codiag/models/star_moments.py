@@ -17,16 +17,19 @@ from codiag.models.networks import Network
 from codiag.models.view_moments import ViewMoments, start_from_views
 from codiag.tensors import CrossMomentTensor
 
+SMALL = 500
+"""Nodes up to which links are kept as a dense matrix, which is quicker to part."""
+
 
 class Stars(NamedTuple):
-    """How links are seen: rows divided by these, columns by those, so that noise is alike everywhere."""
+    """Links (n, n) as they are seen: rows divided by these numbers (n,), columns by others."""
 
+    links: Any
     rows: np.ndarray
-    columns: np.ndarray
 
 
-def scales(network: Network, degree_corrected: bool) -> Stars:
-    r"""Return what links are divided by.
+def scaled_stars(network: Network, degree_corrected: bool) -> Stars:
+    r"""Return links divided by what makes their noise alike.
 
     Columns by roots of degrees, as variances are like means. Rows, where nodes differ in their number of links for
     reasons other than communities, by degrees, which leaves the shares. To degrees the mean degree is added: a node of
@@ -34,41 +37,53 @@ def scales(network: Network, degree_corrected: bool) -> Stars:
     """
     degrees = network.degrees
     regular = degrees + degrees.mean()
-    return Stars(regular if degree_corrected else np.full(degrees.size, degrees.mean()), np.sqrt(regular))
+    rows = regular if degree_corrected else np.full(degrees.size, degrees.mean())
+    links = _scaled(network.adjacency, rows, np.sqrt(regular))
+    return Stars(links.toarray() if degrees.size <= SMALL else links, rows)
 
 
-def estimate_memberships(
-    network: Network, stars: Stars, k: int, alpha_0: float, method: Any, seed: np.random.SeedSequence
-) -> np.ndarray:
+def estimate_memberships(stars: Stars, k: int, alpha_0: float, method: Any, seed: np.random.SeedSequence) -> np.ndarray:
     """Return memberships (n, k), rows on the simplex, from one random partition of the nodes."""
-    n = network.adjacency.shape[0]
+    n = stars.rows.size
     rng = np.random.default_rng(seed)
     centres, *leaves = np.array_split(rng.permutation(n), 4)
-    scaled = _scaled(network.adjacency, stars)
     weights = stars.rows[centres] / stars.rows[centres].sum()
-    links = [scaled[centres][:, leaf] for leaf in leaves]
+    links = [stars.links[centres][:, leaf] for leaf in leaves]
     bases = [_basis(links, own, weights, k) for own in range(3)]
     views = [link @ basis for link, basis in zip(links, bases, strict=True)]
     moments = ViewMoments(CrossMomentTensor(*views, weights=weights), alpha_0)
-    _, means = start_from_views(moments, k, method, 0)
+    _, means = start_from_views(moments, k, method, 0, max_sweeps=10)
     memberships = np.empty((n, k))
     for own, others in ((centres, (0, 1, 2)), (leaves[0], (1, 2)), (leaves[1], (0, 2)), (leaves[2], (0, 1))):
-        seen = np.hstack([scaled[own][:, leaves[leaf]] @ bases[leaf] for leaf in others])
+        seen = np.hstack([stars.links[own][:, leaves[leaf]] @ bases[leaf] for leaf in others])
         memberships[own] = seen @ np.linalg.pinv(np.hstack([means[leaf] for leaf in others]))
+    if not np.all(np.isfinite(memberships)):
+        raise ValueError(f"links between the parts do not show {k} communities")
     return on_simplex_rows(memberships)
 
 
-def averaged(estimates: list[np.ndarray]) -> tuple[np.ndarray, float]:
-    """Return the mean of memberships whose communities come in any order, and how far partitions agree with it.
+class Average(NamedTuple):
+    """The mean of memberships over partitions, how far these agree with it, and its standard error.
 
-    The latter is the mean cosine of communities with their average: one where all partitions say the same.
+    Agreement is the mean cosine of communities with their average: one where all partitions say the same. The standard
+    error is that of a membership, in the mean square, as partitions differ.
     """
+
+    memberships: np.ndarray
+    agreement: float
+    standard_error: float
+
+
+def averaged(estimates: list[np.ndarray]) -> Average:
+    """Return the mean of memberships whose communities come in any order."""
     units = [_unit(estimate) for estimate in estimates]
     orders = common_order(units)
-    mean = np.mean([estimate[:, order] for estimate, order in zip(estimates, orders, strict=True)], axis=0)
+    aligned = [estimate[:, order] for estimate, order in zip(estimates, orders, strict=True)]
+    mean = np.mean(aligned, axis=0)
     middle = _unit(mean)
     cosines = [np.sum(unit[:, order] * middle, axis=0) for unit, order in zip(units, orders, strict=True)]
-    return mean, float(np.mean(cosines))
+    spread = np.mean([np.mean((estimate - mean) ** 2) for estimate in aligned])
+    return Average(mean, min(float(np.mean(cosines)), 1.0), float(np.sqrt(spread / max(len(estimates) - 1, 1))))
 
 
 def _unit(columns: np.ndarray) -> np.ndarray:
@@ -82,13 +97,13 @@ def on_simplex_rows(rows: np.ndarray) -> np.ndarray:
     return np.where(sums > 0, kept / np.where(sums > 0, sums, 1), 1 / rows.shape[1])
 
 
-def _scaled(adjacency: sparse.csr_array, stars: Stars) -> sparse.csr_array:
-    rows = sparse.dia_array((1 / stars.rows[None], [0]), shape=adjacency.shape)
-    columns = sparse.dia_array((1 / stars.columns[None], [0]), shape=adjacency.shape)
-    return sparse.csr_array(rows @ adjacency @ columns)
+def _scaled(adjacency: sparse.csr_array, rows: np.ndarray, columns: np.ndarray) -> sparse.csr_array:
+    left = sparse.dia_array((1 / rows[None], [0]), shape=adjacency.shape)
+    right = sparse.dia_array((1 / columns[None], [0]), shape=adjacency.shape)
+    return sparse.csr_array(left @ adjacency @ right)
 
 
-def _basis(views: list[sparse.csr_array], own: int, weights: np.ndarray, k: int) -> np.ndarray:
+def _basis(views: list[Any], own: int, weights: np.ndarray, k: int) -> np.ndarray:
     """Return the k directions (d, k) of a view that go most with the other views, in which noise has no part."""
     view, others = views[own], [view for place, view in enumerate(views) if place != own]
 

@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.sparse.linalg import LinearOperator
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from codiag._validation import as_generator, as_number, check_seed
+from codiag._validation import as_number
 from codiag.models.base import (
+    as_seed,
     by_weight,
     check_second_moment,
     diagnostics,
@@ -20,15 +22,19 @@ from codiag.models.base import (
     leading_range,
     mixture_weights,
     on_simplex,
-    warn_if_hidden,
+    reordered,
 )
+from codiag.models.sampling_noise import noise_of, random_signs, warn_if_hidden
 from codiag.models.text import em_step, log_likelihood, topic_log_likelihood, topic_mixtures, topic_posteriors
-from codiag.models.word_statistics import WordStatistics
+from codiag.models.word_statistics import WordStatistics, frequency_roots
 from codiag.tensors import DenseTensor, WordPairs, word_frequencies
 from codiag.tensors.moments import as_counts
 
 INPUT: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "ensure_non_negative": True}
 """What scikit-learn is to make of counts."""
+
+Products = Callable[[np.ndarray], np.ndarray]
+"""Products of a symmetric matrix with columns."""
 
 
 class LatentDirichlet(TransformerMixin, BaseEstimator):
@@ -107,13 +113,12 @@ class LatentDirichlet(TransformerMixin, BaseEstimator):
         if not np.any(np.asarray(counts.sum(axis=1)) >= 3):
             raise ValueError(f"X must hold documents of three words or more; all {counts.shape[0]} have fewer")
         width = min(self.n_components + 2, counts.shape[1])
-        self.basis_ = range_of_pairs(counts, width, self._mixing(), self.random_state)
-        self._estimate(WordStatistics.empty(self.basis_).plus(counts))
-        noise = pair_noise(counts, self._mixing(), self.random_state)
+        basis = range_of_pairs(counts, width, self._mixing(), as_seed(self.random_state))
+        self._estimate(WordStatistics.empty(basis).plus(counts))
+        noise = pair_noise(counts, self._mixing(), basis[:, : self.n_components])
         self.diagnostics_["sampling_noise"] = noise
         warn_if_hidden(self.diagnostics_["second_moment"][self.n_components - 1], noise, self.n_components)
-        topics, weights = self._polished(counts, self.components_, self.weights_)
-        self._keep(topics, weights)
+        self._keep(*self._polished(counts, self.components_, self.weights_))
         return self
 
     def partial_fit(self, X: Any, y: object = None) -> LatentDirichlet:  # noqa: N803
@@ -123,28 +128,30 @@ class LatentDirichlet(TransformerMixin, BaseEstimator):
         order they come, makes no other difference.
         """
         self._check_parameters()
-        counts = self._checked(X, reset=not hasattr(self, "n_features_in_"))
-        if not hasattr(self, "basis_"):
+        counts = self._checked(X, reset=not hasattr(self, "_statistics"))
+        basis = getattr(self, "basis_", None)
+        if basis is None:
             width = min(3 * self.n_components, counts.shape[1])
-            self.basis_ = range_of_pairs(counts, width, self._mixing(), self.random_state)
-        if self.n_components > self.basis_.shape[1]:
+            basis = range_of_pairs(counts, width, self._mixing(), as_seed(self.random_state))
+        if self.n_components > basis.shape[1]:
             raise ValueError(
-                f"n_components must be at most {self.basis_.shape[1]}, the width of the basis that the first chunk has "
+                f"n_components must be at most {basis.shape[1]}, the width of the basis that the first chunk has "
                 f"fixed; got {self.n_components}. Fit anew"
             )
-        self._estimate(getattr(self, "_statistics", WordStatistics.empty(self.basis_)).plus(counts))
+        self._estimate(getattr(self, "_statistics", WordStatistics.empty(basis)).plus(counts))
         return self
 
     def _estimate(self, statistics: WordStatistics) -> None:
         topics, weights, found = estimate_topics(
-            statistics, self.n_components, self._mixing(), self.method, self.random_state
+            statistics, self.n_components, self._mixing(), self.method, as_seed(self.random_state)
         )
-        self._statistics, self.diagnostics_ = statistics, found
+        self._statistics, self.basis_, self.diagnostics_ = statistics, statistics.basis, found
         self._keep(topics, weights)
 
     def _keep(self, topics: np.ndarray, weights: np.ndarray) -> None:
         order = by_weight(weights)
         self.components_, self.weights_ = topics[order], weights[order]
+        self.diagnostics_ = reordered(self.diagnostics_, order)
         self.doc_topic_prior_ = np.maximum(self._mixing() * self.weights_, 1e-2 / self.n_components)
 
     def _polished(
@@ -174,6 +181,7 @@ class LatentDirichlet(TransformerMixin, BaseEstimator):
     def top_words(self, vocabulary: Sequence[str] | np.ndarray, n: int = 10) -> list[list[str]]:
         """Return the most probable words of every topic."""
         check_is_fitted(self)
+        as_number("n", n, integer=True)
         if len(vocabulary) != self.n_features_in_:
             raise ValueError(f"vocabulary must have {self.n_features_in_} words, as in fit; got {len(vocabulary)}")
         return [[str(vocabulary[word]) for word in np.argsort(-topic)[:n]] for topic in self.components_]
@@ -212,7 +220,10 @@ class LatentDirichlet(TransformerMixin, BaseEstimator):
             raise ValueError(
                 f"n_components must be at most {counts.shape[1]}, the number of words; got {self.n_components}"
             )
-        short = int(np.sum(np.asarray(counts.sum(axis=1)) < 3))
+        lengths = np.asarray(counts.sum(axis=1))
+        if lengths.max() > 1e100:
+            raise ValueError(f"X must hold documents of at most 1e100 words; the longest has {lengths.max():.0e}")
+        short = int(np.sum(lengths < 3))
         if short:
             warnings.warn(
                 f"{short} of {counts.shape[0]} documents have fewer than three words and count for lower moments only",
@@ -230,8 +241,8 @@ class LatentDirichlet(TransformerMixin, BaseEstimator):
     def _check_parameters(self) -> None:
         as_number("n_components", self.n_components, integer=True)
         as_number("polish", self.polish, integer=True, zero=True)
-        as_number("alpha_0", self._mixing(), zero=True)
-        check_seed("random_state", self.random_state)
+        as_number("alpha_0", self.alpha_0, zero=True)
+        as_seed(self.random_state)
 
 
 class SingleTopic(LatentDirichlet):
@@ -295,37 +306,46 @@ def range_of_pairs(counts: sparse.csr_array, k: int, alpha_0: float, seed: int |
     The leading eigenvectors, with words divided by the roots of their frequencies: moments of words have variances in
     proportion to their means, and so nearly equal ones.
     """
-    multiply, roots = _scaled_pairs(counts, alpha_0, word_frequencies(counts))
+    mean = word_frequencies(counts)
+    roots = frequency_roots(mean, counts.shape[0])
+    multiply = _scaled_pairs(counts, alpha_0, mean, roots)
     return leading_range(multiply, counts.shape[1], k, 0 if seed is None else seed) / roots[:, None]
 
 
-def pair_noise(counts: sparse.csr_array, alpha_0: float, seed: int | None) -> float:
-    """Return how far sampling moves the second moment, in operator norm, from halves of the documents."""
+def pair_noise(counts: sparse.csr_array, alpha_0: float, basis: np.ndarray) -> float:
+    """Return what sampling alone would show of the last of k leading directions (words, k) of the second moment.
+
+    The influence of a document with pairs P and shares f of words is (alpha_0 + 1) P - alpha_0 (f m^T + m f^T - m m^T).
+    """
     mean = word_frequencies(counts)
-    first, second = (_scaled_pairs(counts[start::2], alpha_0, mean)[0] for start in range(2))
-    vector = as_generator(seed, "random_state").standard_normal(counts.shape[1])
-    size = float(np.linalg.norm(vector))
-    for _ in range(8):  # powers of a symmetric matrix
-        if size == 0:
-            break
-        vector = (first(vector / size) - second(vector / size)) / 2
-        size = float(np.linalg.norm(vector))
-    return size
+    roots = frequency_roots(mean, counts.shape[0])
+    directions = np.linalg.qr(roots[:, None] * basis)[0]
+    inner = mean / roots
+    errors = []
+    for signs in random_signs(counts.shape[0]):
+        parts = [(counts[signs == sign], sign * np.mean(signs == sign)) for sign in (1.0, -1.0)]
+        products = [(_scaled_pairs(part, 0.0, mean, roots), share) for part, share in parts if part.shape[0]]
+        shares = sum(share * word_frequencies(part) for part, share in parts if part.shape[0]) / roots
+
+        def multiply(columns: np.ndarray, products: Any = products, shares: Any = shares, sign: Any = signs) -> Any:
+            pairs = sum(share * product(columns) for product, share in products)
+            ends = np.multiply.outer(shares - np.mean(sign) * inner, inner @ columns)
+            return (alpha_0 + 1) * pairs - alpha_0 * (ends + np.multiply.outer(inner, shares @ columns))
+
+        errors.append(LinearOperator((roots.size,) * 2, matvec=multiply, rmatvec=multiply, dtype=np.float64))
+    return noise_of(errors, directions, directions)
 
 
-def _scaled_pairs(
-    counts: sparse.csr_array, alpha_0: float, mean: np.ndarray
-) -> tuple[Callable[[np.ndarray], np.ndarray], np.ndarray]:
-    """Return products with the second moment of topics, words divided by the roots of frequencies, and the roots."""
+def _scaled_pairs(counts: sparse.csr_array, alpha_0: float, mean: np.ndarray, roots: np.ndarray) -> Products:
+    """Return products with the second moment of topics, words divided by the roots of frequencies."""
     pairs = WordPairs(counts)
-    roots = np.sqrt(np.maximum(mean, 1e-2 / max(counts.shape[0] * counts.shape[1], 1)))
 
     def multiply(columns: np.ndarray) -> np.ndarray:
         inside = (columns.T / roots).T
         image = (alpha_0 + 1) * (pairs @ inside) - alpha_0 * np.multiply.outer(mean, mean @ inside)
         return (image.T / roots).T
 
-    return multiply, roots
+    return multiply
 
 
 def estimate_topics(
@@ -342,7 +362,9 @@ def estimate_topics(
     check_second_moment(values, k, "n_components")
     fit = factorize_core(DenseTensor(third, symmetric=True), inner, values, method, seed)
     directions = inner @ np.asarray(fit.factors[0])
-    columns, clipped = on_simplex(second @ np.linalg.pinv(directions.T))
+    # One topic is what words are like on average; of several, none need be.
+    columns, clipped = on_simplex(mean[:, None] if k == 1 else second @ np.linalg.pinv(directions.T))
     weights = mixture_weights(columns, mean)
     order = by_weight(weights)
-    return columns.T[order], weights[order], diagnostics(values, k, np.nan, fit, clipped, order)
+    noise = statistics.noise(alpha_0, inner)
+    return columns.T[order], weights[order], diagnostics(values, k, noise, fit, clipped, order)

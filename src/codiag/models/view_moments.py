@@ -74,7 +74,7 @@ def estimate_views(
 
 
 def start_from_views(
-    moments: ViewMoments, k: int, method: Any, seed: int | None
+    moments: ViewMoments, k: int, method: Any, seed: int | None, *, max_sweeps: int = 100
 ) -> tuple[np.ndarray, list[np.ndarray]]:
     """Return weights and means where expectation maximization is to follow, for three views of k features.
 
@@ -84,7 +84,9 @@ def start_from_views(
         return estimate_views(moments, k, method, seed)[:2]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it need not converge to be a start
-        joint = TwoSided(rank=k)(np.moveaxis(np.asarray(moments.third.to_dense()), 2, 0), seed=seed)
+        joint = TwoSided(rank=k, max_sweeps=max_sweeps)(
+            np.moveaxis(np.asarray(moments.third.to_dense()), 2, 0), seed=seed
+        )
     return multiview_parameters(moments, [joint.factor, joint.right_factor, joint.diagonals], np.ones(k))
 
 
@@ -104,7 +106,7 @@ def _classical(
     fit = factorize_core(DenseTensor(symmetrize(core), symmetric=True), np.eye(k), values, method, seed)
     inside = np.asarray(fit.factors[0])
     inverse = np.linalg.pinv(inside)
-    squares = np.maximum(np.einsum("ia,a,ia->i", inverse, values[:k], inverse), 1e-300)
+    squares = np.maximum(np.einsum("ia,a,ia->i", inverse, values[:k], inverse), 1e-12 * values[0])
     lengths = np.asarray(fit.weights) / squares
     weights = squares / lengths**2
     last = basis @ (inside * lengths)
@@ -115,7 +117,7 @@ def _classical(
 def _pseudo_inverse(matrix: np.ndarray, k: int) -> np.ndarray:
     """Return the pseudo-inverse of the nearest matrix of rank k."""
     left, sizes, right = np.linalg.svd(matrix, full_matrices=False)
-    return (right[:k].T / sizes[:k]) @ left[:, :k].T
+    return (right[:k].T / np.maximum(sizes[:k], 1e-15 * sizes[0] + 1e-300)) @ left[:, :k].T
 
 
 def multiview_parameters(
@@ -131,7 +133,7 @@ def multiview_parameters(
     masses = {mode: inverse[mode] @ moments.mean(mode) for mode in (second, third)}
     cross = np.diag(inverse[second] @ moments.pairs(second, third) @ inverse[third].T)
     if not np.all(np.abs(cross) > 1e-300):
-        raise ValueError("components have no correlation between views")
+        raise ValueError("X must have components that go together between views; some have no correlation at all")
     weights = np.maximum(masses[second] * masses[third] / cross, 1e-9)
     lengths = {second: masses[second] / weights, third: masses[third] / weights, first: sizes / cross}
     return weights, [(units[mode] * lengths[mode]).T for mode in range(3)]

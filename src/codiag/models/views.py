@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,10 @@ from scipy.special import logsumexp
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from codiag._validation import as_number, check_seed
-from codiag.models.base import by_weight, warn_if_hidden, weakest
-from codiag.models.mixture import log_densities
+from codiag._validation import as_number, as_real_array
+from codiag.models.base import as_seed, by_weight, component_errors, reordered
+from codiag.models.mixture import NARROWEST, log_densities
+from codiag.models.sampling_noise import random_signs, warn_if_hidden, weakest_direction
 from codiag.models.view_moments import ViewMoments, estimate_views
 from codiag.tensors import CrossMomentTensor
 
@@ -43,7 +45,7 @@ class MultiviewMixture(BaseEstimator):
     weights_ : array of shape (n_components,)
         Largest first.
     variances_ : array of shape (3,)
-        The variance of the noise in every view, a feature's mean.
+        The variance of the noise in every view, a feature's mean; at least 1e-8 of the mean square of the view.
     diagnostics_ : dict
 
     Examples
@@ -69,52 +71,116 @@ class MultiviewMixture(BaseEstimator):
         """Estimate the mixture from three views, a sequence of arrays or sparse matrices (n, d) of the same samples."""
         as_number("n_components", self.n_components, integer=True)
         as_number("polish", self.polish, integer=True, zero=True)
-        check_seed("random_state", self.random_state)
-        views = list(X)
-        if len(views) != 3:
-            raise ValueError(f"X must be three views of the same samples; got {len(views)}")
-        moment = CrossMomentTensor(*views)
-        smallest = sorted(moment.shape)[1]
-        if self.n_components > smallest:
-            raise ValueError(
-                f"n_components must be at most {smallest}, the second smallest view; got {self.n_components}"
-            )
-        moments = ViewMoments(moment)
-        size, noise = _correlation(moments, self.n_components)
-        warn_if_hidden(size, noise, self.n_components)
-        weights, means, fit = estimate_views(moments, self.n_components, self.method, self.random_state)
-        order = by_weight(weights)
-        self.diagnostics_ = {
-            "weakest_correlation": size,
-            "sampling_noise": noise,
-            "relative_error": fit.relative_error,
-            "weights_sum": float(weights.sum()),
-            "core_errors": fit.standard_errors[:, order],
-            "converged": fit.converged,
-        }
-        means, weights = [mean[order] for mean in means], weights[order] / weights.sum()
-        variances = _view_variances(moment, means, weights)
+        seed = as_seed(self.random_state)
+        views = _as_views(X)
+        smallest = sorted(view.shape[1] for view in views)[1]
+        for limit, what in ((smallest, "the second smallest view"), (views[0].shape[0], "the number of samples")):
+            if self.n_components > limit:
+                raise ValueError(f"n_components must be at most {limit}, {what}; got {self.n_components}")
+        units = [_unit(view, place) for place, view in enumerate(views)]
+        moment = CrossMomentTensor(*(view / unit for view, unit in zip(views, units, strict=True)))
+        means, weights, variances, found = estimate_mixture(moment, self.n_components, self.method, seed)
         for _ in range(self.polish):
             shares = _shares(moment.views, means, weights, variances)
             means, weights, variances = _em_step(moment.views, shares)
-        self.means_, self.weights_, self.variances_ = means, weights, variances
+        order = by_weight(weights)
+        self.means_ = [mean[order] * unit for mean, unit in zip(means, units, strict=True)]
+        self.weights_, self.variances_ = weights[order], variances * np.square(units)
+        self.diagnostics_ = reordered(found, order)
         return self
 
     def predict_proba(self, X: Any) -> np.ndarray:  # noqa: N803
         """Return the probability of each component for each sample, its noise taken for white and Gaussian."""
         check_is_fitted(self)
-        return _shares(CrossMomentTensor(*X).views, self.means_, self.weights_, self.variances_)
+        views = _as_views(X)
+        expected, got = [mean.shape[1] for mean in self.means_], [view.shape[1] for view in views]
+        if got != expected:
+            raise ValueError(f"X must have views of {expected} features, as in fit; got {got}")
+        return _shares(views, self.means_, self.weights_, self.variances_)
 
     def predict(self, X: Any) -> np.ndarray:  # noqa: N803
         """Return the most probable component of each sample."""
         return np.argmax(self.predict_proba(X), axis=1)
 
 
+def estimate_mixture(
+    moment: CrossMomentTensor, k: int, method: Any, seed: int | None
+) -> tuple[list[np.ndarray], np.ndarray, np.ndarray, dict[str, Any]]:
+    """Return means (k, d) of every view, weights, variances of the views and diagnostics, by moments alone."""
+    moments = ViewMoments(moment)
+    size, noise = _correlation(moments, k)
+    if not size > 1e-15:
+        raise ValueError(
+            f"n_components={k} is more than the data determines: the views have fewer than {k} components in common; "
+            "ask for fewer, or give more data"
+        )
+    warn_if_hidden(size, noise, k)
+    weights, means, fit = estimate_views(moments, k, method, seed)
+    found = {
+        "weakest_correlation": size,
+        "sampling_noise": noise,
+        "relative_error": fit.relative_error,
+        "weights_sum": float(weights.sum()),
+        "core_errors": component_errors(fit, np.arange(k)),
+        "converged": fit.converged,
+    }
+    if k == 1:  # one component is what samples are like on average
+        means = [moments.mean(mode)[None] for mode in range(3)]
+    weights = weights / weights.sum()
+    return means, weights, _view_variances(moment, means, weights), found
+
+
+def _as_views(raw: Any) -> list[Any]:
+    """Return three views of the same samples as matrices of doubles, dense or sparse, or say what is wrong."""
+    if sparse.issparse(raw) or not isinstance(raw, Iterable) or isinstance(raw, str | bytes | Mapping):
+        raise TypeError(f"X must be three views of the same samples, a sequence of arrays; got {type(raw).__name__}")
+    parts = list(raw)
+    if len(parts) != 3:
+        raise ValueError(f"X must be three views of the same samples; got {len(parts)}")
+    views = [_as_view(part, place) for place, part in enumerate(parts)]
+    lengths = [view.shape[0] for view in views]
+    if len(set(lengths)) > 1:
+        raise ValueError(f"views must have one row per sample, the same number each; got {lengths}")
+    return views
+
+
+def _as_view(raw: Any, place: int) -> Any:
+    name = f"X[{place}]"
+    if sparse.issparse(raw):
+        if raw.dtype.kind not in "biuf":
+            raise TypeError(f"{name} must hold real numbers; got {raw.dtype}")
+        view = sparse.csr_array(raw, dtype=np.float64)
+    else:
+        view = np.asarray(as_real_array(raw, name, "use real and imaginary parts as separate columns"), np.float64)
+    if view.ndim != 2 or 0 in view.shape:
+        raise ValueError(f"{name} must have shape (n, d), one row per sample; got {view.shape}")
+    entries = view.data if sparse.issparse(view) else view
+    if not np.all(np.isfinite(entries)):
+        raise ValueError(f"{name} must be finite; it holds NaN or infinite entries")
+    return view
+
+
+def _unit(view: Any, place: int) -> float:
+    """Return the power of two nearest the largest entry, with which moments of all orders are numbers."""
+    largest = float(abs(view).max())
+    if not 1e-151 < largest < 1e152:
+        reason = "it is zero everywhere" if largest == 0 else f"its largest is {largest:.0e}; divide it by that"
+        raise ValueError(f"X[{place}] must have entries between 1e-151 and 1e152 in size: {reason}")
+    return float(2.0 ** np.round(np.log2(largest)))
+
+
 def _correlation(moments: ViewMoments, k: int) -> tuple[float, float]:
     """Return the k-th singular value of the pairs of the two largest views, and its sampling noise."""
     _, left, right = sorted(range(3), key=lambda mode: moments.shape[mode])
-    halves = [moments.pairs(left, right, part) for part in (slice(0, None, 2), slice(1, None, 2))]
-    return weakest(moments.pairs(left, right), halves, k)
+    first, second = moments.raw.views[left], moments.raw.views[right]
+    errors = [
+        _dense(
+            first.T @ (second.multiply(signs[:, None]).tocsr() if sparse.issparse(second) else second * signs[:, None])
+        )
+        / signs.size
+        for signs in random_signs(first.shape[0])
+    ]
+    return weakest_direction(moments.pairs(left, right), errors, k)
 
 
 def _dense(view: Any) -> np.ndarray:
@@ -123,13 +189,11 @@ def _dense(view: Any) -> np.ndarray:
 
 def _view_variances(moment: CrossMomentTensor, means: list[np.ndarray], weights: np.ndarray) -> np.ndarray:
     """Return what is left of each view's mean square once the means are explained, a feature."""
-    left = []
+    left, sizes = [], []
     for view, mean in zip(moment.views, means, strict=True):
-        squares = view.power(2) if sparse.issparse(view) else view**2
-        total = float(np.sum(squares.T @ moment.weights))
-        left.append((total - float(weights @ np.sum(mean**2, axis=1))) / mean.shape[1])
-    floor = 1e-3 * np.mean(np.abs(left)) + 1e-300
-    return np.maximum(left, floor)
+        sizes.append(_mean_square(view))
+        left.append(sizes[-1] - float(weights @ np.sum(mean**2, axis=1)) / mean.shape[1])
+    return np.maximum(left, np.maximum(1e-3 * np.mean(np.abs(left)), NARROWEST * np.array(sizes)))
 
 
 def _shares(views: Any, means: list[np.ndarray], weights: np.ndarray, variances: np.ndarray) -> np.ndarray:
@@ -144,8 +208,13 @@ def _em_step(views: Any, shares: np.ndarray) -> tuple[list[np.ndarray], np.ndarr
     means, variances = [], []
     for view in views:
         mean = np.asarray((view.T @ shares) / mass).T
-        squares = view.power(2) if sparse.issparse(view) else view**2
-        left = float(squares.sum()) - float(mass @ np.sum(mean**2, axis=1))
+        size = _mean_square(view)
+        left = size - float(mass @ np.sum(mean**2, axis=1)) / (shares.shape[0] * mean.shape[1])
         means.append(mean)
-        variances.append(max(left / (shares.shape[0] * mean.shape[1]), 1e-300))
+        variances.append(max(left, NARROWEST * size))
     return means, mass / mass.sum(), np.array(variances)
+
+
+def _mean_square(view: Any) -> float:
+    squares = view.power(2) if sparse.issparse(view) else view**2
+    return float(squares.sum()) / (view.shape[0] * view.shape[1])
