@@ -111,9 +111,9 @@ def _widened(bases: Sequence[Array | None], factors: Sequence[Array], tensor: Te
 
 def range_bases(tensor: Tensor, rank: int, rng: np.random.Generator) -> list[Array]:
     """Return orthonormal bases (d_m, min(d_m, rank)) of the dominant range of every mode."""
-    reduction = reduce(tensor, rank, rng)
+    reduction = _reduced(tensor, rank, rng, None)
     return [
-        identity(size, tensor.reference) if basis is None else basis[:, :rank]
+        identity(size, tensor.reference) if basis is None else basis
         for size, basis in zip(tensor.shape, reduction.bases, strict=True)
     ]
 

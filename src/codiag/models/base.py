@@ -11,7 +11,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment, nnls
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from codiag._validation import as_generator, as_number
+from codiag._validation import as_generator, check_seed
 from codiag.factorization import Factorization
 from codiag.factorize import as_method, factorize
 from codiag.methods import OJD, TPM, Auto, Method
@@ -21,14 +21,10 @@ from codiag.tensors import Tensor
 
 def as_seed(random_state: Any) -> int | None:
     """Return the seed that `random_state` stands for: None, a whole number, or one drawn from a generator of NumPy."""
-    if random_state is None:
-        return None
-    if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(2**31))
-    if isinstance(random_state, np.random.RandomState):
-        return int(random_state.randint(2**31 - 1))
-    as_number("random_state", random_state, integer=True, zero=True)
-    return int(random_state)
+    check_seed("random_state", random_state)
+    if random_state is None or isinstance(random_state, int | np.integer):
+        return random_state
+    return int(as_generator(random_state, "random_state").integers(2**31))
 
 
 def leading_range(multiply: Callable[[np.ndarray], np.ndarray], size: int, k: int, seed: int) -> np.ndarray:
