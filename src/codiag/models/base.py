@@ -22,8 +22,10 @@ from codiag.tensors import Tensor
 def as_seed(random_state: Any) -> int | None:
     """Return the seed that `random_state` stands for: None, a whole number, or one drawn from a generator of NumPy."""
     check_seed("random_state", random_state)
-    if random_state is None or isinstance(random_state, int | np.integer):
-        return random_state
+    if random_state is None:
+        return None
+    if isinstance(random_state, int | np.integer):
+        return int(random_state)
     return int(as_generator(random_state, "random_state").integers(2**31))
 
 
