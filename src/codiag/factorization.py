@@ -171,7 +171,10 @@ class Factorization:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Factorization:
-        """Read what `save` has written; nothing in the file is ever executed."""
+        """Read what `save` has written, also by the name given there; nothing in the file is ever executed."""
+        name = os.fspath(path)
+        if not Path(name).exists() and Path(f"{name}.npz").exists():
+            path = f"{name}.npz"
         try:
             with zipfile.ZipFile(path), np.load(path, allow_pickle=False) as file:
                 meta = json.loads(str(file["meta"]))

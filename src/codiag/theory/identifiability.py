@@ -84,4 +84,6 @@ def kruskal_condition(factors: Sequence[np.ndarray]) -> bool:
     if any(np.shape(factor)[1:] != (rank,) for factor in factors):
         shapes = ", ".join(str(np.shape(factor)) for factor in factors)
         raise ValueError(f"factors must have one number of columns in all modes; got shapes {shapes}")
+    if rank == 1:
+        return all(kruskal_rank(factor) == 1 for factor in factors)  # one component is unique, if it is there at all
     return sum(kruskal_rank(factor) for factor in factors) >= 2 * rank + order - 1
