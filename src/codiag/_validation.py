@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 from array_api_compat import array_namespace, is_array_api_obj, is_numpy_array, is_torch_array
@@ -90,6 +92,26 @@ def as_flag(name: str, value: object) -> None:
     """Raise unless `value` is True or False: other objects would pass for one of them unseen."""
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be True or False; got {value!r}")
+
+
+def as_path(name: str, value: object) -> Path:
+    """Return the path that an argument stands for: text or an object of `pathlib`."""
+    text = os.fspath(value) if isinstance(value, os.PathLike) else value
+    if not isinstance(text, str):
+        raise TypeError(f"{name} must be a str or a Path; got {type(value).__name__} {value!r}")
+    if not text or "\0" in text:
+        raise ValueError(f"{name} must name a file; got {value!r}")
+    return Path(text)
+
+
+def as_file(name: str, value: object) -> Path:
+    """Return the path of a file that can be read."""
+    path = as_path(name, value)
+    if path.is_dir():
+        raise ValueError(f"{name} must be a file; {path} is a folder")
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} is not a file")
+    return path
 
 
 def as_finite(name: str, values: Array | Sequence[Array], shape: tuple[int | None, ...]) -> np.ndarray:

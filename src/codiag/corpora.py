@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from codiag._validation import as_file, as_path
 from codiag._writing import save_arrays
 
 
@@ -22,11 +23,10 @@ def read_corpus(path: str | Path) -> tuple[sparse.csr_array, np.ndarray]:
         An ``.npz`` file as scipy.sparse.save_npz writes it, or with the arrays `doc`, `word`, `count`, or with one
         matrix `counts`, each with an optional `vocab`; or a ``.txt`` file with a document on every line.
     """
-    path = Path(path)
+    path = as_path("path", path)
     if path.suffix.lower() not in (".npz", ".txt"):
-        raise ValueError(f"a corpus is read from .npz or .txt files; got {path.name}")
-    if not path.is_file():
-        raise FileNotFoundError(f"{path} is not a file")
+        raise ValueError(f"path must be of another kind: a corpus is read from .npz or .txt files; got {path.name}")
+    as_file("path", path)
     try:
         counts, vocabulary = _read_text(path) if path.suffix.lower() == ".txt" else _read_counts(path)
     except (OSError, EOFError, KeyError, UnicodeDecodeError, zipfile.BadZipFile, zlib.error) as error:
@@ -39,7 +39,7 @@ def read_corpus(path: str | Path) -> tuple[sparse.csr_array, np.ndarray]:
 def save_topics(path: str | Path, model: Any, vocabulary: np.ndarray) -> None:
     """Write the topics of a fitted model, all of them or nothing."""
     save_arrays(
-        Path(path),
+        as_path("path", path),
         {
             "components": model.components_,
             "weights": model.weights_,

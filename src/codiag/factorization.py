@@ -17,6 +17,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from codiag._array import Array, epsilon, largest_signs, like, moved, to_host
+from codiag._validation import as_file, as_path
 from codiag._writing import save_arrays
 from codiag.methods.base import Estimate, Stage, unit_components
 from codiag.methods.curvature import Parameters
@@ -166,12 +167,13 @@ class Factorization:
         kept = self.factors[:1] if self.symmetric else self.factors
         arrays = {f"factor_{mode}": to_host(factor) for mode, factor in enumerate(kept)}
         arrays |= {"weights": to_host(self.weights), "meta": np.array(json.dumps(meta))}
-        name = os.fspath(path)
+        name = str(as_path("path", path))
         save_arrays(Path(name if name.lower().endswith(".npz") else name + ".npz"), arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Factorization:
         """Read what `save` has written; nothing in the file is ever executed."""
+        path = as_file("path", path)
         try:
             with zipfile.ZipFile(path), np.load(path, allow_pickle=False) as file:
                 meta = json.loads(str(file["meta"]))

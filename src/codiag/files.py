@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from codiag._validation import as_file, as_path
 from codiag.tensors import DenseTensor, SparseTensor, Tensor
 
 
@@ -26,13 +27,12 @@ def read_tensor(path: str | Path, variable: str | None = None) -> Tensor:
     variable : str, optional
         Which array, where the file holds several.
     """
-    path = Path(path)
+    path = as_path("path", path)
     readers = {".npy": _read_npy, ".npz": _read_npz, ".mat": _read_mat, ".tns": _read_tns, ".tns.gz": _read_tns}
     ending = "".join(path.suffixes[-2:]).lower() if path.suffix == ".gz" else path.suffix.lower()
     if ending not in readers:
-        raise ValueError(f"a tensor is read from {', '.join(readers)} files; got {path.name}")
-    if not path.is_file():
-        raise FileNotFoundError(f"{path} is not a file")
+        raise ValueError(f"path must be of another kind: a tensor is read from {', '.join(readers)} files; got {path.name}")
+    as_file("path", path)
     try:
         return readers[ending](path, variable)
     except (EOFError, OSError, zipfile.BadZipFile, zlib.error) as error:

@@ -111,10 +111,11 @@ def _widened(bases: Sequence[Array | None], factors: Sequence[Array], tensor: Te
 
 def range_bases(tensor: Tensor, rank: int, rng: np.random.Generator) -> list[Array]:
     """Return orthonormal bases (d_m, min(d_m, rank)) of the dominant range of every mode."""
-    reduction = reduce(tensor, rank, rng)
+    reduction = reduce(tensor, rank, rng)  # which may keep more directions than the rank
+    bases = _chained(reduction.bases, _dominant_bases(reduction.core, rank), tensor)
     return [
-        identity(size, tensor.reference) if basis is None else basis[:, :rank]
-        for size, basis in zip(tensor.shape, reduction.bases, strict=True)
+        identity(size, tensor.reference) if basis is None else basis
+        for size, basis in zip(tensor.shape, bases, strict=True)
     ]
 
 
@@ -255,7 +256,7 @@ def whiten(core: DenseTensor, moment: Array | None = None) -> Reduction:
         raise ValueError(
             f"second_moment must be positive definite on {core.shape[0]} dimensions; this one {span}"
             if given
-            else "OJD needs orthogonal factors, and those of this tensor are not; its contraction, which could make "
+            else "tensor must have orthogonal factors for OJD, and those of this one are not; its contraction, which could make "
             f"them so, {span}. Pass OJD(second_moment=...), or use NOJD"
         )
     basis = vectors / xp.sqrt(values)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from codiag._validation import as_file, as_path
 from codiag._writing import inert, written_at_once
 from codiag.models.votes import NAMES, column_places, wanted_columns
 
@@ -35,7 +36,7 @@ def read_votes(path: str | Path) -> dict[str, np.ndarray]:
         without names there must be three columns of whole numbers. Columns of whole numbers are read as such, others
         as text.
     """
-    path = Path(path)
+    path = as_path("path", path)
     ending = _ending(path, (*SEPARATORS, ".parquet"))
     if ending == ".parquet":
         return _read_parquet(path)
@@ -60,7 +61,7 @@ def read_edges(path: str | Path) -> np.ndarray:
         ``.edges`` or ``.edgelist`` file with blanks or commas between nodes; also ``.gz``. Lines that begin with # or %
         are left out, as are further columns, weights among them.
     """
-    path = Path(path)
+    path = as_path("path", path)
     ending = _ending(path, (".txt", ".csv", ".tsv", ".edges", ".edgelist"))
     rows = [(number, row) for number, row in _rows(path, SEPARATORS.get(ending)) if row[0][:1] not in ("#", "%")]
     names = [field.strip().lower() for field in rows[0][1]] if rows else []
@@ -87,7 +88,7 @@ def write_table(path: str | Path, columns: Mapping[str, Iterable[Any]]) -> None:
 
     Text that a spreadsheet would run as a formula gets a single quote before it, as OWASP advises; numbers stay.
     """
-    path = Path(path)
+    path = as_path("path", path)
     separator = SEPARATORS[_ending(path, tuple(SEPARATORS), must_exist=False)]
     with written_at_once(path) as file:
         text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
@@ -105,9 +106,10 @@ def write_table(path: str | Path, columns: Mapping[str, Iterable[Any]]) -> None:
 def _ending(path: Path, endings: tuple[str, ...], *, must_exist: bool = True) -> str:
     ending = Path(path.stem).suffix.lower() if path.suffix == ".gz" else path.suffix.lower()
     if ending not in endings:
-        raise ValueError(f"{path} must end in {', '.join(endings)}" + ("; .gz may follow" if must_exist else ""))
-    if must_exist and not path.is_file():
-        raise FileNotFoundError(f"{path} is not a file")
+        more = "; .gz may follow" if must_exist else ""
+        raise ValueError(f"path must end in {', '.join(endings)}{more}; got {path}")
+    if must_exist:
+        as_file("path", path)
     return ending
 
 

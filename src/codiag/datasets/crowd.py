@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from codiag._validation import as_file
 from codiag.datasets.locate import check_contents, locate, source_of
 
 
@@ -56,8 +57,10 @@ def read_crowd(votes: str | Path, truth: str | Path | None = None) -> CrowdData:
 
     Lines may end either way, and rows of the truth may be repeated.
     """
-    task, worker, label = _numbers(Path(votes), 3).T
-    known = np.zeros((0, 2), dtype=np.int64) if truth is None else np.unique(_numbers(Path(truth), 2), axis=0)
+    task, worker, label = _numbers(as_file("votes", votes), 3).T
+    known = np.zeros((0, 2), dtype=np.int64)
+    if truth is not None:
+        known = np.unique(_numbers(as_file("truth", truth), 2), axis=0)
     if np.unique(known[:, 0]).size < known.shape[0]:
         raise ValueError(f"{Path(str(truth)).name} must give every task one truth; some have two")
     return CrowdData({"task": task, "worker": worker, "label": label}, {"task": known[:, 0], "truth": known[:, 1]})

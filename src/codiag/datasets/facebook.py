@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
+from codiag._validation import as_file
 from codiag.datasets.locate import check_contents, locate, source_of
 
 ATTRIBUTES = ("status", "gender", "major", "minor", "dorm", "year", "highschool")
@@ -59,7 +60,7 @@ def load_facebook(name: str, *, download: bool = False) -> FacebookData:
 
 def read_facebook(path: str | Path) -> FacebookData:
     """Read a network from a ``.mat`` file as published (`A`, `local_info`), or from an ``.npz`` file of its parts."""
-    path = Path(path)
+    path = as_file("path", path)
     if path.suffix == ".mat":
         from scipy.io import loadmat
 

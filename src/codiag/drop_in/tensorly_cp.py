@@ -102,6 +102,8 @@ def parafac(
     for name, hint in (("orthogonalise", orthogonalise), ("verbose", verbose), ("linesearch", linesearch)):
         _check_switch(name, hint)
     _check_switch("svd_mask_repeats", svd_mask_repeats)
+    _check_switch("normalize_factors", normalize_factors)
+    _check_switch("return_errors", return_errors)
     as_number("n_iter_max", n_iter_max, integer=True)
     n_components = _as_rank(rank, np.shape(tensor))
     n_sparse = _as_count(sparsity, math.prod(np.shape(tensor)))

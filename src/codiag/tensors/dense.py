@@ -263,6 +263,7 @@ def symmetrize(array: Array) -> Array:
     """
     from itertools import permutations
 
+    array = as_real_array(array, "array", "symmetrize its real and imaginary parts apart")
     xp = array_namespace(array)
     check_symmetric_shape(array.shape)
     turns = list(permutations(range(array.ndim)))

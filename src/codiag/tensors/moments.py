@@ -8,11 +8,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace, device
+from array_api_compat import array_namespace, device, is_array_api_obj
 from scipy import sparse
 
 from codiag._array import Array, double, moved
-from codiag._validation import as_real_array
+from codiag._validation import as_number, as_real_array
 from codiag.tensors.base import BLOCK, CLOSE, Tensor, check_shape, same_object
 from codiag.tensors.dense import DenseTensor
 from codiag.tensors.factored import FactoredTensor
@@ -187,6 +187,7 @@ class MomentTensor(CrossMomentTensor):
     """
 
     def __init__(self, samples: Any, *, weights: Array | None = None, order: int = 3) -> None:
+        as_number("order", order, integer=True)
         super().__init__(*[samples] * order, weights=weights)
 
 
@@ -199,10 +200,13 @@ class PlacementTensor(Tensor):
     symmetric = True
 
     def __init__(self, matrix: Any, vector: Array) -> None:
-        self.matrix, self.vector = matrix, vector
-        self.shape = check_shape((vector.shape[0],) * 3)
-        if tuple(matrix.shape) != (vector.shape[0],) * 2:
-            raise ValueError(f"matrix must have shape {self.shape[:2]}, as the vector; got {tuple(matrix.shape)}")
+        self.matrix = matrix if _multiplies(matrix) else as_real_array(matrix, "matrix", "use its real part")
+        self.vector = as_real_array(vector, "vector", "use its real part")
+        if self.vector.ndim != 1:
+            raise ValueError(f"vector must have one axis; got {tuple(self.vector.shape)}")
+        self.shape = check_shape((self.vector.shape[0],) * 3)
+        if tuple(self.matrix.shape) != self.shape[:2]:
+            raise ValueError(f"matrix must have shape {self.shape[:2]}, as the vector; got {tuple(self.matrix.shape)}")
 
     @property
     def reference(self) -> Array:
@@ -354,6 +358,11 @@ def as_counts(counts: Any) -> sparse.csr_array:
 def _diagonal_sum(first: Array, second: Array, third: Array) -> Array:
     """Return sum_i a_i (x) b_i (x) c_i over rows i, in blocks."""
     return CrossMomentTensor(first, second, third, weights=np.ones(first.shape[0])).to_dense()
+
+
+def _multiplies(matrix: Any) -> bool:
+    """Tell whether an object that is no array is an operator: of some shape, and multiplied by arrays."""
+    return hasattr(matrix, "shape") and hasattr(matrix, "__matmul__") and not is_array_api_obj(matrix)
 
 
 def _as_view(view: Any) -> Any:
