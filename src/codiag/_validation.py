@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 from array_api_compat import array_namespace, is_array_api_obj, is_numpy_array, is_torch_array
@@ -94,26 +92,6 @@ def as_flag(name: str, value: object) -> None:
         raise TypeError(f"{name} must be True or False; got {value!r}")
 
 
-def as_path(name: str, value: object) -> Path:
-    """Return the path that an argument stands for: text or an object of `pathlib`."""
-    text = os.fspath(value) if isinstance(value, os.PathLike) else value
-    if not isinstance(text, str):
-        raise TypeError(f"{name} must be a str or a Path; got {type(value).__name__} {value!r}")
-    if not text or "\0" in text:
-        raise ValueError(f"{name} must name a file; got {value!r}")
-    return Path(text)
-
-
-def as_file(name: str, value: object) -> Path:
-    """Return the path of a file that can be read."""
-    path = as_path(name, value)
-    if path.is_dir():
-        raise ValueError(f"{name} must be a file; {path} is a folder")
-    if not path.is_file():
-        raise FileNotFoundError(f"{path} is not a file")
-    return path
-
-
 def as_finite(name: str, values: Array | Sequence[Array], shape: tuple[int | None, ...]) -> np.ndarray:
     """Return numbers as a finite array of NumPy, in double precision, of this shape; None stands for any size."""
     array = to_host(as_real_array(values, name, "use its real part"))
@@ -189,8 +167,16 @@ def _from_sequence(values: Sequence[Array], name: str) -> Array:
     try:
         return np.asarray(values)
     except ValueError as error:  # NumPy's message for ragged lists does not name the argument
-        _check_same_shape([np.asarray(item, dtype=object).shape for item in values], name)
+        _check_same_shape(_shapes(values), name)
         raise ValueError(f"{name} must form a regular array: {error}") from error
+
+
+def _shapes(values: Sequence[Array]) -> list[tuple[int, ...]]:
+    """Return the shapes of items, or none where one of them has no shape."""
+    try:
+        return [np.shape(item) for item in values]
+    except ValueError:
+        return []
 
 
 def _is_of_another_library(item: object) -> bool:

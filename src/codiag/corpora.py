@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from codiag._validation import as_file, as_path
+from codiag._reading import as_file, as_path, readable
 from codiag._writing import save_arrays
 
 
@@ -27,10 +25,8 @@ def read_corpus(path: str | Path) -> tuple[sparse.csr_array, np.ndarray]:
     if path.suffix.lower() not in (".npz", ".txt"):
         raise ValueError(f"path must be of another kind: a corpus is read from .npz or .txt files; got {path.name}")
     as_file("path", path)
-    try:
+    with readable(path):
         counts, vocabulary = _read_text(path) if path.suffix.lower() == ".txt" else _read_counts(path)
-    except (OSError, EOFError, KeyError, UnicodeDecodeError, zipfile.BadZipFile, zlib.error) as error:
-        raise ValueError(f"{path.name} is not a readable {path.suffix} file: {error}") from error
     if vocabulary.shape != (counts.shape[1],):
         raise ValueError(f"{path.name} must have one word per column, {counts.shape[1]}; got {vocabulary.shape[0]}")
     return counts, vocabulary

@@ -17,7 +17,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from codiag._array import Array, epsilon, largest_signs, like, moved, to_host
-from codiag._validation import as_file, as_path
+from codiag._reading import as_file, as_path
 from codiag._writing import save_arrays
 from codiag.methods.base import Estimate, Stage, unit_components
 from codiag.methods.curvature import Parameters

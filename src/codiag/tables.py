@@ -6,13 +6,14 @@ import csv
 import gzip
 import io
 import itertools
+import zlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from codiag._validation import as_file, as_path
+from codiag._reading import as_file, as_path
 from codiag._writing import inert, written_at_once
 from codiag.models.votes import NAMES, column_places, wanted_columns
 
@@ -90,17 +91,32 @@ def write_table(path: str | Path, columns: Mapping[str, Iterable[Any]]) -> None:
     """
     path = as_path("path", path)
     separator = SEPARATORS[_ending(path, tuple(SEPARATORS), must_exist=False)]
+    rows = _checked_rows(columns)
     with written_at_once(path) as file:
         text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
         writers = [
             csv.writer(text, delimiter=separator, lineterminator="\n", quoting=quoting)
             for quoting in (csv.QUOTE_MINIMAL, csv.QUOTE_ALL)
         ]
-        for row in itertools.chain([columns], zip(*columns.values(), strict=True)):
+        for row in itertools.chain([columns], rows):
             cells = [inert(cell) for cell in row]
             broken = any(isinstance(cell, str) and "\r" in cell for cell in cells)  # which csv leaves without quotes
             writers[broken].writerow(cells)
         text.detach()
+
+
+def _checked_rows(columns: Mapping[str, Iterable[Any]]) -> list[tuple[Any, ...]]:
+    """Return the rows of columns that are of one length."""
+    if not isinstance(columns, Mapping):
+        raise TypeError(f"columns must be a mapping from names to columns; got {type(columns).__name__}")
+    single = [name for name, column in columns.items() if not isinstance(column, Iterable) or np.ndim(column) == 0]
+    if single:
+        raise TypeError(f"columns must hold sequences; {single[0]!r} is {type(columns[single[0]]).__name__}")
+    held = [list(column) for column in columns.values()]
+    if len({len(column) for column in held}) > 1:
+        lengths = ", ".join(f"{name} {len(column)}" for name, column in zip(columns, held, strict=True))
+        raise ValueError(f"columns must be of one length; got {lengths}")
+    return list(zip(*held, strict=True))
 
 
 def _ending(path: Path, endings: tuple[str, ...], *, must_exist: bool = True) -> str:
@@ -134,7 +150,7 @@ def _rows(path: Path, separator: str | None) -> list[tuple[int, list[str]]]:
         raise ValueError(
             f"{path.name} cannot be read as text; save it as UTF-8, and end a packed file in .gz"
         ) from error
-    except (csv.Error, OSError, EOFError) as error:
+    except (csv.Error, OSError, EOFError, zlib.error) as error:
         raise ValueError(f"{path.name} cannot be read: {error}") from error
 
 

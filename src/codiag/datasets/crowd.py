@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from codiag._validation import as_file
+from codiag._reading import as_file, readable
 from codiag.datasets.locate import check_contents, locate, source_of
 
 
@@ -68,7 +68,7 @@ def read_crowd(votes: str | Path, truth: str | Path | None = None) -> CrowdData:
 
 def _numbers(path: Path, n_columns: int) -> np.ndarray:
     """Return the first columns of whole numbers; a line that holds none is named."""
-    with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
+    with readable(path), gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
         rows = [(number, line.replace(",", " ").split()) for number, line in enumerate(lines, 1) if line.strip()]
     if rows and not rows[0][1][0].lstrip("-").isdigit():
         rows = rows[1:]

@@ -170,4 +170,5 @@ def _as_groups(groups: Any, name: str) -> np.ndarray:
 
 def _check_nodes(name: str, estimate: np.ndarray, truth: np.ndarray) -> None:
     if estimate.shape[0] != truth.shape[0]:
-        raise ValueError(f"{name} and truth must have a row for every node; got {estimate.shape[0]} and {truth.shape[0]}")
+        found = f"{estimate.shape[0]} and {truth.shape[0]}"
+        raise ValueError(f"{name} and truth must have a row for every node; got {found}")

@@ -28,7 +28,7 @@ from codiag.models.sampling_noise import noise_of, random_signs, warn_if_hidden
 from codiag.models.text import em_step, log_likelihood, topic_log_likelihood, topic_mixtures, topic_posteriors
 from codiag.models.word_statistics import WordStatistics, frequency_roots
 from codiag.tensors import DenseTensor, WordPairs, word_frequencies
-from codiag.tensors.moments import as_counts
+from codiag.tensors.words import as_counts
 
 INPUT: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "ensure_non_negative": True}
 """What scikit-learn is to make of counts."""
@@ -196,7 +196,9 @@ class LatentDirichlet(TransformerMixin, BaseEstimator):
         from sklearn.decomposition import LatentDirichletAllocation
 
         check_is_fitted(self)
-        model = LatentDirichletAllocation(self.n_components, doc_topic_prior=float(np.mean(self.doc_topic_prior_)))
+        model = LatentDirichletAllocation(
+            self.n_components, doc_topic_prior=float(np.mean(self.doc_topic_prior_)), random_state=0
+        )
         model.fit(np.ones((1, self.n_features_in_)))
         scale = 1e4  # pseudo-counts: high enough for the expectation to be the topics
         model.components_ = scale * self.components_ + 1e-3
