@@ -6,7 +6,6 @@ import json
 import math
 import os
 import zipfile
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -176,16 +175,19 @@ class Factorization:
         path = as_file("path", path)
         try:
             with zipfile.ZipFile(path), np.load(path, allow_pickle=False) as file:
-                meta = json.loads(str(file["meta"]))
-                if meta["format"] != FORMAT:
-                    raise KeyError("format")
-                order, symmetric = meta["order"], meta["symmetric"]
-                factors = [file[f"factor_{mode}"] for mode in range(1 if symmetric else order)]
-                weights = file["weights"]
-        except (zipfile.BadZipFile, zlib.error, KeyError, TypeError, ValueError) as error:
+                return cls._read(file)
+        except Exception as error:  # damage shows as errors of almost any kind
             raise ValueError(f"{path} was not written by Factorization.save, or is damaged: {error}") from error
+
+    @classmethod
+    def _read(cls, file: Any) -> Factorization:
+        meta = json.loads(str(file["meta"]))
+        if meta["format"] != FORMAT:
+            raise KeyError("format")
+        order, symmetric = meta["order"], meta["symmetric"]
+        factors = [file[f"factor_{mode}"] for mode in range(1 if symmetric else order)]
         return cls(
-            weights=weights,
+            weights=file["weights"],
             factors=tuple(factors * (order if symmetric else 1)),
             relative_error=meta["relative_error"],
             norm=meta["norm"],

@@ -17,7 +17,14 @@ class Known(NamedTuple):
     reason: str
 
 
-KNOWN: tuple[Known, ...] = ()
+KNOWN: tuple[Known, ...] = (
+    Known(
+        "killed",
+        r"codiag\.(datasets\.read_facebook|files\.read_tensor|cli\.app)",
+        "ended by signal 11",
+        "scipy.io.loadmat ends the process on some .mat files with a few bits turned",
+    ),
+)
 
 
 def is_known(finding: Finding) -> bool:

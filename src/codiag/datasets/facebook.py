@@ -76,7 +76,10 @@ def _read_mat(path: Path) -> tuple[sparse.csr_array, np.ndarray]:
     missing = {"A", "local_info"} - set(contents)
     if missing:
         raise ValueError(f"{path.name} must hold A and local_info; it lacks {', '.join(sorted(missing))}")
-    return sparse.csr_array(sparse.triu(sparse.csr_array(contents["A"]), 1)), np.asarray(contents["local_info"])
+    links = contents["A"]
+    if sparse.issparse(links):
+        links.check_format()  # before a conversion that trusts it
+    return sparse.csr_array(sparse.triu(sparse.csr_array(links), 1)), np.asarray(contents["local_info"])
 
 
 def _read_npz(path: Path) -> tuple[sparse.csr_array, np.ndarray]:

@@ -11,13 +11,16 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment, nnls
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from codiag._validation import as_generator, check_seed
+from codiag._validation import as_generator, as_number, check_seed
 from codiag.factorization import Factorization
 from codiag.factorize import as_method, factorize
 from codiag.methods import OJD, TPM, Auto, Method
 from codiag.models.sampling_noise import norm_beside
 from codiag.reduction import LEAST
 from codiag.tensors import Tensor
+
+LARGEST_ALPHA = 1e6
+"""Third moments are differences of terms of the order of its square, which double precision has digits for up to here."""
 
 
 def as_seed(random_state: Any) -> int | None:
@@ -26,6 +29,16 @@ def as_seed(random_state: Any) -> int | None:
     if random_state is None or isinstance(random_state, int | np.integer):
         return None if random_state is None else int(random_state)
     return int(as_generator(random_state, "random_state").integers(2**31))
+
+
+def check_alpha(alpha_0: float) -> None:
+    """Raise unless the total of a Dirichlet distribution is one that moments can be corrected for."""
+    as_number("alpha_0", alpha_0, zero=True)
+    if alpha_0 > LARGEST_ALPHA:
+        raise ValueError(
+            f"alpha_0 must be at most {LARGEST_ALPHA:g}: beyond that shares are all alike, and moments corrected for "
+            f"them are differences of numbers that rounding makes equal; got {alpha_0:g}"
+        )
 
 
 def leading_range(multiply: Callable[[np.ndarray], np.ndarray], size: int, k: int, seed: int) -> np.ndarray:

@@ -16,6 +16,7 @@ from codiag._validation import as_number
 from codiag.models.base import (
     as_seed,
     by_weight,
+    check_alpha,
     check_second_moment,
     diagnostics,
     factorize_core,
@@ -196,10 +197,10 @@ class LatentDirichlet(TransformerMixin, BaseEstimator):
         from sklearn.decomposition import LatentDirichletAllocation
 
         check_is_fitted(self)
-        model = LatentDirichletAllocation(
-            self.n_components, doc_topic_prior=float(np.mean(self.doc_topic_prior_)), random_state=0
-        )
+        prior = float(np.mean(self.doc_topic_prior_))
+        model = LatentDirichletAllocation(self.n_components, doc_topic_prior=min(prior, 1.0), random_state=0)
         model.fit(np.ones((1, self.n_features_in_)))
+        model.doc_topic_prior_ = prior  # which fit refuses above one, and the rest of the model does not
         scale = 1e4  # pseudo-counts: high enough for the expectation to be the topics
         model.components_ = scale * self.components_ + 1e-3
         mean = model.components_ / model.components_.sum(axis=1, keepdims=True)
@@ -243,7 +244,7 @@ class LatentDirichlet(TransformerMixin, BaseEstimator):
     def _check_parameters(self) -> None:
         as_number("n_components", self.n_components, integer=True)
         as_number("polish", self.polish, integer=True, zero=True)
-        as_number("alpha_0", self.alpha_0, zero=True)
+        check_alpha(self.alpha_0)
         as_seed(self.random_state)
 
 
