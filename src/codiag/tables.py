@@ -109,7 +109,9 @@ def _checked_rows(columns: Mapping[str, Iterable[Any]]) -> list[tuple[Any, ...]]
     """Return the rows of columns that are of one length."""
     if not isinstance(columns, Mapping):
         raise TypeError(f"columns must be a mapping from names to columns; got {type(columns).__name__}")
-    single = [name for name, column in columns.items() if not isinstance(column, Iterable) or np.ndim(column) == 0]
+    single = [
+        name for name, column in columns.items() if not isinstance(column, Iterable) or getattr(column, "ndim", 1) == 0
+    ]
     if single:
         raise TypeError(f"columns must hold sequences; {single[0]!r} is {type(columns[single[0]]).__name__}")
     held = [list(column) for column in columns.values()]

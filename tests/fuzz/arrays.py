@@ -246,8 +246,8 @@ class Plain(Tensor):
         return Plain(self.entries.transpose(axes), self.symmetric)
 
 
-def random_tensor(rng: np.random.Generator) -> Held:
-    """Return entries in some storage of codiag, or of another library."""
+def random_tensor(rng: np.random.Generator, *, torch: bool = False) -> Held:
+    """Return entries in some storage of codiag, or of another library: torch, if it may be and is installed."""
     storage = choose(
         rng, "factored", "sparse", "sparse", "coo", "sum", "scaled", "dense", "moment", "cross", "plain", "torch"
     )
@@ -267,7 +267,7 @@ def random_tensor(rng: np.random.Generator) -> Held:
     elif storage == "scaled":
         data = ScaledTensor(DenseTensor(floating), choose(rng, 2.0, -0.5, 1e-3))
         held = replace(held, dense=held.dense * data.scale)
-    elif storage == "torch" and find_spec("torch"):
+    elif storage == "torch" and torch and find_spec("torch"):
         data = _of_torch(floating)
     elif storage == "plain":
         data, held = Plain(floating.astype(np.float64)), replace(held, precision="float64")

@@ -20,7 +20,7 @@ from codiag.reduction import LEAST
 from codiag.tensors import Tensor
 
 LARGEST_ALPHA = 1e6
-"""Third moments are differences of terms of the order of its square, which double precision has digits for up to here."""
+"""Third moments are differences of terms of the order of its square: up to here double precision has digits left."""
 
 
 def as_seed(random_state: Any) -> int | None:

@@ -20,7 +20,7 @@ NAMED = ("tensor", "rank", "method")
 
 
 def _any_tensor(rng: np.random.Generator) -> Held:
-    return random_array(rng) if rng.random() < 0.6 else random_tensor(rng)
+    return random_array(rng) if rng.random() < 0.6 else random_tensor(rng, torch=True)
 
 
 def same_again(rng: np.random.Generator, arguments: dict[str, Any]) -> tuple[Check, ...]:

@@ -208,11 +208,11 @@ def moments(rng: np.random.Generator) -> Case:
     check = about_tensor(composed(shares, [view.T for view in views]), precision, seed)
     kept = [sparse.csr_array(view) if rng.random() < 0.3 else view for view in views]
 
-    def build(views: Any, weights: Any) -> Any:
-        return CrossMomentTensor(*views, weights=weights)
+    def build(first: Any, second: Any, third: Any, weights: Any) -> Any:
+        return CrossMomentTensor(first, second, third, weights=weights)
 
-    arguments = {"views": kept, "weights": weights}
-    return Case("codiag.tensors.CrossMomentTensor", build, arguments, True, (check,), named=("tensor",))
+    arguments = dict(zip(("first", "second", "third", "weights"), (*kept, weights), strict=True))
+    return Case("codiag.tensors.CrossMomentTensor", build, arguments, True, (check,), named=("views", "tensor"))
 
 
 @covers("codiag.tensors.PlacementTensor", "codiag.tensors.symmetrize", weight=1)
