@@ -13,6 +13,9 @@ from codiag._validation import as_real_array
 from codiag.tensors.base import Tensor, check_shape
 from codiag.tensors.moments import CrossMomentTensor, weighted_product
 
+LONGEST = 1e100
+"""Words in a document up to which cubes of their number are numbers."""
+
 
 class WordMomentTensor(Tensor):
     r"""The third moment of exchangeable words, unbiased for documents of any length, from a sparse matrix of counts.
@@ -118,18 +121,21 @@ def word_frequencies(counts: Any) -> np.ndarray:
     return matrix[used].T @ (1 / lengths[used]) / max(int(used.sum()), 1)
 
 
-def as_counts(counts: Any) -> sparse.csr_array:
+def as_counts(counts: Any, name: str = "counts") -> sparse.csr_array:
     """Return counts as a sparse matrix of doubles, or say what is wrong with them."""
-    table = counts if sparse.issparse(counts) else to_host(as_real_array(counts, "counts", "use counts"))
+    table = counts if sparse.issparse(counts) else to_host(as_real_array(counts, name, "use counts"))
     if table.ndim != 2 or 0 in table.shape:
-        raise ValueError(f"counts must have shape (documents, words); got {tuple(table.shape)}")
+        raise ValueError(f"{name} must have shape (documents, words); got {tuple(table.shape)}")
     if table.dtype.kind not in "biuf":
-        raise TypeError(f"counts must hold real numbers; got dtype {table.dtype}")
+        raise TypeError(f"{name} must hold real numbers; got dtype {table.dtype}")
     matrix = sparse.csr_array(table).astype(np.float64)
     if not np.all(np.isfinite(matrix.data)):
-        raise ValueError("counts must be finite; they hold NaN or infinite entries")
+        raise ValueError(f"{name} must be finite; they hold NaN or infinite entries")
     if matrix.nnz and matrix.data.min() < 0:
-        raise ValueError(f"counts must not be negative; the least is {matrix.data.min():g}")
+        raise ValueError(f"{name} must not be negative; the least is {matrix.data.min():g}")
+    longest = float(np.max(matrix.sum(axis=1)))
+    if longest > LONGEST:
+        raise ValueError(f"{name} must hold documents of at most {LONGEST:g} words; the longest has {longest:.0e}")
     return matrix
 
 
