@@ -229,7 +229,7 @@ def test_progress_stays_off_pipes(tensor_file):
         (["topics", "other.npz", "--topics", "2"], "other.npz is not a readable .npz file"),
         (["factorize", "tensor.npy", "--rank", "3", "--variable", "X"], "leave the variable out"),
         (["label", "missing.csv"], "missing.csv is not a file"),
-        (["label", "tensor.npy"], "tensor.npy must end in .csv, .tsv, .parquet; .gz may follow"),
+        (["label", "tensor.npy"], "path must end in .csv, .tsv, .parquet; .gz may follow; got tensor.npy"),
         (["label", "other.csv"], "must name the columns task (or item, question)"),
         (["label", "tensor.csv", "--out", "labels.txt"], "--out must end in .csv, .tsv"),
         (["label", "tensor.csv", "--out", "l.csv", "--workers", "l.csv"], "must be two files"),

@@ -15,7 +15,7 @@ SOURCE = Path(codiag.__file__).parent
 HEAVY = ["torch", "dask", "matplotlib", "pandas", "sklearn", "typer", "rich", "pooch"]
 # A module may import from its own layer and from those before it.
 LAYERS = [
-    {"_array", "_writing"},
+    {"_array", "_reading", "_writing"},
     {"_validation"},
     {"diagonalize", "tensors"},
     {

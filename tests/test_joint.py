@@ -73,7 +73,7 @@ class TestJoint:
         factor, weights = unit_factor(8, 5, 0), np.linspace(1, 2, 5)
         tensor = FactoredTensor(weights, [factor] * 3).to_dense()
         square = unit_factor(20, 20, 1)
-        with pytest.raises(ValueError, match=r"OJD needs orthogonal factors.*second_moment"):
+        with pytest.raises(ValueError, match=r"must have orthogonal factors for OJD.*second_moment"):
             codiag.factorize(FactoredTensor(np.ones(20), [square] * 3), 20, method="ojd1", seed=0)
         forced = codiag.factorize(tensor, 5, method=OJD(whiten=False), seed=0).factors[0]
         np.testing.assert_allclose(forced.T @ forced, np.eye(5), atol=1e-8)
@@ -91,7 +91,7 @@ class TestJoint:
     @pytest.mark.parametrize(
         ("method", "words"),
         [
-            (OJD(), r"OJD needs orthogonal factors.*use NOJD"),
+            (OJD(), r"must have orthogonal factors for OJD.*use NOJD"),
             (OJD(second_moment=np.eye(5)), "second_moment is for symmetric tensors"),
             (NOJD(diagonalizer=UWEDGE()), "is for symmetric matrices"),
         ],
@@ -122,7 +122,7 @@ class TestJoint:
             NOJD(diagonalizer=diagonalizer)
 
     def test_one_matrix_is_not_enough(self):
-        with pytest.raises(ValueError, match="needs two matrices or more"):
+        with pytest.raises(ValueError, match="must hold two matrices or more"):
             codiag.factorize(np.random.default_rng(0).standard_normal((5, 5, 1)), 3, method="nojd0")
 
     @pytest.mark.parametrize("name", ["ojd0", "nojd1"])

@@ -149,5 +149,5 @@ def test_covers_that_cannot_be_compared():
         recovery_curve(np.ones((3, 1)), np.ones(3))
     with pytest.raises(ValueError, match="memberships must be finite, a column for every community"):
         recovery_curve(np.ones(3), np.ones((3, 1)))
-    with pytest.raises(ValueError, match="there must be a threshold"):
+    with pytest.raises(ValueError, match="thresholds must not be empty"):
         recovery_curve(np.ones((3, 1)), np.ones((3, 1)), [])

@@ -97,7 +97,7 @@ def test_tables_are_written_whole_or_not_at_all(tmp_path):
     path = tmp_path / "t.tsv"
     write_table(path, {"a": np.array([1, 2]), "b": ["x\ty", "z"]})
     assert path.read_text() == 'a\tb\n1\t"x\ty"\n2\tz\n'
-    with pytest.raises(ValueError, match="zip"):
+    with pytest.raises(ValueError, match="of one length; got a 2, b 1"):
         write_table(path, {"a": [1, 2], "b": [1]})
     assert path.read_text().startswith("a\tb")
     assert [file.name for file in tmp_path.iterdir()] == ["t.tsv"]

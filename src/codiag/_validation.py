@@ -167,8 +167,16 @@ def _from_sequence(values: Sequence[Array], name: str) -> Array:
     try:
         return np.asarray(values)
     except ValueError as error:  # NumPy's message for ragged lists does not name the argument
-        _check_same_shape([np.asarray(item, dtype=object).shape for item in values], name)
+        _check_same_shape(_shapes(values), name)
         raise ValueError(f"{name} must form a regular array: {error}") from error
+
+
+def _shapes(values: Sequence[Array]) -> list[tuple[int, ...]]:
+    """Return the shapes of items, or none where one of them has no shape."""
+    try:
+        return [np.shape(item) for item in values]
+    except ValueError:
+        return []
 
 
 def _is_of_another_library(item: object) -> bool:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from codiag._reading import as_file, as_path, readable
 from codiag._writing import save_arrays
 
 
@@ -22,15 +21,12 @@ def read_corpus(path: str | Path) -> tuple[sparse.csr_array, np.ndarray]:
         An ``.npz`` file as scipy.sparse.save_npz writes it, or with the arrays `doc`, `word`, `count`, or with one
         matrix `counts`, each with an optional `vocab`; or a ``.txt`` file with a document on every line.
     """
-    path = Path(path)
+    path = as_path("path", path)
     if path.suffix.lower() not in (".npz", ".txt"):
-        raise ValueError(f"a corpus is read from .npz or .txt files; got {path.name}")
-    if not path.is_file():
-        raise FileNotFoundError(f"{path} is not a file")
-    try:
+        raise ValueError(f"path must be of another kind: a corpus is read from .npz or .txt files; got {path.name}")
+    as_file("path", path)
+    with readable(path):
         counts, vocabulary = _read_text(path) if path.suffix.lower() == ".txt" else _read_counts(path)
-    except (OSError, EOFError, KeyError, UnicodeDecodeError, zipfile.BadZipFile, zlib.error) as error:
-        raise ValueError(f"{path.name} is not a readable {path.suffix} file: {error}") from error
     if vocabulary.shape != (counts.shape[1],):
         raise ValueError(f"{path.name} must have one word per column, {counts.shape[1]}; got {vocabulary.shape[0]}")
     return counts, vocabulary
@@ -39,7 +35,7 @@ def read_corpus(path: str | Path) -> tuple[sparse.csr_array, np.ndarray]:
 def save_topics(path: str | Path, model: Any, vocabulary: np.ndarray) -> None:
     """Write the topics of a fitted model, all of them or nothing."""
     save_arrays(
-        Path(path),
+        as_path("path", path),
         {
             "components": model.components_,
             "weights": model.weights_,

@@ -6,7 +6,6 @@ import json
 import math
 import os
 import zipfile
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,6 +16,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from codiag._array import Array, epsilon, largest_signs, like, moved, to_host
+from codiag._reading import as_file, as_path
 from codiag._writing import save_arrays
 from codiag.methods.base import Estimate, Stage, unit_components
 from codiag.methods.curvature import Parameters
@@ -166,27 +166,30 @@ class Factorization:
         kept = self.factors[:1] if self.symmetric else self.factors
         arrays = {f"factor_{mode}": to_host(factor) for mode, factor in enumerate(kept)}
         arrays |= {"weights": to_host(self.weights), "meta": np.array(json.dumps(meta))}
-        name = os.fspath(path)
+        name = str(as_path("path", path))
         save_arrays(Path(name if name.lower().endswith(".npz") else name + ".npz"), arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Factorization:
         """Read what `save` has written, also by the name given there; nothing in the file is ever executed."""
-        name = os.fspath(path)
-        if not Path(name).exists() and Path(f"{name}.npz").exists():
-            path = f"{name}.npz"
+        path = as_file("path", path)
+        if not Path(path).exists() and Path(f"{path}.npz").exists():
+            path = Path(f"{path}.npz")
         try:
             with zipfile.ZipFile(path), np.load(path, allow_pickle=False) as file:
-                meta = json.loads(str(file["meta"]))
-                if meta["format"] != FORMAT:
-                    raise KeyError("format")
-                order, symmetric = meta["order"], meta["symmetric"]
-                factors = [file[f"factor_{mode}"] for mode in range(1 if symmetric else order)]
-                weights = file["weights"]
-        except (zipfile.BadZipFile, zlib.error, KeyError, TypeError, ValueError) as error:
+                return cls._read(file)
+        except Exception as error:  # damage shows as errors of almost any kind
             raise ValueError(f"{path} was not written by Factorization.save, or is damaged: {error}") from error
+
+    @classmethod
+    def _read(cls, file: Any) -> Factorization:
+        meta = json.loads(str(file["meta"]))
+        if meta["format"] != FORMAT:
+            raise KeyError("format")
+        order, symmetric = meta["order"], meta["symmetric"]
+        factors = [file[f"factor_{mode}"] for mode in range(1 if symmetric else order)]
         return cls(
-            weights=weights,
+            weights=file["weights"],
             factors=tuple(factors * (order if symmetric else 1)),
             relative_error=meta["relative_error"],
             norm=meta["norm"],

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import gzip
 import warnings
-import zipfile
-import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 
+from codiag._reading import as_file, as_path, readable
 from codiag.tensors import DenseTensor, SparseTensor, Tensor
 
 
@@ -26,24 +26,15 @@ def read_tensor(path: str | Path, variable: str | None = None) -> Tensor:
     variable : str, optional
         Which array, where the file holds several.
     """
-    path = Path(path)
+    path = as_path("path", path)
     readers = {".npy": _read_npy, ".npz": _read_npz, ".mat": _read_mat, ".tns": _read_tns, ".tns.gz": _read_tns}
     ending = "".join(path.suffixes[-2:]).lower() if path.suffix == ".gz" else path.suffix.lower()
     if ending not in readers:
-        raise ValueError(f"a tensor is read from {', '.join(readers)} files; got {path.name}")
-    if not path.is_file():
-        raise FileNotFoundError(f"{path} is not a file")
-    try:
+        kinds = ", ".join(readers)
+        raise ValueError(f"path must be of another kind: a tensor is read from {kinds} files; got {path.name}")
+    as_file("path", path)
+    with readable(path):
         return readers[ending](path, variable)
-    except (EOFError, OSError, zipfile.BadZipFile, zlib.error) as error:
-        raise ValueError(f"{path.name} is not a readable {ending} file: {error}") from error
-    except ValueError as error:
-        if any(word in str(error) for word in ("pickle", "Python objects")):  # NumPy's refusals name no file
-            raise ValueError(
-                f"{path.name} holds pickled objects, which are refused since reading them can run code; "
-                "save a plain array of numbers with numpy.save"
-            ) from error
-        raise ValueError(str(error) if path.name in str(error) else f"{path.name}: {error}") from error
 
 
 def _read_npy(path: Path, variable: str | None) -> Tensor:
@@ -52,11 +43,12 @@ def _read_npy(path: Path, variable: str | None) -> Tensor:
         start = file.read(6)
     if start != b"\x93NUMPY" and start[:1] != b"\x80":  # the latter begins a pickle, which is refused below
         raise ValueError(f"{path.name} is not a readable .npy file: it does not begin like one")
-    return DenseTensor(np.load(path, mmap_mode="r", allow_pickle=False))
+    with _no_pickles(path):
+        return DenseTensor(np.load(path, mmap_mode="r", allow_pickle=False))
 
 
 def _read_npz(path: Path, variable: str | None) -> Tensor:
-    with np.load(path, allow_pickle=False) as file:
+    with _no_pickles(path), np.load(path, allow_pickle=False) as file:
         names = set(file.files)
         values = "values" if "values" in names else "data"
         if variable is None and {"coords", "shape", values} <= names:
@@ -70,14 +62,11 @@ def _read_npz(path: Path, variable: str | None) -> Tensor:
 
 def _read_mat(path: Path, variable: str | None) -> Tensor:
     from scipy.io import loadmat
-    from scipy.io.matlab import MatReadError
 
     try:
         contents = loadmat(path)
     except NotImplementedError as error:
         raise ValueError(f"{path.name} is of MATLAB 7.3; save it with save(..., '-v7')") from error
-    except (MatReadError, TypeError, ValueError) as error:
-        raise ValueError(f"{path.name} is not a readable .mat file: {error}") from error
     arrays = {name: array for name, array in contents.items() if not name.startswith("__")}
     return DenseTensor(_chosen(path, arrays, variable))
 
@@ -112,6 +101,20 @@ def _chosen(path: Path, arrays: Mapping[str, np.ndarray], variable: str | None) 
             f"{path.name} must hold one array of three modes or more, or name one as variable; it holds {found}"
         )
     return arrays[tensors[0]]
+
+
+@contextmanager
+def _no_pickles(path: Path) -> Iterator[None]:
+    """Say why NumPy refuses a file of pickled objects."""
+    try:
+        yield
+    except ValueError as error:
+        if not any(word in str(error) for word in ("pickle", "Python objects")):
+            raise
+        raise ValueError(
+            f"{path.name} holds pickled objects, which are refused since reading them can run code; "
+            "save a plain array of numbers with numpy.save"
+        ) from error
 
 
 def _no_variable(path: Path, variable: str | None) -> None:

@@ -16,6 +16,8 @@ from codiag.tensors import DenseTensor, FactoredTensor, Tensor
 SMALL = 2**21
 """Entries up to which a tensor is made dense and its ranges are found exactly."""
 
+LEAST = 1e-8
+"""Share of the largest eigenvalue of a second moment that the others must have for it to whiten."""
 VANISHING = 1e-12
 """Share of a tensor below which a core holds nothing but rounding: the modes of a tensor can tie at odds."""
 
@@ -251,13 +253,13 @@ def whiten(core: DenseTensor, moment: Array | None = None) -> Reduction:
     values, vectors = xp.linalg.eigh((moment + xp.matrix_transpose(moment)) / 2)
     if not given and float(xp.sum(values)) < 0:
         values = -values
-    if not float(xp.min(values)) > 1e-8 * float(xp.max(xp.abs(values))):
+    if not float(xp.min(values)) > LEAST * float(xp.max(xp.abs(values))):
         span = f"has eigenvalues from {float(xp.min(values)):.2g} to {float(xp.max(values)):.2g}"
         raise ValueError(
             f"second_moment must be positive definite on {core.shape[0]} dimensions; this one {span}"
             if given
-            else "OJD needs orthogonal factors, and those of this tensor are not; its contraction, which could make "
-            f"them so, {span}. Pass OJD(second_moment=...), or use NOJD"
+            else "tensor must have orthogonal factors for OJD, and those of this one are not; its contraction, which "
+            f"could make them so, {span}. Pass OJD(second_moment=...), or use NOJD"
         )
     basis = vectors / xp.sqrt(values)
     white = core.compress(*[basis] * core.order)

@@ -189,7 +189,7 @@ def unit_noise(size: int, seed: Seed = None) -> np.ndarray:
 def operator_norm(tensor: np.ndarray, seed: Seed = None, *, n_starts: int = 20, n_steps: int = 50) -> float:
     """Return the largest value of a symmetric tensor at unit vectors, the best that so many starts find."""
     tensor = as_finite("tensor", tensor, (None, None, None))
-    check_symmetric_shape(tensor.shape)
+    check_symmetric_shape(tensor.shape, "tensor")
     gap = max(float(np.abs(tensor - tensor.transpose(turn)).max()) for turn in ((1, 0, 2), (1, 2, 0)))
     if gap > 1e-6 * np.abs(tensor).max():
         raise ValueError(

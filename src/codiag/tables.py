@@ -6,12 +6,14 @@ import csv
 import gzip
 import io
 import itertools
+import zlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from codiag._reading import as_file, as_path
 from codiag._writing import inert, written_at_once
 from codiag.models.votes import NAMES, column_places, wanted_columns
 
@@ -35,7 +37,7 @@ def read_votes(path: str | Path) -> dict[str, np.ndarray]:
         without names there must be three columns of whole numbers. Columns of whole numbers are read as such, others
         as text.
     """
-    path = Path(path)
+    path = as_path("path", path)
     ending = _ending(path, (*SEPARATORS, ".parquet"))
     if ending == ".parquet":
         return _read_parquet(path)
@@ -60,7 +62,7 @@ def read_edges(path: str | Path) -> np.ndarray:
         ``.edges`` or ``.edgelist`` file with blanks or commas between nodes; also ``.gz``. Lines that begin with # or %
         are left out, as are further columns, weights among them.
     """
-    path = Path(path)
+    path = as_path("path", path)
     ending = _ending(path, (".txt", ".csv", ".tsv", ".edges", ".edgelist"))
     rows = [(number, row) for number, row in _rows(path, SEPARATORS.get(ending)) if row[0][:1] not in ("#", "%")]
     names = [field.strip().lower() for field in rows[0][1]] if rows else []
@@ -87,27 +89,45 @@ def write_table(path: str | Path, columns: Mapping[str, Iterable[Any]]) -> None:
 
     Text that a spreadsheet would run as a formula gets a single quote before it, as OWASP advises; numbers stay.
     """
-    path = Path(path)
+    path = as_path("path", path)
     separator = SEPARATORS[_ending(path, tuple(SEPARATORS), must_exist=False)]
+    rows = _checked_rows(columns)
     with written_at_once(path) as file:
         text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
         writers = [
             csv.writer(text, delimiter=separator, lineterminator="\n", quoting=quoting)
             for quoting in (csv.QUOTE_MINIMAL, csv.QUOTE_ALL)
         ]
-        for row in itertools.chain([columns], zip(*columns.values(), strict=True)):
+        for row in itertools.chain([columns], rows):
             cells = [inert(cell) for cell in row]
             broken = any(isinstance(cell, str) and "\r" in cell for cell in cells)  # which csv leaves without quotes
             writers[broken].writerow(cells)
         text.detach()
 
 
+def _checked_rows(columns: Mapping[str, Iterable[Any]]) -> list[tuple[Any, ...]]:
+    """Return the rows of columns that are of one length."""
+    if not isinstance(columns, Mapping):
+        raise TypeError(f"columns must be a mapping from names to columns; got {type(columns).__name__}")
+    single = [
+        name for name, column in columns.items() if not isinstance(column, Iterable) or getattr(column, "ndim", 1) == 0
+    ]
+    if single:
+        raise TypeError(f"columns must hold sequences; {single[0]!r} is {type(columns[single[0]]).__name__}")
+    held = [list(column) for column in columns.values()]
+    if len({len(column) for column in held}) > 1:
+        lengths = ", ".join(f"{name} {len(column)}" for name, column in zip(columns, held, strict=True))
+        raise ValueError(f"columns must be of one length; got {lengths}")
+    return list(zip(*held, strict=True))
+
+
 def _ending(path: Path, endings: tuple[str, ...], *, must_exist: bool = True) -> str:
     ending = Path(path.stem).suffix.lower() if path.suffix == ".gz" else path.suffix.lower()
     if ending not in endings:
-        raise ValueError(f"{path} must end in {', '.join(endings)}" + ("; .gz may follow" if must_exist else ""))
-    if must_exist and not path.is_file():
-        raise FileNotFoundError(f"{path} is not a file")
+        more = "; .gz may follow" if must_exist else ""
+        raise ValueError(f"path must end in {', '.join(endings)}{more}; got {path}")
+    if must_exist:
+        as_file("path", path)
     return ending
 
 
@@ -132,7 +152,7 @@ def _rows(path: Path, separator: str | None) -> list[tuple[int, list[str]]]:
         raise ValueError(
             f"{path.name} cannot be read as text; save it as UTF-8, and end a packed file in .gz"
         ) from error
-    except (csv.Error, OSError, EOFError) as error:
+    except (csv.Error, OSError, EOFError, zlib.error) as error:
         raise ValueError(f"{path.name} cannot be read: {error}") from error
 
 

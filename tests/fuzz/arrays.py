@@ -7,6 +7,7 @@ import os
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -245,9 +246,11 @@ class Plain(Tensor):
         return Plain(self.entries.transpose(axes), self.symmetric)
 
 
-def random_tensor(rng: np.random.Generator) -> Held:
-    """Return entries in some storage of codiag, or of another library."""
-    storage = choose(rng, "factored", "sparse", "sparse", "coo", "sum", "scaled", "dense", "moment", "cross", "plain")
+def random_tensor(rng: np.random.Generator, *, torch: bool = False) -> Held:
+    """Return entries in some storage of codiag, or of another library: torch, if it may be and is installed."""
+    storage = choose(
+        rng, "factored", "sparse", "sparse", "coo", "sum", "scaled", "dense", "moment", "cross", "plain", "torch"
+    )
     if storage in ("factored", "moment", "cross"):
         return _from_parts(rng, storage)
     held = random_array(rng, extreme=False)
@@ -264,12 +267,20 @@ def random_tensor(rng: np.random.Generator) -> Held:
     elif storage == "scaled":
         data = ScaledTensor(DenseTensor(floating), choose(rng, 2.0, -0.5, 1e-3))
         held = replace(held, dense=held.dense * data.scale)
+    elif storage == "torch" and torch and find_spec("torch"):
+        data = _of_torch(floating)
     elif storage == "plain":
         data, held = Plain(floating.astype(np.float64)), replace(held, precision="float64")
     else:
         data = DenseTensor(array)
-    exact = storage in ("dense", "scaled")
+    exact = storage in ("dense", "scaled", "torch")
     return replace(held, data=data, storage=f"{storage} of {held.storage}", entrywise=exact)
+
+
+def _of_torch(array: np.ndarray) -> Any:
+    import torch
+
+    return torch.from_numpy(np.ascontiguousarray(array))
 
 
 def _from_parts(rng: np.random.Generator, storage: str) -> Held:

@@ -122,7 +122,7 @@ def load_generators(module: str | None = None) -> Registry:
     return REGISTRY
 
 
-SPOILED = 0.3
+SPOILED = 0.25
 """Share of the inputs that get an argument they should not have."""
 
 

@@ -75,8 +75,8 @@ class Worker:
         if len(said) == 2:
             self.function, self.area = said
             return "begun"
-        found = [Finding(*finding) for finding in said[5]]
-        return Outcome(*said[:5], found, said[6])
+        found = [Finding(*finding) for finding in said[6]]
+        return Outcome(*said[:6], found, said[7])
 
     def lost(self) -> Outcome:
         """Return what there is to say about an input that took the worker with it."""
@@ -85,7 +85,8 @@ class Worker:
         self._close()
         line = f"the process was ended by signal {-code}" if code < 0 else f"the process ended with status {code}"
         finding = Finding("killed", self.function, line)
-        return Outcome(self.index, self.area, self.function, True, False, [finding], time.monotonic() - self.since)
+        seconds = time.monotonic() - self.since
+        return Outcome(self.index, self.area, self.function, True, False, False, [finding], seconds)
 
     def _close(self) -> None:
         for pipe in (self.process.stdin, self.process.stdout):
@@ -176,6 +177,7 @@ class Summary:
     count_known: bool = False
     inputs: int = 0
     valid: int = 0
+    accepted: int = 0
     refused: int = 0
     known: int = 0
     slowest: tuple[float, int, str] = (0.0, -1, "")
@@ -188,6 +190,7 @@ class Summary:
         """Count an outcome."""
         self.inputs += 1
         self.valid += outcome.valid
+        self.accepted += outcome.accepted
         self.refused += outcome.refused
         self.by_function[outcome.function] += 1
         self.seconds[outcome.area] += outcome.seconds
@@ -217,7 +220,8 @@ class Summary:
         """Return the summary in one line."""
         seconds, index, function = self.slowest
         return (
-            f"{self.inputs} inputs, {self.valid / max(self.inputs, 1):.0%} valid, {self.refused} refused, "
+            f"{self.inputs} inputs, {self.valid / max(self.inputs, 1):.0%} valid by construction, "
+            f"{self.accepted / max(self.inputs, 1):.0%} accepted, {self.refused} refused, "
             f"{self.findings} findings of {len(self.groups)} causes, {time.monotonic() - self.started:.0f} s; "
             f"slowest {seconds:.1f} s ({function}, --only {index})"
         )

@@ -81,7 +81,7 @@ def _of_array(value: np.ndarray, rng: np.random.Generator) -> Any:
         lambda a: a.tolist(),
         lambda a: np.ma.masked_array(a, a == a.ravel()[0]) if a.size else a,
         lambda a: a[:-1],
-        lambda a: a.astype(np.float16) if a.dtype.kind == "f" else a.astype(np.float32),
+        lambda a: a.astype(np.float16 if a.dtype.kind == "f" else np.float32) if a.dtype.kind in "fiub" else a,
         lambda _: np.array(1.0),
         lambda a: np.zeros(a.shape, dtype=[("x", float)]),
         lambda a: np.zeros(a.shape, dtype="datetime64[s]"),

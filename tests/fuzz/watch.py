@@ -39,7 +39,8 @@ class Outcome(NamedTuple):
     index: int
     area: str
     function: str
-    valid: bool  # it had to be accepted, or was
+    valid: bool  # it had to be accepted
+    accepted: bool  # it was, whether it had to be or not
     refused: bool
     findings: list[Finding]
     seconds: float
@@ -107,8 +108,8 @@ def examine(generator: Generator, case: Case, index: int = 0, *, limit: float = 
         findings += _of_result(case, run.result)
     findings = list({finding.kind: finding for finding in reversed(findings)}.values())[::-1]  # the first of each kind
     refused = isinstance(run.error, case.refusals) and not findings
-    valid = case.valid is True or run.error is None
-    return Outcome(index, generator.area, case.function, valid, refused, findings, run.seconds)
+    taken = run.error is None
+    return Outcome(index, generator.area, case.function, case.valid is True, taken, refused, findings, run.seconds)
 
 
 def _of_conduct(case: Case, run: Run) -> Iterator[Finding]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from codiag._reading import as_file, readable
 from codiag.datasets.locate import check_contents, locate, source_of
 
 
@@ -56,8 +57,10 @@ def read_crowd(votes: str | Path, truth: str | Path | None = None) -> CrowdData:
 
     Lines may end either way, and rows of the truth may be repeated.
     """
-    task, worker, label = _numbers(Path(votes), 3).T
-    known = np.zeros((0, 2), dtype=np.int64) if truth is None else np.unique(_numbers(Path(truth), 2), axis=0)
+    task, worker, label = _numbers(as_file("votes", votes), 3).T
+    known = np.zeros((0, 2), dtype=np.int64)
+    if truth is not None:
+        known = np.unique(_numbers(as_file("truth", truth), 2), axis=0)
     if np.unique(known[:, 0]).size < known.shape[0]:
         raise ValueError(f"{Path(str(truth)).name} must give every task one truth; some have two")
     return CrowdData({"task": task, "worker": worker, "label": label}, {"task": known[:, 0], "truth": known[:, 1]})
@@ -65,7 +68,7 @@ def read_crowd(votes: str | Path, truth: str | Path | None = None) -> CrowdData:
 
 def _numbers(path: Path, n_columns: int) -> np.ndarray:
     """Return the first columns of whole numbers; a line that holds none is named."""
-    with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
+    with readable(path), gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
         rows = [(number, line.replace(",", " ").split()) for number, line in enumerate(lines, 1) if line.strip()]
     if rows and not rows[0][1][0].lstrip("-").isdigit():
         rows = rows[1:]

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
+from codiag._reading import as_file, readable
 from codiag.datasets.locate import check_contents, locate, source_of
 
 ATTRIBUTES = ("status", "gender", "major", "minor", "dorm", "year", "highschool")
@@ -59,22 +60,31 @@ def load_facebook(name: str, *, download: bool = False) -> FacebookData:
 
 def read_facebook(path: str | Path) -> FacebookData:
     """Read a network from a ``.mat`` file as published (`A`, `local_info`), or from an ``.npz`` file of its parts."""
-    path = Path(path)
-    if path.suffix == ".mat":
-        from scipy.io import loadmat
+    path = as_file("path", path)
+    with readable(path):
+        upper, attributes = _read_mat(path) if path.suffix == ".mat" else _read_npz(path)
+        linked = sparse.csr_array(upper + upper.T, dtype=np.float64)
+        linked.data[:] = 1.0
+        named = zip(ATTRIBUTES, attributes.astype(np.int64).T, strict=True)
+        return FacebookData(linked, dict(named))
 
-        contents = loadmat(path)
-        missing = {"A", "local_info"} - set(contents)
-        if missing:
-            raise ValueError(f"{path.name} must hold A and local_info; it lacks {', '.join(sorted(missing))}")
-        whole, attributes = sparse.csr_array(contents["A"]), np.asarray(contents["local_info"])
-        upper = sparse.triu(whole, 1)
-    else:
-        with np.load(path, allow_pickle=False) as file:
-            n, attributes = int(file["n"]), file["attrs"]
-            ends = file["indices"].astype(np.int64)
-            upper = sparse.csr_array((np.ones(ends.size), ends, file["indptr"]), shape=(n, n))
-    linked = sparse.csr_array(upper + upper.T, dtype=np.float64)
-    linked.data[:] = 1.0
-    named = zip(ATTRIBUTES, attributes.astype(np.int64).T, strict=True)
-    return FacebookData(linked, dict(named))
+
+def _read_mat(path: Path) -> tuple[sparse.csr_array, np.ndarray]:
+    from scipy.io import loadmat
+
+    contents = loadmat(path)
+    missing = {"A", "local_info"} - set(contents)
+    if missing:
+        raise ValueError(f"{path.name} must hold A and local_info; it lacks {', '.join(sorted(missing))}")
+    links = contents["A"]
+    if sparse.issparse(links):
+        links.check_format()  # before a conversion that trusts it
+    return sparse.csr_array(sparse.triu(sparse.csr_array(links), 1)), np.asarray(contents["local_info"])
+
+
+def _read_npz(path: Path) -> tuple[sparse.csr_array, np.ndarray]:
+    with np.load(path, allow_pickle=False) as file:
+        n, ends = int(file["n"]), file["indices"].astype(np.int64)
+        upper = sparse.csr_array((np.ones(ends.size), ends, file["indptr"]), shape=(n, n))
+        upper.check_format()  # an index out of place would be read from memory that is none of its own
+        return upper, file["attrs"]

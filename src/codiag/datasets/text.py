@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
+from codiag._reading import as_file, readable
 from codiag.corpora import read_corpus
 from codiag.datasets.locate import check_contents, locate
 
@@ -39,12 +40,17 @@ def load_kos(*, download: bool = False) -> CorpusData:
 
 def read_bag_of_words(counts: str | Path, vocabulary: str | Path) -> CorpusData:
     """Read a corpus of the UCI repository: three lines with sizes, then documents, words and counts from one on."""
-    path = Path(counts)
-    with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
-        n_documents, n_words, _ = (int(next(lines)) for _ in range(3))
+    path, words_path = as_file("counts", counts), as_file("vocabulary", vocabulary)
+    with readable(path), gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
+        n_documents, n_words, _ = (int(next(lines, "")) for _ in range(3))
         table = np.loadtxt(lines, dtype=np.int64, ndmin=2)
-    words = np.array(Path(vocabulary).read_text().split())
+        if table.shape[1] != 3:
+            raise ValueError(f"a document, a word and a count must be on every line; got {table.shape[1]} numbers")
+    with readable(words_path):
+        words = np.array(words_path.read_text().split())
     if words.size != n_words:
-        raise ValueError(f"{Path(vocabulary).name} must hold {n_words} words; it holds {words.size}")
+        raise ValueError(f"{words_path.name} must hold {n_words} words; it holds {words.size}")
     places = table[:, 0] - 1, table[:, 1] - 1
-    return CorpusData(sparse.csr_array((table[:, 2].astype(np.float64), places), shape=(n_documents, n_words)), words)
+    with readable(path):
+        counts_table = sparse.csr_array((table[:, 2].astype(np.float64), places), shape=(n_documents, n_words))
+    return CorpusData(counts_table, words)

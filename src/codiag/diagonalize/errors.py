@@ -104,7 +104,9 @@ class Spread:
 
     def _correlated_errors(self) -> np.ndarray:
         """Sum the errors along factors that are not orthogonal, keeping the covariance of the E_ij of one column."""
-        energy, products, gram = self._energy(), self.diagonals @ self.diagonals.T, self.factor.T @ self.factor
+        scale = float(np.max(np.abs(self.diagonals)))  # of which fourth powers need not be numbers
+        diagonals, gram = self.diagonals / scale, self.factor.T @ self.factor
+        energy, products = np.sum(diagonals**2, axis=1), diagonals @ diagonals.T
         minus, plus = self._gaps()
         np.fill_diagonal(minus, 1)  # the pair (j, j) is masked below
         np.fill_diagonal(plus, 1)
@@ -120,7 +122,7 @@ class Spread:
             if self.symmetric:
                 noise = noise + np.outer(self.left[j], self.left[j])
             inside[j] = np.sum(shape * noise * (gram - np.outer(gram[j], gram[j])))
-        return np.where(inside < 0, 0, inside)
+        return np.where(inside < 0, 0, inside) / scale / scale
 
     def _energy(self) -> np.ndarray:
         return np.sum(self.diagonals**2, axis=1)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from codiag._array import Array
+from codiag._validation import as_flag
 from codiag.diagonalize.base import Diagonalizer, check_method
 from codiag.diagonalize.diagonalization import Diagonalization
 from codiag.diagonalize.newton import OrthogonalNewton
@@ -60,6 +61,7 @@ def joint_diagonalize(
     >>> bool(np.allclose(fit.reconstruct(), matrices))
     True
     """
+    as_flag("orthogonal", orthogonal)
     if diagonalizer is None:
         diagonalizer = OrthogonalNewton() if orthogonal else UWEDGE()
     method = check_method(diagonalizer)

@@ -52,6 +52,11 @@ def real_eigenvectors(matrix: np.ndarray) -> np.ndarray:
     return real / np.linalg.norm(real, axis=0)
 
 
+def general_rows(size: int) -> np.ndarray:
+    """Return orthonormal rows in general position, on the host: a start that nothing is special about."""
+    return np.linalg.qr(np.random.default_rng(0).standard_normal((size, size)))[0]
+
+
 def orthogonal_start(stack: Array, rng: np.random.Generator) -> Array:
     """Return inverse factors, as rows, from one symmetric eigendecomposition."""
     combination = random_combinations(stack, rng, 1)[0, ...]

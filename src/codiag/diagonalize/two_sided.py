@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import count, islice
@@ -18,7 +19,7 @@ from codiag.diagonalize.fixed_point import Limits, Outcome, Step, find_fixed_poi
 from codiag.diagonalize.newton import cayley, newton_schulz
 from codiag.diagonalize.newton_like import NewtonLike
 from codiag.diagonalize.products import Slabs
-from codiag.diagonalize.starts import pencil_start, random_combinations, sketch_limits, sketched
+from codiag.diagonalize.starts import general_rows, pencil_start, random_combinations, sketch_limits, sketched
 from codiag.diagonalize.uwedge import free_step, shear, solve_pairs
 
 
@@ -106,7 +107,13 @@ class TwoSided(NewtonLike):
     def _descend(self, sides: _Sides, point: Array, probe: Array, limits: Limits) -> Outcome:
         if self.orthogonal:
             return find_fixed_point(lambda point: _rotate(sides, point, probe), cayley, point, limits)
-        return find_fixed_point(lambda point: _shear(sides, point, probe), shear, point, limits)
+        outcome = find_fixed_point(lambda point: _shear(sides, point, probe), shear, point, limits)
+        if math.isfinite(outcome.last.merit):
+            return outcome
+        rows = general_rows(point.shape[-1])  # see UWEDGE
+        return find_fixed_point(
+            lambda point: _shear(sides, point, probe), shear, like(np.stack([rows, rows]), point), limits
+        )
 
 
 class _Sides:

@@ -17,7 +17,7 @@ from codiag.diagonalize.fixed_point import Limits, Outcome, Step, find_fixed_poi
 from codiag.diagonalize.jdi import hyperbolic_sweeps
 from codiag.diagonalize.newton_like import NewtonLike
 from codiag.diagonalize.products import Slabs
-from codiag.diagonalize.starts import orthogonal_start, pencil_start, sketch_limits, sketched
+from codiag.diagonalize.starts import general_rows, orthogonal_start, pencil_start, sketch_limits, sketched
 
 LARGE = 120
 """Size above which a symmetric eigenproblem is tried as the start before the far slower nonsymmetric one, and above
@@ -148,7 +148,12 @@ def _start(core: Slabs, rng: np.random.Generator, probe: Array, limits: Limits) 
 
 
 def _exhaust(core: Slabs, inverse: Array, probe: Array, limits: Limits) -> Outcome:
-    return find_fixed_point(lambda point: _evaluate(core, point, probe), shear, inverse, limits)
+    outcome = find_fixed_point(lambda point: _evaluate(core, point, probe), shear, inverse, limits)
+    if math.isfinite(outcome.last.merit):
+        return outcome
+    # Eigenvectors of a defective pencil: some vanish on all diagonals, which rows in general position do not.
+    rows = like(general_rows(core.stack.shape[1]), core.stack)
+    return find_fixed_point(lambda point: _evaluate(core, point, probe), shear, rows, limits)
 
 
 def shear(move: Array, inverse: Array) -> Array:

@@ -11,7 +11,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from codiag._array import Array, like, to_host
-from codiag._validation import as_number, as_real_array
+from codiag._validation import as_number, as_real_array, check_seed
 from codiag.drop_in.complex_fit import Sweeps, fit_complex, is_complex
 from codiag.drop_in.given_starts import (
     free_modes,
@@ -102,7 +102,10 @@ def parafac(
     for name, hint in (("orthogonalise", orthogonalise), ("verbose", verbose), ("linesearch", linesearch)):
         _check_switch(name, hint)
     _check_switch("svd_mask_repeats", svd_mask_repeats)
+    _check_switch("normalize_factors", normalize_factors)
+    _check_switch("return_errors", return_errors)
     as_number("n_iter_max", n_iter_max, integer=True)
+    check_seed("random_state", random_state)
     n_components = _as_rank(rank, np.shape(tensor))
     n_sparse = _as_count(sparsity, math.prod(np.shape(tensor)))
     errors: list[float] = []

@@ -212,7 +212,7 @@ class OJD(JointMethod):
         if not self.whiten or not _seems_free(core, components, roles, rank, log):
             return Estimate(reduction.lift(components), log.stages, converged)
         if not core.symmetric or not self.compress:
-            raise ValueError("OJD needs orthogonal factors, and those of this tensor are not; use NOJD")
+            raise ValueError("tensor must have orthogonal factors for OJD, and those of this one are not; use NOJD")
         return self._fit_white(reduction, whiten(core), roles, rank, rng, log)
 
     def _fit_white(

@@ -52,7 +52,8 @@ def matrix_roles(tensor: Tensor, rank: int, method: str) -> Roles:
     roles = assign_roles(tensor.shape, rank)
     if sorted(tensor.shape)[-3] == 1 and rank > 1:
         raise ValueError(
-            f"{method} needs two matrices or more, and {tensor!r} is one; one alone does not determine its components"
+            f"tensor must hold two matrices or more for {method}, since one alone does not determine its components; "
+            f"{tensor!r} is one"
         )
     if roles is None or len(roles.rows) + len(roles.columns) > 2:
         raise ValueError(

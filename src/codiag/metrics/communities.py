@@ -67,10 +67,11 @@ def recovery_curve(
     if found.ndim != 2 or not np.all(np.isfinite(found)):
         raise ValueError(f"memberships must be finite, a column for every community; got an array of {found.shape}")
     true = _as_groups(truth, "truth")
-    _check_nodes(found, true)
-    if np.size(thresholds) == 0 or 0 in true.shape:
-        raise ValueError("there must be a threshold, a node, and a true community")
-    places = as_finite("thresholds", np.atleast_1d(thresholds), (None,))
+    _check_nodes("memberships", found, true)
+    if 0 in true.shape:
+        raise ValueError(f"truth must hold a node and a community at least; got {true.shape}")
+    places = np.atleast_1d(to_host(as_real_array(thresholds, "thresholds", "memberships are real numbers")))
+    places = as_finite("thresholds", places, (None,))
     as_share("level", level)
     recovery, error, distance = np.array([_recovery(found >= place, true, level) for place in places]).T
     return RecoveryCurve(places, recovery, error, distance)
@@ -113,7 +114,7 @@ def overlapping_nmi(estimate: Any, truth: Any, *, variant: str = "mgh") -> float
     if variant not in ("mgh", "lfk"):
         raise ValueError(f"variant must be 'mgh' or 'lfk'; got {variant!r}")
     covers = [_as_groups(estimate, "estimate"), _as_groups(truth, "truth")]
-    _check_nodes(*covers)
+    _check_nodes("estimate", *covers)
     covers = [cover[:, cover.any(axis=0) & ~cover.all(axis=0)] for cover in covers]  # others say nothing
     if any(cover.shape[1] == 0 for cover in covers):
         return float(all(cover.shape[1] == 0 for cover in covers))
@@ -167,6 +168,7 @@ def _as_groups(groups: Any, name: str) -> np.ndarray:
     return array.astype(np.float64)
 
 
-def _check_nodes(estimate: np.ndarray, truth: np.ndarray) -> None:
+def _check_nodes(name: str, estimate: np.ndarray, truth: np.ndarray) -> None:
     if estimate.shape[0] != truth.shape[0]:
-        raise ValueError(f"both must have a row for every node; got {estimate.shape[0]} and {truth.shape[0]}")
+        found = f"{estimate.shape[0]} and {truth.shape[0]}"
+        raise ValueError(f"{name} and truth must have a row for every node; got {found}")

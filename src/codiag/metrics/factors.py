@@ -11,7 +11,7 @@ from scipy.optimize import linear_sum_assignment
 
 from codiag._array import Array, to_host
 from codiag._validation import as_real_array
-from codiag.tensors.convert import components_of
+from codiag.tensors.convert import components_of, n_axes
 
 Factors = Any
 """A fit, a pair (weights, factors), an array (d, k) with components as columns, or a sequence of such arrays."""
@@ -128,9 +128,9 @@ def _modes(factors: Factors) -> Sequence[Array]:
         return list(factors.factors)
     if hasattr(factors, "right_factor"):
         return [factors.factor] if factors.symmetric else [factors.factor, factors.right_factor]
-    if isinstance(factors, list | tuple) and len(factors) > 0 and np.ndim(factors[0]) == 2:
+    if isinstance(factors, list | tuple) and len(factors) > 0 and n_axes(factors[0]) == 2:
         return list(factors)
-    return [factors] if hasattr(factors, "shape") else [np.asarray(factors)]
+    return [factors]
 
 
 def _check_shapes(estimates: list[np.ndarray], truths: list[np.ndarray]) -> None:

@@ -11,22 +11,34 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment, nnls
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from codiag._validation import as_generator, check_seed
+from codiag._validation import as_generator, as_number, check_seed
 from codiag.factorization import Factorization
 from codiag.factorize import as_method, factorize
 from codiag.methods import OJD, TPM, Auto, Method
 from codiag.models.sampling_noise import norm_beside
+from codiag.reduction import LEAST
 from codiag.tensors import Tensor
+
+LARGEST_ALPHA = 1e6
+"""Third moments are differences of terms of the order of its square: up to here double precision has digits left."""
 
 
 def as_seed(random_state: Any) -> int | None:
     """Return the seed that `random_state` stands for: None, a whole number, or one drawn from a generator of NumPy."""
     check_seed("random_state", random_state)
-    if random_state is None:
-        return None
-    if isinstance(random_state, int | np.integer):
-        return int(random_state)
+    if random_state is None or isinstance(random_state, int | np.integer):
+        return None if random_state is None else int(random_state)
     return int(as_generator(random_state, "random_state").integers(2**31))
+
+
+def check_alpha(alpha_0: float) -> None:
+    """Raise unless the total of a Dirichlet distribution is one that moments can be corrected for."""
+    as_number("alpha_0", alpha_0, zero=True)
+    if alpha_0 > LARGEST_ALPHA:
+        raise ValueError(
+            f"alpha_0 must be at most {LARGEST_ALPHA:g}: beyond that shares are all alike, and moments corrected for "
+            f"them are differences of numbers that rounding makes equal; got {alpha_0:g}"
+        )
 
 
 def leading_range(multiply: Callable[[np.ndarray], np.ndarray], size: int, k: int, seed: int) -> np.ndarray:
@@ -41,9 +53,9 @@ def leading_range(multiply: Callable[[np.ndarray], np.ndarray], size: int, k: in
     return vectors[:, np.argsort(-values)]
 
 
-def check_second_moment(values: np.ndarray, k: int, name: str) -> None:
+def check_second_moment(values: np.ndarray, k: int, name: str, *, least: float = 1e-12) -> None:
     """Raise where the data does not hold as many components as asked for."""
-    positive = int(np.sum(values[:k] > 1e-12 * np.max(np.abs(values))))
+    positive = int(np.sum(values[:k] > least * np.max(np.abs(values))))
     if positive < k:
         raise ValueError(
             f"{name}={k} is more than the data determines: its second moment has {positive} positive eigenvalues, the "
@@ -66,6 +78,7 @@ def factorize_core(
         )
     strategy = Auto(max_starts=1, max_sweeps=40) if method is None else as_method(method)
     if isinstance(strategy, OJD | TPM) and strategy.second_moment is None:
+        check_second_moment(values, basis.shape[1], "n_components", least=LEAST)
         strategy = replace(strategy, second_moment=np.diag(values[: basis.shape[1]]))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the diagnostics say what the fit is worth

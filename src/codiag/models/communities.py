@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from codiag._validation import as_number
 from codiag.factorize import as_method
-from codiag.models.base import as_seed, leading_range
+from codiag.models.base import as_seed, check_alpha, leading_range
 from codiag.models.canonical import canonical_order
 from codiag.models.network_em import polish_memberships
 from codiag.models.network_rates import connectivity
@@ -156,7 +156,7 @@ class MixedMembershipCommunities(BaseEstimator):
         return NodeClustering(communities, graph, "codiag", method_parameters=options, overlap=True)
 
     def _check_options(self) -> None:
-        as_number("alpha_0", self.alpha_0, zero=True)
+        check_alpha(self.alpha_0)
         for name in ("n_components", "n_partitions"):
             if getattr(self, name) is not None:
                 as_number(name, getattr(self, name), integer=True)

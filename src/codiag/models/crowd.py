@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from codiag._validation import as_generator, as_number, check_seed
+from codiag._validation import as_flag, as_generator, as_number, check_seed
 from codiag.factorize import as_method
 from codiag.models.crowd_em import CrowdModel, Prior, Run, Start, expect, one_coin, run_em, standard_errors
 from codiag.models.crowd_moments import estimate_crowd, random_groups
@@ -207,6 +207,7 @@ class DawidSkene(BaseEstimator):
 
     def _check(self) -> None:
         as_number("em_rounds", self.em_rounds, integer=True, zero=True)
+        as_flag("one_coin", self.one_coin)
         as_number("n_partitions", self.n_partitions, integer=True)
         if isinstance(self.smoothing, str) and self.smoothing != "estimated":
             raise ValueError(f"smoothing must be 'estimated' or a number; got {self.smoothing!r}")

@@ -60,6 +60,9 @@ def estimate_crowd(votes: Votes, groups: np.ndarray, method: Any, seed: int | No
         return f"it takes three workers, and there are {votes.workers.size}"
     if votes.classes.size > MANY:
         return f"it takes at most {MANY} classes, and there are {votes.classes.size}"
+    shared = int(np.sum(np.bincount(votes.task) >= 3))  # no more can have votes from three groups, whatever these are
+    if shared < votes.classes.size:
+        return _too_few(shared, votes.classes.size)
     groups = groups[: max(3, LARGEST // (votes.workers.size * votes.classes.size**2))]
     for look in (_added_votes, _leading_votes):
         found = [_estimate_partition(votes, partition, look, method, seed) for partition in groups]
@@ -67,6 +70,10 @@ def estimate_crowd(votes: Votes, groups: np.ndarray, method: Any, seed: int | No
         if 2 * len(estimates) >= len(groups):
             return _averaged(votes, estimates)
     return next(reason for reason in found if isinstance(reason, str))
+
+
+def _too_few(n_tasks: int, k: int) -> str:
+    return f"only {n_tasks} tasks have votes from three groups of workers, fewer than the {k} classes"
 
 
 def _averaged(votes: Votes, estimates: list[tuple[np.ndarray, float]]) -> CrowdMoments:
@@ -95,7 +102,7 @@ def _estimate_partition(
     views, judges = look(votes, groups)
     seen = np.all([view.any(axis=1) for view in views], axis=0)
     if seen.sum() < k:
-        return f"only {int(seen.sum())} tasks have votes from three groups of workers, fewer than the {k} classes"
+        return _too_few(int(seen.sum()), k)
     size, noise = _weakest_pair([view[judges] for view in views], k)
     if not size > max(noise, 1e-9):
         return f"votes do not tell {k} classes apart: the weakest is {size:.2g} strong, chance alone {noise:.2g}"

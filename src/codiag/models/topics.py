@@ -16,6 +16,7 @@ from codiag._validation import as_number
 from codiag.models.base import (
     as_seed,
     by_weight,
+    check_alpha,
     check_second_moment,
     diagnostics,
     factorize_core,
@@ -28,7 +29,7 @@ from codiag.models.sampling_noise import noise_of, random_signs, warn_if_hidden
 from codiag.models.text import em_step, log_likelihood, topic_log_likelihood, topic_mixtures, topic_posteriors
 from codiag.models.word_statistics import WordStatistics, frequency_roots
 from codiag.tensors import DenseTensor, WordPairs, word_frequencies
-from codiag.tensors.moments import as_counts
+from codiag.tensors.words import as_counts
 
 INPUT: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "ensure_non_negative": True}
 """What scikit-learn is to make of counts."""
@@ -169,16 +170,16 @@ class LatentDirichlet(TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> np.ndarray:  # noqa: N803
         """Return the mixture of topics of each document, rows of sum one."""
         check_is_fitted(self)
-        counts = as_counts(validate_data(self, X, reset=False, **INPUT))
+        counts = as_counts(validate_data(self, X, reset=False, **INPUT), "X")
         return topic_mixtures(counts, self.components_, self.doc_topic_prior_, n_steps=20)
 
     def score(self, X: Any, y: object = None) -> float:  # noqa: N803
         """Return the log-likelihood of the words, given the mixtures that `transform` finds."""
-        return log_likelihood(as_counts(X), self.transform(X), self.components_)
+        return log_likelihood(as_counts(X, "X"), self.transform(X), self.components_)
 
     def perplexity(self, X: Any) -> float:  # noqa: N803
         """Return the exponential of minus the mean log-likelihood of a word."""
-        return float(np.exp(-self.score(X) / max(as_counts(X).sum(), 1)))
+        return float(np.exp(-self.score(X) / max(as_counts(X, "X").sum(), 1)))
 
     def top_words(self, vocabulary: Sequence[str] | np.ndarray, n: int = 10) -> list[list[str]]:
         """Return the most probable words of every topic."""
@@ -200,8 +201,10 @@ class LatentDirichlet(TransformerMixin, BaseEstimator):
         from sklearn.decomposition import LatentDirichletAllocation
 
         check_is_fitted(self)
-        model = LatentDirichletAllocation(self.n_components, doc_topic_prior=float(np.mean(self.doc_topic_prior_)))
+        prior = float(np.mean(self.doc_topic_prior_))
+        model = LatentDirichletAllocation(self.n_components, doc_topic_prior=min(prior, 1.0), random_state=0)
         model.fit(np.ones((1, self.n_features_in_)))
+        model.doc_topic_prior_ = prior  # which fit refuses above one, and the rest of the model does not
         scale = 1e4  # pseudo-counts: high enough for the expectation to be the topics
         model.components_ = scale * self.components_ + 1e-3
         mean = model.components_ / model.components_.sum(axis=1, keepdims=True)
@@ -219,14 +222,12 @@ class LatentDirichlet(TransformerMixin, BaseEstimator):
 
     def _checked(self, raw: Any, *, reset: bool) -> sparse.csr_array:
         """Return counts, with warnings of what they say nothing about."""
-        counts = as_counts(validate_data(self, raw, reset=reset, **INPUT))
+        counts = as_counts(validate_data(self, raw, reset=reset, **INPUT), "X")
         if self.n_components > counts.shape[1]:
             raise ValueError(
                 f"n_components must be at most {counts.shape[1]}, the number of words; got {self.n_components}"
             )
         lengths = np.asarray(counts.sum(axis=1))
-        if lengths.max() > 1e100:
-            raise ValueError(f"X must hold documents of at most 1e100 words; the longest has {lengths.max():.0e}")
         short = int(np.sum(lengths < 3))
         if short:
             warnings.warn(
@@ -245,7 +246,7 @@ class LatentDirichlet(TransformerMixin, BaseEstimator):
     def _check_parameters(self) -> None:
         as_number("n_components", self.n_components, integer=True)
         as_number("polish", self.polish, integer=True, zero=True)
-        as_number("alpha_0", self.alpha_0, zero=True)
+        check_alpha(self.alpha_0)
         as_seed(self.random_state)
 
 
@@ -274,13 +275,13 @@ class SingleTopic(LatentDirichlet):
     def transform(self, X: Any) -> np.ndarray:  # noqa: N803
         """Return the probability of each topic for each document, rows of sum one."""
         check_is_fitted(self)
-        counts = as_counts(validate_data(self, X, reset=False, **INPUT))
+        counts = as_counts(validate_data(self, X, reset=False, **INPUT), "X")
         return topic_posteriors(counts, self.components_, self.weights_)
 
     def score(self, X: Any, y: object = None) -> float:  # noqa: N803
         """Return the log-likelihood of the documents, each about one topic, in the order of their words."""
         check_is_fitted(self)
-        counts = as_counts(validate_data(self, X, reset=False, **INPUT))
+        counts = as_counts(validate_data(self, X, reset=False, **INPUT), "X")
         return topic_log_likelihood(counts, self.components_, self.weights_)
 
     def to_sklearn(self) -> Any:

@@ -5,15 +5,9 @@ from codiag.tensors.combine import ScaledTensor, SumTensor
 from codiag.tensors.convert import as_tensor
 from codiag.tensors.dense import DenseTensor, symmetrize
 from codiag.tensors.factored import FactoredTensor
-from codiag.tensors.moments import (
-    CrossMomentTensor,
-    MomentTensor,
-    PlacementTensor,
-    WordMomentTensor,
-    WordPairs,
-    word_frequencies,
-)
+from codiag.tensors.moments import CrossMomentTensor, MomentTensor, PlacementTensor
 from codiag.tensors.sparse import SparseTensor
+from codiag.tensors.words import WordMomentTensor, WordPairs, word_frequencies
 
 __all__ = [
     "CrossMomentTensor",

@@ -195,8 +195,10 @@ def as_scale(scale: Any, reference: Array) -> float:
     return float(scale)
 
 
-def check_symmetric_shape(shape: Sequence[int]) -> None:
+def check_symmetric_shape(shape: Sequence[int], name: str = "") -> None:
     """Raise unless all modes have the same size."""
+    if len(set(shape)) > 1 and name:
+        raise ValueError(f"{name} must have modes of one size to be symmetric; got shape {tuple(shape)}")
     if len(set(shape)) > 1:
         raise ValueError(
             f"symmetric=True needs modes of one size; got shape {tuple(shape)}. Leave symmetric out to let the modes "

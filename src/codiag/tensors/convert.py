@@ -57,12 +57,13 @@ def components_of(raw: Any) -> tuple[Any, list[Any]] | None:
     if not isinstance(raw, tuple | list) or len(raw) != 2:
         return None
     weights, factors = raw
-    if not isinstance(factors, tuple | list) or not factors or _n_axes(factors[0]) != 2:
+    if not isinstance(factors, tuple | list) or not factors or n_axes(factors[0]) != 2:
         return None
-    return (weights, list(factors)) if weights is None or _n_axes(weights) == 1 else None
+    return (weights, list(factors)) if weights is None or n_axes(weights) == 1 else None
 
 
-def _n_axes(raw: Any) -> int:
+def n_axes(raw: Any) -> int:
+    """Return the number of axes of what may become an array, or -1 where it cannot."""
     try:
         return int(np.ndim(raw))
     except ValueError:  # of ragged lists

@@ -263,8 +263,9 @@ def symmetrize(array: Array) -> Array:
     """
     from itertools import permutations
 
+    array = as_real_array(array, "array", "symmetrize its real and imaginary parts apart")
     xp = array_namespace(array)
-    check_symmetric_shape(array.shape)
+    check_symmetric_shape(array.shape, "array")
     turns = list(permutations(range(array.ndim)))
     mean = array / len(turns)
     for turn in turns[1:]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from array_api_compat import array_namespace
 
@@ -37,8 +37,13 @@ class FactoredTensor(Tensor):
 
     def __init__(self, weights: Array, factors: Sequence[Array]) -> None:
         self.weights = _floating(weights, "weights")
-        seen = {id(factor): _floating(factor, "factors") for factor in factors}
-        self.factors: tuple[Array, ...] = tuple(seen[id(factor)] for factor in factors)
+        if self.weights.ndim != 1:
+            raise ValueError(f"weights must have one axis, a number per component; got {tuple(self.weights.shape)}")
+        if not isinstance(factors, Iterable):
+            raise TypeError(f"factors must be a sequence of arrays, one per mode; got {type(factors).__name__}")
+        given = list(factors)  # of an array, rows that are new objects at every pass
+        seen = {id(factor): _floating(factor, "factors") for factor in given}
+        self.factors: tuple[Array, ...] = tuple(seen[id(factor)] for factor in given)
         for mode, factor in enumerate(self.factors):
             if factor.ndim != 2 or tuple(self.weights.shape) != (factor.shape[1],):
                 raise ValueError(

@@ -8,11 +8,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace, device
+from array_api_compat import array_namespace, device, is_array_api_obj
 from scipy import sparse
 
 from codiag._array import Array, double, moved
-from codiag._validation import as_real_array
+from codiag._validation import as_number, as_real_array
 from codiag.tensors.base import BLOCK, CLOSE, Tensor, check_shape, same_object
 from codiag.tensors.dense import DenseTensor
 from codiag.tensors.factored import FactoredTensor
@@ -68,7 +68,7 @@ class CrossMomentTensor(Tensor):
             scale = self.weights
             for view, direction in zip(self.views[2:], directions, strict=True):
                 scale = scale * (view @ direction[l, :])
-            stack.append(_product(self.views[0], scale, self.views[1]))
+            stack.append(weighted_product(self.views[0], scale, self.views[1]))
         return xp.stack(stack)
 
     def permute(self, axes: Sequence[int]) -> CrossMomentTensor:
@@ -187,6 +187,7 @@ class MomentTensor(CrossMomentTensor):
     """
 
     def __init__(self, samples: Any, *, weights: Array | None = None, order: int = 3) -> None:
+        as_number("order", order, integer=True)
         super().__init__(*[samples] * order, weights=weights)
 
 
@@ -199,10 +200,13 @@ class PlacementTensor(Tensor):
     symmetric = True
 
     def __init__(self, matrix: Any, vector: Array) -> None:
-        self.matrix, self.vector = matrix, vector
-        self.shape = check_shape((vector.shape[0],) * 3)
-        if tuple(matrix.shape) != (vector.shape[0],) * 2:
-            raise ValueError(f"matrix must have shape {self.shape[:2]}, as the vector; got {tuple(matrix.shape)}")
+        self.matrix = matrix if _multiplies(matrix) else as_real_array(matrix, "matrix", "use its real part")
+        self.vector = as_real_array(vector, "vector", "use its real part")
+        if self.vector.ndim != 1:
+            raise ValueError(f"vector must have one axis; got {tuple(self.vector.shape)}")
+        self.shape = check_shape((self.vector.shape[0],) * 3)
+        if tuple(self.matrix.shape) != self.shape[:2]:
+            raise ValueError(f"matrix must have shape {self.shape[:2]}, as the vector; got {tuple(self.matrix.shape)}")
 
     @property
     def reference(self) -> Array:
@@ -234,131 +238,16 @@ class PlacementTensor(Tensor):
         return own + self.vector[:, None] * xp.sum(image * second, axis=0)
 
 
-class WordMomentTensor(Tensor):
-    r"""The third moment of exchangeable words, unbiased for documents of any length, from a sparse matrix of counts.
-
-    A document with counts c and length n contributes the mean over ordered triples of distinct positions,
-
-    .. math:: \frac{c \otimes c \otimes c - \sum_i c_i (e_i \otimes e_i \otimes c + e_i \otimes c \otimes e_i
-        + c \otimes e_i \otimes e_i) + 2 \sum_i c_i\, e_i \otimes e_i \otimes e_i}{n (n - 1) (n - 2)}.
-
-    Nothing of size words x words is formed by `mttkrp` and `compress`. Documents of fewer than three words say nothing
-    about triples and are left out.
-
-    Parameters
-    ----------
-    counts : scipy sparse matrix or array of shape (documents, words)
-        How often each word occurs; not negative.
-    """
-
-    symmetric = True
-
-    def __init__(self, counts: Any) -> None:
-        matrix = as_counts(counts)
-        lengths = np.asarray(matrix.sum(axis=1)).ravel()
-        used = lengths >= 3
-        if not used.any():
-            raise ValueError("counts must hold at least one document of three words or more; got none")
-        self.counts = matrix if used.all() else matrix[used]
-        lengths = lengths[used]
-        self.shares = 1 / (lengths * (lengths - 1) * (lengths - 2)) / lengths.size  # rho / N of each document
-        self.shape = check_shape((matrix.shape[1],) * 3)
-
-    @property
-    def reference(self) -> Array:
-        return self.shares[:0]
-
-    def project(self, *directions: Array) -> Array:
-        (rows,) = directions
-        pairs = _product(self.counts, self.shares, self.counts)
-        own = self.counts.T @ self.shares
-        stack = []
-        for w in rows:
-            scale = self.shares * (self.counts @ w)
-            matrix = _product(self.counts, scale, self.counts) - pairs * w[None, :] - pairs * w[:, None]
-            stack.append(matrix + np.diag(2 * own * w - self.counts.T @ scale))
-        return np.stack(stack)
-
-    def permute(self, axes: Sequence[int]) -> WordMomentTensor:
-        return self
-
-    def compress(self, *bases: Array | None) -> Tensor:
-        """Contract all modes in one pass over the counts; everything else has the size of the vocabulary."""
-        if any(basis is None for basis in bases):
-            return super().compress(*bases)
-        first, second, third = (np.asarray(basis) for basis in bases)
-        seen = [self.counts @ basis for basis in (first, second, third)]
-        core = CrossMomentTensor(*seen, weights=self.shares).to_dense()
-        ends = [self.counts.T @ (self.shares[:, None] * columns) for columns in seen]
-        core -= _diagonal_sum(first, second, ends[2])
-        core -= _diagonal_sum(first, third, ends[1]).transpose(0, 2, 1)
-        core -= _diagonal_sum(second, third, ends[0]).transpose(2, 0, 1)
-        own = self.counts.T @ self.shares
-        return self._compressed(core + 2 * _diagonal_sum(first, second, own[:, None] * third), bases)
-
-    def mttkrp(self, factors: Sequence[Array], mode: int) -> Array:
-        first, second = (factor for other, factor in enumerate(factors) if other != mode)
-        seen, shares = [self.counts @ first, self.counts @ second], self.shares[:, None]
-        whole = self.counts.T @ (shares * (seen[0] * seen[1] - self.counts @ (first * second)))
-        ends = [self.counts.T @ (shares * columns) for columns in seen]
-        own = (self.counts.T @ self.shares)[:, None]
-        return whole - first * ends[1] - second * ends[0] + 2 * first * second * own
-
-    def __repr__(self) -> str:
-        return f"{super().__repr__()[:-1]}, {self.counts.shape[0]} documents)"
-
-
-class WordPairs:
-    r"""The second moment of exchangeable words, unbiased, as an operator.
-
-    A document contributes :math:`[c c^\top - diag(c)] / (n (n - 1))`; documents of one word are left out.
-    """
-
-    def __init__(self, counts: Any) -> None:
-        matrix = as_counts(counts)
-        lengths = np.asarray(matrix.sum(axis=1)).ravel()
-        used = lengths >= 2
-        self.counts = matrix if used.all() else matrix[used]
-        lengths = lengths[used]
-        self.shares = 1 / (lengths * (lengths - 1)) / max(lengths.size, 1)
-        self.shape = (matrix.shape[1],) * 2
-        self._own = (self.counts.T @ self.shares)[:, None]
-
-    def __matmul__(self, columns: Array) -> Array:
-        if columns.ndim == 1:
-            return (self @ columns[:, None])[:, 0]
-        return self.counts.T @ (self.shares[:, None] * (self.counts @ columns)) - self._own * columns
-
-
-def word_frequencies(counts: Any) -> np.ndarray:
-    """Return the mean over documents of the share of each word."""
-    matrix = as_counts(counts)
-    lengths = np.asarray(matrix.sum(axis=1)).ravel()
-    used = lengths > 0
-    return matrix[used].T @ (1 / lengths[used]) / max(int(used.sum()), 1)
-
-
-def as_counts(counts: Any) -> sparse.csr_array:
-    """Return counts as a sparse matrix of doubles, or say what is wrong with them."""
-    matrix = sparse.csr_array(counts if sparse.issparse(counts) else as_real_array(counts, "counts", "use counts"))
-    matrix = matrix.astype(np.float64)
-    if matrix.ndim != 2:
-        raise ValueError(f"counts must have shape (documents, words); got {matrix.shape}")
-    if not np.all(np.isfinite(matrix.data)):
-        raise ValueError("counts must be finite; they hold NaN or infinite entries")
-    if matrix.nnz and matrix.data.min() < 0:
-        raise ValueError(f"counts must not be negative; the least is {matrix.data.min():g}")
-    return matrix
-
-
-def _diagonal_sum(first: Array, second: Array, third: Array) -> Array:
-    """Return sum_i a_i (x) b_i (x) c_i over rows i, in blocks."""
-    return CrossMomentTensor(first, second, third, weights=np.ones(first.shape[0])).to_dense()
+def _multiplies(matrix: Any) -> bool:
+    """Tell whether an object that is no array is an operator: of some shape, and multiplied by arrays."""
+    return hasattr(matrix, "shape") and hasattr(matrix, "__matmul__") and not is_array_api_obj(matrix)
 
 
 def _as_view(view: Any) -> Any:
-    if sparse.issparse(view):
+    if sparse.issparse(view) and view.ndim == 2 and view.dtype.kind in "biuf":
         return sparse.csr_array(view, dtype=np.float64) if view.dtype != np.float64 else sparse.csr_array(view)
+    if sparse.issparse(view):
+        raise ValueError(f"views must be matrices of real numbers; got a sparse array {view.shape} of {view.dtype}")
     array = as_real_array(view, "views", "use real and imaginary parts as separate columns")
     if array.ndim != 2:
         raise ValueError(f"views must have shape (n, d), one row per sample; got {tuple(array.shape)}")
@@ -373,7 +262,7 @@ def _rows(view: Any, part: slice) -> Any:
     return view[part, :] if sparse.issparse(view) else double(view[part, :])
 
 
-def _product(left: Any, scale: Array, right: Any) -> Array:
+def weighted_product(left: Any, scale: Array, right: Any) -> Array:
     """Return A^T diag(s) B, dense, in blocks of samples."""
     total = 0
     for part in _parts(scale.shape[0], right.shape[1]):

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from codiag._array import Array, double, squares, to_host
-from codiag._validation import as_flag, as_real_array
+from codiag._validation import as_flag, as_number, as_real_array
 from codiag.tensors.base import BLOCK, CLOSE, Tensor, check_shape, check_symmetric_shape
 from codiag.tensors.factored import FactoredTensor
 
@@ -99,6 +99,7 @@ class SparseTensor(Tensor):
         >>> smaller, [indices.tolist() for indices in kept]
         (SparseTensor(2 x 2 x 2, 2 entries), [[3, 70], [5, 60], [7, 50]])
         """
+        as_number("at_least", at_least, integer=True, zero=True)
         rows = [np.unique(self.coords)] * self.order if self.symmetric else [np.unique(row) for row in self.coords]
         kept = [_filled(row, min(size, at_least)) for row, size in zip(rows, self.shape, strict=True)]
         smaller = object.__new__(SparseTensor)

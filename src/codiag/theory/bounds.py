@@ -66,6 +66,7 @@ def error_bound(
     factor = _as_factor(factor, orthogonal)
     sizes = _as_weights(weights, factor.shape[1])
     as_number("noise", noise, zero=True)
+    _check_delta(delta)
     spread = math.sqrt(sizes.sum() * sizes.max())
     random = 0.0 if n_projections is None else concentration(factor, n_projections, orthogonal=orthogonal, delta=delta)
     if orthogonal:
@@ -156,9 +157,13 @@ def _as_weights(weights: np.ndarray, rank: int) -> np.ndarray:
     return sizes
 
 
-def _log(constant: float, factor: np.ndarray, delta: float) -> float:
+def _check_delta(delta: float) -> None:
     as_number("delta", delta)
     if not 0 < delta < 1:
         raise ValueError(f"delta must lie between 0 and 1; got {delta}")
+
+
+def _log(constant: float, factor: np.ndarray, delta: float) -> float:
+    _check_delta(delta)
     d, k = factor.shape
     return math.log(constant * d * max(k - 1, 1) / delta)

@@ -78,12 +78,15 @@ def kruskal_rank(factor: np.ndarray, *, tol: float = 1e-8) -> int:
 
 def kruskal_condition(factors: Sequence[np.ndarray]) -> bool:
     """Tell whether Kruskal ranks are large enough, summed over modes, for the components to be unique."""
+    if not hasattr(factors, "__len__") or isinstance(factors, str | bytes | dict):
+        raise TypeError(f"factors must be a sequence of arrays, one per mode; got {type(factors).__name__}")
     if len(factors) < 3:
         raise ValueError(f"factors must be those of three modes or more; got {len(factors)}")
-    rank, order = as_finite("factors", factors[0], (None, None)).shape[1], len(factors)
-    if any(np.shape(factor)[1:] != (rank,) for factor in factors):
-        shapes = ", ".join(str(np.shape(factor)) for factor in factors)
+    arrays = [as_finite("factors", factor, (None, None)) for factor in factors]
+    if len({array.shape[1] for array in arrays}) > 1:
+        shapes = ", ".join(str(array.shape) for array in arrays)
         raise ValueError(f"factors must have one number of columns in all modes; got shapes {shapes}")
-    if rank == 1:
-        return all(kruskal_rank(factor) == 1 for factor in factors)  # one component is unique, if it is there at all
-    return sum(kruskal_rank(factor) for factor in factors) >= 2 * rank + order - 1
+    ranks = [kruskal_rank(array) for array in arrays]
+    if arrays[0].shape[1] == 1:
+        return all(rank == 1 for rank in ranks)  # one component is unique, if it is there at all
+    return sum(ranks) >= 2 * arrays[0].shape[1] + len(arrays) - 1

@@ -78,7 +78,8 @@ def crowds(rng: np.random.Generator) -> Case:
         return DawidSkene(**given).fit(X)
 
     checks = (about_crowd,) if rng.random() < 0.7 else (about_crowd, shuffled(columns, options, rng))
-    return Case("codiag.models.DawidSkene", fit, {"X": data, **options}, True, checks, NAMED, advice=True)
+    valid = None if isinstance(data, list) else True  # a list of three may also be three tasks, and is asked about
+    return Case("codiag.models.DawidSkene", fit, {"X": data, **options}, valid, checks, NAMED, advice=True)
 
 
 def about_crowd(fitted: Any, given: dict[str, Any]) -> Problems:
@@ -93,6 +94,11 @@ def about_crowd(fitted: Any, given: dict[str, Any]) -> Problems:
     accuracy = np.asarray(people["accuracy"], dtype=float)
     if np.any(accuracy < 0) or np.any(accuracy > 1 + 1e-9):
         yield "model", f"accuracies from {accuracy.min()} to {accuracy.max()}"
+    low, high = (np.asarray(people[name], dtype=float) for name in ("low", "high"))
+    if not (np.all(low >= 0) and np.all(low <= accuracy) and np.all(accuracy <= high) and np.all(high <= 1 + 1e-9)):
+        yield "model", f"accuracies of {accuracy[:3]} in intervals from {low[:3]} to {high[:3]}"
+    if np.shape(fitted.worker_accuracy_interval_) not in ((workers, 2), (workers, 3)):  # polars keeps names in a column
+        yield "shape", f"worker_accuracy_interval_ has {np.shape(fitted.worker_accuracy_interval_)}"
     bad = not_finite([accuracy, np.asarray(people["standard_error"], dtype=float), fitted.log_likelihood_])
     if bad:
         yield "not finite", bad

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from codiag.drop_in import parafac
+from codiag.drop_in import CP, parafac
 
 from ..arrays import choose, random_array, random_rank
 from ..case import Case, covers
@@ -16,9 +16,9 @@ from ..reference import composed
 from .files import damaged, write_corpus, write_edges, write_tensor, write_votes
 
 
-@covers("codiag.drop_in.parafac", weight=2)
+@covers("codiag.drop_in.parafac", "codiag.drop_in.CP", weight=2)
 def drop_in(rng: np.random.Generator) -> Case:
-    """TensorLy's function, with its arguments."""
+    """TensorLy's function and its class, with their arguments."""
     held = random_array(rng, extreme=False)
     rank = random_rank(rng, held.dense.shape)
     start = (None, [rng.standard_normal((size, rank)) for size in held.dense.shape])
@@ -31,6 +31,9 @@ def drop_in(rng: np.random.Generator) -> Case:
     }
     kept = {name: value for name, value in options.items() if rng.random() < 0.5}
     arguments = {"tensor": held.data, "rank": rank, "random_state": int(rng.integers(999)), **kept}
+    as_class = bool(rng.random() < 0.4)
+    if as_class:
+        arguments.pop("return_errors", None)
 
     def about(found: Any, given: dict[str, Any]) -> Problems:
         if given.get("return_errors"):
@@ -48,15 +51,24 @@ def drop_in(rng: np.random.Generator) -> Case:
         if error > 1.001 and kept.get("n_iter_max", 100) == 100:
             yield "relative_error", f"{error:.3g}, worse than nothing"
 
+    def class_of(tensor: Any, **given: Any) -> Any:
+        model = CP(**given)
+        found = model.fit_transform(tensor)
+        if not model.errors_ or found is not model.decomposition_:
+            raise AssertionError("errors_ or decomposition_ is not what was found")
+        return found
+
+    if as_class:
+        return Case("codiag.drop_in.CP", class_of, arguments, True, (about,))
     return Case("codiag.drop_in.parafac", parafac, arguments, True, (about,))
 
 
-def _command(rng: np.random.Generator) -> tuple[list[str], list[Path]]:
-    """Return the words of a command, and the files it reads."""
+def _command(rng: np.random.Generator) -> tuple[list[str], list[Path], bool]:
+    """Return the words of a command, the files it reads, and whether it must end well."""
     kind = choose(rng, "factorize", "factorize", "topics", "label", "communities", "compare")
     writers = {"topics": write_corpus, "label": write_votes, "communities": write_edges}
     source = writers[kind](rng) if kind in writers else write_tensor(rng)[0]
-    damaged(source, rng, 0.25)
+    good = not damaged(source, rng, 0.25)
     words = [kind, str(source)]
     k = str(choose(rng, 1, 2, 3, 0, -1))
     words += {"factorize": ["--rank", k], "compare": ["--rank", k], "topics": ["--topics", k]}.get(kind, [])
@@ -72,13 +84,14 @@ def _command(rng: np.random.Generator) -> tuple[list[str], list[Path]]:
         words += ["--out", str(result)]
     if rng.random() < 0.3:
         words += ["--seed", choose(rng, "1", "-1", "abc")]
-    return words, [source]
+    good = good and kind in ("factorize", "label", "compare") and not {"nope", "-1", "abc", "--out"} & set(words)
+    return words, [source], good and not (kind != "label" and k == "0")
 
 
 @covers("codiag.cli.app", weight=2)
 def command_line(rng: np.random.Generator) -> Case:
     """Commands on files, whole and damaged: a result or a sentence, never a trace, and never a lost input."""
-    words, sources = _command(rng)
+    words, sources, good = _command(rng)
 
     def run(sources: list[Path]) -> Any:
         from typer.testing import CliRunner
@@ -90,8 +103,8 @@ def command_line(rng: np.random.Generator) -> Case:
     def about(answer: Any, given: dict[str, Any]) -> Problems:
         if answer.exception is not None and not isinstance(answer.exception, SystemExit):
             yield "wrong exception", f"{words[0]}: {type(answer.exception).__name__}: {answer.exception}"[:200]
-        elif answer.exit_code not in (0, 2):
-            yield "command", f"{words[0]} ended with status {answer.exit_code}"
+        elif answer.exit_code not in ((0,) if good else (0, 2)):
+            yield "command", f"{words[0]} ended with status {answer.exit_code}: {answer.output[-200:]!r}"
         elif "Traceback" in answer.output:
             yield "command", f"{words[0]} shows a trace"
         elif not answer.output.strip():
@@ -100,4 +113,6 @@ def command_line(rng: np.random.Generator) -> Case:
             yield "command", f"{words[0]} writes escape sequences of the input to the terminal"
 
     note = "codiag " + " ".join(words)
-    return Case("codiag.cli.app", run, {"sources": sources}, None, (about,), spoilable=False, prints=True, note=note)
+    return Case(
+        "codiag.cli.app", run, {"sources": sources}, good or None, (about,), spoilable=False, prints=True, note=note
+    )

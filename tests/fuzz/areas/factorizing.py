@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -18,7 +20,7 @@ NAMED = ("tensor", "rank", "method")
 
 
 def _any_tensor(rng: np.random.Generator) -> Held:
-    return random_array(rng) if rng.random() < 0.6 else random_tensor(rng)
+    return random_array(rng) if rng.random() < 0.6 else random_tensor(rng, torch=True)
 
 
 def same_again(rng: np.random.Generator, arguments: dict[str, Any]) -> tuple[Check, ...]:
@@ -51,13 +53,50 @@ def the_default(rng: np.random.Generator) -> Case:
 
 
 def about_a_fit(fit: Any, arguments: dict[str, Any]) -> Problems:
-    """What a fit can tell about itself is told, in words and finite numbers."""
-    if not str(fit.diagnose()):
-        yield "diagnosis", "says nothing"
+    """What a fit can tell about itself is told, in words and finite numbers; other libraries get copies of it."""
+    yield from about_diagnosis(fit)
+    if fit.residual_excess is not None and not 0 <= fit.residual_excess < np.inf:
+        yield "not finite", f"residual_excess is {fit.residual_excess}"
+    yield from about_copies(fit)
     if np.any(np.asarray(fit.standard_errors) < 0):
         yield "standard errors", "are negative"
     if fit.to_tensor().shape != fit.shape or not repr(fit):
         yield "shape", f"to_tensor has shape {fit.to_tensor().shape}, the fit {fit.shape}"
+
+
+def about_diagnosis(fit: Any) -> Problems:
+    """A diagnosis is sentences, one verdict for each component, and never good of components that cancel."""
+    found = fit.diagnose()
+    lines = str(found).split("\n")
+    if not isinstance(str(found), str) or not all(line.endswith(".") and " " in line for line in lines):
+        yield "diagnosis", f"is not made of sentences: {lines[:3]}"
+    if len(found.verdicts) != fit.rank:
+        yield "diagnosis", f"{len(found.verdicts)} verdicts for {fit.rank} components"
+    factors = [np.asarray(factor, dtype=np.float64) for factor in fit.factors]
+    weights = np.asarray(fit.weights, dtype=np.float64)
+    weights = weights / max(float(np.max(np.abs(weights))), 1e-300)
+    inner = np.outer(weights, weights) * np.prod([factor.T @ factor for factor in factors], axis=0)
+    for i, j in combinations(range(fit.rank), 2):
+        together, apart = inner[i, i] + inner[j, j] + 2 * inner[i, j], inner[i, i] + inner[j, j]
+        if together < 0.1 * apart and "well" in (found.verdicts[i], found.verdicts[j]):
+            yield "diagnosis", f"components {i} and {j} cancel to {together / apart:.2g} and count as well determined"
+
+
+def about_copies(fit: Any) -> Problems:
+    """What TensorLy and pyttb are given is the same tensor, in memory of its own."""
+    host = [np.asarray(factor) for factor in fit.factors]
+    if find_spec("tensorly"):
+        weights, factors = fit.to_tensorly()
+        if any(not np.array_equal(one, other) for one, other in zip(factors, host, strict=True)):
+            yield "copies", "to_tensorly has other factors"
+        shared = [np.shares_memory(one, other) for one, other in combinations([weights, *factors], 2)]
+        if any(shared) or any(np.shares_memory(one, other) for one, other in zip(factors, host, strict=True)):
+            yield "copies", "to_tensorly shares memory"
+    if find_spec("pyttb"):
+        given = fit.to_pyttb()
+        same = np.allclose(given.weights, np.asarray(fit.weights), rtol=1e-6)
+        if not same or [factor.shape for factor in given.factor_matrices] != [factor.shape for factor in host]:
+            yield "copies", f"to_pyttb has weights {given.weights}"
 
 
 def _configured(rng: np.random.Generator) -> tuple[Any, str]:
@@ -106,7 +145,7 @@ def a_method(rng: np.random.Generator) -> Case:
     method, claims = _configured(rng)
     arguments = {"tensor": held.data, "rank": rank, "method": method, "seed": int(rng.integers(2**31))}
     must = type(method) in (Auto, NLS, ALS) or str(method).lower() in ("auto", "nls", "als")
-    checks = (about_fit(held, rank, claims, int(rng.integers(2**31))), *same_again(rng, arguments))
+    checks = (about_fit(held, rank, claims, int(rng.integers(2**31))), about_a_fit, *same_again(rng, arguments))
     named = (*NAMED, "second_moment", "diagonalizer", "directions")
     function = f"codiag.methods.{type(method).__name__}" if not isinstance(method, str) else "codiag.factorize"
     return Case(function, codiag.factorize, arguments, True if must and is_moderate(held) else None, checks, named)
@@ -127,12 +166,14 @@ def symmetry(rng: np.random.Generator) -> Case:
 
     def stages(fit: Any, given: dict[str, Any]) -> Problems:
         yield from finite(fit, given)
+        yield from about_a_fit(fit, given)
         if symmetric and not fit.symmetric:
             yield "shape", "symmetric=True gave a fit with modes apart"
         if not all(isinstance(stage, Stage) and stage.sweeps >= 0 for stage in fit.stages):
             yield "stages", f"are {fit.stages}"
 
-    return Case("codiag.factorize", codiag.factorize, arguments, None, (stages,), named=(*NAMED, "second_moment"))
+    valid = True if method is None or isinstance(method, str) else None
+    return Case("codiag.factorize", codiag.factorize, arguments, valid, (stages,), named=(*NAMED, "second_moment"))
 
 
 @covers("codiag.methods.Auto", "codiag.methods.ALS", "codiag.methods.NLS", weight=2)
@@ -158,7 +199,8 @@ def building(rng: np.random.Generator) -> Case:
     def build_and_use(**given: Any) -> Any:
         return codiag.factorize(tensor, 2, method=maker(**given), symmetric=True, seed=0)
 
-    return Case(f"codiag.methods.{maker.__name__}", build_and_use, options, None, (finite,), named=NAMED)
+    valid = None if maker is OJD else True  # the tensor need not have orthogonal factors
+    return Case(f"codiag.methods.{maker.__name__}", build_and_use, options, valid, (finite,), named=NAMED)
 
 
 @covers("codiag.Factorization", weight=2)
@@ -169,6 +211,8 @@ def saving(rng: np.random.Generator) -> Case:
     stages = (Stage("diagonalize", 3, 0.1, 0.01),)
     fit = codiag.Factorization(rng.random(k), tuple(factors), float(rng.random()), 2.0, True, stages)
     path = folder() / "fit.npz"
+    if rng.random() < 0.2:
+        return Case("codiag.Factorization", fit.save, {"path": path}, outputs=("path",), spoilable=False)
     fit.save(path)
     contents = bytearray(path.read_bytes())
     broken = rng.random() < 0.3

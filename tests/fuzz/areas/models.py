@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.optimize import linear_sum_assignment
 from sklearn.base import clone
 
 from codiag.models import (
@@ -22,6 +24,7 @@ from codiag.synthetic import mixed_membership_graph
 from ..arrays import choose
 from ..case import Case, covers
 from ..invariants import Problems, has_shape, largest_first, not_finite, simplex
+from ..state import changed_state, global_state
 
 
 def fit_case(
@@ -67,6 +70,18 @@ def fit_case(
     return Case(name, fit, arguments, valid, (check,), named=named, advice=True)
 
 
+def about_copy(make: Callable[[], Any], use: Callable[[Any], Any], own: Any) -> Problems:
+    """What a model of another library is given says the same, and making it touches nothing global."""
+    state = global_state()
+    copy = make()
+    changed = changed_state(state)
+    if changed:
+        yield "state changed", f"{make.__name__} changes {', '.join(changed)}"
+    gap = float(np.max(np.abs(np.asarray(use(copy)) - np.asarray(own))))
+    if not gap < 1e-6:
+        yield "copies", f"{make.__name__} gives a model that differs by {gap:.2g}"
+
+
 def _method(rng: np.random.Generator) -> Any:
     return choose(rng, None, None, None, None, "nojd1", "ojd1", "als", "tpm", "nls")
 
@@ -102,6 +117,7 @@ def gaussians(rng: np.random.Generator) -> Case:
             yield "model", f"variances {fitted.covariances_}"
         if not np.isfinite(fitted.score(X)):
             yield "not finite", "score"
+        yield from about_copy(fitted.to_sklearn, lambda copy: copy.predict_proba(X), fitted.predict_proba(X))
         if sure:
             yield from _same_when_shuffled(fitted, X)
 
@@ -170,6 +186,9 @@ def chains(rng: np.random.Generator) -> Case:
         yield from has_shape(fitted.emissionprob_, (k, int(sequence.max()) + 1), "emissionprob_")
         yield from simplex(fitted.predict_proba(X), 1, "predict_proba")
         yield from has_shape(fitted.predict(X), (n,), "predict")
+        if find_spec("hmmlearn"):
+            symbols = np.asarray(X).reshape(-1, 1)
+            yield from about_copy(fitted.to_hmmlearn, lambda copy: copy.score(symbols), fitted.score(X))
         if not np.isfinite(fitted.score(X)):
             yield "not finite", "score"
 
@@ -195,6 +214,8 @@ def _about_topics(k: int) -> Callable[[Any, Any], Problems]:
         yield from simplex(fitted.transform(X), 1, "transform")
         if not 0 < fitted.perplexity(X) < np.inf:
             yield "not finite", f"perplexity {fitted.perplexity(X)}"
+        if isinstance(fitted, LatentDirichlet) and not isinstance(fitted, SingleTopic):
+            yield from about_copy(fitted.to_sklearn, lambda copy: copy.transform(X).sum(axis=1), 1.0)
         if len(fitted.top_words([f"w{i}" for i in range(X.shape[1])], 2)) != k:
             yield "shape", "top_words"
 
@@ -257,6 +278,25 @@ def _graph(rng: np.random.Generator) -> tuple[Any, int, int]:
     return adjacency, n, k
 
 
+def _same_when_renamed(fitted: Any, graph: Any) -> Problems:
+    """Names of nodes make no difference to what they belong to."""
+    if not (sparse.issparse(graph) or isinstance(graph, np.ndarray)):
+        return
+    order = np.random.default_rng(0).permutation(graph.shape[0])
+    again = clone(fitted).fit(sparse.csr_array(graph)[order][:, order])
+    before, after = fitted.memberships_, again.memberships_
+    if before.shape != after.shape:
+        yield "order", f"other names of nodes give {after.shape[1]} communities, not {before.shape[1]}"
+        return
+    pairs = linear_sum_assignment(-before[order].T @ after)
+    # Nodes that the links do not tell apart may change places, so that rows are compared whoever they belong to.
+    rows = [memberships[:, columns] for memberships, columns in zip((before, after), pairs, strict=True)]
+    sorted_rows = [one[np.lexsort(np.round(one, 5).T)] for one in rows]
+    gap = float(np.max(np.abs(sorted_rows[0] - sorted_rows[1])))
+    if gap > 1e-6:
+        yield "order", f"other names of nodes move memberships by {gap:.2g}"
+
+
 @covers("codiag.models.MixedMembershipCommunities", weight=2)
 def communities(rng: np.random.Generator) -> Case:
     """Graphs in every form they come in."""
@@ -270,6 +310,8 @@ def communities(rng: np.random.Generator) -> Case:
         random_state=0,
     )
 
+    renamed = rng.random() < 0.4
+
     def about(fitted: Any, X: Any) -> Problems:  # noqa: N803
         found = fitted.n_components_
         if n:
@@ -280,6 +322,8 @@ def communities(rng: np.random.Generator) -> Case:
         weighted = sparse.issparse(X) and X.nnz and X.data.max() > 1
         if not weighted and np.max(fitted.connectivity_) > 1 + 1e-9:
             yield "model", f"links at a rate of {np.max(fitted.connectivity_):.2g} a pair of nodes"
+        if renamed and n:
+            yield from _same_when_renamed(fitted, X)
         if not set(np.unique(fitted.labels_)) <= set(range(-1, found)):
             yield "model", f"labels {np.unique(fitted.labels_)}"
 

@@ -113,7 +113,31 @@ def sparse_tensor(rng: np.random.Generator) -> Case:
     np.add.at(dense, tuple(coords), values.astype(np.float64))
     arguments = {"coords": coords, "values": values, "shape": shape, "symmetric": False}
     check = about_tensor(dense, precision, int(rng.integers(2**31)))
+    if rng.random() < 0.3:
+        at_least = int(rng.integers(1, 4))
+
+        def smaller(at_least: Any) -> Any:
+            return SparseTensor(**arguments).without_empty_rows(at_least)
+
+        checks = (without_rows(dense, at_least),)
+        return Case("codiag.tensors.SparseTensor", smaller, {"at_least": at_least}, True, checks, named=("tensor",))
     return Case("codiag.tensors.SparseTensor", SparseTensor, arguments, True, (check,), named=("tensor",))
+
+
+def without_rows(dense: np.ndarray, at_least: int) -> Check:
+    """Return the check that a tensor without its empty rows holds all the entries, and rows enough."""
+
+    def check(found: Any, given: dict[str, Any]) -> Problems:
+        small, kept = found
+        if not np.allclose(small.to_dense(), dense[np.ix_(*kept)], rtol=1e-6):
+            yield "contraction", "the smaller tensor holds other entries"
+        if abs(small.squared_norm() - np.sum(dense**2)) > 1e-5 * np.sum(dense**2):
+            yield "contraction", "entries were lost with empty rows"
+        sizes = [min(at_least, size) for size in dense.shape]
+        if any(rows.size < size for rows, size in zip(kept, sizes, strict=True)):
+            yield "shape", f"rows {[rows.size for rows in kept]} where {sizes} were to be kept"
+
+    return check
 
 
 @covers("codiag.tensors.SparseTensor", weight=0.7)
@@ -184,11 +208,11 @@ def moments(rng: np.random.Generator) -> Case:
     check = about_tensor(composed(shares, [view.T for view in views]), precision, seed)
     kept = [sparse.csr_array(view) if rng.random() < 0.3 else view for view in views]
 
-    def build(views: Any, weights: Any) -> Any:
-        return CrossMomentTensor(*views, weights=weights)
+    def build(first: Any, second: Any, third: Any, weights: Any) -> Any:
+        return CrossMomentTensor(first, second, third, weights=weights)
 
-    arguments = {"views": kept, "weights": weights}
-    return Case("codiag.tensors.CrossMomentTensor", build, arguments, True, (check,), named=("tensor",))
+    arguments = dict(zip(("first", "second", "third", "weights"), (*kept, weights), strict=True))
+    return Case("codiag.tensors.CrossMomentTensor", build, arguments, True, (check,), named=("views", "tensor"))
 
 
 @covers("codiag.tensors.PlacementTensor", "codiag.tensors.symmetrize", weight=1)

@@ -1,0 +1,124 @@
+"""What the fuzzer has found: degenerate starts, extreme scales, and arguments that passed for something else."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import sparse
+
+import codiag
+from codiag import metrics, models, theory
+from codiag.diagonalize import UWEDGE, TwoSided
+from codiag.drop_in import parafac
+from codiag.methods import ALS
+from codiag.tensors import (
+    CrossMomentTensor,
+    FactoredTensor,
+    MomentTensor,
+    PlacementTensor,
+    SparseTensor,
+    WordMomentTensor,
+    symmetrize,
+)
+
+RNG = np.random.default_rng(0)
+FACTOR = RNG.standard_normal((3, 3))
+STACK = (FACTOR * RNG.standard_normal((4, 1, 3))) @ FACTOR.T
+CUBE = np.ones((2, 2, 2))
+ENTRIES = SparseTensor(np.zeros((3, 1), dtype=int), np.ones(1), (2, 2, 2))
+
+DEFECTIVE = np.zeros((3, 3, 3))
+DEFECTIVE[0, 0, 1] = DEFECTIVE[0, 1, 0] = DEFECTIVE[1, 0, 0] = 2
+DEFECTIVE[1, 1, 2] = DEFECTIVE[1, 2, 1] = DEFECTIVE[2, 1, 1] = 1
+"""Every pencil of these matrices has one eigenvector, and all of them vanish on it."""
+
+
+@pytest.mark.filterwarnings("ignore::codiag.ConvergenceWarning")
+@pytest.mark.parametrize("method", [UWEDGE(), UWEDGE(fallback=False), TwoSided(), TwoSided(fallback=False)])
+def test_defective_pencils_are_no_start_of_nan(method):
+    for seed in range(5):
+        fit = method(DEFECTIVE, seed=seed)
+        assert np.all(np.isfinite(fit.factor))
+        assert np.all(np.isfinite(fit.inverse))
+
+
+@pytest.mark.parametrize("scale", [1e127, 1e-127])
+def test_standard_errors_do_not_depend_on_the_scale(scale):
+    noise = np.random.default_rng(1).standard_normal(STACK.shape) * 1e-3
+    noisy = STACK + noise + noise.transpose(0, 2, 1)
+    fit, scaled = (codiag.joint_diagonalize(one, seed=0) for one in (noisy, noisy * scale))
+    assert_allclose(scaled.standard_errors, fit.standard_errors, rtol=1e-4)
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 3, 4), (3, 4, 5)])
+def test_singular_vectors_start_as_many_components_as_asked_for(shape):
+    tensor = np.zeros(shape)
+    tensor[(0,) * len(shape)], tensor[(1,) * len(shape)] = 1, 2
+    fit = codiag.factorize(tensor, 1, method=ALS(init="svd"), seed=0)
+    assert_allclose(fit.relative_error, np.sqrt(1 / 5))
+
+
+def test_components_given_by_an_array():
+    factors = np.random.default_rng(0).standard_normal((3, 4, 2))
+    tensor = FactoredTensor(np.ones(2), factors)
+    assert_allclose(tensor.to_dense(), np.einsum("ai,bi,ci->abc", *factors))
+
+
+@pytest.mark.filterwarnings("ignore:n_components=2 may be more")
+def test_topics_for_scikit_learn_leave_the_generator_of_numpy_alone():
+    counts = np.random.default_rng(0).poisson(2, (60, 8))
+    model = models.LatentDirichlet(2, alpha_0=5.0, random_state=0).fit(counts)
+    state = np.random.get_state()[1].copy()  # noqa: NPY002
+    copy = model.to_sklearn()
+    assert np.array_equal(np.random.get_state()[1], state)  # noqa: NPY002
+    assert copy.doc_topic_prior_ > 1  # which scikit-learn's own fit refuses
+    assert_allclose(copy.transform(counts).sum(axis=1), 1)
+
+
+def test_crowds_of_fewer_tasks_than_classes_begin_with_the_majority():
+    votes = {"task": np.repeat([0, 1], 5), "worker": np.tile(np.arange(5), 2), "label": np.arange(10) % 4}
+    with pytest.warns(UserWarning, match="only 2 tasks have votes from three groups of workers, fewer than the 4"):
+        model = models.DawidSkene(random_state=0).fit(votes)
+    assert model.diagnostics_["init"] == "majority"
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "words"),
+    [
+        (lambda: codiag.joint_diagonalize(STACK, orthogonal="no"), TypeError, "orthogonal must be True or False"),
+        (lambda: parafac(CUBE, 1, normalize_factors=np.nan), TypeError, "normalize_factors must be True"),
+        (lambda: parafac(CUBE, 1, return_errors="no"), TypeError, "return_errors must be True"),
+        (lambda: parafac(CUBE, 1, random_state=2.5), TypeError, "random_state must be None"),
+        (lambda: FactoredTensor(np.array(1.0), [FACTOR] * 3), ValueError, "weights must have one axis"),
+        (lambda: FactoredTensor(np.ones(3), None), TypeError, "factors must be a sequence of arrays"),
+        (lambda: symmetrize(object), TypeError, "array must hold real numbers"),
+        (lambda: symmetrize(np.ones((2, 2, 3))), ValueError, "array must have modes of one size"),
+        (lambda: PlacementTensor(1j, np.ones(3)), TypeError, "matrix must be real"),
+        (lambda: PlacementTensor(np.eye(3), np.ones((3, 1))), ValueError, "vector must have one axis"),
+        (lambda: MomentTensor(FACTOR, order=np.nan), TypeError, "order must be an integer"),
+        (lambda: WordMomentTensor(np.array(1.0)), ValueError, r"counts must have shape \(documents, words\)"),
+        (lambda: WordMomentTensor([[1e300, 2.0]]), ValueError, "counts must hold documents of at most 1e"),
+        (lambda: CrossMomentTensor(*[sparse.coo_array(np.ones(3))] * 3), ValueError, "views must be matrices"),
+        (lambda: ENTRIES.without_empty_rows("abc"), TypeError, "at_least must be an integer"),
+        (
+            lambda: theory.error_bound(np.eye(3), np.ones(3), 0.1, orthogonal=True, delta=np.nan),
+            ValueError,
+            "delta must",
+        ),
+        (lambda: models.DawidSkene(one_coin=np.nan).fit(np.eye(3, dtype=int)), TypeError, "one_coin must be True"),
+        (lambda: models.LatentDirichlet(2, alpha_0=1e300).fit(np.ones((5, 4))), ValueError, "alpha_0 must be at most"),
+        (lambda: metrics.factor_error((np.ones(3), (object, FACTOR)), FACTOR), ValueError, "estimate must"),
+        (lambda: metrics.recovery_curve(np.ones((3, 1)), np.ones((4, 1))), ValueError, "memberships and truth must"),
+        (lambda: codiag.factorize(np.ones((1, 3, 4)), 2, method="nojd1"), ValueError, "tensor must hold two matrices"),
+        (
+            lambda: models.HiddenMarkov(3, method="ojd1", random_state=0).fit([3, 2, 1, 2, 2, 1, 2, 2, 2, 1]),
+            ValueError,
+            "n_components=3 is more than the data determines",
+        ),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:n_components=3 may be more")
+def test_refusals_name_the_argument(call, kind, words):
+    with pytest.raises(kind, match=words):
+        call()
