@@ -118,14 +118,16 @@ def nonorthogonal_model(size: int, rank: int, *, noise: float, seed: Seed = None
 def orthogonal_model(size: int, rank: int, *, noise: float, seed: Seed = None) -> Problem:
     r"""Return a tensor of the authors' orthogonal experiments.
 
-    Orthonormal factors, weights that are squared Gaussians, and :math:`\epsilon` times another tensor with orthonormal
-    factors, of unit weights.
+    Factors are the first left singular vectors of a square Gaussian matrix, weights are squared Gaussians. The noise is
+    :math:`\epsilon` times another tensor of this kind, of full rank whatever the rank asked for: its weights are
+    squared Gaussians too, and its operator norm, the largest of them, is not scaled.
     """
     rng = np.random.default_rng(seed)
-    factors, errors = ((orthonormal_factor(size, rank, rng),) * 3 for _ in range(2))
+    factor = np.linalg.svd(rng.standard_normal((size, size)))[0][:, :rank]
     weights = rng.standard_normal(rank) ** 2
-    clean = FactoredTensor(weights, factors).to_dense()
-    return Problem(clean + noise * FactoredTensor(np.ones(rank), errors).to_dense(), weights, factors)
+    errors = FactoredTensor(rng.standard_normal(size) ** 2, (orthonormal_factor(size, size, rng),) * 3)
+    clean = FactoredTensor(weights, (factor,) * 3).to_dense()
+    return Problem(clean + noise * errors.to_dense(), weights, (factor,) * 3)
 
 
 def paper_tensor(
