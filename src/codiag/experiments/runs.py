@@ -81,24 +81,18 @@ def run(
     planned.sort(key=lambda job: job[0].stage(job[1]))
     end = time.monotonic() + 60 * minutes
     failures: list[str] = []
-    n_done = 0
-
-    def tell() -> None:
-        if progress is not None:
-            progress(n_done, len(planned))
-
     with Claims(folder) as claims:
         queue = _Queue(planned, journals, claims)
-        n_done = queue.n_known()
-        tell()
-        for (experiment, cell), outcome in _outcomes(queue, jobs, end):
+        for (experiment, cell), outcome in _outcomes(queue, jobs, end, progress or _silent):
             if isinstance(outcome, Record):
                 journals[experiment.name].append(outcome)
             else:
                 failures.append(f"{experiment.name}, {cell_key(cell)}: {outcome}")
-            n_done = max(n_done + 1, queue.n_known())
-            tell()
     return failures
+
+
+def _silent(_done: int, _planned: int) -> None:
+    """Tell nobody."""
 
 
 def read(experiment: Experiment, folder: Path) -> list[Record]:
@@ -129,13 +123,13 @@ class _Queue:
 
     def __init__(self, planned: Sequence[Job], journals: dict[str, Journal], claims: Claims) -> None:
         self._planned, self._journals, self._claims = planned, journals, claims
+        self._keys = {name: {cell_key(cell) for e, cell in planned if e.name == name} for name in journals}
         self._next = 0
 
-    def n_known(self) -> int:
-        """Count the planned trials that have records."""
-        return sum(cell_key(cell) in self._journals[e.name].records for e, cell in self._planned[: self._next]) + sum(
-            cell_key(cell) in self._journals[e.name].records for e, cell in self._planned[self._next :]
-        )
+    def tell(self, progress: Progress) -> None:
+        """Tell how many of the planned trials have records."""
+        done = sum(len(keys & self._journals[name].records.keys()) for name, keys in self._keys.items())
+        progress(done, len(self._planned))
 
     def take(self, count: int) -> list[Job]:
         """Claim the next trials that nobody has run or claimed."""
@@ -156,30 +150,32 @@ class _Queue:
 Outcome = tuple[Job, Record | str]
 
 
-def _outcomes(queue: _Queue, jobs: int, end: float) -> Iterator[Outcome]:
+def _outcomes(queue: _Queue, jobs: int, end: float, progress: Progress) -> Iterator[Outcome]:
     if jobs > 1:
-        yield from _outcomes_of_pool(queue, jobs, end)
+        yield from _outcomes_of_pool(queue, jobs, end, progress)
         return
     while time.monotonic() < end and (taken := queue.take(1)):
+        queue.tell(progress)
         try:
             yield taken[0], measure_cell(*taken[0])
         except (ArithmeticError, ValueError, TypeError, LookupError, AttributeError) as error:
             yield taken[0], f"{type(error).__name__}: {error}"
+    queue.tell(progress)
 
 
-def _outcomes_of_pool(queue: _Queue, jobs: int, end: float) -> Iterator[Outcome]:
+def _outcomes_of_pool(queue: _Queue, jobs: int, end: float, progress: Progress) -> Iterator[Outcome]:
     pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_ignore_interrupts)
     try:
         running: dict[Future[Record], Job] = {}
         while True:
-            if len(running) < jobs + 2 and time.monotonic() < end:
+            if len(running) <= jobs and time.monotonic() < end:
                 for job in queue.take(2 * jobs - len(running)):
                     running[pool.submit(measure_cell, *job)] = job
+                queue.tell(progress)
             if not running:
                 return
             for future in wait(running, return_when=FIRST_COMPLETED).done:
-                job = running.pop(future)
-                yield job, _result(future)
+                yield running.pop(future), _result(future)
     finally:  # on the way out of an interruption, too: what runs is not waited for
         for child in active_children():
             if child in _workers(pool):

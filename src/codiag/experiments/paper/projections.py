@@ -6,22 +6,22 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from codiag.diagonalize import Jacobi
+from codiag.diagonalize import UWEDGE, Jacobi
 from codiag.experiments.claims import Claim, Ruling, Trials
 from codiag.experiments.paper.trials import axis, grid, shown
 from codiag.experiments.records import Cell, Record, Values
 from codiag.experiments.reports import Figure, Panel, Report, Series, Table
 from codiag.experiments.runs import Experiment
 from codiag.factorize import factorize
-from codiag.methods import NLS, NOJD, OJD, Method
+from codiag.methods import NLS
 from codiag.metrics import factor_error
 from codiag.synthetic import paper_tensor
 from codiag.tensors import symmetrize
+from codiag.theory import project_noise
 
 NUMBERS = (5, 10, 15, 20, 30, 40, 60, 80, 100)
 EPS = {"orthogonal": 0.05, "free": 0.01}
 SCHEMES = {"orthogonal": ("random", "plug-in"), "free": ("random", "inverse factors", "factors")}
-PLUG_IN: dict[str, bool | str] = {"random": False, "plug-in": True, "inverse factors": "inverse", "factors": "factors"}
 N_TRIALS = 1000
 
 
@@ -33,21 +33,26 @@ def _measure(cell: Cell, seed: int) -> Values:
     orthogonal = cell["factors"] == "orthogonal"
     problem = paper_tensor(10, 10, orthogonal=orthogonal, noise=EPS[cell["factors"]], model="text", seed=seed)
     tensor = symmetrize(problem.tensor)
-    start = int(np.random.default_rng([seed, 1]).integers(2**31))
+    truth = problem.factors[0]
+    diagonalizer = Jacobi(tol=1e-6) if orthogonal else UWEDGE()
+    rng = np.random.default_rng([seed, 1])
+    directions = rng.standard_normal((NUMBERS[-1], 10))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     values: Values = {}
-    for scheme in SCHEMES[cell["factors"]]:
-        for number in NUMBERS:
-            method = _method(orthogonal, PLUG_IN[scheme], number)
-            fit = factorize(tensor, 10, method=method, symmetric=True, seed=start)
-            values[f"{scheme} {number}"] = factor_error(fit, problem)
+    for number in NUMBERS:
+        found = diagonalizer(project_noise(tensor, directions[:number]), seed=rng).factor
+        values[f"random {number}"] = factor_error(found, truth)
+        for scheme in SCHEMES[cell["factors"]][1:]:
+            again = diagonalizer(project_noise(tensor, _plugged(scheme, found)), seed=rng).factor
+            values[f"{scheme} {number}"] = factor_error(again, truth)
     oracle = NLS(init=(problem.weights, problem.factors), max_replacements=0)
     return values | {"oracle": factor_error(factorize(tensor, 10, method=oracle, symmetric=True), problem)}
 
 
-def _method(orthogonal: bool, plug_in: bool | str, number: int) -> Method:
-    if orthogonal:
-        return OJD(plug_in=plug_in, n_projections=number, diagonalizer=Jacobi(tol=1e-6), whiten=False)
-    return NOJD(plug_in=plug_in, n_projections=number)
+def _plugged(scheme: str, found: np.ndarray) -> np.ndarray:
+    """Return the directions of the second stage, one of unit length for every component."""
+    rows = np.linalg.pinv(found) if scheme == "inverse factors" else found.T
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
 def _report(records: Sequence[Record]) -> Report:
