@@ -8,9 +8,10 @@ import signal
 import time
 import warnings
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing
 from dataclasses import dataclass
 from multiprocessing import active_children, get_context
 from pathlib import Path
@@ -83,11 +84,12 @@ def run(
     failures: list[str] = []
     with Claims(folder) as claims:
         queue = _Queue(planned, journals, claims)
-        for (experiment, cell), outcome in _outcomes(queue, jobs, end, progress or _silent):
-            if isinstance(outcome, Record):
-                journals[experiment.name].append(outcome)
-            else:
-                failures.append(f"{experiment.name}, {cell_key(cell)}: {outcome}")
+        with closing(_outcomes(queue, jobs, end, progress or _silent)) as outcomes:
+            for (experiment, cell), outcome in outcomes:
+                if isinstance(outcome, Record):
+                    journals[experiment.name].append(outcome)
+                else:
+                    failures.append(f"{experiment.name}, {cell_key(cell)}: {outcome}")
     return failures
 
 
@@ -150,7 +152,7 @@ class _Queue:
 Outcome = tuple[Job, Record | str]
 
 
-def _outcomes(queue: _Queue, jobs: int, end: float, progress: Progress) -> Iterator[Outcome]:
+def _outcomes(queue: _Queue, jobs: int, end: float, progress: Progress) -> Generator[Outcome, None, None]:
     if jobs > 1:
         yield from _outcomes_of_pool(queue, jobs, end, progress)
         return
@@ -163,7 +165,7 @@ def _outcomes(queue: _Queue, jobs: int, end: float, progress: Progress) -> Itera
     queue.tell(progress)
 
 
-def _outcomes_of_pool(queue: _Queue, jobs: int, end: float, progress: Progress) -> Iterator[Outcome]:
+def _outcomes_of_pool(queue: _Queue, jobs: int, end: float, progress: Progress) -> Generator[Outcome, None, None]:
     pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_ignore_interrupts)
     try:
         running: dict[Future[Record], Job] = {}
@@ -176,10 +178,12 @@ def _outcomes_of_pool(queue: _Queue, jobs: int, end: float, progress: Progress) 
                 return
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 yield running.pop(future), _result(future)
-    finally:  # on the way out of an interruption, too: what runs is not waited for
+    except BaseException:  # an interruption, too: what runs is not waited for
         for child in active_children():
             if child in _workers(pool):
                 child.terminate()
+        raise
+    finally:
         pool.shutdown(wait=True, cancel_futures=True)
 
 
