@@ -124,7 +124,7 @@ def test_two_processes_in_one_folder_share_the_work(tmp_path):
 
 
 def test_what_is_urgent_comes_first_whichever_experiment_it_is_of(tmp_path):
-    late = Experiment("late", "Late", "", cells, measure, report, stage=lambda cell: 1)
+    late = Experiment("late", "Late", "", cells, measure, report, stage=lambda _: 1)
     order = []
     run([late, TOY], tmp_path, quick=True, progress=lambda done, _: order.append(done))
     first = json.loads((tmp_path / "toy.jsonl").read_text().splitlines()[0])

@@ -38,7 +38,8 @@ class Chapter:
 
 def chapters_of(folder: Path) -> tuple[list[Chapter], list[Judgement]]:
     """Return a chapter for every experiment with records in a folder, and the judgements of all claims in order."""
-    chapters, judgements = [], {}
+    chapters: list[Chapter] = []
+    judgements: dict[int, Judgement] = {}
     for experiment in EXPERIMENTS.values():
         records = read(experiment, folder)
         own = {n: judge(claim, records) for n, claim in CLAIMS.items() if claim.experiment == experiment.name}
@@ -52,10 +53,10 @@ def chapters_of(folder: Path) -> tuple[list[Chapter], list[Judgement]]:
 
 def summary(judgements: Sequence[Judgement]) -> str:
     """Return in one sentence how many claims hold."""
-    counts = {word: sum(one.verdict == word for one in judgements) for word in VERDICTS.values()}
-    plural = {"holds": "hold", "holds in part": "hold in part", "does not hold": "do not hold", "open": "are open"}
-    told = [f"{counts[word]} {words if counts[word] != 1 else words.replace('hold', 'holds', 1)}" for word, words in plural.items()]
-    told = [one.replace("1 do not holds", "1 does not hold").replace("1 are open", "1 is open") for one in told]
+    counts = [sum(one.verdict == word for one in judgements) for word in VERDICTS.values()]
+    single = ("holds", "holds in part", "does not hold", "is open")
+    plural = ("hold", "hold in part", "do not hold", "are open")
+    told = [f"{n} {one if n == 1 else many}" for n, one, many in zip(counts, single, plural, strict=True)]
     return f"Of the paper's {len(judgements)} claims {', '.join(told[:-1])} and {told[-1]}."
 
 

@@ -115,6 +115,12 @@ def judge(claim: Claim, records: Sequence[Record]) -> Judgement:
     return Judgement(claim, ruling.measured, VERDICTS[ruling.verdict], claim.reasons.get(ruling.verdict, ""), fewest)
 
 
+def share_of(ratios: Sequence[float], low: float, high: float = np.inf) -> float:
+    """Return the share of ratios between two bounds, those that are not numbers left out; 0 where there are none."""
+    inside = [bool(low <= ratio <= high) for ratio in ratios if np.isfinite(ratio)]
+    return sum(inside) / len(inside) if inside else 0.0
+
+
 def graded(share: float, *, partly: float) -> str:
     """Return yes where all places agree, partly from a share of them on, and no below."""
     return "yes" if share >= 1 else "partly" if share >= partly else "no"

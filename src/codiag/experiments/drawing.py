@@ -140,13 +140,17 @@ def _draw_panel(axis: Any, panel: Panel, styles: dict[str, tuple[str, str]]) -> 
         _log_axis(axis.yaxis, [y for _, y in points], axis.set_yscale)
     if panel.x_ticks is not None:
         many = len(panel.x_ticks) > 4
-        axis.set_xticks(range(len(panel.x_ticks)), panel.x_ticks, rotation=35 if many else 0, ha="right" if many else "center")
+        axis.set_xticks(
+            range(len(panel.x_ticks)), panel.x_ticks, rotation=35 if many else 0, ha="right" if many else "center"
+        )
 
 
 def _draw_series(axis: Any, series: Series, style: tuple[str, str]) -> None:
     colour, mark = style
     if series.kind == "paper":
-        axis.plot(series.x, series.y, linestyle="", marker="*", markersize=11, color=colour, markeredgecolor="black", zorder=4)
+        axis.plot(
+            series.x, series.y, linestyle="", marker="*", markersize=11, color=colour, markeredgecolor="black", zorder=4
+        )
     elif series.kind == "points":
         few = len(series.x) < 20
         axis.plot(series.x, series.y, linestyle="", marker=mark, markersize=6 if few else 2, color=colour, zorder=3)

@@ -24,7 +24,8 @@ body { margin: 0 auto; max-width: 72rem; padding: 1rem; font: 1rem/1.55 system-u
   background: var(--paper); overflow-wrap: break-word; }
 h1 { font-size: 1.6rem; line-height: 1.25; } h2 { font-size: 1.3rem; } h3 { font-size: 1.05rem; }
 a { color: var(--link); }
-a:focus-visible, summary:focus-visible, [tabindex]:focus-visible { outline: 3px solid var(--link); outline-offset: 2px; }
+a:focus-visible, summary:focus-visible, [tabindex]:focus-visible { outline: 3px solid var(--link);
+  outline-offset: 2px; }
 .skip { position: absolute; left: -999px; } .skip:focus { left: 1rem; top: .5rem; background: var(--paper); }
 nav ul { display: flex; flex-wrap: wrap; gap: .4rem 1rem; padding: 0; list-style: none; }
 section { border-top: 1px solid var(--line); margin-top: 2rem; }
@@ -45,7 +46,8 @@ details { margin: .75rem 0; } summary { cursor: pointer; }
 @media (max-width: 48rem) {
   .claims, .claims tbody, .claims tr, .claims td { display: block; width: 100%; }
   .claims thead { position: absolute; left: -999px; }
-  .claims tr { border: 1px solid var(--line); border-radius: 6px; background: var(--card); margin: .6rem 0; padding: .5rem; }
+  .claims tr { border: 1px solid var(--line); border-radius: 6px; background: var(--card); margin: .6rem 0;
+    padding: .5rem; }
   .claims td, .claims td:first-child { border: 0; padding: .15rem .3rem; text-align: left; }
   .claims td:first-child::before { content: "Claim "; }
 }

@@ -25,9 +25,7 @@ def write_pages(folder: Path) -> list[Judgement]:
         for chapter in chapters:
             _write_chapter(chapter, folder)
         shown = {chapter.experiment.name for chapter in chapters}
-        absent = [
-            (one.title, one.missing() or "not run yet") for one in EXPERIMENTS.values() if one.name not in shown
-        ]
+        absent = [(one.title, one.missing() or "not run yet") for one in EXPERIMENTS.values() if one.name not in shown]
         _write(folder / "REPRODUCTION.md", whole_markdown(chapters, judgements))
         _write(folder / "index.html", whole_page(chapters, judgements, absent))
     return judgements

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Self
 
 try:
     import fcntl
@@ -82,7 +82,7 @@ class Claims:
         self._folder.mkdir(parents=True, exist_ok=True)
         self._own = self._folder / f"{os.getpid()}-{uuid.uuid4().hex}"
 
-    def __enter__(self) -> Claims:
+    def __enter__(self) -> Self:
         self._file = self._own.open("a+b")
         if fcntl is not None:
             fcntl.flock(self._file, fcntl.LOCK_EX)
@@ -181,6 +181,8 @@ def _parsed(line: bytes) -> Record | None:
         cell, values = entry["cell"], entry["values"]
         if not isinstance(cell, dict) or not isinstance(values, dict):
             return None
-        return Record(cell, {str(name): float(value) for name, value in values.items()}, float(entry.get("seconds", "nan")))
+        return Record(
+            cell, {str(name): float(value) for name, value in values.items()}, float(entry.get("seconds", "nan"))
+        )
     except (ValueError, TypeError, KeyError, AttributeError):
         return None

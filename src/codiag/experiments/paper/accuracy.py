@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
 
 from codiag.diagonalize import Jacobi
-from codiag.experiments.claims import Claim, Ruling, Trials, graded, in_range
+from codiag.experiments.claims import Claim, Ruling, Trials, graded, in_range, share_of
 from codiag.experiments.paper.trials import (
     NEAREST,
     axis,
@@ -126,15 +126,15 @@ def _notes(records: Sequence[Record], orthogonal: bool) -> list[str]:
             "where the paper rotates k rows of d: 'OJD1 (k rows)', shown beside it."
         )
         notes.append(
-            "At d = 100 ALS takes ten seconds a run at k = 20 and a minute at k = 100, Lathauwer five minutes at k = 100: "
-            "they are left out there, and so is the oracle."
+            "At d = 100 ALS takes ten seconds a run at k = 20 and a minute at k = 100, Lathauwer five "
+            "minutes at k = 100: they are left out there, and so is the oracle."
         )
     else:
         notes.append(
             "NOJD1 projects along the inverse factors, as Algorithm 1 says; along the factors, as the authors' program "
             "does, stands beside it. QRJ1D diagonalizes below d = 50, UWEDGE from there on: the same minimum to first "
-            "order. At d = k = 100 NOJD takes one to two minutes a run, ALS one, Lathauwer five: that place is left out, and "
-            "ALS at d = 100, k = 20 (ten seconds a run)."
+            "order. At d = k = 100 NOJD takes one to two minutes a run, ALS one, Lathauwer five: that place "
+            "is left out, and ALS at d = 100, k = 20 (ten seconds a run)."
         )
     if 50 in slow:
         notes.append(f"A run of all methods at d = k = 50 takes about {slow[50]:.0f} seconds.")
@@ -151,7 +151,7 @@ def ratios(trials: Trials, ours: Sequence[str], theirs: Sequence[str], orthogona
     return found
 
 
-def _least(trials: Trials, names: Sequence[str], place: dict[str, object]) -> float:
+def _least(trials: Trials, names: Sequence[str], place: Mapping[str, object]) -> float:
     known = {name for record in trials.at(**place) for name in record.values}
     means = [trials.mean(name, **place) for name in names if name in known]
     if not means:
@@ -173,7 +173,7 @@ def _both(rule: Callable[[Trials, str], Ruling]) -> Callable[[Trials], Ruling]:
 
 def _full_rank(trials: Trials, end: str) -> Ruling:
     found = ratios(trials, ["OJD0" + end, "OJD1" + end], _ended(("TPM", "Lathauwer", "ALS"), end), True, 1.0)
-    high, far = np.nanmedian(found) > 1.5, np.nanmax(found) >= 3
+    high, far = bool(np.nanmedian(found) > 1.5), bool(np.nanmax(found) >= 3)
     return Ruling(f"best rival over best OJD: {in_range(found)}", "yes" if high and far else _half(high or far))
 
 
@@ -192,7 +192,7 @@ def _low_rank(trials: Trials, end: str) -> Ruling:
             place = {"model": "text", "d": d, "share": 0.2, "eps": eps}
             means = [trials.mean(name + end, **place) for name in ("OJD0", "OJD1", "TPM", "Lathauwer")]
             spreads.append(max(means) / min(means))
-    share = float(np.mean([spread <= 1.1 for spread in spreads if np.isfinite(spread)] or [0]))
+    share = share_of(spreads, 0, 1.1)
     text = f"largest over least mean error: {in_range(spreads)}; within 10 % at {100 * share:.0f} % of places"
     return Ruling(text, graded(share, partly=0.5))
 
@@ -204,7 +204,7 @@ def _als_is_poor(trials: Trials, end: str) -> Ruling:
             for eps in EPS[True]:
                 place = {"model": "text", "d": d, "share": share, "eps": eps}
                 found.append(trials.mean("ALS" + end, **place) / _least(trials, ["OJD0" + end, "OJD1" + end], place))
-    share = float(np.mean([ratio > 5 for ratio in found if np.isfinite(ratio)] or [0]))
+    share = share_of(found, 5)
     text = f"ALS over the better OJD: {in_range(found)}; above 5 at {100 * share:.0f} % of places"
     return Ruling(text, "yes" if share > 0.5 else "partly" if share >= 0.2 else "no")
 
@@ -214,7 +214,7 @@ NOJD = ("NOJD0", "NOJD1", "NOJD1 (factors)")
 
 def _lathauwer(trials: Trials, end: str, *, share: float, low: float, high: float) -> Ruling:
     found = ratios(trials, _ended(NOJD, end), ["Lathauwer" + end], False, share)
-    inside = float(np.mean([low <= ratio <= high for ratio in found if np.isfinite(ratio)] or [0]))
+    inside = share_of(found, low, high)
     text = f"Lathauwer over the best NOJD: {in_range(found)}; {low:g} to {high:g} at {100 * inside:.0f} % of places"
     return Ruling(text, graded(inside, partly=1 / 3))
 
@@ -224,7 +224,7 @@ def _least_squares(trials: Trials, end: str) -> Ruling:
     for share, rank in ((1.0, "k = d"), (0.2, "k = 0.2 d")):
         found = ratios(trials, _ended(NOJD, end), ["ALS" + end, "NLS" + end], False, share)
         texts.append(f"{rank} {in_range(found)}")
-        reached.append(np.nanmedian(found) >= 1.2)
+        reached.append(bool(np.nanmedian(found) >= 1.2))
     text = "better of ALS and NLS over the best NOJD: " + ", ".join(texts)
     return Ruling(text, "yes" if all(reached) else _half(any(reached)))
 

@@ -85,8 +85,8 @@ def _more_accurate(trials: Trials) -> Ruling:
     found, level = _areas(trials, "top ten")
     mean, error = np.nanmean(found), np.nanstd(found) / np.sqrt(max(found.size, 1))
     text = (
-        f"mean distance of TPM {level:.3f}, of OJD1 {mean:.3f} less (standard error {error:.3f}, over {found.size} seeds "
-        f"{np.nanmin(found):.3f} to {np.nanmax(found):.3f})"
+        f"mean distance of TPM {level:.3f}, of OJD1 {mean:.3f} less (standard error {error:.3f}, over "
+        f"{found.size} seeds {np.nanmin(found):.3f} to {np.nanmax(found):.3f})"
     )
     return Ruling(text, "yes" if mean > 2 * error else "partly" if mean > -2 * error else "no")
 

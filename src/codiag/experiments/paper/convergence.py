@@ -91,7 +91,8 @@ def _sweep_errors(method: Diagonalizer, stack: np.ndarray) -> np.ndarray:
 
 
 def _exponent(errors: np.ndarray) -> float:
-    """Return p of e_next = c e^p, from the last three sweeps that rounding does not disturb; NaN where there are none."""
+    """Return p of e_next = c e^p, from the last three sweeps that rounding does not disturb; NaN where "
+    "there are none."""
     triples = [t for t in range(errors.size - 2) if 0.5 > errors[t] > errors[t + 1] > errors[t + 2] > 1e-13]
     if not triples:
         return float("nan")
@@ -132,7 +133,9 @@ def _level_panel(level: Sequence[Record]) -> Panel:
         jitter = np.random.default_rng(0).uniform(-0.3, 0.3, values.size)
         series.append(Series(f"eps = {eps:g}", (place + jitter).tolist(), values.tolist(), kind="points"))
     ticks = [f"{eps:g}" for eps in LEVEL_EPS]
-    return Panel("objectives", "noise eps", "root mean square off-diagonal over eps", series, y_log=False, x_ticks=ticks)
+    return Panel(
+        "objectives", "noise eps", "root mean square off-diagonal over eps", series, y_log=False, x_ticks=ticks
+    )
 
 
 def _level_table(level: Sequence[Record]) -> Table:
@@ -142,7 +145,9 @@ def _level_table(level: Sequence[Record]) -> Table:
         if values.size:
             chance = normaltest(values).pvalue if values.size >= 20 else np.nan
             above = int(trials.values("above the lowest", eps=eps).sum())
-            rows.append([f"{eps:g}", str(values.size), shown(values.mean()), shown(values.std()), shown(chance), str(above)])
+            rows.append(
+                [f"{eps:g}", str(values.size), shown(values.mean()), shown(values.std()), shown(chance), str(above)]
+            )
     headings = ["eps", "runs", "mean over eps", "deviation", "p of a normal shape", "runs above the lowest"]
     return Table("Objectives", headings, rows)
 
@@ -210,7 +215,8 @@ CLAIMS = [
         26,
         "Jacobi and QRJ1D converge quadratically.",
         "convergence",
-        "20 matrices of size 20 (Jacobi), 8 of size 8 (QRJ1D), eps = 0 and 0.001, 30 trials; errors of successive sweeps",
+        "20 matrices of size 20 (Jacobi), 8 of size 8 (QRJ1D), eps = 0 and 0.001, 30 trials; errors of "
+        "successive sweeps",
         "median exponent at least 1.8 for both methods at both eps; in part if for some",
         _quadratic,
     ),

@@ -93,7 +93,10 @@ def _report(records: Sequence[Record]) -> Report:
         rows += _rows(trials, method)
     rows += _rows(trials, "Auto")
     rounds = [
-        [f"MV + EM, {number} rounds", *(shown(trials.mean(f"MV + EM, {number} rounds", set=s, split="none"), 4) for s in SETS)]
+        [
+            f"MV + EM, {number} rounds",
+            *(shown(trials.mean(f"MV + EM, {number} rounds", set=s, split="none"), 4) for s in SETS),
+        ]
         for number in range(1, 11)
     ]
     tables = [
@@ -133,7 +136,12 @@ def _panels(trials: Trials) -> list[Panel]:
             for index, (name, value) in enumerate(zip(names, ours, strict=True))
             if np.isfinite(value)
         ]
-        marks = Series("the paper", [i for i, v in enumerate(printed) if np.isfinite(v)], [v for v in printed if np.isfinite(v)], kind="paper")
+        marks = Series(
+            "the paper",
+            [i for i, v in enumerate(printed) if np.isfinite(v)],
+            [v for v in printed if np.isfinite(v)],
+            kind="paper",
+        )
         panels.append(Panel(title, "", "accuracy, %", [*series, marks], y_log=False, x_ticks=names))
     return panels
 
@@ -191,8 +199,8 @@ def _missing() -> str:
 CROWD = Experiment(
     "crowd",
     "Labels from crowds",
-    "Real votes of four sets; workers split into three groups at random, 20 times, and by their number mod 3; then five "
-    "rounds of EM.",
+    "Real votes of four sets; workers split into three groups at random, 20 times, and by their number mod "
+    "3; then five rounds of EM.",
     _cells,
     _measure,
     _report,
@@ -214,7 +222,8 @@ CLAIMS = [
         "NOJD1 is the best tensor method on three of four sets, with gains up to 1.75 points.",
         "crowd",
         SPLITS,
-        "NOJD1 highest, or level, on at least 3 sets, and 1.5 points above the worst on one; in part on one set or more",
+        "NOJD1 highest, or level, on at least 3 sets, and 1.5 points above the worst on one; in part on one "
+        "set or more",
         _best_tensor_method,
     ),
     Claim(

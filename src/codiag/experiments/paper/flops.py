@@ -50,7 +50,7 @@ def counted(tensor: np.ndarray, n: int, rng: np.random.Generator) -> dict[str, C
     for kind in KINDS:
         counter = Counter()
         if kind == "power step":
-            power_step(tensor, rng.standard_normal(size), counter)
+            power_step(tensor, rng.standard_normal((size,)), counter)
         elif kind == "QRJ1D sweep":
             qrj1d_sweep(stack.copy(), np.eye(size), counter)
         else:
@@ -90,7 +90,9 @@ def _contest(orthogonal: np.ndarray, free: np.ndarray, d: int) -> dict[str, tupl
     }
 
 
-def _total(name: str, d: int, sweeps: list[int], counts: tuple[dict[str, Counter], dict[str, Counter]], fit: object) -> float:
+def _total(
+    name: str, d: int, sweeps: list[int], counts: tuple[dict[str, Counter], dict[str, Counter]], fit: object
+) -> float:
     """Return all operations of a fit: counted where there is counted code, its own account elsewhere."""
     few, many = counts
     if name == "OJD1":  # five projections, then d of them
@@ -112,10 +114,13 @@ def _report(records: Sequence[Record]) -> Report:
         panel_of(records, names, "d", "operations in all", "size d = k", "operations", **options),
         panel_of(records, seconds, "d", "time", "size d = k", "CPU seconds", **options),
     ]
-    story = "Operations of a sweep over the paper's formulas, operations of whole fits, and their time, against the size."
+    story = (
+        "Operations of a sweep over the paper's formulas, operations of whole fits, and their time, against the size."
+    )
     notes = [
         "Operations of Jacobi, QRJ1D and power steps are counted by arithmetic that counts itself, additions and "
-        "multiplications alike; totals are those times the sweeps that the fits took at the authors' tolerance, with one "
+        "multiplications alike; totals are those times the sweeps that the fits took at the authors' "
+        "tolerance, with one "
         "restart of TPM. Lathauwer and ALS count by the leading terms of their products and decompositions.",
         "Lathauwer (Gram) is ours: the same null space from the Gram matrix of the system.",
     ]
@@ -177,8 +182,8 @@ CLAIMS = [
         "2dL(dk - k(k-1)/2) flops a Jacobi sweep, 4 d^3 L a QRJ1D sweep, L k d^3 a power iteration.",
         "flops",
         "operations counted by instrumented code, d = 6 to 25",
-        "counted, all or multiplications alone, within 5 % of the formulas at the largest size; in part if some are, or "
-        "all grow as the formulas do",
+        "counted, all or multiplications alone, within 5 % of the formulas at the largest size; in part if "
+        "some are, or all grow as the formulas do",
         _formulas_hold,
     ),
 ]

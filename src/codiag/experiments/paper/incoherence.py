@@ -38,7 +38,7 @@ def random_mix(n_projections: int, size: int, rng: np.random.Generator) -> np.nd
     the directions does for all of them.
     """
     directions = rng.standard_normal((n_projections, size))
-    return np.linalg.qr(directions, mode="r") if n_projections > size else directions
+    return np.asarray(np.linalg.qr(directions, mode="r")) if n_projections > size else directions
 
 
 def _cells(quick: bool) -> list[Cell]:
@@ -66,7 +66,9 @@ def _accuracy(mu: float, seed: int, eps: float = 1e-5) -> Values:
     for name, rows in directions.items():
         fit = UWEDGE(tol=1e-12, max_sweeps=500)(project_noise(tensor, rows), seed=seed)
         found = match_components(fit.factor, factor).factors[0]
-        theory = first_order(factor, projected_diagonals(factor, weights, rows), project_noise(noise, rows), orthogonal=False)
+        theory = first_order(
+            factor, projected_diagonals(factor, weights, rows), project_noise(noise, rows), orthogonal=False
+        )
         values[name] = float(np.mean(np.linalg.norm(found - factor, axis=0))) / eps
         values[f"{name}, theory"] = float(np.mean(theory.errors))
     return values
@@ -103,13 +105,17 @@ def _report(records: Sequence[Record]) -> Report:
         tables.append(table_of(accuracy, {"mu": "mu"}, names, "Mean error over eps"))
     if optima:
         panels.append(
-            panel_of(optima, ("QRJ1D", "UWEDGE"), "mu", "local optima", "cosine mu", "share in another optimum", y_log=False)
+            panel_of(
+                optima, ("QRJ1D", "UWEDGE"), "mu", "local optima", "cosine mu", "share in another optimum", y_log=False
+            )
         )
         tables.append(table_of(optima, {"mu": "mu"}, ("QRJ1D", "UWEDGE"), "Share of runs in another optimum"))
-    story = "Left: error over noise against the cosine between factors. Right: how often a start ends in another optimum."
+    story = (
+        "Left: error over noise against the cosine between factors. Right: how often a start ends in another optimum."
+    )
     notes = [
-        "d = k = 8, all factors with the same cosine mu. Random: 256 Gaussian projections. Another optimum: a component "
-        f"more than {FAR} away from where the same method ends when it starts at the truth."
+        "d = k = 8, all factors with the same cosine mu. Random: 256 Gaussian projections. Another optimum: "
+        f"a component more than {FAR} away from where the same method ends when it starts at the truth."
     ]
     return Report([Figure("Factors that are nearly alike", story, panels)], tables, notes)
 

@@ -168,8 +168,8 @@ CLAIMS = [
         "Order four: find two factors by projecting the other two modes, then those by projecting along the first two.",
         "orders",
         "20^4 and 10^4, rank 8, eps = 0.001 to 0.03",
-        "two steps within 1.25 of NOJD1 of all modes at every place, and an error that falls with the order; in part if "
-        "one of the two",
+        "two steps within 1.25 of NOJD1 of all modes at every place, and an error that falls with the order; "
+        "in part if one of the two",
         _two_steps,
     ),
     Claim(
@@ -177,8 +177,8 @@ CLAIMS = [
         "More modes do not hurt; the reduction to twice the size leaves the modulus of uniqueness as it is.",
         "orders",
         "orders three to five, rank 8; moduli of random projections and of the same doubled",
-        "least squares from the truth errs at most 5 % more at one order more, and the largest modulus is the same; in part if "
-        "one of the two",
+        "least squares from the truth errs at most 5 % more at one order more, and the largest modulus is "
+        "the same; in part if one of the two",
         _harmless,
     ),
 ]

@@ -32,7 +32,8 @@ SAME = 1e-2
 
 @dataclass(frozen=True, kw_only=True)
 class Turned(Diagonalizer):
-    """A method that starts elsewhere: on matrices that are turned at random, rows and columns apart if it is two-sided."""
+    """A method that starts elsewhere: on matrices that are turned at random, rows and columns apart if it "
+    "is two-sided."""
 
     inner: Diagonalizer
     start: int = 0
@@ -131,7 +132,8 @@ def _report(records: Sequence[Record]) -> Report:
     story = "Share of a thousand starts of the diagonalizer that end in the best solution, on four sets of votes."
     table = table_of(records, {"set": "set"}, ["OJD1", "NOJD1"], "Share of 50 starts in their best solution, mean")
     note = (
-        "Workers in three groups by their number mod 3; projections stay the same and the matrices are turned at random "
+        "Workers in three groups by their number mod 3; projections stay the same and the matrices are "
+        "turned at random "
         f"before the diagonalizer begins. Two solutions are one if no unit factor differs by more than {SAME}."
     )
     return Report([Figure("Starts on crowd data", story, [panel])], [table], [note])

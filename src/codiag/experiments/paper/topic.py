@@ -84,10 +84,13 @@ def _report(records: Sequence[Record]) -> Report:
             panels.append(
                 Panel(plain.title, plain.x_label, plain.y_label, [*plain.series, *marks], x_log=True, y_log=True)
             )
-    story = "Mean error of topics against the number of documents, by the way in which points of a sphere become topics."
+    story = (
+        "Mean error of topics against the number of documents, by the way in which points of a sphere become topics."
+    )
     axes = {"reading": "topics from", "documents": "documents"}
     notes = [
-        "Documents have three words, as in section 2.2 of the paper; it does not say how many documents there were, nor "
+        "Documents have three words, as in section 2.2 of the paper; it does not say how many documents "
+        "there were, nor "
         "how points that are uniform on the sphere become distributions. Stars mark the values it prints."
     ]
     return Report([Figure("Single topics", story, panels)], [table_of(records, axes, METHODS, "Mean errors")], notes)

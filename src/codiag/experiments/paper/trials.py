@@ -146,8 +146,13 @@ def table_of(records: Sequence[Record], axes: Mapping[str, str], names: Sequence
     for place in sorted(places, key=lambda one: tuple(map(str, one)) if any(isinstance(p, str) for p in one) else one):
         where = dict(zip(axes, place, strict=True))
         cells = [shown(trials.mean(name, **where)) for name in names]
-        rows.append([*(shown(value) if isinstance(value, float) else str(value) for value in place),
-                     str(len(trials.at(**where))), *cells])
+        rows.append(
+            [
+                *(shown(value) if isinstance(value, float) else str(value) for value in place),
+                str(len(trials.at(**where))),
+                *cells,
+            ]
+        )
     return Table(title, [*axes.values(), "trials", *names], rows)
 
 
