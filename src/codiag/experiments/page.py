@@ -144,5 +144,6 @@ def _table(table: Table) -> str:
     label = f'role="region" aria-label="{html.escape(table.title)}" tabindex="0"'
     return (
         f"<details><summary>{html.escape(table.title)}</summary>"
-        f'<div class="scroll" {label}><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div></details>'
+        f'<div class="scroll" {label}><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+        "</details>"
     )

@@ -14,10 +14,11 @@ from io import StringIO
 from pathlib import Path
 from typing import IO, Any, Self
 
+fcntl: Any
 try:
     import fcntl
 except ImportError:  # where files cannot be locked, one process at a time is to work in a folder
-    fcntl = None  # type: ignore[assignment]
+    fcntl = None
 
 Cell = dict[str, Any]
 Values = dict[str, float]

@@ -91,8 +91,7 @@ def _sweep_errors(method: Diagonalizer, stack: np.ndarray) -> np.ndarray:
 
 
 def _exponent(errors: np.ndarray) -> float:
-    """Return p of e_next = c e^p, from the last three sweeps that rounding does not disturb; NaN where "
-    "there are none."""
+    """Return p of e_next = c e^p, from the last three sweeps above rounding; NaN where there are none."""
     triples = [t for t in range(errors.size - 2) if 0.5 > errors[t] > errors[t + 1] > errors[t + 2] > 1e-13]
     if not triples:
         return float("nan")

@@ -1,5 +1,4 @@
-"""Joint diagonalization and power iterations written out as in the paper, on numbers that count what is "
-"done to them."""
+"""Joint diagonalization and power iterations as in the paper, on numbers that count what is done to them."""
 
 from __future__ import annotations
 

@@ -32,8 +32,7 @@ SAME = 1e-2
 
 @dataclass(frozen=True, kw_only=True)
 class Turned(Diagonalizer):
-    """A method that starts elsewhere: on matrices that are turned at random, rows and columns apart if it "
-    "is two-sided."""
+    """A method that starts elsewhere: on matrices turned at random, rows and columns apart if it is two-sided."""
 
     inner: Diagonalizer
     start: int = 0

@@ -115,7 +115,8 @@ def names_of(records: Sequence[Record]) -> list[str]:
 def curve(records: Sequence[Record], name: str, along: str, label: str | None = None, kind: str = "line") -> Series:
     """Return means along an axis, with a band of two standard errors where there are trials enough."""
     trials = Trials(records)
-    xs, means, low, high, fewest = [], [], [], [], np.inf
+    xs, means, low, high = [], [], [], []
+    fewest = np.inf
     for place in axis(records, along):
         found = trials.values(name, **{along: place})
         if found.size == 0:
@@ -126,8 +127,9 @@ def curve(records: Sequence[Record], name: str, along: str, label: str | None = 
         means.append(float(found.mean()))
         low.append(max(means[-1] - spread, means[-1] / 10))
         high.append(means[-1] + spread)
-    band = (low, high) if fewest >= BAND else (None, None)
-    return Series(label or name, xs, means, *band, kind)
+    if fewest < BAND:
+        return Series(label or name, xs, means, kind=kind)
+    return Series(label or name, xs, means, low, high, kind)
 
 
 def panel_of(
