@@ -145,7 +145,8 @@ def _reduction(trials: Trials) -> Ruling:
 ASYMMETRIC = Experiment(
     "asymmetric",
     "Tensors without symmetry",
-    "50 x 50 x 50 (and 12 x 12 x 12, for the reduction) with three different sets of factors, noise of the text: Gaussian weights, eps "
+    "50 x 50 x 50 (and 12 x 12 x 12, for the reduction) with three different sets of factors, noise of the "
+    "text: Gaussian weights, eps "
     "times independent Gaussian entries; rank 10 and full rank. Lathauwer runs at all of these sizes.",
     _cells,
     _measure,
