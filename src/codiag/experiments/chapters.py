@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+import numpy as np
 
 from codiag.experiments.claims import VERDICTS, Judgement, judge
 from codiag.experiments.paper import CLAIMS, EXPERIMENTS
@@ -46,7 +49,9 @@ def chapters_of(folder: Path) -> tuple[list[Chapter], list[Judgement]]:
         judgements |= own
         if records:
             planned = len(experiment.cells(False))
-            report = experiment.report(records)
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore", RuntimeWarning)  # places may still be empty
+                report = experiment.report(records)
             chapters.append(Chapter(experiment, report, len(records), planned, list(own.values())))
     return chapters, [judgements[number] for number in sorted(judgements)]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -106,7 +107,8 @@ def judge(claim: Claim, records: Sequence[Record]) -> Judgement:
     if not records:
         return Judgement(claim, "not run", VERDICTS["open"], "There are no records yet.", 0)
     trials = Trials(records)
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # means of nothing, where places are still empty
         ruling = claim.judge(trials)
     fewest = 0 if trials.fewest == np.inf else int(trials.fewest)
     if claim.enough and fewest < claim.enough:
