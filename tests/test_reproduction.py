@@ -197,3 +197,11 @@ def test_unknown_names_are_answered_with_the_known(tmp_path):
     result = runner.invoke(app, ["reproduce", "everything", "--out", str(tmp_path)])
     assert result.exit_code == 2
     assert "name must be all, or one of projections" in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize("number", CLAIMS)
+def test_a_claim_with_hardly_any_records_is_open(number):
+    claim = CLAIMS[number]
+    cell = EXPERIMENTS[claim.experiment].cells(False)[0]
+    for records in ([], [Record(cell, {})]):
+        assert judge(claim, records).verdict == "open"

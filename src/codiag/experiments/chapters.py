@@ -86,7 +86,7 @@ def whole_markdown(chapters: Sequence[Chapter], judgements: Sequence[Judgement])
 
 
 def _fewest(judgement: Judgement) -> str:
-    return str(judgement.fewest) if judgement.claim.enough else "nothing is random"
+    return str(judgement.fewest) if judgement.claim.enough > 1 else "nothing is random"
 
 
 def _reasons(judgements: Sequence[Judgement]) -> list[str]:

@@ -76,7 +76,7 @@ class Claim:
     judge : callable
         The rule, from trials to a ruling.
     enough : int
-        Trials that every place must have; 0 where nothing is drawn at random.
+        Trials that every place must have; 1 where nothing is drawn at random.
     reasons : mapping of str to str
         For verdicts: why it came out so.
     """
@@ -111,7 +111,7 @@ def judge(claim: Claim, records: Sequence[Record]) -> Judgement:
         warnings.simplefilter("ignore", RuntimeWarning)  # means of nothing, where places are still empty
         ruling = claim.judge(trials)
     fewest = 0 if trials.fewest == np.inf else int(trials.fewest)
-    if claim.enough and fewest < claim.enough:
+    if fewest < claim.enough:
         reason = f"A place that counts has {fewest} trials; {claim.enough} are needed."
         return Judgement(claim, ruling.measured, VERDICTS["open"], reason, fewest)
     return Judgement(claim, ruling.measured, VERDICTS[ruling.verdict], claim.reasons.get(ruling.verdict, ""), fewest)

@@ -83,6 +83,8 @@ def _areas(trials: Trials, name: str) -> tuple[np.ndarray, float]:
 
 def _more_accurate(trials: Trials) -> Ruling:
     found, level = _areas(trials, "top ten")
+    if found.size == 0:
+        return Ruling("no pair of runs", "no")
     mean, error = np.nanmean(found), np.nanstd(found) / np.sqrt(max(found.size, 1))
     text = (
         f"mean distance of TPM {level:.3f}, of OJD1 {mean:.3f} less (standard error {error:.3f}, over "
@@ -93,6 +95,8 @@ def _more_accurate(trials: Trials) -> Ruling:
 
 def _alike(trials: Trials) -> Ruling:
     found, level = _areas(trials, "rest")
+    if found.size == 0:
+        return Ruling("no pair of runs", "no")
     mean, error = np.nanmean(found), np.nanstd(found) / np.sqrt(max(found.size, 1))
     share = abs(mean) / level
     text = (
