@@ -1,5 +1,7 @@
 """The experiments of the paper, by name, and its claims, by number."""
 
+from dataclasses import replace
+
 from codiag.experiments.claims import Claim
 from codiag.experiments.paper import (
     accuracy,
@@ -16,6 +18,7 @@ from codiag.experiments.paper import (
     topic,
 )
 from codiag.experiments.paper.drivers import DRIVERS
+from codiag.experiments.paper.reasons import REASONS
 from codiag.experiments.runs import Experiment
 
 EXPERIMENTS: dict[str, Experiment] = {
@@ -38,7 +41,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     )
 }
 CLAIMS: dict[int, Claim] = {
-    claim.number: claim
+    claim.number: replace(claim, reasons=REASONS.get(claim.number, {}))
     for claim in sorted(
         (
             claim
