@@ -87,11 +87,13 @@ def test_the_authors_nonorthogonal_model():
 
 @pytest.mark.slow
 def test_the_authors_orthogonal_model():
-    """d = k = 50, noise 0.01: about 0.047 without plug-in and 0.023 with it."""
+    """d = k = 50, noise 0.01: the authors' routines give 0.047 without plug-in and 0.023 with it, over five tries."""
     errors = {"ojd0": [], "ojd1": []}
     for seed in range(10):
         problem = orthogonal_model(50, 50, noise=0.01, seed=seed)
         for name, found in errors.items():
             found.append(nearest_error(codiag.factorize(problem.tensor, 50, method=name, seed=seed), problem))
-    assert np.mean(errors["ojd0"]) == pytest.approx(0.047, rel=0.3)
-    assert np.mean(errors["ojd1"]) == pytest.approx(0.023, rel=0.4)
+    for name, theirs in (("ojd0", 0.047), ("ojd1", 0.023)):
+        spread = np.std(errors[name]) * np.sqrt(1 / 10 + 1 / 5)  # of the difference of two means
+        assert abs(np.mean(errors[name]) - theirs) < 2 * spread
+    assert np.mean(errors["ojd1"]) < 0.8 * np.mean(errors["ojd0"])

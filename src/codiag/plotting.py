@@ -13,7 +13,6 @@ from codiag._writing import visible
 
 if TYPE_CHECKING:
     from codiag.experiments.demo import Demo, Run
-    from codiag.experiments.reports import Panel, Report
     from codiag.models import DawidSkene
 
 INK, OURS, THEIRS, MUTED = "#22303c", "#00798c", "#d1495b", "#8d99a6"
@@ -21,7 +20,7 @@ INK, OURS, THEIRS, MUTED = "#22303c", "#00798c", "#d1495b", "#8d99a6"
 
 def draw_demo(demo: Demo, path: Path) -> None:
     """Save the picture of the demo: who found the components, accuracy against time, errors and their prediction."""
-    with _paper((12.5, 8.2)) as figure:
+    with paper((12.5, 8.2)) as figure:
         top, bottom = np.asarray(figure.subfigures(2, 1, height_ratios=(1, 1.15)))
         _draw_matches(demo, top)
         times, errors = bottom.subplots(1, 2, width_ratios=(1.2, 1))
@@ -31,7 +30,7 @@ def draw_demo(demo: Demo, path: Path) -> None:
 
 
 @contextmanager
-def _paper(size: tuple[float, float]) -> Iterator[Any]:
+def paper(size: tuple[float, float]) -> Iterator[Any]:
     """Give an empty figure in codiag's style."""
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -44,6 +43,8 @@ def _paper(size: tuple[float, float]) -> Iterator[Any]:
         "axes.titlesize": 11,
         "axes.spines.top": False,
         "axes.spines.right": False,
+        "svg.fonttype": "none",
+        "svg.hashsalt": "codiag",
     }
     with mpl.rc_context(style):
         figure = Figure(figsize=size, layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.08), facecolor="white")
@@ -105,7 +106,7 @@ def draw_confusions(model: DawidSkene, path: Path, n_workers: int = 12) -> None:
     table = model.worker_table()
     busiest = np.argsort(-table["votes"], kind="stable")[:n_workers]
     k = model.classes_.size
-    with _paper((12.5, 6.2)) as figure:
+    with paper((12.5, 6.2)) as figure:
         left, right = np.asarray(figure.subfigures(1, 2, width_ratios=(1.5, 1)))
         axes = left.subplots(3, 4, squeeze=False).ravel()
         left.suptitle("Workers with most votes: label given (rows) for each true class (columns)", color=INK)
@@ -136,65 +137,3 @@ def _cut(name: Any, length: int) -> str:
     half = length // 2
     shown = text if len(text) <= length else f"{text[: length - half]}…{text[-half:]}"
     return shown.replace("$", r"\$")  # which begins a formula of matplotlib
-
-
-METHODS = {
-    "OJD0": ("#5fb3c0", "o"),
-    "OJD1": (OURS, "o"),
-    "NOJD0": ("#8bc27a", "s"),
-    "NOJD1": ("#3a7d44", "s"),
-    "TPM": (THEIRS, "^"),
-    "Lathauwer": ("#edae49", "D"),
-    "ALS": ("#9c528b", "v"),
-    "NLS": ("#e07a5f", "P"),
-    "Auto": (INK, "X"),
-    "oracle": (MUTED, "."),
-}
-"""A colour and a mark for every method, the same in all figures."""
-COLOURS = ("#00798c", "#d1495b", "#edae49", "#66a182", "#2e4057", "#9c528b", "#e07a5f", "#8d96a3")
-MARKS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
-
-
-def draw_report(report: Report, *paths: Path) -> None:
-    """Save the figure of an experiment, in every format asked for: medians, quartiles, and values of the paper."""
-    n = len(report.panels)
-    columns = min(n, 3)
-    rows = -(-n // columns)
-    labels = list(dict.fromkeys(series.label for panel in report.panels for series in panel.series))
-    with _paper((max(5.2 * columns, 8.5), 4.1 * rows + 0.7)) as figure:
-        axes = figure.subplots(rows, columns, squeeze=False).ravel()
-        for axis, panel in zip(axes, report.panels, strict=False):
-            _draw_panel(axis, panel, labels)
-        for axis in axes[n:]:
-            axis.set_axis_off()
-        shown = {
-            label: handle for axis in axes[:n] for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)
-        }
-        figure.legend(
-            shown.values(), shown.keys(), loc="outside lower center", ncols=max(3, 2 * columns), frameon=False
-        )
-        for path in paths:
-            figure.savefig(path, dpi=120)
-
-
-def _draw_panel(axis: Any, panel: Panel, labels: list[str]) -> None:
-    for series in panel.series:
-        place = labels.index(series.label)
-        colour, mark = METHODS.get(series.label, (COLOURS[place % len(COLOURS)], MARKS[place % len(MARKS)]))
-        if series.kind == "paper":
-            axis.plot(
-                series.x, series.y, linestyle="", marker="*", markersize=13, color=INK, alpha=0.8, label=series.label
-            )
-        elif series.kind == "points":
-            axis.plot(series.x, series.y, linestyle="", marker=mark, markersize=4, color=colour, label=series.label)
-        else:
-            style = {"oracle": ":"}.get(series.label, "-")
-            axis.plot(series.x, series.y, style, marker=mark, markersize=4, color=colour, label=series.label)
-            if series.low is not None and series.high is not None:
-                axis.fill_between(series.x, series.low, series.high, color=colour, alpha=0.15, linewidth=0)
-    axis.set(xlabel=panel.x_label, ylabel=panel.y_label, title=panel.title)
-    axis.set_xscale("log" if panel.x_log else "linear")
-    positive = all(y > 0 for series in panel.series for y in series.y)
-    axis.set_yscale("log" if panel.y_log and positive else "linear")
-    if panel.x_ticks is not None:
-        axis.set_xticks(range(len(panel.x_ticks)), panel.x_ticks)

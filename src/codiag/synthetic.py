@@ -27,11 +27,15 @@ class Stack:
 
 def orthonormal_factor(size: int, rank: int, seed: Seed = None) -> np.ndarray:
     """Return `rank` orthonormal columns, uniformly distributed."""
+    _check_orthonormal(size, rank)
+    columns, triangle = np.linalg.qr(as_generator(seed).standard_normal((size, rank)))
+    return columns * np.sign(np.diag(triangle))
+
+
+def _check_orthonormal(size: int, rank: int) -> None:
     _check_sizes(size, rank)
     if rank > size:
         raise ValueError(f"rank must be at most {size}, the size of orthonormal columns; got {rank}")
-    columns, triangle = np.linalg.qr(as_generator(seed).standard_normal((size, rank)))
-    return columns * np.sign(np.diag(triangle))
 
 
 def unit_factor(size: int, rank: int, seed: Seed = None) -> np.ndarray:
@@ -138,15 +142,18 @@ def nonorthogonal_model(size: int, rank: int, *, noise: float, seed: Seed = None
 def orthogonal_model(size: int, rank: int, *, noise: float, seed: Seed = None) -> Problem:
     r"""Return a tensor of the authors' orthogonal experiments.
 
-    Orthonormal factors, weights that are squared Gaussians, and :math:`\epsilon` times another tensor with orthonormal
-    factors, of unit weights.
+    Factors are the first left singular vectors of a square Gaussian matrix, weights are squared Gaussians. The noise is
+    :math:`\epsilon` times another tensor of this kind, of full rank whatever the rank asked for: its weights are
+    squared Gaussians too, and its operator norm, the largest of them, is not scaled.
     """
     as_number("noise", noise, zero=True)
     rng = as_generator(seed)
-    factors, errors = ((orthonormal_factor(size, rank, rng),) * 3 for _ in range(2))
+    _check_orthonormal(size, rank)
+    factor = np.linalg.svd(rng.standard_normal((size, size)))[0][:, :rank]
     weights = rng.standard_normal(rank) ** 2
-    clean = FactoredTensor(weights, factors).to_dense()
-    return Problem(clean + noise * FactoredTensor(np.ones(rank), errors).to_dense(), weights, factors)
+    errors = FactoredTensor(rng.standard_normal(size) ** 2, (orthonormal_factor(size, size, rng),) * 3)
+    clean = FactoredTensor(weights, (factor,) * 3).to_dense()
+    return Problem(clean + noise * errors.to_dense(), weights, (factor,) * 3)
 
 
 def paper_tensor(

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
-
-import numpy as np
 
 
 @dataclass(frozen=True)
 class Series:
-    """Points of one method: medians, and the quartiles around them.
+    """Points of one method.
 
-    `kind` is ``"line"``, ``"points"`` or ``"paper"``, for values the paper prints.
+    `kind` is ``"line"``, ``"points"`` or ``"paper"``, for values the paper prints. `low` and `high` bound a band.
     """
 
     label: str
@@ -38,34 +35,33 @@ class Panel:
 
 
 @dataclass(frozen=True)
-class Finding:
-    """A claim of the paper, what was measured, and whether it holds: yes, no, partly or open."""
+class Figure:
+    """At most six panels that tell one story, and that story in a sentence for those who cannot see them."""
 
-    claim: str
-    measured: str
-    holds: str
+    title: str
+    story: str
+    panels: Sequence[Panel]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of text."""
+
+    title: str
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
 
 
 @dataclass(frozen=True)
 class Report:
-    """A table, a figure and findings."""
+    """Figures, tables and notes."""
 
-    headings: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    panels: Sequence[Panel]
-    findings: Sequence[Finding]
+    figures: Sequence[Figure]
+    tables: Sequence[Table]
     notes: Sequence[str] = field(default_factory=tuple)
-
-
-def spread(label: str, points: dict[Any, list[float]], kind: str = "line") -> Series:
-    """Return medians with quartiles over trials, for points by their place on the x axis."""
-    places = [place for place, values in points.items() if np.any(np.isfinite(values))]
-    columns = [[value for value in points[place] if np.isfinite(value)] for place in places]
-    low, middle, high = ([float(np.quantile(column, share)) for column in columns] for share in (0.25, 0.5, 0.75))
-    return Series(label, [float(place) for place in places], middle, low, high, kind)
 
 
 def markdown(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return a table in Markdown."""
     lines = ["| " + " | ".join(headings) + " |", "|" + "---|" * len(headings)]
-    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
+    return "\n".join([*lines, *("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows)])

@@ -1,35 +1,29 @@
-"""Experiments of many trials: run once, resumed where they stopped, the same on one process or several."""
+"""Experiments of many trials: run once, gone on with where they stopped, shared by any number of processes."""
 
 from __future__ import annotations
 
-import csv
 import json
 import math
+import signal
 import time
 import warnings
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing
 from dataclasses import dataclass
-from io import StringIO
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from pathlib import Path
-from typing import Any
 
 from threadpoolctl import threadpool_limits
 
+from codiag.experiments.records import Cell, Claims, Journal, Record, Values, cell_key, is_taken
 from codiag.experiments.reports import Report
 
-Cell = dict[str, Any]
-Values = dict[str, float]
 
-
-@dataclass(frozen=True)
-class Record:
-    """What one trial gave: its place on the axes, and a number for every name."""
-
-    cell: Cell
-    values: Values
+def _first(_: Cell) -> int:
+    return 0
 
 
 @dataclass(frozen=True)
@@ -39,88 +33,76 @@ class Experiment:
     Attributes
     ----------
     name, title : str
-    claim : str
-        What the paper says.
-    noise : str
-        Which noise models there are, in words.
+    setup : str
+        What is run, under which noise, in words.
     cells : callable
-        From whether it is to be quick to the places on the axes, `trial` among them: those that come first are run
-        first, so that trials should be the outermost axis.
+        From whether it is to be quick to the places on the axes, `trial` among them. Quick ones are among the others.
     measure : callable
-        From a place and a seed, which is derived from the place, to numbers. Times are not among them.
+        From a place and a seed, which is derived from the place, to numbers. Times end in " seconds".
     report : callable
-        From records to a table, a figure and findings.
+        From records to figures and tables.
+    stage : callable
+        From a place to how late it may be run: of several experiments all places of stage 0 are run first.
     missing : callable
         Why it cannot be run here, or nothing.
     """
 
     name: str
     title: str
-    claim: str
-    noise: str
+    setup: str
     cells: Callable[[bool], Sequence[Cell]]
     measure: Callable[[Cell, int], Values]
     report: Callable[[Sequence[Record]], Report]
+    stage: Callable[[Cell], int] = _first
     missing: Callable[[], str] = str
 
 
 Progress = Callable[[int, int], None]
 """Told how many trials are done, of how many."""
+Job = tuple[Experiment, Cell]
 
 
 def run(
-    experiment: Experiment,
+    experiments: Sequence[Experiment],
     folder: Path,
     *,
     quick: bool = False,
     jobs: int = 1,
     minutes: float = math.inf,
     progress: Progress | None = None,
-) -> list[Record]:
-    """Run what has not been run yet, one JSON line a trial; return all records there are, in the order of the axes.
+) -> list[str]:
+    """Run what has not been run yet in a folder; return what went wrong, a sentence a trial.
 
-    With `minutes` no trial is begun after that time, and a later run goes on from there.
+    With `minutes` no trial is begun after that time, and a later call goes on from there. Several processes may run in
+    one folder at once: none begins what another has begun.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{'quick' if quick else 'full'}.jsonl"
-    cells = list(experiment.cells(quick))
-    done = {_key(record.cell): record for record in read_records(path)}
-    left = [cell for cell in cells if _key(cell) not in done]
-    tell = progress or (lambda *_: None)
-    tell(len(cells) - len(left), len(cells))
-    with path.open("a") as file:
-        for record in _measured(experiment, list(left), jobs, time.monotonic() + 60 * minutes):
-            done[_key(record.cell)] = record
-            file.write(json.dumps({"cell": record.cell, "values": record.values}) + "\n")
-            file.flush()
-            left.pop()
-            tell(len(cells) - len(left), len(cells))
-    return [done[_key(cell)] for cell in cells if _key(cell) in done]
+    journals = {experiment.name: Journal(folder, experiment.name) for experiment in experiments}
+    planned = [(experiment, cell) for experiment in experiments for cell in experiment.cells(quick)]
+    planned.sort(key=lambda job: job[0].stage(job[1]))
+    end = time.monotonic() + 60 * minutes
+    failures: list[str] = []
+    with Claims(folder) as claims:
+        queue = _Queue(planned, journals, claims)
+        with closing(_outcomes(queue, jobs, end, progress or _silent)) as outcomes:
+            for (experiment, cell), outcome in outcomes:
+                if isinstance(outcome, Record):
+                    journals[experiment.name].append(outcome)
+                else:
+                    failures.append(f"{experiment.name}, {cell_key(cell)}: {outcome}")
+    return failures
 
 
-def read_records(path: Path) -> list[Record]:
-    """Return the records of a file; a last line that was cut short is left out."""
-    records = []
-    for line in path.read_text().splitlines() if path.exists() else []:
-        try:
-            entry = json.loads(line)
-        except json.JSONDecodeError:
-            continue
-        records.append(Record(entry["cell"], entry["values"]))
-    return records
+def _silent(_done: int, _planned: int) -> None:
+    """Tell nobody."""
 
 
-def as_csv(records: Iterable[Record]) -> str:
-    """Return records as a table with a row for every number."""
-    records = list(records)
-    axes = list(dict.fromkeys(axis for record in records for axis in record.cell))
-    text = StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*axes, "name", "value"])
-    for record in records:
-        place = [record.cell.get(axis, "") for axis in axes]
-        writer.writerows([*place, name, repr(value)] for name, value in record.values.items())
-    return text.getvalue()
+def read(experiment: Experiment, folder: Path) -> list[Record]:
+    """Return all records of an experiment in a folder, in the order of its axes; others are left out."""
+    journal = Journal(folder, experiment.name)
+    journal.refresh()
+    keys = (cell_key(cell) for cell in experiment.cells(False))
+    return [journal.records[key] for key in keys if key in journal.records]
 
 
 def seed_of(experiment: str, cell: Cell) -> int:
@@ -130,31 +112,91 @@ def seed_of(experiment: str, cell: Cell) -> int:
 
 def measure_cell(experiment: Experiment, cell: Cell) -> Record:
     """Run one trial, on one thread: the same numbers wherever it is run."""
+    start = time.process_time()
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what does not converge is part of the result
         values = experiment.measure(cell, seed_of(experiment.name, cell))
-    return Record(cell, {name: float(value) for name, value in values.items()})
+    numbers = {name: float(value) for name, value in values.items()}
+    return Record(cell, numbers, round(time.process_time() - start, 3))
 
 
-def _measured(experiment: Experiment, cells: list[Cell], jobs: int, end: float) -> Iterator[Record]:
-    if jobs == 1:
-        for cell in cells:
-            if time.monotonic() > end:
-                return
-            yield measure_cell(experiment, cell)
+class _Queue:
+    """What is left to be run, in order; what another process has begun is passed over."""
+
+    def __init__(self, planned: Sequence[Job], journals: dict[str, Journal], claims: Claims) -> None:
+        self._planned, self._journals, self._claims = planned, journals, claims
+        self._keys = {name: {cell_key(cell) for e, cell in planned if e.name == name} for name in journals}
+        self._next = 0
+
+    def tell(self, progress: Progress) -> None:
+        """Tell how many of the planned trials have records."""
+        done = sum(len(keys & self._journals[name].records.keys()) for name, keys in self._keys.items())
+        progress(done, len(self._planned))
+
+    def take(self, count: int) -> list[Job]:
+        """Claim the next trials that nobody has run or claimed."""
+        taken: list[Job] = []
+        with self._claims.choosing() as others:
+            for journal in self._journals.values():
+                journal.refresh()
+            while self._next < len(self._planned) and len(taken) < count:
+                experiment, cell = self._planned[self._next]
+                self._next += 1
+                key = cell_key(cell)
+                if key not in self._journals[experiment.name].records and not is_taken(experiment.name + key, others):
+                    taken.append((experiment, cell))
+            self._claims.add(experiment.name + cell_key(cell) for experiment, cell in taken)
+        return taken
+
+
+Outcome = tuple[Job, Record | str]
+
+
+def _outcomes(queue: _Queue, jobs: int, end: float, progress: Progress) -> Generator[Outcome, None, None]:
+    if jobs > 1:
+        yield from _outcomes_of_pool(queue, jobs, end, progress)
         return
-    waiting = iter(cells)
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        running: set[Future[Record]] = set()
+    while time.monotonic() < end and (taken := queue.take(1)):
+        queue.tell(progress)
+        try:
+            yield taken[0], measure_cell(*taken[0])
+        except (ArithmeticError, ValueError, TypeError, LookupError, AttributeError) as error:
+            yield taken[0], f"{type(error).__name__}: {error}"
+    queue.tell(progress)
+
+
+def _outcomes_of_pool(queue: _Queue, jobs: int, end: float, progress: Progress) -> Generator[Outcome, None, None]:
+    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_ignore_interrupts)
+    try:
+        running: dict[Future[Record], Job] = {}
         while True:
-            while len(running) < 2 * jobs and time.monotonic() < end and (cell := next(waiting, {})):
-                running.add(pool.submit(measure_cell, experiment, cell))
+            if len(running) <= jobs and time.monotonic() < end:
+                for job in queue.take(2 * jobs - len(running)):
+                    running[pool.submit(measure_cell, *job)] = job
+                queue.tell(progress)
             if not running:
                 return
-            finished, running = wait(running, return_when=FIRST_COMPLETED)
-            for future in finished:
-                yield future.result()
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                yield running.pop(future), _result(future)
+    except BaseException:  # an interruption, too: what runs is not waited for
+        for child in active_children():
+            if child in _workers(pool):
+                child.terminate()
+        raise
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _key(cell: Cell) -> str:
-    return json.dumps(cell, sort_keys=True)
+def _workers(pool: ProcessPoolExecutor) -> Iterable[object]:
+    return list((pool._processes or {}).values())
+
+
+def _result(future: Future[Record]) -> Record | str:
+    error = future.exception()
+    if isinstance(error, BrokenProcessPool):
+        raise ValueError("a worker process was killed, perhaps for want of memory; try fewer --jobs") from None
+    return future.result() if error is None else f"{type(error).__name__}: {error}"
+
+
+def _ignore_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process ends the others

@@ -1,4 +1,4 @@
-"""The single topic model."""
+"""The single topic model (claim 17)."""
 
 from __future__ import annotations
 
@@ -6,66 +6,129 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from codiag.experiments.paper.trials import axis, grid, median_of, select, shown
-from codiag.experiments.reports import Finding, Panel, Report, Series, spread
-from codiag.experiments.runs import Cell, Experiment, Record, Values
+from codiag.experiments.claims import Claim, Ruling, Trials
+from codiag.experiments.paper.limits import GramLathauwer
+from codiag.experiments.paper.trials import grid, panel_of, select, table_of
+from codiag.experiments.records import Cell, Record, Values
+from codiag.experiments.reports import Figure, Panel, Report, Series
+from codiag.experiments.runs import Experiment
+from codiag.factorize import factorize
+from codiag.methods import NOJD, OJD, TPM, Method
 from codiag.metrics import factor_error
-from codiag.models import SingleTopic
+from codiag.tensors import symmetrize
 
 PAPER = {"OJD0": 0.05, "OJD1": 0.055, "TPM": 0.62, "Lathauwer": 0.65}
-METHODS = {"OJD0": "ojd0", "OJD1": "ojd1", "TPM": "tpm", "Lathauwer": "lathauwer", "NOJD1": "nojd1", "Auto": None}
-D, K, LENGTH = 50, 10, 10
+READINGS = ("absolute values", "squares", "simplex")
+SIZES = (10_000, 100_000, 1_000_000)
+METHODS = ("OJD0", "OJD1", "TPM", "Lathauwer", "NOJD1", "TPM, not whitened")
+D, K = 50, 10
+TOL = 0.25
 
 
 def _cells(quick: bool) -> list[Cell]:
-    return grid({"documents": [20_000] if quick else [10_000, 100_000, 1_000_000]}, 4 if quick else 50)
+    cells = grid({"reading": READINGS, "documents": SIZES}, 50)
+    return [cell for cell in cells if not quick or (cell["trial"] < 3 and cell["documents"] < 10**6)]
+
+
+def topics(reading: str, rng: np.random.Generator) -> np.ndarray:
+    """Return distributions over words as columns, from points that are uniform on the sphere, or on the simplex."""
+    points = rng.standard_normal((D, K))
+    if reading == "simplex":
+        return rng.dirichlet(np.ones(D), K).T
+    points = np.abs(points) if reading == "absolute values" else points**2
+    return points / points.sum(axis=0)
+
+
+def moments(columns: np.ndarray, n_documents: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Return the second and third moments of documents of three words, each of one topic, all as likely."""
+    size, rank = columns.shape
+    counts = np.zeros(size**3)
+    for topic, n in enumerate(rng.multinomial(n_documents, np.full(rank, 1 / rank))):
+        words = rng.choice(size, (n, 3), p=columns[:, topic])
+        counts += np.bincount(words @ np.array([size**2, size, 1]), minlength=size**3)
+    third = symmetrize(counts.reshape((size,) * 3) / n_documents)
+    return third.sum(axis=2), third
 
 
 def _measure(cell: Cell, seed: int) -> Values:
     rng = np.random.default_rng(seed)
-    topics = rng.dirichlet(np.ones(D), K)
-    sizes = rng.multinomial(cell["documents"], rng.dirichlet(np.full(K, 5.0)))
-    counts = np.concatenate([rng.multinomial(LENGTH, topic, size) for topic, size in zip(topics, sizes, strict=True)])
-    counts = counts.astype(np.int16)[rng.permutation(cell["documents"])]
-    values = {}
-    for name, method in METHODS.items():
-        model = SingleTopic(K, method=method, random_state=int(rng.integers(2**31))).fit(counts)
-        values[name] = factor_error(model.components_.T, topics.T)
+    columns = topics(cell["reading"], rng)
+    second, third = moments(columns, cell["documents"], rng)
+    methods: dict[str, Method] = {
+        "OJD0": OJD(plug_in=False, second_moment=second),
+        "OJD1": OJD(second_moment=second),
+        "TPM": TPM(n_restarts=1, second_moment=second),
+        "Lathauwer": GramLathauwer(),
+        "NOJD1": NOJD(plug_in="inverse"),
+        "TPM, not whitened": TPM(n_restarts=1),
+    }
+    start = int(rng.integers(2**31))
+    values: Values = {}
+    for name, method in methods.items():
+        try:
+            fit = factorize(third, K, method=method, symmetric=True, seed=start)
+        except ValueError:
+            values[name] = float("nan")
+            continue
+        values[name] = factor_error(fit.factors[0], columns)
     return values
 
 
 def _report(records: Sequence[Record]) -> Report:
-    sizes = axis(records, "documents")
-    names = list(METHODS)
-    rows = [
-        [name, *(shown(median_of(select(records, documents=n), name)) for n in sizes), shown(PAPER.get(name, np.nan))]
-        for name in names
-    ]
-    series = [
-        spread(name, {n: [r.values[name] for r in select(records, documents=n)] for n in sizes}) for name in names
-    ]
-    series += [Series(f"{name}, paper", [sizes[0]], [value], kind="paper") for name, value in PAPER.items()]
-    last = select(records, documents=sizes[-1])
-    ours, theirs = (min(median_of(last, name) for name in pair) for pair in (("OJD0", "OJD1"), ("TPM", "Lathauwer")))
-    finding = Finding(
-        "OJD0 0.05 and OJD1 0.055, against TPM 0.62 and Lathauwer 0.65",
-        f"with {sizes[-1]:,} documents: best OJD {ours:.3f}, the better of TPM and Lathauwer {theirs:.3f}",
-        "yes" if theirs > 5 * ours else "partly" if theirs > 1.1 * ours else "no",
+    panels = []
+    for reading in READINGS:
+        here = select(records, reading=reading)
+        if here:
+            plain = panel_of(here, METHODS, "documents", reading, "documents", "mean error of topics", x_log=True)
+            marks = [Series(f"{name}, paper", [2e6], [value], kind="paper") for name, value in PAPER.items()]
+            panels.append(
+                Panel(plain.title, plain.x_label, plain.y_label, [*plain.series, *marks], x_log=True, y_log=True)
+            )
+    story = (
+        "Mean error of topics against the number of documents, by the way in which points of a sphere become topics."
     )
+    axes = {"reading": "topics from", "documents": "documents"}
     notes = [
-        "The paper gives neither the number of documents nor their length, nor how topics uniform on the sphere are "
-        "made into distributions; here topics are uniform on the simplex and documents have ten words.",
+        "Documents have three words, as in section 2.2 of the paper; it does not say how many documents "
+        "there were, nor "
+        "how points that are uniform on the sphere become distributions. Stars mark the values it prints."
     ]
-    panel = Panel(f"single topics, d = {D}, k = {K}", "documents", "error of unit topics", series, x_log=True)
-    return Report(["method", *(f"{n:,} documents" for n in sizes), "the paper"], rows, [panel], [finding], notes)
+    return Report([Figure("Single topics", story, panels)], [table_of(records, axes, METHODS, "Mean errors")], notes)
+
+
+def _values_and_order(trials: Trials) -> Ruling:
+    best, told, ordered, exact = np.inf, "", False, False
+    for reading in READINGS:
+        for documents in SIZES:
+            means = {name: trials.mean(name, reading=reading, documents=documents) for name in PAPER}
+            distance = float(np.mean([abs(np.log(means[name] / PAPER[name])) for name in PAPER]))
+            in_order = max(means["OJD0"], means["OJD1"]) * 1.1 < min(means["TPM"], means["Lathauwer"])
+            ordered |= in_order
+            exact |= all(abs(means[name] / PAPER[name] - 1) <= TOL for name in PAPER)
+            if distance < best:
+                best = distance
+                told = f"closest: {reading}, {documents:,} documents: " + ", ".join(
+                    f"{name} {mean:.3f}" for name, mean in means.items()
+                )
+    return Ruling(told, "yes" if exact else "partly" if ordered else "no")
 
 
 TOPIC = Experiment(
     "topic",
     "Single topic model",
-    "d = 50, k = 10: errors of OJD0 0.05, OJD1 0.055, TPM 0.62, Lathauwer 0.65.",
-    "sampling: documents of ten words, one topic each",
+    "50 words, 10 topics, documents of three words; 10,000 to 1,000,000 documents; topics from points of the sphere by "
+    "absolute values or by squares, or uniform on the simplex. The noise is that of sampling.",
     _cells,
     _measure,
     _report,
 )
+CLAIMS = [
+    Claim(
+        17,
+        "Single topics, d = 50, k = 10: OJD0 0.05, OJD1 0.055, TPM 0.62, Lathauwer 0.65.",
+        "topic",
+        "three words a document, three readings of the topics, 10,000 to 1,000,000 documents, 50 trials",
+        "all four values within a quarter at one reading; in part if both OJD are 10 % below both others at one",
+        _values_and_order,
+    )
+]

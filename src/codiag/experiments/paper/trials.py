@@ -1,116 +1,161 @@
-"""What the experiments share: errors of methods on one tensor, and tables of them."""
+"""What the experiments share: errors of methods on one tensor, and tables and curves of their means."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from codiag.diagonalize import QRJ1D, Jacobi
-from codiag.experiments.reports import Panel, spread
-from codiag.experiments.runs import Cell, Record, Values
+from codiag.experiments.claims import Trials
+from codiag.experiments.paper.limits import GramLathauwer, orthogonal_oracle
+from codiag.experiments.records import Cell, Record, Values
+from codiag.experiments.reports import Panel, Series, Table
 from codiag.factorize import factorize
-from codiag.methods import ALS, NLS, NOJD, OJD, TPM, Auto, Lathauwer, Method
+from codiag.methods import ALS, NLS, NOJD, OJD, TPM, Auto, Method
 from codiag.metrics import factor_error, nearest_error
 from codiag.synthetic import Problem
 from codiag.tensors import symmetrize
 
 NEAREST = " (nearest)"
 """Marks the authors' measure: for each true factor the nearest estimate, which several may share."""
+BAND = 20
+"""Trials from which on a band is drawn."""
 
 
-def grid(quick_axes: Mapping[str, Sequence[Any]], n_trials: int) -> list[Cell]:
+def grid(axes: Mapping[str, Sequence[Any]], n_trials: int) -> list[Cell]:
     """Return all combinations of the axes, trials outermost."""
-    places = [dict(zip(quick_axes, values, strict=True)) for values in itertools.product(*quick_axes.values())]
+    places = [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
     return [{**place, "trial": trial} for trial in range(n_trials) for place in places]
 
 
-def orthogonal_methods(size: int, *, symmetric: bool = True) -> dict[str, Method]:
-    """Return the paper's orthogonal methods with the authors' settings, and ours."""
+def orthogonal_methods(size: int, *, extras: bool) -> dict[str, Method]:
+    """Return the paper's orthogonal methods with the authors' settings, and ours with `extras`.
+
+    Of large matrices the default diagonalizer finds the same minimum in seconds.
+    """
     n_projections = 5 if size < 100 else 10
-    # Of large matrices the default diagonalizer finds the same minimum in seconds, of others it knows both sides.
-    jacobi = Jacobi() if symmetric and size < 100 else None
-    return {
+    jacobi = Jacobi(tol=1e-4) if size < 100 else None
+    methods: dict[str, Method] = {
         "OJD0": OJD(plug_in=False, n_projections=n_projections, diagonalizer=jacobi, whiten=False),
         "OJD1": OJD(n_projections=n_projections, diagonalizer=jacobi, whiten=False),
         "TPM": TPM(n_restarts=1),
-        "Lathauwer": Lathauwer(),
-        "ALS": ALS(),
-        "Auto": Auto(),
     }
+    return methods | ({"Auto": Auto()} if extras else {})
 
 
-def free_methods(size: int) -> dict[str, Method]:
-    """Return the paper's non-orthogonal methods with the authors' settings, and ours."""
-    qrj = QRJ1D(max_sweeps=200) if size < 50 else None
-    return {
+def free_methods(size: int, *, extras: bool) -> dict[str, Method]:
+    """Return the paper's non-orthogonal methods with the authors' settings, and ours with `extras`."""
+    qrj = QRJ1D(tol=1e-4, max_sweeps=200) if size < 50 else None
+    methods: dict[str, Method] = {
         "NOJD0": NOJD(plug_in=False, n_projections=2 * size, diagonalizer=qrj),
-        "NOJD1": NOJD(n_projections=2 * size, diagonalizer=qrj),
-        "Lathauwer": Lathauwer(),
-        "ALS": ALS(),
-        "NLS": NLS(max_replacements=0),
-        "Auto": Auto(),
+        "NOJD1": NOJD(n_projections=2 * size, plug_in="inverse", diagonalizer=qrj),
+        "NOJD1 (factors)": NOJD(n_projections=2 * size, plug_in="factors", diagonalizer=qrj),
     }
+    return methods | ({"Auto": Auto()} if extras else {})
 
 
-def errors_of(problem: Problem, methods: Mapping[str, Method], symmetric: bool, seed: int) -> Values:
-    """Return the errors of methods and of the oracle on one tensor; NaN where a method does not apply.
+def rivals(*, lathauwer: bool, als: bool, nls: bool) -> dict[str, Method]:
+    """Return rivals from random starts, those that can be run at a size."""
+    methods: dict[str, Method] = {}
+    if lathauwer:
+        methods["Lathauwer"] = GramLathauwer()
+    if als:
+        methods["ALS"] = ALS()
+    if nls:
+        methods["NLS"] = NLS(max_replacements=0)
+    return methods
 
-    Starts are drawn apart from the problem, whose seed this is.
+
+def errors_of(
+    problem: Problem, methods: Mapping[str, Method], symmetric: bool, seed: int, *, oracles: Sequence[str] = ()
+) -> Values:
+    """Return the errors of methods, and of oracles ("oracle", "orthogonal oracle"), on one tensor.
+
+    Starts are drawn apart from the problem, whose seed this is. NaN where a method finds fewer components.
     """
     rank = problem.weights.size
     tensor = symmetrize(problem.tensor) if symmetric else problem.tensor
     start = int(np.random.default_rng([seed, 1]).integers(2**31))
-    oracle = NLS(init=(problem.weights, problem.factors), max_replacements=0, max_sweeps=1000)
-    values = {}
-    for name, method in {**methods, "oracle": oracle}.items():
+    values: Values = {}
+    for name, method in methods.items():
         try:
             factors = factorize(tensor, rank, method=method, symmetric=symmetric, seed=start).factors
-        except ValueError:  # too large for the method
+        except ValueError:
             values[name] = values[name + NEAREST] = float("nan")
             continue
-        values[name] = factor_error(factors, problem)
-        values[name + NEAREST] = nearest_error(factors, problem)
+        values[name], values[name + NEAREST] = factor_error(factors, problem), nearest_error(factors, problem)
+    if "oracle" in oracles:
+        oracle = NLS(init=(problem.weights, problem.factors), max_replacements=0, max_sweeps=300)
+        values["oracle"] = factor_error(factorize(tensor, rank, method=oracle, symmetric=symmetric), problem)
+    if "orthogonal oracle" in oracles:
+        found = orthogonal_oracle(tensor, problem.factors, symmetric=symmetric)
+        values["orthogonal oracle"] = factor_error(found, problem)
     return values
 
 
-def names_of(records: Iterable[Record], ending: str = "") -> list[str]:
-    """Return the names of values with this ending, without it, in order."""
-    names = dict.fromkeys(name for record in records for name in record.values)
-    if ending:
-        return [name.removesuffix(ending) for name in names if name.endswith(ending)]
-    return [name for name in names if not name.endswith(")")]
+def axis(records: Sequence[Record], name: str) -> list[Any]:
+    """Return the places on an axis, sorted."""
+    return sorted({record.cell[name] for record in records if name in record.cell})
 
 
-def select(records: Iterable[Record], **place: Any) -> list[Record]:
+def select(records: Sequence[Record], **place: Any) -> list[Record]:
     """Return the records at a place on some axes."""
-    return [record for record in records if all(record.cell[axis] == value for axis, value in place.items())]
+    return [record for record in records if all(record.cell.get(axis) == value for axis, value in place.items())]
 
 
-def axis(records: Iterable[Record], name: str) -> list[Any]:
-    """Return the places on an axis, in order."""
-    return list(dict.fromkeys(record.cell[name] for record in records))
+def names_of(records: Sequence[Record]) -> list[str]:
+    """Return the names of values in order, those of the authors' measure and times left out."""
+    names = dict.fromkeys(name for record in records for name in record.values)
+    return [name for name in names if not name.endswith((NEAREST, " seconds"))]
 
 
-def median_of(records: Iterable[Record], name: str) -> float:
-    """Return the median over trials; NaN where there is none."""
-    values = [record.values[name] for record in records if name in record.values]
-    return float(np.nanmedian(values)) if np.any(np.isfinite(values)) else float("nan")
+def curve(records: Sequence[Record], name: str, along: str, label: str | None = None, kind: str = "line") -> Series:
+    """Return means along an axis, with a band of two standard errors where there are trials enough."""
+    trials = Trials(records)
+    xs, means, low, high = [], [], [], []
+    fewest = np.inf
+    for place in axis(records, along):
+        found = trials.values(name, **{along: place})
+        if found.size == 0:
+            continue
+        spread = 2 * found.std() / np.sqrt(found.size)
+        fewest = min(fewest, found.size)
+        xs.append(float(place))
+        means.append(float(found.mean()))
+        low.append(max(means[-1] - spread, means[-1] / 10))
+        high.append(means[-1] + spread)
+    if fewest < BAND:
+        return Series(label or name, xs, means, kind=kind)
+    return Series(label or name, xs, means, low, high, kind)
 
 
-def error_panel(records: Sequence[Record], along: str, title: str, x_label: str, ending: str = NEAREST) -> Panel:
-    """Return errors of all methods along an axis."""
-    series = []
-    for name in names_of(records, ending):
-        points = {
-            place: [record.values[name + ending] for record in select(records, **{along: place})]
-            for place in axis(records, along)
-        }
-        if any(np.any(np.isfinite(values)) for values in points.values()):
-            series.append(spread(name, points))
-    return Panel(title, x_label, "error of factors (median, quartiles)", series, x_log=True)
+def panel_of(
+    records: Sequence[Record], names: Sequence[str], along: str, title: str, x_label: str, y_label: str, **options: Any
+) -> Panel:
+    """Return the means of some names along an axis; names without values are left out."""
+    series = [one for name in names if (one := curve(records, name, along)).x]
+    return Panel(title, x_label, y_label, series, **options)
+
+
+def table_of(records: Sequence[Record], axes: Mapping[str, str], names: Sequence[str], title: str) -> Table:
+    """Return means at every combination of the axes, with the number of trials there."""
+    places = dict.fromkeys(tuple(record.cell[name] for name in axes) for record in records)
+    trials = Trials(records)
+    rows = []
+    for place in sorted(places, key=lambda one: tuple(map(str, one)) if any(isinstance(p, str) for p in one) else one):
+        where = dict(zip(axes, place, strict=True))
+        cells = [shown(trials.mean(name, **where)) for name in names]
+        rows.append(
+            [
+                *(shown(value) if isinstance(value, float) else str(value) for value in place),
+                str(len(trials.at(**where))),
+                *cells,
+            ]
+        )
+    return Table(title, [*axes.values(), "trials", *names], rows)
 
 
 def shown(value: float, digits: int = 3) -> str:

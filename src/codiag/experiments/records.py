@@ -1,0 +1,189 @@
+"""Records of trials in a folder, which several processes may write to at once and any of them may be killed in."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import os
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from io import StringIO
+from pathlib import Path
+from typing import IO, Any, Self
+
+fcntl: Any
+try:
+    import fcntl
+except ImportError:  # where files cannot be locked, one process at a time is to work in a folder
+    fcntl = None
+
+Cell = dict[str, Any]
+Values = dict[str, float]
+
+
+@dataclass(frozen=True)
+class Record:
+    """What one trial gave: its place on the axes, a number for every name, and the seconds it took."""
+
+    cell: Cell
+    values: Values
+    seconds: float = field(default=float("nan"), compare=False)
+
+
+class Journal:
+    """The records of one experiment: one JSON line each, in one file of a folder.
+
+    A line that a killed process has cut, and one that holds no record, is passed over; what is written next begins a
+    line of its own.
+    """
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.path = folder / f"{name}.jsonl"
+        self.records: dict[str, Record] = {}
+        self._read = 0
+
+    def refresh(self) -> None:
+        """Take in what has been written since the last time, by whomever."""
+        if not self.path.exists():
+            return
+        with self.path.open("rb") as file:
+            file.seek(self._read)
+            text = file.read()
+        end = text.rfind(b"\n") + 1  # the rest may still be in writing
+        self._read += end
+        for line in text[:end].splitlines():
+            record = _parsed(line)
+            if record is not None:
+                self.records.setdefault(cell_key(record.cell), record)
+
+    def append(self, record: Record) -> None:
+        """Write a record, whole and on a line of its own."""
+        self.records[cell_key(record.cell)] = record
+        entry = {"cell": record.cell, "values": record.values, "seconds": record.seconds}
+        line = json.dumps(entry).encode() + b"\n"
+        with self.path.open("a+b") as file, locked(file):
+            size = file.seek(0, os.SEEK_END)
+            if size and _last_byte(file) != b"\n":
+                line = b"\n" + line
+            file.write(line)
+            file.flush()
+
+
+class Claims:
+    """Which trials are being run by which process, so that those in one folder share the work.
+
+    Every process has a file that it keeps locked while it lives: what the dead have claimed is free again.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder / ".claims"
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._own = self._folder / f"{os.getpid()}-{uuid.uuid4().hex}"
+
+    def __enter__(self) -> Self:
+        self._file = self._own.open("a+b")
+        if fcntl is not None:
+            fcntl.flock(self._file, fcntl.LOCK_EX)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._own.unlink(missing_ok=True)
+        self._file.close()
+
+    @contextmanager
+    def choosing(self) -> Iterator[set[str]]:
+        """Give the keys that others work on, while nobody else may choose."""
+        with (self._folder / "lock").open("a+b") as file, locked(file):
+            yield self._taken()
+
+    def add(self, keys: Iterable[str]) -> None:
+        """Claim trials; only while choosing."""
+        self._file.write("".join(f"{_short(key)}\n" for key in keys).encode())
+        self._file.flush()
+
+    def _taken(self) -> set[str]:
+        taken: set[str] = set()
+        for path in self._folder.iterdir():
+            if path.name == "lock" or path == self._own:
+                continue
+            try:
+                with path.open("rb") as file:
+                    if _is_free(file):
+                        path.unlink(missing_ok=True)
+                    else:
+                        taken.update(file.read().decode().split())
+            except FileNotFoundError:  # its owner has just ended
+                continue
+        return taken
+
+
+def is_taken(key: str, taken: set[str]) -> bool:
+    """Tell whether a trial is among those that others work on."""
+    return _short(key) in taken
+
+
+def cell_key(cell: Cell) -> str:
+    """Return a name for a place on the axes."""
+    return json.dumps(cell, sort_keys=True)
+
+
+def as_csv(records: Iterable[Record]) -> str:
+    """Return records as a table with a row for every number."""
+    records = list(records)
+    axes = list(dict.fromkeys(axis for record in records for axis in record.cell))
+    text = StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([*axes, "name", "value"])
+    for record in records:
+        place = [record.cell.get(axis, "") for axis in axes]
+        writer.writerows([*place, name, repr(value)] for name, value in record.values.items())
+    return text.getvalue()
+
+
+@contextmanager
+def locked(file: IO[bytes]) -> Iterator[None]:
+    """Keep every other process that asks out, until this one is done."""
+    if fcntl is not None:
+        fcntl.flock(file, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        if fcntl is not None:
+            file.flush()
+            fcntl.flock(file, fcntl.LOCK_UN)
+
+
+def _is_free(file: IO[bytes]) -> bool:
+    if fcntl is None:
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _short(key: str) -> str:
+    return hashlib.sha256(key.encode()).hexdigest()[:20]
+
+
+def _last_byte(file: IO[bytes]) -> bytes:
+    file.seek(-1, os.SEEK_END)
+    return file.read(1)
+
+
+def _parsed(line: bytes) -> Record | None:
+    """Return the record of a line, if it is one."""
+    try:
+        entry = json.loads(line)
+        cell, values = entry["cell"], entry["values"]
+        if not isinstance(cell, dict) or not isinstance(values, dict):
+            return None
+        return Record(
+            cell, {str(name): float(value) for name, value in values.items()}, float(entry.get("seconds", "nan"))
+        )
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None
