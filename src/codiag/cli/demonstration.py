@@ -37,7 +37,7 @@ def demo(
 ) -> None:
     """Factorize a hard noisy tensor, by codiag and by every rival that is installed, and draw the result."""
     from codiag.experiments.demo import run_demo
-    from codiag.plotting import draw_demo
+    from codiag.experiments.demo_figure import draw_demo
 
     figure = figure or OWN
     check_outputs({"--figure": (figure, PICTURES)}, force=force or figure is OWN)
