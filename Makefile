@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 EXTRAS := plot,data
+# A process a core, each on one BLAS thread: small products are not worth waking a second one.
+PARALLEL := --numprocesses auto --dist loadfile
 
 .PHONY: demo test lint fuzz bench bench-full reproduce clean
 
@@ -10,7 +12,7 @@ demo: $(VENV)/.installed
 	$(BIN)/codiag demo
 
 test: $(VENV)/.installed
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(PARALLEL)
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .
