@@ -133,3 +133,9 @@ def test_standard_errors_are_what_is_measured(shape, rank, symmetric):
 def test_noise_is_unknown_where_every_entry_is_spent():
     fit = codiag.factorize(np.random.default_rng(0).standard_normal((2, 2, 2)), 2, symmetric=False, seed=0)
     assert np.isnan(fit.noise)
+
+
+def test_a_fit_is_loaded_by_the_name_it_was_saved_under(tmp_path):
+    fit = codiag.factorize(noisy_tensor((4, 5, 6), 2, seed=0).tensor, 2, seed=0)
+    fit.save(tmp_path / "plain")
+    assert codiag.Factorization.load(tmp_path / "plain").stages == fit.stages

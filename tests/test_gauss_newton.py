@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from codiag.methods import gauss_newton
 from codiag.methods.curvature import Curvature, Parameters, gradient
 from codiag.methods.gauss_newton import Limits, minimize, polish
-from codiag.methods.sensitivity import factor_spread
+from codiag.methods.sensitivity import sensitivity
 from codiag.synthetic import noisy_tensor
 from codiag.tensors import DenseTensor, FactoredTensor, symmetrize
 
@@ -183,5 +183,5 @@ def test_spread_is_that_of_the_linear_model(kind):
             across = (np.eye(rows.size) - np.outer(column, column) / (column @ column)) / np.linalg.norm(column)
             index = rows * rank + i
             expected.append(np.sqrt(np.trace(across @ covariance[np.ix_(index, index)] @ across)))
-    found = factor_spread(components)
+    found = sensitivity(components).factors
     assert_allclose(found[: len(blocks)].ravel(), expected, rtol=1e-4)

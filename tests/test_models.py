@@ -203,7 +203,7 @@ ANY_DATA = {
 
 
 @pytest.mark.parametrize("kind", ANY_DATA, ids=lambda kind: kind.__name__)
-@pytest.mark.parametrize(("seed", "error"), [("abc", TypeError), (-1, ValueError), (1.5, TypeError), ([1], TypeError)])
+@pytest.mark.parametrize(("seed", "error"), [("abc", TypeError), (-1, ValueError), (1.5, TypeError)])
 def test_seeds_that_are_none(kind, seed, error):
     with pytest.raises(error, match="random_state must"):
         kind(2, random_state=seed).fit(ANY_DATA[kind]())

@@ -229,7 +229,7 @@ class TestSamplingNoise:
         ({"alpha_0": "a"}, TypeError, "alpha_0 must be a number"),
         ({"alpha_0": None}, TypeError, "alpha_0 must be a number"),
         ({"n_components": 2.5}, TypeError, "n_components must be an integer"),
-        ({"random_state": "abc"}, TypeError, "random_state must be an integer"),
+        ({"random_state": "abc"}, TypeError, "random_state must be None, a non-negative integer"),
     ],
 )
 def test_options_that_are_none(options, error, words):

@@ -15,15 +15,12 @@ from codiag._validation import ConvergenceWarning, as_generator, as_rank
 from codiag.factorization import Factorization
 from codiag.methods import METHODS, Auto, Method
 from codiag.tensors import FactoredTensor, SparseTensor, Tensor, as_tensor
+from codiag.theory.diagnosis import CANCELLING, cancelling_pairs, congruences
 
 ALIASES = {"ojd": "ojd1", "nojd": "nojd1"}
 
 MOST_EMPTY_BYTES = 2**30
 """Memory that rows of zeros may take in the factors of a sparse tensor."""
-
-CANCELLING = 10
-"""Largest weight, relative to the norm of the tensor, above which components are said to cancel each other: all but a
-hundredth of their energy is taken back by others."""
 
 
 def factorize(
@@ -129,9 +126,16 @@ def _with_empty_rows(fit: Factorization, kept: list[np.ndarray], tensor: Tensor)
     return replace(fit, factors=tuple(factors))
 
 
+def _has_large_cancelling_pair(fit: Factorization) -> bool:
+    """Tell whether two components with more energy than the tensor nearly cancel each other."""
+    weights = np.abs(to_host(fit.weights).astype(np.float64))
+    pairs = cancelling_pairs(weights, congruences(fit))
+    return any(weights[i] ** 2 + weights[j] ** 2 > fit.norm**2 for i, j, _ in pairs)
+
+
 def _warn(fit: Factorization, strategy: Method, tensor: Tensor, stacklevel: int) -> None:
     largest = float(np.max(np.abs(to_host(fit.weights))))
-    if largest > CANCELLING * fit.norm:
+    if largest > CANCELLING * fit.norm or _has_large_cancelling_pair(fit):
         warnings.warn(
             f"components cancel each other: the largest weight is {largest:.2g}, the norm of {tensor!r} "
             f"{fit.norm:.2g}; there may be no best fit with rank {fit.rank}, try a lower one",

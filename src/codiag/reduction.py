@@ -113,11 +113,10 @@ def _widened(bases: Sequence[Array | None], factors: Sequence[Array], tensor: Te
 
 def range_bases(tensor: Tensor, rank: int, rng: np.random.Generator) -> list[Array]:
     """Return orthonormal bases (d_m, min(d_m, rank)) of the dominant range of every mode."""
-    reduction = reduce(tensor, rank, rng)  # which may keep more directions than the rank
-    bases = _chained(reduction.bases, _dominant_bases(reduction.core, rank), tensor)
+    reduction = _reduced(tensor, rank, rng, None)
     return [
         identity(size, tensor.reference) if basis is None else basis
-        for size, basis in zip(tensor.shape, bases, strict=True)
+        for size, basis in zip(tensor.shape, reduction.bases, strict=True)
     ]
 
 
@@ -135,20 +134,21 @@ def _as_core(tensor: Tensor, symmetric: bool) -> DenseTensor:
 
 
 def _dominant_bases(tensor: DenseTensor, rank: int) -> tuple[Array | None, ...]:
-    """Return the leading left singular vectors of every unfolding, each of the tensor compressed by those before.
+    """Return the leading left singular vectors of every unfolding.
 
-    Where singular values are equal, vectors found apart from each other need not belong together; these do.
+    Where singular values are equal, vectors found apart from each other need not belong together, and what they hold
+    of the tensor is little: then each unfolding is that of the tensor compressed by the bases before.
     """
     if tensor.symmetric:
         return (_dominant_basis(tensor, 0, rank),) * tensor.order
-    bases: list[Array | None] = []
-    rest = tensor
+    bases = tuple(_dominant_basis(tensor, mode, rank) for mode in range(tensor.order))
+    if tensor.compress(*bases).squared_norm() > tensor.squared_norm() / 2:
+        return bases
+    rest, chain = tensor, list[Array | None]()
     for mode in range(tensor.order):
-        basis = _dominant_basis(rest, mode, rank)
-        bases.append(basis)
-        if basis is not None:
-            rest = rest.compress(*(basis if other == mode else None for other in range(tensor.order)))
-    return tuple(bases)
+        chain.append(_dominant_basis(rest, mode, rank))
+        rest = rest.compress(*(chain[mode] if other == mode else None for other in range(tensor.order)))
+    return tuple(chain)
 
 
 def _dominant_basis(tensor: Tensor, mode: int, rank: int) -> Array | None:

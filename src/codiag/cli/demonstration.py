@@ -24,7 +24,9 @@ OWN = Path("codiag-demo.png")
 def demo(
     figure: Annotated[
         Path | None,
-        typer.Option("--figure", help="Where to save the figure; by default codiag-demo.png, a new one every time."),
+        typer.Option(
+            "--figure", help="Where to save the figure; by default codiag-demo.png, which is replaced every time."
+        ),
     ] = None,
     size: Annotated[int, typer.Option("--size", min=4, max=100, help="Size of every mode, and the rank.")] = 40,
     noise: Annotated[

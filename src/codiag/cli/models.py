@@ -220,7 +220,12 @@ def communities(
 
 def _community_table(model: MixedMembershipCommunities, name: str) -> Table:
     title = shown(f"{name}: {model.nodes_.size} nodes, {model.n_components_} communities")
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, caption="linked: the share of pairs that are")
+    table = Table(
+        title=title,
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        caption="linked: how likely a pair of pure members is to be, by the fitted model",
+    )
     for heading in ("community", "strongest for", "above 0.3", "linked inside", "with others"):
         table.add_column(heading, justify="right")
     members = model.overlapping_labels().sum(axis=0)

@@ -27,6 +27,10 @@ SAME = 1e-3
 """Ends whose criteria differ by a smaller share are taken for the same one."""
 
 
+WORK = 4000
+"""Sweeps, times the size of the matrices, after which no other start is tried: seconds, whatever the size."""
+
+
 class End(NamedTuple):
     """Where an iteration ended, and what it leaves there."""
 
@@ -58,13 +62,18 @@ def criterion(core: Slabs, left: Array, right: Array, *, orthogonal: bool = Fals
 
 
 def lowest(ends: Iterable[End], times: int = 2) -> Iterate:
-    """Take ends until the lowest has been reached so many times, and return it, with the sweeps of all."""
+    """Take ends until the lowest has been reached so many times, and return it, with the sweeps of all.
+
+    One that converged goes before one that did not. No further end is sought once the sweeps, times the size of the
+    matrices, exceed a budget: a sweep over large matrices takes long, and their ends lie close together.
+    """
     seen: list[End] = []
     for end in ends:
         seen.append(end)
         best = min(seen, key=lambda one: (not one.iterate.converged, one.criterion))
         again = [one for one in seen if one.iterate.converged and one.criterion <= (1 + SAME) * best.criterion]
-        if len(again) >= times:
+        size = end.iterate.left.shape[0]
+        if len(again) >= times or size * sum(one.iterate.n_sweeps for one in seen) > WORK:
             break
     return best.iterate._replace(n_sweeps=sum(end.iterate.n_sweeps for end in seen))
 

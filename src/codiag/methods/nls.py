@@ -21,6 +21,10 @@ ROUGH = Limits(max_sweeps=100, tol=1e-6, gain=0.1, rough=True)
 
 Monitor = Callable[[FactoredTensor, float], bool | None]
 
+POLISH_ENTRIES, LEAST_POLISH = 2**24, 30
+"""Entries that all sweeps of a polish may look at together, and sweeps that are allowed whatever the size: from the end
+of a fit to the core few are needed, unless the model does not fit."""
+
 PASSES = 3
 """Steps on a tensor too large to work on at leisure."""
 
@@ -112,7 +116,8 @@ def finish(
     if reduction.complete or is_stopped(limits):
         return Estimate(components, log.stages, final.converged)
     if math.prod(tensor.shape) <= SMALL:
-        dense, unwatched = whole(tensor).core, replace(limits, watch=None)
+        n_sweeps = min(limits.max_sweeps, max(LEAST_POLISH, POLISH_ENTRIES // math.prod(tensor.shape)))
+        dense, unwatched = whole(tensor).core, replace(limits, watch=None, max_sweeps=n_sweeps)
         outcome = _settled(dense, components, unwatched, log, "polish")
         better, n_replaced = rescue(dense, outcome, ROUGH, max_replacements=max_replacements)
         if n_replaced > 0:

@@ -41,8 +41,16 @@ def largest_square(residual: DenseTensor) -> float:
 
 
 def _spectrum(residual: DenseTensor) -> tuple[np.ndarray, int, float]:
-    """Return the eigenvalues of the largest mode's unfolding times its transpose, and the unfolding's shape."""
+    """Return the eigenvalues of the largest mode's unfolding times its transpose, and the unfolding's shape.
+
+    Slices of zeros, which hold no noise either, are not counted.
+    """
     xp = array_namespace(residual.reference)
-    mode = int(np.argmax(residual.shape))
-    side = xp.reshape(xp.moveaxis(residual.to_dense(), mode, 0), (residual.shape[mode], -1))
-    return to_host(xp.linalg.eigvalsh(side @ xp.matrix_transpose(side))), side.shape[0], side.shape[1]
+    entries = residual.to_dense()
+    axes = range(residual.order)
+    energies = [xp.sum(entries**2, axis=tuple(other for other in axes if other != axis)) for axis in axes]
+    sizes = [int(np.count_nonzero(to_host(energy))) for energy in energies]
+    mode = int(np.argmax(sizes))
+    side = xp.reshape(xp.moveaxis(entries, mode, 0), (residual.shape[mode], -1))
+    values = to_host(xp.linalg.eigvalsh(side @ xp.matrix_transpose(side)))
+    return values, max(sizes[mode], 1), max(math.prod(sizes) / max(sizes[mode], 1), 1.0)

@@ -77,9 +77,9 @@ def _diagonalized_pair(core: DenseTensor, roles: Roles, rng: np.random.Generator
         right = left if core.symmetric else np.linalg.solve(left, second).T
     except np.linalg.LinAlgError:
         return None
-    if not np.all(np.isfinite(left)) or not np.all(np.isfinite(right)):
+    lengths = np.linalg.norm(right, axis=0)
+    if not np.all(np.isfinite(left)) or not np.all(np.isfinite(lengths) & (lengths > 0)):
         return None
     if core.symmetric:
         return with_best_weights(core, [like(left, core.reference)] * core.order)
-    right = right / np.linalg.norm(right, axis=0)
-    return components_from_sides(core, roles, like(left, core.reference), like(right, core.reference))
+    return components_from_sides(core, roles, like(left, core.reference), like(right / lengths, core.reference))

@@ -60,11 +60,6 @@ def sensitivity(components: FactoredTensor) -> Sensitivity:
     return Sensitivity(np.where(free, np.inf, factors), _worth(covariance, np.concatenate(inner), components.order))
 
 
-def factor_spread(components: FactoredTensor) -> np.ndarray:
-    """Return how far noise of unit variance moves the unit factors, (n_modes, rank)."""
-    return sensitivity(components).factors
-
-
 def _with_absent(components: FactoredTensor, present: np.ndarray) -> Sensitivity:
     """Return the answer where some components have no weight: they could be anything, and are worth nothing."""
     factors, worth = np.full((components.order, components.rank), np.inf), np.zeros(components.rank)

@@ -74,14 +74,17 @@ def norm_beside(matrix: Any, left: np.ndarray, right: np.ndarray, n_steps: int =
     return size
 
 
-def warn_if_hidden(size: float, noise: float, k: int) -> None:
-    """Warn where the weakest component of the second moment is no larger than what sampling alone would show."""
+def warn_if_hidden(size: float, noise: float, k: int, stacklevel: int = 4) -> None:
+    """Warn where the weakest component of the second moment is no larger than what sampling alone would show.
+
+    The warning is attributed to the caller of `fit`, so many frames up.
+    """
     if k > 1 and size < 2 * noise:
         warnings.warn(
             f"n_components={k} may be more than the data shows: the last singular value of the second moment "
             f"is {size:.2g}, sampling noise {noise:.2g}; ask for fewer, or give more data",
             UserWarning,
-            stacklevel=3,
+            stacklevel=stacklevel,
         )
 
 

@@ -118,7 +118,9 @@ class LatentDirichlet(TransformerMixin, BaseEstimator):
         self._estimate(WordStatistics.empty(basis).plus(counts))
         noise = pair_noise(counts, self._mixing(), basis[:, : self.n_components])
         self.diagnostics_["sampling_noise"] = noise
-        warn_if_hidden(self.diagnostics_["second_moment"][self.n_components - 1], noise, self.n_components)
+        warn_if_hidden(
+            self.diagnostics_["second_moment"][self.n_components - 1], noise, self.n_components, stacklevel=3
+        )
         self._keep(*self._polished(counts, self.components_, self.weights_))
         return self
 
@@ -183,6 +185,8 @@ class LatentDirichlet(TransformerMixin, BaseEstimator):
         """Return the most probable words of every topic."""
         check_is_fitted(self)
         as_number("n", n, integer=True)
+        if isinstance(vocabulary, str) or not hasattr(vocabulary, "__len__"):
+            raise TypeError(f"vocabulary must be the {self.n_features_in_} words, a sequence; got {vocabulary!r}")
         if len(vocabulary) != self.n_features_in_:
             raise ValueError(f"vocabulary must have {self.n_features_in_} words, as in fit; got {len(vocabulary)}")
         return [[str(vocabulary[word]) for word in np.argsort(-topic)[:n]] for topic in self.components_]

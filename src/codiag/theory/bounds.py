@@ -17,6 +17,10 @@ MOST = 10**18
 """Projections beyond which more of them change nothing that counts."""
 
 
+ORTHOGONAL = 1e-6
+"""Largest cosine between columns that pass for orthogonal."""
+
+
 def error_bound(
     factor: np.ndarray,
     weights: np.ndarray,
@@ -134,6 +138,12 @@ def _as_factor(factor: np.ndarray, orthogonal: bool) -> np.ndarray:
         raise ValueError(
             f"factor must have no more columns than rows, since the theorems are of independent components; got "
             f"shape {columns.shape}"
+        )
+    unit = columns / np.linalg.norm(columns, axis=0)
+    if orthogonal and np.max(np.abs(unit.T @ unit - np.eye(unit.shape[1]))) > ORTHOGONAL:
+        raise ValueError(
+            f"factor must have orthogonal columns with orthogonal=True; the largest cosine between two is "
+            f"{incoherence(columns):.2g}. Use orthogonal=False"
         )
     if not orthogonal and 1 - incoherence(columns) ** 2 < 1e-12:
         raise ValueError("factor must not have parallel columns, for which no bound holds; take one of them away")

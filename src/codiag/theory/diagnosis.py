@@ -20,6 +20,10 @@ SURE, ROUGH = 0.05, 0.3
 ROUNDING = 1e-12
 """Noise, relative to the norm, that rounding may leave in what a component is worth."""
 
+CANCELLING = 10
+"""Largest weight, relative to the norm of the tensor, above which components are said to cancel each other: all but a
+hundredth of their energy is taken back by others."""
+
 DEGENERATE = 0.15
 """Share of the energy of two components up to which their sum counts as cancelled: for two of equal weight, a product
 of cosines of -0.85, the value at which chemometrics calls a solution degenerate."""
@@ -61,13 +65,17 @@ class Diagnosis:
     residual_excess: float | None
     advice: tuple[str, ...]
 
+    def _is_structured(self) -> bool:
+        """Tell whether the residual is more than noise, so that standard errors mean little."""
+        return self.residual_excess is not None and self.residual_excess > 1
+
     def __str__(self) -> str:
         n_well = self.verdicts.count("well")
         lines = [f"{n_well} of {len(self.verdicts)} components are well determined."]
         for place, (verdict, reason) in enumerate(zip(self.verdicts, self.reasons, strict=True)):
             if verdict != "well":
-                error = self.standard_errors[place]
-                lines.append(f"Component {place} is {verdict} determined (standard error {error:.2g}): {reason}.")
+                error = f" (standard error {self.standard_errors[place]:.2g})" if not self._is_structured() else ""
+                lines.append(f"Component {place} is {verdict} determined{error}: {reason}.")
         if not self.unique:
             lines.append("Kruskal's condition fails: other components may fit as well, whatever the noise.")
         return "\n".join([*lines, *self.advice])
@@ -83,11 +91,11 @@ def diagnose(fit: Factorization) -> Diagnosis:
         raise TypeError(f"fit must be a Factorization, what codiag.factorize returns; got {type(fit).__name__}")
     factors = [to_host(factor).astype(np.float64) for factor in fit.factors]
     weights = to_host(fit.weights).astype(np.float64)
-    cosines = np.prod([factor.T @ factor for factor in factors], axis=0) * np.sign(np.outer(weights, weights))
+    cosines = congruences(fit)
     errors = np.max(np.asarray(fit.standard_errors), axis=0)
     errors = np.where(np.isfinite(errors), errors, np.inf)
     conditions = tuple(condition(factor) for factor in factors)
-    degenerate = _cancelling_pairs(np.abs(weights), cosines)
+    degenerate = cancelling_pairs(np.abs(weights), cosines)
     superfluous = _superfluous(fit)
     structured = fit.residual_excess is not None and fit.residual_excess > 1
     verdicts, reasons = [], []
@@ -117,7 +125,15 @@ def diagnose(fit: Factorization) -> Diagnosis:
     )
 
 
-def _cancelling_pairs(weights: np.ndarray, cosines: np.ndarray) -> tuple[tuple[int, int, float], ...]:
+def congruences(fit: Factorization) -> np.ndarray:
+    """Return the products of the cosines between components over all modes (rank, rank), signed by their weights."""
+    factors = [to_host(factor).astype(np.float64) for factor in fit.factors]
+    weights = to_host(fit.weights).astype(np.float64)
+    return np.prod([factor.T @ factor for factor in factors], axis=0) * np.sign(np.outer(weights, weights))
+
+
+def cancelling_pairs(weights: np.ndarray, cosines: np.ndarray) -> tuple[tuple[int, int, float], ...]:
+    """Return the pairs of components whose sum holds next to nothing of their energy, with their congruence."""
     pairs = []
     for i, j in zip(*np.triu_indices(weights.size, 1), strict=True):
         apart = weights[i] ** 2 + weights[j] ** 2
@@ -175,18 +191,21 @@ def _advice(
             f"weights are {weights[i]:.3g} and {weights[j]:.3g} for a tensor of norm {fit.norm:.3g}. There may be no "
             f"best fit with rank {fit.rank}; {lower}."
         )
-    elif weights.max() > 10 * fit.norm:
+    elif weights.max() > CANCELLING * fit.norm:
         sentences.append(
             f"Components cancel each other: the largest weight is {weights.max():.3g} for a tensor of norm "
             f"{fit.norm:.3g}. There may be no best fit with rank {fit.rank}; {lower}."
         )
+    paired = {place for i, j, _ in degenerate for place in (i, j)}
+    superfluous = tuple(place for place in superfluous if place not in paired)  # said already, and better
     if superfluous:
         which = f"Component {superfluous[0]}" if len(superfluous) == 1 else f"Each of components {_listed(superfluous)}"
         sentences.append(f"{which} could be left out: rank {fit.rank} may be too high; {lower}.")
     if fit.residual_excess is not None and fit.residual_excess > 1:
+        more = "" if degenerate or superfluous else f" (try rank {fit.rank + 1})"
         sentences.append(
             f"The residual is not white noise: its strongest direction holds {fit.residual_excess:.2g} times what "
-            f"noise would leave in any. Components may be missing, try rank {fit.rank + 1}; or the noise is unequal."
+            f"noise would leave in any. Components may be missing{more}, or the noise is unequal."
         )
     if not fit.converged:
         sentences.append("The fit did not converge: another seed or a lower rank may tell more.")

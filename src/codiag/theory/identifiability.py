@@ -86,4 +86,7 @@ def kruskal_condition(factors: Sequence[np.ndarray]) -> bool:
     if len({array.shape[1] for array in arrays}) > 1:
         shapes = ", ".join(str(array.shape) for array in arrays)
         raise ValueError(f"factors must have one number of columns in all modes; got shapes {shapes}")
-    return sum(map(kruskal_rank, arrays)) >= 2 * arrays[0].shape[1] + len(arrays) - 1
+    ranks = [kruskal_rank(array) for array in arrays]
+    if arrays[0].shape[1] == 1:
+        return all(rank == 1 for rank in ranks)  # one component is unique, if it is there at all
+    return sum(ranks) >= 2 * arrays[0].shape[1] + len(arrays) - 1
