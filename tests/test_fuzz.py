@@ -24,6 +24,8 @@ PLANTED = {
     "double precision": "dtype",
     "not a minimum": "not converged",
     "a saddle": "saddle",
+    "good of what cancels": "diagnosis",
+    "shared memory": "copies",
     "changed input": "input changed",
     "changed state": "state changed",
     "printed": "printed",
@@ -77,6 +79,8 @@ def planted():
 
 @pytest.mark.parametrize("fault", PLANTED)
 def test_what_is_planted_is_found(planted, fault):
+    if fault == "shared memory":
+        pytest.importorskip("tensorly")
     assert PLANTED[fault] in planted[fault]
 
 
@@ -115,9 +119,9 @@ def test_known_findings_have_a_reason():
     assert all(len(known.reason) > 20 for known in KNOWN)
 
 
-def test_a_hundred_inputs_find_nothing_new():
+def test_a_few_inputs_find_nothing_new():
     summary, new = Summary(), []
-    for outcome in run(Plan(seed=0, inputs=100, limit=5.0)):
+    for outcome in run(Plan(seed=0, inputs=60, limit=10.0)):
         summary.add(outcome)
         new += [(outcome.index, finding) for finding in outcome.findings if not is_known(finding)]
     assert new == []

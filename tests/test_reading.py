@@ -111,6 +111,14 @@ def test_networks_whose_ends_are_out_of_place(tmp_path):
         datasets.read_facebook(path)
 
 
+def test_counts_whose_words_are_out_of_place(tmp_path):
+    path = tmp_path / "corpus.npz"
+    parts = {"indices": np.array([7]), "indptr": np.array([0, 1, 1]), "data": np.ones(1)}
+    np.savez(path, format=b"csr", shape=np.array([2, 3]), **parts)
+    with pytest.raises(ValueError, match=r"corpus\.npz is not a readable \.npz file"):
+        corpora.read_corpus(path)
+
+
 @pytest.mark.parametrize(
     ("columns", "kind", "words"),
     [

@@ -239,5 +239,5 @@ def test_options_that_are_none(options, error, words):
 
 
 def test_documents_too_long_to_count():
-    with pytest.raises(ValueError, match="X must hold documents of at most 1e100 words"):
+    with pytest.raises(ValueError, match=r"X must hold documents of at most 1e\+100 words"):
         SingleTopic(2).fit(1e120 * separated(20))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
 import numpy as np
@@ -77,6 +78,8 @@ def as_number(name: str, value: float, *, integer: bool = False, zero: bool = Fa
         raise ValueError(f"{name} must {'not be negative' if zero else 'be positive'}; got {value}")
     if value == float("inf"):
         raise ValueError(f"{name} must be finite; got {value}")
+    if integer and value > sys.maxsize:
+        raise ValueError(f"{name} must be at most {sys.maxsize}, since nothing can be counted further; got {value}")
 
 
 def as_share(name: str, value: float) -> None:

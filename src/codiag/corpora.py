@@ -66,7 +66,10 @@ def _read_counts(path: Path) -> tuple[sparse.csr_array, np.ndarray]:
             shape = tuple(int(file[name]) for name in ("n_docs", "n_words")) if "n_words" in names else None
             counts = sparse.csr_array((file["count"].astype(np.float64), places), shape=shape)
         elif {"data", "shape", "format"} <= names:
-            counts = sparse.csr_array(sparse.load_npz(path))
+            loaded = sparse.load_npz(path)
+            if hasattr(loaded, "check_format"):
+                loaded.check_format()  # before a conversion that trusts it
+            counts = sparse.csr_array(loaded)
         elif "counts" in names:
             counts = sparse.csr_array(file["counts"])
         else:

@@ -172,8 +172,9 @@ class Factorization:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Factorization:
         """Read what `save` has written, also by the name given there; nothing in the file is ever executed."""
-        if isinstance(path, str | os.PathLike) and not Path(path).exists() and Path(f"{path}.npz").exists():
-            path = f"{path}.npz"
+        path = as_path("path", path)
+        if not path.exists() and Path(f"{path}.npz").exists():
+            path = Path(f"{path}.npz")
         path = as_file("path", path)
         try:
             with zipfile.ZipFile(path), np.load(path, allow_pickle=False) as file:

@@ -15,6 +15,10 @@ from codiag.tensors.base import check_shape, check_symmetric_shape
 Seed = int | Sequence[int] | np.random.Generator | None
 
 
+LARGEST = 2**40
+"""Numbers in a factor: eight terabytes of them."""
+
+
 @dataclass(frozen=True, eq=False)
 class Stack:
     """Matrices with common factors, and what they were made from."""
@@ -325,6 +329,10 @@ def mixed_membership_graph(
 def _check_sizes(size: int, rank: int) -> None:
     as_number("size", size, integer=True)
     as_number("rank", rank, integer=True)
+    if size * rank > LARGEST:
+        raise ValueError(
+            f"rank must be at most {LARGEST // size} for columns of size {size}, or no memory holds them; got {rank}"
+        )
 
 
 def _check_chances(name: str, chances: np.ndarray, axis: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ import codiag.metrics.factors
 
 from .arrays import Held
 from .case import Case, Registry
+from .fits import about_a_fit
 from .invariants import about_fit, finite
 
 REGISTRY = Registry()
@@ -87,6 +88,47 @@ def a_saddle(rng: np.random.Generator) -> Case:
 
     check = about_fit(Held(tensor, tensor, "planted"), 1, "best", 0)
     return Case("a saddle", fit, {"tensor": tensor}, True, (check,), spoilable=False)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Flattered(codiag.Factorization):
+    """A fit that says of every component that it is well determined."""
+
+    def diagnose(self) -> Any:
+        return replace(super().diagnose(), verdicts=("well",) * self.rank)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Sharing(codiag.Factorization):
+    """A fit that hands out its own arrays."""
+
+    def to_tensorly(self) -> Any:
+        return self.weights, list(self.factors)
+
+
+def _told_case(name: str, kind: type, rng: np.random.Generator) -> Case:
+    columns = [np.linalg.qr(rng.standard_normal((4, 1)))[0] for _ in range(3)]
+    near = [columns[0] + 1e-2 * rng.standard_normal((4, 1)), *columns[1:]]
+    factors = [
+        np.hstack([one, -other if mode == 0 else other])
+        for mode, (one, other) in enumerate(zip(columns, near, strict=True))
+    ]
+    factors = tuple(factor / np.linalg.norm(factor, axis=0) for factor in factors)
+
+    def told(weights: np.ndarray) -> Any:
+        return kind(weights, factors, 0.1, 1.0, True)
+
+    return Case(name, told, {"weights": np.array([10.0, 9.9])}, True, (about_a_fit,), spoilable=False)
+
+
+@covers("good of what cancels")
+def good_of_what_cancels(rng: np.random.Generator) -> Case:
+    return _told_case("good of what cancels", Flattered, rng)
+
+
+@covers("shared memory")
+def shared_memory(rng: np.random.Generator) -> Case:
+    return _told_case("shared memory", Sharing, rng)
 
 
 @covers("changed input")
