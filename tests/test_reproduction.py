@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,7 +18,8 @@ import pytest
 from typer.testing import CliRunner
 
 from codiag.cli import app
-from codiag.experiments.claims import Claim, Ruling, judge
+from codiag.experiments.chapters import summary
+from codiag.experiments.claims import VERDICTS, Claim, Judgement, Ruling, judge
 from codiag.experiments.paper import CLAIMS, EXPERIMENTS
 from codiag.experiments.paper.trials import grid
 from codiag.experiments.records import Journal, Record, as_csv
@@ -205,3 +207,35 @@ def test_a_claim_with_hardly_any_records_is_open(number):
     cell = EXPERIMENTS[claim.experiment].cells(False)[0]
     for records in ([], [Record(cell, {})]):
         assert judge(claim, records).verdict == "open"
+
+
+DOCS = HERE.parent / "docs" / "REPRODUCTION.md"
+
+
+@pytest.mark.skipif(not DOCS.exists(), reason="the documents are not part of this distribution")
+class TestDocuments:
+    """What stands in the repository about the paper."""
+
+    def rows(self):
+        found = re.findall(r"^\| (\d+) \| (.+) \| (.+) \| (.+) \|$", DOCS.read_text().split("\n## ")[0], re.MULTILINE)
+        return {int(number): (sentence, verdict) for number, sentence, _, verdict in found}
+
+    def test_every_claim_has_a_row_and_at_most_three_are_open(self):
+        rows = self.rows()
+        assert {number: sentence for number, (sentence, _) in rows.items()} == {
+            number: claim.sentence for number, claim in CLAIMS.items()
+        }
+        verdicts = [verdict for _, verdict in rows.values()]
+        assert set(verdicts) <= set(VERDICTS.values())
+        assert verdicts.count("open") <= 3
+
+    def test_every_verdict_that_is_not_plain_has_its_reason(self):
+        words = {told: word for word, told in VERDICTS.items()}
+        for number, (_, verdict) in self.rows().items():
+            if verdict not in ("holds", "open"):
+                assert f"- **{number}, {verdict}.** {CLAIMS[number].reasons[words[verdict]]}" in DOCS.read_text()
+
+    def test_the_readme_counts_as_the_table_does(self):
+        verdicts = [verdict for _, verdict in self.rows().values()]
+        judged = [Judgement(CLAIMS[1], "", verdict, "", 0) for verdict in verdicts]
+        assert summary(judged) in " ".join((HERE.parent / "README.md").read_text().split())

@@ -44,7 +44,7 @@ class TestRivals:
         problem = orthogonal_model(30, 30, noise=0.01, seed=0)
         errors = [
             codiag.factor_error(codiag.factorize(problem.tensor, 30, method=method, seed=0), problem)
-            for method in ("sd2", "nojd1")
+            for method in ("sd2", "ojd1")
         ]
         assert errors[0] > 3 * errors[1]
 

@@ -126,8 +126,9 @@ def _handles(figure: Figure, styles: dict[str, tuple[str, str]]) -> list[Any]:
 
 
 def _draw_panel(axis: Any, panel: Panel, styles: dict[str, tuple[str, str]]) -> None:
+    crowded = len(panel.series) > 4
     for series in panel.series:
-        _draw_series(axis, series, styles[series.label])
+        _draw_series(axis, series, styles[series.label], crowded=crowded)
     axis.set_title(panel.title, fontsize=10, color=INK)
     axis.set_xlabel(panel.x_label, fontsize=9)
     axis.set_ylabel(panel.y_label, fontsize=9)
@@ -138,6 +139,9 @@ def _draw_panel(axis: Any, panel: Panel, styles: dict[str, tuple[str, str]]) -> 
         _log_axis(axis.xaxis, [x for x, _ in points], axis.set_xscale)
     if panel.y_log and points and all(y > 0 for _, y in points):
         _log_axis(axis.yaxis, [y for _, y in points], axis.set_yscale)
+    places = sorted({x for x, _ in points})
+    if not panel.x_log and len(places) <= 4 and all(x == round(x) for x in places):
+        axis.set_xticks(places, [f"{x:.0f}" for x in places])
     if panel.x_ticks is not None:
         many = len(panel.x_ticks) > 4
         axis.set_xticks(
@@ -145,7 +149,8 @@ def _draw_panel(axis: Any, panel: Panel, styles: dict[str, tuple[str, str]]) -> 
         )
 
 
-def _draw_series(axis: Any, series: Series, style: tuple[str, str]) -> None:
+def _draw_series(axis: Any, series: Series, style: tuple[str, str], *, crowded: bool) -> None:
+    """Draw one series; what it may vary by is a band, or thin bars where bands would hide each other."""
     colour, mark = style
     if series.kind == "paper":
         axis.plot(
@@ -157,7 +162,11 @@ def _draw_series(axis: Any, series: Series, style: tuple[str, str]) -> None:
     else:
         line = DASHED.get(series.label, "-")
         axis.plot(series.x, series.y, line, marker=mark, markersize=4.5, color=colour, linewidth=1.4)
-        if series.low is not None and series.high is not None:
+        if series.low is None or series.high is None:
+            return
+        if crowded:
+            axis.vlines(series.x, series.low, series.high, color=colour, linewidth=0.8, alpha=0.5)
+        else:
             axis.fill_between(series.x, series.low, series.high, color=colour, alpha=0.12, linewidth=0)
 
 

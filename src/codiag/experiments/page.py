@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import html
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from codiag.experiments.chapters import Chapter, summary
 from codiag.experiments.claims import VERDICTS, Judgement
@@ -59,6 +59,7 @@ def whole_page(chapters: Sequence[Chapter], judgements: Sequence[Judgement], abs
     """Return one self-contained HTML page: nothing is fetched, and no script runs."""
     links = "".join(f'<li><a href="#{c.experiment.name}">{html.escape(c.experiment.title)}</a></li>' for c in chapters)
     missing = "".join(f"<li>{html.escape(name)}: {html.escape(reason)}</li>" for name, reason in absent)
+    shown = {chapter.experiment.name for chapter in chapters}
     left_out = f"<section><h2>Not run</h2><ul>{missing}</ul></section>" if missing else ""
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
@@ -67,18 +68,18 @@ def whole_page(chapters: Sequence[Chapter], judgements: Sequence[Judgement], abs
         '<a class="skip" href="#main">Skip to the verdicts</a>'
         "<header><h1>Tensor Factorization via Matrix Factorization, judged claim by claim</h1>"
         "<p>Kuleshov, Chaganty &amp; Liang (AISTATS 2015): what the paper says beside what codiag measures. "
-        f'{html.escape(summary(judgements))}</p></header><main id="main">{_summary(judgements)}'
+        f'{html.escape(summary(judgements))}</p></header><main id="main">{_summary(judgements, shown)}'
         f'<nav aria-label="Experiments"><h2>Experiments</h2><ul>{links}</ul></nav>'
         f"{''.join(_section(chapter) for chapter in chapters)}{left_out}</main></body></html>"
     )
 
 
-def _summary(judgements: Sequence[Judgement]) -> str:
+def _summary(judgements: Sequence[Judgement], shown: Container[str]) -> str:
     counts = "".join(
         f'<li class="{css}"><b>{sum(one.verdict == words for one in judgements)}</b>{words}</li>'
         for css, words in VERDICTS.items()
     )
-    rows = "".join(_claim_row(one) for one in judgements)
+    rows = "".join(_claim_row(one, linked=one.claim.experiment in shown) for one in judgements)
     head = "".join(f'<th scope="col">{name}</th>' for name in ("#", "the paper says", "verdict", "measured, and why"))
     return (
         '<section aria-labelledby="verdicts"><h2 id="verdicts">Verdicts</h2>'
@@ -87,12 +88,13 @@ def _summary(judgements: Sequence[Judgement]) -> str:
     )
 
 
-def _claim_row(judgement: Judgement) -> str:
+def _claim_row(judgement: Judgement, *, linked: bool) -> str:
     claim = judgement.claim
+    sentence = html.escape(claim.sentence)
+    told = f'<a href="#{claim.experiment}">{sentence}</a>' if linked else sentence
     why = f'<p class="why">{html.escape(judgement.reason)}</p>' if judgement.reason else ""
     return (
-        f'<tr id="claim-{claim.number}"><td>{claim.number}</td><td><a href="#{claim.experiment}">'
-        f"{html.escape(claim.sentence)}</a></td>"
+        f'<tr id="claim-{claim.number}"><td>{claim.number}</td><td>{told}</td>'
         f'<td><span class="badge {CLASS[judgement.verdict]}">{judgement.verdict}</span></td>'
         f"<td>{html.escape(judgement.measured)}{why}</td></tr>"
     )

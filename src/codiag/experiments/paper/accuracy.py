@@ -36,7 +36,7 @@ MODELS = (
     "Noise of the text: Gaussian weights, eps times independent Gaussian entries; it decides. Noise of the authors' "
     "scripts: squared Gaussian weights, and eps times another orthogonal tensor of rank d (orthogonal) or independent "
     "Gaussian entries (not). Noise of the theory: Gaussian weights, symmetric noise of unit operator norm. Tensors are "
-    "symmetrized first. Means over 50 trials of the mean distance of unit factors, matched one to one."
+    "symmetrized first. Means over 20 to 50 trials of the mean distance of unit factors, matched one to one."
 )
 
 
