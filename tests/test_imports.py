@@ -31,8 +31,8 @@ LAYERS = [
         "theory",
     },
     {"models", "datasets", "corpora", "tables"},
-    {"experiments"},
     {"plotting"},
+    {"experiments"},
     {"cli"},
     {"__main__"},
 ]
