@@ -15,7 +15,7 @@ SOURCE = Path(codiag.__file__).parent
 HEAVY = ["torch", "dask", "matplotlib", "pandas", "sklearn", "typer", "rich", "pooch"]
 # A module may import from its own layer and from those before it.
 LAYERS = [
-    {"_array", "_writing"},
+    {"_array", "_canvas", "_writing"},
     {"_validation"},
     {"diagonalize", "tensors"},
     {
@@ -31,8 +31,8 @@ LAYERS = [
         "theory",
     },
     {"models", "datasets", "corpora", "tables"},
-    {"plotting"},
     {"experiments"},
+    {"plotting"},
     {"cli"},
     {"__main__"},
 ]

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from codiag._canvas import INK, MUTED, paper
+
 if TYPE_CHECKING:
     from codiag.experiments.demo import Demo, Run
     from codiag.models import DawidSkene
 
-INK, OURS, THEIRS, MUTED = "#22303c", "#00798c", "#d1495b", "#8d99a6"
+OURS, THEIRS = "#00798c", "#d1495b"
 
 
 def draw_demo(demo: Demo, path: Path) -> None:
@@ -25,29 +25,6 @@ def draw_demo(demo: Demo, path: Path) -> None:
         _draw_times(demo, times)
         _draw_errors(demo, errors)
         figure.savefig(path, dpi=150)
-
-
-@contextmanager
-def paper(size: tuple[float, float]) -> Iterator[Any]:
-    """Give an empty figure in codiag's style."""
-    import matplotlib as mpl
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
-
-    style: Any = {
-        "font.size": 10,
-        "axes.edgecolor": INK,
-        "axes.titlesize": 11,
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "svg.fonttype": "none",
-        "svg.hashsalt": "codiag",
-    }
-    with mpl.rc_context(style):
-        figure = Figure(figsize=size, layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.08), facecolor="white")
-        FigureCanvasAgg(figure)
-        yield figure
 
 
 def _draw_matches(demo: Demo, figure: Any) -> None:

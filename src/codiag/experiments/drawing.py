@@ -8,8 +8,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+from codiag._canvas import INK, MUTED, paper
 from codiag.experiments.reports import Figure, Panel, Series
-from codiag.plotting import INK, MUTED, paper
 
 STYLES: dict[str, tuple[str, str]] = {
     "OJD0": ("#56b4e9", "o"),
