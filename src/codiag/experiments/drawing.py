@@ -67,7 +67,7 @@ def labels_of(figure: Figure) -> list[str]:
 
 def draw_figure(figure: Figure, path: Path) -> None:
     """Save all panels of a figure with one legend, as a picture."""
-    columns = min(len(figure.panels), 3)
+    columns = 2 if len(figure.panels) == 4 else min(len(figure.panels), 3)
     rows = -(-len(figure.panels) // columns)
     styles = styles_of(labels_of(figure))
     with paper((4.1 * columns, 3.3 * rows + 0.9)) as canvas:
@@ -154,7 +154,14 @@ def _draw_series(axis: Any, series: Series, style: tuple[str, str], *, crowded: 
     colour, mark = style
     if series.kind == "paper":
         axis.plot(
-            series.x, series.y, linestyle="", marker="*", markersize=11, color=colour, markeredgecolor="black", zorder=4
+            series.x,
+            series.y,
+            linestyle="",
+            marker="*",
+            markersize=11,
+            markerfacecolor="none",
+            markeredgecolor=colour,
+            zorder=4,
         )
     elif series.kind == "points":
         few = len(series.x) < 20

@@ -95,8 +95,8 @@ def _report(records: Sequence[Record]) -> Report:
     story = "Mean error of factors against noise for three different sets of factors, orthogonal and free."
     notes = [
         "'Doubled' is the paper's reduction to symmetric matrices of twice the size, with Jacobi and QRJ1D; the others "
-        "use two-sided steps. Free factors at d = k = 50 are not doubled: QRJ1D on 100 matrices of size 100 takes many "
-        "minutes a run."
+        "use two-sided steps. Free factors at d = k = 50 are not doubled, for the time that QRJ1D takes on 100 "
+        "matrices of size 100."
     ]
     figure = Figure("Tensors without symmetry", story, panels)
     return Report([figure], [table_of(records, axes, names, "Mean errors, matched one to one")], notes)
