@@ -9,6 +9,7 @@ from scipy import sparse
 
 import codiag
 from codiag import metrics, models, theory
+from codiag.datasets import available
 from codiag.diagonalize import UWEDGE, TwoSided
 from codiag.drop_in import parafac
 from codiag.methods import ALS
@@ -95,6 +96,8 @@ def test_crowds_of_fewer_tasks_than_classes_begin_with_the_majority():
         (lambda: FactoredTensor(np.ones(3), None), TypeError, "factors must be a sequence of arrays"),
         (lambda: symmetrize(object), TypeError, "array must hold real numbers"),
         (lambda: symmetrize(np.ones((2, 2, 3))), ValueError, "array must have modes of one size"),
+        (lambda: symmetrize(np.full((1, 1, 1), np.inf)), ValueError, "array must be finite"),
+        (lambda: available([]), ValueError, "folder must be crowd, facebook or text"),
         (lambda: PlacementTensor(1j, np.ones(3)), TypeError, "matrix must be real"),
         (lambda: PlacementTensor(np.eye(3), np.ones((3, 1))), ValueError, "vector must have one axis"),
         (lambda: MomentTensor(FACTOR, order=np.nan), TypeError, "order must be an integer"),

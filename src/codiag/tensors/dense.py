@@ -266,6 +266,8 @@ def symmetrize(array: Array) -> Array:
     array = as_real_array(array, "array", "symmetrize its real and imaginary parts apart")
     xp = array_namespace(array)
     check_symmetric_shape(array.shape, "array")
+    if not bool(xp.all(xp.isfinite(array))):
+        raise ValueError("array must be finite; some of its entries are NaN or infinite")
     turns = list(permutations(range(array.ndim)))
     mean = array / len(turns)
     for turn in turns[1:]:
