@@ -21,6 +21,7 @@ from codiag.tensors import (
     PlacementTensor,
     SparseTensor,
     WordMomentTensor,
+    as_tensor,
     symmetrize,
 )
 
@@ -59,6 +60,15 @@ def test_singular_vectors_start_as_many_components_as_asked_for(shape):
     tensor[(0,) * len(shape)], tensor[(1,) * len(shape)] = 1, 2
     fit = codiag.factorize(tensor, 1, method=ALS(init="svd"), seed=0)
     assert_allclose(fit.relative_error, np.sqrt(1 / 5))
+
+
+def test_symmetric_tensors_are_told_by_their_noise_not_by_one_projection():
+    rng = np.random.default_rng(1)
+    for _ in range(300):
+        column = rng.standard_normal(2)
+        clean, errors = np.einsum("a,b,c->abc", column, column, column), rng.standard_normal((2, 2, 2))
+        noisy = clean + 0.1 * errors * np.linalg.norm(clean) / np.linalg.norm(errors)
+        assert as_tensor(noisy, symmetric=True).symmetric
 
 
 def test_components_given_by_an_array():
