@@ -9,6 +9,7 @@ from scipy import sparse
 
 import codiag
 from codiag import metrics, models, theory
+from codiag.datasets import available
 from codiag.diagonalize import UWEDGE, TwoSided
 from codiag.drop_in import parafac
 from codiag.methods import ALS
@@ -20,6 +21,7 @@ from codiag.tensors import (
     PlacementTensor,
     SparseTensor,
     WordMomentTensor,
+    as_tensor,
     symmetrize,
 )
 
@@ -60,6 +62,15 @@ def test_singular_vectors_start_as_many_components_as_asked_for(shape):
     assert_allclose(fit.relative_error, np.sqrt(1 / 5))
 
 
+def test_symmetric_tensors_are_told_by_their_noise_not_by_one_projection():
+    rng = np.random.default_rng(1)
+    for _ in range(300):
+        column = rng.standard_normal(2)
+        clean, errors = np.einsum("a,b,c->abc", column, column, column), rng.standard_normal((2, 2, 2))
+        noisy = clean + 0.1 * errors * np.linalg.norm(clean) / np.linalg.norm(errors)
+        assert as_tensor(noisy, symmetric=True).symmetric
+
+
 def test_components_given_by_an_array():
     factors = np.random.default_rng(0).standard_normal((3, 4, 2))
     tensor = FactoredTensor(np.ones(2), factors)
@@ -95,6 +106,8 @@ def test_crowds_of_fewer_tasks_than_classes_begin_with_the_majority():
         (lambda: FactoredTensor(np.ones(3), None), TypeError, "factors must be a sequence of arrays"),
         (lambda: symmetrize(object), TypeError, "array must hold real numbers"),
         (lambda: symmetrize(np.ones((2, 2, 3))), ValueError, "array must have modes of one size"),
+        (lambda: symmetrize(np.full((1, 1, 1), np.inf)), ValueError, "array must be finite"),
+        (lambda: available([]), ValueError, "folder must be crowd, facebook or text"),
         (lambda: PlacementTensor(1j, np.ones(3)), TypeError, "matrix must be real"),
         (lambda: PlacementTensor(np.eye(3), np.ones((3, 1))), ValueError, "vector must have one axis"),
         (lambda: MomentTensor(FACTOR, order=np.nan), TypeError, "order must be an integer"),

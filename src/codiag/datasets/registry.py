@@ -82,6 +82,6 @@ SOURCES = {
 
 def available(folder: str | None = None) -> list[str]:
     """Return the names of all sets of data, or of one kind: crowd, facebook or text."""
-    if folder is not None and folder not in {source.folder for source in SOURCES.values()}:
+    if folder is not None and folder not in [source.folder for source in SOURCES.values()]:
         raise ValueError(f"folder must be crowd, facebook or text; got {folder!r}")
     return [name for name, source in SOURCES.items() if folder in (None, source.folder)]

@@ -191,7 +191,9 @@ class DenseTensor(Tensor):
         first = parts[0] if len(parts) == 1 else xp.concat(parts)
         # A swap of two modes and a turn of all generate every permutation.
         gaps = [first - xp.matrix_transpose(first), first - turned]
-        size = float(xp.linalg.vector_norm(first))
+        # On average a projection is as large as the tensor; one that happens to be small has no more noise in it.
+        norm = math.sqrt(total)
+        size = max(float(xp.linalg.vector_norm(first)), norm if math.isfinite(norm) else 0.0)
         return max(float(xp.linalg.vector_norm(gap)) for gap in gaps) / size if size > 0 else math.inf
 
     def _seems_symmetric(self) -> bool:
@@ -266,6 +268,8 @@ def symmetrize(array: Array) -> Array:
     array = as_real_array(array, "array", "symmetrize its real and imaginary parts apart")
     xp = array_namespace(array)
     check_symmetric_shape(array.shape, "array")
+    if not bool(xp.all(xp.isfinite(array))):
+        raise ValueError("array must be finite; some of its entries are NaN or infinite")
     turns = list(permutations(range(array.ndim)))
     mean = array / len(turns)
     for turn in turns[1:]:

@@ -110,7 +110,8 @@ def symmetry(rng: np.random.Generator) -> Case:
     k = min(k, size)
     factor, weights = rng.standard_normal((size, k)), rng.uniform(0.5, 2, k)
     clean = np.einsum("ai,bi,ci,i->abc", factor, factor, factor, weights)
-    tensor = clean + choose(rng, 0.0, 1e-3, 0.05) * rng.standard_normal(clean.shape)
+    share, errors = choose(rng, 0.0, 1e-3, 0.1), rng.standard_normal(clean.shape)
+    tensor = clean + share * errors * np.linalg.norm(clean) / np.linalg.norm(errors)
     moment = (factor * weights) @ factor.T
     method = choose(rng, None, "nls", OJD(second_moment=moment), TPM(second_moment=moment), OJD(), Givens(), "als")
     symmetric = choose(rng, True, True, False, None)

@@ -289,10 +289,10 @@ def _same_when_renamed(fitted: Any, graph: Any) -> Problems:
         yield "order", f"other names of nodes give {after.shape[1]} communities, not {before.shape[1]}"
         return
     pairs = linear_sum_assignment(-before[order].T @ after)
-    # Nodes that the links do not tell apart may change places, so that rows are compared whoever they belong to.
     rows = [memberships[:, columns] for memberships, columns in zip((before, after), pairs, strict=True)]
-    sorted_rows = [one[np.lexsort(np.round(one, 5).T)] for one in rows]
-    gap = float(np.max(np.abs(sorted_rows[0] - sorted_rows[1])))
+    # Nodes that the links do not tell apart may change places: then rows are the same, whoever they belong to.
+    sorted_rows = [one[np.lexsort(one.T)] for one in rows]
+    gap = min(float(np.max(np.abs(one - other))) for one, other in ((rows[0][order], rows[1]), sorted_rows))
     if gap > 1e-6:
         yield "order", f"other names of nodes move memberships by {gap:.2g}"
 
