@@ -96,7 +96,7 @@ class TestEveryDiagonalizationIsAStage:
     @pytest.mark.parametrize("method", [OJD(), OJD(whiten=False)], ids=["looks", "does not"])
     def test_under_noise(self, monkeypatch, method):
         sweeps = self.count(monkeypatch)
-        problem = orthogonal_model(10, 10, noise=0.3, seed=0)
+        problem = orthogonal_model(10, 10, noise=1.0, seed=0)
         fit = codiag.factorize(problem.tensor, 10, method=method, seed=0)
         assert [stage.sweeps for stage in fit.stages] == sweeps
         assert len(sweeps) == (3 if method.whiten else 2)

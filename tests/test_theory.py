@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import codiag
 from codiag.diagonalize import UWEDGE, OrthogonalNewton
-from codiag.experiments.paper.bounds import coherent_factor
+from codiag.experiments.paper.incoherence import coherent_factor
 from codiag.metrics import match_components
 from codiag.synthetic import (
     matrix_stack,
@@ -117,7 +117,7 @@ def test_entries_of_plug_in_projections_are_the_limit():
 
 def test_moduli_of_uniqueness_concentrate_and_vanish_with_plug_in():
     """Lemma: rho_ij is u_i.u_j up to 10 log(3 / delta) / sqrt(L) with random projections, and zero along inverses."""
-    factor = coherent_factor(6, 0.5, [0])
+    factor = coherent_factor(6, 6, 0.5, [0])
     for n in (400, 6400):
         directions = np.random.default_rng(1).standard_normal((n, 6))
         rho = uniqueness_moduli(projected_diagonals(factor, WEIGHTS, directions))
@@ -159,7 +159,7 @@ def test_measured_errors_are_under_the_bounds(orthogonal, n_projections):
 
 
 def test_constants_are_those_of_the_appendix():
-    factor, spread, n = coherent_factor(6, 0.3, [0]), np.sqrt(WEIGHTS.sum() * WEIGHTS.max()), 10**6
+    factor, spread, n = coherent_factor(6, 6, 0.3, [0]), np.sqrt(WEIGHTS.sum() * WEIGHTS.max()), 10**6
     inverse = np.linalg.norm(np.linalg.inv(factor), 2)
     free = 8 * 0.01 * spread / WEIGHTS.min() ** 2
     assert_allclose(error_bound(factor, WEIGHTS, 0.01, orthogonal=False), free * inverse**3)
@@ -181,7 +181,7 @@ def test_bounds_grow_as_they_should():
     assert_allclose(error_bound(factor, WEIGHTS, 0.02, orthogonal=True), 2 * plug_in)
     many = error_bound(factor, WEIGHTS, 0.01, orthogonal=True, n_projections=10**12)
     assert_allclose(many, np.sqrt(2) * plug_in, rtol=1e-3)
-    near, far = (coherent_factor(6, mu, [0]) for mu in (0.9, 0.1))
+    near, far = (coherent_factor(6, 6, mu, [0]) for mu in (0.9, 0.1))
     assert np.all(
         error_bound(near, WEIGHTS, 0.01, orthogonal=False) > error_bound(far, WEIGHTS, 0.01, orthogonal=False)
     )
@@ -236,7 +236,7 @@ def test_noise_models_are_as_named(model, orthogonal):
 
 
 def test_what_makes_factors_identifiable():
-    factor = coherent_factor(5, 0.3, [0])
+    factor = coherent_factor(5, 5, 0.3, [0])
     assert incoherence(factor) == pytest.approx(0.3)
     assert condition(np.eye(4)[:, :3]) == pytest.approx(1)
     assert kruskal_rank(factor) == 5

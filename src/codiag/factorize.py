@@ -135,7 +135,7 @@ def _has_large_cancelling_pair(fit: Factorization) -> bool:
 
 def _warn(fit: Factorization, strategy: Method, tensor: Tensor, stacklevel: int) -> None:
     largest = float(np.max(np.abs(to_host(fit.weights))))
-    if largest > CANCELLING * fit.norm or _has_large_cancelling_pair(fit):
+    if largest > CANCELLING * fit.norm or (fit.converged and _has_large_cancelling_pair(fit)):
         warnings.warn(
             f"components cancel each other: the largest weight is {largest:.2g}, the norm of {tensor!r} "
             f"{fit.norm:.2g}; there may be no best fit with rank {fit.rank}, try a lower one",

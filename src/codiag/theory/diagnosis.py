@@ -89,7 +89,7 @@ def diagnose(fit: Factorization) -> Diagnosis:
     """
     if not (hasattr(fit, "standard_errors") and hasattr(fit, "factors")):
         raise TypeError(f"fit must be a Factorization, what codiag.factorize returns; got {type(fit).__name__}")
-    factors = [to_host(factor).astype(np.float64) for factor in fit.factors]
+    factors = [to_host(factor).astype(np.float64, copy=False) for factor in fit.factors]
     weights = to_host(fit.weights).astype(np.float64)
     cosines = congruences(fit)
     errors = np.max(np.asarray(fit.standard_errors), axis=0)
@@ -127,7 +127,7 @@ def diagnose(fit: Factorization) -> Diagnosis:
 
 def congruences(fit: Factorization) -> np.ndarray:
     """Return the products of the cosines between components over all modes (rank, rank), signed by their weights."""
-    factors = [to_host(factor).astype(np.float64) for factor in fit.factors]
+    factors = [to_host(factor).astype(np.float64, copy=False) for factor in fit.factors]
     weights = to_host(fit.weights).astype(np.float64)
     return np.prod([factor.T @ factor for factor in factors], axis=0) * np.sign(np.outer(weights, weights))
 
