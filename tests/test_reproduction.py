@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from io import StringIO
 from pathlib import Path
 
@@ -150,10 +151,20 @@ def test_a_trial_that_fails_is_told_and_the_others_go_on(tmp_path, jobs):
 
 def test_an_interruption_says_what_is_kept(tmp_path):
     command = [sys.executable, "-m", "codiag", "reproduce", "convergence", "--records-only", "--out", str(tmp_path)]
-    process = subprocess.Popen([*command, "--jobs", "2"], stderr=subprocess.PIPE, text=True)
-    wait_for_lines(tmp_path / "convergence.jsonl", 2)
-    process.send_signal(signal.SIGINT)
-    _, told = process.communicate(timeout=60)
+    process = subprocess.Popen(
+        [*command, "--jobs", "2"],
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a suite in the background ignores it
+    )
+    try:
+        wait_for_lines(tmp_path / "convergence.jsonl", 2)
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=60)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # none of its workers may outlive the test
     assert process.returncode == 130
     assert "Stopped. What was finished is kept" in " ".join(told.split())
     assert "Traceback" not in told
