@@ -9,8 +9,9 @@ import pytest
 
 import codiag
 from codiag.methods.curvature import Parameters
-from codiag.methods.gauss_newton import Limits, minimize, true_curvature
+from codiag.methods.gauss_newton import Limits, Outcome, minimize, true_curvature
 from codiag.methods.rank_one import best_rank_one, split_columns
+from codiag.methods.rescue import rescue
 from codiag.methods.saddles import leave_saddles, lowest_curvature
 from codiag.reduction import reduce
 from codiag.synthetic import noisy_tensor
@@ -112,3 +113,12 @@ def test_the_lowest_curvature_is_the_least_eigenvalue():
     roots = np.sqrt(curvature.scales.ravel())
     expected = np.linalg.eigvalsh(curvature.matrix() / np.outer(roots, roots))[0]
     assert lowest_curvature(curvature)[0] == pytest.approx(expected, abs=1e-6)
+
+
+def test_a_component_without_weight_is_given_to_the_residual():
+    """Every derivative vanishes there, so that no step leads on; few entries are no reason to leave it."""
+    tensor = DenseTensor(spikes((2, 2, 2), 2), symmetric=False)
+    stuck = FactoredTensor(np.array([1.0, 0.0]), [np.eye(2, 1) @ np.ones((1, 2)) for _ in range(3)])
+    found, n_replaced = rescue(tensor, Outcome(stuck, 0.5, 0, True), Limits(), max_replacements=3)
+    assert n_replaced == 1
+    assert found.objective < 1e-20
