@@ -20,8 +20,8 @@ from benchmarks.measure import run_parts, table
 from codiag.datasets import load_facebook
 from codiag.metrics import overlapping_nmi
 from codiag.models import MixedMembershipCommunities
-from codiag.models.network_em import polish_memberships
-from codiag.models.networks import as_network
+from codiag.models._network_em import polish_memberships
+from codiag.models._networks import as_network
 from codiag.synthetic import mixed_membership_graph
 
 HERE = Path(__file__).parent

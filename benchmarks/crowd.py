@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks.measure import run_parts, table
 from codiag.datasets import load_crowd
 from codiag.models import DawidSkene
-from codiag.models.votes import Votes, as_votes
+from codiag.models._votes import Votes, as_votes
 from codiag.synthetic import crowd_votes, worker_errors
 
 NAMES = ("web", "rte", "bluebird", "dog")

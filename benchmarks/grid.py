@@ -112,7 +112,7 @@ class _Trial:
         """Return the squared distance with the best weights for these factors, relative to the squared norm."""
         tensor = codiag.tensors.as_tensor(self.problem.tensor, self.grid.symmetric)
         unit = [np.asarray(factor) / np.linalg.norm(factor, axis=0) for factor in factors]
-        best = codiag.methods.base.with_best_weights(tensor, unit)
+        best = codiag.methods._base.with_best_weights(tensor, unit)
         return tensor.squared_distance(best.weights, FactoredTensor(best.weights, unit).factors) / tensor.squared_norm()
 
 

@@ -19,7 +19,7 @@ from scipy.optimize import linear_sum_assignment
 from benchmarks.measure import run_parts, table
 from codiag.datasets import load_kos
 from codiag.models import HiddenMarkov, LatentDirichlet, SphericalGaussianMixture
-from codiag.models.text import em_step, log_likelihood, topic_mixtures
+from codiag.models._text import em_step, log_likelihood, topic_mixtures
 from codiag.synthetic import unit_factor
 
 

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import linear_sum_assignment
 
 from codiag.models import HiddenMarkov
-from codiag.models.hmm import _forward
+from codiag.models._hmm import _forward
 from simulated import chain, matched
 
 

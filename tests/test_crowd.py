@@ -13,8 +13,8 @@ from sklearn.base import clone
 
 from codiag.methods import ALS, NOJD
 from codiag.models import DawidSkene
-from codiag.models.crowd_moments import estimate_crowd, random_groups
-from codiag.models.votes import as_votes
+from codiag.models._crowd_moments import estimate_crowd, random_groups
+from codiag.models._votes import as_votes
 from codiag.synthetic import crowd_votes, worker_errors
 from real_data import needs_data
 

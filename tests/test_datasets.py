@@ -11,7 +11,7 @@ from scipy import sparse
 from scipy.io import savemat
 
 from codiag import datasets
-from codiag.datasets import locate as locating
+from codiag.datasets import _locate as locating
 from real_data import needs_data
 
 

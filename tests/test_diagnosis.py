@@ -9,8 +9,8 @@ import pytest
 
 import codiag
 from codiag.methods import NLS
-from codiag.methods.curvature import Curvature, Parameters, gradient
-from codiag.methods.residual import noise_excess
+from codiag.methods.least_squares._curvature import Curvature, Parameters, gradient
+from codiag.methods.least_squares._residual import noise_excess
 from codiag.synthetic import noisy_tensor, unit_factor
 from codiag.tensors import DenseTensor, FactoredTensor, symmetrize
 from reference.alternating import relative_error

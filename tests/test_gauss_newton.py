@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from codiag.methods import gauss_newton
-from codiag.methods.curvature import Curvature, Parameters, gradient
-from codiag.methods.gauss_newton import Limits, minimize, polish
-from codiag.methods.sensitivity import sensitivity
+from codiag.methods.least_squares import _gauss_newton as gauss_newton
+from codiag.methods.least_squares._curvature import Curvature, Parameters, gradient
+from codiag.methods.least_squares._gauss_newton import Limits, minimize, polish
 from codiag.synthetic import noisy_tensor
 from codiag.tensors import DenseTensor, FactoredTensor, symmetrize
+from codiag.theory._sensitivity import sensitivity
 
 KINDS = {
     "three modes": ((4, 3, 5), 3, False),

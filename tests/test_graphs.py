@@ -10,9 +10,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from codiag.models import MixedMembershipCommunities
-from codiag.models.canonical import canonical_order
-from codiag.models.network_rates import connectivity
-from codiag.models.networks import as_network
+from codiag.models._canonical import canonical_order
+from codiag.models._network_rates import connectivity
+from codiag.models._networks import as_network
 
 
 def blocks(sizes, inside, outside, seed=0):

@@ -17,9 +17,9 @@ from codiag.tensors import (
     PlacementTensor,
     WordMomentTensor,
     WordPairs,
-    moments,
     word_frequencies,
 )
+from codiag.tensors import _moments as moments
 
 RNG = np.random.default_rng(0)
 COUNTS = RNG.poisson(0.7, (40, 5))

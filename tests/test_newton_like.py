@@ -7,11 +7,13 @@ import pytest
 
 import codiag
 from assertions import assert_same_factors
-from codiag.diagonalize import UWEDGE, JDi, OrthogonalNewton, products, uwedge
-from codiag.diagonalize.anderson import Anderson
-from codiag.diagonalize.fixed_point import Step, _arrived, solve_near_identity
-from codiag.diagonalize.newton import cayley
-from codiag.diagonalize.products import Slabs
+from codiag.diagonalize import UWEDGE, JDi, OrthogonalNewton
+from codiag.diagonalize import _products as products
+from codiag.diagonalize import _uwedge as uwedge
+from codiag.diagonalize._anderson import Anderson
+from codiag.diagonalize._fixed_point import Step, _arrived, solve_near_identity
+from codiag.diagonalize._newton import cayley
+from codiag.diagonalize._products import Slabs
 from codiag.synthetic import matrix_stack, mild_factor, orthonormal_factor, projection_stack, unit_factor
 
 
@@ -103,7 +105,7 @@ def test_looser_tolerance_takes_fewer_sweeps(method):
 @pytest.mark.parametrize("orthogonal", [True, False])
 def test_sketch_changes_the_way_not_the_answer(monkeypatch, orthogonal):
     """From 32 matrices on, the first steps are taken on a few combinations of them."""
-    from codiag.diagonalize import newton
+    from codiag.diagonalize import _newton as newton
 
     kind, make = (OrthogonalNewton, orthonormal_factor) if orthogonal else (UWEDGE, mild_factor)
     matrices = matrix_stack(make(10, 10, seed=0), 40, noise=1e-3, seed=1).matrices

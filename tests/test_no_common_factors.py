@@ -7,9 +7,9 @@ import pytest
 
 import codiag
 from codiag.diagonalize import UWEDGE, Jacobi, OrthogonalNewton, TwoSided
-from codiag.diagonalize.anderson import Anderson
-from codiag.diagonalize.products import Slabs
-from codiag.diagonalize.uwedge import _evaluate
+from codiag.diagonalize._anderson import Anderson
+from codiag.diagonalize._products import Slabs
+from codiag.diagonalize._uwedge import _evaluate
 from codiag.synthetic import matrix_stack, mild_factor, unit_factor
 from reference.uwedge import plain_uwedge, scale_free_criterion
 

@@ -68,7 +68,7 @@ def test_files_that_exist_are_replaced_only_by_force(name, folder, monkeypatch):
     command, _, option, target = COMMANDS[name]
     (folder / target).write_text("precious")
     with monkeypatch.context() as patched:  # refused before anything is read, let alone computed
-        for reader in ("files.read_tensor", "corpora.read_corpus", "tables.read_votes", "tables.read_edges"):
+        for reader in ("_files.read_tensor", "_corpora.read_corpus", "tables.read_votes", "tables.read_edges"):
             patched.setattr(f"codiag.{reader}", lambda *_: pytest.fail("read before the outputs were checked"))
         result = runner.invoke(app, [*command, option, target])
     assert result.exit_code == 2

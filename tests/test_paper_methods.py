@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from codiag._factorize import factorize
 from codiag.diagonalize import Jacobi, TwoSided
 from codiag.experiments.claims import Trials
 from codiag.experiments.paper import accuracy, communities
@@ -16,7 +17,6 @@ from codiag.experiments.paper.orders import two_steps
 from codiag.experiments.paper.starts import Turned, TurnedTwoSided
 from codiag.experiments.paper.topic import moments, topics
 from codiag.experiments.records import Record
-from codiag.factorize import factorize
 from codiag.methods import Lathauwer
 from codiag.metrics import factor_error
 from codiag.synthetic import matrix_stack, mild_factor, orthonormal_factor, unit_factor

@@ -69,7 +69,7 @@ def test_one_singular_pair_is_no_error_of_linear_algebra():
 class TestEveryDiagonalizationIsAStage:
     @staticmethod
     def count(monkeypatch) -> list[int]:
-        from codiag.diagonalize.base import Diagonalizer
+        from codiag.diagonalize._base import Diagonalizer
 
         sweeps: list[int] = []
         original = Diagonalizer._diagonalize

@@ -9,8 +9,9 @@ import pytest
 from scipy import sparse
 
 import codiag
-from codiag import corpora, datasets, tables
-from codiag.files import read_tensor
+from codiag import _corpora as corpora
+from codiag import datasets, tables
+from codiag._files import read_tensor
 
 READERS = [
     ("path", read_tensor),

@@ -105,7 +105,7 @@ MEASURE = """
 import resource, sys
 import numpy as np
 import codiag
-from codiag.files import read_tensor
+from codiag._files import read_tensor
 
 def resident():
     with open("/proc/self/status") as status:

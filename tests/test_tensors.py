@@ -12,10 +12,10 @@ from numpy.testing import assert_allclose
 from cases import TENSORS, Plain
 from codiag._array import like, to_host
 from codiag.tensors import DenseTensor, FactoredTensor, ScaledTensor, SparseTensor, SumTensor, as_tensor, symmetrize
-from codiag.tensors import base as tensors_base
-from codiag.tensors import dense as tensors_dense
-from codiag.tensors import factored as tensors_factored
-from codiag.tensors import sparse as tensors_sparse
+from codiag.tensors import _base as tensors_base
+from codiag.tensors import _dense as tensors_dense
+from codiag.tensors import _factored as tensors_factored
+from codiag.tensors import _sparse as tensors_sparse
 
 SHAPES = [(4, 5, 6), (1, 3, 2), (3, 4, 2, 5), (2, 3, 2, 3, 2)]
 EVERY = pytest.mark.parametrize("kind", TENSORS)

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import codiag
-from codiag.methods.curvature import Parameters
-from codiag.methods.gauss_newton import Limits, Outcome, minimize, true_curvature
-from codiag.methods.rank_one import best_rank_one, split_columns
-from codiag.methods.rescue import rescue
-from codiag.methods.saddles import leave_saddles, lowest_curvature
-from codiag.reduction import reduce
+from codiag.methods._reduction import reduce
+from codiag.methods.least_squares._curvature import Parameters
+from codiag.methods.least_squares._gauss_newton import Limits, Outcome, minimize, true_curvature
+from codiag.methods.least_squares._rank_one import best_rank_one, split_columns
+from codiag.methods.least_squares._replacement import rescue
+from codiag.methods.least_squares._saddles import leave_saddles, lowest_curvature
 from codiag.synthetic import noisy_tensor
 from codiag.tensors import DenseTensor, FactoredTensor
 from reference.alternating import best_of

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from codiag.models import LatentDirichlet, SingleTopic
-from codiag.models.text import at_entries
+from codiag.models._text import at_entries
 from simulated import matched, mixed_corpus, single_topic_corpus
 
 

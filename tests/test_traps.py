@@ -113,7 +113,7 @@ def test_off_diagonal_energy_is_true_far_below_the_rounding_of_the_total(name, n
 
 def test_complex_pencil_eigenpairs_are_repaired():
     """At this noise a third of the eigenvalues of the start come in complex pairs."""
-    from codiag.diagonalize.starts import random_combinations
+    from codiag.diagonalize._starts import random_combinations
 
     stack = matrix_stack(unit_factor(40, 40, seed=0), 40, noise=1e-3, seed=1)
     first, second = random_combinations(stack.matrices, np.random.default_rng(0), 2)
@@ -126,7 +126,7 @@ def test_complex_pencil_eigenpairs_are_repaired():
 
 def test_singular_combinations_are_drawn_again(monkeypatch):
     """A start against a singular combination is impossible; another draw is not."""
-    from codiag.diagonalize import starts
+    from codiag.diagonalize import _starts as starts
 
     stack = matrix_stack(mild_factor(4, 4, seed=0), 5, seed=1)
     draws = iter(

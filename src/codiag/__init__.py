@@ -3,10 +3,10 @@
 from importlib import import_module
 from types import ModuleType
 
+from codiag._factorization import Factorization
+from codiag._factorize import factorize
 from codiag._validation import ConvergenceWarning
 from codiag.diagonalize import Diagonalization, joint_diagonalize
-from codiag.factorization import Factorization
-from codiag.factorize import factorize
 from codiag.metrics import factor_error, match_components
 
 __version__ = "0.1.0"

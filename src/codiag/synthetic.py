@@ -10,7 +10,7 @@ from scipy import sparse
 
 from codiag._validation import as_finite, as_flag, as_generator, as_number, as_share
 from codiag.tensors import FactoredTensor, symmetrize
-from codiag.tensors.base import check_shape, check_symmetric_shape
+from codiag.tensors._base import check_shape, check_symmetric_shape
 
 Seed = int | Sequence[int] | np.random.Generator | None
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from codiag._reading import as_file, as_path
 from codiag._writing import inert, written_at_once
-from codiag.models.votes import NAMES, column_places, wanted_columns
+from codiag.models._votes import NAMES, column_places, wanted_columns
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 ABSENT = {"", "na", "nan", "null", "none"}

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import codiag
-import codiag.metrics.factors
+import codiag.metrics._factors
 
 from .arrays import Held
 from .case import Case, Registry
@@ -200,11 +200,11 @@ def _in_codiag(error: Exception) -> Any:
         def fail(*_: Any) -> Any:
             raise error
 
-        codiag.metrics.factors.linear_sum_assignment, before = fail, codiag.metrics.factors.linear_sum_assignment
+        codiag.metrics._factors.linear_sum_assignment, before = fail, codiag.metrics._factors.linear_sum_assignment
         try:
             return codiag.match_components(truth, truth)
         finally:
-            codiag.metrics.factors.linear_sum_assignment = before
+            codiag.metrics._factors.linear_sum_assignment = before
 
     return call
 

@@ -50,7 +50,7 @@ def topics(
     force: Force = False,
 ) -> None:
     """Find topics in a corpus, and print their weights and top words."""
-    from codiag.corpora import read_corpus, save_topics
+    from codiag._corpora import read_corpus, save_topics
     from codiag.models import LatentDirichlet
 
     check_outputs({"--out": (result, {".npz"})}, [corpus], force=force)

@@ -58,7 +58,7 @@ def factorize(
     force: Force = False,
 ) -> None:
     """Write a tensor as a sum of components, and print their weights."""
-    from codiag.files import read_tensor
+    from codiag._files import read_tensor
 
     check_outputs({"--out": (result, {".npz"})}, [tensor], force=force)
     with mistakes_in_one_sentence(), progress("reading ..."):
@@ -83,8 +83,8 @@ def compare(
     tensor: TensorFile, rank: Rank, symmetric: Symmetric = None, seed: Seed = 0, variable: Variable = None
 ) -> None:
     """Factorize a tensor by every method that applies, and print how close they come and whether they agree."""
+    from codiag._files import read_tensor
     from codiag.experiments.compare import compare as compare_methods
-    from codiag.files import read_tensor
 
     with mistakes_in_one_sentence(), progress("comparing ..."):
         results = compare_methods(read_tensor(tensor, variable), rank, symmetric=symmetric, seed=seed)

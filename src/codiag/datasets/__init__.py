@@ -1,10 +1,10 @@
 """Real data by name: from a folder of yours, from the cache, or, where asked, from where it was published."""
 
-from codiag.datasets.crowd import CrowdData, load_crowd, read_crowd
-from codiag.datasets.facebook import FacebookData, load_facebook, read_facebook
-from codiag.datasets.locate import at_hand
-from codiag.datasets.registry import SOURCES, available
-from codiag.datasets.text import CorpusData, load_kos, read_bag_of_words
+from codiag.datasets._crowd import CrowdData, load_crowd, read_crowd
+from codiag.datasets._facebook import FacebookData, load_facebook, read_facebook
+from codiag.datasets._locate import at_hand
+from codiag.datasets._registry import SOURCES, available
+from codiag.datasets._text import CorpusData, load_kos, read_bag_of_words
 
 __all__ = [
     "SOURCES",

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from codiag.factorization import Factorization
-from codiag.factorize import factorize
+from codiag._factorization import Factorization
+from codiag._factorize import factorize
 from codiag.methods import METHODS
 from codiag.metrics import factor_error
 from codiag.tensors import Tensor

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from codiag._factorization import Factorization
+from codiag._factorize import factorize
 from codiag.experiments.rivals import RIVALS
-from codiag.factorization import Factorization
-from codiag.factorize import factorize
 from codiag.methods import ALS, NLS
 from codiag.metrics import factor_error, match_components
 from codiag.synthetic import Problem, noisy_tensor

@@ -1,14 +1,14 @@
 """Ways to factorize a tensor: configured objects to pass to `codiag.factorize`."""
 
-from codiag.methods.als import ALS
-from codiag.methods.auto import Auto
-from codiag.methods.base import Method, Stage
-from codiag.methods.givens import Givens
-from codiag.methods.joint import NOJD, OJD
-from codiag.methods.lathauwer import Lathauwer
-from codiag.methods.nls import NLS
-from codiag.methods.power import TPM
-from codiag.methods.sd2 import SD2
+from codiag.methods._als import ALS
+from codiag.methods._auto import Auto
+from codiag.methods._base import Method, Stage
+from codiag.methods._givens import Givens
+from codiag.methods._joint import NOJD, OJD
+from codiag.methods._lathauwer import Lathauwer
+from codiag.methods._nls import NLS
+from codiag.methods._power import TPM
+from codiag.methods._sd2 import SD2
 
 METHODS: dict[str, Method] = {
     "auto": Auto(),

@@ -1,7 +1,7 @@
 """How far estimates are from the truth: of factors, whatever their order and signs, and of communities."""
 
-from codiag.metrics.communities import RecoveryCurve, overlapping_nmi, recovery_curve
-from codiag.metrics.factors import Factors, Matching, factor_error, match_components, nearest_error, unit_factors
+from codiag.metrics._communities import RecoveryCurve, overlapping_nmi, recovery_curve
+from codiag.metrics._factors import Factors, Matching, factor_error, match_components, nearest_error, unit_factors
 
 __all__ = [
     "Factors",

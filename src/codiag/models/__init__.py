@@ -1,11 +1,11 @@
 """Latent-variable models whose parameters are the factors of a moment: scikit-learn estimators without local optima."""
 
-from codiag.models.communities import MixedMembershipCommunities
-from codiag.models.crowd import DawidSkene
-from codiag.models.hmm import HiddenMarkov
-from codiag.models.mixture import SphericalGaussianMixture
-from codiag.models.topics import LatentDirichlet, SingleTopic
-from codiag.models.views import MultiviewMixture
+from codiag.models._communities import MixedMembershipCommunities
+from codiag.models._crowd import DawidSkene
+from codiag.models._hmm import HiddenMarkov
+from codiag.models._mixture import SphericalGaussianMixture
+from codiag.models._topics import LatentDirichlet, SingleTopic
+from codiag.models._views import MultiviewMixture
 
 __all__ = [
     "DawidSkene",

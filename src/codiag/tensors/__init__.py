@@ -1,13 +1,13 @@
 """Tensors, which know how data is stored and how to be contracted."""
 
-from codiag.tensors.base import Tensor
-from codiag.tensors.combine import ScaledTensor, SumTensor
-from codiag.tensors.convert import as_tensor
-from codiag.tensors.dense import DenseTensor, symmetrize
-from codiag.tensors.factored import FactoredTensor
-from codiag.tensors.moments import CrossMomentTensor, MomentTensor, PlacementTensor
-from codiag.tensors.sparse import SparseTensor
-from codiag.tensors.words import WordMomentTensor, WordPairs, word_frequencies
+from codiag.tensors._base import Tensor
+from codiag.tensors._combine import ScaledTensor, SumTensor
+from codiag.tensors._convert import as_tensor
+from codiag.tensors._dense import DenseTensor, symmetrize
+from codiag.tensors._factored import FactoredTensor
+from codiag.tensors._moments import CrossMomentTensor, MomentTensor, PlacementTensor
+from codiag.tensors._sparse import SparseTensor
+from codiag.tensors._words import WordMomentTensor, WordPairs, word_frequencies
 
 __all__ = [
     "CrossMomentTensor",

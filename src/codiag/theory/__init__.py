@@ -1,15 +1,15 @@
 """The paper's theory as code: first-order errors, the four theorems, and what makes components identifiable."""
 
-from codiag.theory.bounds import concentration, error_bound, least_projections, projections_for
-from codiag.theory.diagnosis import Diagnosis, diagnose
-from codiag.theory.identifiability import (
+from codiag.theory._bounds import concentration, error_bound, least_projections, projections_for
+from codiag.theory._diagnosis import Diagnosis, diagnose
+from codiag.theory._identifiability import (
     condition,
     incoherence,
     kruskal_condition,
     kruskal_rank,
     uniqueness_moduli,
 )
-from codiag.theory.perturbation import (
+from codiag.theory._perturbation import (
     FirstOrder,
     afsari_bound,
     first_order,

@@ -10,8 +10,9 @@ import numpy as np
 import scipy.io
 from scipy import sparse
 
-from codiag import corpora, datasets, tables
-from codiag.files import read_tensor
+from codiag import _corpora as corpora
+from codiag import datasets, tables
+from codiag._files import read_tensor
 
 from ..arrays import choose, folder, random_array
 from ..case import Case, covers
@@ -68,7 +69,7 @@ def write_tensor(rng: np.random.Generator) -> tuple[Path, np.ndarray]:
     return path, array.astype(float)
 
 
-@covers("codiag.files.read_tensor", weight=3)
+@covers("codiag._files.read_tensor", weight=3)
 def tensor_files(rng: np.random.Generator) -> Case:
     """Tensors in every format, whole and damaged."""
     path, array = write_tensor(rng)
@@ -82,7 +83,7 @@ def tensor_files(rng: np.random.Generator) -> Case:
 
     squeezed = path.suffix == ".mat" and array.shape[-1] == 1  # MATLAB drops modes of size one at the end
     valid = None if bad or squeezed else True
-    return Case("codiag.files.read_tensor", read_tensor, {"path": path}, valid, (same,), ("tensor",), MISSING)
+    return Case("codiag._files.read_tensor", read_tensor, {"path": path}, valid, (same,), ("tensor",), MISSING)
 
 
 def write_votes(rng: np.random.Generator) -> Path:
@@ -178,7 +179,7 @@ def write_corpus(rng: np.random.Generator) -> Path:
     return path
 
 
-@covers("codiag.corpora.read_corpus", "codiag.corpora.save_topics", weight=1.5)
+@covers("codiag._corpora.read_corpus", "codiag._corpora.save_topics", weight=1.5)
 def corpus_files(rng: np.random.Generator) -> Case:
     """Corpora in every format, and topics that are written."""
     if rng.random() < 0.2:
@@ -187,7 +188,7 @@ def corpus_files(rng: np.random.Generator) -> Case:
         model = SimpleNamespace(components_=np.ones((2, 3)) / 3, weights_=np.ones(2) / 2, doc_topic_prior_=np.ones(2))
         arguments = {"path": folder() / "topics.npz", "model": model, "vocabulary": np.array(["a", "b", "c"])}
         return Case(
-            "codiag.corpora.save_topics", corpora.save_topics, arguments, True, (), outputs=("path",), spoilable=False
+            "codiag._corpora.save_topics", corpora.save_topics, arguments, True, (), outputs=("path",), spoilable=False
         )
     path = write_corpus(rng)
     bad = damaged(path, rng)
@@ -199,7 +200,7 @@ def corpus_files(rng: np.random.Generator) -> Case:
             yield from finite(found[0], given)
 
     return Case(
-        "codiag.corpora.read_corpus",
+        "codiag._corpora.read_corpus",
         corpora.read_corpus,
         {"path": path},
         None if bad else True,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from codiag.diagonalize import UWEDGE, OrthogonalNewton
-from codiag.diagonalize.starts import real_eigenvectors
+from codiag.diagonalize._starts import real_eigenvectors
 from codiag.experiments.claims import Claim, Ruling, Trials, in_range
 from codiag.experiments.paper.incoherence import coherent_factor, random_mix
 from codiag.experiments.paper.trials import curve, grid, panel_of, select, shown, table_of

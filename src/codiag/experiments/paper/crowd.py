@@ -15,8 +15,8 @@ from codiag.experiments.reports import Figure, Panel, Report, Series, Table
 from codiag.experiments.runs import Experiment
 from codiag.methods import ALS, NOJD
 from codiag.models import DawidSkene
-from codiag.models.crowd_moments import random_groups
-from codiag.models.votes import as_votes
+from codiag.models._crowd_moments import random_groups
+from codiag.models._votes import as_votes
 
 SETS = ("web", "rte", "bluebird", "dog")
 TITLES = ("Web", "RTE", "Birds", "Dogs")

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from codiag._factorize import factorize
 from codiag.diagonalize import QRJ1D, Jacobi
 from codiag.experiments.claims import Trials
 from codiag.experiments.paper.trials import grid
 from codiag.experiments.records import Cell, Record, Values
 from codiag.experiments.reports import Report, Table
 from codiag.experiments.runs import Experiment
-from codiag.factorize import factorize
 from codiag.methods import NOJD, OJD, TPM, Method
 from codiag.metrics import nearest_error
 from codiag.synthetic import paper_tensor

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from codiag._factorize import factorize
 from codiag.diagonalize import QRJ1D, Jacobi
 from codiag.experiments.claims import Claim, Ruling, Trials, in_range
 from codiag.experiments.paper.counting import Counter, jacobi_sweep, power_step, qrj1d_sweep
@@ -15,7 +16,6 @@ from codiag.experiments.paper.trials import grid, panel_of, table_of
 from codiag.experiments.records import Cell, Record, Values
 from codiag.experiments.reports import Figure, Report
 from codiag.experiments.runs import Experiment
-from codiag.factorize import factorize
 from codiag.methods import ALS, NOJD, OJD, TPM, Lathauwer, Method
 from codiag.synthetic import paper_tensor
 from codiag.tensors import symmetrize

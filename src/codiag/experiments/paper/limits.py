@@ -12,10 +12,10 @@ import numpy as np
 from codiag._array import like, to_host
 from codiag._validation import ConvergenceWarning
 from codiag.diagonalize import UWEDGE
-from codiag.methods.base import Estimate, Log, Method, with_best_weights
-from codiag.methods.rank_one import split_columns
-from codiag.methods.slices import Roles, components_from_sides
-from codiag.reduction import reduce
+from codiag.methods._base import Estimate, Log, Method, with_best_weights
+from codiag.methods._reduction import reduce
+from codiag.methods._slices import Roles, components_from_sides
+from codiag.methods.least_squares._rank_one import split_columns
 from codiag.tensors import Tensor
 
 

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from codiag._factorize import factorize
 from codiag.diagonalize import TwoSided
 from codiag.experiments.claims import Claim, Ruling, Trials, in_range
 from codiag.experiments.paper.trials import grid, panel_of, select, table_of
 from codiag.experiments.records import Cell, Record, Values
 from codiag.experiments.reports import Figure, Report
 from codiag.experiments.runs import Experiment
-from codiag.factorize import factorize
 from codiag.methods import NLS, NOJD
 from codiag.metrics import factor_error
 from codiag.synthetic import Problem, unit_factor

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from codiag._factorize import factorize
 from codiag.diagonalize import UWEDGE, Jacobi
 from codiag.experiments.claims import Claim, Ruling, Trials
 from codiag.experiments.paper.trials import axis, grid, shown
 from codiag.experiments.records import Cell, Record, Values
 from codiag.experiments.reports import Figure, Panel, Report, Series, Table
 from codiag.experiments.runs import Experiment
-from codiag.factorize import factorize
 from codiag.methods import NLS
 from codiag.metrics import factor_error
 from codiag.synthetic import paper_tensor

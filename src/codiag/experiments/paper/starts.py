@@ -9,8 +9,8 @@ import numpy as np
 
 from codiag.datasets import load_crowd
 from codiag.diagonalize import Jacobi, TwoSided
-from codiag.diagonalize.base import Diagonalizer, Iterate
-from codiag.diagonalize.products import Slabs
+from codiag.diagonalize._base import Diagonalizer, Iterate
+from codiag.diagonalize._products import Slabs
 from codiag.experiments.claims import Claim, Ruling, Trials
 from codiag.experiments.paper.crowd import SETS, TITLES, has_crowds
 from codiag.experiments.paper.trials import grid, table_of
@@ -19,8 +19,8 @@ from codiag.experiments.reports import Figure, Panel, Report, Series
 from codiag.experiments.runs import Experiment
 from codiag.methods import NOJD, OJD, Method
 from codiag.metrics import match_components
-from codiag.models.view_moments import ViewMoments, estimate_views
-from codiag.models.votes import as_votes
+from codiag.models._view_moments import ViewMoments, estimate_views
+from codiag.models._votes import as_votes
 from codiag.synthetic import orthonormal_factor
 from codiag.tensors import CrossMomentTensor
 

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from codiag._factorize import factorize
 from codiag.experiments.claims import Claim, Ruling, Trials
 from codiag.experiments.paper.limits import GramLathauwer
 from codiag.experiments.paper.trials import grid, panel_of, select, table_of
 from codiag.experiments.records import Cell, Record, Values
 from codiag.experiments.reports import Figure, Panel, Report, Series
 from codiag.experiments.runs import Experiment
-from codiag.factorize import factorize
 from codiag.methods import NOJD, OJD, TPM, Method
 from codiag.metrics import factor_error
 from codiag.tensors import symmetrize

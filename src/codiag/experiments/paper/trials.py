@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from codiag._factorize import factorize
 from codiag.diagonalize import QRJ1D, Jacobi
 from codiag.experiments.claims import Trials
 from codiag.experiments.paper.limits import GramLathauwer, orthogonal_oracle
 from codiag.experiments.records import Cell, Record, Values
 from codiag.experiments.reports import Panel, Series, Table
-from codiag.factorize import factorize
 from codiag.methods import ALS, NLS, NOJD, OJD, TPM, Auto, Method
 from codiag.metrics import factor_error, nearest_error
 from codiag.synthetic import Problem

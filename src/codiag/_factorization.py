@@ -1,0 +1,267 @@
+"""What a factorization returns."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace
+
+from codiag._array import Array, epsilon, largest_signs, like, moved, to_host
+from codiag._reading import as_file, as_path
+from codiag._writing import save_arrays
+from codiag.methods._base import Estimate, Stage, unit_components
+from codiag.methods._reduction import SMALL
+from codiag.methods.least_squares._curvature import Parameters
+from codiag.methods.least_squares._residual import noise_excess
+from codiag.tensors import DenseTensor, FactoredTensor, Tensor
+from codiag.theory._diagnosis import Diagnosis, diagnose
+from codiag.theory._sensitivity import Sensitivity, sensitivity
+
+FORMAT = "codiag factorization 1"
+
+RUNAWAY = 1e3
+"""Largest weight, relative to the norm of the tensor, beyond which components run off to infinity: no fit is best."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Factorization:
+    r"""A tensor as a sum of components, :math:`T \approx \sum_i w_i\, a_i \otimes b_i \otimes c_i \otimes \dots`.
+
+    Unpacks as ``weights, factors = fit``, so that functions of TensorLy and TLViz take it as it is.
+
+    Attributes
+    ----------
+    weights : array of shape (rank,)
+        Largest first. Positive, except for a symmetric tensor of even order, where the sign cannot go elsewhere.
+    factors : tuple of arrays of shape (d_m, rank)
+        Unit columns, one array per mode; one and the same for all modes if symmetric. The largest entry of a column is
+        positive in all modes but the last, and in all modes of a symmetric tensor of even order.
+    relative_error : float
+        :math:`\|T - \text{fit}\| / \|T\|`.
+    norm : float
+        :math:`\|T\|`.
+    converged : bool
+        Whether the method reached its tolerance, with components that do not cancel each other beyond all measure.
+    stages : tuple of Stage
+        How it came about: name, sweeps, objective and seconds of each stage.
+    residual_excess : float, optional
+        How many times the strongest direction of the residual exceeds what white noise would leave in any: up to 1
+        where the residual passes for noise, more where a component was missed. None where that was not looked at: the
+        tensor is not held entry by entry, has more than two million of them, or fewer than two a parameter.
+    """
+
+    weights: Array
+    factors: tuple[Array, ...]
+    relative_error: float
+    norm: float
+    converged: bool
+    stages: tuple[Stage, ...] = ()
+    residual_excess: float | None = None
+
+    @classmethod
+    def of(cls, estimate: Estimate, tensor: Tensor) -> Factorization:
+        """Return components in their final form, with the error they leave."""
+        components = _canonical(estimate.components, tensor)
+        norm = math.sqrt(tensor.squared_norm())
+        distance = math.sqrt(tensor.squared_distance(components.weights, components.factors))
+        largest = float(np.max(np.abs(to_host(components.weights))))
+        return cls(
+            weights=components.weights,
+            factors=components.factors,
+            relative_error=distance / norm,
+            norm=norm,
+            converged=estimate.converged and largest <= RUNAWAY * norm,
+            stages=tuple(estimate.stages),
+            residual_excess=_excess(components, tensor, distance / norm),
+        )
+
+    @property
+    def rank(self) -> int:
+        """Number of components."""
+        return int(self.weights.shape[0])
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the tensor."""
+        return tuple(int(factor.shape[0]) for factor in self.factors)
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether all modes share one factor."""
+        return self.tensor.symmetric
+
+    @cached_property
+    def tensor(self) -> FactoredTensor:
+        """The fit as a tensor that is never formed."""
+        return FactoredTensor(self.weights, self.factors)
+
+    @cached_property
+    def noise(self) -> float:
+        """Standard deviation of white noise in the entries that would leave this residual.
+
+        For a symmetric tensor, of the noise before it was averaged over permutations of the modes. NaN where there are
+        no more entries than parameters.
+        """
+        parameters = Parameters.of(self.tensor)
+        spare = parameters.entries() - parameters.count(self.rank)
+        return self.relative_error * self.norm / math.sqrt(spare) if spare > 0 else math.nan
+
+    @cached_property
+    def standard_errors(self) -> np.ndarray:
+        r"""Standard errors :math:`(E\|\tilde a_i - a_i\|^2)^{1/2}` of the factors, shape (n_modes, rank).
+
+        First-order theory of least squares with white noise, from the data alone: valid at the end of a fit by least
+        squares (`Auto`, `NLS`), where the model is right and errors are small. Computed when asked for, at the cost of
+        inverting a matrix of ``sum(min(d_m, rank)) * rank`` rows.
+        """
+        with np.errstate(invalid="ignore"):  # no noise times no certainty
+            return np.where(np.isinf(self.sensitivity.factors), np.inf, self.noise * self.sensitivity.factors)
+
+    @cached_property
+    def sensitivity(self) -> Sensitivity:
+        """What noise of unit variance does to the components, and what each of them is worth."""
+        return sensitivity(self.tensor)
+
+    def diagnose(self) -> Diagnosis:
+        """Tell which components are well determined and which are not, and why; print it to read it."""
+        return diagnose(self)
+
+    def to_tensor(self) -> Array:
+        """Return the array that the components add up to."""
+        return self.tensor.to_dense()
+
+    def to_tensorly(self) -> Any:
+        """Return a ``tensorly.cp_tensor.CPTensor`` of copies, so that changing one mode of it leaves the others."""
+        from tensorly.cp_tensor import CPTensor
+
+        return CPTensor((_copied(self.weights), [_copied(factor) for factor in self.factors]))
+
+    def to_pyttb(self) -> Any:
+        """Return a ``pyttb.ktensor`` of copies, in double precision, the only one that pyttb knows."""
+        from pyttb import ktensor
+
+        return ktensor([to_host(factor).astype(float) for factor in self.factors], to_host(self.weights).astype(float))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write an ``.npz`` file, all of it or nothing; the ending is added where it is missing."""
+        meta = {
+            "format": FORMAT,
+            "relative_error": self.relative_error,
+            "norm": self.norm,
+            "converged": self.converged,
+            "symmetric": self.symmetric,
+            "order": len(self.factors),
+            "residual_excess": self.residual_excess,
+            "stages": [list(stage) for stage in self.stages],
+        }
+        kept = self.factors[:1] if self.symmetric else self.factors
+        arrays = {f"factor_{mode}": to_host(factor) for mode, factor in enumerate(kept)}
+        arrays |= {"weights": to_host(self.weights), "meta": np.array(json.dumps(meta))}
+        name = str(as_path("path", path))
+        save_arrays(Path(name if name.lower().endswith(".npz") else name + ".npz"), arrays)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Factorization:
+        """Read what `save` has written, also by the name given there; nothing in the file is ever executed."""
+        path = as_path("path", path)
+        if not path.exists() and Path(f"{path}.npz").exists():
+            path = Path(f"{path}.npz")
+        path = as_file("path", path)
+        try:
+            with zipfile.ZipFile(path), np.load(path, allow_pickle=False) as file:
+                return cls._read(file)
+        except Exception as error:  # damage shows as errors of almost any kind
+            raise ValueError(f"{path} was not written by Factorization.save, or is damaged: {error}") from error
+
+    @classmethod
+    def _read(cls, file: Any) -> Factorization:
+        meta = json.loads(str(file["meta"]))
+        if meta["format"] != FORMAT:
+            raise KeyError("format")
+        order, symmetric = meta["order"], meta["symmetric"]
+        factors = [file[f"factor_{mode}"] for mode in range(1 if symmetric else order)]
+        return cls(
+            weights=file["weights"],
+            factors=tuple(factors * (order if symmetric else 1)),
+            relative_error=meta["relative_error"],
+            norm=meta["norm"],
+            converged=meta["converged"],
+            stages=tuple(Stage(*stage) for stage in meta["stages"]),
+            residual_excess=meta.get("residual_excess"),
+        )
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.weights, list(self.factors)))
+
+    def __len__(self) -> int:
+        return 2
+
+    def __getitem__(self, index: int) -> Any:
+        return (self.weights, list(self.factors))[index]
+
+    def __repr__(self) -> str:
+        kind = "symmetric " if self.symmetric else ""
+        return (
+            f"Factorization({self.rank} components of a {kind}tensor {' x '.join(str(size) for size in self.shape)}, "
+            f"relative_error={self.relative_error:.3g}, converged={self.converged})"
+        )
+
+
+def _canonical(components: FactoredTensor, tensor: Tensor) -> FactoredTensor:
+    """Give components unit columns, one sign and one order, in the precision of the tensor."""
+    xp = array_namespace(components.weights)
+    unit = unit_components(components)
+    unit = unit.changed(lambda factor, _: _without_zero_columns(factor))
+    unit = unit.columns(to_host(xp.argsort(xp.abs(unit.weights), descending=True, stable=True)).tolist())
+    weights = unit.weights
+    if not unit.symmetric:
+        signs = [largest_signs(factor) for factor in unit.factors[:-1]]
+        last = _sign(weights)
+        for sign in signs:
+            last = last * sign
+        signs, weights = [*signs, last], xp.abs(weights)
+    elif unit.order % 2:
+        signs, weights = [_sign(weights)], xp.abs(weights)
+    else:
+        signs = [largest_signs(unit.factors[0])]
+    reference = tensor.reference
+    return unit.changed(lambda factor, mode: moved(factor * signs[mode], reference), moved(weights, reference))
+
+
+def _without_zero_columns(factor: Array) -> Array:
+    """Give components that vanish, whose weight is zero, a unit column all the same: the first axis."""
+    xp = array_namespace(factor)
+    vanishes = xp.astype(xp.linalg.vector_norm(factor, axis=0) == 0, factor.dtype)
+    first = like(np.eye(factor.shape[0], 1), factor)
+    return factor + first * vanishes
+
+
+def _excess(components: FactoredTensor, tensor: Tensor, relative_error: float) -> float | None:
+    """Return how far the residual stands out of noise, where that is cheap to see and there is enough of it."""
+    if relative_error < 1e3 * epsilon(tensor.reference):
+        return 0.0  # rounding, whatever it looks like
+    parameters = Parameters.of(components)
+    if not tensor.holds_entries or math.prod(tensor.shape) > SMALL:
+        return None
+    if 2 * parameters.count(components.rank) > parameters.entries():
+        return None
+    entries = tensor.to_dense() - components.to_dense()
+    return noise_excess(DenseTensor.of(entries, symmetric=components.symmetric))
+
+
+def _copied(array: Array) -> Array:
+    return array_namespace(array).asarray(array, copy=True)
+
+
+def _sign(values: Array) -> Array:
+    xp = array_namespace(values)
+    return xp.where(values < 0, -xp.ones_like(values), xp.ones_like(values))

@@ -1,0 +1,87 @@
+"""Labels from crowds."""
+
+from __future__ import annotations
+
+import gzip
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from codiag._reading import as_file, readable
+from codiag.datasets._locate import check_contents, locate, source_of
+
+
+@dataclass(frozen=True, eq=False)
+class CrowdData:
+    """Votes of a crowd, and the truth where it is known.
+
+    Attributes
+    ----------
+    votes : dict of arrays
+        ``task``, ``worker`` and ``label`` of every vote: what `codiag.models.DawidSkene` and data frames take.
+    truth : dict of arrays
+        ``task`` and ``truth``, for tasks whose truth is known.
+    """
+
+    votes: dict[str, np.ndarray]
+    truth: dict[str, np.ndarray]
+
+    def accuracy(self, tasks: np.ndarray, labels: np.ndarray, n_tasks: int | None = None) -> float:
+        """Return the share of labels that are right, of the tasks with a truth, or of `n_tasks`."""
+        given = dict(zip(np.asarray(tasks).tolist(), np.asarray(labels).tolist(), strict=True))
+        known = zip(self.truth["task"].tolist(), self.truth["truth"].tolist(), strict=True)
+        return sum(given.get(task) == truth for task, truth in known) / (n_tasks or self.truth["task"].size)
+
+
+def load_crowd(name: str, *, download: bool = False) -> CrowdData:
+    """Return bluebird, rte, dog, web or anesthesia.
+
+    Parameters
+    ----------
+    name : str
+        Which one.
+    download : bool
+        Whether to fetch it where it is neither in ``CODIAG_DATA_DIR`` nor in the cache.
+    """
+    source_of(name, "crowd")
+    data = read_crowd(*locate(name, download=download))
+    votes = np.stack(list(data.votes.values()), axis=1)
+    truth = np.stack(list(data.truth.values()), axis=1)
+    check_contents(name, [_sorted(votes), _sorted(truth)])
+    return data
+
+
+def read_crowd(votes: str | Path, truth: str | Path | None = None) -> CrowdData:
+    """Read votes and truth: columns of numbers between commas, tabs or blanks, with or without a line of names.
+
+    Lines may end either way, and rows of the truth may be repeated.
+    """
+    task, worker, label = _numbers(as_file("votes", votes), 3).T
+    known = np.zeros((0, 2), dtype=np.int64)
+    if truth is not None:
+        known = np.unique(_numbers(as_file("truth", truth), 2), axis=0)
+    if np.unique(known[:, 0]).size < known.shape[0]:
+        raise ValueError(f"{Path(str(truth)).name} must give every task one truth; some have two")
+    return CrowdData({"task": task, "worker": worker, "label": label}, {"task": known[:, 0], "truth": known[:, 1]})
+
+
+def _numbers(path: Path, n_columns: int) -> np.ndarray:
+    """Return the first columns of whole numbers; a line that holds none is named."""
+    with readable(path), gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
+        rows = [(number, line.replace(",", " ").split()) for number, line in enumerate(lines, 1) if line.strip()]
+    if rows and not rows[0][1][0].lstrip("-").isdigit():
+        rows = rows[1:]
+    try:
+        return np.array([[int(field) for field in fields[:n_columns]] for _, fields in rows]).reshape(-1, n_columns)
+    except ValueError:
+        bad = next(number for number, fields in rows if not _is_whole(fields, n_columns))
+        raise ValueError(f"{path.name}, line {bad}, must hold {n_columns} whole numbers") from None
+
+
+def _is_whole(fields: list[str], n_columns: int) -> bool:
+    return len(fields) >= n_columns and all(field.lstrip("-").isdigit() for field in fields[:n_columns])
+
+
+def _sorted(rows: np.ndarray) -> np.ndarray:
+    return rows[np.lexsort(rows.T[::-1])]

@@ -1,0 +1,90 @@
+"""Networks of friends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+
+from codiag._reading import as_file, readable
+from codiag.datasets._locate import check_contents, locate, source_of
+
+ATTRIBUTES = ("status", "gender", "major", "minor", "dorm", "year", "highschool")
+
+
+@dataclass(frozen=True, eq=False)
+class FacebookData:
+    """Friends at one school.
+
+    Attributes
+    ----------
+    adjacency : sparse array of shape (n, n)
+        Symmetric, of zeros and ones.
+    attributes : dict of arrays of shape (n,)
+        status, gender, major, minor, dorm, year and highschool, as numbers; 0 where it is not known.
+    """
+
+    adjacency: sparse.csr_array
+    attributes: dict[str, np.ndarray]
+
+    def groups(self, names: Sequence[str] = ("dorm", "major", "highschool"), *, min_size: int = 1) -> np.ndarray:
+        """Return who shares a value of an attribute with at least so many (n, n_groups): the truth of experiments."""
+        columns = []
+        for name in names:
+            values = self.attributes[name]
+            kinds, sizes = np.unique(values[values > 0], return_counts=True)
+            columns += [values == kind for kind, size in zip(kinds, sizes, strict=True) if size >= min_size]
+        return np.stack(columns, axis=1)
+
+
+def load_facebook(name: str, *, download: bool = False) -> FacebookData:
+    """Return the network of UNC28, Amherst41, Simmons81 or Caltech36.
+
+    Parameters
+    ----------
+    name : str
+        Which one.
+    download : bool
+        Whether to fetch it where it is neither in ``CODIAG_DATA_DIR`` nor in the cache.
+    """
+    source_of(name, "facebook")
+    data = read_facebook(*locate(name, download=download))
+    upper = sparse.csr_array(sparse.triu(data.adjacency, 1))
+    upper.sort_indices()
+    check_contents(name, [upper.indptr, upper.indices, np.stack(list(data.attributes.values()), axis=1)])
+    return data
+
+
+def read_facebook(path: str | Path) -> FacebookData:
+    """Read a network from a ``.mat`` file as published (`A`, `local_info`), or from an ``.npz`` file of its parts."""
+    path = as_file("path", path)
+    with readable(path):
+        upper, attributes = _read_mat(path) if path.suffix == ".mat" else _read_npz(path)
+        linked = sparse.csr_array(upper + upper.T, dtype=np.float64)
+        linked.data[:] = 1.0
+        named = zip(ATTRIBUTES, attributes.astype(np.int64).T, strict=True)
+        return FacebookData(linked, dict(named))
+
+
+def _read_mat(path: Path) -> tuple[sparse.csr_array, np.ndarray]:
+    from scipy.io import loadmat
+
+    contents = loadmat(path)
+    missing = {"A", "local_info"} - set(contents)
+    if missing:
+        raise ValueError(f"{path.name} must hold A and local_info; it lacks {', '.join(sorted(missing))}")
+    links = contents["A"]
+    if sparse.issparse(links):
+        links.check_format()  # before a conversion that trusts it
+    return sparse.csr_array(sparse.triu(sparse.csr_array(links), 1)), np.asarray(contents["local_info"])
+
+
+def _read_npz(path: Path) -> tuple[sparse.csr_array, np.ndarray]:
+    with np.load(path, allow_pickle=False) as file:
+        n, ends = int(file["n"]), file["indices"].astype(np.int64)
+        upper = sparse.csr_array((np.ones(ends.size), ends, file["indptr"]), shape=(n, n))
+        upper.check_format()  # an index out of place would be read from memory that is none of its own
+        return upper, file["attrs"]

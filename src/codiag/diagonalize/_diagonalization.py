@@ -1,0 +1,131 @@
+"""What a joint diagonalization returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from array_api_compat import array_namespace
+
+from codiag._array import Array, epsilon
+from codiag.diagonalize._standard_errors import Spread
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Diagonalization:
+    r"""Common factors of a stack of matrices, :math:`M_l \approx A \,\mathrm{diag}(d_l)\, B^\top`.
+
+    For symmetric methods :math:`B = A`; only `TwoSided` and `symmetrized` tell them apart. Components are ordered by
+    the energy of their diagonals, strongest first; the largest entry of each column is positive.
+
+    Attributes
+    ----------
+    factor : array of shape (d, k)
+        The factors A, unit columns.
+    diagonals : array of shape (n, k)
+        The diagonals :math:`d_l` of :math:`A^{+} M_l B^{+\top}`.
+    inverse : array of shape (k, d)
+        The inverse factors: ``inverse @ factor`` is the identity.
+    residuals : array of shape (k, k)
+        :math:`\sum_l w_l (A^{+} M_l B^{+\top})_{ij}^2` for each pair, zero on the diagonal.
+    n_sweeps : int
+        Steps or sweeps taken.
+    converged : bool
+        Whether the tolerance was reached.
+    orthogonal : bool
+        Whether the factors were constrained to be orthonormal.
+    right_factor, right_inverse : arrays of shape (d', k) and (k, d')
+        B and its inverse; the very arrays `factor` and `inverse` where the problem is symmetric.
+    weights : array of shape (n,) or None
+        The weights given. With inverse variances, `noise` is relative to them, and close to one.
+    """
+
+    factor: Array
+    diagonals: Array
+    inverse: Array
+    residuals: Array
+    n_sweeps: int
+    converged: bool
+    orthogonal: bool
+    right_factor: Array
+    right_inverse: Array
+    weights: Array | None = None
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether left and right factors are the same."""
+        return self.right_factor is self.factor
+
+    @property
+    def off_diagonal(self) -> float:
+        r"""The energy left off the diagonal, :math:`\sum_l w_l \sum_{i \ne j} (A^{+} M_l B^{+\top})_{ij}^2`."""
+        return float(array_namespace(self.residuals).sum(self.residuals))
+
+    @cached_property
+    def _spread(self) -> Spread:
+        return Spread.of(self)
+
+    @cached_property
+    def noise(self) -> float:
+        """Standard deviation of white noise in the entries that would leave these residuals.
+
+        NaN where residuals tell nothing about it: free factors spend two parameters on each pair, so two matrices leave
+        none. Larger than the noise you expect, it says that the model (rank, orthogonality) is wrong, and with it the
+        standard errors.
+        """
+        return self._spread.noise
+
+    @cached_property
+    def pair_errors(self) -> np.ndarray:
+        r"""First-order standard errors (k, k): entry (i, j) belongs to the share of factor i in factor j.
+
+        For orthogonal factors this is :math:`\sigma / \sqrt{\sum_l (d_{il} - d_{jl})^2}` (Cardoso, 1994), for others
+        :math:`\sigma (\|b_i\|^2 \|b_j\|^2 + (b_i^\top b_j)^2)^{1/2} / (\|d_j\| \sqrt{1 - \rho_{ij}^2})` (Afsari, 2008).
+        """
+        return self._spread.pair_errors(self.noise)
+
+    @cached_property
+    def standard_errors(self) -> np.ndarray:
+        r"""First-order standard error :math:`(E\|\tilde u_j - u_j\|^2)^{1/2}` of each factor, from the data alone.
+
+        Infinite for factors of an unresolved pair, which first-order theory says nothing about.
+        """
+        errors = self._spread.factor_errors(self.noise)
+        errors[sorted({index for pair in self.unresolved for index in pair})] = np.inf
+        return errors
+
+    @cached_property
+    def unresolved(self) -> tuple[tuple[int, int], ...]:
+        """Pairs (i, j) that the matrices do not tell apart.
+
+        Those whose share in each other is uncertain by more than 0.3, once their gap is freed of what noise explains.
+        """
+        n, k = self.diagonals.shape
+        rounding = 4 * epsilon(self.factor) * float(np.linalg.norm(self._spread.diagonals)) / (n * k) ** 0.5
+        uncertain = self._spread.confusion(float(np.fmax(self.noise, rounding)))
+        pairs = np.triu(np.fmax(uncertain, uncertain.T) > 0.3, 1)
+        return tuple((int(i), int(j)) for i, j in np.argwhere(pairs))
+
+    def transposed(self) -> Diagonalization:
+        """Return the diagonalization of the transposed matrices: left and right change places."""
+        return replace(
+            self,
+            factor=self.right_factor,
+            inverse=self.right_inverse,
+            right_factor=self.factor,
+            right_inverse=self.inverse,
+            residuals=array_namespace(self.residuals).matrix_transpose(self.residuals),
+        )
+
+    def reconstruct(self) -> Array:
+        """Return the matrices (n, d, d') that have exactly these factors and diagonals."""
+        xp = array_namespace(self.factor)
+        return (self.factor[None, ...] * self.diagonals[:, None, :]) @ xp.matrix_transpose(self.right_factor)
+
+    def __repr__(self) -> str:
+        (rows, k), columns = self.factor.shape, self.right_factor.shape[0]
+        return (
+            f"Diagonalization({self.diagonals.shape[0]} matrices {rows} x {columns}, {k} components, "
+            f"off_diagonal={self.off_diagonal:.3g}, n_sweeps={self.n_sweeps}, converged={self.converged})"
+        )

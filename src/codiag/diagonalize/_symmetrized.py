@@ -1,0 +1,101 @@
+"""The paper's reduction of asymmetric matrices to symmetric ones of twice the size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+from array_api_compat import array_namespace
+
+from codiag._array import Array, like, to_host
+from codiag.diagonalize._base import Diagonalizer, Iterate, check_method
+from codiag.diagonalize._products import Slabs
+
+
+def symmetrized(diagonalizer: Diagonalizer) -> Diagonalizer:
+    r"""Return a method for :math:`M_l = A\, \mathrm{diag}(d_l)\, B^\top` that runs a symmetric one on twice the size.
+
+    The matrices :math:`\begin{pmatrix} 0 & M_l^\top \\ M_l & 0 \end{pmatrix}` have the factors
+    :math:`(b_i, \pm a_i)` with diagonals :math:`\pm d_{il} / 2` (section 6 of the paper). The diagonals of the two are
+    proportional, so methods that divide by :math:`1 - \rho_{ij}^2` do not survive; `Jacobi`, `OrthogonalNewton` and
+    `QRJ1D` do. `TwoSided` needs no reduction and is the better choice; this one is for the paper's sake.
+
+    Parameters
+    ----------
+    diagonalizer : Jacobi, OrthogonalNewton or QRJ1D
+        Its `rank`, if any, is that of the asymmetric matrices.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.diagonalize import Jacobi, symmetrized
+    >>> rng = np.random.default_rng(0)
+    >>> left, right = (np.linalg.qr(rng.standard_normal((4, 4)))[0] for _ in range(2))
+    >>> fit = symmetrized(Jacobi())([left @ np.diag(rng.standard_normal(4)) @ right.T for _ in range(5)])
+    >>> fit.off_diagonal < 1e-20
+    True
+    """
+    inner = check_method(diagonalizer)
+    if not inner.survives_doubling:
+        raise ValueError(
+            f"the reduction to twice the size is degenerate for {type(inner).__name__}, because components come in "
+            "pairs with opposite diagonals; use Jacobi(), OrthogonalNewton() or QRJ1D(), or TwoSided() instead"
+        )
+    if getattr(inner, "max_rows", None) is not None:
+        raise ValueError("max_rows counts rows of the doubled problem; use rank instead")
+    return _Symmetrized(rank=inner.rank, tol=inner.tol, max_sweeps=inner.max_sweeps, inner=inner)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Symmetrized(Diagonalizer):
+    inner: Diagonalizer
+    symmetric: ClassVar[bool] = False
+
+    def _name(self) -> str:
+        return f"symmetrized({type(self.inner).__name__})"
+
+    def _is_orthogonal(self) -> bool:
+        return self.inner._is_orthogonal()
+
+    def sweep_flops(self, n: int, size: int) -> float:
+        return self.inner.sweep_flops(n, 2 * size)
+
+    def _iterate(self, core: Slabs, rng: np.random.Generator) -> Iterate:
+        xp = array_namespace(core.stack)
+        blank = xp.zeros_like(core.stack)
+        top = xp.concat([blank, xp.matrix_transpose(core.stack)], axis=2)
+        bottom = xp.concat([core.stack, blank], axis=2)
+        inner = replace(self.inner, tol=self.tol, max_sweeps=self.max_sweeps)
+        iterate = inner._iterate(Slabs(xp.concat([top, bottom], axis=1)), rng)
+        inverse = to_host(iterate.left).astype(np.float64)
+        factor = inverse.T if self._is_orthogonal() else np.linalg.inv(inverse)
+        right, left = _merge_twins(factor)
+        return iterate._replace(
+            left=_inverse(left, core.stack, self._is_orthogonal()),
+            right=_inverse(right, core.stack, self._is_orthogonal()),
+        )
+
+
+def _merge_twins(factor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Find the pairs of columns (b, a), (b, -a), and return each b and a once."""
+    k = factor.shape[0] // 2
+    halves = [half / np.linalg.norm(half, axis=0) for half in (factor[:k], factor[k:])]
+    overlaps = [half.T @ half for half in halves]
+    likeness = np.triu(np.abs(overlaps[0] * overlaps[1]), 1)
+    merged = []
+    for _ in range(k):
+        i, j = np.unravel_index(np.argmax(likeness), likeness.shape)
+        likeness[[i, j], :] = likeness[:, [i, j]] = -1
+        merged.append(
+            [half[:, i] + np.sign(overlap[i, j]) * half[:, j] for half, overlap in zip(halves, overlaps, strict=True)]
+        )
+    return np.stack([top for top, _ in merged], axis=1), np.stack([bottom for _, bottom in merged], axis=1)
+
+
+def _inverse(factor: np.ndarray, reference: Array, orthogonal: bool) -> Array:
+    """Return inverse factors as rows; orthonormal ones by the polar decomposition, since merging disturbs them."""
+    if orthogonal:
+        left, _, right = np.linalg.svd(factor)
+        return like((left @ right).T, reference)
+    return like(np.linalg.inv(factor), reference)

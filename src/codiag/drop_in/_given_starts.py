@@ -1,0 +1,118 @@
+"""Fits that begin where the caller says: a first sweep, factors that stay, and an order that is kept."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from array_api_compat import array_namespace, device
+
+from codiag._array import Array, like, to_host
+from codiag._factorization import Factorization
+from codiag._validation import ConvergenceWarning, as_real_array
+from codiag.methods._base import check_init, start_from
+from codiag.methods.least_squares._fixed_modes import solve_free_modes
+from codiag.metrics import match_components
+from codiag.tensors import FactoredTensor, Tensor, as_tensor
+from codiag.tensors._convert import components_of
+
+
+class Swept(NamedTuple):
+    """Where a sweep has led, and whether a monitor has asked to stop there."""
+
+    fit: Factorization
+    stopped: bool
+
+
+def sweep_from(tensor: Any, rank: int, init: Any, options: dict[str, Any]) -> Swept:
+    """Solve once for every mode in turn, which from a poor start gains more than the first Gauss-Newton step."""
+    check_init(init)
+    wrapped = as_tensor(tensor, False)
+    norm = _checked_norm(wrapped)
+    start = start_from(init, wrapped, rank, np.random.default_rng(0)).components
+    stopped = False
+
+    def monitor(components: FactoredTensor, error: float) -> bool:
+        nonlocal stopped
+        stopped = options["monitor"](components, error)
+        return stopped
+
+    factors = [start.factors[0] * start.weights, *start.factors[1:]]
+    limits = options | {"max_sweeps": 1, "monitor": monitor}
+    found = solve_free_modes(wrapped, factors, range(wrapped.order), **limits)
+    weights = start.weights * 0 + 1
+    return Swept(Factorization(weights, tuple(found.factors), found.error, norm, False), stopped)
+
+
+def _checked_norm(tensor: Tensor) -> float:
+    norm = math.sqrt(tensor.squared_norm())
+    if not 0 < norm < math.inf:
+        raise ValueError(f"tensor must not be all zero, and finite; the norm of {tensor!r} is {norm:g}")
+    return norm
+
+
+def warn_unless_converged(fit: Factorization, max_sweeps: int, stacklevel: int) -> None:
+    """Say it once where alternating least squares has not come to an end, to the caller so many frames up."""
+    if not fit.converged:
+        warnings.warn(
+            f"alternating least squares did not converge in {max_sweeps} sweeps on a tensor of shape {fit.shape} with "
+            f"rank {fit.rank}; the relative error is {fit.relative_error:.3g}. A larger n_iter_max may be enough",
+            ConvergenceWarning,
+            stacklevel=stacklevel,
+        )
+
+
+def like_start(fit: Factorization, init: Any) -> Factorization:
+    """Return components in the order and with the signs of a start, so that callers may follow them from fit to fit."""
+    matching = match_components(fit, init)
+    order, signs = matching.permutation.tolist(), matching.signs.copy()
+    signs[-1] *= np.prod(signs, axis=0)  # of the tensor, all signs together change nothing
+    turned = [columns(factor, order) * like(sign, fit.weights) for factor, sign in zip(fit.factors, signs, strict=True)]
+    return replace(fit, weights=columns(fit.weights[None, :], order)[0, :], factors=tuple(turned))
+
+
+def columns(matrix: Array, order: list[int]) -> Array:
+    """Return the columns of a matrix in this order."""
+    xp = array_namespace(matrix)
+    return xp.take(matrix, xp.asarray(order, device=device(matrix)), axis=1)
+
+
+def free_modes(fixed: list[int], order: int, stacklevel: int) -> list[int]:
+    """Return the modes that are fitted: all that are not fixed, and the last."""
+    last = order - 1
+    if any(isinstance(mode, bool) or not isinstance(mode, int | np.integer) or not 0 <= mode <= last for mode in fixed):
+        raise ValueError(f"fixed_modes must hold modes from 0 to {last}; got {fixed}")
+    if last in fixed:
+        warnings.warn("fixed_modes holds the last mode, which is fitted all the same", UserWarning, stacklevel)
+    return [mode for mode in range(last) if mode not in fixed] + [last]
+
+
+def with_fixed_modes(tensor: Any, rank: int, init: Any, free: list[int], options: dict[str, Any]) -> Factorization:
+    """Fit the factors of the free modes, from a start that has those of the others."""
+    wrapped = as_tensor(tensor, False)
+    factors = _start_of_fixed(init, wrapped.reference, rank, wrapped.order)
+    for mode, (factor, size) in enumerate(zip(factors, wrapped.shape, strict=True)):
+        if factor.shape[0] != size and (mode not in free or len(free) > 1):
+            raise ValueError(f"init must have {size} rows in mode {mode}, as the tensor has; got {factor.shape[0]}")
+    norm = _checked_norm(wrapped)
+    found = solve_free_modes(wrapped, factors, free, **options)
+    weights = array_namespace(wrapped.reference).ones_like(found.factors[0][0, :])
+    return Factorization(weights, tuple(found.factors), found.error, norm, found.converged)
+
+
+def _start_of_fixed(init: Any, reference: Array, rank: int, order: int) -> list[Array]:
+    """Return factors of a start, its weights in the last of them, which is not fixed."""
+    components = None if isinstance(init, str) else components_of(init)
+    if components is None:
+        raise ValueError(f"init must be a CPTensor or a pair (weights, factors) where modes are fixed; got {init!r}")
+    weights, given = components
+    arrays = [to_host(as_real_array(factor, "init", "use its real part")) for factor in given]
+    if len(arrays) != order or any(array.ndim != 2 or array.shape[1] != rank for array in arrays):
+        shapes = [array.shape for array in arrays]
+        raise ValueError(f"init must have {order} factors with {rank} columns; got shapes {shapes}")
+    if weights is not None:
+        arrays[-1] = arrays[-1] * to_host(as_real_array(weights, "init", "use its real part"))
+    return [like(array, reference) for array in arrays]

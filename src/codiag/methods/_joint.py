@@ -1,0 +1,287 @@
+"""The paper's method: project the tensor, diagonalize the projections jointly, project again along what was found."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from array_api_compat import array_namespace
+
+from codiag._array import Array, like, to_host
+from codiag._validation import ConvergenceWarning, as_flag, as_number, as_real_array
+from codiag.diagonalize import UWEDGE, Diagonalization, Diagonalizer, OrthogonalNewton, TwoSided
+from codiag.diagonalize._base import check_method
+from codiag.methods._base import Estimate, Log, Method, unit_components, with_best_weights
+from codiag.methods._directions import orthonormal_directions, random_directions
+from codiag.methods._reduction import Reduction, check_second_moment, reduce, whiten, whitened_by, whole
+from codiag.methods._slices import Roles, components_from_sides, diagonalized, matrix_roles
+from codiag.methods.least_squares._rank_one import best_rank_one
+from codiag.tensors import DenseTensor, FactoredTensor, Tensor
+
+DRAW = {"random": random_directions, "orthonormal": orthonormal_directions}
+PLUG_IN = {True: "factors", False: None, None: None, "factors": "factors", "inverse": "inverse"}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class JointMethod(Method):
+    """What `OJD` and `NOJD` share. A rank below the modes is reached by compressing the tensor first.
+
+    Parameters
+    ----------
+    plug_in : {True, False, "factors", "inverse"}
+        Whether to project once more, along the factors found (True) or along their inverses, as the paper's text has
+        it.
+    directions : {"random", "orthonormal"} or array of shape (n, d)
+        Uniform on the sphere as in the paper; from a random orthonormal basis, which is best; or your own.
+    n_projections : int, optional
+        By default what the paper's experiments use.
+    diagonalizer : Diagonalizer, optional
+        A configured method of `codiag.diagonalize`.
+    compress : bool
+        Whether to compress to the ranges of the components first; otherwise the diagonalizer sees whole projections.
+    """
+
+    plug_in: bool | str | None = True
+    directions: Any = "random"
+    n_projections: int | None = None
+    diagonalizer: Diagonalizer | None = None
+    compress: bool = True
+
+    orthogonal: ClassVar[bool]
+
+    def __post_init__(self) -> None:
+        if self.n_projections is not None:
+            as_number("n_projections", self.n_projections, integer=True)
+            if self.n_projections < 2:
+                raise ValueError(
+                    f"n_projections must be at least 2, since one does not tell factors apart; got {self.n_projections}"
+                )
+        as_flag("compress", self.compress)
+        _check_directions(self.directions)
+        if not isinstance(self.plug_in, bool | str | None) or self.plug_in not in PLUG_IN:
+            raise ValueError(f"plug_in must be True, False, 'factors' or 'inverse'; got {self.plug_in!r}")
+        if self.diagonalizer is not None and check_method(self.diagonalizer)._is_orthogonal() != self.orthogonal:
+            kind = "orthonormal" if self.orthogonal else "free"
+            raise ValueError(
+                f"{type(self).__name__} needs a diagonalizer with {kind} factors; got {self.diagonalizer!r}"
+            )
+
+    @property
+    def sized(self) -> bool:
+        return not isinstance(self.directions, str)
+
+    def fit(self, tensor: Tensor, rank: int, rng: np.random.Generator) -> Estimate:
+        roles = matrix_roles(tensor, rank, type(self).__name__)
+        log = Log()
+        reduction = self._reduce(tensor, rank, rng)
+        components, converged = self._fit_core(reduction.core, roles, rank, rng, log)
+        return Estimate(reduction.lift(components), log.stages, converged)
+
+    def _fit_core(
+        self, core: DenseTensor, roles: Roles, rank: int, rng: np.random.Generator, log: Log
+    ) -> tuple[FactoredTensor, bool]:
+        """Project and diagonalize, along directions drawn and then, if asked, along what was found."""
+        if rank == 1:
+            return best_rank_one(core), True
+        directions = [like(rows, core.reference) for rows in self._draw(core, roles, rng)]
+        fit = self._diagonalize(core, roles, rank, directions, rng, log, "diagonalize")
+        components = _components(core, roles, fit)
+        if PLUG_IN[self.plug_in]:
+            again = f"diagonalize along {PLUG_IN[self.plug_in]}"
+            fit = self._diagonalize(core, roles, rank, self._found(components, roles), rng, log, again)
+            components = _components(core, roles, fit)
+        return components, fit.converged
+
+    def _reduce(self, tensor: Tensor, rank: int, rng: np.random.Generator) -> Reduction:
+        if self.compress:
+            return reduce(tensor, rank, rng)
+        return whole(tensor)
+
+    def _draw(self, core: DenseTensor, roles: Roles, rng: np.random.Generator) -> list[np.ndarray]:
+        sizes = [core.shape[mode] for mode in roles.others]
+        if isinstance(self.directions, str):
+            return DRAW[self.directions](rng, self.n_projections or self._usual_number(core.shape), sizes)
+        rows = [to_host(self.directions)] if len(sizes) == 1 else [to_host(part) for part in self.directions]
+        if [part.ndim for part in rows] != [2] * len(sizes) or [part.shape[1] for part in rows] != sizes:
+            raise ValueError(
+                f"directions must have shape (n, {sizes[0]}), one per row; got {[part.shape for part in rows]}"
+                + (". Directions of your own need compress=False" if self.compress else "")
+            )
+        return rows
+
+    def _diagonalize(
+        self,
+        core: DenseTensor,
+        roles: Roles,
+        rank: int,
+        directions: list[Array],
+        rng: np.random.Generator,
+        log: Log,
+        name: str,
+    ) -> Diagonalization:
+        """Project along directions, one array per mode, and diagonalize."""
+        xp = array_namespace(core.reference)
+        stack = core.permute(roles.rows + roles.columns + roles.others).project(*directions)
+        diagonalizer = self.diagonalizer or self._default(core.symmetric)
+        if core.symmetric:
+            stack = (stack + xp.matrix_transpose(stack)) / 2  # equal but for rounding
+        elif diagonalizer.symmetric:
+            raise ValueError(
+                f"{diagonalizer!r} is for symmetric matrices and this tensor is not symmetric; use TwoSided(...), or "
+                "codiag.diagonalize.symmetrized(...) around it"
+            )
+        if stack.shape[1] > rank or stack.shape[2] > rank:
+            diagonalizer = replace(diagonalizer, rank=diagonalizer.rank or rank)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # said once, of the whole
+            fit = diagonalized(diagonalizer, stack, rank, rng)
+        n, size = directions[0].shape[0], fit.factor.shape[0] if diagonalizer.rank is None else rank
+        flops = 2.0 * n * math.prod(core.shape) + fit.n_sweeps * diagonalizer.sweep_flops(n, size)
+        log.add(name, fit.n_sweeps, off_diagonal_share(fit), flops)
+        return fit
+
+    def _found(self, components: FactoredTensor, roles: Roles) -> list[Array]:
+        """Return the directions to plug in, one per component."""
+        xp = array_namespace(components.weights)
+        rows = []
+        for mode in roles.others:
+            factor = components.factors[mode]
+            if PLUG_IN[self.plug_in] == "inverse":
+                factor = xp.matrix_transpose(xp.linalg.pinv(factor))
+                factor = factor / xp.linalg.vector_norm(factor, axis=0)
+            rows.append(xp.matrix_transpose(factor))
+        return rows
+
+    @abstractmethod
+    def _default(self, symmetric: bool) -> Diagonalizer:
+        """Return the diagonalizer to use unasked."""
+
+    @abstractmethod
+    def _usual_number(self, shape: tuple[int, ...]) -> int:
+        """Return the number of projections in the paper's experiments."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class OJD(JointMethod):
+    r"""Orthogonal joint diagonalization: OJD0 (``plug_in=False``) and OJD1 of the paper, for orthogonal factors.
+
+    Free factors are first made orthogonal by a second moment. If none is given, a contraction of a symmetric tensor
+    serves where it is definite; where it is not, that is an error.
+
+    Parameters
+    ----------
+    second_moment : array of shape (d, d), optional
+        :math:`\sum_i c_i u_i u_i^\top` with positive :math:`c_i`: it makes the factors orthogonal. The other
+        parameters are those of `JointMethod`.
+    whiten : bool
+        Whether to look if factors are orthogonal, and to whiten where they seem not to be; False takes them as they
+        are called. To look, free factors are tried where orthogonal ones leave much over; `fit.stages` has that
+        diagonalization, and those before the whitening, too.
+    """
+
+    second_moment: Any = None
+    whiten: bool = True
+    orthogonal: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        as_flag("whiten", self.whiten)
+        check_second_moment(self.second_moment)
+
+    @property
+    def sized(self) -> bool:
+        return super().sized or self.second_moment is not None
+
+    def fit(self, tensor: Tensor, rank: int, rng: np.random.Generator) -> Estimate:
+        if self.second_moment is None:
+            return self._fit_plain(tensor, rank, rng)
+        if not tensor.symmetric:
+            raise ValueError("second_moment is for symmetric tensors, and this one is not; use NOJD")
+        reduction, white = whitened_by(tensor, self.second_moment, rank)
+        return self._fit_white(reduction, white, matrix_roles(tensor, rank, type(self).__name__), rank, rng, Log())
+
+    def _fit_plain(self, tensor: Tensor, rank: int, rng: np.random.Generator) -> Estimate:
+        roles, log = matrix_roles(tensor, rank, type(self).__name__), Log()
+        reduction = self._reduce(tensor, rank, rng)
+        core = reduction.core
+        components, converged = self._fit_core(core, roles, rank, rng, log)
+        if not self.whiten or not _seems_free(core, components, roles, rank, log):
+            return Estimate(reduction.lift(components), log.stages, converged)
+        if not core.symmetric or not self.compress:
+            raise ValueError("tensor must have orthogonal factors for OJD, and those of this one are not; use NOJD")
+        return self._fit_white(reduction, whiten(core), roles, rank, rng, log)
+
+    def _fit_white(
+        self, reduction: Reduction, white: Reduction, roles: Roles, rank: int, rng: np.random.Generator, log: Log
+    ) -> Estimate:
+        log.add("whiten", 0, 0.0)
+        components, converged = self._fit_core(white.core, roles, rank, rng, log)
+        lifted = unit_components(white.lift(components))
+        return Estimate(reduction.lift(with_best_weights(reduction.core, lifted.factors)), log.stages, converged)
+
+    def _default(self, symmetric: bool) -> Diagonalizer:
+        return OrthogonalNewton() if symmetric else TwoSided(orthogonal=True)
+
+    def _usual_number(self, shape: tuple[int, ...]) -> int:
+        return 5 if max(shape) < 100 else 10 if max(shape) < 200 else 20
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NOJD(JointMethod):
+    """Non-orthogonal joint diagonalization: NOJD0 (``plug_in=False``) and NOJD1 of the paper, for free factors.
+
+    The parameters are those of `JointMethod`.
+    """
+
+    orthogonal: ClassVar[bool] = False
+
+    def _default(self, symmetric: bool) -> Diagonalizer:
+        return UWEDGE() if symmetric else TwoSided()
+
+    def _usual_number(self, shape: tuple[int, ...]) -> int:
+        return 2 * max(shape)
+
+
+def _check_directions(directions: Any) -> None:
+    """Raise unless directions are a way to draw them, or arrays of them."""
+    if isinstance(directions, str):
+        if directions not in DRAW:
+            raise ValueError(f"directions must be one of {', '.join(DRAW)}, or an array; got {directions!r}")
+        return
+    parts = directions if isinstance(directions, list | tuple) and np.ndim(directions[:1]) != 2 else [directions]
+    for part in parts:
+        rows = as_real_array(part, "directions", "use their real parts")
+        if rows.ndim != 2 or 0 in rows.shape or not np.all(np.isfinite(to_host(rows))):
+            raise ValueError(
+                f"directions must be one of {', '.join(DRAW)}, or a finite array of shape (n, d), one for each mode "
+                f"that is projected; got an array of shape {tuple(rows.shape)}"
+            )
+
+
+def off_diagonal_share(fit: Diagonalization) -> float:
+    """Return the share of the energy that is left off the diagonals."""
+    xp = array_namespace(fit.diagonals)
+    return fit.off_diagonal / (fit.off_diagonal + float(xp.sum(fit.diagonals**2)))
+
+
+def _components(core: DenseTensor, roles: Roles, fit: Diagonalization) -> FactoredTensor:
+    if core.symmetric:
+        return with_best_weights(core, [fit.factor] * core.order)
+    return components_from_sides(core, roles, fit.factor, fit.right_factor)
+
+
+def _seems_free(core: DenseTensor, components: FactoredTensor, roles: Roles, rank: int, log: Log) -> bool:
+    """Tell whether orthogonal factors leave much over, and free ones, tried as a stage, explain nearly all of that."""
+    total = core.squared_norm()
+    left = core.squared_distance(components.weights, components.factors)
+    if rank == 1 or left < 0.03 * total:
+        return False
+    free = NOJD(plug_in=False, directions="orthonormal", compress=False)
+    trial = Log()
+    with_free, _ = free._fit_core(core, roles, rank, np.random.default_rng(0), trial)
+    log.extend([stage._replace(name="try free factors") for stage in trial.stages])
+    return core.squared_distance(with_free.weights, with_free.factors) < left / 8

@@ -1,0 +1,300 @@
+"""Damped Gauss-Newton steps for the fit of components to a tensor."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from array_api_compat import array_namespace
+
+from codiag._array import Array, epsilon, identity
+from codiag.methods.least_squares._curvature import Curvature, Parameters, gradient
+from codiag.tensors import DenseTensor, FactoredTensor, Tensor
+
+EXPLICIT = 300, 600
+"""Unknowns up to which the Gauss-Newton matrix is written down: always, and where conjugate gradients creep."""
+
+
+UNSEEN = 1e-3
+"""Variances of the noise by which a further step may lower the objective at a point that counts as a minimum."""
+
+NEGLIGIBLE = 1e-6
+"""Share of the objective that a further step may gain there, whatever the noise: few entries tell little about it."""
+
+
+ROUNDING = 2e-14
+"""Relative error that rounding alone may leave."""
+
+PATIENCE = 50
+"""Steps after which those that gain a tenth of what may be left unseen no longer count: what they follow is noise."""
+
+UNDAMPED = 1e-3
+"""Damping up to which the size of a step tells how far the minimum is."""
+
+
+class State(NamedTuple):
+    """A point, half its squared distance from the tensor, and the gradient of that."""
+
+    point: Array
+    objective: float
+    gradient: Array
+
+
+class Outcome(NamedTuple):
+    """Where the steps ended."""
+
+    components: FactoredTensor
+    objective: float
+    n_sweeps: int
+    converged: bool
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When to stop: after so many steps, when steps fall below `tol`, or when two gain less than `gain` variances.
+
+    A `rough` end is not looked at: it does not count as converged.
+    """
+
+    max_sweeps: int = 200
+    tol: float = 1e-9
+    gain: float = 1e-8
+    rough: bool = False
+    watch: Callable[[FactoredTensor, float], bool] | None = None  # sees every step taken; says True to stop
+
+
+class Damping:
+    """How much steps are held back: less where the model was right about the last one, more where it was not."""
+
+    def __init__(self) -> None:
+        self.value, self._growth = 1e-3, 2.0
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether steps were refused so often that rounding must be to blame."""
+        return self._growth >= 2.0**20
+
+    def accept(self, ratio: float) -> None:
+        """Follow the ratio of what a step has gained to what it promised."""
+        self.value = max(self.value * min(max(0.1, 1 - (2 * ratio - 1) ** 3), 2.0), 1e-14)
+        self._growth = 2.0
+
+    def refuse(self) -> None:
+        self.value, self._growth = self.value * self._growth, 2 * self._growth
+
+
+class Progress:
+    """What steps have gained: whether they stand still, or creep, as towards components that noise half hides."""
+
+    def __init__(self, variance: float, gain: float) -> None:
+        self._variance, self._gain = variance, gain  # gains that do not count, in variances of the noise
+        self._last, self._idle, self._wait, self._n_steps = math.inf, 0, 0, 0
+        self.creeping = False
+
+    @property
+    def idle(self) -> bool:
+        return self._idle >= 2
+
+    def refuse(self) -> None:
+        self._last, self.creeping = -math.inf, False
+
+    def newton_failed(self) -> None:
+        """Leave second derivatives alone for a few steps."""
+        self._wait, self.creeping = 5, False
+
+    def add(self, gained: float, objective: float, *, newton: bool) -> None:
+        self._wait -= 0 if newton else 1
+        self._n_steps += 1
+        gain = self._gain if self._n_steps < PATIENCE else max(self._gain, UNSEEN / 10)
+        self._idle = self._idle + 1 if gained < gain * self._variance * objective else 0
+        self.creeping = self._wait <= 0 and 0.2 * self._last < gained < 1e-3 * objective
+        self._last = gained
+
+
+def minimize(tensor: DenseTensor, start: FactoredTensor, limits: Limits) -> Outcome:
+    """Fit components to a tensor by damped Gauss-Newton steps from a start, after Levenberg and Marquardt.
+
+    Where the steps creep, Newton's own are tried. Steps that were refused are not counted as sweeps, but only twice as
+    many of them as of sweeps are tried in all.
+    """
+    parameters = Parameters.of(start)
+    state = _evaluate(tensor, parameters, parameters.pack(start))
+    floor = 1e-30 * max(tensor.squared_norm(), 1e-300)
+    variance = parameters.noise_variance(start.rank)
+    damping, progress = Damping(), Progress(variance, limits.gain)
+    n_sweeps = n_refused = 0
+    arrived = state.objective <= floor
+    while n_sweeps < limits.max_sweeps and not arrived and not damping.exhausted:
+        trial = _trial(tensor, parameters, state, damping.value, progress)
+        gained = state.objective - trial.state.objective
+        if not gained >= -1e-14 * state.objective:  # also where it is not a number
+            damping.refuse()
+            progress.refuse()
+            n_refused += 1
+            if trial.size < limits.tol or n_refused > 2 * limits.max_sweeps + 20:
+                break
+            continue
+        n_sweeps += 1
+        damping.accept(gained / trial.promised if trial.promised > 0 else 1.0)
+        progress.add(gained, trial.state.objective, newton=trial.newton)
+        state = trial.state
+        arrived = state.objective <= floor or (trial.size < limits.tol and damping.value <= UNDAMPED)
+        if trial.size < limits.tol or progress.idle:
+            break
+        if limits.watch is not None and limits.watch(parameters.components(state.point), state.objective):
+            return Outcome(parameters.components(state.point), state.objective, n_sweeps, False)
+    converged = arrived or (not limits.rough and _is_minimum(tensor, parameters, state, variance))
+    return Outcome(parameters.components(state.point), state.objective, n_sweeps, converged)
+
+
+def _is_minimum(tensor: DenseTensor, parameters: Parameters, state: State, variance: float) -> bool:
+    """Tell whether a step that is hardly damped promises nothing that noise would show, or rounding leave."""
+    if not math.isfinite(state.objective):
+        return False
+    _, promised = _step(Curvature(parameters, state.point), state.gradient, 1e-9, tensor.squared_norm())
+    unseen = min(UNSEEN * variance, NEGLIGIBLE) if variance > 0 else NEGLIGIBLE
+    return promised <= max(unseen * state.objective, ROUNDING**2 * tensor.squared_norm())
+
+
+class Trial(NamedTuple):
+    """The end of a step, its relative size, the decrease it promised, and whether it knew second derivatives."""
+
+    state: State
+    size: float
+    promised: float
+    newton: bool
+
+
+def _trial(tensor: DenseTensor, parameters: Parameters, state: State, damping: float, progress: Progress) -> Trial:
+    if progress.creeping:
+        trial = _newton_trial(tensor, parameters, state, damping)
+        if trial is not None:
+            return trial
+        progress.newton_failed()
+    move, promised = _step(Curvature(parameters, state.point), state.gradient, damping, tensor.squared_norm())
+    end = _evaluate(tensor, parameters, state.point + move)
+    return Trial(end, _relative_size(move, state.point), promised, False)
+
+
+def _newton_trial(tensor: DenseTensor, parameters: Parameters, state: State, damping: float) -> Trial | None:
+    """Return the end of a step with full second derivatives, or nothing where it does not lead down."""
+    curvature = true_curvature(tensor, parameters, state.point)
+    move = _newton_move(curvature, state.gradient, damping, tensor.squared_norm())
+    if move is None:
+        return None
+    end = _evaluate(tensor, parameters, state.point + move)
+    if not end.objective < state.objective:
+        return None
+    promised = _promise(move, state.gradient, damping * curvature.scales)
+    return Trial(end, _relative_size(move, state.point), promised, True)
+
+
+def _newton_move(curvature: Curvature, slope: Array, damping: float, scale: float) -> Array | None:
+    """Return a damped Newton step; where the objective bends down, the step goes as far down as it would go up.
+
+    None where there are too many unknowns to write the second derivative down, and it bends down.
+    """
+    xp = array_namespace(slope)
+    if math.prod(slope.shape) > EXPLICIT[0]:
+        return _conjugate_gradients(curvature, slope, damping, scale)
+    roots = xp.sqrt(xp.reshape(curvature.scales, (-1,)))
+    values, vectors = xp.linalg.eigh(curvature.matrix() / (roots[:, None] * roots[None, :]))
+    along = xp.matrix_transpose(vectors) @ (xp.reshape(slope, (-1,)) / roots)
+    return -xp.reshape((vectors @ (along / (xp.abs(values) + damping))) / roots, slope.shape)
+
+
+def true_curvature(tensor: DenseTensor, parameters: Parameters, point: Array) -> Curvature:
+    """Return the second derivative of the objective at a point."""
+    entries = tensor.to_dense() - parameters.components(point).to_dense()
+    return Curvature(parameters, point, DenseTensor.of(entries, symmetric=tensor.symmetric))
+
+
+def _relative_size(move: Array, point: Array) -> float:
+    """Return the largest move of a component, relative to its size."""
+    xp = array_namespace(point)
+    moves, sizes = xp.linalg.vector_norm(move, axis=0), xp.linalg.vector_norm(point, axis=0)
+    floor = 1e-8 * float(xp.max(sizes)) + 1e-300  # a component of no size may move as it likes
+    return float(xp.max(moves / xp.where(sizes > floor, sizes, xp.full_like(sizes, floor))))
+
+
+def polish(tensor: Tensor, start: FactoredTensor, *, max_passes: int, tol: float) -> tuple[FactoredTensor, int, bool]:
+    """Take Gauss-Newton steps that lower the gradient, one pass over the tensor each; return them counted.
+
+    From a fit to a core that holds all but noise, one step comes within the square of what the core lost, and the
+    objective, known only to rounding of the squared norm, is not asked.
+    """
+    parameters = Parameters.of(start)
+    point = parameters.pack(start)
+    tol = max(tol, 100 * epsilon(tensor.reference))
+    best, size, kept = math.inf, math.inf, point
+    for n_passes in range(1, max_passes + 1):
+        slope = gradient(tensor, parameters, point)
+        curvature = Curvature(parameters, point)
+        move, expected = _step(curvature, slope, 1e-12, tensor.squared_norm())
+        if not expected < best:  # worse than before: rounding, or too far for the steps
+            return parameters.components(kept), n_passes, size < math.sqrt(tol)
+        size = _relative_size(move, point)
+        best, kept, point = expected, point, point + move
+        if size < tol:
+            break
+    return parameters.components(point), n_passes, size < math.sqrt(tol)
+
+
+def _evaluate(tensor: Tensor, parameters: Parameters, point: Array) -> State:
+    components = parameters.components(point)
+    objective = tensor.squared_distance(components.weights, components.factors) / 2
+    return State(point, objective, gradient(tensor, parameters, point))
+
+
+def _step(curvature: Curvature, slope: Array, damping: float, scale: float) -> tuple[Array, float]:
+    """Return the damped step and the decrease it promises."""
+    xp = array_namespace(slope)
+    n = math.prod(slope.shape)
+    move = None if n <= EXPLICIT[0] else _conjugate_gradients(curvature, slope, damping, scale, strict=n <= EXPLICIT[1])
+    if move is None and n > EXPLICIT[1]:
+        move = -curvature.preconditioner(damping)(slope)
+    elif move is None:
+        matrix, diagonal = curvature.matrix(), xp.reshape(curvature.scales, (-1,))
+        move = xp.reshape(
+            xp.linalg.solve(matrix + damping * diagonal * identity(n, matrix), -xp.reshape(slope, (-1, 1))),
+            slope.shape,
+        )
+    return move, _promise(move, slope, damping * curvature.scales)
+
+
+def _promise(move: Array, slope: Array, damping: Array) -> float:
+    """Return the decrease of the objective that a damped step promises."""
+    xp = array_namespace(move)
+    return float(xp.sum(damping * move * move) - xp.sum(move * slope)) / 2
+
+
+def _conjugate_gradients(
+    curvature: Curvature, slope: Array, damping: float, scale: float, *, strict: bool = False
+) -> Array | None:
+    """Solve (H + damping) X = -slope, the more exactly the smaller the slope.
+
+    None where H bends down, and if strict where it takes many steps.
+    """
+    xp = array_namespace(slope)
+    precondition = curvature.preconditioner(damping)
+    residual, move = -slope, xp.zeros_like(slope)
+    direction = scaled = precondition(residual)
+    size = first = float(xp.sum(residual * scaled))
+    target = min(0.1, math.sqrt(max(first, 0.0) / scale)) ** 2 * first
+    for step in range(200):
+        if not size > max(target, 1e-300):
+            break
+        if strict and step >= 60:
+            return None
+        image = curvature.product(direction) + damping * curvature.scales * direction
+        height = float(xp.sum(direction * image))
+        if not height > 0:
+            return None if curvature.bent or step == 0 else move  # without bends, by rounding alone
+        along = size / height
+        move, residual = move + along * direction, residual - along * image
+        scaled = precondition(residual)
+        before, size = size, float(xp.sum(residual * scaled))
+        direction = scaled + (size / before) * direction
+    return move

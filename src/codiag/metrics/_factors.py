@@ -1,0 +1,146 @@
+"""How far estimated factors are from the truth, whatever their order and signs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from codiag._array import Array, to_host
+from codiag._validation import as_real_array
+from codiag.tensors._convert import components_of, n_axes
+
+Factors = Any
+"""A fit, a pair (weights, factors), an array (d, k) with components as columns, or a sequence of such arrays."""
+
+
+@dataclass(frozen=True, eq=False)
+class Matching:
+    """Which estimated component belongs to which true one.
+
+    Attributes
+    ----------
+    permutation : array of shape (k,)
+        Estimated component ``permutation[i]`` belongs to the true component i.
+    signs : array of shape (n_modes, k)
+        The sign each of them needs, mode by mode.
+    factors : tuple of arrays of shape (d, k)
+        The estimated factors, unit columns, in the order and with the signs of the truth.
+    """
+
+    permutation: np.ndarray
+    signs: np.ndarray
+    factors: tuple[np.ndarray, ...]
+
+
+def match_components(estimate: Factors, truth: Factors) -> Matching:
+    """Match estimated components to true ones, one to one, so that the total likeness is greatest.
+
+    The likeness of two components is the product over the modes of the absolute cosines between their factors.
+
+    Parameters
+    ----------
+    estimate, truth : fit, pair (weights, factors), array of shape (d, k), or sequence of such arrays
+        Weights do not count. The estimate may have more components than the truth, not fewer.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import codiag
+    >>> truth = np.eye(3)
+    >>> codiag.match_components(-truth[:, [2, 0, 1]], truth).permutation.tolist()
+    [1, 2, 0]
+    """
+    estimates, truths = unit_factors(estimate, "estimate"), unit_factors(truth, "truth")
+    _check_shapes(estimates, truths)
+    cosines = np.stack([true.T @ guess for guess, true in zip(estimates, truths, strict=True)])
+    _, permutation = linear_sum_assignment(-np.prod(np.abs(cosines), axis=0))
+    chosen = cosines[:, np.arange(permutation.size), permutation]
+    signs = np.where(chosen < 0, -1.0, 1.0)
+    factors = tuple(guess[:, permutation] * sign for guess, sign in zip(estimates, signs, strict=True))
+    return Matching(permutation, signs, factors)
+
+
+def factor_error(estimate: Factors, truth: Factors) -> float:
+    r"""Return the mean of :math:`\|\tilde u_i - u_i\|` over components and modes, after one-to-one matching.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import codiag
+    >>> codiag.factor_error(-np.eye(3)[:, ::-1], np.eye(3))
+    0.0
+    """
+    matched = match_components(estimate, truth).factors
+    distances = [
+        np.linalg.norm(guess - true, axis=0) for guess, true in zip(matched, unit_factors(truth, "truth"), strict=True)
+    ]
+    return float(np.mean(distances))
+
+
+def nearest_error(estimate: Factors, truth: Factors) -> float:
+    """Return the mean over true factors of the distance to the nearest estimated one, of either sign.
+
+    The measure of the authors' experiments. Several true factors may share one estimate, so it never exceeds
+    `factor_error` and can hide components that were missed.
+    """
+    estimates, truths = unit_factors(estimate, "estimate"), unit_factors(truth, "truth")
+    _check_shapes(estimates, truths)
+    nearest = [_nearest_distances(guess, true) for guess, true in zip(estimates, truths, strict=True)]
+    return float(np.mean(nearest))
+
+
+def _nearest_distances(estimate: np.ndarray, truth: np.ndarray) -> np.ndarray:
+    cosines = truth.T @ estimate
+    nearest = np.argmax(np.abs(cosines), axis=1)
+    signs = np.where(cosines[np.arange(nearest.size), nearest] < 0, -1.0, 1.0)
+    return np.linalg.norm(estimate[:, nearest] * signs - truth, axis=0)
+
+
+def unit_factors(factors: Factors, name: str) -> list[np.ndarray]:
+    """Return the factors of each mode on the host, in double precision and with unit columns."""
+    raw = [as_real_array(array, name, "compare real and imaginary parts apart") for array in _modes(factors)]
+    arrays = [to_host(array).astype(np.float64) for array in raw]
+    if len({array.shape[1:] for array in arrays}) > 1:
+        shapes = ", ".join(str(array.shape) for array in arrays)
+        raise ValueError(f"{name} must have one number of components in all modes; got factors of shape {shapes}")
+    for array in arrays:
+        if array.ndim != 2:
+            raise ValueError(f"{name} must hold factors of shape (d, k); got an array of shape {array.shape}")
+        if 0 in array.shape:
+            raise ValueError(f"{name} must hold factors that are not empty; got an array of shape {array.shape}")
+        if not np.all(np.isfinite(array)):
+            raise ValueError(f"{name} must be finite; it holds NaN or infinite entries")
+    # Squares are to be numbers; a power of two changes no digit.
+    arrays = [np.ldexp(array, -int(np.frexp(np.max(np.abs(array)))[1])) for array in arrays]
+    norms = [np.linalg.norm(array, axis=0) for array in arrays]
+    return [array / np.where(norm > 0, norm, 1) for array, norm in zip(arrays, norms, strict=True)]
+
+
+def _modes(factors: Factors) -> Sequence[Array]:
+    components = components_of(factors)
+    if components is not None:
+        return components[1]
+    if hasattr(factors, "factors"):
+        return list(factors.factors)
+    if hasattr(factors, "right_factor"):
+        return [factors.factor] if factors.symmetric else [factors.factor, factors.right_factor]
+    if isinstance(factors, list | tuple) and len(factors) > 0 and n_axes(factors[0]) == 2:
+        return list(factors)
+    return [factors]
+
+
+def _check_shapes(estimates: list[np.ndarray], truths: list[np.ndarray]) -> None:
+    if len(estimates) != len(truths):
+        raise ValueError(
+            f"estimate and truth must have the same number of modes; got {len(estimates)} and {len(truths)}"
+        )
+    for guess, true in zip(estimates, truths, strict=True):
+        if guess.shape[0] != true.shape[0] or guess.shape[1] < true.shape[1]:
+            raise ValueError(
+                "estimate must have the rows of the truth and at least as many components; "
+                f"got shape {guess.shape} for a truth of shape {true.shape}"
+            )

@@ -1,0 +1,168 @@
+r"""Confusion matrices of workers by moments, from partitions of the workers into three groups.
+
+With :math:`x_g` the votes of group g on a task, a count for every class, and labels missing at random,
+:math:`E[x_1 \otimes x_2 \otimes x_3] = \sum_c \pi_c F_{1c} \otimes F_{2c} \otimes F_{3c}`. One partition decides much,
+so several are averaged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from scipy.optimize import linear_sum_assignment
+
+from codiag.models._base import common_order, leading_range, mixture_weights, weakest
+from codiag.models._view_moments import ViewMoments, start_from_views
+from codiag.models._votes import LARGEST, Votes
+from codiag.tensors import CrossMomentTensor
+
+FLOOR = 1e-6
+JUDGES = 2000
+"""Workers, those with most votes, by whom partitions are compared."""
+MANY = 100
+"""Classes beyond which moments are not formed."""
+OTHERS = np.array([[1, 2], [0, 2], [0, 1]])
+Look = Callable[[Votes, np.ndarray], tuple[list[np.ndarray], slice]]
+"""Gives three views of every task, and tasks that had no say in how the views were chosen."""
+
+
+class CrowdMoments(NamedTuple):
+    """What moments say: confusion matrices (workers, given, true), their spread over partitions, class shares."""
+
+    errors: np.ndarray
+    spread: np.ndarray
+    priors: np.ndarray
+    n_partitions: int
+
+
+def random_groups(votes: Votes, rng: np.random.Generator) -> np.ndarray:
+    """Deal the workers, in random order, to three groups: each to the group that has the fewest votes so far."""
+    groups = np.zeros(votes.workers.size, dtype=np.int64)
+    order = rng.permutation(votes.workers.size)
+    totals = [0, 0, 0]
+    for worker, size in zip(order.tolist(), votes.votes_of_workers[order].tolist(), strict=True):
+        group = totals.index(min(totals))
+        groups[worker] = group
+        totals[group] += size
+    return groups
+
+
+def estimate_crowd(votes: Votes, groups: np.ndarray, method: Any, seed: int | None) -> CrowdMoments | str:
+    """Return confusion matrices averaged over partitions (n_partitions, n_workers), or why there are none.
+
+    The votes of a group on a task are added up, which needs workers who mostly mean the same by a label. Where that
+    shows nothing, groups are seen through their own leading directions instead, which does not.
+    """
+    if votes.workers.size < 3:
+        return f"it takes three workers, and there are {votes.workers.size}"
+    if votes.classes.size > MANY:
+        return f"it takes at most {MANY} classes, and there are {votes.classes.size}"
+    shared = int(np.sum(np.bincount(votes.task) >= 3))  # no more can have votes from three groups, whatever these are
+    if shared < votes.classes.size:
+        return _too_few(shared, votes.classes.size)
+    groups = groups[: max(3, LARGEST // (votes.workers.size * votes.classes.size**2))]
+    for look in (_added_votes, _leading_votes):
+        found = [_estimate_partition(votes, partition, look, method, seed) for partition in groups]
+        estimates = [estimate for estimate in found if not isinstance(estimate, str)]
+        if 2 * len(estimates) >= len(groups):
+            return _averaged(votes, estimates)
+    return next(reason for reason in found if isinstance(reason, str))
+
+
+def _too_few(n_tasks: int, k: int) -> str:
+    return f"only {n_tasks} tasks have votes from three groups of workers, fewer than the {k} classes"
+
+
+def _averaged(votes: Votes, estimates: list[tuple[np.ndarray, float]]) -> CrowdMoments:
+    """Return the mean over partitions, each as much as its weakest class stands out, with classes named."""
+    k, sizes = votes.classes.size, votes.votes_of_workers
+    busiest = np.argsort(-sizes, kind="stable")[:JUDGES]
+    roots = np.sqrt(sizes[busiest])[:, None, None]
+    orders = common_order([(roots * errors[busiest]).reshape(-1, k) for errors, _ in estimates])
+    total = sum(size**2 for _, size in estimates)
+    aligned = [(errors[..., order], size**2 / total) for (errors, size), order in zip(estimates, orders, strict=True)]
+    mean = sum((share * errors for errors, share in aligned), np.zeros((sizes.size, k, k)))
+    spread = np.sqrt(sum((share * (errors - mean) ** 2 for errors, share in aligned), np.zeros_like(mean)))
+    typical = np.average(mean, axis=0, weights=sizes)
+    shares = mixture_weights(typical, np.bincount(votes.label, minlength=k) / votes.label.size)
+    names = linear_sum_assignment(-typical * shares)[1]  # under this assignment the most votes are right
+    return CrowdMoments(mean[..., names], spread[..., names], shares[names], len(estimates))
+
+
+def _estimate_partition(
+    votes: Votes, groups: np.ndarray, look: Look, method: Any, seed: int | None
+) -> tuple[np.ndarray, float] | str:
+    """Return confusion matrices (workers, given, true), classes in any order, and how well they stand out."""
+    k = votes.classes.size
+    if np.unique(groups).size < 3:
+        return "a group of workers is empty"
+    views, judges = look(votes, groups)
+    seen = np.all([view.any(axis=1) for view in views], axis=0)
+    if seen.sum() < k:
+        return _too_few(int(seen.sum()), k)
+    size, noise = _weakest_pair([view[judges] for view in views], k)
+    if not size > max(noise, 1e-9):
+        return f"votes do not tell {k} classes apart: the weakest is {size:.2g} strong, chance alone {noise:.2g}"
+    try:
+        weights, means = start_from_views(ViewMoments(CrossMomentTensor(*views)), k, method, seed)
+        errors = _worker_errors(votes, groups, views, means, weights / weights.sum())
+    except (ValueError, np.linalg.LinAlgError) as error:  # of a moment that has fewer components
+        return f"their third moment has no {k} components: {error}"
+    return (errors, size) if np.all(np.isfinite(errors)) else f"their third moment has no {k} components"
+
+
+def _added_votes(votes: Votes, groups: np.ndarray) -> tuple[list[np.ndarray], slice]:
+    """Return for every group its votes on each task, a count for every class, over the root of its mean."""
+    k = votes.classes.size
+    flat = (votes.task * 3 + groups[votes.worker]) * k + votes.label
+    counted = np.bincount(flat, minlength=votes.tasks.size * 3 * k).astype(np.float64).reshape(-1, 3, k)
+    counted /= np.sqrt(counted.mean(axis=0) + 1 / votes.tasks.size)  # counts vary like their means: now all alike
+    return [np.ascontiguousarray(counted[:, group]) for group in range(3)], slice(None)
+
+
+def _leading_votes(votes: Votes, groups: np.ndarray) -> tuple[list[np.ndarray], slice]:
+    """Return for every group its votes on each task, in the directions that go with the votes of the other groups.
+
+    Directions are those of every other task; the rest judge whether they mean anything.
+    """
+    k = votes.classes.size
+    totals = np.asarray(votes.counts.sum(axis=0)).ravel()
+    scaled = sparse.csr_array(votes.counts / np.sqrt(np.maximum(totals, 1) / votes.tasks.size))
+    sides = [scaled[:, np.repeat(groups == group, k)] for group in range(3)]
+    views = []
+    for side, (first, second) in zip(sides, OTHERS, strict=True):
+        own, others = side[::2], sparse.hstack([sides[first][::2], sides[second][::2]]).tocsr()
+
+        def multiply(vectors: np.ndarray, own: Any = own, others: Any = others) -> np.ndarray:
+            return own.T @ (others @ (others.T @ (own @ vectors)))
+
+        views.append(side @ leading_range(multiply, side.shape[1], k, seed=0))
+    return views, slice(1, None, 2)
+
+
+def _weakest_pair(views: list[np.ndarray], k: int) -> tuple[float, float]:
+    """Return the least of the k-th singular values of pairs of views, and what sampling alone would show."""
+    together = np.hstack(views)
+    halves = []
+    for part in (together[::2], together[1::2]):
+        products = (part.T @ part / max(part.shape[0], 1)).reshape(3, k, 3, k)
+        halves.append(products[[0, 1, 2], :, [1, 2, 0]])
+    pairs = (halves[0] + halves[1]) / 2
+    least = int(np.argmin(np.linalg.svd(pairs, compute_uv=False)[:, k - 1]))
+    return weakest(pairs[least], [half[least] for half in halves], k)
+
+
+def _worker_errors(
+    votes: Votes, groups: np.ndarray, views: list[np.ndarray], means: list[np.ndarray], priors: np.ndarray
+) -> np.ndarray:
+    r"""Return :math:`C_i = E[z_i x_o^\top] (\mathrm{diag}(\pi) F_o^\top)^+`, o the two groups worker i is not in."""
+    k, others = votes.classes.size, OTHERS[groups]
+    together = (votes.by_worker @ np.hstack(views)).reshape(-1, k, 3, k)  # worker, given, group, what the group says
+    outside = together[np.arange(groups.size)[:, None], :, others].transpose(0, 2, 1, 3).reshape(-1, k, 2 * k)
+    stacked = np.stack(means)[OTHERS].transpose(0, 2, 1, 3).reshape(3, k, 2 * k)  # group, true, what the others say
+    inverses = np.linalg.pinv(priors[:, None] * stacked)
+    errors = np.maximum(outside @ inverses[groups] / np.maximum(votes.votes_of_workers, 1)[:, None, None], FLOOR)
+    return errors / errors.sum(axis=1, keepdims=True)

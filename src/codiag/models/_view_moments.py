@@ -1,0 +1,143 @@
+"""Moments of three views, and the components they have in common."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from codiag._factorization import Factorization
+from codiag._factorize import as_method, factorize
+from codiag.diagonalize import TwoSided
+from codiag.methods import OJD, TPM
+from codiag.models._base import factorize_core
+from codiag.tensors import CrossMomentTensor, DenseTensor, Tensor, symmetrize
+
+
+class ViewMoments:
+    r"""First, second and third moments of three views: :math:`\sum_h \pi_h A_h`, and so on with every view added.
+
+    With `alpha_0` samples mix components, with shares that are Dirichlet of this total, and moments are corrected for
+    that: :math:`(\alpha_0 + 1) E[a b^\top] - \alpha_0 E[a] E[b]^\top` is :math:`\sum_h \pi_h A_h B_h^\top` again.
+    """
+
+    def __init__(self, moment: CrossMomentTensor, alpha_0: float = 0.0) -> None:
+        self.raw = moment
+        self.alpha_0 = alpha_0
+        self.shape = moment.shape
+
+    def mean(self, mode: int) -> np.ndarray:
+        """Return the mean of a view, (d,)."""
+        return np.asarray(self.raw.views[mode].T @ self.raw.weights)
+
+    def pairs(self, left: int, right: int, part: slice = slice(None)) -> np.ndarray:
+        """Return the second moment of two views, of all samples or, where they do not mix, of some."""
+        product = self._products(left, right, part)
+        if self.alpha_0 == 0:
+            return product
+        means = np.outer(self.mean(left), self.mean(right))
+        return (self.alpha_0 + 1) * product - self.alpha_0 * means
+
+    @cached_property
+    def third(self) -> Tensor:
+        """The third moment; dense where samples mix components."""
+        if self.alpha_0 == 0:
+            return self.raw
+        alpha_0, means = self.alpha_0, [self.mean(mode) for mode in range(3)]
+        third = (alpha_0 + 1) * (alpha_0 + 2) / 2 * np.asarray(self.raw.to_dense())
+        third += alpha_0**2 * np.einsum("a,b,c->abc", *means)
+        for (left, right), mode, places in (((0, 1), 2, "ab,c"), ((0, 2), 1, "ac,b"), ((1, 2), 0, "bc,a")):
+            products = np.einsum(f"{places}->abc", self._products(left, right), means[mode])
+            third -= alpha_0 * (alpha_0 + 1) / 2 * products
+        return DenseTensor(third)
+
+    def _products(self, left: int, right: int, part: slice = slice(None)) -> np.ndarray:
+        weights = self.raw.weights[part] / np.sum(self.raw.weights[part])
+        product = self.raw.views[left][part].T @ _scaled(self.raw.views[right][part], weights)
+        return product.toarray() if sparse.issparse(product) else np.asarray(product)
+
+
+def estimate_views(
+    moments: ViewMoments, k: int, method: Any, seed: int | None
+) -> tuple[np.ndarray, list[np.ndarray], Factorization]:
+    """Return weights (k,), means (k, d) of every view and the fit they come from, by moments alone."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the diagnostics say what the fit is worth
+        if isinstance(as_method(method), OJD | TPM):
+            return _classical(moments, k, method, seed)
+        fit = factorize(moments.third, k, method=method, symmetric=False, seed=seed)
+    units = [np.asarray(factor) for factor in fit.factors]
+    return *multiview_parameters(moments, units, np.asarray(fit.weights)), fit
+
+
+def start_from_views(
+    moments: ViewMoments, k: int, method: Any, seed: int | None, *, max_sweeps: int = 100
+) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Return weights and means where expectation maximization is to follow, for three views of k features.
+
+    By default by joint diagonalization alone: least squares would refine it, and what follows does that better.
+    """
+    if method is not None:
+        return estimate_views(moments, k, method, seed)[:2]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it need not converge to be a start
+        joint = TwoSided(rank=k, max_sweeps=max_sweeps)(
+            np.moveaxis(np.asarray(moments.third.to_dense()), 2, 0), seed=seed
+        )
+    return multiview_parameters(moments, [joint.factor, joint.right_factor, joint.diagonals], np.ones(k))
+
+
+def _classical(
+    moments: ViewMoments, k: int, method: Any, seed: int | None
+) -> tuple[np.ndarray, list[np.ndarray], Factorization]:
+    r"""Map two views to the third, :math:`\tilde a = E[c b^\top] E[a b^\top]^+ a`, and factorize a symmetric moment."""
+    maps = [
+        moments.pairs(2, 1) @ _pseudo_inverse(moments.pairs(0, 1), k),
+        moments.pairs(2, 0) @ _pseudo_inverse(moments.pairs(1, 0), k),
+    ]
+    second = maps[0] @ moments.pairs(0, 1) @ maps[1].T
+    values, vectors = np.linalg.eigh((second + second.T) / 2)
+    order = np.argsort(-np.abs(values))  # as singular values: noise may have turned the sign of weak ones
+    values, basis = np.abs(values[order]), vectors[:, order[:k]]
+    core = moments.third.compress(maps[0].T @ basis, maps[1].T @ basis, basis).to_dense()
+    fit = factorize_core(DenseTensor(symmetrize(core), symmetric=True), np.eye(k), values, method, seed)
+    inside = np.asarray(fit.factors[0])
+    inverse = np.linalg.pinv(inside)
+    squares = np.maximum(np.einsum("ia,a,ia->i", inverse, values[:k], inverse), 1e-12 * values[0])
+    lengths = np.asarray(fit.weights) / squares
+    weights = squares / lengths**2
+    last = basis @ (inside * lengths)
+    others = [moments.pairs(mode, 2) @ np.linalg.pinv(last.T) / weights for mode in range(2)]
+    return weights, [columns.T for columns in (*others, last)], fit
+
+
+def _pseudo_inverse(matrix: np.ndarray, k: int) -> np.ndarray:
+    """Return the pseudo-inverse of the nearest matrix of rank k."""
+    left, sizes, right = np.linalg.svd(matrix, full_matrices=False)
+    return (right[:k].T / np.maximum(sizes[:k], 1e-15 * sizes[0] + 1e-300)) @ left[:, :k].T
+
+
+def multiview_parameters(
+    moments: ViewMoments, units: list[np.ndarray], sizes: np.ndarray
+) -> tuple[np.ndarray, list[np.ndarray]]:
+    r"""Return weights (k,) and means (k, d) of every view, from unit factors and their sizes.
+
+    For the two largest views b and c, :math:`E[b c^\top] = \sum_h \pi_h B_h C_h^\top` and the means
+    :math:`E[b] = \sum_h \pi_h B_h` give :math:`\pi`; the rest follows from the sizes.
+    """
+    first, second, third = sorted(range(3), key=lambda mode: moments.shape[mode])
+    inverse = {mode: np.linalg.pinv(units[mode]) for mode in (second, third)}
+    masses = {mode: inverse[mode] @ moments.mean(mode) for mode in (second, third)}
+    cross = np.diag(inverse[second] @ moments.pairs(second, third) @ inverse[third].T)
+    if not np.all(np.abs(cross) > 1e-300):
+        raise ValueError("X must have components that go together between views; some have no correlation at all")
+    weights = np.maximum(masses[second] * masses[third] / cross, 1e-9)
+    lengths = {second: masses[second] / weights, third: masses[third] / weights, first: sizes / cross}
+    return weights, [(units[mode] * lengths[mode]).T for mode in range(3)]
+
+
+def _scaled(view: Any, weights: np.ndarray) -> Any:
+    return view.multiply(weights[:, None]).tocsr() if sparse.issparse(view) else view * weights[:, None]

@@ -1,0 +1,206 @@
+"""What a tensor must be able to do, and what follows from it."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from array_api_compat import array_namespace
+
+from codiag._array import Array, double, identity, pick, squares
+
+if TYPE_CHECKING:
+    from codiag.tensors._dense import DenseTensor
+
+REAL = int | float | np.integer | np.floating
+"""Numbers that may multiply a tensor."""
+BLOCK = 2**22
+"""Entries that are worked on at a time where a result would be larger than what it is made for."""
+
+CLOSE = 1e-8
+"""Squared distance, relative to the squared norm, below which a difference of squared norms does not tell it."""
+
+
+class Tensor(ABC):
+    r"""A tensor of order three or more, known only through its contractions.
+
+    A subclass sets `shape`, says in `symmetric` whether every permutation of the modes leaves it as it is, and
+    implements `project` and `permute`; the rest follows from these, and is overridden where the storage allows better.
+
+    Laws, tested for every tensor: `project` is linear in each direction; ``project(e_j)`` is slice j;
+    ``compress(Q, Q, Q).project(w) == Q.T @ project(w @ Q.T) @ Q``; all agree with `to_dense`.
+    """
+
+    shape: tuple[int, ...]
+    symmetric: bool = False
+    holds_entries: bool = False  # whether `to_dense` costs no more than a pass over them
+
+    @abstractmethod
+    def project(self, *directions: Array) -> Array:
+        """Contract every mode after the second, one array (n, d_m) each, to a stack of matrices (n, d_0, d_1)."""
+
+    @abstractmethod
+    def permute(self, axes: Sequence[int]) -> Tensor:
+        """Return the tensor with its modes in this order."""
+
+    @property
+    def order(self) -> int:
+        """Number of modes."""
+        return len(self.shape)
+
+    @property
+    def reference(self) -> Array:
+        """An array, empty, of the library, the device and the precision that results have."""
+        return np.zeros(0)
+
+    def compress(self, *bases: Array | None) -> Tensor:
+        """Multiply every mode by the transpose of a basis (d_m, k_m), or leave it where the basis is None."""
+        open_modes = [mode for mode, basis in enumerate(bases) if basis is None]
+        order = open_modes + [mode for mode in range(self.order) if mode not in open_modes]
+        source, ordered = self.permute(order), [bases[mode] for mode in order]
+        full = [identity(self.shape[mode], self.reference) if basis is None else basis
+                for mode, basis in zip(order, ordered, strict=True)]  # fmt: skip
+        sizes = [basis.shape[1] for basis in full]
+        xp = array_namespace(self.reference)
+        grid = np.indices(sizes[2:]).reshape(self.order - 2, -1)
+        stacks = []
+        for part in _parts(grid.shape[1], source.shape[0] * source.shape[1]):
+            chosen = [pick(xp.matrix_transpose(basis), grid[m, part], axis=0) for m, basis in enumerate(full[2:])]
+            stack = source.project(*chosen)
+            stack = stack if ordered[1] is None else stack @ full[1]
+            stacks.append(stack if ordered[0] is None else xp.matrix_transpose(full[0]) @ stack)
+        core = xp.reshape(xp.concat(stacks), (*sizes[2:], sizes[0], sizes[1]))
+        back = (self.order - 2, self.order - 1, *range(self.order - 2))
+        return self._compressed(xp.permute_dims(xp.permute_dims(core, back), tuple(np.argsort(order).tolist())), bases)
+
+    def mttkrp(self, factors: Sequence[Array], mode: int) -> Array:
+        r"""Return :math:`T_{(m)} (\bigodot_{n \ne m} A_n)`, shape (d_m, r): the tensor contracted with all but one."""
+        xp = array_namespace(self.reference)
+        order = [mode, *(other for other in range(self.order) if other != mode)]
+        source = self.permute(order)
+        columns = [xp.matrix_transpose(factors[other]) for other in order[1:]]
+        products = []
+        for part in _parts(columns[0].shape[0], source.shape[0] * source.shape[1]):
+            stack = source.project(*(column[part, :] for column in columns[1:]))
+            products.append((stack @ columns[0][part, :, None])[:, :, 0])
+        return xp.matrix_transpose(xp.concat(products))
+
+    def mttkrps(self, factors: Sequence[Array]) -> list[Array]:
+        """Return `mttkrp` for every mode: the gradient of the fit, in one pass where the storage allows."""
+        return [self.mttkrp(factors, mode) for mode in range(self.order)]
+
+    def squared_norm(self) -> float:
+        """Return the sum of the squares of all entries."""
+        return sum(squares(self.project(*directions)) for directions in self._unit_directions())
+
+    def inner(self, weights: Array, factors: Sequence[Array]) -> float:
+        r"""Return the inner product with :math:`\sum_i w_i a_i \otimes b_i \otimes \dots`."""
+        terms = double(self.mttkrp(factors, 0)) * double(factors[0]) * double(weights)
+        return float(array_namespace(terms).sum(terms))
+
+    def squared_distance(self, weights: Array, factors: Sequence[Array]) -> float:
+        r"""Return :math:`\|T - \sum_i w_i a_i \otimes b_i \otimes \dots\|^2`, to rounding.
+
+        Tensors of more than a few million entries, where storage does not allow to subtract entry by entry, give
+        :math:`\|T\|^2 - 2 \langle T, M \rangle + \|M\|^2`, which is right to about 1e-16 of the squared norm.
+        """
+        from codiag.tensors._factored import FactoredTensor
+
+        model = FactoredTensor(weights, factors)
+        if math.prod(self.shape) > BLOCK:
+            return max(self.squared_norm() - 2 * self.inner(weights, factors) + model.squared_norm(), 0.0)
+        model = model.changed(lambda factor, _: double(factor), double(weights))
+        total = 0.0
+        for directions in self._unit_directions():
+            entries = double(self.project(*directions))
+            total += squares(entries - model.project(*(double(direction) for direction in directions)))
+        return total
+
+    def _unit_directions(self) -> Iterator[list[Array]]:
+        """Yield directions that project the tensor to all of its slices, some at a time."""
+        units = [identity(size, self.reference) for size in self.shape[2:]]
+        grid = np.indices(self.shape[2:]).reshape(self.order - 2, -1)
+        for part in _parts(grid.shape[1], self.shape[0] * self.shape[1]):
+            yield [pick(unit, grid[m, part], axis=0) for m, unit in enumerate(units)]
+
+    def to_dense(self) -> Array:
+        """Return all entries, as an array."""
+        return self.compress(*[None] * self.order).to_dense()
+
+    def __add__(self, other: object) -> Tensor:
+        from codiag.tensors._combine import SumTensor
+
+        return SumTensor([self, other]) if isinstance(other, Tensor) else NotImplemented
+
+    def __sub__(self, other: object) -> Tensor:
+        return self + (-other) if isinstance(other, Tensor) else NotImplemented
+
+    def __mul__(self, scale: object) -> Tensor:
+        from codiag.tensors._combine import ScaledTensor
+
+        return ScaledTensor(self, scale) if isinstance(scale, REAL) else NotImplemented
+
+    __rmul__ = __mul__
+
+    def __neg__(self) -> Tensor:
+        return self * -1.0
+
+    def __repr__(self) -> str:
+        kind = "symmetric " if self.symmetric else ""
+        return f"{type(self).__name__}({kind}{' x '.join(str(size) for size in self.shape)})"
+
+    def _compressed(self, core: Array, bases: Sequence[Array | None]) -> DenseTensor:
+        from codiag.tensors._dense import DenseTensor
+
+        return DenseTensor.of(core, symmetric=self.symmetric and same_object(bases))
+
+
+def same_object(items: Sequence[object]) -> bool:
+    """Tell whether all items are one and the same: how symmetric factors and bases are recognized."""
+    return all(item is items[0] for item in items)
+
+
+def _parts(count: int, entries: int) -> Iterator[slice]:
+    """Split `count` matrices so that each part holds at most `BLOCK` entries, or one matrix."""
+    size = max(1, BLOCK // max(entries, 1))
+    for start in range(0, max(count, 1), size):
+        yield slice(start, min(start + size, count))
+
+
+def check_shape(shape: Sequence[int], name: str = "tensor") -> tuple[int, ...]:
+    """Return the shape if it is one of a tensor, or say what is wrong with it."""
+    if not hasattr(shape, "__iter__"):
+        raise TypeError(f"shape must be a sequence of integers, one for every mode; got {shape!r}")
+    shape = tuple(shape)
+    if any(isinstance(size, bool) or not isinstance(size, int | np.integer) for size in shape):
+        raise TypeError(f"shape must hold integers, one for every mode; got {shape}")
+    if any(size < 0 for size in shape):
+        raise ValueError(f"shape must not hold negative numbers; got {shape}")
+    if len(shape) < 3:
+        hint = {2: "; for one matrix use numpy.linalg.svd", 1: "", 0: ""}[len(shape)]
+        raise ValueError(f"{name} must have at least three modes; got {len(shape)}, shape {tuple(shape)}{hint}")
+    if math.prod(shape) == 0:
+        raise ValueError(f"{name} must not be empty; got shape {tuple(shape)}, mode {list(shape).index(0)} is")
+    return tuple(int(size) for size in shape)
+
+
+def as_scale(scale: Any, reference: Array) -> float:
+    """Return what multiplies a tensor as a number that exists in the precision of the tensor."""
+    largest = float(array_namespace(reference).finfo(reference.dtype).max)
+    if not abs(scale) <= largest:
+        raise ValueError(f"scale must be a finite number of {reference.dtype}, at most {largest:.3g}; got {scale}")
+    return float(scale)
+
+
+def check_symmetric_shape(shape: Sequence[int], name: str = "") -> None:
+    """Raise unless all modes have the same size."""
+    if len(set(shape)) > 1 and name:
+        raise ValueError(f"{name} must have modes of one size to be symmetric; got shape {tuple(shape)}")
+    if len(set(shape)) > 1:
+        raise ValueError(
+            f"symmetric=True needs modes of one size; got shape {tuple(shape)}. Leave symmetric out to let the modes "
+            "have factors of their own"
+        )

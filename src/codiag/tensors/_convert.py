@@ -1,0 +1,100 @@
+"""From what users hold to a `Tensor`."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any
+
+import numpy as np
+
+from codiag.tensors._base import Tensor, check_shape, check_symmetric_shape
+from codiag.tensors._dense import DenseTensor, symmetrize
+from codiag.tensors._factored import FactoredTensor
+from codiag.tensors._sparse import SparseTensor
+
+MOST_ASYMMETRY = 0.5
+"""Share of a tensor that permuting its modes may change for it to pass as a symmetric one plus noise."""
+
+
+def as_tensor(raw: Any, symmetric: bool | None = None) -> Tensor:
+    """Return an array, a COO tensor or a `Tensor` as a `Tensor`, declared symmetric or not as asked.
+
+    COO tensors are recognized by what they carry: `coords`, `data`, `shape` (pydata/sparse), `subs`, `vals`, `shape`
+    (pyttb); fits by their `weights` and `factors`. An array said to be symmetric that is so up to noise is replaced by
+    its mean over permutations of the modes, which loses nothing and takes away most of the noise.
+    """
+    if symmetric is not None and not isinstance(symmetric, bool | np.bool_):
+        raise TypeError(f"symmetric must be True, False or None; got {symmetric!r}")
+    tensor = _wrap(raw)
+    if symmetric is None or bool(symmetric) == tensor.symmetric:
+        return tensor
+    if not symmetric:
+        tensor = copy(tensor)
+        tensor.symmetric = False
+        return tensor
+    check_symmetric_shape(tensor.shape)
+    if not isinstance(tensor, DenseTensor):
+        raise ValueError(
+            f"symmetric=True contradicts {tensor!r}, which does not declare that. Build it with symmetric=True, or, if "
+            "it is given by components, with one and the same array for all modes; or leave symmetric out"
+        )
+    share = tensor.asymmetry()
+    if share > MOST_ASYMMETRY:
+        raise ValueError(
+            f"symmetric=True needs a tensor that permuting the modes leaves as it is, up to noise; that changes "
+            f"{share:.0%} of this one. Leave symmetric out to let the modes have factors of their own, or pass "
+            "codiag.tensors.symmetrize(tensor) to factorize its symmetric part"
+        )
+    return DenseTensor.of(symmetrize(tensor.to_dense()), symmetric=True)
+
+
+def components_of(raw: Any) -> tuple[Any, list[Any]] | None:
+    """Return weights, or None for ones, and factors of a fit, a CPTensor, a ktensor or a pair; None for the rest."""
+    if hasattr(raw, "weights"):
+        for name in ("factors", "factor_matrices"):  # fits of codiag and CPTensors of TensorLy; ktensors of pyttb
+            if hasattr(raw, name):
+                return raw.weights, list(getattr(raw, name))
+    if not isinstance(raw, tuple | list) or len(raw) != 2:
+        return None
+    weights, factors = raw
+    if not isinstance(factors, tuple | list) or not factors or n_axes(factors[0]) != 2:
+        return None
+    return (weights, list(factors)) if weights is None or n_axes(weights) == 1 else None
+
+
+def n_axes(raw: Any) -> int:
+    """Return the number of axes of what may become an array, or -1 where it cannot."""
+    try:
+        return int(np.ndim(raw))
+    except ValueError:  # of ragged lists
+        return -1
+
+
+def _wrap(raw: Any) -> Tensor:
+    if isinstance(raw, Tensor):
+        return raw
+    if isinstance(raw, str | bytes):
+        raise TypeError(
+            f"tensor must be an array or a codiag.tensors.Tensor; got the string {raw!r}. Load the file first"
+        )
+    if hasattr(raw, "tocoo") and hasattr(raw, "fill_value"):
+        raw = raw.tocoo()
+    if all(hasattr(raw, name) for name in ("coords", "data", "shape")) and hasattr(raw.coords, "shape"):
+        if np.any(getattr(raw, "fill_value", 0) != 0):
+            raise ValueError(f"tensor must be zero where it has no entries; its fill_value is {raw.fill_value}")
+        return SparseTensor(raw.coords, raw.data, raw.shape)
+    if all(hasattr(raw, name) for name in ("subs", "vals", "shape")):
+        return SparseTensor(np.asarray(raw.subs).T, np.asarray(raw.vals).ravel(), raw.shape)
+    components = components_of(raw)
+    if components is not None:
+        weights, factors = components
+        return FactoredTensor(np.ones(np.shape(factors[0])[1]) if weights is None else weights, factors)
+    if hasattr(raw, "double") and isinstance(getattr(raw, "data", None), np.ndarray):  # a tensor of pyttb
+        raw = raw.data
+    if getattr(raw, "is_sparse", False):
+        raise TypeError(
+            "tensor must be dense if it is one of torch; use codiag.tensors.SparseTensor(coords, values, shape)"
+        )
+    if len(getattr(raw, "shape", (0, 0, 0))) < 3:
+        check_shape(raw.shape)
+    return DenseTensor(raw)

@@ -1,0 +1,166 @@
+"""A tensor given by its components and never formed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+
+from array_api_compat import array_namespace
+
+from codiag._array import Array, double, pick, squares
+from codiag._validation import as_real_array
+from codiag.tensors._base import BLOCK, REAL, Tensor, as_scale, check_shape, same_object
+from codiag.tensors._dense import khatri_rao
+
+CANCELLING = 1e-6
+"""Share of the inner products of components that must be left in their sum for it to be taken as it is."""
+
+
+class FactoredTensor(Tensor):
+    r"""The tensor :math:`\sum_i w_i\, a_i \otimes b_i \otimes c_i \otimes \dots`, known by its components alone.
+
+    Parameters
+    ----------
+    weights : array of shape (r,)
+    factors : sequence of arrays of shape (d_m, r)
+        One per mode. The tensor counts as symmetric where they are one and the same array.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.tensors import FactoredTensor
+    >>> FactoredTensor(np.ones(2), [np.eye(1000, 2)] * 3).squared_norm()
+    2.0
+    """
+
+    holds_entries = True
+
+    def __init__(self, weights: Array, factors: Sequence[Array]) -> None:
+        self.weights = _floating(weights, "weights")
+        if self.weights.ndim != 1:
+            raise ValueError(f"weights must have one axis, a number per component; got {tuple(self.weights.shape)}")
+        if not isinstance(factors, Iterable):
+            raise TypeError(f"factors must be a sequence of arrays, one per mode; got {type(factors).__name__}")
+        given = list(factors)  # of an array, rows that are new objects at every pass
+        seen = {id(factor): _floating(factor, "factors") for factor in given}
+        self.factors: tuple[Array, ...] = tuple(seen[id(factor)] for factor in given)
+        for mode, factor in enumerate(self.factors):
+            if factor.ndim != 2 or tuple(self.weights.shape) != (factor.shape[1],):
+                raise ValueError(
+                    f"factors must have shape (d, r) with r = {self.weights.shape[0]}, the number of weights; "
+                    f"got {tuple(factor.shape)} in mode {mode}"
+                )
+        self.shape = check_shape([factor.shape[0] for factor in self.factors])
+        self.symmetric = same_object(self.factors)
+
+    @property
+    def reference(self) -> Array:
+        return self.weights[:0]
+
+    @property
+    def rank(self) -> int:
+        """Number of components."""
+        return int(self.weights.shape[0])
+
+    def changed(self, change: Callable[[Array, int], Array], weights: Array | None = None) -> FactoredTensor:
+        """Return components with ``change(factor, mode)`` for every factor: once for all modes if symmetric."""
+        weights = self.weights if weights is None else weights
+        if self.symmetric:
+            return FactoredTensor(weights, [change(self.factors[0], 0)] * self.order)
+        return FactoredTensor(weights, [change(factor, mode) for mode, factor in enumerate(self.factors)])
+
+    def columns(self, chosen: Sequence[int]) -> FactoredTensor:
+        """Return some of the components, in the given order."""
+        return self.changed(lambda factor, _: pick(factor, chosen, axis=1), pick(self.weights, chosen, axis=0))
+
+    def joined(self, other: FactoredTensor) -> FactoredTensor:
+        """Return these components and others, of the same kind."""
+        xp = array_namespace(self.weights)
+        weights = xp.concat([self.weights, other.weights])
+        return self.changed(lambda factor, mode: xp.concat([factor, other.factors[mode]], axis=1), weights)
+
+    def minus(self, weights: Array, factors: Sequence[Array]) -> FactoredTensor:
+        """Return the difference to other components, by its components, in double precision."""
+        xp = array_namespace(double(self.weights))
+        joined = [xp.concat([double(own), double(other)], axis=1)
+                  for own, other in zip(self.factors, factors, strict=True)]  # fmt: skip
+        return FactoredTensor(xp.concat([double(self.weights), -double(weights)]), joined)
+
+    def __mul__(self, scale: object) -> Tensor:
+        if not isinstance(scale, REAL):
+            return NotImplemented
+        return FactoredTensor(self.weights * as_scale(scale, self.reference), self.factors)
+
+    __rmul__ = __mul__
+
+    def project(self, *directions: Array) -> Array:
+        xp = array_namespace(self.weights)
+        diagonals = self.weights
+        for direction, factor in zip(directions, self.factors[2:], strict=True):
+            diagonals = diagonals * (direction @ factor)
+        return (self.factors[0][None, ...] * diagonals[:, None, :]) @ xp.matrix_transpose(self.factors[1])
+
+    def permute(self, axes: Sequence[int]) -> FactoredTensor:
+        return FactoredTensor(self.weights, [self.factors[mode] for mode in axes])
+
+    def compress(self, *bases: Array | None) -> FactoredTensor:
+        xp = array_namespace(self.weights)
+
+        def inside(factor: Array, mode: int) -> Array:
+            basis = bases[mode]
+            return factor if basis is None else xp.matrix_transpose(basis) @ factor
+
+        if same_object(bases):
+            return self.changed(inside)
+        return FactoredTensor(self.weights, [inside(factor, mode) for mode, factor in enumerate(self.factors)])
+
+    def mttkrp(self, factors: Sequence[Array], mode: int) -> Array:
+        xp = array_namespace(self.weights)
+        products = self.weights[:, None]
+        for other, factor in enumerate(factors):
+            if other != mode:
+                products = products * (xp.matrix_transpose(self.factors[other]) @ factor)
+        return self.factors[mode] @ products
+
+    def squared_norm(self) -> float:
+        """Return the squared norm from inner products of the components, or where these cancel from a small core."""
+        total, size = self._products(self.weights, self.factors)
+        if not total < CANCELLING * size:
+            return total
+        if math.prod(min(size, self.rank) for size in self.shape) > BLOCK:
+            return max(total, 0.0)
+        core = self.changed(lambda factor, _: _triangle(double(factor)), double(self.weights))
+        return squares(core.to_dense())
+
+    def inner(self, weights: Array, factors: Sequence[Array]) -> float:
+        return self._products(weights, factors)[0]
+
+    def squared_distance(self, weights: Array, factors: Sequence[Array]) -> float:
+        return self.minus(weights, factors).squared_norm()
+
+    def _products(self, weights: Array, factors: Sequence[Array]) -> tuple[float, float]:
+        """Return the sum of the inner products of these components with others, and that of their sizes."""
+        products = double(self.weights)[:, None] * double(weights)[None, :]
+        xp = array_namespace(products)
+        for own, other in zip(self.factors, factors, strict=True):
+            products = products * (xp.matrix_transpose(double(own)) @ double(other))
+        return float(xp.sum(products)), float(xp.sum(xp.abs(products)))
+
+    def to_dense(self) -> Array:
+        xp = array_namespace(self.weights)
+        columns = khatri_rao([self.factors[0] * self.weights, *self.factors[1:-1]])
+        return xp.reshape(columns @ xp.matrix_transpose(self.factors[-1]), self.shape)
+
+
+def _triangle(factor: Array) -> Array:
+    """Return a factor in coordinates of its range: what is left of it without the rotation."""
+    if factor.shape[0] <= factor.shape[1]:
+        return factor
+    return array_namespace(factor).linalg.qr(factor)[1]
+
+
+def _floating(array: Array, name: str) -> Array:
+    """Return an array of floating-point numbers as it is, and others as such."""
+    if hasattr(array, "dtype") and str(array.dtype).endswith(("float64", "float32")):
+        return array
+    return as_real_array(array, name, "keep real and imaginary parts as two tensors")

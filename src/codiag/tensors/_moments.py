@@ -1,0 +1,279 @@
+"""Moments of data as tensors: contracted sample by sample, never formed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace, device, is_array_api_obj
+from scipy import sparse
+
+from codiag._array import Array, double, moved
+from codiag._validation import as_number, as_real_array
+from codiag.tensors._base import BLOCK, CLOSE, Tensor, check_shape, same_object
+from codiag.tensors._dense import DenseTensor
+from codiag.tensors._factored import FactoredTensor
+
+
+class CrossMomentTensor(Tensor):
+    r"""The mean over samples of :math:`a_s \otimes b_s \otimes c_s \otimes \dots`, for views of the same samples.
+
+    Parameters
+    ----------
+    *views : arrays or scipy sparse matrices of shape (n, d_m)
+        One per mode, with the samples in the same order. Sparse views stay sparse. Views that are one and the same
+        object make a symmetric tensor.
+    weights : array of shape (n,), optional
+        How much each sample counts; by default 1 / n, which makes the sum a mean.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.tensors import CrossMomentTensor
+    >>> CrossMomentTensor(np.ones((10, 2)), np.ones((10, 3)), np.ones((10, 4)))
+    CrossMomentTensor(2 x 3 x 4, 10 samples)
+    """
+
+    def __init__(self, *views: Any, weights: Array | None = None) -> None:
+        seen: dict[int, Any] = {}
+        self.views = tuple(seen.setdefault(id(view), _as_view(view)) for view in views)
+        lengths = [view.shape[0] for view in self.views]
+        if len(set(lengths)) > 1:
+            raise ValueError(f"views must have one row per sample, the same number each; got {lengths}")
+        self.shape = check_shape([view.shape[1] for view in self.views])
+        xp = array_namespace(self.reference)
+        n = lengths[0]
+        if n == 0:
+            raise ValueError("views must hold at least one sample; got none")
+        if weights is None:
+            self.weights = xp.ones(n, dtype=self.reference.dtype, device=device(self.reference)) / n
+        else:
+            self.weights = as_real_array(weights, "weights", "use real weights")
+            if tuple(self.weights.shape) != (n,):
+                raise ValueError(f"weights must have shape ({n},), one per sample; got {tuple(self.weights.shape)}")
+        self.symmetric = same_object(self.views)
+
+    @property
+    def reference(self) -> Array:
+        dense = next((view for view in self.views if not sparse.issparse(view)), None)
+        return np.zeros(0) if dense is None else dense[:0, 0]
+
+    def project(self, *directions: Array) -> Array:
+        xp = array_namespace(self.reference)
+        stack = []
+        for l in range(directions[0].shape[0]):
+            scale = self.weights
+            for view, direction in zip(self.views[2:], directions, strict=True):
+                scale = scale * (view @ direction[l, :])
+            stack.append(weighted_product(self.views[0], scale, self.views[1]))
+        return xp.stack(stack)
+
+    def permute(self, axes: Sequence[int]) -> CrossMomentTensor:
+        return self._with_views([self.views[mode] for mode in axes])
+
+    def compress(self, *bases: Array | None) -> CrossMomentTensor:
+        if self.symmetric and same_object(bases) and bases[0] is not None:
+            return self._with_views([self.views[0] @ bases[0]] * self.order)
+        pairs = zip(self.views, bases, strict=True)
+        return self._with_views([view if basis is None else view @ basis for view, basis in pairs])
+
+    def mttkrp(self, factors: Sequence[Array], mode: int) -> Array:
+        return self._mttkrps(factors, [mode])[0]
+
+    def mttkrps(self, factors: Sequence[Array]) -> list[Array]:
+        return self._mttkrps(factors, range(self.order))
+
+    def squared_norm(self) -> float:
+        return self._squared_norm
+
+    def inner(self, weights: Array, factors: Sequence[Array]) -> float:
+        known, total = [double(factor) for factor in factors], 0.0
+        for part in _parts(self.weights.shape[0], weights.shape[0] * self.order):
+            terms = double(self.weights[part])[:, None] * double(weights)[None, :]
+            for view, factor in zip(self.views, known, strict=True):
+                terms = terms * (_rows(view, part) @ factor)
+            total += float(array_namespace(terms).sum(terms))
+        return total
+
+    def squared_distance(self, weights: Array, factors: Sequence[Array]) -> float:
+        if self._entries is not None:
+            return self._entries.squared_distance(weights, factors)
+        model = FactoredTensor(weights, factors).squared_norm()
+        total = max(self.squared_norm() - 2 * self.inner(weights, factors) + model, 0.0)
+        if total < CLOSE * model and not any(sparse.issparse(view) for view in self.views):
+            samples = FactoredTensor(
+                self.weights, [array_namespace(view).matrix_transpose(view) for view in self.views]
+            )
+            return samples.squared_distance(weights, factors)
+        return total
+
+    def to_dense(self) -> Array:
+        return moved(self._summed(), self.reference)
+
+    def _summed(self) -> Array:
+        """Return all entries, in double precision."""
+        total = sum(self._unfolded(part) for part in _parts(self.weights.shape[0], math.prod(self.shape[1:])))
+        return array_namespace(total).reshape(total, self.shape)
+
+    def __repr__(self) -> str:
+        return f"{super().__repr__()[:-1]}, {self.weights.shape[0]} samples)"
+
+    @cached_property
+    def _squared_norm(self) -> float:
+        """Sum products of inner products over pairs of samples, or squares over entries, whichever is less work."""
+        if self._entries is not None:
+            return self._entries.squared_norm()
+        n, total = self.weights.shape[0], 0.0
+        weights = double(self.weights)
+        for part in _parts(n, n):
+            products = weights[part][:, None] * weights[None, :]
+            for view in self.views:
+                inner = _rows(view, part) @ _rows(view, slice(0, n)).T
+                products = products * (inner.toarray() if sparse.issparse(inner) else inner)
+            total += float(array_namespace(products).sum(products))
+        return max(total, 0.0)
+
+    @cached_property
+    def _entries(self) -> DenseTensor | None:
+        """The tensor written down, where it takes no more memory than the samples."""
+        if self.weights.shape[0] * sum(self.shape) <= math.prod(self.shape):
+            return None
+        return DenseTensor.of(self._summed(), symmetric=self.symmetric)
+
+    def _mttkrps(self, factors: Sequence[Array], modes: Sequence[int]) -> list[Array]:
+        totals: list[Array] = []
+        for part in _parts(self.weights.shape[0], factors[0].shape[1] * self.order):
+            seen = [view[part, :] @ factor for view, factor in zip(self.views, factors, strict=True)]
+            shares = []
+            for mode in modes:
+                scale = self.weights[part, None]
+                for other, columns in enumerate(seen):
+                    scale = scale if other == mode else scale * columns
+                shares.append(self.views[mode][part, :].T @ scale)
+            totals = [total + share for total, share in zip(totals, shares, strict=True)] if totals else shares
+        return totals
+
+    def _unfolded(self, part: slice) -> Array:
+        """Return the share of some samples, unfolded to (d_0, d_1 d_2 ...), in double precision."""
+        rows = double(self.weights[part])[:, None]
+        xp = array_namespace(rows)
+        for view in self.views[1:]:
+            columns = _rows(view, part)
+            columns = columns.toarray() if sparse.issparse(columns) else columns
+            rows = xp.reshape(rows[:, :, None] * columns[:, None, :], (rows.shape[0], -1))
+        return _rows(self.views[0], part).T @ rows
+
+    def _with_views(self, views: Sequence[Any]) -> CrossMomentTensor:
+        other = object.__new__(CrossMomentTensor)
+        other.views, other.weights = tuple(views), self.weights
+        other.shape = tuple(view.shape[1] for view in views)
+        other.symmetric = same_object(other.views)
+        return other
+
+
+class MomentTensor(CrossMomentTensor):
+    r"""The third moment of samples, the mean of :math:`x_s \otimes x_s \otimes x_s`.
+
+    Parameters
+    ----------
+    samples : array or scipy sparse matrix of shape (n, d)
+    weights : array of shape (n,), optional
+        How much each sample counts; by default 1 / n.
+    order : int
+        Three, or more.
+    """
+
+    def __init__(self, samples: Any, *, weights: Array | None = None, order: int = 3) -> None:
+        as_number("order", order, integer=True)
+        super().__init__(*[samples] * order, weights=weights)
+
+
+class PlacementTensor(Tensor):
+    r"""The symmetric tensor :math:`M_{ij} v_k + M_{ik} v_j + M_{jk} v_i` of a symmetric matrix and a vector.
+
+    It shifts third moments by lower ones. The matrix may be anything with a shape that multiplies arrays with ``@``.
+    """
+
+    symmetric = True
+
+    def __init__(self, matrix: Any, vector: Array) -> None:
+        self.matrix = matrix if _multiplies(matrix) else as_real_array(matrix, "matrix", "use its real part")
+        self.vector = as_real_array(vector, "vector", "use its real part")
+        if self.vector.ndim != 1:
+            raise ValueError(f"vector must have one axis; got {tuple(self.vector.shape)}")
+        self.shape = check_shape((self.vector.shape[0],) * 3)
+        if tuple(self.matrix.shape) != self.shape[:2]:
+            raise ValueError(f"matrix must have shape {self.shape[:2]}, as the vector; got {tuple(self.matrix.shape)}")
+
+    @property
+    def reference(self) -> Array:
+        return self.vector[:0]
+
+    def project(self, *directions: Array) -> Array:
+        xp = array_namespace(self.reference)
+        (rows,) = directions
+        images = xp.matrix_transpose(self.matrix @ xp.matrix_transpose(rows))
+        outer = images[:, :, None] * self.vector[None, None, :]
+        full = self.matrix @ xp.eye(self.shape[0], dtype=self.vector.dtype)
+        return (rows @ self.vector)[:, None, None] * full[None] + outer + xp.matrix_transpose(outer)
+
+    def permute(self, axes: Sequence[int]) -> PlacementTensor:
+        return self
+
+    def compress(self, *bases: Array | None) -> Tensor:
+        if not same_object(bases) or bases[0] is None:
+            return super().compress(*bases)
+        xp = array_namespace(self.reference)
+        inside = xp.matrix_transpose(bases[0])
+        return PlacementTensor(inside @ (self.matrix @ bases[0]), inside @ self.vector)
+
+    def mttkrp(self, factors: Sequence[Array], mode: int) -> Array:
+        xp = array_namespace(self.reference)
+        first, second = (factor for other, factor in enumerate(factors) if other != mode)
+        image = self.matrix @ first
+        own = image * (self.vector @ second) + (self.matrix @ second) * (self.vector @ first)
+        return own + self.vector[:, None] * xp.sum(image * second, axis=0)
+
+
+def _multiplies(matrix: Any) -> bool:
+    """Tell whether an object that is no array is an operator: of some shape, and multiplied by arrays."""
+    return hasattr(matrix, "shape") and hasattr(matrix, "__matmul__") and not is_array_api_obj(matrix)
+
+
+def _as_view(view: Any) -> Any:
+    if sparse.issparse(view) and view.ndim == 2 and view.dtype.kind in "biuf":
+        return sparse.csr_array(view, dtype=np.float64) if view.dtype != np.float64 else sparse.csr_array(view)
+    if sparse.issparse(view):
+        raise ValueError(f"views must be matrices of real numbers; got a sparse array {view.shape} of {view.dtype}")
+    array = as_real_array(view, "views", "use real and imaginary parts as separate columns")
+    if array.ndim != 2:
+        raise ValueError(f"views must have shape (n, d), one row per sample; got {tuple(array.shape)}")
+    xp = array_namespace(array)
+    if not bool(xp.all(xp.isfinite(array))):
+        raise ValueError("views must be finite; they hold NaN or infinite entries")
+    return array
+
+
+def _rows(view: Any, part: slice) -> Any:
+    """Return the samples of a view in a part, in double precision."""
+    return view[part, :] if sparse.issparse(view) else double(view[part, :])
+
+
+def weighted_product(left: Any, scale: Array, right: Any) -> Array:
+    """Return A^T diag(s) B, dense, in blocks of samples."""
+    total = 0
+    for part in _parts(scale.shape[0], right.shape[1]):
+        rows = right[part, :]
+        scaled = rows.multiply(scale[part, None]).tocsr() if sparse.issparse(rows) else rows * scale[part, None]
+        product = left[part, :].T @ scaled
+        total = total + (product.toarray() if sparse.issparse(product) else product)
+    return total
+
+
+def _parts(count: int, width: int) -> Iterator[slice]:
+    size = max(1, BLOCK // max(width, 1))
+    for start in range(0, count, size):
+        yield slice(start, min(start + size, count))

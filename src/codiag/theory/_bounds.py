@@ -1,0 +1,169 @@
+r"""The four theorems of the paper: bounds on :math:`\|\tilde u_i - u_i\|`, to first order in the noise.
+
+They hold for symmetric tensors :math:`\sum_i \pi_i u_i^{\otimes 3} + \epsilon R` with R of unit operator norm,
+projected along Gaussian directions or along (approximate) inverse factors; constants are those of the appendix.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from codiag._validation import as_finite, as_flag, as_number
+from codiag.theory._identifiability import as_columns, incoherence
+
+MOST = 10**18
+"""Projections beyond which more of them change nothing that counts."""
+
+
+ORTHOGONAL = 1e-6
+"""Largest cosine between columns that pass for orthogonal."""
+
+
+def error_bound(
+    factor: np.ndarray,
+    weights: np.ndarray,
+    noise: float,
+    *,
+    orthogonal: bool,
+    n_projections: int | None = None,
+    delta: float = 0.05,
+) -> np.ndarray:
+    r"""Return the bound on the error of every factor, (k,).
+
+    Parameters
+    ----------
+    factor : array of shape (d, k)
+        Unit columns.
+    weights : array of shape (k,)
+        :math:`\pi`; their absolute values count.
+    noise : float
+        :math:`\epsilon`.
+    orthogonal : bool
+        Whether the factors are orthonormal.
+    n_projections : int, optional
+        Number L of random projections; without it, projections along the inverse factors (plug-in).
+    delta : float
+        The bound for random projections holds with probability 1 - delta, for L not below `least_projections`.
+
+    Notes
+    -----
+    With :math:`s = \sqrt{\|\pi\|_1 \pi_{\max}}`, V the inverse factors and :math:`\mu` the incoherence:
+
+    * orthogonal, plug-in: :math:`2 s \epsilon / \pi_i^2`
+    * orthogonal, random: :math:`(2 \sqrt 2 s / \pi_i^2 + C / \pi_i) \epsilon`
+    * free, plug-in: :math:`8 s \|V\|^3 \epsilon / \pi_{\min}^2`
+    * free, random: :math:`8 s \|V\|^2 (1 + C \sqrt d) \epsilon / ((1 - \mu^2) \pi_{\min}^2)`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.theory import error_bound
+    >>> error_bound(np.eye(4), np.ones(4), 0.01, orthogonal=True)
+    array([0.04, 0.04, 0.04, 0.04])
+    """
+    factor = _as_factor(factor, orthogonal)
+    sizes = _as_weights(weights, factor.shape[1])
+    as_number("noise", noise, zero=True)
+    _check_delta(delta)
+    spread = math.sqrt(sizes.sum() * sizes.max())
+    random = 0.0 if n_projections is None else concentration(factor, n_projections, orthogonal=orthogonal, delta=delta)
+    if orthogonal:
+        fundamental = 2 * spread / sizes**2 * (1 if n_projections is None else math.sqrt(2))
+        return noise * (fundamental + random / sizes)
+    inverse = float(np.linalg.norm(np.linalg.pinv(factor), 2))
+    shared = 8 * spread / sizes.min() ** 2
+    if n_projections is None:
+        return np.full(sizes.size, noise * shared * inverse**3)
+    hard = inverse**2 / (1 - incoherence(factor) ** 2)
+    return np.full(sizes.size, noise * shared * hard * (1 + random * math.sqrt(factor.shape[0])))
+
+
+def concentration(factor: np.ndarray, n_projections: int, *, orthogonal: bool, delta: float = 0.05) -> float:
+    r"""Return :math:`C(\delta)`, what random projections add; it falls like the root of their number."""
+    factor = _as_factor(factor, orthogonal)
+    as_number("n_projections", n_projections, integer=True)
+    d = factor.shape[0]
+    if orthogonal:
+        return 20 * math.sqrt(2 * d / n_projections) * _log(2, factor, delta)
+    return (20 + math.sqrt(_base(factor))) / math.sqrt(n_projections) * _log(15, factor, delta)
+
+
+def least_projections(factor: np.ndarray, *, orthogonal: bool, delta: float = 0.05) -> int:
+    """Return the number of random projections from which on the theorems hold."""
+    factor = _as_factor(factor, orthogonal)
+    base = 16.0 if orthogonal else _base(factor)
+    return math.ceil(base * _log(2 if orthogonal else 15, factor, delta) ** 2)
+
+
+def projections_for(
+    accuracy: float,
+    factor: np.ndarray,
+    weights: np.ndarray,
+    noise: float,
+    *,
+    orthogonal: bool,
+    delta: float = 0.05,
+) -> int | None:
+    """Return how many random projections bring the bound on all factors to an accuracy; None where none does."""
+    as_number("accuracy", accuracy)
+    limit = error_bound(factor, weights, noise, orthogonal=orthogonal, n_projections=MOST, delta=delta).max()
+    if not limit <= accuracy:
+        return None
+    least = least_projections(factor, orthogonal=orthogonal, delta=delta)
+
+    def reached(n_projections: int) -> bool:
+        bound = error_bound(factor, weights, noise, orthogonal=orthogonal, n_projections=n_projections, delta=delta)
+        return bool(bound.max() <= accuracy)
+
+    low, high = least - 1, least
+    while not reached(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if reached(middle) else (middle, high)
+    return high
+
+
+def _base(factor: np.ndarray) -> float:
+    """Return L_0 of the paper."""
+    return (50 / (1 - incoherence(factor) ** 2)) ** 2
+
+
+def _as_factor(factor: np.ndarray, orthogonal: bool) -> np.ndarray:
+    as_flag("orthogonal", orthogonal)
+    columns = as_columns("factor", factor)
+    if columns.shape[1] > columns.shape[0]:
+        raise ValueError(
+            f"factor must have no more columns than rows, since the theorems are of independent components; got "
+            f"shape {columns.shape}"
+        )
+    unit = columns / np.linalg.norm(columns, axis=0)
+    if orthogonal and np.max(np.abs(unit.T @ unit - np.eye(unit.shape[1]))) > ORTHOGONAL:
+        raise ValueError(
+            f"factor must have orthogonal columns with orthogonal=True; the largest cosine between two is "
+            f"{incoherence(columns):.2g}. Use orthogonal=False"
+        )
+    if not orthogonal and 1 - incoherence(columns) ** 2 < 1e-12:
+        raise ValueError("factor must not have parallel columns, for which no bound holds; take one of them away")
+    return columns
+
+
+def _as_weights(weights: np.ndarray, rank: int) -> np.ndarray:
+    sizes = np.abs(as_finite("weights", weights, (rank,)))
+    if np.any(sizes == 0):
+        raise ValueError("weights must not be zero: a component without weight has no bound; leave it out")
+    return sizes
+
+
+def _check_delta(delta: float) -> None:
+    as_number("delta", delta)
+    if not 0 < delta < 1:
+        raise ValueError(f"delta must lie between 0 and 1; got {delta}")
+
+
+def _log(constant: float, factor: np.ndarray, delta: float) -> float:
+    _check_delta(delta)
+    d, k = factor.shape
+    return math.log(constant * d * max(k - 1, 1) / delta)

@@ -1,0 +1,216 @@
+"""What a fit says about its own components."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from codiag._array import to_host
+from codiag.theory._identifiability import condition, kruskal_condition
+
+if TYPE_CHECKING:
+    from codiag._factorization import Factorization
+
+SURE, ROUGH = 0.05, 0.3
+"""Standard errors of unit factors up to which they are well, and roughly, determined."""
+
+ROUNDING = 1e-12
+"""Noise, relative to the norm, that rounding may leave in what a component is worth."""
+
+CANCELLING = 10
+"""Largest weight, relative to the norm of the tensor, above which components are said to cancel each other: all but a
+hundredth of their energy is taken back by others."""
+
+DEGENERATE = 0.15
+"""Share of the energy of two components up to which their sum counts as cancelled: for two of equal weight, a product
+of cosines of -0.85, the value at which chemometrics calls a solution degenerate."""
+
+
+@dataclass(frozen=True, eq=False)
+class Diagnosis:
+    """Which components of a fit are well determined, which are not, and why; printed, it says so in words.
+
+    Attributes
+    ----------
+    standard_errors : array of shape (rank,)
+        The largest over modes.
+    verdicts : tuple of str
+        For each component ``"well"``, ``"roughly"`` or ``"not"`` determined.
+    reasons : tuple of str
+        What stands in the way of those that are not well determined; empty for the rest.
+    unique : bool
+        Whether Kruskal's condition holds.
+    conditions : tuple of float
+        Condition numbers of the factors, mode by mode.
+    degenerate : tuple of (int, int, float)
+        Pairs of components that nearly cancel each other, with Tucker's congruence, the product of their cosines.
+    superfluous : tuple of int
+        Components without which the fit would be worse by no more than noise explains.
+    residual_excess : float or None
+        As in `Factorization`: more than 1 where structure is left in the residual.
+    advice : tuple of str
+        What to try, a sentence each.
+    """
+
+    standard_errors: np.ndarray
+    verdicts: tuple[str, ...]
+    reasons: tuple[str, ...]
+    unique: bool
+    conditions: tuple[float, ...]
+    degenerate: tuple[tuple[int, int, float], ...]
+    superfluous: tuple[int, ...]
+    residual_excess: float | None
+    advice: tuple[str, ...]
+
+    def _is_structured(self) -> bool:
+        """Tell whether the residual is more than noise, so that standard errors mean little."""
+        return self.residual_excess is not None and self.residual_excess > 1
+
+    def __str__(self) -> str:
+        n_well = self.verdicts.count("well")
+        lines = [f"{n_well} of {len(self.verdicts)} components are well determined."]
+        for place, (verdict, reason) in enumerate(zip(self.verdicts, self.reasons, strict=True)):
+            if verdict != "well":
+                error = f" (standard error {self.standard_errors[place]:.2g})" if not self._is_structured() else ""
+                lines.append(f"Component {place} is {verdict} determined{error}: {reason}.")
+        if not self.unique:
+            lines.append("Kruskal's condition fails: other components may fit as well, whatever the noise.")
+        return "\n".join([*lines, *self.advice])
+
+
+def diagnose(fit: Factorization) -> Diagnosis:
+    """Tell which components of a fit are well determined.
+
+    Three things are asked: whether components nearly cancel each other, whether the residual passes for noise, and how
+    far that noise moves the factors. Standard errors mean something only where the first two are in order.
+    """
+    if not (hasattr(fit, "standard_errors") and hasattr(fit, "factors")):
+        raise TypeError(f"fit must be a Factorization, what codiag.factorize returns; got {type(fit).__name__}")
+    factors = [to_host(factor).astype(np.float64, copy=False) for factor in fit.factors]
+    weights = to_host(fit.weights).astype(np.float64)
+    cosines = congruences(fit)
+    errors = np.max(np.asarray(fit.standard_errors), axis=0)
+    errors = np.where(np.isfinite(errors), errors, np.inf)
+    conditions = tuple(condition(factor) for factor in factors)
+    degenerate = cancelling_pairs(np.abs(weights), cosines)
+    superfluous = _superfluous(fit)
+    structured = fit.residual_excess is not None and fit.residual_excess > 1
+    verdicts, reasons = [], []
+    for place, error in enumerate(errors):
+        partner = next((i + j - place for i, j, _ in degenerate if place in (i, j)), None)
+        if partner is not None:
+            verdict, reason = "not", f"it and component {partner} nearly cancel each other"
+        elif place in superfluous:
+            verdict, reason = "not", "without it the fit would be worse by no more than noise explains"
+        else:
+            verdict = "well" if error <= SURE else "roughly" if error <= ROUGH else "not"
+            reason = "" if verdict == "well" else _reason(fit, place, error, np.abs(weights), cosines, conditions)
+            if structured and verdict != "not":
+                verdict, reason = "roughly", "standard errors take the residual for noise, which it is not"
+        verdicts.append(verdict)
+        reasons.append(reason)
+    return Diagnosis(
+        errors,
+        tuple(verdicts),
+        tuple(reasons),
+        kruskal_condition(factors),
+        conditions,
+        degenerate,
+        superfluous,
+        fit.residual_excess,
+        tuple(_advice(fit, np.abs(weights), degenerate, superfluous)),
+    )
+
+
+def congruences(fit: Factorization) -> np.ndarray:
+    """Return the products of the cosines between components over all modes (rank, rank), signed by their weights."""
+    factors = [to_host(factor).astype(np.float64, copy=False) for factor in fit.factors]
+    weights = to_host(fit.weights).astype(np.float64)
+    return np.prod([factor.T @ factor for factor in factors], axis=0) * np.sign(np.outer(weights, weights))
+
+
+def cancelling_pairs(weights: np.ndarray, cosines: np.ndarray) -> tuple[tuple[int, int, float], ...]:
+    """Return the pairs of components whose sum holds next to nothing of their energy, with their congruence."""
+    pairs = []
+    for i, j in zip(*np.triu_indices(weights.size, 1), strict=True):
+        apart = weights[i] ** 2 + weights[j] ** 2
+        together = apart + 2 * cosines[i, j] * weights[i] * weights[j]
+        if apart > 0 and together <= DEGENERATE * apart:
+            pairs.append((int(i), int(j), float(cosines[i, j])))
+    return tuple(pairs)
+
+
+def _superfluous(fit: Factorization) -> tuple[int, ...]:
+    r"""Return the components that are worth no more than the largest rank-one term of noise would be.
+
+    Its weight is :math:`\sigma \sum_m \sqrt{d_m}` at most on average, and one of a thousand exceeds that by 3.7
+    :math:`\sigma` (concentration of Gaussian maxima).
+    """
+    if fit.rank == 1 or not math.isfinite(fit.noise):
+        return ()
+    rounding = ROUNDING * fit.norm
+    largest = max(fit.noise, rounding) * (sum(math.sqrt(size) for size in fit.shape) + 3.7)
+    return tuple(int(place) for place in np.flatnonzero(fit.sensitivity.worth <= largest**2))
+
+
+def _reason(
+    fit: Factorization,
+    place: int,
+    error: float,
+    weights: np.ndarray,
+    cosines: np.ndarray,
+    conditions: tuple[float, ...],
+) -> str:
+    likeness = np.abs(cosines[place])
+    likeness[place] = 0
+    twin = int(np.argmax(likeness))
+    if not math.isfinite(fit.noise):
+        return "there are no more entries than parameters, so the noise cannot be told"
+    if fit.noise * math.sqrt(max(fit.shape)) / max(weights[place], 1e-300) > error / 2:
+        return f"its weight {weights[place]:.3g} is small beside the noise {fit.noise:.3g} in the entries"
+    if likeness[twin] > 0.5:
+        return f"it is like component {twin}, the product of cosines is {cosines[place, twin]:.2f}"
+    return f"the factors are nearly dependent, with condition numbers up to {max(conditions):.3g}"
+
+
+def _advice(
+    fit: Factorization,
+    weights: np.ndarray,
+    degenerate: tuple[tuple[int, int, float], ...],
+    superfluous: tuple[int, ...],
+) -> list[str]:
+    sentences = []
+    lower = f"try rank {fit.rank - 1}" if fit.rank > 1 else "the tensor may hold no component"
+    if degenerate:
+        i, j, congruence = min(degenerate, key=lambda pair: pair[2])
+        sentences.append(
+            f"Components {i} and {j} nearly cancel each other: the product of their cosines is {congruence:.3f}, their "
+            f"weights are {weights[i]:.3g} and {weights[j]:.3g} for a tensor of norm {fit.norm:.3g}. There may be no "
+            f"best fit with rank {fit.rank}; {lower}."
+        )
+    elif weights.max() > CANCELLING * fit.norm:
+        sentences.append(
+            f"Components cancel each other: the largest weight is {weights.max():.3g} for a tensor of norm "
+            f"{fit.norm:.3g}. There may be no best fit with rank {fit.rank}; {lower}."
+        )
+    paired = {place for i, j, _ in degenerate for place in (i, j)}
+    superfluous = tuple(place for place in superfluous if place not in paired)  # said already, and better
+    if superfluous:
+        which = f"Component {superfluous[0]}" if len(superfluous) == 1 else f"Each of components {_listed(superfluous)}"
+        sentences.append(f"{which} could be left out: rank {fit.rank} may be too high; {lower}.")
+    if fit.residual_excess is not None and fit.residual_excess > 1:
+        more = "" if degenerate or superfluous else f" (try rank {fit.rank + 1})"
+        sentences.append(
+            f"The residual is not white noise: its strongest direction holds {fit.residual_excess:.2g} times what "
+            f"noise would leave in any. Components may be missing{more}, or the noise is unequal."
+        )
+    if not fit.converged:
+        sentences.append("The fit did not converge: another seed or a lower rank may tell more.")
+    return sentences
+
+
+def _listed(places: tuple[int, ...]) -> str:
+    return ", ".join(str(place) for place in places[:-1]) + f" and {places[-1]}"

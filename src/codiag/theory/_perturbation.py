@@ -1,0 +1,169 @@
+r"""What noise does to factors, to first order.
+
+Matrices :math:`M_l = U \mathrm{diag}(\lambda_l) U^\top + \epsilon R_l` give estimates
+:math:`\tilde u_j = u_j - \epsilon \sum_i E_{ij} u_i + o(\epsilon)`, the sum running over a full-rank extension of U
+with :math:`\lambda_{il} = 0` for i > k.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from codiag._validation import as_finite, as_flag
+from codiag.diagonalize import Diagonalization
+from codiag.theory._identifiability import as_columns
+
+
+@dataclass(frozen=True, eq=False)
+class FirstOrder:
+    """The error matrix of a problem, for noise of size one.
+
+    Attributes
+    ----------
+    matrix : array of shape (d, k)
+        :math:`E_{ij}`: how much of factor i the estimate of factor j takes in; the rows from k on are directions
+        outside the range of the factors.
+    displacements : array of shape (d, k)
+        What is added to the factors; for free factors without the part along themselves, as they keep unit norm.
+    """
+
+    matrix: np.ndarray
+    displacements: np.ndarray
+
+    @property
+    def errors(self) -> np.ndarray:
+        """The distance of every factor from the truth, over the size of the noise."""
+        return np.linalg.norm(self.displacements, axis=0)
+
+
+def first_order(factor: np.ndarray, diagonals: np.ndarray, noise: np.ndarray, *, orthogonal: bool) -> FirstOrder:
+    r"""Return the error matrix of joint diagonalization.
+
+    Parameters
+    ----------
+    factor : array of shape (d, k)
+        True factors, unit columns; orthonormal with ``orthogonal=True``.
+    diagonals : array of shape (n, k)
+        :math:`\lambda_{li}`.
+    noise : array of shape (n, d, d)
+        The symmetric matrices :math:`R_l`.
+    orthogonal : bool
+        Whether the diagonalizer keeps the factors orthonormal (Cardoso 1994),
+        :math:`E_{ij} = \sum_l (\lambda_i - \lambda_j)_l\, u_j^\top R_l u_i / \|\lambda_i - \lambda_j\|^2`, or leaves
+        them free (Afsari 2008).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.theory import first_order
+    >>> noise = np.array([[[0.0, 1.0], [1.0, 0.0]]] * 2)
+    >>> first_order(np.eye(2), np.array([[3.0, 1.0], [1.0, 1.0]]), noise, orthogonal=True).errors
+    array([0.5, 0.5])
+    """
+    as_flag("orthogonal", orthogonal)
+    factor, diagonals, noise = _as_problem(factor, diagonals, noise)
+    extended, inverse = _extended(factor)
+    values = _padded(diagonals, factor.shape[0])
+    entries = np.einsum("ia,lab,jb->lij", inverse, noise, inverse[: factor.shape[1]])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        matrix = _cardoso(values, diagonals, entries) if orthogonal else _afsari(values, diagonals, entries)
+    np.fill_diagonal(matrix, 0)
+    if not orthogonal:
+        matrix[factor.shape[1] :] = _outside(factor, extended[:, factor.shape[1] :], diagonals, noise)
+    moved = -extended @ matrix
+    if not orthogonal:
+        moved = moved - factor * np.sum(factor * moved, axis=0)
+    return FirstOrder(matrix, moved)
+
+
+def afsari_bound(factor: np.ndarray, diagonals: np.ndarray, noise: np.ndarray) -> np.ndarray:
+    r"""Return the bound on :math:`|E_{ij}|` (k, k) from which the paper's non-orthogonal theorems start.
+
+    .. math::
+
+        \frac{1}{1 - \rho_{ij}^2} \Big(\frac{1}{\|\lambda_i\|^2} + \frac{1}{\|\lambda_j\|^2}\Big)
+        \Big(\big|\sum_l v_i^\top R_l v_j \lambda_{jl}\big| + \big|\sum_l v_i^\top R_l v_j \lambda_{il}\big|\Big)
+    """
+    factor, diagonals, noise = _as_problem(factor, diagonals, noise)
+    diagonals = as_columns("diagonals", diagonals)
+    inverse = np.linalg.pinv(factor)
+    entries = np.einsum("ia,lab,jb->lij", inverse, noise, inverse)
+    squares = np.sum(diagonals**2, axis=0)
+    products = diagonals.T @ diagonals
+    rho = products**2 / np.outer(squares, squares)
+    sums = np.abs(np.einsum("lij,lj->ij", entries, diagonals)) + np.abs(np.einsum("lij,li->ij", entries, diagonals))
+    np.fill_diagonal(rho, 0)
+    bound = (1 / squares[:, None] + 1 / squares) * sums / (1 - rho)
+    np.fill_diagonal(bound, 0)
+    return bound
+
+
+def project_noise(noise: np.ndarray, directions: np.ndarray) -> np.ndarray:
+    """Return the matrices R(I, I, w_l), (n, d, d), of a tensor R (d, d, d) and directions (n, d)."""
+    tensor = as_finite("noise", noise, (None, None, None))
+    return np.einsum("abc,lc->lab", tensor, as_finite("directions", directions, (None, tensor.shape[2])))
+
+
+def projected_diagonals(factor: np.ndarray, weights: np.ndarray, directions: np.ndarray) -> np.ndarray:
+    r"""Return the diagonals :math:`\lambda_{li} = \pi_i w_l^\top u_i`, (n, k), of a projected tensor."""
+    columns = as_finite("factor", factor, (None, None))
+    along = as_finite("directions", directions, (None, columns.shape[0]))
+    return (along @ columns) * as_finite("weights", weights, columns.shape[1:])
+
+
+def standard_errors(fit: Diagonalization) -> np.ndarray:
+    """Return the standard errors of factors from the matrices alone: the noise is what the fit has left over."""
+    if not isinstance(fit, Diagonalization):
+        raise TypeError(
+            f"fit must be a Diagonalization, what codiag.joint_diagonalize returns; got {type(fit).__name__}. Other "
+            "fits have an attribute standard_errors of their own"
+        )
+    return np.asarray(fit.standard_errors)
+
+
+def _as_problem(
+    factor: np.ndarray, diagonals: np.ndarray, noise: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    columns = as_columns("factor", factor)
+    size, rank = columns.shape
+    if rank > size or np.linalg.matrix_rank(columns) < rank:
+        raise ValueError(f"factor must have independent columns; got shape {columns.shape}, which has fewer")
+    values = as_finite("diagonals", diagonals, (None, rank))
+    return columns, values, as_finite("noise", noise, (values.shape[0], size, size))
+
+
+def _cardoso(values: np.ndarray, diagonals: np.ndarray, entries: np.ndarray) -> np.ndarray:
+    gaps = values[:, :, None] - diagonals[:, None, :]
+    return np.sum(gaps * entries, axis=0) / np.sum(gaps**2, axis=0)
+
+
+def _afsari(values: np.ndarray, diagonals: np.ndarray, entries: np.ndarray) -> np.ndarray:
+    r""":math:`E_{ij} = -e_{ij}^\top n_{ij}`, :math:`e = (|a|^2 b - (a \cdot b) a) / (|a|^2 |b|^2 - (a \cdot b)^2)`."""
+    own, other = np.sum(values**2, axis=0)[:, None], np.sum(diagonals**2, axis=0)
+    products = values.T @ diagonals
+    along, across = np.einsum("lij,lj->ij", entries, diagonals), np.einsum("lij,li->ij", entries, values)
+    return -(own * along - products * across) / (own * other - products**2)
+
+
+def _outside(factor: np.ndarray, outside: np.ndarray, diagonals: np.ndarray, noise: np.ndarray) -> np.ndarray:
+    r"""Return the rows of directions outside the range, which is found first, from all matrices at once.
+
+    In direction w the range moves by the D that is nearest in :math:`w^\top R_l \approx D \Lambda_l U^\top` over all l.
+    """
+    scaled = factor * diagonals[:, None]  # U Lambda_l
+    gram = np.einsum("lai,laj->ij", scaled, scaled)
+    return -np.linalg.solve(gram, np.einsum("aw,lab,lbi->iw", outside, noise, scaled)).T
+
+
+def _padded(diagonals: np.ndarray, size: int) -> np.ndarray:
+    return np.pad(diagonals, ((0, 0), (0, size - diagonals.shape[1])))
+
+
+def _extended(factor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return factors with orthonormal columns outside their range added, and the inverse."""
+    size, rank = factor.shape
+    outside = np.linalg.svd(factor)[0][:, rank:]
+    extended = np.hstack([factor, outside])
+    return extended, np.linalg.inv(extended) if size > rank else np.linalg.inv(factor)
