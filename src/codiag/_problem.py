@@ -12,6 +12,7 @@ from array_api_compat import array_namespace
 
 from codiag._array import Array, like, to_host
 from codiag._validation import as_rank, as_real_array
+from codiag._entries import Entries, entries_of
 from codiag.constraints import Constraint, as_constraints
 from codiag.tensors import Tensor, as_tensor
 
@@ -91,12 +92,15 @@ class Problem:
         """What a method must be able to honour: of "constraints" and "observed", those that are given."""
         return frozenset(name for name in ("constraints", "observed") if getattr(self, name) is not None)
 
+    @cached_property
+    def entries(self) -> Entries | None:
+        """What was observed of the tensor, or None where that is all of it."""
+        return entries_of(self.tensor, self.observed)
+
     @property
     def n_entries(self) -> int:
         """Number of independent entries that were observed."""
-        if self.observed is not None:
-            return int(np.count_nonzero(to_host(self.observed)))
-        return n_entries(self.tensor)
+        return n_entries(self.tensor) if self.entries is None else int(self.entries.counts()[0].sum())
 
     @property
     def n_parameters(self) -> int:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 from array_api_compat import array_namespace
 
-from codiag._array import Array
+from codiag._array import Array, identity
+
+NEARLY_SINGULAR = 1e-12
+"""Share of a row's equations added to their diagonal: rows that were hardly observed do not determine theirs."""
 
 STEPS = 50
 """Projected gradient steps for one factor; the next sweep goes on from where they end."""
@@ -26,6 +30,13 @@ class Constraint(ABC):
     >>> NonNegative().project(np.array([[1.0, -2.0]])).tolist()
     [[1.0, 0.0]]
     """
+
+    steps: ClassVar[bool] = False  # whether `free` tells what Gauss-Newton steps need to know
+
+    @property
+    def ridge(self) -> float:
+        """What multiplies half the sum of squares of the factor in the objective."""
+        return 0.0
 
     @abstractmethod
     def project(self, factor: Array) -> Array:
@@ -66,6 +77,21 @@ class Constraint(ABC):
             ahead = factor + n / (n + 3) * (factor - before)
         return factor
 
+    def free(self, factor: Array, slope: Array) -> Array:
+        """Return which entries may move against a slope without leaving the set.
+
+        Parameters
+        ----------
+        factor, slope : arrays of shape (d, rank)
+            A factor that satisfies the constraint, and the derivative of the objective.
+
+        Returns
+        -------
+        array of shape (d, rank)
+            One for entries that may move, zero for the others.
+        """
+        return array_namespace(factor).ones_like(factor)
+
     def check(self, size: int, rank: int, mode: int) -> None:  # noqa: B027
         """Raise unless a factor of this shape can satisfy the constraint.
 
@@ -81,3 +107,13 @@ class Constraint(ABC):
 def times_gram(factor: Array, gram: Array) -> Array:
     """Return every row of a factor multiplied by the Gram matrix, or by that of its own."""
     return factor @ gram if gram.ndim == 2 else (factor[:, None, :] @ gram)[:, 0, :]
+
+
+def solve_rows(gram: Array, product: Array) -> Array:
+    """Solve the equations of all rows of a factor, or of each its own."""
+    xp = array_namespace(gram)
+    size = xp.linalg.trace(gram)[..., None, None] * NEARLY_SINGULAR + 1e-300
+    matrix = gram + size * identity(gram.shape[-1], gram)
+    if gram.ndim == 2:
+        return xp.matrix_transpose(xp.linalg.solve(matrix, xp.matrix_transpose(product)))
+    return xp.linalg.solve(matrix, product[:, :, None])[:, :, 0]

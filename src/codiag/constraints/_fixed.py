@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
+from array_api_compat import array_namespace
 
 from codiag._array import Array, moved, to_host
 from codiag._validation import as_real_array
@@ -22,10 +24,13 @@ class Fixed(Constraint):
     Examples
     --------
     >>> import numpy as np
+from array_api_compat import array_namespace
     >>> from codiag.constraints import Fixed
     >>> Fixed(np.eye(2)).project(np.ones((2, 2))).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
+
+    steps: ClassVar[bool] = True
 
     factor: Array
 
@@ -40,6 +45,9 @@ class Fixed(Constraint):
 
     def solve(self, gram: Array, product: Array, start: Array) -> Array:
         return moved(self.factor, product)
+
+    def free(self, factor: Array, slope: Array) -> Array:
+        return array_namespace(factor).zeros_like(factor)
 
     def check(self, size: int, rank: int, mode: int) -> None:
         if tuple(self.factor.shape) != (size, rank):

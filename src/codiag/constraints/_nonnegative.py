@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from array_api_compat import array_namespace
 
@@ -24,6 +25,12 @@ class NonNegative(Constraint):
     True
     """
 
+    steps: ClassVar[bool] = True
+
     def project(self, factor: Array) -> Array:
         xp = array_namespace(factor)
         return xp.where(factor > 0, factor, xp.zeros_like(factor))
+
+    def free(self, factor: Array, slope: Array) -> Array:
+        xp = array_namespace(factor)
+        return xp.astype((factor > 0) | (slope < 0), factor.dtype)

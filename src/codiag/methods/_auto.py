@@ -31,7 +31,7 @@ from codiag.methods.least_squares._fit import (
 )
 from codiag.methods.least_squares._gauss_newton import Limits, Outcome, minimize
 from codiag.methods.least_squares._objective import LeastSquares
-from codiag.methods.least_squares._observed import filled
+from codiag.methods.least_squares._filled import filled
 from codiag.methods.least_squares._rank_one import best_rank_one
 from codiag.methods.least_squares._residual import noise_excess
 from codiag.tensors import DenseTensor, FactoredTensor
@@ -125,8 +125,16 @@ class Auto(Method):
     def _fit_known(self, problem: Problem, rng: np.random.Generator) -> Estimate:
         """Fit free factors to the tensor, holes filled with the mean, and alternate from there under constraints."""
         start = self.fit(problem.on(filled(problem)), rng)
-        found = ALS(init=start.components, monitor=self.monitor).fit(problem, rng)
-        return found._replace(stages=[*start.stages, *found.stages])
+        objective = LeastSquares(problem)
+        if not objective.steps:
+            found = ALS(init=start.components, monitor=self.monitor).fit(problem, rng)
+            return found._replace(stages=[*start.stages, *found.stages])
+        log = Log()
+        log.extend(start.stages)
+        first = objective.feasible(start.components) if problem.constraints else start.components
+        out = minimize(problem, first, Limits(self.max_sweeps, self.tol))
+        log.add("least squares on what was observed", out.n_sweeps, objective.relative_error(out.components))
+        return Estimate(out.components, log.stages, out.converged)
 
     def _search(
         self,

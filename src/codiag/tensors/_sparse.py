@@ -40,7 +40,14 @@ class SparseTensor(Tensor):
     holds_entries = True
 
     def __init__(
-        self, coords: Array, values: Array, shape: Sequence[int], *, symmetric: bool = False, check: bool = True
+        self,
+        coords: Array,
+        values: Array,
+        shape: Sequence[int],
+        *,
+        symmetric: bool = False,
+        absent: str = "zero",
+        check: bool = True,
     ) -> None:
         self.shape = check_shape(shape)
         as_flag("symmetric", symmetric)

@@ -13,6 +13,8 @@ from codiag._array import Array, epsilon, identity
 from codiag._problem import Problem
 from codiag.methods.least_squares._curvature import Curvature
 from codiag.methods.least_squares._objective import LeastSquares
+from codiag.methods.least_squares._observed_curvature import ObservedCurvature
+from codiag.methods.least_squares._restricted import CurvatureLike, Restricted
 from codiag.tensors import FactoredTensor
 
 EXPLICIT = 300, 600
@@ -123,7 +125,7 @@ def minimize(problem: Problem, start: FactoredTensor, limits: Limits) -> Outcome
     """
     objective = LeastSquares(problem, start)
     layout = objective.layout
-    state = _evaluate(objective, layout.pack(start))
+    state = _evaluate(objective, objective.projected(layout.pack(start, balanced=not problem.constraints)))
     floor = 1e-30 * max(objective.total, 1e-300)
     damping, progress = Damping(), Progress(objective.noise_variance, limits.gain)
     n_sweeps = n_refused = 0
@@ -155,7 +157,7 @@ def _is_minimum(objective: LeastSquares, state: State) -> bool:
     """Tell whether a step that is hardly damped promises nothing that noise would show, or rounding leave."""
     if not math.isfinite(state.objective):
         return False
-    _, promised = _step(objective.curvature(state.point), state.gradient, 1e-9, objective.total)
+    _, promised = _step(objective, objective.curvature(state.point), state.gradient, 1e-9)
     variance = objective.noise_variance
     unseen = min(UNSEEN * variance, NEGLIGIBLE) if variance > 0 else NEGLIGIBLE
     return promised <= max(unseen * state.objective, ROUNDING**2 * objective.total)
@@ -171,14 +173,14 @@ class Trial(NamedTuple):
 
 
 def _trial(objective: LeastSquares, state: State, damping: float, progress: Progress) -> Trial:
-    if progress.creeping:
+    if progress.creeping and not objective.problem.asks:
         trial = _newton_trial(objective, state, damping)
         if trial is not None:
             return trial
         progress.newton_failed()
-    move, promised = _step(objective.curvature(state.point), state.gradient, damping, objective.total)
-    end = _evaluate(objective, state.point + move)
-    return Trial(end, _relative_size(move, state.point), promised, False)
+    move, promised = _step(objective, objective.curvature(state.point), state.gradient, damping)
+    end = _evaluate(objective, objective.projected(state.point + move))
+    return Trial(end, _relative_size(end.point - state.point, state.point), promised, False)
 
 
 def _newton_trial(objective: LeastSquares, state: State, damping: float) -> Trial | None:
@@ -228,7 +230,7 @@ def polish(problem: Problem, start: FactoredTensor, *, max_passes: int, tol: flo
     tol = max(tol, 100 * epsilon(problem.tensor.reference))
     best, size, kept = math.inf, math.inf, point
     for n_passes in range(1, max_passes + 1):
-        move, expected = _step(objective.curvature(point), objective.gradient(point), 1e-12, objective.total)
+        move, expected = _step(objective, objective.curvature(point), objective.gradient(point), 1e-12)
         if not expected < best:  # worse than before: rounding, or too far for the steps
             return layout.components(kept), n_passes, size < math.sqrt(tol)
         size = _relative_size(move, point)
@@ -242,9 +244,14 @@ def _evaluate(objective: LeastSquares, point: Array) -> State:
     return State(point, objective.value(point), objective.gradient(point))
 
 
-def _step(curvature: Curvature, slope: Array, damping: float, scale: float) -> tuple[Array, float]:
-    """Return the damped step and the decrease it promises."""
+def _step(
+    objective: LeastSquares, whole: Curvature | ObservedCurvature, slope: Array, damping: float
+) -> tuple[Array, float]:
+    """Return the damped step of the unknowns that are free, and the decrease it promises."""
     xp = array_namespace(slope)
+    curvature, scale = objective.restricted(whole, slope), objective.total
+    if isinstance(curvature, Restricted):
+        slope = curvature.free * slope
     n = math.prod(slope.shape)
     move = None if n <= EXPLICIT[0] else _conjugate_gradients(curvature, slope, damping, scale, strict=n <= EXPLICIT[1])
     if move is None and n > EXPLICIT[1]:
@@ -265,7 +272,7 @@ def _promise(move: Array, slope: Array, damping: Array) -> float:
 
 
 def _conjugate_gradients(
-    curvature: Curvature, slope: Array, damping: float, scale: float, *, strict: bool = False
+    curvature: CurvatureLike, slope: Array, damping: float, scale: float, *, strict: bool = False
 ) -> Array | None:
     """Solve (H + damping) X = -slope, the more exactly the smaller the slope.
 

@@ -10,10 +10,13 @@ from array_api_compat import array_namespace
 
 from codiag._array import Array, moved
 from codiag._problem import Problem
+from codiag.constraints import Constraint
+from codiag.constraints._base import solve_rows
 from codiag.methods.least_squares._components import hadamard_gram, solve_semidefinite, unit_columns
 from codiag.methods.least_squares._curvature import Curvature
 from codiag.methods.least_squares._layout import Layout
-from codiag.methods.least_squares._observed import row_equations, solve_rows, weighted_square
+from codiag.methods.least_squares._observed_curvature import ObservedCurvature
+from codiag.methods.least_squares._restricted import Restricted
 from codiag.tensors import DenseTensor, FactoredTensor
 
 
@@ -21,9 +24,11 @@ class LeastSquares:
     r"""Half the squared distance of components from the tensor of a problem.
 
     .. math:: f = \tfrac12 \sum_j o_j \bigl(T - \textstyle\sum_i w_i a_i \otimes b_i \otimes \dots\bigr)_j^2
+        + \tfrac12 \sum_m \lambda_m \|A_m\|^2
 
-    over the entries j, :math:`o_j` being one unless the problem says which entries were observed. A point is one array
-    of all unknowns; `layout` says where in it the factors stand. Derivatives are those of entries that all count alike.
+    over the entries j, :math:`o_j` being one unless the problem says which entries were observed, with the strengths
+    :math:`\lambda_m` of ridge constraints. A point is one array of all unknowns; `layout` says where in it the factors
+    stand.
 
     Parameters
     ----------
@@ -34,9 +39,8 @@ class LeastSquares:
 
     def __init__(self, problem: Problem, start: FactoredTensor | None = None) -> None:
         self.problem, self.tensor = problem, problem.tensor
-        self.layout = (
-            Layout.of(start) if problem.symmetric and start is not None else Layout(problem.tensor.shape, None)
-        )
+        shared = start is not None and problem.symmetric and start.symmetric
+        self.layout = Layout.of(start) if shared else Layout(problem.tensor.shape, None)
 
     @property
     def noise_variance(self) -> float:
@@ -47,14 +51,13 @@ class LeastSquares:
     @cached_property
     def total(self) -> float:
         """The squared norm of what was observed, by which objectives are measured."""
-        if self.problem.observed is not None:
-            return weighted_square(self.tensor.to_dense(), self.problem.observed)
-        return self.tensor.squared_norm()
+        entries = self.problem.entries
+        return self.tensor.squared_norm() if entries is None else entries.square()
 
     def distance(self, components: FactoredTensor) -> float:
         """Return the squared distance of components, over what was observed."""
-        if self.problem.observed is not None:
-            return weighted_square(self.tensor.to_dense() - components.to_dense(), self.problem.observed)
+        if self.problem.entries is not None:
+            return self.problem.entries.distance(components)
         return self.tensor.squared_distance(components.weights, components.factors)
 
     def relative_error(self, components: FactoredTensor) -> float:
@@ -63,12 +66,23 @@ class LeastSquares:
 
     def value(self, point: Array) -> float:
         """Return the objective at a point."""
-        return self.distance(self.layout.components(point)) / 2
+        value = self.distance(self.layout.components(point)) / 2
+        if self._strengths is None:
+            return value
+        xp = array_namespace(point)
+        return value + float(xp.sum(self._strengths * point**2)) / 2
 
     def gradient(self, point: Array) -> Array:
         """Return the derivative of the objective: one pass over the tensor."""
+        slope = self._slope(point)
+        return slope if self._strengths is None else slope + self._strengths * point
+
+    def _slope(self, point: Array) -> Array:
         xp = array_namespace(point)
         layout, tensor = self.layout, self.tensor
+        if self.problem.entries is not None:
+            slopes = self.problem.entries.slopes(layout.expanded(point))
+            return layout.folded(slopes if layout.signs is not None else _without_scaling(layout.factors(point), slopes))
         factors, order = layout.factors(point), tensor.order
         known = [moved(factor, tensor.reference) for factor in factors]  # the tensor may be in single precision
         if layout.signs is None:
@@ -80,27 +94,74 @@ class LeastSquares:
         product = moved(tensor.mttkrp(known * order, 0), point)
         return order * layout.signs * ((point * layout.signs) @ gram - product)
 
-    def curvature(self, point: Array) -> Curvature:
-        """Return the Gauss-Newton matrix at a point."""
+    def curvature(self, point: Array) -> Curvature | ObservedCurvature:
+        """Return the Gauss-Newton matrix at a point, of the entries alone."""
+        if self.problem.entries is not None:
+            return ObservedCurvature(self.layout, point, self.problem.entries)
         return Curvature(self.layout, point)
+
+    def restricted(self, curvature: Curvature | ObservedCurvature, slope: Array) -> Curvature | ObservedCurvature | Restricted:
+        """Return a curvature with the ridges, for the unknowns that constraints leave free to follow a slope."""
+        if self.problem.constraints is None:
+            return curvature
+        return Restricted(curvature, self.free(curvature.point, slope), self._strengths)
 
     def second_derivative(self, point: Array) -> Curvature:
         """Return the second derivative itself: the Gauss-Newton matrix, and what the residual adds to it."""
         return Curvature(self.layout, point, self.residual(self.layout.components(point)))
 
     def residual(self, components: FactoredTensor) -> DenseTensor:
-        """Return what components leave of the tensor, formed."""
+        """Return what components leave of the tensor, formed; zero where nothing was observed."""
         entries = self.tensor.to_dense() - components.to_dense()
+        if self.problem.observed is not None:
+            entries = entries * self.problem.observed
         return DenseTensor.of(entries, symmetric=self.tensor.symmetric)
+
+    @cached_property
+    def steps(self) -> bool:
+        """Whether Gauss-Newton steps know all constraints; if not, modes are to be solved for in turn."""
+        return all(constraint is None or constraint.steps for constraint in self.problem.constraints or ())
+
+    def free(self, point: Array, slope: Array) -> Array:
+        """Return which unknowns constraints leave free to move against a slope: ones, and zeros for the others."""
+        xp = array_namespace(point)
+        parts = []
+        factors, slopes = self.layout.factors(point), self.layout.factors(slope)
+        for constraint, factor, own in zip(self._constraints, factors, slopes, strict=False):
+            parts.append(xp.ones_like(factor) if constraint is None else constraint.free(factor, own))
+        return parts[0] if len(parts) == 1 else xp.concat(parts)
+
+    def projected(self, point: Array) -> Array:
+        """Return the nearest point that satisfies the constraints."""
+        if self.problem.constraints is None:
+            return point
+        parts = [self._projected(factor, mode) for mode, factor in enumerate(self.layout.factors(point))]
+        return parts[0] if len(parts) == 1 else array_namespace(point).concat(parts)
+
+    @property
+    def _constraints(self) -> Sequence[Constraint | None]:
+        return self.problem.constraints or (None,) * self.tensor.order
+
+    @cached_property
+    def _strengths(self) -> Array | None:
+        """The strength of the ridge for every row of the unknowns, (D, 1), or None where there is none."""
+        strengths = [0.0 if constraint is None else constraint.ridge for constraint in self._constraints]
+        if not any(strengths):
+            return None
+        shape, reference = self.tensor.shape, self.tensor.reference
+        xp = array_namespace(reference)
+        if self.layout.signs is not None:
+            return xp.full((shape[0], 1), sum(strengths))
+        return xp.concat([xp.full((size, 1), strength) for size, strength in zip(shape, strengths, strict=True)])
 
     def solve_mode(self, factors: Sequence[Array], mode: int) -> Array:
         """Return the factor of one mode that fits best to those of the others, under its constraint."""
         xp = array_namespace(factors[0])
-        constraint = None if self.problem.constraints is None else self.problem.constraints[mode]
-        if self.problem.observed is None:
+        constraint, entries = self._constraints[mode], self.problem.entries
+        if entries is None:
             gram, product = hadamard_gram(factors, [mode]), self.tensor.mttkrp(factors, mode)
         else:
-            gram, product = row_equations(self.tensor, factors, self.problem.observed, mode)
+            gram, product = entries.row_grams(factors, mode), entries.row_products(factors, mode)
         if constraint is not None:
             return constraint.solve(gram, product, factors[mode])
         if gram.ndim == 3:
@@ -136,7 +197,7 @@ class LeastSquares:
         return [self._projected(factor, mode) for mode, factor in enumerate(factors)]
 
     def _projected(self, factor: Array, mode: int) -> Array:
-        constraint = None if self.problem.constraints is None else self.problem.constraints[mode]
+        constraint = self._constraints[mode]
         return factor if constraint is None else constraint.project(factor)
 
 

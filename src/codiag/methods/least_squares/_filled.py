@@ -1,0 +1,19 @@
+"""A complete tensor in place of one with holes, for a start."""
+
+from __future__ import annotations
+
+from array_api_compat import array_namespace
+
+from codiag._problem import Problem
+from codiag.tensors import DenseTensor, Tensor
+
+
+def filled(problem: Problem) -> Tensor:
+    """Return the tensor of a problem with the weighted mean of what was observed in place of what was not."""
+    if problem.observed is None:
+        return problem.tensor
+    entries, weights = problem.tensor.to_dense(), problem.observed
+    xp = array_namespace(entries)
+    known = xp.where(weights > 0, entries, xp.zeros_like(entries))
+    mean = xp.sum(known * weights) / xp.sum(weights)
+    return DenseTensor.of(xp.where(weights > 0, entries, mean), symmetric=problem.tensor.symmetric)

@@ -1,0 +1,61 @@
+"""A curvature on the unknowns that constraints leave free."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from array_api_compat import array_namespace
+
+from codiag._array import Array
+
+
+class CurvatureLike(Protocol):
+    """What a step asks of a curvature."""
+
+    point: Array
+    scales: Array
+    exact: bool
+
+    def product(self, move: Array) -> Array: ...
+
+    def matrix(self) -> Array: ...
+
+    def preconditioner(self, damping: float) -> Callable[[Array], Array]: ...
+
+
+class Restricted:
+    """A curvature with ridges added, in which unknowns that are not free neither move nor matter.
+
+    Parameters
+    ----------
+    curvature : Curvature or ObservedCurvature
+    free : array of shape (D, k)
+        One for unknowns that may move, zero for the others.
+    strengths : array of shape (D, 1), optional
+        What ridges add to the diagonal.
+    """
+
+    def __init__(self, curvature: CurvatureLike, free: Array, strengths: Array | None) -> None:
+        self._base, self.free, self._strengths = curvature, free, strengths
+        self.point, self.scales, self.exact = curvature.point, curvature.scales, curvature.exact
+
+    def product(self, move: Array) -> Array:
+        inside = self.free * move
+        image = self._base.product(inside)
+        if self._strengths is not None:
+            image = image + self._strengths * inside
+        return self.free * image
+
+    def matrix(self) -> Array:
+        xp = array_namespace(self.free)
+        free = xp.reshape(self.free, (-1,))
+        matrix = free[:, None] * self._base.matrix() * free[None, :]
+        diagonal = (1 - self.free) * self.scales
+        if self._strengths is not None:
+            diagonal = diagonal + self.free * self._strengths
+        return matrix + xp.reshape(diagonal, (-1, 1)) * xp.eye(free.shape[0], dtype=free.dtype)
+
+    def preconditioner(self, damping: float) -> Callable[[Array], Array]:
+        inner = self._base.preconditioner(damping)
+        return lambda move: self.free * inner(self.free * move)
