@@ -21,7 +21,10 @@ CHUNK = 2**18
 
 
 class Entries(ABC):
-    r"""Entries :math:`t_j` of a tensor with weights :math:`o_j`; :math:`z_{mj}` are products of the other modes' rows."""
+    r"""Entries :math:`t_j` of a tensor, with weights :math:`o_j`.
+
+    :math:`z_{mj}` is the product of the rows that belong to entry j in all modes but m.
+    """
 
     shape: tuple[int, ...]
 
@@ -216,10 +219,11 @@ def entries_of(tensor: Tensor, weights: Array | None) -> Entries | None:
 
     Of few entries, or where the tensor says that those it does not hold are missing, a list is made.
     """
-    if weights is None and not getattr(tensor, "absent_missing", False):
+    if isinstance(tensor, SparseTensor) and tensor.absent == "missing":
+        listed = None if weights is None else to_host(weights)[tuple(tensor.coords)]
+        return ListedEntries(tensor.coords, tensor.values, listed, tensor.shape)
+    if weights is None:
         return None
-    if isinstance(tensor, SparseTensor):
-        return ListedEntries(tensor.coords, tensor.values, None if weights is None else weights, tensor.shape)
     known = to_host(weights)
     if np.count_nonzero(known) >= LISTED * known.size or not is_numpy_array(tensor.reference):
         return DenseEntries(tensor.to_dense(), weights)

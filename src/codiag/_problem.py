@@ -11,8 +11,9 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from codiag._array import Array, like, to_host
-from codiag._validation import as_rank, as_real_array
 from codiag._entries import Entries, entries_of
+from codiag._missing import without_missing
+from codiag._validation import as_rank, as_real_array
 from codiag.constraints import Constraint, as_constraints
 from codiag.tensors import Tensor, as_tensor
 
@@ -66,6 +67,7 @@ class Problem:
         second_moment: Any = None,
         symmetric: bool | None = None,
     ) -> None:
+        tensor, observed = without_missing(tensor, observed)
         known = as_tensor(tensor, symmetric)
         rank = _checked_rank(rank, known)
         checked = {
@@ -90,7 +92,8 @@ class Problem:
     @cached_property
     def asks(self) -> frozenset[str]:
         """What a method must be able to honour: of "constraints" and "observed", those that are given."""
-        return frozenset(name for name in ("constraints", "observed") if getattr(self, name) is not None)
+        asked = {"constraints": self.constraints is not None, "observed": self.entries is not None}
+        return frozenset(name for name, is_asked in asked.items() if is_asked)
 
     @cached_property
     def entries(self) -> Entries | None:

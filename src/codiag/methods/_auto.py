@@ -19,6 +19,7 @@ from codiag.methods._method import Method
 from codiag.methods._reduction import Reduction, reduce
 from codiag.methods._slices import Roles, assign_roles, components_from_sides, slices
 from codiag.methods.least_squares._components import random_components, with_best_weights
+from codiag.methods.least_squares._filled import filled
 from codiag.methods.least_squares._fit import (
     ROUGH,
     Monitor,
@@ -31,7 +32,6 @@ from codiag.methods.least_squares._fit import (
 )
 from codiag.methods.least_squares._gauss_newton import Limits, Outcome, minimize
 from codiag.methods.least_squares._objective import LeastSquares
-from codiag.methods.least_squares._filled import filled
 from codiag.methods.least_squares._rank_one import best_rank_one
 from codiag.methods.least_squares._residual import noise_excess
 from codiag.tensors import DenseTensor, FactoredTensor

@@ -25,6 +25,9 @@ class SparseTensor(Tensor):
     shape : tuple of ints
     symmetric : bool
         Declare that permuting the modes leaves the tensor as it is. Not checked.
+    absent : {"zero", "missing"}
+        What entries are that are not listed. Missing ones say nothing about the components: contractions take them for
+        zeros, and fits leave them out.
     check : bool
         Whether to check coordinates and values, and to add the values of equal coordinates. Without, `coords` must be
         an array of int64 with distinct columns inside of the shape, and `values` finite floating-point numbers.
@@ -53,7 +56,10 @@ class SparseTensor(Tensor):
         as_flag("symmetric", symmetric)
         if symmetric:
             check_symmetric_shape(self.shape)
+        if absent not in ("zero", "missing"):
+            raise ValueError(f"absent must be 'zero' or 'missing'; got {absent!r}")
         self.symmetric = bool(symmetric)
+        self.absent = absent
         if check:
             places = _as_coordinates(coords, self.shape)
             coords, values = _summed(places, _as_values(values, places.shape[1]), self.shape)
@@ -77,16 +83,16 @@ class SparseTensor(Tensor):
 
     def permute(self, axes: Sequence[int]) -> SparseTensor:
         shape = [self.shape[mode] for mode in axes]
-        return SparseTensor(self.coords[list(axes)], self.values, shape, symmetric=self.symmetric, check=False)
+        return self._with(self.coords[list(axes)], self.values, shape)
 
     def without_symmetry(self) -> SparseTensor:
-        return SparseTensor(self.coords, self.values, self.shape, check=False)
+        return SparseTensor(self.coords, self.values, self.shape, absent=self.absent, check=False)
 
     def __mul__(self, scale: object) -> Tensor:
         if not isinstance(scale, REAL):
             return NotImplemented
         values = self.values * as_scale(scale, self.reference)
-        return SparseTensor(self.coords, values, self.shape, symmetric=self.symmetric, check=False)
+        return self._with(self.coords, values, self.shape)
 
     __rmul__ = __mul__
 
@@ -114,7 +120,11 @@ class SparseTensor(Tensor):
         kept = [_filled(row, min(size, at_least)) for row, size in zip(rows, self.shape, strict=True)]
         coords = np.stack([np.searchsorted(*pair) for pair in zip(kept, self.coords, strict=True)])
         shape = [row.size for row in kept]
-        return SparseTensor(coords, self.values, shape, symmetric=self.symmetric, check=False), kept
+        return self._with(coords, self.values, shape), kept
+
+    def _with(self, coords: np.ndarray, values: np.ndarray, shape: Sequence[int]) -> SparseTensor:
+        """Return a tensor of other entries and the same kind."""
+        return SparseTensor(coords, values, shape, symmetric=self.symmetric, absent=self.absent, check=False)
 
     def compress(self, *bases: Array | None) -> Tensor:
         """Sum Kronecker products of basis rows, in blocks of entries."""

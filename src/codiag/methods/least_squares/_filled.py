@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
+
 from array_api_compat import array_namespace
 
 from codiag._problem import Problem
-from codiag.tensors import DenseTensor, Tensor
+from codiag.tensors import DenseTensor, SparseTensor, Tensor
 
 
 def filled(problem: Problem) -> Tensor:
     """Return the tensor of a problem with the weighted mean of what was observed in place of what was not."""
+    if isinstance(problem.tensor, SparseTensor) and problem.entries is not None:
+        share = problem.n_entries / math.prod(problem.tensor.shape)
+        return SparseTensor(problem.tensor.coords, problem.tensor.values / share, problem.tensor.shape, check=False)
     if problem.observed is None:
         return problem.tensor
     entries, weights = problem.tensor.to_dense(), problem.observed

@@ -13,7 +13,6 @@ from codiag._array import Array, epsilon, identity
 from codiag._problem import Problem
 from codiag.methods.least_squares._curvature import Curvature
 from codiag.methods.least_squares._objective import LeastSquares
-from codiag.methods.least_squares._observed_curvature import ObservedCurvature
 from codiag.methods.least_squares._restricted import CurvatureLike, Restricted
 from codiag.tensors import FactoredTensor
 
@@ -244,9 +243,7 @@ def _evaluate(objective: LeastSquares, point: Array) -> State:
     return State(point, objective.value(point), objective.gradient(point))
 
 
-def _step(
-    objective: LeastSquares, whole: Curvature | ObservedCurvature, slope: Array, damping: float
-) -> tuple[Array, float]:
+def _step(objective: LeastSquares, whole: CurvatureLike, slope: Array, damping: float) -> tuple[Array, float]:
     """Return the damped step of the unknowns that are free, and the decrease it promises."""
     xp = array_namespace(slope)
     curvature, scale = objective.restricted(whole, slope), objective.total

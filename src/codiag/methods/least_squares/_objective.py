@@ -16,7 +16,7 @@ from codiag.methods.least_squares._components import hadamard_gram, solve_semide
 from codiag.methods.least_squares._curvature import Curvature
 from codiag.methods.least_squares._layout import Layout
 from codiag.methods.least_squares._observed_curvature import ObservedCurvature
-from codiag.methods.least_squares._restricted import Restricted
+from codiag.methods.least_squares._restricted import CurvatureLike, Restricted
 from codiag.tensors import DenseTensor, FactoredTensor
 
 
@@ -39,8 +39,9 @@ class LeastSquares:
 
     def __init__(self, problem: Problem, start: FactoredTensor | None = None) -> None:
         self.problem, self.tensor = problem, problem.tensor
-        shared = start is not None and problem.symmetric and start.symmetric
-        self.layout = Layout.of(start) if shared else Layout(problem.tensor.shape, None)
+        self.layout = Layout(problem.tensor.shape, None)
+        if start is not None and problem.symmetric and start.symmetric:
+            self.layout = Layout.of(start)
 
     @property
     def noise_variance(self) -> float:
@@ -82,7 +83,9 @@ class LeastSquares:
         layout, tensor = self.layout, self.tensor
         if self.problem.entries is not None:
             slopes = self.problem.entries.slopes(layout.expanded(point))
-            return layout.folded(slopes if layout.signs is not None else _without_scaling(layout.factors(point), slopes))
+            return layout.folded(
+                slopes if layout.signs is not None else _without_scaling(layout.factors(point), slopes)
+            )
         factors, order = layout.factors(point), tensor.order
         known = [moved(factor, tensor.reference) for factor in factors]  # the tensor may be in single precision
         if layout.signs is None:
@@ -94,13 +97,15 @@ class LeastSquares:
         product = moved(tensor.mttkrp(known * order, 0), point)
         return order * layout.signs * ((point * layout.signs) @ gram - product)
 
-    def curvature(self, point: Array) -> Curvature | ObservedCurvature:
+    def curvature(self, point: Array) -> CurvatureLike:
         """Return the Gauss-Newton matrix at a point, of the entries alone."""
         if self.problem.entries is not None:
             return ObservedCurvature(self.layout, point, self.problem.entries)
         return Curvature(self.layout, point)
 
-    def restricted(self, curvature: Curvature | ObservedCurvature, slope: Array) -> Curvature | ObservedCurvature | Restricted:
+    def restricted(
+        self, curvature: Curvature | ObservedCurvature, slope: Array
+    ) -> Curvature | ObservedCurvature | Restricted:
         """Return a curvature with the ridges, for the unknowns that constraints leave free to follow a slope."""
         if self.problem.constraints is None:
             return curvature
