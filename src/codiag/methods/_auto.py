@@ -15,11 +15,11 @@ from codiag._validation import as_number
 from codiag.diagonalize import UWEDGE, Diagonalizer, TwoSided
 from codiag.methods._als import ALS
 from codiag.methods._joint import off_diagonal_share
+from codiag.methods._known import fit_known
 from codiag.methods._method import Method
 from codiag.methods._reduction import Reduction, reduce
 from codiag.methods._slices import Roles, assign_roles, components_from_sides, slices
 from codiag.methods.least_squares._components import random_components, with_best_weights
-from codiag.methods.least_squares._filled import filled
 from codiag.methods.least_squares._fit import (
     ROUGH,
     Monitor,
@@ -96,7 +96,8 @@ class Auto(Method):
 
     def fit(self, problem: Problem, rng: np.random.Generator) -> Estimate:
         if problem.asks:
-            return self._fit_known(problem, rng)
+            limits = Limits(self.max_sweeps, self.tol)
+            return fit_known(problem, Auto(max_starts=1), rng, limits, self.max_starts, self.monitor)
         log = Log()
         tensor, rank = problem.tensor, problem.rank
         reduction = reduce(problem, rng)
@@ -121,20 +122,6 @@ class Auto(Method):
         if rank == 1 or n_starts == 0 or left < POOR**2 * tensor.squared_norm() or is_stopped(limits):
             return found
         return self._search(problem, reduction, found, n_starts, rng, log)
-
-    def _fit_known(self, problem: Problem, rng: np.random.Generator) -> Estimate:
-        """Fit free factors to the tensor, holes filled with the mean, and alternate from there under constraints."""
-        start = self.fit(problem.on(filled(problem)), rng)
-        objective = LeastSquares(problem)
-        if not objective.steps:
-            found = ALS(init=start.components, monitor=self.monitor).fit(problem, rng)
-            return found._replace(stages=[*start.stages, *found.stages])
-        log = Log()
-        log.extend(start.stages)
-        first = objective.feasible(start.components) if problem.constraints else start.components
-        out = minimize(problem, first, Limits(self.max_sweeps, self.tol))
-        log.add("least squares on what was observed", out.n_sweeps, objective.relative_error(out.components))
-        return Estimate(out.components, log.stages, out.converged)
 
     def _search(
         self,

@@ -103,9 +103,7 @@ class LeastSquares:
             return ObservedCurvature(self.layout, point, self.problem.entries)
         return Curvature(self.layout, point)
 
-    def restricted(
-        self, curvature: Curvature | ObservedCurvature, slope: Array
-    ) -> Curvature | ObservedCurvature | Restricted:
+    def restricted(self, curvature: CurvatureLike, slope: Array) -> CurvatureLike:
         """Return a curvature with the ridges, for the unknowns that constraints leave free to follow a slope."""
         if self.problem.constraints is None:
             return curvature

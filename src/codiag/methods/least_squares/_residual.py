@@ -7,11 +7,15 @@ import math
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._array import to_host
+from codiag._array import like, to_host
 from codiag.tensors import DenseTensor
 
 QUANTILE = 3.27
 """What the Tracy-Widom distribution of order one stays below in 999 of 1000 cases."""
+
+
+FLIPS, NORMAL_QUANTILE = 20, 3.1
+"""Flips of signs that tell what noise would leave, and the normal quantile of one in a thousand."""
 
 
 def noise_excess(residual: DenseTensor) -> float:
@@ -54,3 +58,20 @@ def _spectrum(residual: DenseTensor) -> tuple[np.ndarray, int, float]:
     side = xp.reshape(xp.moveaxis(entries, mode, 0), (residual.shape[mode], -1))
     values = to_host(xp.linalg.eigvalsh(side @ xp.matrix_transpose(side)))
     return values, max(sizes[mode], 1), max(math.prod(sizes) / max(sizes[mode], 1), 1.0)
+
+
+def excess_over_flips(residual: DenseTensor) -> float:
+    r"""Return how many times the strongest direction of a residual with holes exceeds what noise would leave in any.
+
+    Signs of independent noise may be flipped without a change of its distribution, whatever was observed and with
+    whatever weights: the value is held against the mean over flips plus 3.1 standard deviations, which one of a
+    thousand exceeds.
+    """
+    rng = np.random.default_rng(0)
+    entries = residual.to_dense()
+    flipped = []
+    for _ in range(FLIPS):
+        signs = like(rng.choice([-1.0, 1.0], residual.shape), entries)
+        flipped.append(largest_square(DenseTensor.of(entries * signs, symmetric=False)))
+    bound = float(np.mean(flipped) + NORMAL_QUANTILE * np.std(flipped, ddof=1))
+    return largest_square(residual) / bound if bound > 0 else 0.0

@@ -1,0 +1,106 @@
+"""Problems about which more is known than the tensor: constraints on the factors, and which entries were observed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from codiag._estimate import Estimate, Log
+from codiag._problem import Problem
+from codiag.constraints import Fixed
+from codiag.methods._als import ALS
+from codiag.methods._method import Method
+from codiag.methods._reduction import SMALL
+from codiag.methods.least_squares._filled import filled
+from codiag.methods.least_squares._fit import Monitor, closest
+from codiag.methods.least_squares._gauss_newton import Limits, Outcome, minimize
+from codiag.methods.least_squares._growth import grown
+from codiag.methods.least_squares._objective import LeastSquares
+from codiag.methods.least_squares._residual import excess_over_flips, noise_excess
+from codiag.methods.least_squares._with_fixed import with_fixed
+from codiag.tensors import FactoredTensor
+
+SWEEPS = 20
+"""Alternating sweeps on what was observed, from components of a tensor whose holes were filled with something."""
+
+
+def fit_known(
+    problem: Problem, method: Method, rng: np.random.Generator, limits: Limits, max_starts: int, monitor: Monitor | None
+) -> Estimate:
+    """Fit components to what was observed, under the constraints, from starts in turn until the residual is noise.
+
+    Starts are components found one at a time, and those that a method finds in the filled tensor without constraints:
+    these first where all entries are there.
+    """
+    log, objective = Log(), LeastSquares(problem)
+    watch = _Watch(monitor, objective) if monitor is not None else None
+    outcomes: list[Outcome] = []
+    for start in _starts(problem, method, rng, log, max_starts):
+        outcomes.append(improved(objective, start, replace(limits, watch=watch)))
+        found = closest(outcomes)
+        error = objective.relative_error(outcomes[-1].components)
+        log.add("least squares as constrained and observed", outcomes[-1].n_sweeps, error)
+        if (watch is not None and watch.stopped) or _is_noise(objective, found.components):
+            break
+    return Estimate(found.components, log.stages, found.converged)
+
+
+def improved(objective: LeastSquares, start: FactoredTensor, limits: Limits) -> Outcome:
+    """Go from a start to a minimum: by Gauss-Newton steps, or mode by mode where a constraint does not know these."""
+    problem = objective.problem
+    if problem.constraints is not None:
+        start = objective.feasible(start)
+    if objective.steps:
+        return minimize(problem, start, limits)
+    found = ALS(init=(start.weights, start.factors), tol=1e-9).fit(problem, np.random.default_rng(0))
+    value = objective.distance(found.components) / 2
+    return Outcome(found.components, value, sum(stage.sweeps for stage in found.stages), found.converged)
+
+
+def _starts(
+    problem: Problem, method: Method, rng: np.random.Generator, log: Log, max_starts: int
+) -> Iterator[FactoredTensor]:
+    if any(isinstance(constraint, Fixed) for constraint in problem.constraints or ()):
+        yield with_fixed(problem)
+        return
+    small = math.prod(problem.tensor.shape) <= SMALL
+    complete = problem.entries is None
+    kinds = ["filled", "grown"] if complete else ["grown", "filled"]
+    for n in range(max_starts):
+        kind = kinds[n] if n < 2 else "grown"
+        if kind == "grown" and small:
+            yield grown(problem, None if n < 2 else rng)
+        elif n < 2:
+            start = method.fit(problem.on(filled(problem)), rng)
+            log.extend(start.stages)
+            yield start.components if complete else _swept(problem, start.components)
+
+
+def _swept(problem: Problem, start: FactoredTensor) -> FactoredTensor:
+    """Alternate a few times on what was observed, which sees further from a poor start than Gauss-Newton steps."""
+    return ALS(init=(start.weights, start.factors), max_sweeps=SWEEPS).fit(problem, np.random.default_rng(0)).components
+
+
+def _is_noise(objective: LeastSquares, components: FactoredTensor) -> bool:
+    """Tell whether the residual passes for noise; that of a tensor too large to form is taken for it."""
+    if math.prod(objective.tensor.shape) > SMALL:
+        return True
+    if objective.distance(components) < 1e-20 * objective.total:
+        return True
+    excess = noise_excess if objective.problem.entries is None else excess_over_flips
+    return excess(objective.residual(components)) <= 1
+
+
+class _Watch:
+    """What lets a monitor see components with their relative error, until it says True."""
+
+    def __init__(self, monitor: Monitor, objective: LeastSquares) -> None:
+        self._monitor, self._objective, self.stopped = monitor, objective, False
+
+    def __call__(self, components: FactoredTensor, value: float) -> bool:
+        if not self.stopped:
+            self.stopped = self._monitor(components, math.sqrt(2 * value / self._objective.total)) is True
+        return self.stopped
