@@ -43,7 +43,7 @@ def fit_known(
         found = closest(outcomes)
         error = objective.relative_error(outcomes[-1].components)
         log.add("least squares as constrained and observed", outcomes[-1].n_sweeps, error)
-        if (watch is not None and watch.stopped) or _is_noise(objective, found.components):
+        if (watch is not None and watch.stopped) or (found.converged and _is_noise(objective, found.components)):
             break
     return Estimate(found.components, log.stages, found.converged)
 
