@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,9 @@ from array_api_compat import (
 
 Array = Any
 """An array of any library that follows the array API standard."""
+
+BLOCK = 2**22
+"""Entries that are worked on at a time where a result would be larger than what it is made for."""
 
 
 def like(values: np.ndarray, reference: Array) -> Array:
@@ -95,6 +98,21 @@ def pick(array: Array, places: Sequence[int] | np.ndarray, axis: int) -> Array:
 def is_mutable(array: Array) -> bool:
     """Tell whether the library changes arrays in place, and writes products into arrays that are there already."""
     return is_numpy_array(array) or is_torch_array(array) or is_cupy_array(array)
+
+
+def blocks(count: int, width: int, scale: int = 1) -> Iterator[slice]:
+    """Split `count` rows of `width` entries into parts of at most `scale * BLOCK` entries, or of one row.
+
+    Of no rows there is one part, empty, so that what is concatenated has the right shape.
+    """
+    size = max(1, scale * BLOCK // max(width, 1))
+    for start in range(0, max(count, 1), size):
+        yield slice(start, min(start + size, count))
+
+
+def fits_block(count: int) -> bool:
+    """Tell whether so many entries may be formed at once."""
+    return count <= BLOCK
 
 
 def identity(size: int, reference: Array) -> Array:

@@ -11,15 +11,14 @@ import numpy as np
 from array_api_compat import array_namespace
 from scipy import sparse
 
-from codiag._array import Array, double, identity, pick, squares
+from codiag._array import Array, blocks, double, fits_block, identity, pick, squares
+from codiag._validation import as_flag
 
 if TYPE_CHECKING:
     from codiag.tensors._dense import DenseTensor
 
 REAL = int | float | np.integer | np.floating
 """Numbers that may multiply a tensor."""
-BLOCK = 2**22
-"""Entries that are worked on at a time where a result would be larger than what it is made for."""
 
 CLOSE = 1e-8
 """Squared distance, relative to the squared norm, below which a difference of squared norms does not tell it."""
@@ -68,7 +67,7 @@ class Tensor(ABC):
         xp = array_namespace(self.reference)
         grid = np.indices(sizes[2:]).reshape(self.order - 2, -1)
         stacks = []
-        for part in _parts(grid.shape[1], source.shape[0] * source.shape[1]):
+        for part in blocks(grid.shape[1], source.shape[0] * source.shape[1]):
             chosen = [pick(xp.matrix_transpose(basis), grid[m, part], axis=0) for m, basis in enumerate(full[2:])]
             stack = source.project(*chosen)
             stack = stack if ordered[1] is None else stack @ full[1]
@@ -84,7 +83,7 @@ class Tensor(ABC):
         source = self.permute(order)
         columns = [xp.matrix_transpose(factors[other]) for other in order[1:]]
         products = []
-        for part in _parts(columns[0].shape[0], source.shape[0] * source.shape[1]):
+        for part in blocks(columns[0].shape[0], source.shape[0] * source.shape[1]):
             stack = source.project(*(column[part, :] for column in columns[1:]))
             products.append((stack @ columns[0][part, :, None])[:, :, 0])
         return xp.matrix_transpose(xp.concat(products))
@@ -110,8 +109,8 @@ class Tensor(ABC):
         """
         from codiag.tensors._factored import FactoredTensor
 
-        model = FactoredTensor(weights, factors)
-        if math.prod(self.shape) > BLOCK:
+        model = FactoredTensor(weights, factors, symmetric=False)
+        if not fits_block(math.prod(self.shape)):
             return max(self.squared_norm() - 2 * self.inner(weights, factors) + model.squared_norm(), 0.0)
         model = model.changed(lambda factor, _: double(factor), double(weights))
         total = 0.0
@@ -124,7 +123,7 @@ class Tensor(ABC):
         """Yield directions that project the tensor to all of its slices, some at a time."""
         units = [identity(size, self.reference) for size in self.shape[2:]]
         grid = np.indices(self.shape[2:]).reshape(self.order - 2, -1)
-        for part in _parts(grid.shape[1], self.shape[0] * self.shape[1]):
+        for part in blocks(grid.shape[1], self.shape[0] * self.shape[1]):
             yield [pick(unit, grid[m, part], axis=0) for m, unit in enumerate(units)]
 
     def without_symmetry(self) -> Tensor:
@@ -170,6 +169,17 @@ def all_equal(arrays: Sequence[Array | None]) -> bool:
     return all(_equal(arrays[0], array) for array in arrays[1:])
 
 
+def symmetry_of(arrays: Sequence[Array], symmetric: bool | None, name: str) -> bool:
+    """Return whether a tensor made of one array a mode is symmetric: as declared, or by default if all are equal."""
+    if symmetric is not None:
+        as_flag("symmetric", symmetric)
+        symmetric = bool(symmetric)
+    equal = symmetric is not False and all_equal(arrays)
+    if symmetric and not equal:
+        raise ValueError(f"symmetric=True needs equal {name} for all modes; these differ. Leave symmetric out")
+    return equal
+
+
 def _equal(first: Array | None, second: Array | None) -> bool:
     if first is second:
         return True
@@ -179,13 +189,6 @@ def _equal(first: Array | None, second: Array | None) -> bool:
         return sparse.issparse(first) and sparse.issparse(second) and (first != second).nnz == 0
     xp = array_namespace(first, second)
     return bool(xp.all(first == second))
-
-
-def _parts(count: int, entries: int) -> Iterator[slice]:
-    """Split `count` matrices so that each part holds at most `BLOCK` entries, or one matrix."""
-    size = max(1, BLOCK // max(entries, 1))
-    for start in range(0, max(count, 1), size):
-        yield slice(start, min(start + size, count))
 
 
 def check_shape(shape: Sequence[int], name: str = "tensor") -> tuple[int, ...]:

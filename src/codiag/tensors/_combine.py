@@ -132,7 +132,7 @@ class ScaledTensor(Tensor):
 
     def squared_distance(self, weights: Array, factors: Sequence[Array]) -> float:
         if self.scale == 0:
-            return FactoredTensor(weights, factors).squared_norm()
+            return FactoredTensor(weights, factors, symmetric=False).squared_norm()
         size = self.scale * math.sqrt(self.tensor.squared_distance(double(weights) / self.scale, factors))
         return size * size
 

@@ -9,9 +9,9 @@ from functools import cached_property
 import numpy as np
 from array_api_compat import array_namespace, device, is_numpy_array, is_torch_array
 
-from codiag._array import Array, like, moved, on_host, pick, precise, squares, to_host, widest
+from codiag._array import Array, blocks, like, moved, on_host, pick, precise, squares, to_host, widest
 from codiag._validation import as_flag, as_real_array
-from codiag.tensors._base import BLOCK, Tensor, check_shape, check_symmetric_shape
+from codiag.tensors._base import Tensor, check_shape, check_symmetric_shape
 
 
 class DenseTensor(Tensor):
@@ -221,10 +221,8 @@ class DenseTensor(Tensor):
         xp = array_namespace(self._entries)
         turned = tuple(order) != tuple(range(self.order))
         entries = xp.permute_dims(self._entries, tuple(order)) if turned else self._entries
-        limit = BLOCK if on_host(self._entries) else 64 * BLOCK
-        size = max(1, limit // (math.prod(entries.shape[1:-1]) * max(entries.shape[-1], width)))
-        for start in range(0, entries.shape[0], size):
-            rows = slice(start, min(start + size, entries.shape[0]))
+        row = math.prod(entries.shape[1:-1]) * max(entries.shape[-1], width)
+        for rows in blocks(entries.shape[0], row, scale=1 if on_host(self._entries) else 64):
             yield rows, self._cast(entries[rows, ...])
 
     def _cast(self, block: Array) -> Array:

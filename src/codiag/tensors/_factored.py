@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 from array_api_compat import array_namespace
 
-from codiag._array import Array, double, pick, squares
-from codiag._validation import as_flag, as_real_array
-from codiag.tensors._base import BLOCK, REAL, Tensor, all_equal, as_scale, check_shape
+from codiag._array import Array, double, fits_block, pick, squares
+from codiag._validation import as_real_array
+from codiag.tensors._base import REAL, Tensor, all_equal, as_scale, check_shape, symmetry_of
 from codiag.tensors._dense import khatri_rao
 
 CANCELLING = 1e-6
@@ -53,12 +53,7 @@ class FactoredTensor(Tensor):
                     f"got {tuple(factor.shape)} in mode {mode}"
                 )
         self.shape = check_shape([factor.shape[0] for factor in self.factors])
-        if symmetric is not None:
-            as_flag("symmetric", symmetric)
-        equal = symmetric is not False and all_equal(self.factors)
-        if symmetric and not equal:
-            raise ValueError("symmetric=True needs equal factors for all modes; these differ. Leave symmetric out")
-        self.symmetric = equal
+        self.symmetric = symmetry_of(self.factors, symmetric, "factors")
 
     @property
     def reference(self) -> Array:
@@ -146,7 +141,7 @@ class FactoredTensor(Tensor):
         total, size = self._products(self.weights, self.factors)
         if not total < CANCELLING * size:
             return total
-        if math.prod(min(size, self.rank) for size in self.shape) > BLOCK:
+        if not fits_block(math.prod(min(size, self.rank) for size in self.shape)):
             return max(total, 0.0)
         core = self.changed(lambda factor, _: _triangle(double(factor)), double(self.weights))
         return squares(core.to_dense())
