@@ -31,7 +31,10 @@ class FactoredTensor(Tensor):
     --------
     >>> import numpy as np
     >>> from codiag.tensors import FactoredTensor
-    >>> FactoredTensor(np.ones(2), [np.eye(1000, 2)] * 3).squared_norm()
+    >>> tensor = FactoredTensor(np.ones(2), [np.eye(1000, 2)] * 3)
+    >>> tensor
+    FactoredTensor(symmetric 1000 x 1000 x 1000)
+    >>> tensor.squared_norm()
     2.0
     """
 
@@ -65,7 +68,20 @@ class FactoredTensor(Tensor):
         return int(self.weights.shape[0])
 
     def changed(self, change: Callable[[Array, int], Array], weights: Array | None = None) -> FactoredTensor:
-        """Return components with ``change(factor, mode)`` for every factor: once for all modes that share an array."""
+        """Return components with every factor changed.
+
+        Parameters
+        ----------
+        change : callable
+            Called as ``change(factor, mode)``, returns an array of shape (any, r); called once, with mode 0, where all
+            modes of a symmetric tensor share one array.
+        weights : array of shape (r,), optional
+            New weights; by default those of this tensor.
+
+        Returns
+        -------
+        FactoredTensor
+        """
         weights = self.weights if weights is None else weights
         if self.symmetric and all(factor is self.factors[0] for factor in self.factors):
             return FactoredTensor(weights, [change(self.factors[0], 0)] * self.order, symmetric=True)
@@ -73,11 +89,11 @@ class FactoredTensor(Tensor):
         return FactoredTensor(weights, factors, symmetric=None if self.symmetric else False)
 
     def columns(self, chosen: Sequence[int]) -> FactoredTensor:
-        """Return some of the components, in the given order."""
+        """Return the components with the chosen indices, in the given order."""
         return self.changed(lambda factor, _: pick(factor, chosen, axis=1), pick(self.weights, chosen, axis=0))
 
     def joined(self, other: FactoredTensor) -> FactoredTensor:
-        """Return these components and others, of the same kind."""
+        """Return these components followed by others; symmetric if both are."""
         xp = array_namespace(self.weights)
         return self._with_components(
             xp.concat([self.weights, other.weights]),
@@ -86,7 +102,18 @@ class FactoredTensor(Tensor):
         )
 
     def minus(self, weights: Array, factors: Sequence[Array]) -> FactoredTensor:
-        """Return the difference to other components, by its components, in double precision."""
+        """Return the difference to other components, as components in double precision.
+
+        Parameters
+        ----------
+        weights : array of shape (r,)
+        factors : sequence of arrays of shape (d_m, r)
+
+        Returns
+        -------
+        FactoredTensor
+            Of rank ``self.rank + r``.
+        """
         xp = array_namespace(double(self.weights))
         return self._with_components(
             xp.concat([double(self.weights), -double(weights)]),

@@ -37,8 +37,11 @@ class CrossMomentTensor(Tensor):
     --------
     >>> import numpy as np
     >>> from codiag.tensors import CrossMomentTensor
-    >>> CrossMomentTensor(np.ones((10, 2)), np.ones((10, 3)), np.ones((10, 4)))
+    >>> moment = CrossMomentTensor(np.ones((10, 2)), np.ones((10, 3)), np.ones((10, 4)))
+    >>> moment
     CrossMomentTensor(2 x 3 x 4, 10 samples)
+    >>> moment.project(np.ones((1, 4))).shape
+    (1, 2, 3)
     """
 
     def __init__(
@@ -147,7 +150,7 @@ class CrossMomentTensor(Tensor):
 
     @cached_property
     def _entries(self) -> DenseTensor | None:
-        """The tensor written down, where it takes no more memory than the samples."""
+        """The tensor as an array, where that takes no more memory than the samples."""
         if self.weights.shape[0] * sum(self.shape) <= math.prod(self.shape):
             return None
         return DenseTensor.of(self._summed(), symmetric=self.symmetric)
@@ -189,6 +192,13 @@ class MomentTensor(CrossMomentTensor):
         How much each sample counts; by default 1 / n.
     order : int
         Three, or more.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.tensors import MomentTensor
+    >>> MomentTensor(np.ones((10, 2)), order=4)
+    MomentTensor(symmetric 2 x 2 x 2 x 2, 10 samples)
     """
 
     def __init__(self, samples: Any, *, weights: Array | None = None, order: int = 3) -> None:

@@ -15,7 +15,7 @@ from codiag.tensors._factored import FactoredTensor
 
 
 class SparseTensor(Tensor):
-    """A tensor given by the coordinates and values of its entries; all others are zero, and are never written down.
+    """A tensor given by the coordinates and values of its entries; all others are zero, and are never formed.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class SparseTensor(Tensor):
     __rmul__ = __mul__
 
     def without_empty_rows(self, at_least: int = 1) -> tuple[SparseTensor, list[np.ndarray]]:
-        """Return the tensor without indices that no entry has, and the indices that are left, in order, of each mode.
+        """Return the tensor without the indices that have no entries.
 
         Row i of a factor of the smaller tensor then belongs to index ``kept[mode][i]``; other rows of a factor of this
         one are zero. A symmetric tensor keeps the same indices in all modes.
@@ -93,6 +93,12 @@ class SparseTensor(Tensor):
         ----------
         at_least : int
             Indices to keep in every mode that has them, empty or not: as many as components are asked for.
+
+        Returns
+        -------
+        tensor : SparseTensor
+        kept : list of arrays of integers
+            The indices that are left, one array a mode.
 
         Examples
         --------
@@ -176,7 +182,7 @@ class SparseTensor(Tensor):
         return total
 
     def _beside(self, weights: Array, factors: Sequence[Array]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield values beside those that components give, in blocks of entries and in double precision."""
+        """Yield values and those that components give, in blocks of entries and in double precision."""
         for part in blocks(self.values.size, weights.shape[0]):
             model = double(weights)
             for factor, places in zip(factors, self.coords[:, part], strict=True):

@@ -35,6 +35,16 @@ class WordMomentTensor(Tensor):
     ----------
     counts : scipy sparse matrix or array of shape (documents, words)
         How often each word occurs; not negative.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.tensors import WordMomentTensor
+    >>> tensor = WordMomentTensor(np.array([[2, 1, 1], [0, 3, 0], [1, 0, 1]]))
+    >>> tensor
+    WordMomentTensor(symmetric 3 x 3 x 3, 2 documents)
+    >>> round(float(tensor.to_dense().sum()), 12)
+    1.0
     """
 
     symmetric = True
@@ -150,7 +160,20 @@ class WordMomentTensor(Tensor):
 class WordPairs:
     r"""The second moment of exchangeable words, unbiased, as an operator.
 
-    A document contributes :math:`[c c^\top - diag(c)] / (n (n - 1))`; documents of one word are left out.
+    A document contributes :math:`[c c^\top - diag(c)] / (n (n - 1))`; documents of one word are left out. The operator
+    has a shape, (words, words), and multiplies arrays of shape (words,) and (words, n) by ``@``.
+
+    Parameters
+    ----------
+    counts : scipy sparse matrix or array of shape (documents, words)
+        How often each word occurs; not negative.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.tensors import WordPairs
+    >>> (WordPairs(np.array([[2, 1], [0, 2]])) @ np.eye(2)).round(3).tolist()
+    [[0.167, 0.167], [0.167, 0.5]]
     """
 
     def __init__(self, counts: Any) -> None:
@@ -170,11 +193,28 @@ class WordPairs:
 
 
 def word_frequencies(counts: Any) -> np.ndarray:
-    """Return the mean over documents of the share of each word."""
+    """Return the mean over documents of the share of each word.
+
+    Parameters
+    ----------
+    counts : scipy sparse matrix or array of shape (documents, words)
+        How often each word occurs; not negative. Empty documents are left out.
+
+    Returns
+    -------
+    array of shape (words,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.tensors import word_frequencies
+    >>> word_frequencies(np.array([[2, 2], [0, 5]])).tolist()
+    [0.25, 0.75]
+    """
     matrix = as_counts(counts)
     lengths = np.asarray(matrix.sum(axis=1)).ravel()
     used = lengths > 0
-    return matrix[used].T @ (1 / lengths[used]) / max(int(used.sum()), 1)
+    return np.asarray(matrix[used].T @ (1 / lengths[used])) / max(int(used.sum()), 1)
 
 
 def as_counts(counts: Any, name: str = "counts") -> sparse.csr_array:
