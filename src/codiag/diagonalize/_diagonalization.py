@@ -9,7 +9,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from codiag._array import Array, epsilon
-from codiag.diagonalize._standard_errors import Spread
+from codiag.diagonalize._standard_errors import NoisePropagation
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -63,8 +63,8 @@ class Diagonalization:
         return float(array_namespace(self.residuals).sum(self.residuals))
 
     @cached_property
-    def _spread(self) -> Spread:
-        return Spread.of(self)
+    def _propagation(self) -> NoisePropagation:
+        return NoisePropagation.of(self)
 
     @cached_property
     def noise(self) -> float:
@@ -74,7 +74,7 @@ class Diagonalization:
         none. Larger than the noise you expect, it says that the model (rank, orthogonality) is wrong, and with it the
         standard errors.
         """
-        return self._spread.noise
+        return self._propagation.noise
 
     @cached_property
     def pair_errors(self) -> np.ndarray:
@@ -83,7 +83,7 @@ class Diagonalization:
         For orthogonal factors this is :math:`\sigma / \sqrt{\sum_l (d_{il} - d_{jl})^2}` (Cardoso, 1994), for others
         :math:`\sigma (\|b_i\|^2 \|b_j\|^2 + (b_i^\top b_j)^2)^{1/2} / (\|d_j\| \sqrt{1 - \rho_{ij}^2})` (Afsari, 2008).
         """
-        return self._spread.pair_errors(self.noise)
+        return self._propagation.pair_errors(self.noise)
 
     @cached_property
     def standard_errors(self) -> np.ndarray:
@@ -91,7 +91,7 @@ class Diagonalization:
 
         Infinite for factors of an unresolved pair, which first-order theory says nothing about.
         """
-        errors = self._spread.factor_errors(self.noise)
+        errors = self._propagation.factor_errors(self.noise)
         errors[sorted({index for pair in self.unresolved for index in pair})] = np.inf
         return errors
 
@@ -102,8 +102,8 @@ class Diagonalization:
         Those whose share in each other is uncertain by more than 0.3, once their gap is freed of what noise explains.
         """
         n, k = self.diagonals.shape
-        rounding = 4 * epsilon(self.factor) * float(np.linalg.norm(self._spread.diagonals)) / (n * k) ** 0.5
-        uncertain = self._spread.confusion(float(np.fmax(self.noise, rounding)))
+        rounding = 4 * epsilon(self.factor) * float(np.linalg.norm(self._propagation.diagonals)) / (n * k) ** 0.5
+        uncertain = self._propagation.confusion(float(np.fmax(self.noise, rounding)))
         pairs = np.triu(np.fmax(uncertain, uncertain.T) > 0.3, 1)
         return tuple((int(i), int(j)) for i, j in np.argwhere(pairs))
 

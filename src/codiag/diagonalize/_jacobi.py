@@ -11,7 +11,6 @@ from array_api_compat import array_namespace
 from codiag._array import Array, epsilon, identity, moved
 from codiag._validation import as_number
 from codiag.diagonalize._base import Diagonalizer, Iterate
-from codiag.diagonalize._products import Slabs
 from codiag.diagonalize._rounds import (
     Round,
     leading_rounds,
@@ -27,7 +26,7 @@ from codiag.diagonalize._rounds import (
 class Jacobi(Diagonalizer):
     r"""Orthogonal joint diagonalization by Jacobi rotations, the paper's orthogonal method.
 
-    Each rotation maximises the diagonal energy of its pair in closed form,
+    Each rotation maximizes the diagonal energy of its pair in closed form,
     :math:`\theta = \tfrac14 \mathrm{atan2}(2 g_1^\top g_2,\ \|g_1\|^2 - \|g_2\|^2)` with
     :math:`g_1 = d_p - d_q` and :math:`g_2 = 2 D_{pq}`; disjoint pairs do not touch each other's optimum, so a whole
     round of them is applied at once.
@@ -54,24 +53,22 @@ class Jacobi(Diagonalizer):
 
     max_rows: int | None = None
     max_sweeps: int = 100
-    survives_doubling: ClassVar[bool] = True
+    handles_opposite_diagonals: ClassVar[bool] = True
+    orthogonal = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.max_rows is not None:
             as_number("max_rows", self.max_rows, integer=True)
 
-    def _is_orthogonal(self) -> bool:
-        return True
-
     def sweep_flops(self, n: int, size: int) -> float:
         rows = min(self.max_rows or size, size)
         return 2.0 * size * n * (size * rows - rows * (rows - 1) / 2)
 
-    def _iterate(self, core: Slabs, rng: np.random.Generator) -> Iterate:
-        size = core.stack.shape[1]
+    def iterate(self, stack: Array, rng: np.random.Generator) -> Iterate:
+        size = stack.shape[1]
         leading = size if self.max_rows is None else min(self.max_rows, size)
-        entries = paired_layout(core.stack)
+        entries = paired_layout(stack)
         inverse = identity(size, entries)
         rounds = on_device(round_robin(size) if leading == size else leading_rounds(size, leading), entries)
         tol = max(self.tol, 4 * epsilon(entries))
@@ -79,7 +76,7 @@ class Jacobi(Diagonalizer):
         while n_sweeps < self.max_sweeps and not converged:
             converged = rotation_sweep(entries, inverse, rounds, leading) < tol
             n_sweeps += 1
-        inverse = moved(inverse[:leading], core.stack)
+        inverse = moved(inverse[:leading], stack)
         return Iterate(inverse, inverse, n_sweeps, converged)
 
 

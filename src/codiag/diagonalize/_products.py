@@ -41,7 +41,7 @@ class Slabs:
 
     @cached_property
     def _slab_size(self) -> int:
-        n, rows, columns = self.stack.shape
+        n, rows, columns = (int(size) for size in self.stack.shape)
         elements = CACHED_ELEMENTS if on_host(self.stack) else DEVICE_ELEMENTS
         return min(n, max(1, elements // (rows * columns)))
 
@@ -89,6 +89,23 @@ class Slabs:
             energy = energy + xp.sum(squares, axis=1)
             start += n
         return xp.concat(diagonals, axis=0), energy * (1 - identity(energy.shape[0], energy))
+
+
+class TwoSidedSlabs:
+    """A stack and its transposes, each laid out for its own product."""
+
+    def __init__(self, stack: Array) -> None:
+        self.stack = stack
+        self.rows = Slabs(stack)
+        self._columns = Slabs(array_namespace(stack).matrix_transpose(stack))
+
+    def moments(self, point: Array, probe: Array) -> tuple[Array, Array, Array, Array]:
+        r"""Return d, :math:`y^1_{ij} = \sum_l d_{jl} D_{ij}`, :math:`y^2_{ij} = \sum_l d_{il} D_{ij}`, energy."""
+        xp = array_namespace(point)
+        left, right = point[0, ...], point[1, ...]
+        diagonals, sums, energy = self.rows.moments(left, right, probe)
+        _, other_sums, _ = self._columns.moments(right, left)
+        return diagonals, left @ xp.matrix_transpose(other_sums), sums @ xp.matrix_transpose(right), energy
 
 
 def _buffer(size: int, reference: Array) -> Array | None:

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Spread:
-    """How far noise throws the factors of a diagonalization; small matrices, worked out on the host."""
+class NoisePropagation:
+    """What noise in the matrices does to the factors of a diagonalization; small matrices, worked out on the host."""
 
     diagonals: np.ndarray  # (k, n), scaled by the root of the weights
     residuals: np.ndarray  # (k, k)
@@ -38,7 +38,7 @@ class Spread:
     n: int  # matrices that count
 
     @classmethod
-    def of(cls, fit: Diagonalization) -> Spread:
+    def of(cls, fit: Diagonalization) -> NoisePropagation:
         """Collect what the formulas need."""
         diagonals = to_host(fit.diagonals).T.astype(np.float64)
         if fit.weights is not None:
@@ -110,7 +110,7 @@ class Spread:
         minus, plus = self._gaps()
         np.fill_diagonal(minus, 1)  # the pair (j, j) is masked below
         np.fill_diagonal(plus, 1)
-        inside = np.empty(energy.size)
+        inside: np.ndarray = np.empty(energy.size)
         for j in range(energy.size):
             gap = minus[:, j] * plus[:, j] / 4
             own = 1 / (energy[j] * gap)

@@ -10,7 +10,6 @@ from array_api_compat import array_namespace
 
 from codiag._array import Array, like, to_host
 from codiag.diagonalize._base import Diagonalizer, Iterate, check_method
-from codiag.diagonalize._products import Slabs
 
 
 def symmetrized(diagonalizer: Diagonalizer) -> Diagonalizer:
@@ -37,7 +36,7 @@ def symmetrized(diagonalizer: Diagonalizer) -> Diagonalizer:
     True
     """
     inner = check_method(diagonalizer)
-    if not inner.survives_doubling:
+    if not inner.handles_opposite_diagonals:
         raise ValueError(
             f"the reduction to twice the size is degenerate for {type(inner).__name__}, because components come in "
             "pairs with opposite diagonals; use Jacobi(), OrthogonalNewton() or QRJ1D(), or TwoSided() instead"
@@ -52,28 +51,30 @@ class _Symmetrized(Diagonalizer):
     inner: Diagonalizer
     symmetric: ClassVar[bool] = False
 
-    def _name(self) -> str:
-        return f"symmetrized({type(self.inner).__name__})"
+    @property
+    def name(self) -> str:
+        return f"symmetrized({self.inner.name})"
 
-    def _is_orthogonal(self) -> bool:
-        return self.inner._is_orthogonal()
+    @property
+    def orthogonal(self) -> bool:
+        return self.inner.orthogonal
 
     def sweep_flops(self, n: int, size: int) -> float:
         return self.inner.sweep_flops(n, 2 * size)
 
-    def _iterate(self, core: Slabs, rng: np.random.Generator) -> Iterate:
-        xp = array_namespace(core.stack)
-        blank = xp.zeros_like(core.stack)
-        top = xp.concat([blank, xp.matrix_transpose(core.stack)], axis=2)
-        bottom = xp.concat([core.stack, blank], axis=2)
+    def iterate(self, stack: Array, rng: np.random.Generator) -> Iterate:
+        xp = array_namespace(stack)
+        blank = xp.zeros_like(stack)
+        top = xp.concat([blank, xp.matrix_transpose(stack)], axis=2)
+        bottom = xp.concat([stack, blank], axis=2)
         inner = replace(self.inner, tol=self.tol, max_sweeps=self.max_sweeps)
-        iterate = inner._iterate(Slabs(xp.concat([top, bottom], axis=1)), rng)
+        iterate = inner.iterate(xp.concat([top, bottom], axis=1), rng)
         inverse = to_host(iterate.left).astype(np.float64)
-        factor = inverse.T if self._is_orthogonal() else np.linalg.inv(inverse)
+        factor = inverse.T if self.orthogonal else np.linalg.inv(inverse)
         right, left = _merge_twins(factor)
         return iterate._replace(
-            left=_inverse(left, core.stack, self._is_orthogonal()),
-            right=_inverse(right, core.stack, self._is_orthogonal()),
+            left=_inverse(left, stack, self.orthogonal),
+            right=_inverse(right, stack, self.orthogonal),
         )
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass, replace
 
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._validation import ConvergenceWarning, as_number
+from codiag._validation import as_number
 from codiag.diagonalize import UWEDGE, Diagonalizer, TwoSided
 from codiag.methods._als import ALS
 from codiag.methods._base import Estimate, Log, Method, random_components, with_best_weights
@@ -145,9 +144,7 @@ def _start(core: DenseTensor, roles: Roles | None, rank: int, rng: np.random.Gen
         UWEDGE(rank=rank, fallback=False) if core.symmetric else TwoSided(rank=rank, fallback=False)
     )
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # least squares goes on from wherever it ends
-            fit = diagonalizer(stack, seed=rng)
+        fit = diagonalizer(stack, seed=rng)  # least squares goes on from wherever it ends
     except np.linalg.LinAlgError:
         log.add("random start: the slices are singular", 0, 1.0)
         return random_start(core, rank, rng)

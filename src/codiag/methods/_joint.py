@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -12,7 +11,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from codiag._array import Array, like, to_host
-from codiag._validation import ConvergenceWarning, as_flag, as_number, as_real_array
+from codiag._validation import as_flag, as_number, as_real_array
 from codiag.diagonalize import UWEDGE, Diagonalization, Diagonalizer, OrthogonalNewton, TwoSided
 from codiag.diagonalize._base import check_method
 from codiag.methods._base import Estimate, Log, Method, unit_components, with_best_weights
@@ -64,7 +63,7 @@ class JointMethod(Method):
         _check_directions(self.directions)
         if not isinstance(self.plug_in, bool | str | None) or self.plug_in not in PLUG_IN:
             raise ValueError(f"plug_in must be True, False, 'factors' or 'inverse'; got {self.plug_in!r}")
-        if self.diagonalizer is not None and check_method(self.diagonalizer)._is_orthogonal() != self.orthogonal:
+        if self.diagonalizer is not None and check_method(self.diagonalizer).orthogonal != self.orthogonal:
             kind = "orthonormal" if self.orthogonal else "free"
             raise ValueError(
                 f"{type(self).__name__} needs a diagonalizer with {kind} factors; got {self.diagonalizer!r}"
@@ -136,9 +135,7 @@ class JointMethod(Method):
             )
         if stack.shape[1] > rank or stack.shape[2] > rank:
             diagonalizer = replace(diagonalizer, rank=diagonalizer.rank or rank)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # said once, of the whole
-            fit = diagonalized(diagonalizer, stack, rank, rng)
+        fit = diagonalized(diagonalizer, stack, rank, rng)
         n, size = directions[0].shape[0], fit.factor.shape[0] if diagonalizer.rank is None else rank
         flops = 2.0 * n * math.prod(core.shape) + fit.n_sweeps * diagonalizer.sweep_flops(n, size)
         log.add(name, fit.n_sweeps, off_diagonal_share(fit), flops)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
 
 from codiag._array import Array, like, to_host
-from codiag._validation import ConvergenceWarning, as_number
+from codiag._validation import as_number
 from codiag.diagonalize import UWEDGE, Diagonalizer
 from codiag.diagonalize._base import check_method
 from codiag.methods._base import Estimate, Log, Method, with_best_weights
@@ -55,7 +54,7 @@ class Lathauwer(Method):
         if self.diagonalizer is None:
             return
         diagonalizer = check_method(self.diagonalizer)
-        if diagonalizer._is_orthogonal() or not diagonalizer.symmetric:
+        if diagonalizer.orthogonal or not diagonalizer.symmetric:
             raise ValueError(f"Lathauwer needs a symmetric diagonalizer with free factors; got {diagonalizer!r}")
 
     def fit(self, tensor: Tensor, rank: int, rng: np.random.Generator) -> Estimate:
@@ -70,9 +69,7 @@ class Lathauwer(Method):
         stack = _range(core, roles, rank)
         null = _null_space(stack, rank)
         log.add("rank-one system", 0, math.nan, 2.0 * height * width**2 + 11.0 * width**3)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            joint = diagonalized(self.diagonalizer or UWEDGE(), null, rank, rng)
+        joint = diagonalized(self.diagonalizer or UWEDGE(), null, rank, rng)
         log.add("diagonalize", joint.n_sweeps, math.nan, joint.n_sweeps * 2.0 * rank**4)
         components = _rank_one_factors(core, roles, np.einsum("rij,rt->ijt", stack, joint.factor))
         return Estimate(reduction.lift(components), log.stages, joint.converged)
