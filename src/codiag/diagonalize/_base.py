@@ -208,7 +208,7 @@ def _assemble(
     symmetric, orthogonal = method.symmetric, method.orthogonal
     left = _unit_factors(iterate.left, orthogonal)
     right = left if symmetric else _unit_factors(iterate.right, orthogonal)
-    diagonals, residuals = Slabs(core).residuals(left[1], right[1], weights)
+    diagonals, residuals = Slabs(core, keep=False).residuals(left[1], right[1], weights)
     squares = diagonals**2 if weights is None else diagonals**2 * weights[:, None]
     order = xp.argsort(xp.sum(squares, axis=0), descending=True, stable=True)
     factor, inverse, signs = _lift(*left, bases[0], order)

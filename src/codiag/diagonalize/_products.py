@@ -20,23 +20,29 @@ CACHED_ELEMENTS, DEVICE_ELEMENTS = 2**17, 2**27
 
 
 class Slabs:
-    """A stack of matrices laid out as (rows, n, columns), so that a change of basis is one matrix product."""
+    """A stack of matrices laid out as (rows, n, columns), so that a change of basis is one matrix product.
 
-    def __init__(self, stack: Array) -> None:
+    The layout is kept for further products, unless there is to be one only.
+    """
+
+    def __init__(self, stack: Array, *, keep: bool = True) -> None:
         self.stack = stack
+        self._keep = keep
 
     @cached_property
     def _layout(self) -> Array:
-        xp = array_namespace(self.stack)
-        return xp.reshape(xp.permute_dims(self.stack, (1, 0, 2)), (self.stack.shape[1], -1))
+        return _side_by_side(self.stack)
 
     def transformed(self, inverse: Array) -> Iterator[Array]:
         """Yield P = B M_l for one slab of matrices after the other, as (k, n_slab, columns), in a buffer."""
         xp = array_namespace(inverse)
-        k, columns = inverse.shape[0], self.stack.shape[2]
-        width = self._slab_size * columns
-        for start in range(0, self._layout.shape[1], width):
-            slab = self._layout[:, start : min(start + width, self._layout.shape[1])]
+        k, (n, _, columns) = inverse.shape[0], self.stack.shape
+        for start in range(0, n, self._slab_size):
+            stop = min(start + self._slab_size, n)
+            if self._keep:
+                slab = self._layout[:, start * columns : stop * columns]
+            else:
+                slab = _side_by_side(self.stack[start:stop, ...])
             yield xp.reshape(_product(inverse, slab, self._buffer), (k, -1, columns))
 
     @cached_property
@@ -106,6 +112,11 @@ class TwoSidedSlabs:
         diagonals, sums, energy = self.rows.moments(left, right, probe)
         _, other_sums, _ = self._columns.moments(right, left)
         return diagonals, left @ xp.matrix_transpose(other_sums), sums @ xp.matrix_transpose(right), energy
+
+
+def _side_by_side(stack: Array) -> Array:
+    xp = array_namespace(stack)
+    return xp.reshape(xp.permute_dims(stack, (1, 0, 2)), (stack.shape[1], -1))
 
 
 def _buffer(size: int, reference: Array) -> Array | None:
