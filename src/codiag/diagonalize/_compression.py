@@ -27,7 +27,7 @@ def range_bases(
 def _numerical_rank(stack: Array, rng: np.random.Generator) -> int:
     """Return the dimension of the range of the stack, as far as machine precision can tell it from the whole space."""
     xp = array_namespace(stack)
-    rows, columns = stack.shape[1:]
+    rows, columns = (int(size) for size in stack.shape[1:])
     negligible = 10 * max(rows, columns) * epsilon(stack)
     if _seems_regular(random_combinations(stack, rng, 1)[0, ...], negligible, rng):
         return min(rows, columns)

@@ -30,6 +30,16 @@ class JDi(Diagonalizer):
     :math:`\tau`. Disjoint pairs do not touch each other's optimum, so a whole round is applied at once; rows are scaled
     to equal diagonal energy before each sweep.
 
+    **Needs** symmetric matrices. **Costs** :math:`O(n d^3)` operations a sweep in passes over memory, and
+    :math:`d^2 / 2` eigenproblems of size 3 on the host: minutes a run from size 120 on. **Guarantees** the optimum of
+    the 2 x 2 problem of every pair, in closed form. **Fails** only to be quick; `UWEDGE` falls back on it where its own
+    steps do not converge.
+
+    Parameters
+    ----------
+    rank, tol, max_sweeps
+        As in `Diagonalizer`.
+
     References
     ----------
     A. Souloumiac, "Nonorthogonal joint diagonalization by combining Givens and hyperbolic rotations", IEEE Trans.

@@ -53,8 +53,17 @@ class QRJ1D(_ShearSweeps):
 
         a = - \frac{\sum_l \sum_{m \ne j} (D_l)_{im} (D_l)_{jm}}{\sum_l \sum_{m \ne j} (D_l)_{im}^2}, \quad |a| \le 1,
 
-    of row i < j, the one that leaves least off the diagonal. Convergence is linear: `UWEDGE` finds the same factors to
-    first order in the noise, tens to thousands of times faster.
+    of row i < j, the one that leaves least off the diagonal.
+
+    **Needs** symmetric matrices. **Costs** :math:`O(n d^3)` operations a sweep in passes over memory; convergence is
+    linear, in tens to hundreds of sweeps. **Guarantees** the best bounded shear of each single pair; rows are scaled to
+    equal diagonal energy before every third sweep, since the off-diagonal energy depends on their scale. **Fails** to
+    be quick: `UWEDGE` finds the same factors to first order in the noise, tens to thousands of times faster.
+
+    Parameters
+    ----------
+    rank, tol, max_sweeps
+        As in `Diagonalizer`.
 
     References
     ----------
@@ -83,6 +92,14 @@ class LUJ1D(_ShearSweeps):
     """Non-orthogonal joint diagonalization by lower, then upper shears.
 
     The variant of `QRJ1D` without rotations, after a first sweep of them that gives the matrices a diagonal.
+
+    **Needs** symmetric matrices. **Costs**, **guarantees** and **fails** as `QRJ1D`; unlike it, it is not for
+    `symmetrized`, since shears alone do not separate components with opposite diagonals.
+
+    Parameters
+    ----------
+    rank, tol, max_sweeps
+        As in `Diagonalizer`.
 
     References
     ----------

@@ -26,8 +26,9 @@ def real_eigenvectors(matrix: np.ndarray) -> np.ndarray:
     """Return real eigenvectors as columns; a complex pair gives a real basis of its invariant plane."""
     values, vectors = np.linalg.eig(matrix)
     second = values.imag < 0  # LAPACK lists the member with positive imaginary part first
-    real: np.ndarray = np.where(second[None, :], -vectors.imag, vectors.real)
-    return real / np.linalg.norm(real, axis=0)
+    real = np.where(second[None, :], -vectors.imag, vectors.real)
+    unit: np.ndarray = real / np.linalg.norm(real, axis=0)
+    return unit
 
 
 def generic_start(size: int) -> np.ndarray:

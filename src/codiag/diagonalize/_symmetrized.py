@@ -16,14 +16,23 @@ def symmetrized(diagonalizer: Diagonalizer) -> Diagonalizer:
     r"""Return a method for :math:`M_l = A\, \mathrm{diag}(d_l)\, B^\top` that runs a symmetric one on twice the size.
 
     The matrices :math:`\begin{pmatrix} 0 & M_l^\top \\ M_l & 0 \end{pmatrix}` have the factors
-    :math:`(b_i, \pm a_i)` with diagonals :math:`\pm d_{il} / 2` (section 6 of the paper). The diagonals of the two are
-    proportional, so methods that divide by :math:`1 - \rho_{ij}^2` do not survive; `Jacobi`, `OrthogonalNewton` and
-    `QRJ1D` do. `TwoSided` needs no reduction and is the better choice; this one is for the paper's sake.
+    :math:`(b_i, \pm a_i)` with diagonals :math:`\pm d_{il} / 2` (section 6 of the paper).
+
+    **Needs** a diagonalizer that `handles_opposite_diagonals`: the diagonals of the two are proportional, so that
+    methods that divide by :math:`1 - \rho_{ij}^2` break down. **Costs** eight times a sweep over symmetric matrices of
+    the same size. **Guarantees** for orthonormal factors the objective of ``TwoSided(orthogonal=True)``. **Fails** to
+    settle under noise with `QRJ1D`, which drifts along such pairs. `TwoSided` needs no reduction and is the better
+    choice; this one reproduces the paper.
 
     Parameters
     ----------
-    diagonalizer : Jacobi, OrthogonalNewton or QRJ1D
-        Its `rank`, if any, is that of the asymmetric matrices.
+    diagonalizer : Diagonalizer
+        `Jacobi`, `OrthogonalNewton` or `QRJ1D`. Its `rank`, if any, is that of the asymmetric matrices.
+
+    Returns
+    -------
+    Diagonalizer
+        With the same options, for stacks of shape (n, d, d').
 
     Examples
     --------
@@ -71,14 +80,14 @@ class _Symmetrized(Diagonalizer):
         iterate = inner.iterate(xp.concat([top, bottom], axis=1), rng)
         inverse = to_host(iterate.left).astype(np.float64)
         factor = inverse.T if self.orthogonal else np.linalg.inv(inverse)
-        right, left = _merge_twins(factor)
+        right, left = _merge_pairs(factor)
         return iterate._replace(
             left=_inverse(left, stack, self.orthogonal),
             right=_inverse(right, stack, self.orthogonal),
         )
 
 
-def _merge_twins(factor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _merge_pairs(factor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Find the pairs of columns (b, a), (b, -a), and return each b and a once."""
     k = factor.shape[0] // 2
     halves = [half / np.linalg.norm(half, axis=0) for half in (factor[:k], factor[k:])]

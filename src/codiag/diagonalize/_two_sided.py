@@ -28,9 +28,13 @@ from codiag.diagonalize._starts import pencil_start, random_combinations
 class TwoSided(NewtonLike):
     r"""Joint diagonalization :math:`M_l \approx A\, \mathrm{diag}(d_l)\, B^\top` of square or rectangular matrices.
 
-    The two-sided forms of `OrthogonalNewton` and `UWEDGE`: the same start, the same steps on both sides at once, two
-    matrix products each. Where they do not converge, or theory does not promise that the end is the only one, the start
-    is drawn again until the lowest end has been reached three times, eight times at most.
+    The two-sided forms of `OrthogonalNewton` and `UWEDGE`: the same start, the same steps on both sides at once.
+
+    **Needs** components whose diagonals are not proportional (free factors) or neither equal nor opposite (orthonormal
+    ones). **Costs** one eigendecomposition and, for each step, two matrix products of :math:`2 n d^3` operations.
+    **Guarantees** the factors of both sides up to a common order and sign, and one start that is enough where the noise
+    is so small that the steps contract. **Fails** to be certain elsewhere: the start is then drawn again until the
+    lowest fixed point has been reached three times, eight times at most.
 
     Parameters
     ----------
@@ -39,8 +43,10 @@ class TwoSided(NewtonLike):
     statistical_tol : float
         Stop, too, when every entry of the step is below this share of its standard error.
     fallback : bool
-        Whether to look for lower ends; otherwise free factors are drawn again only until one start converges, four
-        times at most.
+        Whether to look for lower fixed points; otherwise free factors are drawn again only until one start converges,
+        four times at most.
+    rank, tol, max_sweeps
+        As in `Diagonalizer`.
 
     Examples
     --------

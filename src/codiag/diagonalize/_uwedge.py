@@ -33,15 +33,16 @@ class UWEDGE(NewtonLike):
 
     .. math:: W_{ij} = (\rho_{ij} y_{ji} - y_{ij}) / (1 - \rho_{ij}^2), \quad y_{ij} = \sum_l d_{jl} (D_l)_{ij},
 
-    the solution of all 2 x 2 least-squares problems at once, for one matrix product of :math:`2 n d^3` operations.
-    Anderson acceleration takes over near a solution. Fixed points do not depend on the scale of the rows, nor on the
-    coordinates of the matrices.
+    the solution of all 2 x 2 least-squares problems at once. Anderson acceleration takes over near a solution.
 
-    One start is enough where the noise is so small that the steps contract (see Notes). Elsewhere several fixed points
-    may exist, and matrices without common factors have nothing else: then more starts are tried until the lowest
+    **Needs** symmetric matrices, and components whose diagonals are not proportional. **Costs** one eigendecomposition
+    and, for each step, one matrix product of :math:`2 n d^3` operations; a handful of steps under small noise.
+    **Guarantees** fixed points that depend neither on the scale of the rows nor on the coordinates of the matrices,
+    and one start that is enough where the noise is so small that the steps contract (see Notes). **Fails** to be
+    certain elsewhere, where several fixed points may exist: more starts are then tried until the lowest
     :math:`\sum_{i \ne j} R_{ij} / \sqrt{R_{ii} R_{jj}}`, with :math:`R_{ij} = \sum_l (D_l)_{ij}^2`, has been reached
-    twice, or four starts are spent. Where the steps do not converge, sweeps of `JDi` go before them, up to size 120;
-    beyond that they take minutes and the best iterate is returned instead.
+    twice, four at most. Where the steps do not converge, sweeps of `JDi` go before them, up to size 120; beyond that
+    they take minutes, and the best iterate is returned with `converged` false.
 
     Parameters
     ----------
@@ -49,8 +50,10 @@ class UWEDGE(NewtonLike):
         Stop, too, when every entry of the step is below this share of its standard error: what is left to gain is then
         invisible under the noise. Zero asks for the fixed point to `tol`.
     fallback : bool
-        Whether to look further where the steps do not converge, or converge where theory does not promise that the end
-        is the only one. Leave it out for a start that something else improves.
+        Whether to try more starts where the steps do not converge, or converge where theory does not promise that the
+        fixed point is the only one. False is for a start that another method improves.
+    rank, tol, max_sweeps
+        As in `Diagonalizer`.
 
     Notes
     -----
