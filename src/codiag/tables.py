@@ -17,6 +17,8 @@ from codiag._reading import as_file, as_path
 from codiag._writing import inert, written_at_once
 from codiag.models._votes import NAMES, column_places, wanted_columns
 
+__all__ = ["read_edges", "read_votes", "write_table"]
+
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 ABSENT = {"", "na", "nan", "null", "none"}
 """What stands for nothing in a table."""
