@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import gzip
-import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 
-from codiag._reading import as_file, as_path, readable
+from codiag._reading import as_file, as_path, read_numbers, readable
 from codiag.tensors import DenseTensor, SparseTensor, Tensor
 
 
@@ -74,9 +73,8 @@ def _read_mat(path: Path, variable: str | None) -> Tensor:
 def _read_tns(path: Path, variable: str | None) -> Tensor:
     _no_variable(path, variable)
     try:
-        with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of a file without entries, which is refused below
-            table = np.loadtxt(lines, ndmin=2)
+        with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
+            table = read_numbers(lines)
     except (ValueError, UnicodeDecodeError) as error:
         reason = str(error).split(";")[0]
         raise ValueError(f"{path.name} must hold lines of coordinates and a value: {reason}") from error

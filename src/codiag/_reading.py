@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 
 def as_path(name: str, value: object) -> Path:
@@ -42,3 +46,11 @@ def readable(path: Path) -> Iterator[None]:
         ending = "".join(path.suffixes[-2:]) if path.suffix == ".gz" else path.suffix
         reason = str(error) or type(error).__name__
         raise ValueError(f"{path.name} is not a readable {ending or 'file of this kind'} file: {reason}") from error
+
+
+def read_numbers(lines: Iterator[str], dtype: Any = np.float64) -> np.ndarray:
+    """Return the table of numbers in lines of text, of shape (0, 0) where there are none, of which NumPy warns."""
+    first = next((line for line in lines if line.partition("#")[0].strip()), None)
+    if first is None:
+        return np.zeros((0, 0), dtype)
+    return np.loadtxt(itertools.chain([first], lines), dtype=dtype, ndmin=2)

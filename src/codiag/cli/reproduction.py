@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from codiag.cli.shared import app, err, fail, mistakes_in_one_sentence, out, shown
+from codiag.cli.commands import app
+from codiag.cli.terminal import err, fail, mistakes_in_one_sentence, out, shown
 
 if TYPE_CHECKING:
     from codiag.experiments.runs import Experiment

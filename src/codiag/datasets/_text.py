@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from codiag._corpora import read_corpus
-from codiag._reading import as_file, readable
+from codiag._reading import as_file, read_numbers, readable
 from codiag.datasets._locate import check_contents, locate
 
 
@@ -43,7 +43,7 @@ def read_bag_of_words(counts: str | Path, vocabulary: str | Path) -> CorpusData:
     path, words_path = as_file("counts", counts), as_file("vocabulary", vocabulary)
     with readable(path), gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
         n_documents, n_words, _ = (int(next(lines, "")) for _ in range(3))
-        table = np.loadtxt(lines, dtype=np.int64, ndmin=2)
+        table = read_numbers(lines, np.int64)
         if table.shape[1] != 3:
             raise ValueError(f"a document, a word and a count must be on every line; got {table.shape[1]} numbers")
     with readable(words_path):
