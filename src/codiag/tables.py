@@ -29,7 +29,7 @@ SHOWN = 5
 
 
 def read_votes(path: str | Path) -> dict[str, np.ndarray]:
-    """Read votes: the columns task, worker and label of a table.
+    r"""Read votes: the columns task, worker and label of a table.
 
     Parameters
     ----------
@@ -38,6 +38,23 @@ def read_votes(path: str | Path) -> dict[str, np.ndarray]:
         or question; worker, rater, annotator or performer; label, rating, answer or response), others are left out;
         without names there must be three columns of whole numbers. Columns of whole numbers are read as such, others
         as text.
+
+    Returns
+    -------
+    dict of numpy.ndarray of shape (n_votes,)
+        The columns ``task``, ``worker`` and ``label``: what `codiag.models.DawidSkene` takes.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from codiag.tables import read_votes
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "votes.csv"
+    ...     _ = path.write_text("item,rater,rating\n1,ann,yes\n1,bob,no\n")
+    ...     votes = read_votes(path)
+    >>> votes["task"].tolist(), votes["worker"].tolist(), votes["label"].tolist()
+    ([1, 1], ['ann', 'bob'], ['yes', 'no'])
     """
     path = as_path("path", path)
     ending = _ending(path, (*SEPARATORS, ".parquet"))
@@ -55,7 +72,7 @@ def read_votes(path: str | Path) -> dict[str, np.ndarray]:
 
 
 def read_edges(path: str | Path) -> np.ndarray:
-    """Read pairs of linked nodes (n_edges, 2), one on every line, as whole numbers where all are.
+    r"""Read pairs of linked nodes (n_edges, 2), one on every line, as whole numbers where all are.
 
     Parameters
     ----------
@@ -63,6 +80,22 @@ def read_edges(path: str | Path) -> np.ndarray:
         A ``.csv`` or ``.tsv`` file, where a first line may name the columns source and target, or a ``.txt``,
         ``.edges`` or ``.edgelist`` file with blanks or commas between nodes; also ``.gz``. Lines that begin with # or %
         are left out, as are further columns, weights among them.
+
+    Returns
+    -------
+    numpy.ndarray of shape (n_edges, 2)
+        Whole numbers where all nodes are, otherwise text: what `codiag.models.MixedMembershipCommunities` takes.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from codiag.tables import read_edges
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "edges.txt"
+    ...     _ = path.write_text("# friends\n1 2\n2 3\n")
+    ...     read_edges(path).tolist()
+    [[1, 2], [2, 3]]
     """
     path = as_path("path", path)
     ending = _ending(path, (".txt", ".csv", ".tsv", ".edges", ".edgelist"))
@@ -87,9 +120,26 @@ def read_edges(path: str | Path) -> np.ndarray:
 
 
 def write_table(path: str | Path, columns: Mapping[str, Iterable[Any]]) -> None:
-    """Write columns to a ``.csv`` or ``.tsv`` file, whole or not at all.
+    r"""Write columns to a ``.csv`` or ``.tsv`` file, whole or not at all.
 
     Text that a spreadsheet would run as a formula gets a single quote before it, as OWASP advises; numbers stay.
+
+    Parameters
+    ----------
+    path : str or Path
+        Where to write.
+    columns : mapping of str to iterable
+        Columns of one length, by name.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from codiag.tables import write_table
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_table(Path(folder) / "labels.csv", {"task": [1, 2], "label": ["yes", "=1+1"]})
+    ...     (Path(folder) / "labels.csv").read_text()
+    "task,label\n1,yes\n2,'=1+1\n"
     """
     path = as_path("path", path)
     separator = SEPARATORS[_ending(path, tuple(SEPARATORS), must_exist=False)]

@@ -31,7 +31,22 @@ def locate(name: str, *, download: bool) -> list[Path]:
 
 
 def at_hand(name: str) -> bool:
-    """Tell whether a set of data is on this computer."""
+    """Tell whether a set of data is on this computer, in ``CODIAG_DATA_DIR`` or in the cache.
+
+    Parameters
+    ----------
+    name : str
+        One of `available`.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> from codiag.datasets import at_hand, load_crowd
+    >>> crowd = load_crowd("bluebird") if at_hand("bluebird") else None
+    """
     return bool(_find(source_of(name)))
 
 

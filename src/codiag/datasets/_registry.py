@@ -81,7 +81,23 @@ SOURCES = {
 
 
 def available(folder: str | None = None) -> list[str]:
-    """Return the names of all sets of data, or of one kind: crowd, facebook or text."""
+    """Return the names of the sets of data.
+
+    Parameters
+    ----------
+    folder : {"crowd", "facebook", "text"}, optional
+        Only those of this kind.
+
+    Returns
+    -------
+    list of str
+
+    Examples
+    --------
+    >>> from codiag.datasets import available
+    >>> available("facebook")
+    ['UNC28', 'Amherst41', 'Simmons81', 'Caltech36']
+    """
     if folder is not None and folder not in [source.folder for source in SOURCES.values()]:
         raise ValueError(f"folder must be crowd, facebook or text; got {folder!r}")
     return [name for name, source in SOURCES.items() if folder in (None, source.folder)]

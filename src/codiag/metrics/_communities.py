@@ -29,6 +29,14 @@ class RecoveryCurve:
     distance : array of shape (n,)
         The share of nodes on which a recovered community and those matched to it differ, on average: the measure of
         Kuleshov et al. NaN where nothing matches.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.metrics import recovery_curve
+    >>> truth = np.repeat(np.eye(2), 10, axis=0)
+    >>> recovery_curve(0.3 * truth, truth, [0.2, 0.4]).recovery.tolist()
+    [1.0, 0.0]
     """
 
     thresholds: np.ndarray
@@ -53,6 +61,11 @@ def recovery_curve(
     level : float
         A true and an estimated community match when their correlation over nodes is positive with a p-value of a
         t-test below this.
+
+    Returns
+    -------
+    RecoveryCurve
+        With ``recovery``, ``error`` and ``distance`` at each of the `thresholds`.
 
     Examples
     --------
@@ -102,6 +115,11 @@ def overlapping_nmi(estimate: Any, truth: Any, *, variant: str = "mgh") -> float
     variant : "mgh" or "lfk"
         As McDaid, Greene & Hurley (2011) normalise it, by the larger entropy, or as Lancichinetti, Fortunato &
         Kertesz (2009), community by community, which flatters covers that have little in common.
+
+    Returns
+    -------
+    float
+        From 0 to 1.
 
     Examples
     --------
