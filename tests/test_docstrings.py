@@ -16,15 +16,15 @@ PROGRAMS = {"cli", "experiments", "plotting"}  # run by commands, not called by 
 PACKAGES = [name for name in dir(codiag) if inspect.ismodule(getattr(codiag, name)) and name not in PROGRAMS]
 PENDING: dict[str, str] = {
     "codiag": """
-        Factorization Factorization.of Factorization.diagnose Factorization.to_tensor Factorization.to_tensorly
-        Factorization.to_pyttb Factorization.save Factorization.load
+        Factorization Factorization.diagnose Factorization.to_tensor Factorization.to_tensorly
+        Factorization.to_pyttb Factorization.save Factorization.load Problem.on Problem.scaled
     """,
     "codiag.diagonalize": """
         LUJ1D QRJ1D UWEDGE Diagonalization Diagonalization.transposed Diagonalization.reconstruct Diagonalizer
         Diagonalizer.sweep_flops JDi Jacobi OrthogonalNewton TwoSided symmetrized
     """,
     "codiag.methods": """
-        ALS NLS NOJD OJD SD2 TPM Auto Givens Lathauwer Method Method.fit Stage
+        SD2 TPM Auto Givens Lathauwer
     """,
     "codiag.models": """
         DawidSkene.fit DawidSkene.fit_predict DawidSkene.fit_predict_proba DawidSkene.predict_proba
@@ -43,8 +43,8 @@ PENDING: dict[str, str] = {
         DenseTensor.of DenseTensor.asymmetry FactoredTensor.changed FactoredTensor.columns FactoredTensor.joined
         FactoredTensor.minus MomentTensor PlacementTensor ScaledTensor SparseTensor.without_empty_rows SumTensor
         Tensor Tensor.project Tensor.permute Tensor.compress Tensor.mttkrp Tensor.mttkrps Tensor.squared_norm
-        Tensor.inner Tensor.squared_distance Tensor.to_dense WordMomentTensor WordPairs as_tensor symmetrize
-        word_frequencies
+        Tensor.inner Tensor.squared_distance Tensor.without_symmetry Tensor.to_dense WordMomentTensor WordPairs
+        as_tensor symmetrize word_frequencies
     """,
     "codiag.theory": """
         Diagnosis FirstOrder afsari_bound concentration condition diagnose error_bound first_order incoherence

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from codiag._array import like, to_host
-from codiag._validation import ConvergenceWarning
+from codiag._estimate import Estimate, Log
+from codiag._problem import Problem
 from codiag.diagonalize import UWEDGE
-from codiag.methods._base import Estimate, Log, Method, with_best_weights
+from codiag.methods import Method
 from codiag.methods._reduction import reduce
 from codiag.methods._slices import Roles, components_from_sides
+from codiag.methods.least_squares._components import with_best_weights
 from codiag.methods.least_squares._rank_one import split_columns
-from codiag.tensors import Tensor
 
 
 def orthogonal_oracle(
@@ -73,18 +73,16 @@ class GramLathauwer(Method):
     so that :math:`2 k^4 d^2` flops do. Singular values below 1e-8 of the largest are lost, far below any noise here.
     """
 
-    def fit(self, tensor: Tensor, rank: int, rng: np.random.Generator) -> Estimate:
-        log = Log()
-        reduction = reduce(tensor, rank, rng)
+    def fit(self, problem: Problem, rng: np.random.Generator) -> Estimate:
+        rank, log = problem.rank, Log()
+        reduction = reduce(problem, rng)
         core, roles = reduction.core, Roles((0,), (1,), (2,))
         entries = to_host(core.to_dense()).transpose(roles.order)
         _, sizes, right = np.linalg.svd(entries.reshape(entries.shape[0], -1), full_matrices=False)
         stack = (sizes[:rank, None] * right[:rank]).reshape(rank, *entries.shape[1:])
         null = gram_null_space(stack)
         log.add("rank-one system", 0, math.nan, 2.0 * rank**4 * stack[0].size + 2.0 * rank**6)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            joint = UWEDGE()(null, seed=rng)
+        joint = UWEDGE()(null, seed=rng)
         products = np.einsum("rij,rt->ijt", stack, joint.factor).reshape(-1, joint.factor.shape[1])
         left, right_side = split_columns(like(products, core.reference), stack.shape[1:])
         if core.symmetric:
