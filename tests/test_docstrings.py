@@ -16,15 +16,12 @@ PROGRAMS = {"cli", "experiments", "plotting"}  # run by commands, not called by 
 PACKAGES = [name for name in dir(codiag) if inspect.ismodule(getattr(codiag, name)) and name not in PROGRAMS]
 PENDING: dict[str, str] = {
     "codiag": """
-        Factorization Factorization.diagnose Factorization.to_tensor Factorization.to_tensorly
-        Factorization.to_pyttb Factorization.save Factorization.load Problem.on Problem.scaled
+        Factorization.diagnose Factorization.to_tensor Factorization.to_tensorly Factorization.to_pyttb
+        Factorization.save Factorization.load Problem.on Problem.scaled
     """,
     "codiag.diagonalize": """
         LUJ1D QRJ1D UWEDGE Diagonalization Diagonalization.transposed Diagonalization.reconstruct Diagonalizer
         Diagonalizer.sweep_flops JDi Jacobi OrthogonalNewton TwoSided symmetrized
-    """,
-    "codiag.methods": """
-        SD2 TPM Auto Givens Lathauwer
     """,
     "codiag.models": """
         DawidSkene.fit DawidSkene.fit_predict DawidSkene.fit_predict_proba DawidSkene.predict_proba
