@@ -157,12 +157,26 @@ class Result:
     ]
 
 
-def test_the_library_does_not_print():
-    printing = [
-        path.name
+def named(words):
+    """Return the files of codiag, outside the command line, that use one of these names."""
+    return {
+        module_of(path)
         for path in SOURCE.rglob("*.py")
         if path.parent.name != "cli"
         for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
-    ]
-    assert printing == []
+        if (isinstance(node, ast.Attribute) and node.attr in words) or (isinstance(node, ast.Name) and node.id in words)
+    }
+
+
+def test_the_library_does_not_print():
+    assert named({"print"}) == set()
+
+
+def test_only_public_functions_warn():
+    assert {part_of(module) for module in named({"warn"})} == {"_factorize", "diagonalize", "models", "drop_in"}
+
+
+def test_nobody_catches_warnings():
+    """Filters belong to the whole process: changing them for a while is seen by other threads, and may stay."""
+    caught = named({"catch_warnings", "simplefilter", "filterwarnings", "resetwarnings"})
+    assert {module for module in caught if part_of(module) != "experiments"} == set()
