@@ -97,7 +97,7 @@ def label(
     if sort not in ("votes", "accuracy"):
         fail(f"--sort must be votes or accuracy; got {sort}")
     outputs = {"--out": (result, TABLES), "--workers": (workers, TABLES), "--figure": (figure, PICTURES)}
-    with working("labelling ...", outputs, [votes], force=force) as command:
+    with working("labeling ...", outputs, [votes], force=force) as command:
         model = DawidSkene(
             init=init,
             one_coin=one_coin,

@@ -45,7 +45,7 @@ def _same_file(one: Path, other: Path) -> bool:
 def _check_writable(path: Path, option: str, endings: set[str]) -> None:
     parent = path.resolve().parent
     if not parent.is_dir():
-        fail(f"{option} must lie in a folder that exists; {parent} does not")
+        fail(f"{option} must be in a folder that exists; {parent} does not")
     if path.suffix.lower() not in endings:
         fail(f"{option} must end in {', '.join(sorted(endings))}; got {path.name}")
     if path.is_dir() or not os.access(path if path.exists() else parent, os.W_OK):

@@ -19,7 +19,7 @@ class Source:
     Attributes
     ----------
     folder : str
-        Where its files lie, under ``CODIAG_DATA_DIR`` or in the cache.
+        Where its files are, under ``CODIAG_DATA_DIR`` or in the cache.
     converted : tuple of str
         Its files as plain tables or arrays.
     original : tuple of str

@@ -106,14 +106,14 @@ def _recovery(found: np.ndarray, true: np.ndarray, level: float) -> tuple[float,
 
 
 def overlapping_nmi(estimate: Any, truth: Any, *, variant: str = "mgh") -> float:
-    """Return the normalised mutual information of two covers by overlapping communities, 1 where they are the same.
+    """Return the normalized mutual information of two covers by overlapping communities, 1 where they are the same.
 
     Parameters
     ----------
     estimate, truth : arrays or sparse matrices of shape (n, k) and (n, m)
         Which nodes belong to which communities; empty ones are left out.
     variant : "mgh" or "lfk"
-        As McDaid, Greene & Hurley (2011) normalise it, by the larger entropy, or as Lancichinetti, Fortunato &
+        As McDaid, Greene & Hurley (2011) normalize it, by the larger entropy, or as Lancichinetti, Fortunato &
         Kertesz (2009), community by community, which flatters covers that have little in common.
 
     Returns
