@@ -1,4 +1,4 @@
-"""Tensors from files."""
+"""Read tensors from files."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def _chosen(path: Path, arrays: Mapping[str, np.ndarray], variable: str | None) 
 
 @contextmanager
 def _no_pickles(path: Path) -> Iterator[None]:
-    """Say why NumPy refuses a file of pickled objects."""
+    """Explain why NumPy refuses a file of pickled objects."""
     try:
         yield
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""The frame of the commands: check what is to be written, work, save, print."""
+"""The structure that all commands share: check the outputs, work, save, print."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rich.table import Table
 
 from codiag._writing import written_at_once
 from codiag.cli.outputs import Outputs, check_outputs
-from codiag.cli.terminal import err, fail, mistakes_in_one_sentence, out, progress, shown
+from codiag.cli.terminal import err, fail, out, progress, shown, user_errors
 
 app = typer.Typer(
     help="Factorize tensors by jointly diagonalizing matrices.",
@@ -29,7 +29,7 @@ Force = Annotated[bool, typer.Option("--force", help="Replace files that exist; 
 
 @dataclass
 class Command:
-    """What a command was asked to write, and what it wrote."""
+    """The files that a command was asked to write, and those that it wrote."""
 
     outputs: Outputs
     saved: list[str] = field(default_factory=list)
@@ -66,9 +66,9 @@ class Command:
 def working(
     message: str, outputs: Outputs | None = None, sources: Sequence[Path] = (), *, force: bool = False
 ) -> Iterator[Command]:
-    """Do the work of a command: mistakes end in one sentence, those of outputs before anything is read."""
+    """Check the outputs of a command, then show its progress and report errors of the user in one sentence."""
     check_outputs(outputs or {}, sources, force=force)
-    with mistakes_in_one_sentence(), progress(message):
+    with user_errors(), progress(message):
         yield Command(outputs or {})
 
 

@@ -1,4 +1,4 @@
-"""Check the files that a command is to write, before any work is done."""
+"""Check the files that a command is asked to write, before any work is done."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ PICTURES = {".png", ".svg", ".pdf"}
 TABLES = {".csv", ".tsv"}
 ARRAYS = {".npz"}
 Outputs = Mapping[str, tuple[Path | None, set[str]]]
-"""By option, the file it names, None where it was not asked for, and the endings that the name may have."""
+"""For every option, the file that it names, if any, and the extensions that are allowed."""
 
 
 def check_outputs(outputs: Outputs, sources: Sequence[Path] = (), *, force: bool) -> None:
-    """End where a result could not be written, or would destroy a file that is there.
+    """Exit where a result could not be written, or would replace a file that exists.
 
-    Files in `sources`, which are read, are never replaced, under whatever name; others that exist by `force` alone.
+    The input files `sources` are never replaced, whatever the name that is given; other files only with `force`.
     """
     asked = {option: path for option, (path, _) in outputs.items() if path is not None}
     for option, path in asked.items():
@@ -36,7 +36,7 @@ def check_outputs(outputs: Outputs, sources: Sequence[Path] = (), *, force: bool
 
 
 def _same_file(one: Path, other: Path) -> bool:
-    """Tell whether two names stand for one file: links, symbolic or hard, are other names of it."""
+    """Tell whether two paths are one file, also through symbolic or hard links."""
     if one.resolve() == other.resolve():
         return True
     return one.exists() and other.exists() and one.samefile(other)

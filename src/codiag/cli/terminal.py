@@ -1,4 +1,4 @@
-"""What the commands print, and how: results, progress, warnings and mistakes."""
+"""Print results, progress, warnings and errors."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ err = Console(stderr=True)
 
 
 def shown(text: object) -> str:
-    """Return text of a user for the terminal: without control characters, and without meaning for rich."""
+    """Return text for the terminal, with control characters and the markup of rich escaped."""
     return escape(visible(str(text)))
 
 
 def fail(message: str) -> NoReturn:
-    """Say what is wrong in one sentence, and end."""
+    """Print an error message and exit with status 2."""
     _say("[red]Error:[/red]", message)
     raise typer.Exit(2)
 
@@ -39,7 +39,7 @@ def _say(heading: str, message: str) -> None:
 
 @contextmanager
 def progress(message: str) -> Iterator[None]:
-    """Show on a terminal what is being done, from the log of the methods."""
+    """Show the progress on a terminal, as the methods log it."""
     with err.status(message) as status:
         logger = logging.getLogger("codiag")
         handler = logging.Handler()
@@ -55,8 +55,8 @@ def progress(message: str) -> Iterator[None]:
 
 
 @contextmanager
-def mistakes_in_one_sentence() -> Iterator[None]:
-    """Turn what a user can mend into a sentence, without a trace."""
+def user_errors() -> Iterator[None]:
+    """Report errors that the user can correct in one sentence, without a traceback."""
     try:
         yield
     except (ValueError, TypeError, OSError) as error:

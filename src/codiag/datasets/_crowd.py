@@ -1,4 +1,4 @@
-"""Labels from crowds."""
+"""Votes of crowds."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def load_crowd(name: str, *, download: bool = False) -> CrowdData:
     Parameters
     ----------
     name : {"bluebird", "rte", "dog", "web", "anesthesia"}
-        Which set of data.
+        Which data set.
     download : bool
         Whether to fetch it where it is neither in ``CODIAG_DATA_DIR`` nor in the cache.
 
@@ -120,7 +120,7 @@ def read_crowd(votes: str | Path, truth: str | Path | None = None) -> CrowdData:
 
 
 def _numbers(path: Path, n_columns: int) -> np.ndarray:
-    """Return the first columns of whole numbers; a line that holds none is named."""
+    """Return the first columns of a table of integers; an error names the first line that has none."""
     with readable(path), gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
         rows = [(number, line.replace(",", " ").split()) for number, line in enumerate(lines, 1) if line.strip()]
     if rows and not rows[0][1][0].lstrip("-").isdigit():

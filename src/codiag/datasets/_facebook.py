@@ -1,4 +1,4 @@
-"""Networks of friends."""
+"""Social networks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ATTRIBUTES = ("status", "gender", "major", "minor", "dorm", "year", "highschool"
 
 @dataclass(frozen=True, eq=False)
 class FacebookData:
-    """Friends at one school.
+    """A social network of one school.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class FacebookData:
     attributes: dict[str, np.ndarray]
 
     def groups(self, names: Sequence[str] = ("dorm", "major", "highschool"), *, min_size: int = 1) -> np.ndarray:
-        """Return who shares the value of an attribute: the true communities of experiments.
+        """Return the groups of people who share the value of an attribute: the true communities of experiments.
 
         Parameters
         ----------

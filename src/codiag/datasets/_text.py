@@ -1,4 +1,4 @@
-"""Corpora."""
+"""Text corpora."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from codiag.datasets._locate import check_contents, locate
 
 @dataclass(frozen=True, eq=False)
 class CorpusData:
-    """A corpus.
+    """A text corpus as counts of words.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""How well overlapping communities were recovered."""
+"""Measures of how well overlapping communities were recovered."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from codiag._validation import as_finite, as_real_array, as_share
 
 @dataclass(frozen=True, eq=False)
 class RecoveryCurve:
-    """What is recovered at what error, as the threshold that makes memberships yes or no moves.
+    """Recovery and error of overlapping communities, for several thresholds of membership.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class RecoveryCurve:
 def recovery_curve(
     memberships: Any, truth: Any, thresholds: Sequence[float] = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5), *, level: float = 0.01
 ) -> RecoveryCurve:
-    """Return recovery and error over thresholds, after Huang et al. (2013).
+    """Return the recovery and the error of communities for several thresholds, as Huang et al. (2013) define them.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def overlapping_nmi(estimate: Any, truth: Any, *, variant: str = "mgh") -> float
     Parameters
     ----------
     estimate, truth : arrays or sparse matrices of shape (n, k) and (n, m)
-        Which nodes belong to which communities; empty ones are left out.
+        Which nodes belong to which communities; empty communities are ignored.
     variant : "mgh" or "lfk"
         As McDaid, Greene & Hurley (2011) normalize it, by the larger entropy, or as Lancichinetti, Fortunato &
         Kertesz (2009), community by community, which flatters covers that have little in common.

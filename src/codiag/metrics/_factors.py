@@ -1,4 +1,4 @@
-"""How far estimated factors are from the truth, whatever their order and signs."""
+"""Distances between estimated and true factors, up to order and sign."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ class Matching:
 
 
 def match_components(estimate: Factors, truth: Factors) -> Matching:
-    """Match estimated components to true ones, one to one, so that the total likeness is greatest.
+    """Match estimated components to true ones, one to one, so that their total similarity is greatest.
 
-    The likeness of two components is the product over the modes of the absolute cosines between their factors.
+    The similarity of two components is the product over the modes of the absolute cosines between their factors.
 
     Parameters
     ----------
     estimate, truth : fit, pair (weights, factors), array of shape (d, k), or sequence of such arrays
-        Weights do not count. The estimate may have more components than the truth, not fewer.
+        Weights are ignored. The estimate may have more components than the truth, not fewer.
 
     Returns
     -------
@@ -107,7 +107,7 @@ def factor_error(estimate: Factors, truth: Factors) -> float:
 def nearest_error(estimate: Factors, truth: Factors) -> float:
     """Return the mean over true factors of the distance to the nearest estimated one, of either sign.
 
-    The measure of the authors' experiments. Several true factors may share one estimate, so it never exceeds
+    The measure of the paper's experiments. Several true factors may share one estimate, so it never exceeds
     `factor_error` and can hide components that were missed.
 
     Parameters
