@@ -46,7 +46,7 @@ def canonical(components: FactoredTensor, problem: Problem) -> FactoredTensor:
     unit = unit.changed(lambda factor, _: _without_zero_columns(factor))
     unit = unit.columns(to_host(xp.argsort(xp.abs(unit.weights), descending=True, stable=True)).tolist())
     weights = unit.weights
-    if not (problem.symmetric and unit.symmetric):
+    if not (problem.symmetric is True and unit.symmetric):
         signs, weights = _mode_signs(unit, problem), xp.abs(weights)
     elif unit.order % 2:
         signs, weights = [_sign(weights)], xp.abs(weights)
@@ -84,15 +84,21 @@ def _sign(values: Array) -> Array:
 def _mode_signs(unit: FactoredTensor, problem: Problem) -> list[Array]:
     """Return signs for the columns of every mode that make weights positive and largest entries, too.
 
-    The last free mode makes up for the others; where constraints leave none free, signs stay as they are.
+    The last free mode makes up for the others; where constraints leave none free, signs stay as they are. Modes that
+    share a factor have one sign.
     """
     constraints = problem.constraints or (None,) * unit.order
-    free = [mode for mode, constraint in enumerate(constraints) if constraint is None]
+    groups = problem.groups if problem.shared else [(mode,) for mode in range(unit.order)]
+    free = [group for group in groups if (one := constraints[group[0]]) is None or one.either_sign]
+    last = next((group for group in reversed(free) if len(group) % 2), None)
     total = _sign(unit.weights)
     signs = [array_namespace(total).ones_like(total)] * unit.order
-    for mode in free[:-1]:
-        signs[mode] = largest_signs(unit.factors[mode])
-        total = total * signs[mode]
-    if free:
-        signs[free[-1]] = total
+    for group in free:
+        if group == last:
+            continue
+        for mode in group:
+            signs[mode] = largest_signs(unit.factors[mode])
+            total = total * signs[mode]
+    for mode in last or ():
+        signs[mode] = total
     return signs
