@@ -21,7 +21,7 @@ LAYERS = [
     {"_validation"},
     {"diagonalize", "tensors"},
     {"constraints"},
-    {"_problem", "_estimate"},
+    {"_problem", "_estimate", "_entries", "_missing", "_symmetry"},
     {"methods._directions", "methods._reduction"},
     {"methods.least_squares"},
     {"methods"},

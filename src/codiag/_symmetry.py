@@ -25,7 +25,7 @@ def as_symmetry(raw: Any, shape: Sequence[int]) -> Symmetry | None:
     modes = list(raw) if isinstance(raw, Iterable) and not isinstance(raw, str | bytes) else [raw]
     if not isinstance(raw, Iterable) or not all(isinstance(mode, int | np.integer) for mode in modes):
         raise TypeError(
-            f"symmetric must be True, False, None, or the modes that share a factor, such as (0, 1); got {raw!r}"
+            f"symmetric must be True, False or None, or the modes that share a factor, such as (0, 1); got {raw!r}"
         )
     shared = tuple(sorted({int(mode) for mode in modes}))
     if len(shared) < 2 or len(shared) < len(modes):
