@@ -15,6 +15,7 @@ from codiag.methods._als import ALS
 from codiag.methods._joint import OJD
 from codiag.methods._method import Method
 from codiag.methods._reduction import SMALL
+from codiag.methods._slices import assign_roles
 from codiag.methods.least_squares._filled import filled
 from codiag.methods.least_squares._fit import Monitor, closest
 from codiag.methods.least_squares._gauss_newton import Limits, Outcome, minimize
@@ -38,7 +39,7 @@ def fit_known(
     """Fit components to what was observed, under the constraints, from starts in turn until the residual is noise.
 
     Starts are components found one at a time, and those that a method finds in the filled tensor without constraints:
-    these first where all entries are there.
+    these first where all entries are there. Where all modes are orthogonal, starts are diagonalizations by rotations.
     """
     log, objective = Log(), LeastSquares(problem)
     watch = _Watch(monitor, objective) if monitor is not None else None
@@ -50,7 +51,7 @@ def fit_known(
         log.add("least squares as constrained and observed", outcomes[-1].n_sweeps, error)
         if (watch is not None and watch.stopped) or (found.converged and _is_noise(objective, found.components)):
             break
-        if are_orthogonal(problem) and _meet_again(outcomes):
+        if (are_orthogonal(problem) or problem.shared) and _meet_again(outcomes):
             break
     return Estimate(found.components, log.stages, found.converged)
 
@@ -60,7 +61,7 @@ def improved(objective: LeastSquares, start: FactoredTensor, limits: Limits) -> 
     problem = objective.problem
     if problem.entries is None and are_orthogonal(problem):
         found = rotate(problem, start, limits)
-        if found.converged:
+        if found.converged or found.n_sweeps < limits.max_sweeps:  # or a monitor has asked for the end
             return found
         start = found.components
     if problem.constraints is not None or problem.shared:
@@ -86,18 +87,21 @@ def _starts(
             yield start.components
         return
     small = math.prod(problem.tensor.shape) <= SMALL
-    kinds = ["filled", "grown"] if complete else ["grown", "filled"]
+    diagonal = not problem.shared or assign_roles(problem.tensor.shape, problem.rank) is not None
+    kinds = ["filled", "grown"] if complete and diagonal else ["grown", "filled"]
+    kinds = kinds if diagonal or not small else ["grown"]
     for n in range(max_starts):
-        kind = kinds[n] if n < 2 else "grown"
+        kind = kinds[n] if n < len(kinds) else "grown"
         if kind == "grown" and small:
-            yield grown(problem, None if n < 2 else rng)
-        elif n < 2:
+            yield grown(problem, None if n < len(kinds) else rng)
+        elif n < len(kinds):
             start = method.fit(problem.on(filled(problem)), rng)
             log.extend(start.stages)
             yield start.components if complete else _swept(problem, start.components)
 
 
 def are_orthogonal(problem: Problem) -> bool:
+    """Tell whether all modes have orthogonal columns."""
     return all(isinstance(constraint, Orthogonal) for constraint in problem.constraints or (None,))
 
 
@@ -127,8 +131,10 @@ def _is_noise(objective: LeastSquares, components: FactoredTensor) -> bool:
         return True
     if objective.distance(components) < 1e-20 * objective.total:
         return True
-    excess = noise_excess if objective.problem.entries is None else excess_over_flips
-    return excess(objective.residual(components)) <= 1
+    problem, residual = objective.problem, objective.residual(components)
+    if problem.entries is None and not problem.shared:
+        return noise_excess(residual) <= 1
+    return excess_over_flips(residual, next((group for group in problem.groups if len(group) > 1), ())) <= 1
 
 
 class _Watch:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -60,18 +61,28 @@ def _spectrum(residual: DenseTensor) -> tuple[np.ndarray, int, float]:
     return values, max(sizes[mode], 1), max(math.prod(sizes) / max(sizes[mode], 1), 1.0)
 
 
-def excess_over_flips(residual: DenseTensor) -> float:
+def excess_over_flips(residual: DenseTensor, shared: Sequence[int] = ()) -> float:
     r"""Return how many times the strongest direction of a residual with holes exceeds what noise would leave in any.
 
     Signs of independent noise may be flipped without a change of its distribution, whatever was observed and with
     whatever weights: the value is held against the mean over flips plus 3.1 standard deviations, which one of a
-    thousand exceeds.
+    thousand exceeds. Entries that permutations of the shared modes make equal are flipped together.
     """
     rng = np.random.default_rng(0)
     entries = residual.to_dense()
     flipped = []
     for _ in range(FLIPS):
-        signs = like(rng.choice([-1.0, 1.0], residual.shape), entries)
+        signs = like(_mirrored(rng.choice([-1.0, 1.0], residual.shape), shared), entries)
         flipped.append(largest_square(DenseTensor.of(entries * signs, symmetric=False)))
     bound = float(np.mean(flipped) + NORMAL_QUANTILE * np.std(flipped, ddof=1))
     return largest_square(residual) / bound if bound > 0 else 0.0
+
+
+def _mirrored(values: np.ndarray, shared: Sequence[int]) -> np.ndarray:
+    """Return values that are equal wherever indices of the shared modes differ in their order only."""
+    if not shared:
+        return values
+    places = np.indices(values.shape)
+    places[list(shared)] = np.sort(places[list(shared)], axis=0)
+    mirrored: np.ndarray = values[tuple(places)]
+    return mirrored
