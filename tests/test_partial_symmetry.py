@@ -14,7 +14,8 @@ from codiag.methods._known import improved
 from codiag.methods.least_squares import LeastSquares, Limits
 from codiag.methods.least_squares._curvature import curvature_of
 from codiag.methods.least_squares._layout import Layout
-from codiag.tensors import FactoredTensor, SparseTensor
+from codiag.methods.least_squares._residual import excess_over_flips
+from codiag.tensors import DenseTensor, FactoredTensor, SparseTensor
 
 SHAPES = [
     ((6, 6, 5), (0, 1)),
@@ -212,6 +213,20 @@ def test_a_symmetry_that_was_only_detected_gives_way_to_constraints():
     tensor = FactoredTensor(np.ones(3), [factor] * 3).to_dense()
     problem = codiag.Problem(tensor, 3, (NonNegative(), Ridge(0.1), None))
     assert problem.symmetric is False
+
+
+def test_noise_as_symmetric_as_the_tensor_passes_for_noise_and_a_component_does_not():
+    rng = np.random.default_rng(18)
+    found = []
+    for _ in range(20):
+        noise = rng.standard_normal((6, 6, 40))
+        noise = noise + np.swapaxes(noise, 0, 1)
+        found.append([excess_over_flips(DenseTensor(noise), shared) for shared in ((0, 1), ())])
+    together, apart = np.mean(np.array(found) <= 1, axis=0)
+    assert together >= 0.9
+    assert apart < 0.7  # flips that ignore the symmetry are no comparison
+    component = planted((6, 6, 40), (0, 1), 1, rng).to_dense()
+    assert excess_over_flips(DenseTensor(noise + component), (0, 1)) > 1
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,8 @@ class Auto(Method):
     One start is enough almost always. The residual tells when it was not: it should look like noise, and be small. If
     it is not, others are tried, random ones too, and the best is kept. Where the rank is larger than all modes but one,
     nothing can be diagonalized and all starts are random; `Factorization.stages` says so. With constraints, or entries
-    that were not observed, the fit without them is where `ALS` starts from.
+    that were not observed, the fit without them is one of the starts; where all modes are to be orthogonal, it is
+    `OJD`, followed by least squares over orthonormal factors.
 
     *Needs* contractions of the tensor; works on all of it where it has at most two million entries. *Costs* three
     passes over a large tensor to compress it, :math:`O(k^4)` flops a sweep of the diagonalization and a step of least

@@ -16,13 +16,14 @@ from codiag._problem import Problem
 class Method(ABC):
     """A configured way to factorize a tensor; pass it to `codiag.factorize`.
 
-    A subclass implements `fit`, declares in `honours` which of "constraints" and "observed" it takes into account, and
-    says in `refusal` what else it cannot do. It is never asked what class it is, and holds no data.
+    A subclass implements `fit`, declares in `honours` what a problem may ask for that it takes into account, and says
+    in `refusal` what else it cannot do. It is never asked what class it is, and holds no data.
 
     Attributes
     ----------
     honours : frozenset of str
-        What a problem may ask for: of "constraints" and "observed".
+        What a problem may ask for: of "constraints", "observed" and "partial symmetry", modes some of which share a
+        factor.
     needs_orthogonal : bool
         Whether the factors must be orthogonal, or made so by the problem's second moment.
 
