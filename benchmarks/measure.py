@@ -6,6 +6,7 @@ import datetime as dt
 import os
 import platform
 import re
+import shlex
 import sys
 import time
 import warnings
@@ -53,14 +54,19 @@ def keep(name: str, command: str, text: str) -> None:
     RESULTS.write_text(new)
 
 
-def run_parts(module: str, parts: Mapping[str, Callable[[], str]]) -> None:
-    """Run the parts of a module that are named on the command line, or all, and keep what they say."""
-    warnings.simplefilter("ignore")
-    for part in sys.argv[1:] or parts:
-        with threadpool_limits(1):
-            text = parts[part]()
-        keep(f"{module} {part}", f"python -m benchmarks.{module} {part}", text)
-        print(text, end="\n\n", flush=True)
+def publish(name: str, command: str, work: Callable[[], str]) -> None:
+    """Do some work on one BLAS thread; keep what it says, and print it."""
+    with threadpool_limits(1):
+        text = work()
+    keep(name, command, text)
+    print(text, end="\n\n", flush=True)
+
+
+def run_parts(module: str, parts: Mapping[str, Callable[[], str]], names: Sequence[str] = ()) -> None:
+    """Publish some parts of a module: those named, or named on the command line, or all."""
+    warnings.simplefilter("ignore")  # for this program: how well everybody did is what it measures
+    for part in names or sys.argv[1:] or parts:
+        publish(f"{module} {part}", f"python -m benchmarks.{module} {shlex.quote(part)}", parts[part])
 
 
 def _version(name: str) -> str | None:

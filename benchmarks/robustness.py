@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import sys
-import warnings
 from collections.abc import Callable
 
 import numpy as np
 
-from benchmarks.measure import keep, table
+from benchmarks.measure import run_parts, table
 from codiag.diagonalize import LUJ1D, QRJ1D, UWEDGE, Diagonalization, Diagonalizer, Jacobi, JDi, OrthogonalNewton
 from codiag.metrics import factor_error
 from codiag.synthetic import Stack, matrix_stack, mild_factor, orthonormal_factor, projection_stack, unit_factor
@@ -172,17 +170,5 @@ PARTS: dict[str, Callable[[], str]] = {
     "no common factors": without_common_factors,
 }
 
-
-def main(parts: list[str]) -> None:
-    warnings.simplefilter("ignore")
-    for part in parts or list(PARTS):
-        text = PARTS[part]()
-        keep(f"robustness {part}", f"python -m benchmarks.robustness {part!r}", text)
-        print(text, flush=True)
-
-
 if __name__ == "__main__":
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(1):
-        main(sys.argv[1:])
+    run_parts("robustness", PARTS)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-import codiag
+from codiag.experiments.fitting import silent_fit
 from codiag.experiments.rivals import RIVALS
 from codiag.methods import ALS, METHODS, NLS, TPM, Method
 
@@ -29,7 +29,7 @@ def ours(method: Method) -> Solver:
     """Return codiag's method as a solver."""
 
     def solve(tensor: np.ndarray, rank: int, symmetric: bool | None, seed: int) -> Sequence[np.ndarray]:
-        return codiag.factorize(tensor, rank, method=method, symmetric=symmetric, seed=seed).factors
+        return silent_fit(tensor, rank, method=method, symmetric=symmetric, seed=seed).factors
 
     return solve
 

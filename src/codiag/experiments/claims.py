@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -48,8 +47,7 @@ class Trials:
 
     def mean(self, name: str, **place: Any) -> float:
         """Return the mean over trials, as the paper does; NaN where there are none."""
-        found = self.values(name, **place)
-        return float(found.mean()) if found.size else float("nan")
+        return over(np.mean, self.values(name, **place))
 
 
 @dataclass(frozen=True)
@@ -107,8 +105,7 @@ def judge(claim: Claim, records: Sequence[Record]) -> Judgement:
     if not records:
         return Judgement(claim, "not run", VERDICTS["open"], "There are no records yet.", 0)
     trials = Trials(records)
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # means of nothing, where places are still empty
+    with np.errstate(all="ignore"):  # places may still be empty, and their means NaN
         ruling = claim.judge(trials)
     fewest = 0 if trials.fewest == np.inf else int(trials.fewest)
     if fewest < claim.enough:
@@ -117,10 +114,16 @@ def judge(claim: Claim, records: Sequence[Record]) -> Judgement:
     return Judgement(claim, ruling.measured, VERDICTS[ruling.verdict], claim.reasons.get(ruling.verdict, ""), fewest)
 
 
+def over(statistic: Callable[[np.ndarray], Any], values: Sequence[float] | np.ndarray) -> float:
+    """Return a statistic of the values that are numbers; NaN where there are none."""
+    found = np.asarray(values, dtype=float)
+    found = found[np.isfinite(found)]
+    return float(statistic(found)) if found.size else float("nan")
+
+
 def share_of(ratios: Sequence[float], low: float, high: float = np.inf) -> float:
     """Return the share of ratios between two bounds, those that are not numbers left out; 0 where there are none."""
-    inside = [bool(low <= ratio <= high) for ratio in ratios if np.isfinite(ratio)]
-    return sum(inside) / len(inside) if inside else 0.0
+    return float(np.nan_to_num(over(lambda found: np.mean((low <= found) & (found <= high)), ratios)))
 
 
 def graded(share: float, *, partly: float) -> str:
@@ -130,7 +133,5 @@ def graded(share: float, *, partly: float) -> str:
 
 def in_range(ratios: Sequence[float]) -> str:
     """Return the median of some ratios, with the least and the largest."""
-    finite = [ratio for ratio in ratios if np.isfinite(ratio)]
-    if not finite:
-        return "nothing to compare"
-    return f"{np.median(finite):.2f} ({min(finite):.2f} to {max(finite):.2f})"
+    median, least, largest = (over(statistic, ratios) for statistic in (np.median, np.min, np.max))
+    return f"{median:.2f} ({least:.2f} to {largest:.2f})" if np.isfinite(median) else "nothing to compare"

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from codiag.diagonalize import Jacobi
-from codiag.experiments.claims import Claim, Ruling, Trials, graded, in_range, share_of
+from codiag.experiments.claims import Claim, Ruling, Trials, graded, in_range, over, share_of
 from codiag.experiments.paper.trials import (
     NEAREST,
     axis,
@@ -19,10 +19,9 @@ from codiag.experiments.paper.trials import (
     orthogonal_methods,
     panel_of,
     rivals,
-    select,
     table_of,
 )
-from codiag.experiments.records import Cell, Record, Values
+from codiag.experiments.records import Cell, Record, Values, select
 from codiag.experiments.reports import Figure, Report
 from codiag.experiments.runs import Experiment
 from codiag.methods import OJD
@@ -173,7 +172,7 @@ def _both(rule: Callable[[Trials, str], Ruling]) -> Callable[[Trials], Ruling]:
 
 def _full_rank(trials: Trials, end: str) -> Ruling:
     found = ratios(trials, ["OJD0" + end, "OJD1" + end], _ended(("TPM", "Lathauwer", "ALS"), end), True, 1.0)
-    high, far = bool(np.nanmedian(found) > 1.5), bool(np.nanmax(found) >= 3)
+    high, far = over(np.median, found) > 1.5, over(np.max, found) >= 3
     return Ruling(f"best rival over best OJD: {in_range(found)}", "yes" if high and far else _half(high or far))
 
 
@@ -224,7 +223,7 @@ def _least_squares(trials: Trials, end: str) -> Ruling:
     for share, rank in ((1.0, "k = d"), (0.2, "k = 0.2 d")):
         found = ratios(trials, _ended(NOJD, end), ["ALS" + end, "NLS" + end], False, share)
         texts.append(f"{rank} {in_range(found)}")
-        reached.append(bool(np.nanmedian(found) >= 1.2))
+        reached.append(over(np.median, found) >= 1.2)
     text = "better of ALS and NLS over the best NOJD: " + ", ".join(texts)
     return Ruling(text, "yes" if all(reached) else _half(any(reached)))
 

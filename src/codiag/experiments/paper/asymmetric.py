@@ -8,9 +8,9 @@ from functools import partial
 import numpy as np
 
 from codiag.diagonalize import QRJ1D, Jacobi, symmetrized
-from codiag.experiments.claims import Claim, Ruling, Trials, graded, in_range, share_of
-from codiag.experiments.paper.trials import errors_of, grid, names_of, panel_of, rivals, select, table_of
-from codiag.experiments.records import Cell, Record, Values
+from codiag.experiments.claims import Claim, Ruling, Trials, graded, in_range, over, share_of
+from codiag.experiments.paper.trials import errors_of, grid, names_of, panel_of, rivals, table_of
+from codiag.experiments.records import Cell, Record, Values, select
 from codiag.experiments.reports import Figure, Report
 from codiag.experiments.runs import Experiment
 from codiag.methods import NOJD, OJD, TPM, Method
@@ -122,8 +122,9 @@ def _a_quarter(trials: Trials, *, kind: str) -> Ruling:
     if kind == "orthogonal":
         return Ruling(text, graded(share, partly=0.25))
     lathauwer = [1 - 1 / ratio for ratio in _gains(trials, kind, ["Lathauwer"])]
-    text += f"; largest reduction over Lathauwer {100 * np.nanmax(lathauwer):.0f} %"
-    far = np.nanmax(lathauwer) >= 0.6
+    largest = over(np.max, lathauwer)
+    text += f"; largest reduction over Lathauwer {100 * largest:.0f} %"
+    far = largest >= 0.6
     return Ruling(text, "yes" if share >= 1 and far else "partly" if share >= 0.25 or far else "no")
 
 

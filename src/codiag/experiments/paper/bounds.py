@@ -8,10 +8,10 @@ import numpy as np
 
 from codiag.diagonalize import UWEDGE, OrthogonalNewton
 from codiag.diagonalize._starts import real_eigenvectors
-from codiag.experiments.claims import Claim, Ruling, Trials, in_range
+from codiag.experiments.claims import Claim, Ruling, Trials, in_range, over
 from codiag.experiments.paper.incoherence import coherent_factor, random_mix
-from codiag.experiments.paper.trials import curve, grid, panel_of, select, shown, table_of
-from codiag.experiments.records import Cell, Record, Values
+from codiag.experiments.paper.trials import curve, grid, panel_of, shown, table_of
+from codiag.experiments.records import Cell, Record, Values, select
 from codiag.experiments.reports import Figure, Panel, Report, Table
 from codiag.experiments.runs import Experiment
 from codiag.metrics import match_components
@@ -239,7 +239,7 @@ def _bounds_hold(trials: Trials) -> Ruling:
                             place = {"what": "bound", "kind": kind, "mu": mu, "k": k, "eps": eps, "pi_min": pi_min}
                             ratios = trials.values(f"{name} share of bound", **place)
                             found += ratios.tolist()
-                            held.append(float(np.mean(ratios <= 1)) >= (0.95 if name == "random" else 1.0))
+                            held.append(over(np.mean, ratios <= 1) >= (0.95 if name == "random" else 1.0))
                             worst = max(worst, ratios.max(initial=0.0))
     text = "error over bound: " + ", ".join(f"{name} {in_range(found)}" for name, found in shares.items())
     text += f"; the bounds are at least {1 / worst:.0f} times too large" if 0 < worst < 1 else ""

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from codiag._factorize import factorize
 from codiag.diagonalize import QRJ1D, Jacobi
 from codiag.experiments.claims import Trials
+from codiag.experiments.fitting import silent_fit
 from codiag.experiments.paper.trials import grid
 from codiag.experiments.records import Cell, Record, Values
 from codiag.experiments.reports import Report, Table
@@ -58,7 +58,7 @@ def _measure(cell: Cell, seed: int) -> Values:
     start = int(np.random.default_rng([seed, 1]).integers(2**31))
     values = {}
     for name, method in _methods(kind, size).items():
-        fit = factorize(tensor, rank, method=method, symmetric=True, seed=start)
+        fit = silent_fit(tensor, rank, method=method, symmetric=True, seed=start)
         values[name] = nearest_error(fit.factors, problem)
     return values
 

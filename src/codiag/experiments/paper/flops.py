@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from codiag._factorize import factorize
 from codiag.diagonalize import QRJ1D, Jacobi
 from codiag.experiments.claims import Claim, Ruling, Trials, in_range
+from codiag.experiments.fitting import silent_fit
 from codiag.experiments.paper.counting import Counter, jacobi_sweep, power_step, qrj1d_sweep
 from codiag.experiments.paper.limits import GramLathauwer
 from codiag.experiments.paper.trials import grid, panel_of, table_of
@@ -72,7 +72,7 @@ def _measure(cell: Cell, seed: int) -> Values:
     start = int(rng.integers(2**31))
     for name, (tensor, method) in _contest(orthogonal, free, d).items():
         begin = time.process_time()
-        fit = factorize(tensor, d, method=method, symmetric=True, seed=start)
+        fit = silent_fit(tensor, d, method=method, symmetric=True, seed=start)
         values[f"{name} seconds"] = time.process_time() - begin
         values[name] = _total(name, d, [stage.sweeps for stage in fit.stages], (few, many), fit)
     return values

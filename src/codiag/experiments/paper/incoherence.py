@@ -8,8 +8,8 @@ import numpy as np
 
 from codiag.diagonalize import QRJ1D, UWEDGE, Diagonalizer
 from codiag.experiments.claims import Claim, Ruling, Trials
-from codiag.experiments.paper.trials import grid, panel_of, select, table_of
-from codiag.experiments.records import Cell, Record, Values
+from codiag.experiments.paper.trials import grid, panel_of, table_of
+from codiag.experiments.records import Cell, Record, Values, select
 from codiag.experiments.reports import Figure, Report
 from codiag.experiments.runs import Experiment
 from codiag.metrics import match_components

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from codiag._array import like, to_host
-from codiag._validation import ConvergenceWarning
 from codiag.diagonalize import UWEDGE
 from codiag.methods._base import Estimate, Log, Method, with_best_weights
 from codiag.methods._reduction import reduce
@@ -82,9 +80,7 @@ class GramLathauwer(Method):
         stack = (sizes[:rank, None] * right[:rank]).reshape(rank, *entries.shape[1:])
         null = gram_null_space(stack)
         log.add("rank-one system", 0, math.nan, 2.0 * rank**4 * stack[0].size + 2.0 * rank**6)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            joint = UWEDGE()(null, seed=rng)
+        joint = UWEDGE()(null, seed=rng)
         products = np.einsum("rij,rt->ijt", stack, joint.factor).reshape(-1, joint.factor.shape[1])
         left, right_side = split_columns(like(products, core.reference), stack.shape[1:])
         if core.symmetric:

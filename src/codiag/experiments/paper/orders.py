@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from codiag._factorize import factorize
 from codiag.diagonalize import TwoSided
 from codiag.experiments.claims import Claim, Ruling, Trials, in_range
-from codiag.experiments.paper.trials import grid, panel_of, select, table_of
-from codiag.experiments.records import Cell, Record, Values
+from codiag.experiments.fitting import silent_fit
+from codiag.experiments.paper.trials import grid, panel_of, table_of
+from codiag.experiments.records import Cell, Record, Values, select
 from codiag.experiments.reports import Figure, Report
 from codiag.experiments.runs import Experiment
 from codiag.methods import NLS, NOJD
@@ -48,7 +48,7 @@ def _measure(cell: Cell, seed: int) -> Values:
         "Auto": None,
         "oracle": NLS(init=(weights, factors), max_replacements=0),
     }.items():
-        values[name] = factor_error(factorize(problem.tensor, RANK, method=method, seed=start), problem)
+        values[name] = factor_error(silent_fit(problem.tensor, RANK, method=method, seed=start), problem)
     values[TWO_STEPS] = values["NOJD1"]
     if order == 4:
         values[TWO_STEPS] = factor_error(two_steps(problem.tensor, RANK, np.random.default_rng(start)), problem)

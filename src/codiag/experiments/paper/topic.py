@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from codiag._factorize import factorize
 from codiag.experiments.claims import Claim, Ruling, Trials
+from codiag.experiments.fitting import silent_fit
 from codiag.experiments.paper.limits import GramLathauwer
-from codiag.experiments.paper.trials import grid, panel_of, select, table_of
-from codiag.experiments.records import Cell, Record, Values
+from codiag.experiments.paper.trials import grid, panel_of, table_of
+from codiag.experiments.records import Cell, Record, Values, select
 from codiag.experiments.reports import Figure, Panel, Report, Series
 from codiag.experiments.runs import Experiment
 from codiag.methods import NOJD, OJD, TPM, Method
@@ -66,7 +66,7 @@ def _measure(cell: Cell, seed: int) -> Values:
     values: Values = {}
     for name, method in methods.items():
         try:
-            fit = factorize(third, K, method=method, symmetric=True, seed=start)
+            fit = silent_fit(third, K, method=method, symmetric=True, seed=start)
         except ValueError:
             values[name] = float("nan")
             continue
