@@ -9,7 +9,7 @@ import pytest
 
 import codiag
 from codiag.methods import NLS
-from codiag.methods.least_squares._curvature import Curvature, Parameters, gradient
+from codiag.methods.least_squares._objective import LeastSquares
 from codiag.methods.least_squares._residual import noise_excess
 from codiag.synthetic import noisy_tensor, unit_factor
 from codiag.tensors import DenseTensor, FactoredTensor, symmetrize
@@ -149,10 +149,10 @@ class TestConverged:
             if not fit.converged:
                 continue
             n_converged += 1
-            parameters = Parameters.of(fit.tensor)
-            point = parameters.pack(fit.tensor)
-            slope = gradient(DenseTensor(tensor), parameters, point).ravel()
-            decrement = slope @ np.linalg.pinv(Curvature(parameters, point).matrix(), rcond=1e-10) @ slope / 2
+            objective = LeastSquares(codiag.Problem(tensor, 2), fit.tensor)
+            point = objective.layout.pack(fit.tensor)
+            slope = objective.gradient(point).ravel()
+            decrement = slope @ np.linalg.pinv(objective.curvature(point).matrix(), rcond=1e-10) @ slope / 2
             assert decrement <= 2e-6 * (fit.relative_error * fit.norm) ** 2 / 2 + 1e-20
         assert n_converged >= 7
 

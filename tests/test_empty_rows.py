@@ -143,8 +143,9 @@ class TestOptionsThatBelongToAllIndices:
         tensor, rows, factors = scattered((20, 20, 20), symmetric=True)
         whole = np.zeros((20, RANK))
         whole[rows[0]] = factors[0]
-        for method in (OJD(second_moment=whole @ whole.T), TPM(second_moment=whole @ whole.T)):
-            assert codiag.factorize(tensor, RANK, method=method, seed=0).relative_error < 1e-6
+        problem = codiag.Problem(tensor, RANK, second_moment=whole @ whole.T)
+        for method in (OJD(), TPM()):
+            assert codiag.factorize(problem, method=method, seed=0).relative_error < 1e-6
 
     def test_directions(self):
         tensor, _, _ = scattered((20, 25, 30))

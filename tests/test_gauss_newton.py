@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+import codiag
 from codiag.methods.least_squares import _gauss_newton as gauss_newton
-from codiag.methods.least_squares._curvature import Curvature, Parameters, gradient
 from codiag.methods.least_squares._gauss_newton import Limits, minimize, polish
+from codiag.methods.least_squares._objective import LeastSquares
 from codiag.synthetic import noisy_tensor
 from codiag.tensors import DenseTensor, FactoredTensor, symmetrize
 from codiag.theory._sensitivity import sensitivity
@@ -30,41 +31,41 @@ def setting(kind):
     tensor = DenseTensor(symmetrize(entries) if symmetric else entries, symmetric=symmetric)
     factors = [rng.standard_normal((size, rank)) for size in (shape[:1] if symmetric else shape)]
     components = FactoredTensor(rng.standard_normal(rank), factors * (len(shape) if symmetric else 1))
-    parameters = Parameters.of(components)
-    return tensor, components, parameters, parameters.pack(components)
+    objective = LeastSquares(codiag.Problem(tensor, rank), components)
+    return objective, components, objective.layout.pack(components)
 
 
-def jacobian(parameters, point):
+def jacobian(layout, point):
     """Differentiate the entries of the model by central differences."""
     step = 1e-6
     columns = []
     for index in range(point.size):
         move = np.zeros(point.size)
         move[index] = step
-        ends = [parameters.components(point + sign * move.reshape(point.shape)).to_dense() for sign in (1, -1)]
+        ends = [layout.components(point + sign * move.reshape(point.shape)).to_dense() for sign in (1, -1)]
         columns.append((ends[0] - ends[1]).ravel() / (2 * step))
     return np.stack(columns, axis=1)
 
 
 @EVERY
 def test_packing_keeps_the_tensor(kind):
-    _, components, parameters, point = setting(kind)
-    assert_allclose(parameters.components(point).to_dense(), components.to_dense(), atol=1e-12)
+    objective, components, point = setting(kind)
+    assert_allclose(objective.layout.components(point).to_dense(), components.to_dense(), atol=1e-12)
 
 
 @EVERY
 def test_gradient(kind):
-    tensor, _, parameters, point = setting(kind)
-    residual = parameters.components(point).to_dense() - tensor.to_dense()
-    expected = jacobian(parameters, point).T @ residual.ravel()
-    assert_allclose(gradient(tensor, parameters, point).ravel(), expected, atol=1e-7)
+    objective, _, point = setting(kind)
+    residual = objective.layout.components(point).to_dense() - objective.tensor.to_dense()
+    expected = jacobian(objective.layout, point).T @ residual.ravel()
+    assert_allclose(objective.gradient(point).ravel(), expected, atol=1e-7)
 
 
 @EVERY
 def test_curvature_is_the_square_of_the_jacobian(kind):
-    _, _, parameters, point = setting(kind)
-    curvature = Curvature(parameters, point)
-    derivative = jacobian(parameters, point)
+    objective, _, point = setting(kind)
+    curvature = objective.curvature(point)
+    derivative = jacobian(objective.layout, point)
     assert_allclose(curvature.matrix(), derivative.T @ derivative, atol=1e-6)
     move = np.random.default_rng(1).standard_normal(point.shape)
     assert_allclose(curvature.product(move).ravel(), curvature.matrix() @ move.ravel(), atol=1e-10)
@@ -73,19 +74,18 @@ def test_curvature_is_the_square_of_the_jacobian(kind):
 @EVERY
 def test_second_derivatives(kind):
     """With the residual it is the derivative of the gradient, but where size moves between modes, which is held."""
-    tensor, _, parameters, point = setting(kind)
-    entries = tensor.to_dense() - parameters.components(point).to_dense()
-    curvature = Curvature(parameters, point, DenseTensor.of(entries, symmetric=tensor.symmetric))
+    objective, _, point = setting(kind)
+    layout, curvature = objective.layout, objective.second_derivative(point)
     move = np.random.default_rng(1).standard_normal(point.shape)
-    if parameters.signs is None:
+    if layout.signs is None:
         # Take out of the move what only shifts size between modes.
-        parts, factors = parameters.factors(move), parameters.factors(point)
+        parts, factors = layout.factors(move), layout.factors(point)
         along = [np.sum(part * factor, axis=0) for part, factor in zip(parts, factors, strict=True)]
         mean = np.mean(along, axis=0)
         for part, factor, own in zip(parts, factors, along, strict=True):
             part += factor * (mean - own) / np.sum(factor**2, axis=0)
     step = 1e-5
-    ends = [gradient(tensor, parameters, point + sign * step * move) for sign in (1, -1)]
+    ends = [objective.gradient(point + sign * step * move) for sign in (1, -1)]
     assert_allclose(curvature.product(move), (ends[0] - ends[1]) / (2 * step), atol=1e-5)
     any_move = np.random.default_rng(2).standard_normal(point.shape)
     assert_allclose(curvature.product(any_move).ravel(), curvature.matrix() @ any_move.ravel(), atol=1e-10)
@@ -93,11 +93,11 @@ def test_second_derivatives(kind):
 
 @EVERY
 def test_preconditioner_is_the_inverse_of_the_own_terms(kind):
-    _, _, parameters, point = setting(kind)
-    curvature = Curvature(parameters, point)
+    objective, _, point = setting(kind)
+    curvature = objective.curvature(point)
     move = np.random.default_rng(1).standard_normal(point.shape)
     back = curvature.preconditioner(0.5)(move)
-    parts = parameters.factors(back)
+    parts = objective.layout.factors(back)
     damped = [own + 0.5 * np.diag(np.abs(np.diag(own))) for own in curvature.own]
     again = [part @ own for part, own in zip(parts, damped, strict=True)]
     assert_allclose(np.concatenate(again), move, atol=1e-9)
@@ -111,19 +111,20 @@ def test_explicit_and_matrix_free_steps_agree(symmetric, monkeypatch):
     ends = []
     for limit in (10**6, 0):
         monkeypatch.setattr(gauss_newton, "EXPLICIT", (limit, limit))
-        ends.append(minimize(tensor, start, Limits(tol=1e-12, gain=0)).components.to_dense())
+        ends.append(minimize(codiag.Problem(tensor, 4), start, Limits(tol=1e-12, gain=0)).components.to_dense())
     assert_allclose(ends[0], ends[1], atol=1e-9)
 
 
 @EVERY
 def test_steps_end_where_the_gradient_vanishes(kind):
-    noise, components, parameters, _ = setting(kind)
-    entries = (
-        components.to_dense() + 0.05 * noise.to_dense()
-    )  # pure noise may have no best fit: it can run off to infinity
-    tensor = DenseTensor(entries, symmetric=noise.symmetric)
-    outcome = minimize(tensor, components, Limits(max_sweeps=2000, tol=1e-12, gain=0))
-    end = gradient(tensor, parameters, parameters.pack(outcome.components))
+    noise, components, _ = setting(kind)
+    # Pure noise may have no best fit: it can run off to infinity.
+    entries = components.to_dense() + 0.05 * noise.tensor.to_dense()
+    tensor = DenseTensor(entries, symmetric=noise.tensor.symmetric)
+    problem = codiag.Problem(tensor, components.rank)
+    outcome = minimize(problem, components, Limits(max_sweeps=2000, tol=1e-12, gain=0))
+    objective = LeastSquares(problem, components)
+    end = objective.gradient(objective.layout.pack(outcome.components))
     assert np.abs(end).max() < 1e-5 * tensor.squared_norm() ** 0.5
     assert outcome.objective == pytest.approx(
         np.sum((tensor.to_dense() - outcome.components.to_dense()) ** 2) / 2, rel=1e-9, abs=1e-20
@@ -131,16 +132,16 @@ def test_steps_end_where_the_gradient_vanishes(kind):
 
 
 def test_every_step_lowers_the_objective():
-    tensor, components, _, _ = setting("three modes")
+    objective, components, _ = setting("three modes")
     seen: list[float] = []
-    minimize(tensor, components, Limits(watch=lambda _, objective: bool(seen.append(objective))))
+    minimize(objective.problem, components, Limits(watch=lambda _, objective: bool(seen.append(objective))))
     assert len(seen) > 3
     assert np.all(np.diff(seen) <= 1e-14 * seen[0])
 
 
 def test_watching_can_stop():
-    tensor, components, _, _ = setting("three modes")
-    outcome = minimize(tensor, components, Limits(watch=lambda *_: True))
+    objective, components, _ = setting("three modes")
+    outcome = minimize(objective.problem, components, Limits(watch=lambda *_: True))
     assert outcome.n_sweeps < 10
     assert not outcome.converged
 
@@ -150,8 +151,9 @@ def test_polish_reaches_the_minimum_in_a_few_passes(symmetric):
     problem = noisy_tensor((9, 9, 9), 3, symmetric=symmetric, noise=0.01, seed=1)
     tensor = DenseTensor(problem.tensor, symmetric=symmetric)
     truth = FactoredTensor(problem.weights, problem.factors)
-    best = minimize(tensor, truth, Limits(tol=1e-13, gain=0)).components.to_dense()
-    polished, n_passes, converged = polish(tensor, truth, max_passes=4, tol=1e-8)
+    asked = codiag.Problem(tensor, 3)
+    best = minimize(asked, truth, Limits(tol=1e-13, gain=0)).components.to_dense()
+    polished, n_passes, converged = polish(asked, truth, max_passes=4, tol=1e-8)
     assert n_passes <= 4
     assert converged
     assert_allclose(polished.to_dense(), best, atol=1e-7 * np.abs(best).max())
@@ -161,7 +163,8 @@ def test_polish_keeps_a_start_that_steps_would_spoil():
     """Single precision: the gradient is rounding, and size may slip from one mode to another unseen."""
     problem = noisy_tensor((20, 20, 20), 3, seed=1)
     tensor = DenseTensor(problem.tensor.astype(np.float32))
-    polished, _, converged = polish(tensor, FactoredTensor(problem.weights, problem.factors), max_passes=3, tol=1e-7)
+    truth = FactoredTensor(problem.weights, problem.factors)
+    polished, _, converged = polish(codiag.Problem(tensor, 3), truth, max_passes=3, tol=1e-7)
     assert converged
     assert_allclose(polished.to_dense(), problem.tensor, atol=1e-5)
 
@@ -169,11 +172,12 @@ def test_polish_keeps_a_start_that_steps_would_spoil():
 @pytest.mark.parametrize("kind", ["three modes", "symmetric", "symmetric of even order"])
 def test_spread_is_that_of_the_linear_model(kind):
     """Propagate unit noise through the pseudo-inverse of the Jacobian and look at the unit factors."""
-    _, components, parameters, point = setting(kind)
-    derivative = jacobian(parameters, point)
+    objective, components, point = setting(kind)
+    layout = objective.layout
+    derivative = jacobian(layout, point)
     covariance = np.linalg.pinv(derivative.T @ derivative, rcond=1e-8)
     rank = point.shape[1]
-    blocks = np.split(np.arange(point.shape[0]), np.cumsum(parameters.shape)[:-1]) if parameters.signs is None else [
+    blocks = np.split(np.arange(point.shape[0]), np.cumsum(layout.shape)[:-1]) if layout.signs is None else [
         np.arange(point.shape[0])
     ]  # fmt: skip
     expected = []

@@ -106,6 +106,18 @@ def test_norm_by_pairs_of_samples():
     assert MomentTensor(samples).squared_norm() == pytest.approx(np.sum(expected**2))
 
 
+@pytest.mark.parametrize("store", [np.array, sparse.csr_array])
+def test_equal_views_make_a_symmetric_moment(store):
+    views = [store(SAMPLES) for _ in range(3)]
+    moment = CrossMomentTensor(*views)
+    assert moment.symmetric
+    assert moment.permute((1, 2, 0)).symmetric
+    assert not CrossMomentTensor(*views, symmetric=False).symmetric
+    assert not CrossMomentTensor(*views[:2], store(2 * SAMPLES)).symmetric
+    with pytest.raises(ValueError, match="symmetric=True needs equal views"):
+        CrossMomentTensor(*views[:2], store(2 * SAMPLES), symmetric=True)
+
+
 def test_words_are_unbiased_for_any_length():
     """Raw counts are not: the mean over many documents is the moment of three independent words."""
     rng = np.random.default_rng(0)

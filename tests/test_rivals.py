@@ -36,8 +36,8 @@ class TestRivals:
     def test_whitening_helps_the_power_method(self):
         factor, weights = unit_factor(10, 6, 3), np.linspace(1, 2, 6)
         tensor = FactoredTensor(weights, [factor] * 3).to_dense()
-        method = TPM(second_moment=(factor * weights) @ factor.T)
-        assert_same_factors(codiag.factorize(tensor, 6, method=method, seed=0), [factor] * 3, 1e-6)
+        problem = codiag.Problem(tensor, 6, second_moment=(factor * weights) @ factor.T)
+        assert_same_factors(codiag.factorize(problem, method=TPM(), seed=0), [factor] * 3, 1e-6)
 
     def test_two_projections_are_unstable(self):
         """Where many projections at once are not: the paper's point."""
@@ -59,7 +59,6 @@ class TestRivals:
             (Lathauwer(max_bytes=1e4), (6, 6, 6), 5, "above max_bytes=10000"),
             (Lathauwer(), (3, 3, 4), 5, r"rank must be at most 4, the largest mode.*I = 3 and J = 3"),
             (TPM(), (3, 4, 5), 4, "rank must be at most 3, the smallest mode, for TPM"),
-            (TPM(second_moment=np.eye(5)), (3, 4, 5), 2, "second_moment is for symmetric tensors"),
             (SD2(), (3, 4, 5), 5, "rank must be at most 4, the second largest mode, for SD2"),
             (Givens(), (4, 4, 4), 2, "Givens is for symmetric tensors of order three"),
         ],

@@ -147,6 +147,40 @@ def test_permutation(kind, shape):
 
 
 @EVERY
+@pytest.mark.parametrize("order", [3, 4])
+def test_symmetry_is_kept(kind, order):
+    """By permutations, multiples, sums, and one basis for all modes, or copies of it; told apart from other bases."""
+    entries = symmetrize(entries_of((4,) * order))
+    tensor = TENSORS[kind](entries, True)
+    basis = np.random.default_rng(0).standard_normal((4, 2))
+    copies = moved(tensor, *(basis.copy() for _ in range(order)))
+    assert tensor.symmetric
+    for axes in ([*range(1, order), 0], [1, 0, *range(2, order)]):
+        assert tensor.permute(axes).symmetric
+        assert tensor.permute(axes).permute(axes).compress(*copies[:1] * order).symmetric
+    assert tensor.compress(*copies).symmetric
+    assert not tensor.compress(copies[0] + 1, *copies[1:]).symmetric
+    assert not tensor.compress(None, *copies[1:]).symmetric
+    for changed in (-2.0 * tensor, tensor + tensor, tensor - 0.5 * tensor):
+        assert changed.symmetric
+        assert changed.permute([*range(1, order), 0]).symmetric
+        assert changed.compress(*copies).symmetric
+
+
+@EVERY
+def test_symmetry_may_be_left_undeclared(kind):
+    tensor = TENSORS[kind](symmetrize(entries_of((4, 4, 4))), True)
+    general = as_tensor(tensor, symmetric=False)
+    assert tensor.symmetric
+    assert not general.symmetric
+    basis = moved(tensor, np.random.default_rng(0).standard_normal((4, 2))) * 3
+    for changed in (general.permute([1, 2, 0]), 2.0 * general, general + tensor, general.compress(*basis)):
+        assert not changed.symmetric
+    assert_allclose(to_host(general.to_dense()), to_host(tensor.to_dense()), atol=1e-14)
+    assert_allclose(to_host(general.compress(*basis).to_dense()), to_host(tensor.compress(*basis).to_dense()))
+
+
+@EVERY
 def test_entries_are_never_changed(kind):
     tensor, entries = made(kind, (4, 5, 6))
     before = to_host(tensor.to_dense()).copy()
@@ -173,6 +207,35 @@ def test_components_agree_with_their_dense_tensor(data):
     for ours, theirs in zip(factored.mttkrps(factors), plain.mttkrps(factors), strict=True):
         assert_allclose(ours, theirs, atol=1e-9)
     assert factored.squared_norm() == pytest.approx(plain.squared_norm(), rel=1e-10, abs=1e-12)
+
+
+class TestSymmetricComponents:
+    FACTOR = np.random.default_rng(0).standard_normal((4, 2))
+
+    def test_equal_factors_are_detected(self):
+        copies = [self.FACTOR.copy() for _ in range(3)]
+        tensor = FactoredTensor(np.ones(2), copies)
+        assert tensor.symmetric
+        assert not FactoredTensor(np.ones(2), [*copies[:2], self.FACTOR + 1e-15]).symmetric
+        assert not FactoredTensor(np.ones(2), copies, symmetric=False).symmetric
+        with pytest.raises(ValueError, match="symmetric=True needs equal factors"):
+            FactoredTensor(np.ones(2), [*copies[:2], -self.FACTOR], symmetric=True)
+
+    def test_components_of_both_kinds_together_are_not_symmetric(self):
+        tensor = FactoredTensor(np.ones(2), [self.FACTOR.copy() for _ in range(3)])
+        other = FactoredTensor(np.ones(2), [self.FACTOR, self.FACTOR, -self.FACTOR])
+        for both, symmetric in ((tensor.joined(tensor), True), (tensor.joined(other), False)):
+            assert both.symmetric == symmetric
+        assert_allclose(tensor.joined(other).to_dense(), 0, atol=1e-14)
+        assert tensor.minus(tensor.weights, tensor.factors).symmetric
+        assert not tensor.minus(other.weights, other.factors).symmetric
+        assert_allclose(tensor.minus(other.weights, other.factors).to_dense(), 2 * tensor.to_dense())
+        assert tensor.columns([1]).symmetric
+
+    def test_a_change_that_treats_modes_differently_ends_symmetry(self):
+        tensor = FactoredTensor(np.ones(2), [self.FACTOR.copy() for _ in range(3)])
+        assert tensor.changed(lambda factor, _: 2 * factor).symmetric
+        assert not tensor.changed(lambda factor, mode: (mode + 1) * factor).symmetric
 
 
 def test_a_sum_with_components_has_its_norm_without_being_formed():

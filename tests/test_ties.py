@@ -9,10 +9,10 @@ import pytest
 
 import codiag
 from codiag.methods._reduction import reduce
-from codiag.methods.least_squares._curvature import Parameters
-from codiag.methods.least_squares._gauss_newton import Limits, Outcome, minimize, true_curvature
+from codiag.methods.least_squares._gauss_newton import Limits, Outcome, minimize
+from codiag.methods.least_squares._objective import LeastSquares
 from codiag.methods.least_squares._rank_one import best_rank_one, split_columns
-from codiag.methods.least_squares._replacement import rescue
+from codiag.methods.least_squares._replacement import replace_components
 from codiag.methods.least_squares._saddles import leave_saddles, lowest_curvature
 from codiag.synthetic import noisy_tensor
 from codiag.tensors import DenseTensor, FactoredTensor
@@ -71,7 +71,7 @@ def test_rank_one_of_equal_spikes_by_every_method(method):
 
 def test_cores_of_tied_tensors_hold_something():
     for tensor in (spikes((6, 7, 8), 5), spikes((6, 6, 6), 5)):
-        core = reduce(DenseTensor(tensor), 2, np.random.default_rng(0)).core
+        core = reduce(codiag.Problem(tensor, 2), np.random.default_rng(0)).core
         assert core.squared_norm() >= 2 - 1e-9
 
 
@@ -93,23 +93,24 @@ def test_flattened_ties_are_split_into_vectors_that_belong_together():
 
 
 def test_saddles_are_seen_and_left():
-    """The mean of the spikes is stationary for rank one: the gradient vanishes, and the objective bends down."""
+    """The mean of the spikes is stationary for rank one: the gradient vanishes, and some curvature is negative."""
     tensor = DenseTensor(spikes((3, 3, 3), 3), symmetric=False)
     mean = [np.full((3, 1), 3**-0.5) for _ in range(3)]
     saddle = FactoredTensor(np.array([3 * 3**-1.5]), mean)
-    parameters = Parameters.of(saddle)
-    stuck = minimize(tensor, saddle, Limits())
+    problem = codiag.Problem(tensor, 1)
+    objective = LeastSquares(problem, saddle)
+    stuck = minimize(problem, saddle, Limits())
     assert stuck.converged  # to first order
-    assert lowest_curvature(true_curvature(tensor, parameters, parameters.pack(saddle)))[0] < -0.5
-    left = leave_saddles(tensor, stuck, Limits())
+    assert lowest_curvature(objective.second_derivative(objective.layout.pack(saddle)))[0] < -0.5
+    left = leave_saddles(problem, stuck, Limits())
     assert 2 * left.objective == pytest.approx(2)
 
 
 def test_the_lowest_curvature_is_the_least_eigenvalue():
     problem = noisy_tensor((4, 5, 3), 2, noise=0.5, seed=0)
     components = FactoredTensor(problem.weights, problem.factors)
-    parameters = Parameters.of(components)
-    curvature = true_curvature(DenseTensor(problem.tensor), parameters, parameters.pack(components))
+    objective = LeastSquares(codiag.Problem(problem.tensor, components.rank), components)
+    curvature = objective.second_derivative(objective.layout.pack(components))
     roots = np.sqrt(curvature.scales.ravel())
     expected = np.linalg.eigvalsh(curvature.matrix() / np.outer(roots, roots))[0]
     assert lowest_curvature(curvature)[0] == pytest.approx(expected, abs=1e-6)
@@ -119,6 +120,8 @@ def test_a_component_without_weight_is_given_to_the_residual():
     """Every derivative vanishes there, so that no step leads on; few entries are no reason to leave it."""
     tensor = DenseTensor(spikes((2, 2, 2), 2), symmetric=False)
     stuck = FactoredTensor(np.array([1.0, 0.0]), [np.eye(2, 1) @ np.ones((1, 2)) for _ in range(3)])
-    found, n_replaced = rescue(tensor, Outcome(stuck, 0.5, 0, True), Limits(), max_replacements=3)
+    found, n_replaced = replace_components(
+        codiag.Problem(tensor, stuck.rank), Outcome(stuck, 0.5, 0, True), Limits(), max_replacements=3
+    )
     assert n_replaced == 1
     assert found.objective < 1e-20

@@ -5,6 +5,7 @@ from types import ModuleType
 
 from codiag._factorization import Factorization
 from codiag._factorize import factorize
+from codiag._problem import Problem
 from codiag._validation import ConvergenceWarning
 from codiag.diagonalize import Diagonalization, joint_diagonalize
 from codiag.metrics import factor_error, match_components
@@ -15,6 +16,7 @@ __all__ = [
     "ConvergenceWarning",
     "Diagonalization",
     "Factorization",
+    "Problem",
     "__version__",
     "factor_error",
     "factorize",
@@ -23,6 +25,7 @@ __all__ = [
 ]
 
 _PARTS = (
+    "constraints",
     "datasets",
     "diagonalize",
     "drop_in",

@@ -3,33 +3,28 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._array import Array, epsilon, largest_signs, like, moved, to_host
+from codiag._array import Array, to_host
+from codiag._estimate import Stage
 from codiag._reading import as_file, as_path
 from codiag._writing import save_arrays
-from codiag.methods._base import Estimate, Stage, unit_components
-from codiag.methods._reduction import SMALL
-from codiag.methods.least_squares._curvature import Parameters
-from codiag.methods.least_squares._residual import noise_excess
-from codiag.tensors import DenseTensor, FactoredTensor, Tensor
-from codiag.theory._diagnosis import Diagnosis, diagnose
-from codiag.theory._sensitivity import Sensitivity, sensitivity
+from codiag.tensors import FactoredTensor
+
+if TYPE_CHECKING:
+    from codiag.theory._diagnosis import Diagnosis
+    from codiag.theory._sensitivity import Sensitivity
 
 FORMAT = "codiag factorization 1"
-
-RUNAWAY = 1e3
-"""Largest weight, relative to the norm of the tensor, beyond which components run off to infinity: no fit is best."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -67,23 +62,6 @@ class Factorization:
     stages: tuple[Stage, ...] = ()
     residual_excess: float | None = None
 
-    @classmethod
-    def of(cls, estimate: Estimate, tensor: Tensor) -> Factorization:
-        """Return components in their final form, with the error they leave."""
-        components = _canonical(estimate.components, tensor)
-        norm = math.sqrt(tensor.squared_norm())
-        distance = math.sqrt(tensor.squared_distance(components.weights, components.factors))
-        largest = float(np.max(np.abs(to_host(components.weights))))
-        return cls(
-            weights=components.weights,
-            factors=components.factors,
-            relative_error=distance / norm,
-            norm=norm,
-            converged=estimate.converged and largest <= RUNAWAY * norm,
-            stages=tuple(estimate.stages),
-            residual_excess=_excess(components, tensor, distance / norm),
-        )
-
     @property
     def rank(self) -> int:
         """Number of components."""
@@ -111,9 +89,9 @@ class Factorization:
         For a symmetric tensor, of the noise before it was averaged over permutations of the modes. NaN where there are
         no more entries than parameters.
         """
-        parameters = Parameters.of(self.tensor)
-        spare = parameters.entries() - parameters.count(self.rank)
-        return self.relative_error * self.norm / math.sqrt(spare) if spare > 0 else math.nan
+        from codiag.theory._sensitivity import noise_level
+
+        return noise_level(self)
 
     @cached_property
     def standard_errors(self) -> np.ndarray:
@@ -129,10 +107,14 @@ class Factorization:
     @cached_property
     def sensitivity(self) -> Sensitivity:
         """What noise of unit variance does to the components, and what each of them is worth."""
+        from codiag.theory._sensitivity import sensitivity
+
         return sensitivity(self.tensor)
 
     def diagnose(self) -> Diagnosis:
         """Tell which components are well determined and which are not, and why; print it to read it."""
+        from codiag.theory._diagnosis import diagnose
+
         return diagnose(self)
 
     def to_tensor(self) -> Array:
@@ -216,52 +198,5 @@ class Factorization:
         )
 
 
-def _canonical(components: FactoredTensor, tensor: Tensor) -> FactoredTensor:
-    """Give components unit columns, one sign and one order, in the precision of the tensor."""
-    xp = array_namespace(components.weights)
-    unit = unit_components(components)
-    unit = unit.changed(lambda factor, _: _without_zero_columns(factor))
-    unit = unit.columns(to_host(xp.argsort(xp.abs(unit.weights), descending=True, stable=True)).tolist())
-    weights = unit.weights
-    if not unit.symmetric:
-        signs = [largest_signs(factor) for factor in unit.factors[:-1]]
-        last = _sign(weights)
-        for sign in signs:
-            last = last * sign
-        signs, weights = [*signs, last], xp.abs(weights)
-    elif unit.order % 2:
-        signs, weights = [_sign(weights)], xp.abs(weights)
-    else:
-        signs = [largest_signs(unit.factors[0])]
-    reference = tensor.reference
-    return unit.changed(lambda factor, mode: moved(factor * signs[mode], reference), moved(weights, reference))
-
-
-def _without_zero_columns(factor: Array) -> Array:
-    """Give components that vanish, whose weight is zero, a unit column all the same: the first axis."""
-    xp = array_namespace(factor)
-    vanishes = xp.astype(xp.linalg.vector_norm(factor, axis=0) == 0, factor.dtype)
-    first = like(np.eye(factor.shape[0], 1), factor)
-    return factor + first * vanishes
-
-
-def _excess(components: FactoredTensor, tensor: Tensor, relative_error: float) -> float | None:
-    """Return how far the residual stands out of noise, where that is cheap to see and there is enough of it."""
-    if relative_error < 1e3 * epsilon(tensor.reference):
-        return 0.0  # rounding, whatever it looks like
-    parameters = Parameters.of(components)
-    if not tensor.holds_entries or math.prod(tensor.shape) > SMALL:
-        return None
-    if 2 * parameters.count(components.rank) > parameters.entries():
-        return None
-    entries = tensor.to_dense() - components.to_dense()
-    return noise_excess(DenseTensor.of(entries, symmetric=components.symmetric))
-
-
 def _copied(array: Array) -> Array:
     return array_namespace(array).asarray(array, copy=True)
-
-
-def _sign(values: Array) -> Array:
-    xp = array_namespace(values)
-    return xp.where(values < 0, -xp.ones_like(values), xp.ones_like(values))

@@ -12,9 +12,12 @@ from array_api_compat import array_namespace
 
 from codiag._array import to_host
 from codiag._factorization import Factorization
-from codiag._validation import ConvergenceWarning, as_generator, as_rank
+from codiag._problem import Problem
+from codiag._result import as_factorization
+from codiag._validation import ConvergenceWarning, as_generator
 from codiag.methods import METHODS, Auto, Method
-from codiag.tensors import FactoredTensor, SparseTensor, Tensor, as_tensor
+from codiag.methods._method import fit_or_refuse
+from codiag.tensors import SparseTensor, Tensor
 from codiag.theory._diagnosis import CANCELLING, cancelling_pairs, congruences
 
 ALIASES = {"ojd": "ojd1", "nojd": "nojd1"}
@@ -25,10 +28,12 @@ MOST_EMPTY_BYTES = 2**30
 
 def factorize(
     tensor: Any,
-    rank: int,
+    rank: int | None = None,
     *,
     method: Method | str | None = None,
     symmetric: bool | None = None,
+    constraints: Any = None,
+    observed: Any = None,
     seed: int | np.random.Generator | None = None,
 ) -> Factorization:
     r"""Write a tensor as a sum of components, :math:`T \approx \sum_i w_i\, a_i \otimes b_i \otimes c_i`.
@@ -39,14 +44,20 @@ def factorize(
         Of order three or more: an array of NumPy (also mapped from a file), torch, CuPy or JAX, a COO tensor of
         pydata/sparse or pyttb, or any `codiag.tensors.Tensor`. Never modified. Indices of a sparse tensor that have no
         entries take no memory but for their rows of zeros in the factors.
+        A `codiag.Problem` says all of this itself, and more; then only `method` and `seed` are given beside it.
     rank : int
         Number of components.
     method : Method or str, optional
         A configured object of `codiag.methods`, or the name of one: "ojd0", "ojd1", "nojd0", "nojd1", "als", "nls",
         "tpm", "lathauwer", "sd2", "givens". By default `Auto`: joint diagonalization, then least squares.
     symmetric : bool, optional
-        Whether all modes share one factor. By default that is looked at for arrays, and declared by other tensors. True
+        Whether all modes share one factor. By default that is detected for arrays, and declared by other tensors. True
         for an array that noise has made asymmetric factorizes its mean over permutations of the modes.
+    constraints : Constraint, str, or sequence with one for each mode, optional
+        What is known about the factors: "nonnegative", or objects of `codiag.constraints`; None for a free mode. One
+        alone holds for all modes.
+    observed : array in the shape of the tensor, optional
+        Which entries were observed, or non-negative weights for them. By default all entries count equally.
     seed : int or numpy.random.Generator, optional
         The same seed gives the same answer, on every device.
 
@@ -65,41 +76,71 @@ def factorize(
     >>> fit.weights.shape, fit.relative_error < 1e-12, codiag.factor_error(fit, (a, b, c)) < 1e-10
     ((4,), True, True)
     """
-    return factorize_for(tensor, rank, method=method, symmetric=symmetric, seed=seed, stacklevel=3)
-
-
-def factorize_for(
-    tensor: Any, rank: int, *, method: Method | str | None, symmetric: bool | None, seed: Any, stacklevel: int
-) -> Factorization:
-    """Do the work of `factorize`, with warnings attributed to the caller so many frames up."""
+    if isinstance(tensor, Problem):
+        given = {"rank": rank, "symmetric": symmetric, "constraints": constraints, "observed": observed}
+        _refuse_twice(given)
+        problem = tensor
+    else:
+        problem = Problem(tensor, rank, constraints, observed, symmetric=symmetric)
     strategy = as_method(method)
-    wrapped = as_tensor(tensor, symmetric)
-    _check_rank(rank, wrapped)
-    norm = math.sqrt(wrapped.squared_norm())
-    if not 0 < norm < math.inf:
-        raise ValueError(f"tensor must not be all zero, and finite; the norm of {wrapped!r} is {norm:g}")
-    safe = 1e40 if wrapped.reference.dtype == array_namespace(wrapped.reference).float64 else 1e6
-    scale = 1.0 if 1 / safe < norm < safe else norm  # powers of the entries are to be numbers, too
-    smaller, kept = (wrapped, None) if strategy.sized else _without_empty_rows(wrapped, int(rank))
-    rng = as_generator(seed, apart=True)
-    estimate = strategy.fit(smaller if scale == 1 else smaller * (1 / scale), int(rank), rng)
-    if scale != 1:
-        found = estimate.components
-        estimate = estimate._replace(components=FactoredTensor(found.weights * scale, found.factors))
-    fit = Factorization.of(estimate, smaller)
-    if kept is not None:
-        fit = _with_empty_rows(fit, kept, wrapped)
-    _warn(fit, strategy, wrapped, stacklevel)
+    fit = solve(problem, strategy, seed)
+    complaint = complaint_about(fit, problem, strategy)
+    if complaint is not None:
+        warnings.warn(complaint, ConvergenceWarning, stacklevel=2)
     return fit
 
 
-def _without_empty_rows(tensor: Tensor, rank: int) -> tuple[Tensor, list[np.ndarray] | None]:
-    """Return a sparse tensor on the indices that have entries, which is where its components are, and those indices."""
-    if not isinstance(tensor, SparseTensor):
-        return tensor, None
+def _refuse_twice(given: dict[str, Any]) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise TypeError(
+                f"{name} must be left out where a Problem is given, which has its own; got {name}={value!r}"
+            )
+
+
+def solve(problem: Problem, method: Method, seed: Any = None) -> Factorization:
+    """Do the work of `factorize`, silently: what is to be said of the fit, `complaint_about` says."""
+    norm = math.sqrt(problem.tensor.squared_norm())
+    if not 0 < norm < math.inf:
+        raise ValueError(f"tensor must not be all zero, and finite; the norm of {problem.tensor!r} is {norm:g}")
+    rng = as_generator(seed, apart=True)
+    smaller, kept = (problem, None) if method.sized or problem.asks else _without_empty_rows(problem)
+    reference = problem.tensor.reference
+    safe = 1e40 if reference.dtype == array_namespace(reference).float64 else 1e6
+    scale = 1.0 if 1 / safe < norm < safe else norm  # powers of the entries are to be numbers, too
+    estimate = fit_or_refuse(method, smaller.scaled(1 / scale), rng)
+    if scale != 1:
+        found = estimate.components
+        estimate = estimate._replace(components=found.changed(lambda factor, _: factor, found.weights * scale))
+    fit = as_factorization(estimate, smaller)
+    return fit if kept is None else _with_empty_rows(fit, kept, problem.tensor)
+
+
+def complaint_about(fit: Factorization, problem: Problem, method: Method) -> str | None:
+    """Return what a user must be told of a fit, in a sentence, or None where there is nothing to tell."""
+    largest = float(np.max(np.abs(to_host(fit.weights))))
+    if largest > CANCELLING * fit.norm or (fit.converged and _has_large_cancelling_pair(fit)):
+        return (
+            f"components cancel each other: the largest weight is {largest:.2g}, the norm of {problem.tensor!r} "
+            f"{fit.norm:.2g}; there may be no best fit with rank {fit.rank}, try a lower one"
+        )
+    if fit.converged:
+        return None
+    sweeps = sum(stage.sweeps for stage in fit.stages)
+    return (
+        f"{type(method).__name__} did not converge in {sweeps} sweeps on {problem.tensor!r} with rank {fit.rank}; "
+        f"the best fit is returned, relative error {fit.relative_error:.3g}. A lower rank may be easier to find"
+    )
+
+
+def _without_empty_rows(problem: Problem) -> tuple[Problem, list[np.ndarray] | None]:
+    """Ask for a sparse tensor on the indices that have entries, where its components are; return those indices, too."""
+    tensor, rank = problem.tensor, problem.rank
+    if not isinstance(tensor, SparseTensor) or problem.second_moment is not None:
+        return problem, None
     smaller, kept = tensor.without_empty_rows(at_least=rank)
     if smaller.shape == tensor.shape:
-        return tensor, None
+        return problem, None
     modes = range(1 if tensor.symmetric else tensor.order)
     n_empty = sum(tensor.shape[mode] - smaller.shape[mode] for mode in modes)
     n_bytes = n_empty * rank * tensor.values.dtype.itemsize
@@ -110,7 +151,7 @@ def _without_empty_rows(tensor: Tensor, rank: int) -> tuple[Tensor, list[np.ndar
             "first of smaller, kept = codiag.tensors.SparseTensor(...).without_empty_rows(), where row i of a factor "
             "belongs to index kept[mode][i]"
         )
-    return smaller, kept
+    return problem.on(smaller), kept
 
 
 def _with_empty_rows(fit: Factorization, kept: list[np.ndarray], tensor: Tensor) -> Factorization:
@@ -133,25 +174,6 @@ def _has_large_cancelling_pair(fit: Factorization) -> bool:
     return any(weights[i] ** 2 + weights[j] ** 2 > fit.norm**2 for i, j, _ in pairs)
 
 
-def _warn(fit: Factorization, strategy: Method, tensor: Tensor, stacklevel: int) -> None:
-    largest = float(np.max(np.abs(to_host(fit.weights))))
-    if largest > CANCELLING * fit.norm or (fit.converged and _has_large_cancelling_pair(fit)):
-        warnings.warn(
-            f"components cancel each other: the largest weight is {largest:.2g}, the norm of {tensor!r} "
-            f"{fit.norm:.2g}; there may be no best fit with rank {fit.rank}, try a lower one",
-            ConvergenceWarning,
-            stacklevel=stacklevel + 1,
-        )
-    elif not fit.converged:
-        sweeps = sum(stage.sweeps for stage in fit.stages)
-        warnings.warn(
-            f"{type(strategy).__name__} did not converge in {sweeps} sweeps on {tensor!r} with rank {fit.rank}; "
-            f"the best fit is returned, relative error {fit.relative_error:.3g}. A lower rank may be easier to find",
-            ConvergenceWarning,
-            stacklevel=stacklevel + 1,
-        )
-
-
 def as_method(method: object) -> Method:
     """Return a method as it is, or the one that has this name."""
     if method is None:
@@ -165,17 +187,3 @@ def as_method(method: object) -> Method:
         raise ValueError(f"method must be one of {', '.join(METHODS)}, or an object of codiag.methods; got {method!r}")
     hint = "; did you forget the parentheses?" if isinstance(method, type) else ""
     raise TypeError(f"method must be a name or an object of codiag.methods, like NLS(); got {method!r}{hint}")
-
-
-def _check_rank(rank: object, tensor: Tensor) -> None:
-    """Raise unless the rank is one that some tensor of this shape can need."""
-    if rank is None:
-        raise TypeError("rank must be an integer; got None")
-    as_rank(rank)  # type: ignore[arg-type]
-    limit = 1
-    for size in sorted(tensor.shape)[:-1]:
-        limit *= size
-    if rank > limit:  # type: ignore[operator]
-        raise ValueError(
-            f"rank must be at most {limit}, which is enough for every tensor of shape {tensor.shape}; got {rank}"
-        )

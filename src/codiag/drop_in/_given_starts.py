@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -12,11 +11,14 @@ from array_api_compat import array_namespace, device
 
 from codiag._array import Array, like, to_host
 from codiag._factorization import Factorization
-from codiag._validation import ConvergenceWarning, as_real_array
-from codiag.methods._base import check_init, start_from
-from codiag.methods.least_squares._fixed_modes import solve_free_modes
+from codiag._problem import Problem
+from codiag._validation import as_real_array
+from codiag.constraints import Fixed
+from codiag.methods import ALS
+from codiag.methods._starts import check_init, start_from
+from codiag.methods.least_squares._objective import LeastSquares
 from codiag.metrics import match_components
-from codiag.tensors import FactoredTensor, Tensor, as_tensor
+from codiag.tensors import Tensor, as_tensor
 from codiag.tensors._convert import components_of
 
 
@@ -30,21 +32,14 @@ class Swept(NamedTuple):
 def sweep_from(tensor: Any, rank: int, init: Any, options: dict[str, Any]) -> Swept:
     """Solve once for every mode in turn, which from a poor start gains more than the first Gauss-Newton step."""
     check_init(init)
-    wrapped = as_tensor(tensor, False)
-    norm = _checked_norm(wrapped)
-    start = start_from(init, wrapped, rank, np.random.default_rng(0)).components
-    stopped = False
-
-    def monitor(components: FactoredTensor, error: float) -> bool:
-        nonlocal stopped
-        stopped = options["monitor"](components, error)
-        return stopped
-
-    factors = [start.factors[0] * start.weights, *start.factors[1:]]
-    limits = options | {"max_sweeps": 1, "monitor": monitor}
-    found = solve_free_modes(wrapped, factors, range(wrapped.order), **limits)
-    weights = start.weights * 0 + 1
-    return Swept(Factorization(weights, tuple(found.factors), found.error, norm, False), stopped)
+    problem = Problem(tensor, rank, symmetric=False)
+    norm = _checked_norm(problem.tensor)
+    start = start_from(init, problem, np.random.default_rng(0)).components
+    objective = LeastSquares(problem)
+    found = objective.sweep([start.factors[0] * start.weights, *start.factors[1:]], unit=False)
+    error = objective.relative_error(found)
+    stopped = options["monitor"](found, error)
+    return Swept(Factorization(found.weights, found.factors, error, norm, False), stopped)
 
 
 def _checked_norm(tensor: Tensor) -> float:
@@ -54,15 +49,14 @@ def _checked_norm(tensor: Tensor) -> float:
     return norm
 
 
-def warn_unless_converged(fit: Factorization, max_sweeps: int, stacklevel: int) -> None:
-    """Say it once where alternating least squares has not come to an end, to the caller so many frames up."""
-    if not fit.converged:
-        warnings.warn(
-            f"alternating least squares did not converge in {max_sweeps} sweeps on a tensor of shape {fit.shape} with "
-            f"rank {fit.rank}; the relative error is {fit.relative_error:.3g}. A larger n_iter_max may be enough",
-            ConvergenceWarning,
-            stacklevel=stacklevel,
-        )
+def complaint_about_sweeps(fit: Factorization, max_sweeps: int) -> str | None:
+    """Return what is to be said where alternating least squares has not come to an end."""
+    if fit.converged:
+        return None
+    return (
+        f"alternating least squares did not converge in {max_sweeps} sweeps on a tensor of shape {fit.shape} with "
+        f"rank {fit.rank}; the relative error is {fit.relative_error:.3g}. A larger n_iter_max may be enough"
+    )
 
 
 def like_start(fit: Factorization, init: Any) -> Factorization:
@@ -80,13 +74,11 @@ def columns(matrix: Array, order: list[int]) -> Array:
     return xp.take(matrix, xp.asarray(order, device=device(matrix)), axis=1)
 
 
-def free_modes(fixed: list[int], order: int, stacklevel: int) -> list[int]:
-    """Return the modes that are fitted: all that are not fixed, and the last."""
+def free_modes(fixed: list[int], order: int) -> list[int]:
+    """Return the modes that are fitted: all that are not fixed, and the last, as in TensorLy."""
     last = order - 1
     if any(isinstance(mode, bool) or not isinstance(mode, int | np.integer) or not 0 <= mode <= last for mode in fixed):
         raise ValueError(f"fixed_modes must hold modes from 0 to {last}; got {fixed}")
-    if last in fixed:
-        warnings.warn("fixed_modes holds the last mode, which is fitted all the same", UserWarning, stacklevel)
     return [mode for mode in range(last) if mode not in fixed] + [last]
 
 
@@ -98,9 +90,21 @@ def with_fixed_modes(tensor: Any, rank: int, init: Any, free: list[int], options
         if factor.shape[0] != size and (mode not in free or len(free) > 1):
             raise ValueError(f"init must have {size} rows in mode {mode}, as the tensor has; got {factor.shape[0]}")
     norm = _checked_norm(wrapped)
-    found = solve_free_modes(wrapped, factors, free, **options)
-    weights = array_namespace(wrapped.reference).ones_like(found.factors[0][0, :])
-    return Factorization(weights, tuple(found.factors), found.error, norm, found.converged)
+    fixed = [None if mode in free else Fixed(factor) for mode, factor in enumerate(factors)]
+    problem = Problem(wrapped, rank, fixed)
+    start = [_fitting_rows(factor, size) for factor, size in zip(factors, wrapped.shape, strict=True)]
+    found = ALS(init=(None, start), **options).fit(problem, np.random.default_rng(0))
+    error = LeastSquares(problem).relative_error(found.components)
+    converged = found.converged or len(free) == 1  # with one free mode, the first sweep is linear least squares
+    return Factorization(found.components.weights, found.components.factors, error, norm, converged)
+
+
+def _fitting_rows(factor: Array, size: int) -> Array:
+    """Return a factor, or where it has other rows than the mode, which is then solved for first, one of ones."""
+    xp = array_namespace(factor)
+    if factor.shape[0] == size:
+        return factor
+    return xp.ones((size, factor.shape[1]), dtype=factor.dtype, device=device(factor))
 
 
 def _start_of_fixed(init: Any, reference: Array, rank: int, order: int) -> list[Array]:

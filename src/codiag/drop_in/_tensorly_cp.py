@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -12,14 +13,15 @@ from array_api_compat import array_namespace
 
 from codiag._array import Array, like, to_host
 from codiag._factorization import Factorization
-from codiag._factorize import factorize_for
-from codiag._validation import as_number, as_real_array, check_seed
+from codiag._factorize import complaint_about, solve
+from codiag._problem import Problem
+from codiag._validation import ConvergenceWarning, as_number, as_real_array, check_seed
 from codiag.drop_in._complex_fit import Sweeps, fit_complex, is_complex
 from codiag.drop_in._given_starts import (
+    complaint_about_sweeps,
     free_modes,
     like_start,
     sweep_from,
-    warn_unless_converged,
     with_fixed_modes,
 )
 from codiag.methods import NLS, Auto, Method
@@ -121,7 +123,12 @@ def parafac(
         return callback(finished(fit), error) is True
 
     options = {"tol": tol or 1e-16, "max_sweeps": n_iter_max, "monitor": monitor}
-    fit = _fitted(tensor, n_components, init, list(fixed_modes or ()), random_state, options)
+    fixed = list(fixed_modes or ())
+    fit, complaint = _fitted(tensor, n_components, init, fixed, random_state, options)
+    if len(np.shape(tensor)) - 1 in fixed:
+        warnings.warn("fixed_modes holds the last mode, which is fitted all the same", UserWarning, stacklevel=2)
+    if complaint is not None:
+        warnings.warn(complaint, ConvergenceWarning, stacklevel=2)
     errors.append(fit.relative_error)
     result = finished(_with_unit_columns(fit) if normalize_factors else _with_unit_weights(fit))
     return (result, errors) if return_errors else result
@@ -245,29 +252,32 @@ def _as_count(sparsity: Any, size: int) -> int:
     return min(int(sparsity * size) if isinstance(sparsity, float | np.floating) else int(sparsity), size)
 
 
-def _fitted(tensor: Any, rank: int, init: Any, fixed: list[int], seed: Any, options: dict[str, Any]) -> Factorization:
-    """Fit components, by what their kind asks for; warnings go to the caller of the caller."""
-    free = free_modes(fixed, len(np.shape(tensor)), stacklevel=4)
-    if len(np.shape(tensor)) == 2:
-        return _of_matrix(tensor, rank, fixed)
+def _fitted(
+    tensor: Any, rank: int, init: Any, fixed: list[int], seed: Any, options: dict[str, Any]
+) -> tuple[Factorization, str | None]:
+    """Fit components, by what their kind asks for; return what is to be said of the fit, too."""
+    order, max_sweeps = len(np.shape(tensor)), options["max_sweeps"]
+    free = free_modes(fixed, order)
+    if order == 2:
+        return _of_matrix(tensor, rank, fixed), None
     if is_complex(tensor):
         held = [mode for mode in fixed if mode not in free]
         fit = fit_complex(tensor, rank, init, held, seed, Sweeps(**options))
-        warn_unless_converged(fit, options["max_sweeps"], stacklevel=4)
-        return fit
+        return fit, complaint_about_sweeps(fit, max_sweeps)
     if fixed:
         fit = with_fixed_modes(tensor, rank, init, free, options)
-        warn_unless_converged(fit, options["max_sweeps"], stacklevel=4)
-        return fit
+        return fit, complaint_about_sweeps(fit, max_sweeps)
     if isinstance(init, str):
-        method = _method(init, options)
-        return factorize_for(tensor, rank, method=method, symmetric=None, seed=seed, stacklevel=4)
+        method, problem = _method(init, options), Problem(tensor, rank)
+        fit = solve(problem, method, seed)
+        return fit, complaint_about(fit, problem, method)
     swept = sweep_from(tensor, rank, init, options)  # a start of one's own may have modes apart
-    if options["max_sweeps"] == 1 or swept.stopped:
-        warn_unless_converged(swept.fit, 1, stacklevel=4)
-        return like_start(swept.fit, init)
-    method = NLS(init=swept.fit, max_replacements=0, **(options | {"max_sweeps": options["max_sweeps"] - 1}))
-    return like_start(factorize_for(tensor, rank, method=method, symmetric=False, seed=seed, stacklevel=4), init)
+    if max_sweeps == 1 or swept.stopped:
+        return like_start(swept.fit, init), complaint_about_sweeps(swept.fit, 1)
+    method = NLS(init=swept.fit, max_replacements=0, **(options | {"max_sweeps": max_sweeps - 1}))
+    problem = Problem(tensor, rank, symmetric=False)
+    fit = solve(problem, method, seed)
+    return like_start(fit, init), complaint_about(fit, problem, method)
 
 
 def _method(init: str, options: dict[str, Any]) -> Method:

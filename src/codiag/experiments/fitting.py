@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from codiag._factorization import Factorization
-from codiag._factorize import factorize
+from codiag._factorize import as_method, solve
+from codiag._problem import Problem
 from codiag.methods import Method
 
 
@@ -20,4 +21,4 @@ def silent_fit(
     seed: int | np.random.Generator | None = None,
 ) -> Factorization:
     """Factorize a tensor as `codiag.factorize` does, without warnings."""
-    return factorize(tensor, rank, method=method, symmetric=symmetric, seed=seed)
+    return solve(Problem(tensor, rank, symmetric=symmetric), as_method(method), seed)

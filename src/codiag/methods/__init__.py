@@ -1,11 +1,12 @@
 """Ways to factorize a tensor: configured objects to pass to `codiag.factorize`."""
 
+from codiag._estimate import Estimate, Stage
 from codiag.methods._als import ALS
 from codiag.methods._auto import Auto
-from codiag.methods._base import Method, Stage
 from codiag.methods._givens import Givens
 from codiag.methods._joint import NOJD, OJD
 from codiag.methods._lathauwer import Lathauwer
+from codiag.methods._method import Method
 from codiag.methods._nls import NLS
 from codiag.methods._power import TPM
 from codiag.methods._sd2 import SD2
@@ -25,4 +26,18 @@ METHODS: dict[str, Method] = {
 }
 """Methods by name."""
 
-__all__ = ["ALS", "METHODS", "NLS", "NOJD", "OJD", "SD2", "TPM", "Auto", "Givens", "Lathauwer", "Method", "Stage"]
+__all__ = [
+    "ALS",
+    "METHODS",
+    "NLS",
+    "NOJD",
+    "OJD",
+    "SD2",
+    "TPM",
+    "Auto",
+    "Estimate",
+    "Givens",
+    "Lathauwer",
+    "Method",
+    "Stage",
+]

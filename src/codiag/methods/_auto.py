@@ -3,29 +3,43 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._validation import ConvergenceWarning, as_number
+from codiag._estimate import Estimate, Log
+from codiag._problem import Problem
+from codiag._validation import as_number
 from codiag.diagonalize import UWEDGE, Diagonalizer, TwoSided
 from codiag.methods._als import ALS
-from codiag.methods._base import Estimate, Log, Method, random_components, with_best_weights
 from codiag.methods._joint import off_diagonal_share
-from codiag.methods._nls import ROUGH, Monitor, approach, check_monitor, closest, finish, is_stopped, watch
-from codiag.methods._reduction import SMALL, Reduction, reduce, whole
+from codiag.methods._method import Method
+from codiag.methods._reduction import Reduction, reduce
 from codiag.methods._slices import Roles, assign_roles, components_from_sides, slices
+from codiag.methods.least_squares._components import random_components, with_best_weights
+from codiag.methods.least_squares._fit import (
+    ROUGH,
+    Monitor,
+    approach,
+    check_monitor,
+    closest,
+    finish,
+    is_stopped,
+    watch,
+)
 from codiag.methods.least_squares._gauss_newton import Limits, Outcome, minimize
+from codiag.methods.least_squares._objective import LeastSquares
+from codiag.methods.least_squares._observed import filled
 from codiag.methods.least_squares._rank_one import best_rank_one
 from codiag.methods.least_squares._residual import noise_excess
-from codiag.tensors import DenseTensor, FactoredTensor, Tensor
+from codiag.tensors import DenseTensor, FactoredTensor
 
 
 @dataclass(frozen=True, kw_only=True)
 class Auto(Method):
-    """Joint diagonalization of the slices of the compressed tensor, then least squares: what `factorize` does unasked.
+    """Joint diagonalization of the slices of the compressed tensor, then least squares: the default method.
 
     One start is enough almost always. The residual tells when it was not: it should look like noise, and be small. If
     it is not, others are tried, random ones too, and the best is kept. Where the rank is larger than all modes but one,
@@ -44,6 +58,8 @@ class Auto(Method):
         fit there.
     """
 
+    honours: ClassVar[frozenset[str]] = frozenset({"constraints", "observed"})
+
     max_starts: int = 6
     tol: float = 1e-9
     max_sweeps: int = 300
@@ -59,10 +75,13 @@ class Auto(Method):
     def sized(self) -> bool:
         return self.monitor is not None
 
-    def fit(self, tensor: Tensor, rank: int, rng: np.random.Generator) -> Estimate:
+    def fit(self, problem: Problem, rng: np.random.Generator) -> Estimate:
+        if problem.asks:
+            return self._fit_known(problem, rng)
         log = Log()
-        reduction = reduce(tensor, rank, rng)
-        core = reduction.core
+        tensor, rank = problem.tensor, problem.rank
+        reduction = reduce(problem, rng)
+        core, reduced = reduction.core, problem.on(reduction.core)
         limits = Limits(self.max_sweeps, self.tol, watch=watch(self.monitor, reduction, tensor))
         if not reduction.complete:
             held = core.squared_norm() / tensor.squared_norm()
@@ -70,42 +89,47 @@ class Auto(Method):
         roles = _roles(core, rank)
         if rank > 1 and roles is None:
             log.add("random starts: the rank is too large to diagonalize", 0, 1.0)
-            return self._search(tensor, reduction, None, rank, 3 * self.max_starts, rng, log)
+            return self._search(problem, reduction, None, 3 * self.max_starts, rng, log)
         outcomes: list[Outcome] = []
         while len(outcomes) < min(self.max_starts, 2):
-            outcomes.append(approach(core, _start(core, roles, rank, rng, log), limits, log, REPLACEMENTS))
-            if _is_rounding(core, closest(outcomes)) or _looks_like_noise(core, closest(outcomes)):
+            outcomes.append(approach(reduced, _start(core, roles, rank, rng, log), limits, log, REPLACEMENTS))
+            if _is_rounding(core, closest(outcomes)) or _looks_like_noise(reduced, closest(outcomes)):
                 break
         best = closest(outcomes)
-        found = finish(tensor, reduction, best, limits, log, REPLACEMENTS)
+        found = finish(problem, reduction, best, limits, log, REPLACEMENTS)
         left = tensor.squared_norm() - core.squared_norm() + 2 * best.objective  # what the polish starts from
         n_starts = self.max_starts - len(outcomes)
         if rank == 1 or n_starts == 0 or left < POOR**2 * tensor.squared_norm() or is_stopped(limits):
             return found
-        return self._search(tensor, reduction, found, rank, n_starts, rng, log)
+        return self._search(problem, reduction, found, n_starts, rng, log)
+
+    def _fit_known(self, problem: Problem, rng: np.random.Generator) -> Estimate:
+        """Fit free factors to the tensor, holes filled with the mean, and alternate from there under constraints."""
+        start = self.fit(problem.on(filled(problem)), rng)
+        found = ALS(init=start.components, monitor=self.monitor).fit(problem, rng)
+        return found._replace(stages=[*start.stages, *found.stages])
 
     def _search(
         self,
-        tensor: Tensor,
+        problem: Problem,
         reduction: Reduction,
         found: Estimate | None,
-        rank: int,
         n_starts: int,
         rng: np.random.Generator,
         log: Log,
     ) -> Estimate:
         """Try random starts, on all of the tensor where it is small: a poor fit may be one of many local optima."""
-        reduction = whole(tensor) if math.prod(tensor.shape) <= SMALL else reduction
-        core = reduction.core
+        tensor, reduction = problem.tensor, reduction.opened()
+        core = problem.on(reduction.core)
         limits = Limits(self.max_sweeps, self.tol, watch=watch(self.monitor, reduction, tensor))
-        outcomes = [_rough(core, random_start(core, rank, rng)) for _ in range(n_starts)]
+        outcomes = [_rough(core, random_start(core, rng)) for _ in range(n_starts)]
         log.add(f"least squares from {n_starts} random starts", sum(one.n_sweeps for one in outcomes), math.nan)
         if found is not None:
             before = tensor.squared_distance(found.components.weights, found.components.factors) / 2
             if not closest(outcomes).objective < before * (1 - 1e-6):
                 return found._replace(stages=log.stages)
         best = approach(core, closest(outcomes).components, limits, log, REPLACEMENTS)
-        return finish(tensor, reduction, best, limits, log, REPLACEMENTS)
+        return finish(problem, reduction, best, limits, log, REPLACEMENTS)
 
 
 REPLACEMENTS = 20
@@ -115,15 +139,15 @@ POOR = 0.05
 """Relative error above which a fit is not taken for the best there is, whatever its residual looks like."""
 
 
-def _rough(core: DenseTensor, start: FactoredTensor) -> Outcome:
+def _rough(core: Problem, start: FactoredTensor) -> Outcome:
     return minimize(core, start, replace(ROUGH, max_sweeps=50))
 
 
-def random_start(core: DenseTensor, rank: int, rng: np.random.Generator) -> FactoredTensor:
+def random_start(core: Problem, rng: np.random.Generator) -> FactoredTensor:
     """Return random components after a few alternating sweeps, which see further than Gauss-Newton steps."""
     if core.symmetric:
-        return random_components(core, rank, rng)
-    return ALS(orthogonalise=2, max_sweeps=15, tol=1e-6).fit(core, rank, rng).components
+        return random_components(core.tensor, core.rank, rng)
+    return ALS(orthogonalize=2, max_sweeps=15, tol=1e-6).fit(core, rng).components
 
 
 def _roles(core: DenseTensor, rank: int) -> Roles | None:
@@ -145,25 +169,22 @@ def _start(core: DenseTensor, roles: Roles | None, rank: int, rng: np.random.Gen
         UWEDGE(rank=rank, fallback=False) if core.symmetric else TwoSided(rank=rank, fallback=False)
     )
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # least squares goes on from wherever it ends
-            fit = diagonalizer(stack, seed=rng)
+        fit = diagonalizer(stack, seed=rng)  # converged or not: least squares goes on from wherever it ends
     except np.linalg.LinAlgError:
         log.add("random start: the slices are singular", 0, 1.0)
-        return random_start(core, rank, rng)
+        return random_start(Problem(core, rank), rng)
     flops = fit.n_sweeps * diagonalizer.sweep_flops(stack.shape[0], rank)
     log.add("diagonalize", fit.n_sweeps, off_diagonal_share(fit), flops)
     if core.symmetric:
         components = with_best_weights(core, [fit.factor] * core.order)
     else:
         components = components_from_sides(core, roles, fit.factor, fit.right_factor)
-    return components if math.isfinite(components.squared_norm()) else random_start(core, rank, rng)
+    return components if math.isfinite(components.squared_norm()) else random_start(Problem(core, rank), rng)
 
 
 def _is_rounding(core: DenseTensor, found: Outcome) -> bool:
     return 2 * found.objective < 1e-20 * core.squared_norm()
 
 
-def _looks_like_noise(core: DenseTensor, found: Outcome) -> bool:
-    residual = core.to_dense() - found.components.to_dense()
-    return noise_excess(DenseTensor.of(residual, symmetric=core.symmetric)) <= 1
+def _looks_like_noise(core: Problem, found: Outcome) -> bool:
+    return noise_excess(LeastSquares(core).residual(found.components)) <= 1

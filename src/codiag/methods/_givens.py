@@ -8,11 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from codiag._array import like, to_host
+from codiag._estimate import Estimate, Log
+from codiag._problem import Problem
 from codiag._validation import as_number
-from codiag.methods._base import Estimate, Log, Method, with_best_weights
+from codiag.methods._method import Method
 from codiag.methods._reduction import reduce
+from codiag.methods.least_squares._components import with_best_weights
 from codiag.methods.least_squares._rank_one import best_rank_one
-from codiag.tensors import Tensor
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,13 +46,17 @@ class Givens(Method):
         as_number("tol", self.tol)
         as_number("max_sweeps", self.max_sweeps, integer=True)
 
-    def fit(self, tensor: Tensor, rank: int, rng: np.random.Generator) -> Estimate:
-        if not tensor.symmetric or tensor.order != 3:
-            raise ValueError(f"Givens is for symmetric tensors of order three; got {tensor!r}. Use NOJD")
-        if rank > tensor.shape[0]:
-            raise ValueError(f"rank must be at most {tensor.shape[0]}, the size of the modes, for Givens; got {rank}")
-        log = Log()
-        reduction = reduce(tensor, rank, rng)
+    def refusal(self, problem: Problem) -> str | None:
+        tensor = problem.tensor
+        if not problem.symmetric or tensor.order != 3:
+            return f"Givens is for symmetric tensors of order three; got {tensor!r}. Use NOJD"
+        if problem.rank > tensor.shape[0]:
+            return f"rank must be at most {tensor.shape[0]}, the size of the modes, for Givens; got {problem.rank}"
+        return super().refusal(problem)
+
+    def fit(self, problem: Problem, rng: np.random.Generator) -> Estimate:
+        rank, log = problem.rank, Log()
+        reduction = reduce(problem, rng)
         if rank == 1:
             return Estimate(reduction.lift(best_rank_one(reduction.core)), log.stages, True)
         turned = to_host(reduction.core.to_dense()).copy()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -12,15 +11,19 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from codiag._array import Array, like, to_host
-from codiag._validation import ConvergenceWarning, as_flag, as_number, as_real_array
+from codiag._estimate import Estimate, Log
+from codiag._problem import Problem
+from codiag._validation import as_flag, as_number, as_real_array
 from codiag.diagonalize import UWEDGE, Diagonalization, Diagonalizer, OrthogonalNewton, TwoSided
 from codiag.diagonalize._base import check_method
-from codiag.methods._base import Estimate, Log, Method, unit_components, with_best_weights
 from codiag.methods._directions import orthonormal_directions, random_directions
-from codiag.methods._reduction import Reduction, check_second_moment, reduce, whiten, whitened_by, whole
-from codiag.methods._slices import Roles, components_from_sides, diagonalized, matrix_roles
+from codiag.methods._method import Method
+from codiag.methods._reduction import Reduction, reduce, whole
+from codiag.methods._slices import Roles, components_from_sides, diagonalized, matrix_roles, roles_refusal
+from codiag.methods._whitening import whiten, whitened
+from codiag.methods.least_squares._components import unit_components, with_best_weights
 from codiag.methods.least_squares._rank_one import best_rank_one
-from codiag.tensors import DenseTensor, FactoredTensor, Tensor
+from codiag.tensors import DenseTensor, FactoredTensor
 
 DRAW = {"random": random_directions, "orthonormal": orthonormal_directions}
 PLUG_IN = {True: "factors", False: None, None: None, "factors": "factors", "inverse": "inverse"}
@@ -28,22 +31,7 @@ PLUG_IN = {True: "factors", False: None, None: None, "factors": "factors", "inve
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class JointMethod(Method):
-    """What `OJD` and `NOJD` share. A rank below the modes is reached by compressing the tensor first.
-
-    Parameters
-    ----------
-    plug_in : {True, False, "factors", "inverse"}
-        Whether to project once more, along the factors found (True) or along their inverses, as the paper's text has
-        it.
-    directions : {"random", "orthonormal"} or array of shape (n, d)
-        Uniform on the sphere as in the paper; from a random orthonormal basis, which is best; or your own.
-    n_projections : int, optional
-        By default what the paper's experiments use.
-    diagonalizer : Diagonalizer, optional
-        A configured method of `codiag.diagonalize`.
-    compress : bool
-        Whether to compress to the ranges of the components first; otherwise the diagonalizer sees whole projections.
-    """
+    """What `OJD` and `NOJD` share, which see. A rank below the modes is reached by compressing the tensor first."""
 
     plug_in: bool | str | None = True
     directions: Any = "random"
@@ -74,11 +62,13 @@ class JointMethod(Method):
     def sized(self) -> bool:
         return not isinstance(self.directions, str)
 
-    def fit(self, tensor: Tensor, rank: int, rng: np.random.Generator) -> Estimate:
-        roles = matrix_roles(tensor, rank, type(self).__name__)
+    def refusal(self, problem: Problem) -> str | None:
+        return super().refusal(problem) or roles_refusal(problem, type(self).__name__)
+
+    def fit(self, problem: Problem, rng: np.random.Generator) -> Estimate:
         log = Log()
-        reduction = self._reduce(tensor, rank, rng)
-        components, converged = self._fit_core(reduction.core, roles, rank, rng, log)
+        reduction = self._reduce(problem, rng)
+        components, converged = self._fit_core(reduction.core, matrix_roles(problem), problem.rank, rng, log)
         return Estimate(reduction.lift(components), log.stages, converged)
 
     def _fit_core(
@@ -96,15 +86,13 @@ class JointMethod(Method):
             components = _components(core, roles, fit)
         return components, fit.converged
 
-    def _reduce(self, tensor: Tensor, rank: int, rng: np.random.Generator) -> Reduction:
-        if self.compress:
-            return reduce(tensor, rank, rng)
-        return whole(tensor)
+    def _reduce(self, problem: Problem, rng: np.random.Generator) -> Reduction:
+        return reduce(problem, rng) if self.compress else whole(problem.tensor)
 
     def _draw(self, core: DenseTensor, roles: Roles, rng: np.random.Generator) -> list[np.ndarray]:
         sizes = [core.shape[mode] for mode in roles.others]
         if isinstance(self.directions, str):
-            return DRAW[self.directions](rng, self.n_projections or self._usual_number(core.shape), sizes)
+            return DRAW[self.directions](rng, self.n_projections or self._default_count(core.shape), sizes)
         rows = [to_host(self.directions)] if len(sizes) == 1 else [to_host(part) for part in self.directions]
         if [part.ndim for part in rows] != [2] * len(sizes) or [part.shape[1] for part in rows] != sizes:
             raise ValueError(
@@ -136,9 +124,7 @@ class JointMethod(Method):
             )
         if stack.shape[1] > rank or stack.shape[2] > rank:
             diagonalizer = replace(diagonalizer, rank=diagonalizer.rank or rank)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # said once, of the whole
-            fit = diagonalized(diagonalizer, stack, rank, rng)
+        fit = diagonalized(diagonalizer, stack, rank, rng)
         n, size = directions[0].shape[0], fit.factor.shape[0] if diagonalizer.rank is None else rank
         flops = 2.0 * n * math.prod(core.shape) + fit.n_sweeps * diagonalizer.sweep_flops(n, size)
         log.add(name, fit.n_sweeps, off_diagonal_share(fit), flops)
@@ -158,10 +144,10 @@ class JointMethod(Method):
 
     @abstractmethod
     def _default(self, symmetric: bool) -> Diagonalizer:
-        """Return the diagonalizer to use unasked."""
+        """Return the diagonalizer to use by default."""
 
     @abstractmethod
-    def _usual_number(self, shape: tuple[int, ...]) -> int:
+    def _default_count(self, shape: tuple[int, ...]) -> int:
         """Return the number of projections in the paper's experiments."""
 
 
@@ -169,44 +155,48 @@ class JointMethod(Method):
 class OJD(JointMethod):
     r"""Orthogonal joint diagonalization: OJD0 (``plug_in=False``) and OJD1 of the paper, for orthogonal factors.
 
-    Free factors are first made orthogonal by a second moment. If none is given, a contraction of a symmetric tensor
-    serves where it is definite; where it is not, that is an error.
+    Free factors of a symmetric tensor are first made orthogonal by the second moment of the problem,
+    ``codiag.Problem(tensor, rank, second_moment=...)``. If it has none, a contraction of the tensor serves where that
+    is definite; where it is not, that is an error.
+
+    *Needs* orthogonal factors, or a symmetric tensor and a second moment; a rank of at most the second largest mode.
+    *Costs* :math:`O(L \prod_m d_m)` flops for L projections, :math:`O(L k^3)` a sweep of the diagonalization.
+    *Guarantees* exact components without noise, from every start; with noise of operator norm :math:`\epsilon` errors
+    of order :math:`\epsilon`, by the theorems of the paper (`codiag.theory.error_bound`). *Fails* on factors that are
+    not orthogonal: with an error where it detects them, with ``whiten=False`` without a sign of it.
 
     Parameters
     ----------
-    second_moment : array of shape (d, d), optional
-        :math:`\sum_i c_i u_i u_i^\top` with positive :math:`c_i`: it makes the factors orthogonal. The other
-        parameters are those of `JointMethod`.
+    plug_in, directions, n_projections, diagonalizer, compress
+        As for `NOJD`.
     whiten : bool
-        Whether to look if factors are orthogonal, and to whiten where they seem not to be; False takes them as they
-        are called. To look, free factors are tried where orthogonal ones leave much over; `fit.stages` has that
+        Whether to test if factors are orthogonal, and to whiten where they seem not to be; False takes them as they
+        are. For the test, free factors are tried where orthogonal ones leave much over; `fit.stages` has that
         diagonalization, and those before the whitening, too.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import codiag
+    >>> q = np.linalg.qr(np.random.default_rng(0).standard_normal((5, 5)))[0]
+    >>> fit = codiag.factorize(np.einsum("ir,jr,kr->ijk", q, q, q), 5, method=codiag.methods.OJD(), seed=0)
+    >>> codiag.factor_error(fit, [q] * 3) < 1e-10
+    True
     """
 
-    second_moment: Any = None
     whiten: bool = True
     orthogonal: ClassVar[bool] = True
+    needs_orthogonal: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
         as_flag("whiten", self.whiten)
-        check_second_moment(self.second_moment)
 
-    @property
-    def sized(self) -> bool:
-        return super().sized or self.second_moment is not None
-
-    def fit(self, tensor: Tensor, rank: int, rng: np.random.Generator) -> Estimate:
-        if self.second_moment is None:
-            return self._fit_plain(tensor, rank, rng)
-        if not tensor.symmetric:
-            raise ValueError("second_moment is for symmetric tensors, and this one is not; use NOJD")
-        reduction, white = whitened_by(tensor, self.second_moment, rank)
-        return self._fit_white(reduction, white, matrix_roles(tensor, rank, type(self).__name__), rank, rng, Log())
-
-    def _fit_plain(self, tensor: Tensor, rank: int, rng: np.random.Generator) -> Estimate:
-        roles, log = matrix_roles(tensor, rank, type(self).__name__), Log()
-        reduction = self._reduce(tensor, rank, rng)
+    def fit(self, problem: Problem, rng: np.random.Generator) -> Estimate:
+        roles, rank, log = matrix_roles(problem), problem.rank, Log()
+        if problem.second_moment is not None:
+            return self._fit_white(*whitened(problem), roles, rank, rng, log)
+        reduction = self._reduce(problem, rng)
         core = reduction.core
         components, converged = self._fit_core(core, roles, rank, rng, log)
         if not self.whiten or not _seems_free(core, components, roles, rank, log):
@@ -226,15 +216,43 @@ class OJD(JointMethod):
     def _default(self, symmetric: bool) -> Diagonalizer:
         return OrthogonalNewton() if symmetric else TwoSided(orthogonal=True)
 
-    def _usual_number(self, shape: tuple[int, ...]) -> int:
+    def _default_count(self, shape: tuple[int, ...]) -> int:
         return 5 if max(shape) < 100 else 10 if max(shape) < 200 else 20
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NOJD(JointMethod):
-    """Non-orthogonal joint diagonalization: NOJD0 (``plug_in=False``) and NOJD1 of the paper, for free factors.
+    r"""Non-orthogonal joint diagonalization: NOJD0 (``plug_in=False``) and NOJD1 of the paper, for free factors.
 
-    The parameters are those of `JointMethod`.
+    *Needs* a rank of at most the second largest mode, and factors with linearly independent columns in two modes.
+    *Costs* :math:`O(L \prod_m d_m)` flops for L projections, 2 d by default, and :math:`O(L k^3)` a sweep of the
+    diagonalization. *Guarantees* exact components without noise; with noise errors of first order, larger the worse
+    conditioned the factors are. *Fails*, by leaving larger errors than least squares, where columns are nearly
+    collinear or noise is strong.
+
+    Parameters
+    ----------
+    plug_in : {True, False, "factors", "inverse"}
+        Whether to project once more, along the factors found (True) or along their inverses, as the paper's text has
+        it.
+    directions : {"random", "orthonormal"} or array of shape (n, d)
+        Uniform on the sphere as in the paper; from a random orthonormal basis, which is best; or your own.
+    n_projections : int, optional
+        By default what the paper's experiments use.
+    diagonalizer : Diagonalizer, optional
+        A configured method of `codiag.diagonalize`.
+    compress : bool
+        Whether to compress to the ranges of the components first; otherwise the diagonalizer sees whole projections.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import codiag
+    >>> rng = np.random.default_rng(0)
+    >>> a, b, c = (rng.standard_normal((6, 4)) for _ in range(3))
+    >>> fit = codiag.factorize(np.einsum("ir,jr,kr->ijk", a, b, c), 4, method=codiag.methods.NOJD(), seed=0)
+    >>> codiag.factor_error(fit, (a, b, c)) < 1e-8
+    True
     """
 
     orthogonal: ClassVar[bool] = False
@@ -242,7 +260,7 @@ class NOJD(JointMethod):
     def _default(self, symmetric: bool) -> Diagonalizer:
         return UWEDGE() if symmetric else TwoSided()
 
-    def _usual_number(self, shape: tuple[int, ...]) -> int:
+    def _default_count(self, shape: tuple[int, ...]) -> int:
         return 2 * max(shape)
 
 

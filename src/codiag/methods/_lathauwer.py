@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
 
 from codiag._array import Array, like, to_host
-from codiag._validation import ConvergenceWarning, as_number
+from codiag._estimate import Estimate, Log
+from codiag._problem import Problem
+from codiag._validation import as_number
 from codiag.diagonalize import UWEDGE, Diagonalizer
 from codiag.diagonalize._base import check_method
-from codiag.methods._base import Estimate, Log, Method, with_best_weights
+from codiag.methods._method import Method
 from codiag.methods._reduction import reduce
 from codiag.methods._slices import Roles, components_from_sides, diagonalized
+from codiag.methods.least_squares._components import with_best_weights
 from codiag.methods.least_squares._rank_one import best_rank_one, split_columns
 from codiag.tensors import DenseTensor, FactoredTensor, Tensor
 
@@ -58,10 +60,26 @@ class Lathauwer(Method):
         if diagonalizer._is_orthogonal() or not diagonalizer.symmetric:
             raise ValueError(f"Lathauwer needs a symmetric diagonalizer with free factors; got {diagonalizer!r}")
 
-    def fit(self, tensor: Tensor, rank: int, rng: np.random.Generator) -> Estimate:
-        roles = self._roles(tensor, rank)
-        log = Log()
-        reduction = reduce(tensor, rank, rng)
+    def refusal(self, problem: Problem) -> str | None:
+        roles, tensor, rank = _roles(problem.tensor), problem.tensor, problem.rank
+        sizes = [math.prod(tensor.shape[mode] for mode in role) for role in roles]
+        i, j, k = min(sizes[0], rank), min(sizes[1], rank), sizes[2]
+        if rank > k or rank * (rank - 1) > i * (i - 1) * j * (j - 1) / 2:
+            return (
+                f"rank must be at most {k}, the largest mode, and satisfy rank (rank - 1) <= I (I - 1) J (J - 1) / 2 "
+                f"for the others, I = {i} and J = {j}, for Lathauwer; got {rank}. method=None fits it by least squares"
+            )
+        height, width = _system_size(i, j, rank)
+        if 3 * 8 * height * width > self.max_bytes:
+            return (
+                f"rank {rank} needs a system of {height} x {width} numbers, {3 * 8 * height * width / 1e9:.1f} GB with "
+                f"room to decompose it, above max_bytes={self.max_bytes:g}; use NOJD, which needs none"
+            )
+        return super().refusal(problem)
+
+    def fit(self, problem: Problem, rng: np.random.Generator) -> Estimate:
+        roles, rank, log = _roles(problem.tensor), problem.rank, Log()
+        reduction = reduce(problem, rng)
         core = reduction.core
         if rank == 1:
             return Estimate(reduction.lift(best_rank_one(core)), log.stages, True)
@@ -70,33 +88,18 @@ class Lathauwer(Method):
         stack = _range(core, roles, rank)
         null = _null_space(stack, rank)
         log.add("rank-one system", 0, math.nan, 2.0 * height * width**2 + 11.0 * width**3)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            joint = diagonalized(self.diagonalizer or UWEDGE(), null, rank, rng)
+        joint = diagonalized(self.diagonalizer or UWEDGE(), null, rank, rng)
         log.add("diagonalize", joint.n_sweeps, math.nan, joint.n_sweeps * 2.0 * rank**4)
         components = _rank_one_factors(core, roles, np.einsum("rij,rt->ijt", stack, joint.factor))
         return Estimate(reduction.lift(components), log.stages, joint.converged)
 
-    def _roles(self, tensor: Tensor, rank: int) -> Roles:
-        """Make the largest mode, or all but two, tell the matrices apart."""
-        modes = sorted(range(tensor.order), key=lambda mode: tensor.shape[mode])
-        rows, columns, others = modes[-3], modes[-2], tuple(sorted(set(modes) - {modes[-3], modes[-2]}))
-        if tensor.symmetric:
-            rows, columns, others = 0, 1, tuple(range(2, tensor.order))
-        i, j, k = tensor.shape[rows], tensor.shape[columns], math.prod(tensor.shape[mode] for mode in others)
-        i, j = min(i, rank), min(j, rank)
-        if rank > k or rank * (rank - 1) > i * (i - 1) * j * (j - 1) / 2:
-            raise ValueError(
-                f"rank must be at most {k}, the largest mode, and satisfy rank (rank - 1) <= I (I - 1) J (J - 1) / 2 "
-                f"for the others, I = {i} and J = {j}, for Lathauwer; got {rank}. method=None fits it by least squares"
-            )
-        height, width = _system_size(i, j, rank)
-        if 3 * 8 * height * width > self.max_bytes:
-            raise ValueError(
-                f"rank {rank} needs a system of {height} x {width} numbers, {3 * 8 * height * width / 1e9:.1f} GB with "
-                f"room to decompose it, above max_bytes={self.max_bytes:g}; use NOJD, which needs none"
-            )
-        return Roles((rows,), (columns,), others)
+
+def _roles(tensor: Tensor) -> Roles:
+    """Make the largest mode, or all but two, tell the matrices apart."""
+    modes = sorted(range(tensor.order), key=lambda mode: tensor.shape[mode])
+    if tensor.symmetric:
+        return Roles((0,), (1,), tuple(range(2, tensor.order)))
+    return Roles((modes[-3],), (modes[-2],), tuple(sorted(set(modes) - {modes[-3], modes[-2]})))
 
 
 def _system_size(rows: int, columns: int, rank: int) -> tuple[int, int]:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 from array_api_compat import array_namespace
 
 from codiag._array import Array, epsilon, like
+from codiag._estimate import Estimate, Log
+from codiag._problem import Problem
 from codiag._validation import as_number
-from codiag.methods._base import Estimate, Log, Method, unit_components, with_best_weights
-from codiag.methods._reduction import check_second_moment, whitened_by
+from codiag.methods._method import Method
+from codiag.methods._whitening import whitened
+from codiag.methods.least_squares._components import unit_components, with_best_weights
 from codiag.tensors import FactoredTensor, Tensor
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True)
 class TPM(Method):
     r"""The robust tensor power method of Anandkumar et al.: power iterations from random starts, then deflation.
 
@@ -24,7 +27,7 @@ class TPM(Method):
     :math:`\theta \leftarrow T(\cdot, \theta, \theta) / \|\cdot\|`, and is subtracted before the next. Asymmetric
     tensors are iterated mode by mode.
 
-    *Needs* orthogonal factors, or a second moment to make them so; contractions of the tensor and nothing else.
+    *Needs* orthogonal factors, or a second moment in the problem that makes them so, and contractions of the tensor.
     *Costs* :math:`2 L k d^3` flops a step with L restarts. *Guarantees*, for symmetric orthogonal tensors, the
     components from any of enough starts, with errors :math:`O(\epsilon / \pi_{\min})`. *Fails* on factors that are not
     orthogonal, without a sign of it, and hands the error of each component on to those after it.
@@ -37,8 +40,6 @@ class TPM(Method):
         Stop iterating when no start moves by more than this.
     max_sweeps : int
         Iterations before giving up, for each component.
-    second_moment : array of shape (d, d), optional
-        :math:`\sum_i c_i u_i u_i^\top` with positive :math:`c_i`, to whiten a symmetric tensor with free factors.
 
     References
     ----------
@@ -49,32 +50,30 @@ class TPM(Method):
     n_restarts: int = 10
     tol: float = 1e-10
     max_sweeps: int = 500
-    second_moment: Any = None
+
+    needs_orthogonal: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         as_number("n_restarts", self.n_restarts, integer=True)
         as_number("tol", self.tol)
         as_number("max_sweeps", self.max_sweeps, integer=True)
-        check_second_moment(self.second_moment)
 
-    @property
-    def sized(self) -> bool:
-        return self.second_moment is not None
-
-    def fit(self, tensor: Tensor, rank: int, rng: np.random.Generator) -> Estimate:
-        log = Log()
-        if rank > min(tensor.shape):
-            raise ValueError(
-                f"rank must be at most {min(tensor.shape)}, the smallest mode, for TPM, whose factors are orthogonal; "
-                f"got {rank}"
+    def refusal(self, problem: Problem) -> str | None:
+        smallest = min(problem.tensor.shape)
+        if problem.rank > smallest:
+            return (
+                f"rank must be at most {smallest}, the smallest mode, for TPM, whose factors are orthogonal; "
+                f"got {problem.rank}"
             )
-        if self.second_moment is None:
-            components, converged = self._deflate(tensor, rank, rng, log)
+        return super().refusal(problem)
+
+    def fit(self, problem: Problem, rng: np.random.Generator) -> Estimate:
+        log = Log()
+        if problem.second_moment is None:
+            components, converged = self._deflate(problem.tensor, problem.rank, rng, log)
             return Estimate(components, log.stages, converged)
-        if not tensor.symmetric:
-            raise ValueError("second_moment is for symmetric tensors, and this one is not; use NOJD")
-        reduction, white = whitened_by(tensor, self.second_moment, rank)
-        components, converged = self._deflate(white.core, rank, rng, log)
+        reduction, white = whitened(problem)
+        components, converged = self._deflate(white.core, problem.rank, rng, log)
         factors = unit_components(white.lift(components)).factors
         return Estimate(reduction.lift(with_best_weights(reduction.core, factors)), log.stages, converged)
 

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._array import Array, double, identity, largest_signs, like, moved, to_host
-from codiag._validation import as_real_array
+from codiag._array import Array, double, identity, largest_signs, like, moved
+from codiag._problem import Problem
 from codiag.tensors import DenseTensor, FactoredTensor, Tensor
 
 SMALL = 2**21
 """Entries up to which a tensor is made dense and its ranges are found exactly."""
 
-LEAST = 1e-8
-"""Share of the largest eigenvalue of a second moment that the others must have for it to whiten."""
 VANISHING = 1e-12
 """Share of a tensor below which a core holds nothing but rounding: the modes of a tensor can tie at odds."""
 
@@ -34,16 +32,23 @@ class Reduction:
     core : DenseTensor
         ``tensor.compress(*bases)``, at most `rank` in every mode.
     bases : tuple of arrays of shape (d_m, k_m), or None
-        Orthonormal columns; None where the mode was small enough. One and the same array if symmetric.
+        Orthonormal columns; None where the mode was small enough. Equal in all modes if symmetric.
+    dense : DenseTensor, optional
+        The whole tensor, in double precision, where it is small enough to work on: made once.
     """
 
     core: DenseTensor
     bases: tuple[Array | None, ...]
+    dense: DenseTensor | None = None
 
     @property
     def complete(self) -> bool:
         """Whether the core is the whole tensor."""
         return all(basis is None for basis in self.bases)
+
+    def opened(self) -> Reduction:
+        """Return the whole tensor as its own core where it is small enough to work on, else this reduction."""
+        return self if self.dense is None else Reduction(self.dense, (None,) * self.dense.order, self.dense)
 
     def lower(self, components: FactoredTensor) -> FactoredTensor:
         """Return components of the tensor in the coordinates of the core."""
@@ -65,9 +70,7 @@ class Reduction:
         return components.changed(outside)
 
 
-def reduce(
-    tensor: Tensor, rank: int, rng: np.random.Generator, *, including: Sequence[Array] | None = None
-) -> Reduction:
+def reduce(problem: Problem, rng: np.random.Generator, *, including: Sequence[Array] | None = None) -> Reduction:
     """Compress every mode that is larger than the rank to its dominant range, and that of the factors to include.
 
     Small tensors are unfolded and decomposed. Large ones are multiplied by random vectors, once from outside and once
@@ -75,26 +78,27 @@ def reduce(
     tensor, which is noise for the rest, the bases are improved in turns until that share settles. For rank one a few
     more directions are kept.
     """
+    tensor, rank = problem.tensor, problem.rank
     if rank == 1:
         rank += OVERSAMPLING  # where directions tie, one in each mode need not hold any component
     reduction = _reduced(tensor, rank, rng, including)
     if reduction.core.squared_norm() > VANISHING * tensor.squared_norm():
         return reduction
-    return _reduced(tensor, rank + OVERSAMPLING, rng, including)
+    return _reduced(reduction.dense or tensor, rank + OVERSAMPLING, rng, including)
 
 
 def _reduced(tensor: Tensor, rank: int, rng: np.random.Generator, including: Sequence[Array] | None) -> Reduction:
     if max(tensor.shape) <= rank or (including is not None and math.prod(tensor.shape) <= SMALL):
         return whole(tensor)
     if math.prod(tensor.shape) <= SMALL:
-        dense = whole(tensor).core
-        return _compressed(dense, _dominant_bases(dense, rank))
+        dense = _as_core(tensor)
+        return replace(compressed(dense, _dominant_bases(dense, rank)), dense=dense)
     outer = _sketched_bases(tensor, rank, rng)
-    sketch = _compressed(tensor, outer)
+    sketch = compressed(tensor, outer)
     inner = _dominant_bases(sketch.core, rank)
     bases = _chained(outer, inner, tensor)
-    reduction = _improved(tensor, rank, Reduction(_compressed(sketch.core, inner).core, bases))
-    return reduction if including is None else _compressed(tensor, _widened(reduction.bases, including, tensor))
+    reduction = _improved(tensor, rank, Reduction(compressed(sketch.core, inner).core, bases))
+    return reduction if including is None else compressed(tensor, _widened(reduction.bases, including, tensor))
 
 
 def _widened(bases: Sequence[Array | None], factors: Sequence[Array], tensor: Tensor) -> tuple[Array | None, ...]:
@@ -122,15 +126,22 @@ def range_bases(tensor: Tensor, rank: int, rng: np.random.Generator) -> list[Arr
 
 def whole(tensor: Tensor) -> Reduction:
     """Return the tensor as its own core, in double precision."""
-    return Reduction(_as_core(tensor, tensor.symmetric), (None,) * tensor.order)
+    core = _as_core(tensor)
+    return Reduction(core, (None,) * tensor.order, core)
 
 
-def _compressed(tensor: Tensor, bases: tuple[Array | None, ...]) -> Reduction:
-    return Reduction(_as_core(tensor.compress(*bases), tensor.symmetric), bases)
+def compressed(tensor: Tensor, bases: tuple[Array | None, ...]) -> Reduction:
+    """Return the tensor in the coordinates of bases."""
+    return Reduction(_as_core(tensor.compress(*bases)), bases)
 
 
-def _as_core(tensor: Tensor, symmetric: bool) -> DenseTensor:
-    return DenseTensor.of(double(tensor.to_dense()), symmetric=symmetric)
+def _as_core(tensor: Tensor) -> DenseTensor:
+    """Return a tensor as a dense one in double precision: itself where it is one."""
+    entries = tensor.to_dense()
+    exact = double(entries)
+    if exact is entries and isinstance(tensor, DenseTensor):
+        return tensor
+    return DenseTensor.of(exact, symmetric=tensor.symmetric)
 
 
 def _dominant_bases(tensor: DenseTensor, rank: int) -> tuple[Array | None, ...]:
@@ -211,64 +222,8 @@ def _improved(tensor: Tensor, rank: int, reduction: Reduction) -> Reduction:
             opened = tensor.compress(*(None if other == mode else basis for other, basis in enumerate(bases)))
             basis = moved(_dominant_basis(opened, mode, rank), tensor.reference)
             bases = [basis] * tensor.order if tensor.symmetric else [*bases[:mode], basis, *bases[mode + 1 :]]
-        reduction = _compressed(tensor, tuple(bases))
+        reduction = compressed(tensor, tuple(bases))
         before, held = held, reduction.core.squared_norm()
         if held < 1.001 * before:
             break
     return reduction
-
-
-def check_second_moment(second_moment: Array | None) -> None:
-    """Raise unless a second moment, if any, is a finite square matrix."""
-    if second_moment is None:
-        return
-    moment = as_real_array(second_moment, "second_moment", "use its real part")
-    if moment.ndim != 2 or moment.shape[0] != moment.shape[1] or 0 in moment.shape:
-        raise ValueError(f"second_moment must be a matrix of shape (d, d); got shape {tuple(moment.shape)}")
-    if not np.all(np.isfinite(to_host(moment))):
-        raise ValueError("second_moment must be finite; some of its entries are NaN or infinite")
-
-
-def whitened_by(tensor: Tensor, second_moment: Array, rank: int) -> tuple[Reduction, Reduction]:
-    """Return the tensor in the range of a second moment, and that in coordinates that make the moment the identity."""
-    xp = array_namespace(tensor.reference)
-    moment = like(to_host(as_real_array(second_moment, "second_moment", "use its real part")), tensor.reference)
-    size = tensor.shape[0]
-    if tuple(moment.shape) != (size, size):
-        raise ValueError(f"second_moment must have shape ({size}, {size}), as the modes; got {tuple(moment.shape)}")
-    basis = xp.flip(xp.linalg.eigh((moment + xp.matrix_transpose(moment)) / 2)[1][:, -rank:], axis=1)
-    reduction = _compressed(tensor, (basis,) * tensor.order)
-    return reduction, whiten(reduction.core, double(xp.matrix_transpose(basis) @ moment @ basis))
-
-
-def whiten(core: DenseTensor, moment: Array | None = None) -> Reduction:
-    r"""Return a symmetric core in coordinates in which its factors are orthogonal.
-
-    A matrix :math:`\sum_i c_i u_i u_i^\top` with positive :math:`c_i` does it. If none is given, the trace of the core
-    over pairs of modes, contracted with itself, is tried.
-    """
-    xp = array_namespace(core.reference)
-    given = moment is not None
-    moment = moment if given else _contraction(core)
-    values, vectors = xp.linalg.eigh((moment + xp.matrix_transpose(moment)) / 2)
-    if not given and float(xp.sum(values)) < 0:
-        values = -values
-    if not float(xp.min(values)) > LEAST * float(xp.max(xp.abs(values))):
-        span = f"has eigenvalues from {float(xp.min(values)):.2g} to {float(xp.max(values)):.2g}"
-        raise ValueError(
-            f"second_moment must be positive definite on {core.shape[0]} dimensions; this one {span}"
-            if given
-            else "tensor must have orthogonal factors for OJD, and those of this one are not; its contraction, which "
-            f"could make them so, {span}. Pass OJD(second_moment=...), or use NOJD"
-        )
-    basis = vectors / xp.sqrt(values)
-    white = core.compress(*[basis] * core.order)
-    return Reduction(DenseTensor.of(white.to_dense(), symmetric=True), (vectors * xp.sqrt(values),) * core.order)
-
-
-def _contraction(core: DenseTensor) -> Array:
-    xp = array_namespace(core.reference)
-    entries = core.to_dense()
-    while entries.ndim > 3:
-        entries = xp.linalg.trace(entries)
-    return entries @ xp.linalg.trace(entries) if entries.ndim == 3 else entries

@@ -8,14 +8,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from codiag._array import like, to_host
+from codiag._estimate import Estimate, Log
+from codiag._problem import Problem
 from codiag._validation import as_number
 from codiag.diagonalize._starts import real_eigenvectors
-from codiag.methods._base import Estimate, Log, Method, with_best_weights
 from codiag.methods._directions import random_directions
+from codiag.methods._method import Method
 from codiag.methods._reduction import reduce
-from codiag.methods._slices import Roles, components_from_sides, matrix_roles
+from codiag.methods._slices import Roles, components_from_sides, matrix_roles, roles_refusal
+from codiag.methods.least_squares._components import with_best_weights
 from codiag.methods.least_squares._rank_one import best_rank_one
-from codiag.tensors import DenseTensor, FactoredTensor, Tensor
+from codiag.tensors import DenseTensor, FactoredTensor
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,10 +49,12 @@ class SD2(Method):
     def __post_init__(self) -> None:
         as_number("n_pairs", self.n_pairs, integer=True)
 
-    def fit(self, tensor: Tensor, rank: int, rng: np.random.Generator) -> Estimate:
-        roles = matrix_roles(tensor, rank, "SD2")
-        log = Log()
-        reduction = reduce(tensor, rank, rng)
+    def refusal(self, problem: Problem) -> str | None:
+        return super().refusal(problem) or roles_refusal(problem, "SD2")
+
+    def fit(self, problem: Problem, rng: np.random.Generator) -> Estimate:
+        roles, rank, log = matrix_roles(problem), problem.rank, Log()
+        reduction = reduce(problem, rng)
         core = reduction.core
         if rank == 1:
             return Estimate(reduction.lift(best_rank_one(core)), log.stages, True)

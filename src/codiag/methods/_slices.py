@@ -10,8 +10,9 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from codiag._array import Array
+from codiag._problem import Problem
 from codiag.diagonalize import Diagonalization, Diagonalizer
-from codiag.methods._base import hadamard_gram, solve_semidefinite, with_best_weights
+from codiag.methods.least_squares._components import hadamard_gram, solve_semidefinite, with_best_weights
 from codiag.methods.least_squares._rank_one import split_columns
 from codiag.tensors import DenseTensor, FactoredTensor, Tensor
 
@@ -47,20 +48,28 @@ def assign_roles(shape: Sequence[int], rank: int) -> Roles | None:
     return None
 
 
-def matrix_roles(tensor: Tensor, rank: int, method: str) -> Roles:
-    """Return one mode for rows and one for columns, or say why a method that needs them cannot have them."""
-    roles = assign_roles(tensor.shape, rank)
+def roles_refusal(problem: Problem, method: str) -> str | None:
+    """Tell why a method that needs one mode for rows and one for columns cannot have them, or None where it can."""
+    tensor, rank = problem.tensor, problem.rank
     if sorted(tensor.shape)[-3] == 1 and rank > 1:
-        raise ValueError(
+        return (
             f"tensor must hold two matrices or more for {method}, since one alone does not determine its components; "
             f"{tensor!r} is one"
         )
+    roles = assign_roles(tensor.shape, rank)
     if roles is None or len(roles.rows) + len(roles.columns) > 2:
-        raise ValueError(
+        return (
             f"rank must be at most {sorted(tensor.shape)[-2]}, the second largest mode, for {method}, "
             f"which diagonalizes matrices of that rank; got {rank}. method=None fits larger ones by least squares"
         )
-    return Roles((0,), (1,), tuple(range(2, tensor.order))) if tensor.symmetric else roles
+    return None
+
+
+def matrix_roles(problem: Problem) -> Roles:
+    """Return one mode for rows and one for columns, of a problem that `roles_refusal` has nothing against."""
+    tensor = problem.tensor
+    roles = None if tensor.symmetric else assign_roles(tensor.shape, problem.rank)
+    return roles or Roles((0,), (1,), tuple(range(2, tensor.order)))
 
 
 def slices(core: Tensor, roles: Roles, rank: int) -> Array:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,10 +10,11 @@ from scipy.optimize import linear_sum_assignment, nnls
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from codiag._factorization import Factorization
-from codiag._factorize import as_method, factorize
+from codiag._factorize import as_method, solve
+from codiag._problem import Problem
 from codiag._validation import as_generator, as_number, check_seed
-from codiag.methods import OJD, TPM, Auto, Method
-from codiag.methods._reduction import LEAST
+from codiag.methods import Auto, Method
+from codiag.methods._whitening import LEAST
 from codiag.models._sampling_noise import norm_beside
 from codiag.tensors import Tensor
 
@@ -77,12 +76,11 @@ def factorize_core(
             "moments alone do not tell them apart. Give more data, or data that differs more"
         )
     strategy = Auto(max_starts=1, max_sweeps=40) if method is None else as_method(method)
-    if isinstance(strategy, OJD | TPM) and strategy.second_moment is None:
-        check_second_moment(values, basis.shape[1], "n_components", least=LEAST)
-        strategy = replace(strategy, second_moment=np.diag(values[: basis.shape[1]]))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the diagnostics say what the fit is worth
-        return factorize(core, basis.shape[1], method=strategy, symmetric=True, seed=seed)
+    k = basis.shape[1]
+    if strategy.needs_orthogonal:
+        check_second_moment(values, k, "n_components", least=LEAST)
+    problem = Problem(core, k, second_moment=np.diag(values[:k]), symmetric=True)
+    return solve(problem, strategy, seed)  # silently: the diagnostics say what the fit is worth
 
 
 def on_simplex(columns: np.ndarray) -> tuple[np.ndarray, float]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -11,9 +10,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from codiag._factorization import Factorization
-from codiag._factorize import as_method, factorize
+from codiag._factorize import as_method, solve
+from codiag._problem import Problem
 from codiag._validation import as_number
-from codiag.methods import OJD, TPM
 from codiag.models._base import as_seed, by_weight, component_errors, mixture_weights, on_simplex, reordered
 from codiag.models._sampling_noise import random_signs, warn_if_hidden, weakest_direction
 from codiag.models._sequences import known_symbols, numbered, split_sequences
@@ -193,7 +192,8 @@ def _emissions(
     triples: np.ndarray, values: np.ndarray, scales: list[np.ndarray], k: int, method: Any, seed: int | None
 ) -> tuple[np.ndarray, np.ndarray, Factorization]:
     """Return the second and third factor (symbols, k) of the scaled moment, and the fit they come from."""
-    if isinstance(as_method(method), OJD | TPM):  # these need views to whiten by
+    strategy = as_method(method)
+    if strategy.needs_orthogonal:  # there are views to whiten by
         n = triples.shape[1]
         places = np.arange(n)
         shapes = [(n, scale.size) for scale in scales]
@@ -204,9 +204,7 @@ def _emissions(
         _, means, fit = estimate_views(ViewMoments(CrossMomentTensor(*views)), k, method, seed)
         return means[1].T, means[2].T, fit
     moment = SparseTensor(triples, values, tuple(scale.size for scale in scales))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the diagnostics say what the fit is worth
-        fit = factorize(moment, k, method=method, symmetric=False, seed=seed)
+    fit = solve(Problem(moment, k, symmetric=False), strategy, seed)
     return np.asarray(fit.factors[1]), np.asarray(fit.factors[2]), fit
 
 

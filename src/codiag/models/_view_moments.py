@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import cached_property
 from typing import Any
 
@@ -10,9 +9,9 @@ import numpy as np
 from scipy import sparse
 
 from codiag._factorization import Factorization
-from codiag._factorize import as_method, factorize
+from codiag._factorize import as_method, solve
+from codiag._problem import Problem
 from codiag.diagonalize import TwoSided
-from codiag.methods import OJD, TPM
 from codiag.models._base import factorize_core
 from codiag.tensors import CrossMomentTensor, DenseTensor, Tensor, symmetrize
 
@@ -64,11 +63,10 @@ def estimate_views(
     moments: ViewMoments, k: int, method: Any, seed: int | None
 ) -> tuple[np.ndarray, list[np.ndarray], Factorization]:
     """Return weights (k,), means (k, d) of every view and the fit they come from, by moments alone."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the diagnostics say what the fit is worth
-        if isinstance(as_method(method), OJD | TPM):
-            return _classical(moments, k, method, seed)
-        fit = factorize(moments.third, k, method=method, symmetric=False, seed=seed)
+    strategy = as_method(method)
+    if strategy.needs_orthogonal:
+        return _classical(moments, k, strategy, seed)
+    fit = solve(Problem(moments.third, k, symmetric=False), strategy, seed)
     units = [np.asarray(factor) for factor in fit.factors]
     return *multiview_parameters(moments, units, np.asarray(fit.weights)), fit
 
@@ -82,11 +80,8 @@ def start_from_views(
     """
     if method is not None:
         return estimate_views(moments, k, method, seed)[:2]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it need not converge to be a start
-        joint = TwoSided(rank=k, max_sweeps=max_sweeps)(
-            np.moveaxis(np.asarray(moments.third.to_dense()), 2, 0), seed=seed
-        )
+    # It need not converge to be a start.
+    joint = TwoSided(rank=k, max_sweeps=max_sweeps)(np.moveaxis(np.asarray(moments.third.to_dense()), 2, 0), seed=seed)
     return multiview_parameters(moments, [joint.factor, joint.right_factor, joint.diagonals], np.ones(k))
 
 

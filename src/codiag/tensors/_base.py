@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from array_api_compat import array_namespace
+from scipy import sparse
 
 from codiag._array import Array, double, identity, pick, squares
 
@@ -126,6 +127,12 @@ class Tensor(ABC):
         for part in _parts(grid.shape[1], self.shape[0] * self.shape[1]):
             yield [pick(unit, grid[m, part], axis=0) for m, unit in enumerate(units)]
 
+    def without_symmetry(self) -> Tensor:
+        """Return the same tensor, not declared symmetric, so that its modes get factors of their own."""
+        from codiag.tensors._combine import SumTensor
+
+        return SumTensor([self], symmetric=False)
+
     def to_dense(self) -> Array:
         """Return all entries, as an array."""
         return self.compress(*[None] * self.order).to_dense()
@@ -155,12 +162,23 @@ class Tensor(ABC):
     def _compressed(self, core: Array, bases: Sequence[Array | None]) -> DenseTensor:
         from codiag.tensors._dense import DenseTensor
 
-        return DenseTensor.of(core, symmetric=self.symmetric and same_object(bases))
+        return DenseTensor.of(core, symmetric=self.symmetric and all_equal(bases))
 
 
-def same_object(items: Sequence[object]) -> bool:
-    """Tell whether all items are one and the same: how symmetric factors and bases are recognized."""
-    return all(item is items[0] for item in items)
+def all_equal(arrays: Sequence[Array | None]) -> bool:
+    """Tell whether all matrices have the same shape and entries, or are all None."""
+    return all(_equal(arrays[0], array) for array in arrays[1:])
+
+
+def _equal(first: Array | None, second: Array | None) -> bool:
+    if first is second:
+        return True
+    if first is None or second is None or first.shape != second.shape:
+        return False
+    if sparse.issparse(first) or sparse.issparse(second):
+        return sparse.issparse(first) and sparse.issparse(second) and (first != second).nnz == 0
+    xp = array_namespace(first, second)
+    return bool(xp.all(first == second))
 
 
 def _parts(count: int, entries: int) -> Iterator[slice]:

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from codiag._array import Array, double
-from codiag.tensors._base import REAL, Tensor, as_scale
+from codiag._validation import as_flag
+from codiag.tensors._base import REAL, Tensor, as_scale, check_symmetric_shape
 from codiag.tensors._convert import as_tensor
 from codiag.tensors._factored import FactoredTensor
 
@@ -18,9 +19,11 @@ class SumTensor(Tensor):
     Parameters
     ----------
     terms : sequence of Tensor, or of what `codiag.factorize` takes
+    symmetric : bool, optional
+        Whether permuting the modes leaves the sum as it is. By default it is symmetric if all terms are.
     """
 
-    def __init__(self, terms: Sequence[Any]) -> None:
+    def __init__(self, terms: Sequence[Any], *, symmetric: bool | None = None) -> None:
         if isinstance(terms, Tensor) or not isinstance(terms, Iterable):
             raise TypeError(f"terms must be a sequence of tensors; got {type(terms).__name__}")
         self.terms = tuple(as_tensor(term) for term in terms)
@@ -30,7 +33,12 @@ class SumTensor(Tensor):
         if len(shapes) != 1:
             raise ValueError(f"terms must be tensors of one shape; got {sorted(shapes)}")
         self.shape = self.terms[0].shape
-        self.symmetric = all(term.symmetric for term in self.terms)
+        if symmetric is None:
+            symmetric = all(term.symmetric for term in self.terms)
+        as_flag("symmetric", symmetric)
+        if symmetric:
+            check_symmetric_shape(self.shape)
+        self.symmetric = bool(symmetric)
         self.holds_entries = all(term.holds_entries for term in self.terms)
 
     @property
@@ -41,7 +49,7 @@ class SumTensor(Tensor):
         return _total([term.project(*directions) for term in self.terms])
 
     def permute(self, axes: Sequence[int]) -> SumTensor:
-        return SumTensor([term.permute(axes) for term in self.terms])
+        return SumTensor([term.permute(axes) for term in self.terms], symmetric=self.symmetric)
 
     def compress(self, *bases: Array | None) -> Tensor:
         return self._compressed(_total([term.compress(*bases).to_dense() for term in self.terms]), bases)

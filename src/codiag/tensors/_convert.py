@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import copy
 from typing import Any
 
 import numpy as np
@@ -29,14 +28,12 @@ def as_tensor(raw: Any, symmetric: bool | None = None) -> Tensor:
     if symmetric is None or bool(symmetric) == tensor.symmetric:
         return tensor
     if not symmetric:
-        tensor = copy(tensor)
-        tensor.symmetric = False
-        return tensor
+        return tensor.without_symmetry()
     check_symmetric_shape(tensor.shape)
     if not isinstance(tensor, DenseTensor):
         raise ValueError(
             f"symmetric=True contradicts {tensor!r}, which does not declare that. Build it with symmetric=True, or, if "
-            "it is given by components, with one and the same array for all modes; or leave symmetric out"
+            "it is given by components, with equal factors for all modes; or leave symmetric out"
         )
     share = tensor.asymmetry()
     if share > MOST_ASYMMETRY:

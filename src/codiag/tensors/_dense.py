@@ -25,7 +25,9 @@ class DenseTensor(Tensor):
     array : array of shape (d_0, d_1, d_2, ...)
         Real numbers, three modes or more.
     symmetric : bool, optional
-        Whether permuting the modes leaves the tensor as it is. By default that is looked at, to rounding.
+        Whether permuting the modes leaves the tensor as it is. By default that is detected, to rounding.
+    check : bool
+        Whether to check that the array holds finite real numbers. False takes that on trust.
 
     Examples
     --------
@@ -37,40 +39,38 @@ class DenseTensor(Tensor):
 
     holds_entries = True
 
-    def __init__(self, array: Array | Sequence[Array], *, symmetric: bool | None = None) -> None:
+    def __init__(self, array: Array | Sequence[Array], *, symmetric: bool | None = None, check: bool = True) -> None:
         way_out = "factorize real and imaginary parts as one more mode of size two"
-        self._hold(as_real_array(array, "tensor", way_out, cast=False))
-        check_shape(self.shape)
+        entries: Array = as_real_array(array, "tensor", way_out, cast=False) if check else array
+        self._entries: Array = np.asarray(entries) if is_numpy_array(entries) else entries
+        self.shape = check_shape(entries.shape)
         if symmetric is not None:
             as_flag("symmetric", symmetric)
         if symmetric:
             check_symmetric_shape(self.shape)
-        if symmetric is None:
-            with np.errstate(all="ignore"):
-                symmetric = self._seems_symmetric() and self.asymmetry() < self._rounding()
+        self._memory_order = _memory_order(self._entries)
+        self._squared_norm: float | None = None
+        with np.errstate(all="ignore"):  # entries that are not finite are found below
+            if symmetric is None and self._seems_symmetric():
+                share, self._squared_norm = self._asymmetry_and_squared_norm()
+                symmetric = share < self._rounding()
         self.symmetric = bool(symmetric)
+        if check:
+            self._check_range()
+
+    @classmethod
+    def of(cls, array: Array, *, symmetric: bool) -> DenseTensor:
+        """Return the tensor of an array that codiag itself has made, without a check of its entries."""
+        return cls(array, symmetric=symmetric, check=False)
+
+    def _check_range(self) -> None:
+        """Raise unless the entries are finite and their squares neither overflow nor all vanish."""
         range_of = array_namespace(self.reference).finfo(self.reference.dtype)
         if not self.squared_norm() < float(range_of.max):
             self._raise_not_finite()
         least = max(float(range_of.smallest_normal), 1e-290)
         if self.squared_norm() < least and np.any(to_host(self._entries) != 0):
             self._raise_out_of_range()
-
-    @classmethod
-    def of(cls, array: Array, *, symmetric: bool) -> DenseTensor:
-        """Return the tensor of an array that codiag itself has made, without looking at it."""
-        tensor = cls.__new__(cls)
-        tensor._hold(array)
-        tensor.symmetric = symmetric
-        return tensor
-
-    def _hold(self, array: Array) -> None:
-        self._entries = np.asarray(array) if is_numpy_array(array) else array
-        self.shape = tuple(array.shape)
-        # Modes by decreasing stride: the order in which the entries lie in memory.
-        strides = array.strides if is_numpy_array(array) else array.stride() if is_torch_array(array) else None
-        lie = range(self.order) if strides is None else np.argsort([-stride for stride in strides], kind="stable")
-        self._lie = tuple(int(mode) for mode in lie)
 
     @cached_property
     def reference(self) -> Array:
@@ -93,20 +93,23 @@ class DenseTensor(Tensor):
         xp = array_namespace(self._entries)
         return DenseTensor.of(xp.permute_dims(self._entries, tuple(axes)), symmetric=self.symmetric)
 
+    def without_symmetry(self) -> DenseTensor:
+        return DenseTensor.of(self._entries, symmetric=False)
+
     def compress(self, *bases: Array | None) -> DenseTensor:
         xp = array_namespace(self.reference)
-        lying = [bases[mode] for mode in self._lie]
+        ordered = [bases[mode] for mode in self._memory_order]
         parts, total = [], None
-        for rows, block in self._slabs(self._lie):
+        for rows, block in self._slabs(self._memory_order):
             for axis in range(self.order - 1, 0, -1):
-                block = block if lying[axis] is None else _contract(block, lying[axis], axis)
-            if lying[0] is None:
+                block = block if ordered[axis] is None else _contract(block, ordered[axis], axis)
+            if ordered[0] is None:
                 parts.append(block)
                 continue
-            share = _contract(block, lying[0][rows, :], 0)
+            share = _contract(block, ordered[0][rows, :], 0)
             total = share if total is None else total + share
         core = xp.concat(parts) if total is None else total
-        return self._compressed(xp.permute_dims(core, tuple(np.argsort(self._lie).tolist())), bases)
+        return self._compressed(xp.permute_dims(core, tuple(np.argsort(self._memory_order).tolist())), bases)
 
     def mttkrp(self, factors: Sequence[Array], mode: int) -> Array:
         return self._mttkrps(factors, [mode])[mode]
@@ -118,13 +121,13 @@ class DenseTensor(Tensor):
     def _mttkrps(self, factors: Sequence[Array], modes: Sequence[int]) -> dict[int, Array]:
         """Contract slab by slab; one product with the last factor serves all modes but the last."""
         xp = array_namespace(self.reference)
-        lying = [factors[mode] for mode in self._lie]
-        wanted = [self._lie.index(mode) for mode in modes]
+        ordered = [factors[mode] for mode in self._memory_order]
+        wanted = [self._memory_order.index(mode) for mode in modes]
         last = self.order - 1
         rows_of_first: list[Array] = []
         sums: dict[int, Array] = {}
-        for rows, block in self._slabs(self._lie, width=factors[0].shape[1]):
-            inside = [lying[0][rows, :], *lying[1:]]
+        for rows, block in self._slabs(self._memory_order, width=factors[0].shape[1]):
+            inside = [ordered[0][rows, :], *ordered[1:]]
             shares = {}
             if last in wanted:
                 columns = xp.matrix_transpose(khatri_rao(inside[:-1]))
@@ -137,18 +140,16 @@ class DenseTensor(Tensor):
             sums = {axis: share + sums[axis] if axis in sums else share for axis, share in shares.items()}
         if rows_of_first:
             sums[0] = rows_of_first[0] if len(rows_of_first) == 1 else xp.concat(rows_of_first)
-        return {self._lie[axis]: xp.matrix_transpose(total) if axis == last else total for axis, total in sums.items()}
+        return {
+            self._memory_order[axis]: xp.matrix_transpose(total) if axis == last else total
+            for axis, total in sums.items()
+        }
 
     def squared_norm(self) -> float:
+        if self._squared_norm is None:
+            with np.errstate(all="ignore"):
+                self._squared_norm = sum(squares(block) for _, block in self._slabs(self._memory_order))
         return self._squared_norm
-
-    @cached_property
-    def _squared_norm(self) -> float:
-        total = 0.0
-        with np.errstate(all="ignore"):
-            for _, block in self._slabs(self._lie):
-                total += squares(block)
-        return total
 
     def squared_distance(self, weights: Array, factors: Sequence[Array]) -> float:
         return sum(squares(entries - model) for entries, model in self._beside(weights, factors))
@@ -163,10 +164,10 @@ class DenseTensor(Tensor):
         """Yield entries beside those that components give, slab by slab as matrices, in double precision if it can."""
         exact = precise(self.reference)
         xp = array_namespace(exact)
-        weights, lying = moved(weights, exact), [moved(factors[mode], exact) for mode in self._lie]
-        for rows, block in self._slabs(self._lie, width=weights.shape[0]):
-            columns = khatri_rao([lying[0][rows, :] * weights, *lying[1:-1]])
-            yield xp.reshape(precise(block), (-1, block.shape[-1])), columns @ xp.matrix_transpose(lying[-1])
+        weights, ordered = moved(weights, exact), [moved(factors[mode], exact) for mode in self._memory_order]
+        for rows, block in self._slabs(self._memory_order, width=weights.shape[0]):
+            columns = khatri_rao([ordered[0][rows, :] * weights, *ordered[1:-1]])
+            yield xp.reshape(precise(block), (-1, block.shape[-1])), columns @ xp.matrix_transpose(ordered[-1])
 
     def to_dense(self) -> Array:
         return self._cast(self._entries)
@@ -174,27 +175,29 @@ class DenseTensor(Tensor):
     def asymmetry(self) -> float:
         """Return how much of the tensor permuting its modes changes: 0 if symmetric, about 1.3 if nothing of it is.
 
-        Measured along random vectors, which see any difference with probability one, in the pass that takes the norm.
+        Measured along random vectors, which see any difference with probability one.
         """
-        if len(set(self.shape)) > 1:
-            return math.inf
+        return math.inf if len(set(self.shape)) > 1 else self._asymmetry_and_squared_norm()[0]
+
+    def _asymmetry_and_squared_norm(self) -> tuple[float, float]:
+        """Return both from one pass over the entries of a tensor whose modes have one size."""
         xp = array_namespace(self.reference)
         rng = np.random.default_rng(0)
         probes = [like(rng.standard_normal(self.shape[0]), self.reference) for _ in range(self.order - 2)]
         parts, turned, total = [], None, 0.0
-        for rows, block in self._slabs(self._lie):  # symmetric in this order of the modes if in any
+        for rows, block in self._slabs(self._memory_order):  # symmetric in this order of the modes if in any
             parts.append(_without_last(block, probes))
             share = xp.tensordot(probes[-1][rows], _without_last(block, probes[:-1]), axes=((0,), (0,)))
             turned = share if turned is None else turned + share
             total += squares(block)
-        self._squared_norm = total
         first = parts[0] if len(parts) == 1 else xp.concat(parts)
         # A swap of two modes and a turn of all generate every permutation.
         gaps = [first - xp.matrix_transpose(first), first - turned]
         # On average a projection is as large as the tensor; one that happens to be small has no more noise in it.
         norm = math.sqrt(total)
         size = max(float(xp.linalg.vector_norm(first)), norm if math.isfinite(norm) else 0.0)
-        return max(float(xp.linalg.vector_norm(gap)) for gap in gaps) / size if size > 0 else math.inf
+        share = max(float(xp.linalg.vector_norm(gap)) for gap in gaps) / size if size > 0 else math.inf
+        return share, total
 
     def _seems_symmetric(self) -> bool:
         """Tell whether a few rows and columns are symmetric: most tensors that are not are told apart by them."""
@@ -242,6 +245,13 @@ class DenseTensor(Tensor):
             f"tensor must be finite; {int(bad.sum())} of {bad.size} entries are NaN or infinite, the first at {first}. "
             "Fill them, or leave out the slices that hold them"
         )
+
+
+def _memory_order(array: Array) -> tuple[int, ...]:
+    """Return the modes by decreasing stride, so that entries are read in the order in which they are stored."""
+    strides = array.strides if is_numpy_array(array) else array.stride() if is_torch_array(array) else None
+    order = range(array.ndim) if strides is None else np.argsort([-stride for stride in strides], kind="stable")
+    return tuple(int(mode) for mode in order)
 
 
 def khatri_rao(factors: Sequence[Array]) -> Array:

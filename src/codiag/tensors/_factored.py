@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from array_api_compat import array_namespace
 
 from codiag._array import Array, double, pick, squares
-from codiag._validation import as_real_array
-from codiag.tensors._base import BLOCK, REAL, Tensor, as_scale, check_shape, same_object
+from codiag._validation import as_flag, as_real_array
+from codiag.tensors._base import BLOCK, REAL, Tensor, all_equal, as_scale, check_shape
 from codiag.tensors._dense import khatri_rao
 
 CANCELLING = 1e-6
@@ -23,7 +23,9 @@ class FactoredTensor(Tensor):
     ----------
     weights : array of shape (r,)
     factors : sequence of arrays of shape (d_m, r)
-        One per mode. The tensor counts as symmetric where they are one and the same array.
+        One per mode.
+    symmetric : bool, optional
+        Whether permuting the modes leaves the tensor as it is. By default it is symmetric if all factors are equal.
 
     Examples
     --------
@@ -35,7 +37,7 @@ class FactoredTensor(Tensor):
 
     holds_entries = True
 
-    def __init__(self, weights: Array, factors: Sequence[Array]) -> None:
+    def __init__(self, weights: Array, factors: Sequence[Array], *, symmetric: bool | None = None) -> None:
         self.weights = _floating(weights, "weights")
         if self.weights.ndim != 1:
             raise ValueError(f"weights must have one axis, a number per component; got {tuple(self.weights.shape)}")
@@ -51,7 +53,12 @@ class FactoredTensor(Tensor):
                     f"got {tuple(factor.shape)} in mode {mode}"
                 )
         self.shape = check_shape([factor.shape[0] for factor in self.factors])
-        self.symmetric = same_object(self.factors)
+        if symmetric is not None:
+            as_flag("symmetric", symmetric)
+        equal = symmetric is not False and all_equal(self.factors)
+        if symmetric and not equal:
+            raise ValueError("symmetric=True needs equal factors for all modes; these differ. Leave symmetric out")
+        self.symmetric = equal
 
     @property
     def reference(self) -> Array:
@@ -63,11 +70,12 @@ class FactoredTensor(Tensor):
         return int(self.weights.shape[0])
 
     def changed(self, change: Callable[[Array, int], Array], weights: Array | None = None) -> FactoredTensor:
-        """Return components with ``change(factor, mode)`` for every factor: once for all modes if symmetric."""
+        """Return components with ``change(factor, mode)`` for every factor: once for all modes that share an array."""
         weights = self.weights if weights is None else weights
-        if self.symmetric:
-            return FactoredTensor(weights, [change(self.factors[0], 0)] * self.order)
-        return FactoredTensor(weights, [change(factor, mode) for mode, factor in enumerate(self.factors)])
+        if self.symmetric and all(factor is self.factors[0] for factor in self.factors):
+            return FactoredTensor(weights, [change(self.factors[0], 0)] * self.order, symmetric=True)
+        factors = [change(factor, mode) for mode, factor in enumerate(self.factors)]
+        return FactoredTensor(weights, factors, symmetric=None if self.symmetric else False)
 
     def columns(self, chosen: Sequence[int]) -> FactoredTensor:
         """Return some of the components, in the given order."""
@@ -76,20 +84,30 @@ class FactoredTensor(Tensor):
     def joined(self, other: FactoredTensor) -> FactoredTensor:
         """Return these components and others, of the same kind."""
         xp = array_namespace(self.weights)
-        weights = xp.concat([self.weights, other.weights])
-        return self.changed(lambda factor, mode: xp.concat([factor, other.factors[mode]], axis=1), weights)
+        return self._with_components(
+            xp.concat([self.weights, other.weights]),
+            lambda mode: xp.concat([self.factors[mode], other.factors[mode]], axis=1),
+            symmetric=self.symmetric and other.symmetric,
+        )
 
     def minus(self, weights: Array, factors: Sequence[Array]) -> FactoredTensor:
         """Return the difference to other components, by its components, in double precision."""
         xp = array_namespace(double(self.weights))
-        joined = [xp.concat([double(own), double(other)], axis=1)
-                  for own, other in zip(self.factors, factors, strict=True)]  # fmt: skip
-        return FactoredTensor(xp.concat([double(self.weights), -double(weights)]), joined)
+        return self._with_components(
+            xp.concat([double(self.weights), -double(weights)]),
+            lambda mode: xp.concat([double(self.factors[mode]), double(factors[mode])], axis=1),
+            symmetric=self.symmetric and all_equal(factors),
+        )
+
+    def _with_components(self, weights: Array, factor_of: Callable[[int], Array], *, symmetric: bool) -> FactoredTensor:
+        """Return components with a new factor for every mode, formed once if symmetric."""
+        factors = [factor_of(0)] * self.order if symmetric else [factor_of(mode) for mode in range(self.order)]
+        return FactoredTensor(weights, factors, symmetric=symmetric)
 
     def __mul__(self, scale: object) -> Tensor:
         if not isinstance(scale, REAL):
             return NotImplemented
-        return FactoredTensor(self.weights * as_scale(scale, self.reference), self.factors)
+        return FactoredTensor(self.weights * as_scale(scale, self.reference), self.factors, symmetric=self.symmetric)
 
     __rmul__ = __mul__
 
@@ -101,18 +119,19 @@ class FactoredTensor(Tensor):
         return (self.factors[0][None, ...] * diagonals[:, None, :]) @ xp.matrix_transpose(self.factors[1])
 
     def permute(self, axes: Sequence[int]) -> FactoredTensor:
-        return FactoredTensor(self.weights, [self.factors[mode] for mode in axes])
+        return FactoredTensor(self.weights, [self.factors[mode] for mode in axes], symmetric=self.symmetric)
+
+    def without_symmetry(self) -> FactoredTensor:
+        return FactoredTensor(self.weights, self.factors, symmetric=False)
 
     def compress(self, *bases: Array | None) -> FactoredTensor:
         xp = array_namespace(self.weights)
 
-        def inside(factor: Array, mode: int) -> Array:
-            basis = bases[mode]
+        def inside(mode: int) -> Array:
+            basis, factor = bases[mode], self.factors[mode]
             return factor if basis is None else xp.matrix_transpose(basis) @ factor
 
-        if same_object(bases):
-            return self.changed(inside)
-        return FactoredTensor(self.weights, [inside(factor, mode) for mode, factor in enumerate(self.factors)])
+        return self._with_components(self.weights, inside, symmetric=self.symmetric and all_equal(bases))
 
     def mttkrp(self, factors: Sequence[Array], mode: int) -> Array:
         xp = array_namespace(self.weights)

@@ -12,8 +12,8 @@ from array_api_compat import array_namespace, device, is_array_api_obj
 from scipy import sparse
 
 from codiag._array import Array, double, moved
-from codiag._validation import as_number, as_real_array
-from codiag.tensors._base import BLOCK, CLOSE, Tensor, check_shape, same_object
+from codiag._validation import as_flag, as_number, as_real_array
+from codiag.tensors._base import BLOCK, CLOSE, Tensor, all_equal, check_shape
 from codiag.tensors._dense import DenseTensor
 from codiag.tensors._factored import FactoredTensor
 
@@ -24,10 +24,14 @@ class CrossMomentTensor(Tensor):
     Parameters
     ----------
     *views : arrays or scipy sparse matrices of shape (n, d_m)
-        One per mode, with the samples in the same order. Sparse views stay sparse. Views that are one and the same
-        object make a symmetric tensor.
+        One per mode, with the samples in the same order. Sparse views stay sparse.
     weights : array of shape (n,), optional
         How much each sample counts; by default 1 / n, which makes the sum a mean.
+    symmetric : bool, optional
+        Whether permuting the modes leaves the tensor as it is. By default it is symmetric if all views are equal.
+    check : bool
+        Whether to check that views and weights are finite real numbers. Without, views must be arrays of
+        floating-point numbers or CSR arrays, and weights such an array.
 
     Examples
     --------
@@ -37,9 +41,11 @@ class CrossMomentTensor(Tensor):
     CrossMomentTensor(2 x 3 x 4, 10 samples)
     """
 
-    def __init__(self, *views: Any, weights: Array | None = None) -> None:
+    def __init__(
+        self, *views: Any, weights: Array | None = None, symmetric: bool | None = None, check: bool = True
+    ) -> None:
         seen: dict[int, Any] = {}
-        self.views = tuple(seen.setdefault(id(view), _as_view(view)) for view in views)
+        self.views = tuple(seen.setdefault(id(view), _as_view(view) if check else view) for view in views)
         lengths = [view.shape[0] for view in self.views]
         if len(set(lengths)) > 1:
             raise ValueError(f"views must have one row per sample, the same number each; got {lengths}")
@@ -51,10 +57,15 @@ class CrossMomentTensor(Tensor):
         if weights is None:
             self.weights = xp.ones(n, dtype=self.reference.dtype, device=device(self.reference)) / n
         else:
-            self.weights = as_real_array(weights, "weights", "use real weights")
+            self.weights = as_real_array(weights, "weights", "use real weights") if check else weights
             if tuple(self.weights.shape) != (n,):
                 raise ValueError(f"weights must have shape ({n},), one per sample; got {tuple(self.weights.shape)}")
-        self.symmetric = same_object(self.views)
+        if symmetric is not None:
+            as_flag("symmetric", symmetric)
+        equal = symmetric is not False and all_equal(self.views)
+        if symmetric and not equal:
+            raise ValueError("symmetric=True needs equal views for all modes; these differ. Leave symmetric out")
+        self.symmetric = equal
 
     @property
     def reference(self) -> Array:
@@ -72,13 +83,16 @@ class CrossMomentTensor(Tensor):
         return xp.stack(stack)
 
     def permute(self, axes: Sequence[int]) -> CrossMomentTensor:
-        return self._with_views([self.views[mode] for mode in axes])
+        return self._with_views([self.views[mode] for mode in axes], symmetric=self.symmetric)
+
+    def without_symmetry(self) -> CrossMomentTensor:
+        return self._with_views(self.views, symmetric=False)
 
     def compress(self, *bases: Array | None) -> CrossMomentTensor:
-        if self.symmetric and same_object(bases) and bases[0] is not None:
-            return self._with_views([self.views[0] @ bases[0]] * self.order)
-        pairs = zip(self.views, bases, strict=True)
-        return self._with_views([view if basis is None else view @ basis for view, basis in pairs])
+        pairs = list(zip(self.views, bases, strict=True))
+        symmetric = self.symmetric and all_equal(bases)
+        views = [view if basis is None else view @ basis for view, basis in (pairs[:1] if symmetric else pairs)]
+        return self._with_views(views * self.order if symmetric else views, symmetric=symmetric)
 
     def mttkrp(self, factors: Sequence[Array], mode: int) -> Array:
         return self._mttkrps(factors, [mode])[0]
@@ -166,12 +180,8 @@ class CrossMomentTensor(Tensor):
             rows = xp.reshape(rows[:, :, None] * columns[:, None, :], (rows.shape[0], -1))
         return _rows(self.views[0], part).T @ rows
 
-    def _with_views(self, views: Sequence[Any]) -> CrossMomentTensor:
-        other = object.__new__(CrossMomentTensor)
-        other.views, other.weights = tuple(views), self.weights
-        other.shape = tuple(view.shape[1] for view in views)
-        other.symmetric = same_object(other.views)
-        return other
+    def _with_views(self, views: Sequence[Any], *, symmetric: bool) -> CrossMomentTensor:
+        return CrossMomentTensor(*views, weights=self.weights, symmetric=symmetric, check=False)
 
 
 class MomentTensor(CrossMomentTensor):
@@ -224,7 +234,7 @@ class PlacementTensor(Tensor):
         return self
 
     def compress(self, *bases: Array | None) -> Tensor:
-        if not same_object(bases) or bases[0] is None:
+        if not all_equal(bases) or bases[0] is None:
             return super().compress(*bases)
         xp = array_namespace(self.reference)
         inside = xp.matrix_transpose(bases[0])

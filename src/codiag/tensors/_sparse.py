@@ -10,7 +10,7 @@ from scipy import sparse
 
 from codiag._array import Array, double, squares, to_host
 from codiag._validation import as_flag, as_number, as_real_array
-from codiag.tensors._base import BLOCK, CLOSE, Tensor, check_shape, check_symmetric_shape
+from codiag.tensors._base import BLOCK, CLOSE, REAL, Tensor, as_scale, check_shape, check_symmetric_shape
 from codiag.tensors._factored import FactoredTensor
 
 
@@ -25,6 +25,9 @@ class SparseTensor(Tensor):
     shape : tuple of ints
     symmetric : bool
         Declare that permuting the modes leaves the tensor as it is. Not checked.
+    check : bool
+        Whether to check coordinates and values, and to add the values of equal coordinates. Without, `coords` must be
+        an array of int64 with distinct columns inside of the shape, and `values` finite floating-point numbers.
 
     Examples
     --------
@@ -36,19 +39,19 @@ class SparseTensor(Tensor):
 
     holds_entries = True
 
-    def __init__(self, coords: Array, values: Array, shape: Sequence[int], *, symmetric: bool = False) -> None:
+    def __init__(
+        self, coords: Array, values: Array, shape: Sequence[int], *, symmetric: bool = False, check: bool = True
+    ) -> None:
         self.shape = check_shape(shape)
-        places = _as_coordinates(coords, self.shape)
-        entries = to_host(as_real_array(values, "values", "keep real and imaginary parts as two tensors"))
-        if entries.shape != places.shape[1:]:
-            raise ValueError(f"values must have shape ({places.shape[1]},), one per coordinate; got {entries.shape}")
-        if not np.all(np.isfinite(entries)):
-            raise ValueError(f"values must be finite; {int(np.sum(~np.isfinite(entries)))} are NaN or infinite")
         as_flag("symmetric", symmetric)
         if symmetric:
             check_symmetric_shape(self.shape)
         self.symmetric = bool(symmetric)
-        self.coords, self.values = _summed(places, entries, self.shape)
+        if check:
+            places = _as_coordinates(coords, self.shape)
+            coords, values = _summed(places, _as_values(values, places.shape[1]), self.shape)
+        self.coords: np.ndarray = coords
+        self.values: np.ndarray = values
 
     @property
     def reference(self) -> Array:
@@ -66,17 +69,17 @@ class SparseTensor(Tensor):
         return stack.reshape(n, rows, columns)
 
     def permute(self, axes: Sequence[int]) -> SparseTensor:
-        moved = object.__new__(SparseTensor)
-        moved.coords, moved.values = self.coords[list(axes)], self.values
-        moved.shape, moved.symmetric = tuple(self.shape[mode] for mode in axes), self.symmetric
-        return moved
+        shape = [self.shape[mode] for mode in axes]
+        return SparseTensor(self.coords[list(axes)], self.values, shape, symmetric=self.symmetric, check=False)
+
+    def without_symmetry(self) -> SparseTensor:
+        return SparseTensor(self.coords, self.values, self.shape, check=False)
 
     def __mul__(self, scale: object) -> Tensor:
-        if not isinstance(scale, int | float | np.number):
+        if not isinstance(scale, REAL):
             return NotImplemented
-        scaled = self.permute(range(self.order))
-        scaled.values = self.values * float(scale)
-        return scaled
+        values = self.values * as_scale(scale, self.reference)
+        return SparseTensor(self.coords, values, self.shape, symmetric=self.symmetric, check=False)
 
     __rmul__ = __mul__
 
@@ -102,11 +105,9 @@ class SparseTensor(Tensor):
         as_number("at_least", at_least, integer=True, zero=True)
         rows = [np.unique(self.coords)] * self.order if self.symmetric else [np.unique(row) for row in self.coords]
         kept = [_filled(row, min(size, at_least)) for row, size in zip(rows, self.shape, strict=True)]
-        smaller = object.__new__(SparseTensor)
-        smaller.coords = np.stack([np.searchsorted(*pair) for pair in zip(kept, self.coords, strict=True)])
-        smaller.values, smaller.symmetric = self.values, self.symmetric
-        smaller.shape = tuple(row.size for row in kept)
-        return smaller, kept
+        coords = np.stack([np.searchsorted(*pair) for pair in zip(kept, self.coords, strict=True)])
+        shape = [row.size for row in kept]
+        return SparseTensor(coords, self.values, shape, symmetric=self.symmetric, check=False), kept
 
     def compress(self, *bases: Array | None) -> Tensor:
         """Sum Kronecker products of basis rows, in blocks of entries."""
@@ -229,6 +230,15 @@ def _as_coordinates(coords: Array, shape: tuple[int, ...]) -> np.ndarray:
             hint = "; coordinates count from zero" if wrong == size else ""
             raise ValueError(f"coords must lie between 0 and {size - 1} in mode {mode}; got {wrong}{hint}")
     return places.astype(np.int64)
+
+
+def _as_values(values: Array, count: int) -> np.ndarray:
+    entries = to_host(as_real_array(values, "values", "keep real and imaginary parts as two tensors"))
+    if entries.shape != (count,):
+        raise ValueError(f"values must have shape ({count},), one per coordinate; got {entries.shape}")
+    if not np.all(np.isfinite(entries)):
+        raise ValueError(f"values must be finite; {int(np.sum(~np.isfinite(entries)))} are NaN or infinite")
+    return entries
 
 
 def _summed(places: np.ndarray, values: np.ndarray, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from codiag._array import to_host
-from codiag.methods.least_squares._curvature import Curvature, Parameters
+from codiag._problem import n_entries, n_parameters
+from codiag.methods.least_squares._curvature import Curvature
+from codiag.methods.least_squares._layout import Layout
 from codiag.tensors import FactoredTensor
+
+if TYPE_CHECKING:
+    from codiag._factorization import Factorization
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +34,12 @@ class Sensitivity:
     worth: np.ndarray
 
 
+def noise_level(fit: Factorization) -> float:
+    """Return the standard deviation of white noise that leaves the residual of a fit; NaN if no entry is to spare."""
+    spare = n_entries(fit.tensor) - n_parameters(fit.tensor, fit.rank)
+    return fit.relative_error * fit.norm / math.sqrt(spare) if spare > 0 else math.nan
+
+
 def sensitivity(components: FactoredTensor) -> Sensitivity:
     r"""Return how noise of unit variance moves components, and what each of them is worth.
 
@@ -39,12 +52,12 @@ def sensitivity(components: FactoredTensor) -> Sensitivity:
     present = np.flatnonzero(to_host(components.weights))
     if present.size < components.rank:
         return _with_absent(components, present)
-    parameters = Parameters.of(components)
-    scaled = parameters.factors(to_host(parameters.pack(components)).astype(np.float64))
+    layout = Layout.of(components)
+    scaled = layout.factors(to_host(layout.pack(components)).astype(np.float64))
     inner = [np.linalg.qr(factor)[1] if factor.shape[0] > factor.shape[1] else factor for factor in scaled]
-    signs = None if parameters.signs is None else to_host(parameters.signs)
+    signs = None if layout.signs is None else to_host(layout.signs)
     shape = tuple(factor.shape[0] for factor in inner) if signs is None else (inner[0].shape[0],) * components.order
-    curvature = Curvature(Parameters(shape, signs), np.concatenate(inner))
+    curvature = Curvature(Layout(shape, signs), np.concatenate(inner))
     matrix = curvature.matrix()
     if signs is None:
         matrix = matrix + _scaling(inner, curvature.own[0])

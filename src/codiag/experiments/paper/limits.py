@@ -9,12 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from codiag._array import like, to_host
+from codiag._estimate import Estimate, Log
+from codiag._problem import Problem
 from codiag.diagonalize import UWEDGE
-from codiag.methods._base import Estimate, Log, Method, with_best_weights
+from codiag.methods import Method
 from codiag.methods._reduction import reduce
 from codiag.methods._slices import Roles, components_from_sides
+from codiag.methods.least_squares._components import with_best_weights
 from codiag.methods.least_squares._rank_one import split_columns
-from codiag.tensors import Tensor
 
 
 def orthogonal_oracle(
@@ -71,9 +73,9 @@ class GramLathauwer(Method):
     so that :math:`2 k^4 d^2` flops do. Singular values below 1e-8 of the largest are lost, far below any noise here.
     """
 
-    def fit(self, tensor: Tensor, rank: int, rng: np.random.Generator) -> Estimate:
-        log = Log()
-        reduction = reduce(tensor, rank, rng)
+    def fit(self, problem: Problem, rng: np.random.Generator) -> Estimate:
+        rank, log = problem.rank, Log()
+        reduction = reduce(problem, rng)
         core, roles = reduction.core, Roles((0,), (1,), (2,))
         entries = to_host(core.to_dense()).transpose(roles.order)
         _, sizes, right = np.linalg.svd(entries.reshape(entries.shape[0], -1), full_matrices=False)

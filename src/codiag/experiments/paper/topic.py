@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from codiag._factorize import solve
+from codiag._problem import Problem
 from codiag.experiments.claims import Claim, Ruling, Trials
-from codiag.experiments.fitting import silent_fit
 from codiag.experiments.paper.limits import GramLathauwer
 from codiag.experiments.paper.trials import grid, panel_of, table_of
 from codiag.experiments.records import Cell, Record, Values, select
@@ -55,9 +56,9 @@ def _measure(cell: Cell, seed: int) -> Values:
     columns = topics(cell["reading"], rng)
     second, third = moments(columns, cell["documents"], rng)
     methods: dict[str, Method] = {
-        "OJD0": OJD(plug_in=False, second_moment=second),
-        "OJD1": OJD(second_moment=second),
-        "TPM": TPM(n_restarts=1, second_moment=second),
+        "OJD0": OJD(plug_in=False),
+        "OJD1": OJD(),
+        "TPM": TPM(n_restarts=1),
         "Lathauwer": GramLathauwer(),
         "NOJD1": NOJD(plug_in="inverse"),
         "TPM, not whitened": TPM(n_restarts=1),
@@ -66,7 +67,9 @@ def _measure(cell: Cell, seed: int) -> Values:
     values: Values = {}
     for name, method in methods.items():
         try:
-            fit = silent_fit(third, K, method=method, symmetric=True, seed=start)
+            whitens = method.needs_orthogonal and "not whitened" not in name
+            problem = Problem(third, K, second_moment=second if whitens else None, symmetric=True)
+            fit = solve(problem, method, start)
         except ValueError:
             values[name] = float("nan")
             continue

@@ -1,4 +1,4 @@
-r"""First and second derivatives of the distance between components and a tensor.
+r"""Second derivatives of the distance between components and a tensor.
 
 Unknown are the scaled factors :math:`A_m`, one above the other in one array (D, k). With Gram matrices
 :math:`G_m = A_m^\top A_m` and :math:`\Gamma_m = \ast_{n \ne m} G_n`, :math:`\Gamma_{mn} = \ast_{l \ne m, n} G_l`, the
@@ -13,77 +13,15 @@ preconditioner.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from array_api_compat import array_namespace, device
 
-from codiag._array import Array, identity, moved
-from codiag.methods._base import hadamard_gram, unit_components
-from codiag.tensors import DenseTensor, FactoredTensor, Tensor
-
-
-@dataclass(frozen=True, eq=False)
-class Parameters:
-    """How components of a tensor are laid out as one array of unknowns (D, k).
-
-    `signs` stand for the weights of a symmetric tensor, whose factors carry only their size.
-    """
-
-    shape: tuple[int, ...]
-    signs: Array | None  # None: every mode has a factor of its own
-
-    @classmethod
-    def of(cls, components: FactoredTensor) -> Parameters:
-        if not components.symmetric:
-            return cls(components.shape, None)
-        xp = array_namespace(components.weights)
-        ones = xp.ones_like(components.weights)
-        negative = components.weights < 0 if components.order % 2 == 0 else ones < 0
-        return cls(components.shape, xp.where(negative, -ones, ones))
-
-    def pack(self, components: FactoredTensor) -> Array:
-        """Return the unknowns, the size of each component spread evenly over the modes."""
-        xp = array_namespace(components.weights)
-        unit = unit_components(components)
-        share = xp.abs(unit.weights) ** (1 / components.order)
-        sign = xp.where(unit.weights < 0, -xp.ones_like(share), xp.ones_like(share))
-        if self.signs is not None:
-            return unit.factors[0] * share * (sign if components.order % 2 else 1)
-        return xp.concat([unit.factors[0] * share * sign, *(factor * share for factor in unit.factors[1:])])
-
-    def factors(self, point: Array) -> list[Array]:
-        """Return the scaled factors, one for all modes if symmetric."""
-        if self.signs is not None:
-            return [point]
-        ends = np.cumsum(self.shape).tolist()
-        return [point[end - size : end, :] for end, size in zip(ends, self.shape, strict=True)]
-
-    def components(self, point: Array) -> FactoredTensor:
-        """Return the components as a tensor."""
-        xp = array_namespace(point)
-        if self.signs is not None:
-            return FactoredTensor(self.signs, [point] * len(self.shape))
-        return FactoredTensor(xp.ones(point.shape[1], dtype=point.dtype, device=device(point)), self.factors(point))
-
-    def entries(self) -> int:
-        """Return the number of independent entries of the tensor."""
-        if self.signs is None:
-            return math.prod(self.shape)
-        return math.comb(self.shape[0] + len(self.shape) - 1, len(self.shape))
-
-    def count(self, rank: int) -> int:
-        """Return the number of independent parameters of so many components."""
-        if self.signs is None:
-            return rank * (sum(self.shape) - len(self.shape) + 1)
-        return rank * self.shape[0]
-
-    def noise_variance(self, rank: int) -> float:
-        """Return the variance of the noise at a fit whose objective is one; 0 where hardly an entry is left to tell."""
-        spare = self.entries() - self.count(rank)
-        return 2 / spare if spare > 1 else 0.0
+from codiag._array import Array, identity
+from codiag.methods.least_squares._components import hadamard_gram
+from codiag.methods.least_squares._layout import Layout
+from codiag.tensors import DenseTensor
 
 
 class Curvature:
@@ -93,13 +31,13 @@ class Curvature:
     :math:`-N (N - 1) R(\cdot, \cdot, a_i, \dots)` where all modes share one.
     """
 
-    def __init__(self, parameters: Parameters, point: Array, residual: DenseTensor | None = None) -> None:
+    def __init__(self, layout: Layout, point: Array, residual: DenseTensor | None = None) -> None:
         xp = array_namespace(point)
         self.point = point
-        self._bends = [] if residual is None else _bends(parameters, point, residual)
-        self.bent = residual is not None
-        self._factors = parameters.factors(point)
-        order, signs = len(parameters.shape), parameters.signs
+        self._residual_terms = [] if residual is None else _residual_terms(layout, point, residual)
+        self.exact = residual is not None
+        self._factors = layout.factors(point)
+        order, signs = len(layout.shape), layout.signs
         if signs is None:
             modes = range(order)
             self.own = [hadamard_gram(self._factors, [m]) for m in modes]
@@ -133,14 +71,14 @@ class Curvature:
         for part, factor, own, cross in zip(moves, self._factors, self.own, self._cross, strict=True):
             mixed = sum(block * overlap for block, overlap in zip(cross, overlaps, strict=True) if block is not None)
             parts.append(part @ own + factor @ mixed)
-        for m, n, matrices in self._bends:
+        for m, n, matrices in self._residual_terms:
             parts[m] = parts[m] - xp.matrix_transpose((matrices @ xp.matrix_transpose(moves[n])[:, :, None])[:, :, 0])
-        if self._bends and len(parts) > 1:
+        if self._residual_terms and len(parts) > 1:
             parts = self._with_scaling_fixed(moves, parts)
         return parts[0] if len(parts) == 1 else xp.concat(parts)
 
     def _with_scaling_fixed(self, moves: list[Array], parts: list[Array]) -> list[Array]:
-        """Bend upwards where size moves from one mode of a component to another, which leaves the tensor as it is."""
+        """Add curvature where size moves from one mode of a component to another, which leaves the tensor as it is."""
         xp = array_namespace(moves[0])
         along = [xp.sum(factor * move, axis=0) for factor, move in zip(self._factors, moves, strict=True)]
         mean = sum(along[1:], along[0]) / len(along)
@@ -164,7 +102,7 @@ class Curvature:
     def matrix(self) -> Array:
         """Return the matrix itself, unknowns numbered row by row of the array (D, k)."""
         xp = array_namespace(self.own[0])
-        bends = {(m, n): matrices for m, n, matrices in self._bends}
+        terms = {(m, n): matrices for m, n, matrices in self._residual_terms}
         rows = []
         for m, left in enumerate(self._factors):
             row = []
@@ -179,14 +117,14 @@ class Curvature:
                 if m == n:
                     unit = identity(left.shape[0], left)
                     block = block + unit[:, None, :, None] * self.own[m][None, :, None, :]
-                if self.bent:
+                if self.exact:
                     same = identity(left.shape[1], left)[None, :, None, :]
-                    block = block + self._own_bend(m, n, bends.get((m, n))) * same
+                    block = block + self._residual_block(m, n, terms.get((m, n))) * same
                 row.append(xp.reshape(block, (size[0] * size[1], size[2] * size[3])))
             rows.append(xp.concat(row, axis=1))
         return xp.concat(rows)
 
-    def _own_bend(self, m: int, n: int, bend: Array | None) -> Array:
+    def _residual_block(self, m: int, n: int, term: Array | None) -> Array:
         """Return what the residual, and the fixing of sizes, add between two modes of a component, (d_m, k, d_n, 1)."""
         xp = array_namespace(self.own[0])
         left, right = self._factors[m], xp.matrix_transpose(self._factors[n])
@@ -194,8 +132,8 @@ class Curvature:
         if len(self._factors) > 1:
             share = (1.0 if m == n else 0.0) - 1 / len(self._factors)
             added = left[:, :, None] * right[None, :, :] * (share * self._stiffness())[None, :, None]
-        if bend is not None:
-            added = added - xp.permute_dims(bend, (1, 0, 2))
+        if term is not None:
+            added = added - xp.permute_dims(term, (1, 0, 2))
         return added[:, :, :, None]
 
     def _stiffness(self) -> Array:
@@ -211,47 +149,17 @@ class Curvature:
         return [move[end - factor.shape[0] : end, :] for end, factor in zip(ends, self._factors, strict=True)]
 
 
-def _bends(parameters: Parameters, point: Array, residual: DenseTensor) -> list[tuple[int, int, Array]]:
-    """Return (m, n, matrices): what bends the factor of each component in mode m when that in mode n moves."""
+def _residual_terms(layout: Layout, point: Array, residual: DenseTensor) -> list[tuple[int, int, Array]]:
+    """Return (m, n, matrices): the residual's part of the second derivative between modes m and n, by component."""
     xp = array_namespace(point)
-    factors, order = parameters.factors(point), len(parameters.shape)
-    if parameters.signs is not None:
+    factors, order = layout.factors(point), len(layout.shape)
+    if layout.signs is not None:
         stack = residual.project(*[xp.matrix_transpose(point)] * (order - 2))
-        return [(0, 0, order * (order - 1) * parameters.signs[:, None, None] * stack)]
-    bends = []
+        return [(0, 0, order * (order - 1) * layout.signs[:, None, None] * stack)]
+    terms = []
     for m in range(order):
         for n in range(m):
             others = [mode for mode in range(order) if mode not in (m, n)]
             stack = residual.permute((m, n, *others)).project(*(xp.matrix_transpose(factors[mode]) for mode in others))
-            bends += [(m, n, stack), (n, m, xp.matrix_transpose(stack))]
-    return bends
-
-
-def gradient(tensor: Tensor, parameters: Parameters, point: Array) -> Array:
-    """Return the derivative of half the squared distance with respect to the unknowns: one pass over the tensor."""
-    xp = array_namespace(point)
-    factors = parameters.factors(point)
-    order = len(parameters.shape)
-    known = [moved(factor, tensor.reference) for factor in factors]  # the tensor may be in single precision
-    if parameters.signs is None:
-        products = [moved(product, point) for product in tensor.mttkrps(known)]
-        parts = [f @ hadamard_gram(factors, [m]) - p for m, (f, p) in enumerate(zip(factors, products, strict=True))]
-        return xp.concat(_without_scaling(factors, parts))
-    gram = (xp.matrix_transpose(point) @ point) ** (order - 1)
-    product = moved(tensor.mttkrp(known * order, 0), point)
-    return order * parameters.signs * ((point * parameters.signs) @ gram - product)
-
-
-def _without_scaling(factors: list[Array], slopes: list[Array]) -> list[Array]:
-    """Make slopes along the columns equal in all modes, as they are but for rounding.
-
-    Size moved from one mode of a component to another changes nothing, so that nothing would hold back a step there.
-    """
-    xp = array_namespace(factors[0])
-    along = [xp.sum(factor * slope, axis=0) for factor, slope in zip(factors, slopes, strict=True)]
-    mean = sum(along[1:], along[0]) / len(along)
-    squares = [xp.sum(factor**2, axis=0) for factor in factors]
-    return [
-        slope + factor * ((mean - own) / xp.where(square > 0, square, xp.ones_like(square)))
-        for factor, slope, own, square in zip(factors, slopes, along, squares, strict=True)
-    ]
+            terms += [(m, n, stack), (n, m, xp.matrix_transpose(stack))]
+    return terms

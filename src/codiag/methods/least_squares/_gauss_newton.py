@@ -10,8 +10,10 @@ from typing import NamedTuple
 from array_api_compat import array_namespace
 
 from codiag._array import Array, epsilon, identity
-from codiag.methods.least_squares._curvature import Curvature, Parameters, gradient
-from codiag.tensors import DenseTensor, FactoredTensor, Tensor
+from codiag._problem import Problem
+from codiag.methods.least_squares._curvature import Curvature
+from codiag.methods.least_squares._objective import LeastSquares
+from codiag.tensors import FactoredTensor
 
 EXPLICIT = 300, 600
 """Unknowns up to which the Gauss-Newton matrix is written down: always, and where conjugate gradients creep."""
@@ -55,7 +57,7 @@ class Outcome(NamedTuple):
 class Limits:
     """When to stop: after so many steps, when steps fall below `tol`, or when two gain less than `gain` variances.
 
-    A `rough` end is not looked at: it does not count as converged.
+    A `rough` end is not examined: it does not count as converged.
     """
 
     max_sweeps: int = 200
@@ -113,21 +115,21 @@ class Progress:
         self._last = gained
 
 
-def minimize(tensor: DenseTensor, start: FactoredTensor, limits: Limits) -> Outcome:
-    """Fit components to a tensor by damped Gauss-Newton steps from a start, after Levenberg and Marquardt.
+def minimize(problem: Problem, start: FactoredTensor, limits: Limits) -> Outcome:
+    """Fit components by damped Gauss-Newton steps from a start, after Levenberg and Marquardt.
 
     Where the steps creep, Newton's own are tried. Steps that were refused are not counted as sweeps, but only twice as
     many of them as of sweeps are tried in all.
     """
-    parameters = Parameters.of(start)
-    state = _evaluate(tensor, parameters, parameters.pack(start))
-    floor = 1e-30 * max(tensor.squared_norm(), 1e-300)
-    variance = parameters.noise_variance(start.rank)
-    damping, progress = Damping(), Progress(variance, limits.gain)
+    objective = LeastSquares(problem, start)
+    layout = objective.layout
+    state = _evaluate(objective, layout.pack(start))
+    floor = 1e-30 * max(objective.total, 1e-300)
+    damping, progress = Damping(), Progress(objective.noise_variance, limits.gain)
     n_sweeps = n_refused = 0
     arrived = state.objective <= floor
     while n_sweeps < limits.max_sweeps and not arrived and not damping.exhausted:
-        trial = _trial(tensor, parameters, state, damping.value, progress)
+        trial = _trial(objective, state, damping.value, progress)
         gained = state.objective - trial.state.objective
         if not gained >= -1e-14 * state.objective:  # also where it is not a number
             damping.refuse()
@@ -143,19 +145,20 @@ def minimize(tensor: DenseTensor, start: FactoredTensor, limits: Limits) -> Outc
         arrived = state.objective <= floor or (trial.size < limits.tol and damping.value <= UNDAMPED)
         if trial.size < limits.tol or progress.idle:
             break
-        if limits.watch is not None and limits.watch(parameters.components(state.point), state.objective):
-            return Outcome(parameters.components(state.point), state.objective, n_sweeps, False)
-    converged = arrived or (not limits.rough and _is_minimum(tensor, parameters, state, variance))
-    return Outcome(parameters.components(state.point), state.objective, n_sweeps, converged)
+        if limits.watch is not None and limits.watch(layout.components(state.point), state.objective):
+            return Outcome(layout.components(state.point), state.objective, n_sweeps, False)
+    converged = arrived or (not limits.rough and _is_minimum(objective, state))
+    return Outcome(layout.components(state.point), state.objective, n_sweeps, converged)
 
 
-def _is_minimum(tensor: DenseTensor, parameters: Parameters, state: State, variance: float) -> bool:
+def _is_minimum(objective: LeastSquares, state: State) -> bool:
     """Tell whether a step that is hardly damped promises nothing that noise would show, or rounding leave."""
     if not math.isfinite(state.objective):
         return False
-    _, promised = _step(Curvature(parameters, state.point), state.gradient, 1e-9, tensor.squared_norm())
+    _, promised = _step(objective.curvature(state.point), state.gradient, 1e-9, objective.total)
+    variance = objective.noise_variance
     unseen = min(UNSEEN * variance, NEGLIGIBLE) if variance > 0 else NEGLIGIBLE
-    return promised <= max(unseen * state.objective, ROUNDING**2 * tensor.squared_norm())
+    return promised <= max(unseen * state.objective, ROUNDING**2 * objective.total)
 
 
 class Trial(NamedTuple):
@@ -167,24 +170,24 @@ class Trial(NamedTuple):
     newton: bool
 
 
-def _trial(tensor: DenseTensor, parameters: Parameters, state: State, damping: float, progress: Progress) -> Trial:
+def _trial(objective: LeastSquares, state: State, damping: float, progress: Progress) -> Trial:
     if progress.creeping:
-        trial = _newton_trial(tensor, parameters, state, damping)
+        trial = _newton_trial(objective, state, damping)
         if trial is not None:
             return trial
         progress.newton_failed()
-    move, promised = _step(Curvature(parameters, state.point), state.gradient, damping, tensor.squared_norm())
-    end = _evaluate(tensor, parameters, state.point + move)
+    move, promised = _step(objective.curvature(state.point), state.gradient, damping, objective.total)
+    end = _evaluate(objective, state.point + move)
     return Trial(end, _relative_size(move, state.point), promised, False)
 
 
-def _newton_trial(tensor: DenseTensor, parameters: Parameters, state: State, damping: float) -> Trial | None:
+def _newton_trial(objective: LeastSquares, state: State, damping: float) -> Trial | None:
     """Return the end of a step with full second derivatives, or nothing where it does not lead down."""
-    curvature = true_curvature(tensor, parameters, state.point)
-    move = _newton_move(curvature, state.gradient, damping, tensor.squared_norm())
+    curvature = objective.second_derivative(state.point)
+    move = _newton_move(curvature, state.gradient, damping, objective.total)
     if move is None:
         return None
-    end = _evaluate(tensor, parameters, state.point + move)
+    end = _evaluate(objective, state.point + move)
     if not end.objective < state.objective:
         return None
     promised = _promise(move, state.gradient, damping * curvature.scales)
@@ -192,9 +195,9 @@ def _newton_trial(tensor: DenseTensor, parameters: Parameters, state: State, dam
 
 
 def _newton_move(curvature: Curvature, slope: Array, damping: float, scale: float) -> Array | None:
-    """Return a damped Newton step; where the objective bends down, the step goes as far down as it would go up.
+    """Return a damped Newton step; where the curvature is negative, the step goes as far down as it would go up.
 
-    None where there are too many unknowns to write the second derivative down, and it bends down.
+    None where there are too many unknowns to write the second derivative down, and it has a negative direction.
     """
     xp = array_namespace(slope)
     if math.prod(slope.shape) > EXPLICIT[0]:
@@ -205,12 +208,6 @@ def _newton_move(curvature: Curvature, slope: Array, damping: float, scale: floa
     return -xp.reshape((vectors @ (along / (xp.abs(values) + damping))) / roots, slope.shape)
 
 
-def true_curvature(tensor: DenseTensor, parameters: Parameters, point: Array) -> Curvature:
-    """Return the second derivative of the objective at a point."""
-    entries = tensor.to_dense() - parameters.components(point).to_dense()
-    return Curvature(parameters, point, DenseTensor.of(entries, symmetric=tensor.symmetric))
-
-
 def _relative_size(move: Array, point: Array) -> float:
     """Return the largest move of a component, relative to its size."""
     xp = array_namespace(point)
@@ -219,33 +216,30 @@ def _relative_size(move: Array, point: Array) -> float:
     return float(xp.max(moves / xp.where(sizes > floor, sizes, xp.full_like(sizes, floor))))
 
 
-def polish(tensor: Tensor, start: FactoredTensor, *, max_passes: int, tol: float) -> tuple[FactoredTensor, int, bool]:
+def polish(problem: Problem, start: FactoredTensor, *, max_passes: int, tol: float) -> tuple[FactoredTensor, int, bool]:
     """Take Gauss-Newton steps that lower the gradient, one pass over the tensor each; return them counted.
 
     From a fit to a core that holds all but noise, one step comes within the square of what the core lost, and the
     objective, known only to rounding of the squared norm, is not asked.
     """
-    parameters = Parameters.of(start)
-    point = parameters.pack(start)
-    tol = max(tol, 100 * epsilon(tensor.reference))
+    objective = LeastSquares(problem, start)
+    layout = objective.layout
+    point = layout.pack(start)
+    tol = max(tol, 100 * epsilon(problem.tensor.reference))
     best, size, kept = math.inf, math.inf, point
     for n_passes in range(1, max_passes + 1):
-        slope = gradient(tensor, parameters, point)
-        curvature = Curvature(parameters, point)
-        move, expected = _step(curvature, slope, 1e-12, tensor.squared_norm())
+        move, expected = _step(objective.curvature(point), objective.gradient(point), 1e-12, objective.total)
         if not expected < best:  # worse than before: rounding, or too far for the steps
-            return parameters.components(kept), n_passes, size < math.sqrt(tol)
+            return layout.components(kept), n_passes, size < math.sqrt(tol)
         size = _relative_size(move, point)
         best, kept, point = expected, point, point + move
         if size < tol:
             break
-    return parameters.components(point), n_passes, size < math.sqrt(tol)
+    return layout.components(point), n_passes, size < math.sqrt(tol)
 
 
-def _evaluate(tensor: Tensor, parameters: Parameters, point: Array) -> State:
-    components = parameters.components(point)
-    objective = tensor.squared_distance(components.weights, components.factors) / 2
-    return State(point, objective, gradient(tensor, parameters, point))
+def _evaluate(objective: LeastSquares, point: Array) -> State:
+    return State(point, objective.value(point), objective.gradient(point))
 
 
 def _step(curvature: Curvature, slope: Array, damping: float, scale: float) -> tuple[Array, float]:
@@ -275,7 +269,7 @@ def _conjugate_gradients(
 ) -> Array | None:
     """Solve (H + damping) X = -slope, the more exactly the smaller the slope.
 
-    None where H bends down, and if strict where it takes many steps.
+    None where H has a negative direction, and if strict where it takes many steps.
     """
     xp = array_namespace(slope)
     precondition = curvature.preconditioner(damping)
@@ -291,7 +285,7 @@ def _conjugate_gradients(
         image = curvature.product(direction) + damping * curvature.scales * direction
         height = float(xp.sum(direction * image))
         if not height > 0:
-            return None if curvature.bent or step == 0 else move  # without bends, by rounding alone
+            return None if curvature.exact or step == 0 else move  # a Gauss-Newton matrix has none but by rounding
         along = size / height
         move, residual = move + along * direction, residual - along * image
         scaled = precondition(residual)

@@ -8,7 +8,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from codiag._array import Array, like, to_host
-from codiag.methods._base import hadamard_gram, unit_components
+from codiag.methods.least_squares._components import hadamard_gram, unit_columns, unit_components
 from codiag.tensors import FactoredTensor, Tensor
 
 
@@ -31,7 +31,7 @@ def split_columns(columns: Array, sizes: Sequence[int]) -> list[Array]:
     xp = array_namespace(columns)
     n = columns.shape[1]
     if len(sizes) == 1:
-        return [columns / _lengths(columns)]
+        return [unit_columns(columns)[0]]
     rest = xp.reshape(xp.matrix_transpose(columns), (n, sizes[0], -1))
     factors = []
     for size in sizes[1:]:
@@ -39,7 +39,7 @@ def split_columns(columns: Array, sizes: Sequence[int]) -> list[Array]:
         factors.append(xp.matrix_transpose(leading))
         rest = xp.reshape((leading[:, None, :] @ rest)[:, 0, :], (n, size, -1))
     last = xp.matrix_transpose(rest[:, :, 0])
-    return [*factors, last / _lengths(last)]
+    return [*factors, unit_columns(last)[0]]
 
 
 def leading_components(tensor: Tensor, n_starts: int = 8, n_sweeps: int = 25) -> FactoredTensor:
@@ -69,11 +69,11 @@ def improved(tensor: Tensor, factors: Sequence[Array], n_sweeps: int) -> Factore
             image = tensor.mttkrp(factors, 0)
             along = xp.sum(image * factors[0], axis=0)
             image = image + 0.5 * along * factors[0]  # plain iterations may circle
-            factors = [image / _lengths(image)] * tensor.order
+            factors = [unit_columns(image)[0]] * tensor.order
             continue
         for mode in range(tensor.order):
             image = tensor.mttkrp(factors, mode)
-            factors[mode] = image / _lengths(image)
+            factors[mode] = unit_columns(image)[0]
     return FactoredTensor(xp.sum(tensor.mttkrp(factors, 0) * factors[0], axis=0), factors)
 
 
@@ -101,9 +101,3 @@ def merged(pair: FactoredTensor, n_sweeps: int = 30) -> tuple[FactoredTensor, fl
     larger = pair.columns([int(xp.argmax(xp.abs(pair.weights)))])
     one = improved(pair, larger.factors, n_sweeps)
     return one, max(pair.squared_norm() - float(xp.sum(one.weights**2)), 0.0)
-
-
-def _lengths(columns: Array) -> Array:
-    xp = array_namespace(columns)
-    lengths = xp.linalg.vector_norm(columns, axis=0)
-    return xp.where(lengths > 0, lengths, xp.ones_like(lengths))

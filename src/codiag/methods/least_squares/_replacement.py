@@ -1,4 +1,4 @@
-"""Out of a local optimum: give a component that does little to what the residual still holds.
+"""Replacing lost components: one that does little makes room for what the residual still holds.
 
 Least squares gets stuck with one component on noise, or two on one, while another is left in the residual. There it
 shows as a rank-one tensor larger than what a component, or the difference of two, takes off the objective.
@@ -11,9 +11,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from codiag._array import to_host
-from codiag.methods._base import hadamard_gram, unit_components
-from codiag.methods.least_squares._curvature import Parameters
+from codiag._problem import Problem
+from codiag.methods.least_squares._components import hadamard_gram, unit_components
 from codiag.methods.least_squares._gauss_newton import Limits, Outcome, minimize
+from codiag.methods.least_squares._objective import LeastSquares
 from codiag.methods.least_squares._rank_one import distinct_components, merged
 from codiag.methods.least_squares._residual import largest_square
 from codiag.tensors import DenseTensor, FactoredTensor
@@ -28,29 +29,32 @@ MOST_NOISE = 1e-3
 """Share of the objective that counts as one variance of the noise at most, however few entries there are to tell it."""
 
 
-def rescue(tensor: DenseTensor, found: Outcome, limits: Limits, *, max_replacements: int) -> tuple[Outcome, int]:
+def replace_components(
+    problem: Problem, found: Outcome, limits: Limits, *, max_replacements: int
+) -> tuple[Outcome, int]:
     """Replace components while the objective falls by more than noise explains; return how many were replaced."""
-    negligible = 1e-24 * tensor.squared_norm()
+    negligible = 1e-24 * problem.tensor.squared_norm()
     for n_replaced in range(max_replacements):
         if found.objective < negligible:
             return found, n_replaced
-        better = _replacement(tensor, found, limits)
+        better = _replacement(problem, found, limits)
         if better is None:
             return found, n_replaced
         found = better
     return found, max_replacements
 
 
-def _replacement(tensor: DenseTensor, found: Outcome, limits: Limits) -> Outcome | None:
+def _replacement(problem: Problem, found: Outcome, limits: Limits) -> Outcome | None:
     components = unit_components(found.components)
-    residual = DenseTensor.of(tensor.to_dense() - components.to_dense(), symmetric=tensor.symmetric)
+    objective = LeastSquares(problem, components)
+    residual = objective.residual(components)
     if not _may_pay(components, residual):
         return None
-    noise = min(Parameters.of(components).noise_variance(components.rank), MOST_NOISE) * found.objective
+    noise = min(objective.noise_variance, MOST_NOISE) * found.objective
     for cost, gain, start in _candidates(components, distinct_components(residual, NEWCOMERS)):
         if cost / 2 > gain:  # the others take over part of what is removed
             continue
-        trial = minimize(tensor, start, limits)
+        trial = minimize(problem, start, limits)
         if trial.objective < found.objective - noise:
             return trial
     return None

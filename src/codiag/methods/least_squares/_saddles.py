@@ -1,6 +1,6 @@
 """Away from saddle points: stationary points of least squares that are not minima.
 
-There the gradient vanishes and no Gauss-Newton step leads on. The second derivative tells: where it bends down in some
+There the gradient vanishes and no Gauss-Newton step leads on. The second derivative tells: where it is negative in some
 direction, the objective falls both ways along it.
 """
 
@@ -13,46 +13,48 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from codiag._array import Array, like, to_host
-from codiag.methods.least_squares._curvature import Curvature, Parameters
-from codiag.methods.least_squares._gauss_newton import NEGLIGIBLE, Limits, Outcome, minimize, true_curvature
-from codiag.tensors import DenseTensor, FactoredTensor
+from codiag._problem import Problem
+from codiag.methods.least_squares._curvature import Curvature
+from codiag.methods.least_squares._gauss_newton import NEGLIGIBLE, Limits, Outcome, minimize
+from codiag.methods.least_squares._objective import LeastSquares
+from codiag.tensors import FactoredTensor
 
 SUSPECT = 0.05
-"""Relative error from which second derivatives are worth their price: a small residual hardly bends anything down."""
+"""Relative error from which second derivatives are worth their price: a small residual makes no curvature negative."""
 
 ESCAPES = 5
 
 
-def leave_saddles(tensor: DenseTensor, found: Outcome, limits: Limits) -> Outcome:
-    """Go on from a stationary point as long as the objective bends down there and falls by more than rounding."""
+def leave_saddles(problem: Problem, found: Outcome, limits: Limits) -> Outcome:
+    """Go on from a stationary point as long as some curvature is negative there and the objective falls."""
     for _ in range(ESCAPES):
-        if not found.converged or 2 * found.objective < SUSPECT**2 * tensor.squared_norm():
+        if not found.converged or 2 * found.objective < SUSPECT**2 * problem.tensor.squared_norm():
             return found
-        start = _downhill(tensor, found)
+        start = _downhill(problem, found)
         if start is None:
             return found
         left = replace(limits, max_sweeps=max(limits.max_sweeps - found.n_sweeps, 1))
-        beyond = minimize(tensor, start, left)
+        beyond = minimize(problem, start, left)
         if not beyond.objective < found.objective * (1 - NEGLIGIBLE):
             return found
         found = beyond._replace(n_sweeps=found.n_sweeps + beyond.n_sweeps)
     return found
 
 
-def _downhill(tensor: DenseTensor, found: Outcome) -> FactoredTensor | None:
-    """Return a point below a stationary one, in the direction in which the objective bends down most."""
-    parameters = Parameters.of(found.components)
-    point = parameters.pack(found.components)
-    value, direction = lowest_curvature(true_curvature(tensor, parameters, point))
-    if not value < -NEGLIGIBLE:
+def _downhill(problem: Problem, found: Outcome) -> FactoredTensor | None:
+    """Return a point below a stationary one, in the direction of the most negative curvature."""
+    objective = LeastSquares(problem, found.components)
+    point = objective.layout.pack(found.components)
+    curvature, direction = lowest_curvature(objective.second_derivative(point))
+    if not curvature < -NEGLIGIBLE:
         return None
     best, lowest = None, found.objective
     for size in (1.0, 0.3, 0.1, 0.03):
         for sign in (1, -1):
-            components = parameters.components(point + sign * size * direction)
-            objective = tensor.squared_distance(components.weights, components.factors) / 2
-            if objective < lowest:
-                best, lowest = components, objective
+            trial = point + sign * size * direction
+            value = objective.value(trial)
+            if value < lowest:
+                best, lowest = objective.layout.components(trial), value
     return best
 
 

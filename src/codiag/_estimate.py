@@ -1,0 +1,90 @@
+"""What a method hands back: components, how they were found, and whether it came to an end."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from codiag.tensors import FactoredTensor
+
+logger = logging.getLogger("codiag")
+
+
+class Stage(NamedTuple):
+    """One step on the way to a factorization.
+
+    Attributes
+    ----------
+    name : str
+        What was done.
+    sweeps : int
+        Iterations it took.
+    objective : float
+        What the stage lowers: the share of energy off the diagonals for a diagonalization, the relative error of what
+        it worked on for the rest.
+    seconds : float
+        Wall-clock time.
+    flops : float
+        Operations, counted by the formulas of the paper's appendix where it has one, else zero.
+
+    Examples
+    --------
+    >>> from codiag.methods import Stage
+    >>> Stage("polish", 3, 0.01, 0.2).sweeps
+    3
+    """
+
+    name: str
+    sweeps: int
+    objective: float
+    seconds: float
+    flops: float = 0.0
+
+
+@dataclass
+class Log:
+    """The stages so far, and the time since the last one."""
+
+    stages: list[Stage] = field(default_factory=list)
+    _since: float = field(default_factory=time.perf_counter)
+
+    def add(self, name: str, sweeps: int, objective: float, flops: float = 0.0) -> None:
+        """Close a stage."""
+        now = time.perf_counter()
+        self.stages.append(Stage(name, sweeps, objective, now - self._since, flops))
+        self._since = now
+        logger.info("%s: %d sweeps, objective %.3g, %.2f s", *self.stages[-1][:4])
+
+    def extend(self, stages: Sequence[Stage]) -> None:
+        """Take over the stages of another method."""
+        self.stages.extend(stages)
+        self._since = time.perf_counter()
+
+
+class Estimate(NamedTuple):
+    """What a method found.
+
+    Attributes
+    ----------
+    components : FactoredTensor
+        Weights and factors, in any scale and order.
+    stages : sequence of Stage
+        How they were found.
+    converged : bool
+        Whether the method reached its tolerance.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.methods import Estimate
+    >>> from codiag.tensors import FactoredTensor
+    >>> Estimate(FactoredTensor(np.ones(2), [np.eye(4, 2)] * 3), (), True).converged
+    True
+    """
+
+    components: FactoredTensor
+    stages: Sequence[Stage]
+    converged: bool

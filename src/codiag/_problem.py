@@ -1,0 +1,154 @@
+"""What is asked: the object between the data and the methods."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace
+
+from codiag._array import Array, like, to_host
+from codiag._validation import as_rank, as_real_array
+from codiag.constraints import Constraint, as_constraints
+from codiag.tensors import Tensor, as_tensor
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Problem:
+    r"""A tensor to factorize, and all that is known about its components; methods solve it.
+
+    Parameters
+    ----------
+    tensor : Tensor, or anything that `codiag.factorize` takes
+        Of order three or more.
+    rank : int
+        Number of components.
+    constraints : Constraint, str, or sequence with one for each mode, optional
+        What is known about the factors: objects of `codiag.constraints`, their names, or None for a free mode. One
+        alone holds for all modes.
+    observed : array in the shape of the tensor, optional
+        Which entries were observed, or non-negative weights for them. By default all entries count equally.
+    second_moment : array of shape (d, d), optional
+        For a symmetric tensor, :math:`\sum_i c_i u_i u_i^\top` with positive :math:`c_i`: it makes the factors
+        orthogonal for methods that need that. Other methods ignore it.
+    symmetric : bool, optional
+        Whether all modes share one factor. By default detected for arrays, and declared by other tensors.
+
+    Examples
+    --------
+    A second moment lets a method for orthogonal factors find others:
+
+    >>> import numpy as np
+    >>> import codiag
+    >>> u = np.linalg.qr(np.random.default_rng(0).standard_normal((4, 4)))[0] + 0.2
+    >>> problem = codiag.Problem(np.einsum("ir,jr,kr->ijk", u, u, u), 4, second_moment=u @ u.T)
+    >>> codiag.factor_error(codiag.factorize(problem, method="ojd1", seed=0), [u] * 3) < 1e-8
+    True
+    """
+
+    tensor: Tensor
+    rank: int
+    constraints: tuple[Constraint | None, ...] | None
+    observed: Array | None
+    second_moment: Array | None
+    symmetric: bool
+
+    def __init__(
+        self,
+        tensor: Any,
+        rank: Any,
+        constraints: Any = None,
+        observed: Any = None,
+        second_moment: Any = None,
+        symmetric: bool | None = None,
+    ) -> None:
+        known = as_tensor(tensor, symmetric)
+        rank = _checked_rank(rank, known)
+        checked = {
+            "tensor": known,
+            "rank": rank,
+            "constraints": as_constraints(constraints, known.shape, rank),
+            "observed": None if observed is None else _checked_observed(observed, known),
+            "second_moment": None if second_moment is None else _checked_moment(second_moment, known),
+            "symmetric": known.symmetric,
+        }
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+
+    def on(self, tensor: Tensor) -> Problem:
+        """Ask the same of another tensor, such as a compressed one, whose factors are free and entries all known."""
+        return Problem(tensor, self.rank)
+
+    def scaled(self, scale: float) -> Problem:
+        """Ask the same of a multiple of the tensor."""
+        return self if scale == 1 else replace(self, tensor=self.tensor * scale)
+
+    @cached_property
+    def asks(self) -> frozenset[str]:
+        """What a method must be able to honour: of "constraints" and "observed", those that are given."""
+        return frozenset(name for name in ("constraints", "observed") if getattr(self, name) is not None)
+
+    @property
+    def n_entries(self) -> int:
+        """Number of independent entries that were observed."""
+        if self.observed is not None:
+            return int(np.count_nonzero(to_host(self.observed)))
+        return n_entries(self.tensor)
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of independent parameters of the components."""
+        return n_parameters(self.tensor, self.rank)
+
+
+def n_entries(tensor: Tensor) -> int:
+    """Return the number of independent entries of a tensor."""
+    shape, order = tensor.shape, tensor.order
+    return math.comb(shape[0] + order - 1, order) if tensor.symmetric else math.prod(shape)
+
+
+def n_parameters(tensor: Tensor, rank: int) -> int:
+    """Return the number of independent parameters of so many components of a tensor."""
+    return rank * (tensor.shape[0] if tensor.symmetric else sum(tensor.shape) - tensor.order + 1)
+
+
+def _checked_rank(rank: object, tensor: Tensor) -> int:
+    """Return the rank if some tensor of this shape can need it."""
+    if rank is None:
+        raise TypeError("rank must be an integer; got None")
+    wanted = int(as_rank(rank))  # type: ignore[arg-type]
+    limit = math.prod(sorted(tensor.shape)[:-1])
+    if wanted > limit:
+        raise ValueError(
+            f"rank must be at most {limit}, which is enough for every tensor of shape {tensor.shape}; got {wanted}"
+        )
+    return wanted
+
+
+def _checked_observed(observed: Array, tensor: Tensor) -> Array:
+    """Return weights of the entries, in the library and the precision of the tensor."""
+    given = to_host(observed) if hasattr(observed, "dtype") else np.asarray(observed)
+    if given.dtype.kind not in "buif":
+        raise TypeError(f"observed must be boolean, or hold weights; got an array of {given.dtype}")
+    if given.shape != tensor.shape:
+        raise ValueError(f"observed must have the shape of the tensor, {tensor.shape}; got {given.shape}")
+    weights = given.astype(np.float64)
+    if not np.all(np.isfinite(weights)) or np.any(weights < 0) or not np.any(weights):
+        raise ValueError("observed must be finite, not negative, and not all zero")
+    return like(weights, tensor.reference)
+
+
+def _checked_moment(second_moment: Array, tensor: Tensor) -> Array:
+    """Return a second moment that fits the modes of a symmetric tensor."""
+    moment = as_real_array(second_moment, "second_moment", "use its real part")
+    if not tensor.symmetric:
+        raise ValueError("second_moment is for symmetric tensors, and this one is not; leave it out, and use NOJD")
+    size = tensor.shape[0]
+    if tuple(moment.shape) != (size, size):
+        raise ValueError(f"second_moment must have shape ({size}, {size}), as the modes; got {tuple(moment.shape)}")
+    if not bool(array_namespace(moment).all(array_namespace(moment).isfinite(moment))):
+        raise ValueError("second_moment must be finite; some of its entries are NaN or infinite")
+    return moment

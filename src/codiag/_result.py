@@ -1,0 +1,97 @@
+"""From what a method found to a result: components in their final form, with the error they leave."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from array_api_compat import array_namespace
+
+from codiag._array import Array, epsilon, largest_signs, like, moved, to_host
+from codiag._estimate import Estimate
+from codiag._factorization import Factorization
+from codiag._problem import Problem
+from codiag.methods._reduction import SMALL
+from codiag.methods.least_squares._components import unit_components
+from codiag.methods.least_squares._objective import LeastSquares
+from codiag.methods.least_squares._residual import noise_excess
+from codiag.tensors import FactoredTensor
+
+RUNAWAY = 1e3
+"""Largest weight, relative to the norm of the tensor, beyond which components run off to infinity: no fit is best."""
+
+
+def as_factorization(estimate: Estimate, problem: Problem) -> Factorization:
+    """Return the components of an estimate in their final form, with the error they leave."""
+    objective = LeastSquares(problem)
+    components = canonical(estimate.components, problem)
+    norm, distance = math.sqrt(objective.total), math.sqrt(objective.distance(components))
+    largest = float(np.max(np.abs(to_host(components.weights))))
+    return Factorization(
+        weights=components.weights,
+        factors=components.factors,
+        relative_error=distance / norm,
+        norm=norm,
+        converged=estimate.converged and largest <= RUNAWAY * norm,
+        stages=tuple(estimate.stages),
+        residual_excess=_excess(components, problem, distance / norm),
+    )
+
+
+def canonical(components: FactoredTensor, problem: Problem) -> FactoredTensor:
+    """Give components unit columns, one sign and one order, in the precision of the tensor."""
+    xp = array_namespace(components.weights)
+    unit = unit_components(components)
+    unit = unit.changed(lambda factor, _: _without_zero_columns(factor))
+    unit = unit.columns(to_host(xp.argsort(xp.abs(unit.weights), descending=True, stable=True)).tolist())
+    weights = unit.weights
+    if not unit.symmetric:
+        signs, weights = _mode_signs(unit, problem), xp.abs(weights)
+    elif unit.order % 2:
+        signs, weights = [_sign(weights)], xp.abs(weights)
+    else:
+        signs = [largest_signs(unit.factors[0])]
+    reference = problem.tensor.reference
+    return unit.changed(lambda factor, mode: moved(factor * signs[mode], reference), moved(weights, reference))
+
+
+def _without_zero_columns(factor: Array) -> Array:
+    """Give components that vanish, whose weight is zero, a unit column all the same: the first axis."""
+    xp = array_namespace(factor)
+    vanishes = xp.astype(xp.linalg.vector_norm(factor, axis=0) == 0, factor.dtype)
+    first = like(np.eye(factor.shape[0], 1), factor)
+    return factor + first * vanishes
+
+
+def _excess(components: FactoredTensor, problem: Problem, relative_error: float) -> float | None:
+    """Return how far the residual stands out of noise, where that is cheap to see and there is enough of it."""
+    tensor = problem.tensor
+    if relative_error < 1e3 * epsilon(tensor.reference):
+        return 0.0  # rounding, whatever it looks like
+    if problem.asks or not tensor.holds_entries or math.prod(tensor.shape) > SMALL:
+        return None
+    if 2 * problem.n_parameters > problem.n_entries:
+        return None
+    return noise_excess(LeastSquares(problem).residual(components))
+
+
+def _sign(values: Array) -> Array:
+    xp = array_namespace(values)
+    return xp.where(values < 0, -xp.ones_like(values), xp.ones_like(values))
+
+
+def _mode_signs(unit: FactoredTensor, problem: Problem) -> list[Array]:
+    """Return signs for the columns of every mode that make weights positive and largest entries, too.
+
+    The last free mode makes up for the others; where constraints leave none free, signs stay as they are.
+    """
+    constraints = problem.constraints or (None,) * unit.order
+    free = [mode for mode, constraint in enumerate(constraints) if constraint is None]
+    total = _sign(unit.weights)
+    signs = [array_namespace(total).ones_like(total)] * unit.order
+    for mode in free[:-1]:
+        signs[mode] = largest_signs(unit.factors[mode])
+        total = total * signs[mode]
+    if free:
+        signs[free[-1]] = total
+    return signs

@@ -1,0 +1,83 @@
+"""What a constraint must be able to do, and what follows from it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+from array_api_compat import array_namespace
+
+from codiag._array import Array
+
+STEPS = 50
+"""Projected gradient steps for one factor; the next sweep goes on from where they end."""
+
+
+@dataclass(frozen=True, eq=False)
+class Constraint(ABC):
+    """What is known about the factor of one mode; pass it to `codiag.factorize` as ``constraints=``.
+
+    A subclass implements `project`. Whoever knows more about the set also overrides `solve`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.constraints import NonNegative
+    >>> NonNegative().project(np.array([[1.0, -2.0]])).tolist()
+    [[1.0, 0.0]]
+    """
+
+    @abstractmethod
+    def project(self, factor: Array) -> Array:
+        """Return the nearest factor that satisfies the constraint.
+
+        Parameters
+        ----------
+        factor : array of shape (d, rank)
+
+        Returns
+        -------
+        array of shape (d, rank)
+        """
+
+    def solve(self, gram: Array, product: Array, start: Array) -> Array:
+        r"""Minimize :math:`\tfrac12 \mathrm{tr}(F G F^\top) - \langle F, P \rangle` over the factors that satisfy it.
+
+        By default by accelerated projected gradient steps, which end at the minimum over a convex set.
+
+        Parameters
+        ----------
+        gram : array of shape (rank, rank), or (d, rank, rank)
+            Positive semidefinite; one for every row where entries are missing or weighted.
+        product : array of shape (d, rank)
+        start : array of shape (d, rank)
+
+        Returns
+        -------
+        array of shape (d, rank)
+        """
+        xp = array_namespace(product)
+        size = xp.linalg.matrix_norm(gram, ord=2)  # (), or (d,): the step of each row
+        step = (1 / xp.where(size > 0, size, xp.ones_like(size)))[..., None]
+        factor = ahead = self.project(start)
+        for n in range(STEPS):
+            slope = times_gram(ahead, gram) - product
+            before, factor = factor, self.project(ahead - step * slope)
+            ahead = factor + n / (n + 3) * (factor - before)
+        return factor
+
+    def check(self, size: int, rank: int, mode: int) -> None:  # noqa: B027
+        """Raise unless a factor of this shape can satisfy the constraint.
+
+        Parameters
+        ----------
+        size, rank : int
+            Shape of the factor.
+        mode : int
+            Whose factor it is, for the message.
+        """
+
+
+def times_gram(factor: Array, gram: Array) -> Array:
+    """Return every row of a factor multiplied by the Gram matrix, or by that of its own."""
+    return factor @ gram if gram.ndim == 2 else (factor[:, None, :] @ gram)[:, 0, :]

@@ -1,0 +1,49 @@
+"""Factors that are known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from codiag._array import Array, moved, to_host
+from codiag._validation import as_real_array
+from codiag.constraints._base import Constraint
+
+
+@dataclass(frozen=True, eq=False)
+class Fixed(Constraint):
+    """The factor is known, up to the scale of its columns and their order, which go with the weights.
+
+    Parameters
+    ----------
+    factor : array of shape (d, rank)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.constraints import Fixed
+    >>> Fixed(np.eye(2)).project(np.ones((2, 2))).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+
+    factor: Array
+
+    def __post_init__(self) -> None:
+        factor = as_real_array(self.factor, "factor", "use its real part")
+        if factor.ndim != 2 or not np.all(np.isfinite(to_host(factor))):
+            raise ValueError(f"factor must be a finite array of shape (d, rank); got shape {tuple(factor.shape)}")
+        object.__setattr__(self, "factor", factor)
+
+    def project(self, factor: Array) -> Array:
+        return moved(self.factor, factor)
+
+    def solve(self, gram: Array, product: Array, start: Array) -> Array:
+        return moved(self.factor, product)
+
+    def check(self, size: int, rank: int, mode: int) -> None:
+        if tuple(self.factor.shape) != (size, rank):
+            raise ValueError(
+                f"constraints[{mode}]: the fixed factor must have shape ({size}, {rank}), the size of the mode and the "
+                f"rank; got {tuple(self.factor.shape)}"
+            )

@@ -1,0 +1,86 @@
+"""What every method is: configured beforehand, and asked to solve a problem."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from codiag._estimate import Estimate
+from codiag._problem import Problem
+
+
+@dataclass(frozen=True, kw_only=True)
+class Method(ABC):
+    """A configured way to factorize a tensor; pass it to `codiag.factorize`.
+
+    A subclass implements `fit`, declares in `honours` which of "constraints" and "observed" it takes into account, and
+    says in `refusal` what else it cannot do. It is never asked what class it is, and holds no data.
+
+    Attributes
+    ----------
+    honours : frozenset of str
+        What a problem may ask for: of "constraints" and "observed".
+    needs_orthogonal : bool
+        Whether the factors must be orthogonal, or made so by the problem's second moment.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import codiag
+    >>> from codiag.methods import NLS
+    >>> problem = codiag.Problem(np.ones((3, 4, 5)), 1)
+    >>> NLS().fit(problem, np.random.default_rng(0)).components.rank
+    1
+    """
+
+    honours: ClassVar[frozenset[str]] = frozenset()
+    needs_orthogonal: ClassVar[bool] = False
+
+    @property
+    def sized(self) -> bool:
+        """Whether an option belongs to every index of the tensor, so that none may be left out."""
+        return False
+
+    @abstractmethod
+    def fit(self, problem: Problem, rng: np.random.Generator) -> Estimate:
+        """Find the components of a problem, silently, with one factor for all modes where it is symmetric.
+
+        Parameters
+        ----------
+        problem : Problem
+            One that `refusal` has nothing against.
+        rng : numpy.random.Generator
+            All random numbers come from it.
+
+        Returns
+        -------
+        Estimate
+        """
+
+    def refusal(self, problem: Problem) -> str | None:
+        """Tell why this method cannot solve a problem.
+
+        Parameters
+        ----------
+        problem : Problem
+
+        Returns
+        -------
+        str or None
+            A sentence with the way out, or None where the method can.
+        """
+        beyond = sorted(problem.asks - self.honours)
+        if not beyond:
+            return None
+        return f"{type(self).__name__} cannot take {' and '.join(beyond)} into account; use ALS, or leave method out"
+
+
+def fit_or_refuse(method: Method, problem: Problem, rng: np.random.Generator) -> Estimate:
+    """Solve a problem, or raise with the reason why this method cannot."""
+    reason = method.refusal(problem)
+    if reason is not None:
+        raise ValueError(reason)
+    return method.fit(problem, rng)

@@ -1,0 +1,77 @@
+"""Algebra of components: Gram matrices, unit columns, and the weights that fit best."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from array_api_compat import array_namespace
+
+from codiag._array import Array, like
+from codiag.tensors import FactoredTensor, Tensor
+
+
+def hadamard_gram(factors: Sequence[Array], leave_out: Sequence[int] = ()) -> Array:
+    """Return the entrywise product of the Gram matrices of the factors, but for some."""
+    xp = array_namespace(factors[0])
+    kept = [factor for mode, factor in enumerate(factors) if mode not in leave_out]
+    product = xp.matrix_transpose(kept[0]) @ kept[0]
+    for factor in kept[1:]:
+        product = product * (xp.matrix_transpose(factor) @ factor)
+    return product
+
+
+def solve_semidefinite(gram: Array, target: Array) -> Array:
+    """Return the least-norm solution of G x = b for a positive semidefinite G that may be singular."""
+    xp = array_namespace(gram)
+    values, vectors = xp.linalg.eigh(gram)
+    cut = values[-1] * gram.shape[0] * xp.finfo(gram.dtype).eps
+    kept = values > cut
+    inverse = xp.where(kept, 1 / xp.where(kept, values, xp.ones_like(values)), xp.zeros_like(values))
+    inside = xp.matrix_transpose(vectors) @ target
+    return vectors @ (inside * (inverse if inside.ndim == 1 else inverse[:, None]))
+
+
+def unit_columns(columns: Array) -> tuple[Array, Array]:
+    """Return columns of unit length, and their lengths; columns of zeros stay."""
+    xp = array_namespace(columns)
+    lengths = xp.linalg.vector_norm(columns, axis=0)
+    return columns / xp.where(lengths > 0, lengths, xp.ones_like(lengths)), lengths
+
+
+def unit_components(components: FactoredTensor) -> FactoredTensor:
+    """Return the same tensor with unit columns, their lengths in the weights; columns of zeros stay."""
+    pairs = [unit_columns(factor) for factor in components.factors]
+    weights = components.weights
+    for _, lengths in pairs:
+        weights = weights * lengths
+    return components.changed(lambda _, mode: pairs[mode][0], weights)
+
+
+def with_best_weights(tensor: Tensor, factors: Sequence[Array]) -> FactoredTensor:
+    """Return the components with these unit factors whose weights fit the tensor best."""
+    xp = array_namespace(factors[0])
+    products = xp.sum(tensor.mttkrp(factors, 0) * factors[0], axis=0)
+    return FactoredTensor(solve_semidefinite(hadamard_gram(factors), products), factors)
+
+
+def merged_modes(components: FactoredTensor) -> FactoredTensor:
+    """Return components with one factor for all modes: the mean of theirs, once their signs agree."""
+    xp = array_namespace(components.weights)
+    unit = unit_components(components)
+    if unit.symmetric:
+        return unit
+    first, weights = unit.factors[0], unit.weights
+    total = first
+    for factor in unit.factors[1:]:
+        signs = xp.where(xp.sum(first * factor, axis=0) < 0, -xp.ones_like(weights), xp.ones_like(weights))
+        total, weights = total + factor * signs, weights * signs
+    return unit_components(FactoredTensor(weights, [total / unit.order] * unit.order))
+
+
+def random_components(tensor: Tensor, rank: int, rng: np.random.Generator) -> FactoredTensor:
+    """Return random unit factors, with the weights that fit best."""
+    shapes = tensor.shape[:1] if tensor.symmetric else tensor.shape
+    drawn = [rng.standard_normal((size, rank)) for size in shapes]
+    factors = [like(columns / np.linalg.norm(columns, axis=0), tensor.reference) for columns in drawn]
+    return with_best_weights(tensor, factors * (tensor.order if tensor.symmetric else 1))

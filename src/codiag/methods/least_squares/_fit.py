@@ -1,0 +1,123 @@
+"""From a start to the end of a fit: roughly on a core, then to the minimum, then on the whole tensor."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+from codiag._estimate import Estimate, Log
+from codiag._problem import Problem
+from codiag.methods._reduction import Reduction
+from codiag.methods.least_squares._gauss_newton import Limits, Outcome, minimize, polish
+from codiag.methods.least_squares._replacement import replace_components
+from codiag.methods.least_squares._saddles import leave_saddles
+from codiag.tensors import FactoredTensor, Tensor
+
+ROUGH = Limits(max_sweeps=100, tol=1e-6, gain=0.1, rough=True)
+"""For a start: to where further steps gain less than noise explains."""
+
+POLISH_ENTRIES, LEAST_POLISH = 2**24, 30
+"""Entries that all sweeps of a polish may visit together, and sweeps that are allowed whatever the size: from the end
+of a fit to the core few are needed, unless the model does not fit."""
+
+PASSES = 3
+"""Steps on a tensor too large to work on at leisure."""
+
+Monitor: TypeAlias = Callable[[FactoredTensor, float], bool | None]
+"""Called as ``monitor(components, relative_error)`` after a step; True ends the fit there."""
+
+
+def approach(problem: Problem, start: FactoredTensor, limits: Limits, log: Log, max_replacements: int) -> Outcome:
+    """Fit the components to a core roughly, with components replaced where that helps."""
+    rough = replace(ROUGH, max_sweeps=min(ROUGH.max_sweeps, limits.max_sweeps), watch=limits.watch)
+    found, n_replaced = minimize(problem, start, rough), 0
+    n_sweeps = found.n_sweeps
+    if max_replacements > 0:
+        found, n_replaced = replace_components(problem, found, rough, max_replacements=max_replacements)
+    name = f"least squares, {n_replaced} replaced" if n_replaced > 0 else "rough least squares"
+    error = relative_error(problem.tensor, found.objective)
+    log.add(name, n_sweeps, error, step_flops(problem.tensor, start.rank) * n_sweeps)
+    return found._replace(n_sweeps=n_sweeps)
+
+
+def finish(
+    problem: Problem, reduction: Reduction, found: Outcome, limits: Limits, log: Log, max_replacements: int
+) -> Estimate:
+    """Fit the components to the core to the end, lift them to the tensor, and fit them there to what the core lost.
+
+    On a tensor of moderate size a component that noise had hidden in the core is sought once more.
+    """
+    tensor = problem.tensor
+    left = replace(limits, max_sweeps=max(limits.max_sweeps - found.n_sweeps, 0))
+    final = _settled(problem.on(reduction.core), found.components, left, log, "least squares")
+    components = reduction.lift(final.components)
+    if reduction.complete or is_stopped(limits):
+        return Estimate(components, log.stages, final.converged)
+    if reduction.dense is not None:
+        n_sweeps = min(limits.max_sweeps, max(LEAST_POLISH, POLISH_ENTRIES // math.prod(tensor.shape)))
+        dense, unwatched = problem.on(reduction.dense), replace(limits, watch=None, max_sweeps=n_sweeps)
+        outcome = _settled(dense, components, unwatched, log, "polish")
+        better, n_replaced = replace_components(dense, outcome, ROUGH, max_replacements=max_replacements)
+        if n_replaced > 0:
+            outcome = _settled(dense, better.components, unwatched, log, f"polish, {n_replaced} replaced")
+        return Estimate(outcome.components, log.stages, outcome.converged)
+    components, n_passes, converged = polish(problem, components, max_passes=PASSES, tol=1e-7)
+    log.add("polish", n_passes, math.nan, step_flops(tensor, components.rank) * n_passes)
+    return Estimate(components, log.stages, converged)
+
+
+def _settled(problem: Problem, start: FactoredTensor, limits: Limits, log: Log, name: str) -> Outcome:
+    """Fit the components to a dense tensor to the end, and past saddle points."""
+    outcome = leave_saddles(problem, minimize(problem, start, limits), limits)
+    flops = step_flops(problem.tensor, start.rank) * outcome.n_sweeps
+    log.add(name, outcome.n_sweeps, relative_error(problem.tensor, outcome.objective), flops)
+    return outcome
+
+
+def closest(outcomes: Sequence[Outcome]) -> Outcome:
+    """Return the outcome with the least objective, one that is not a number last."""
+    return min(outcomes, key=lambda outcome: math.inf if math.isnan(outcome.objective) else outcome.objective)
+
+
+class Watch:
+    """What lets a monitor see components of the whole tensor with their relative error, until it says True."""
+
+    def __init__(self, monitor: Monitor, reduction: Reduction, tensor: Tensor) -> None:
+        self._monitor, self._reduction = monitor, reduction
+        self._total = tensor.squared_norm()
+        self._lost = max(self._total - reduction.core.squared_norm(), 0.0)
+        self.stopped = False
+
+    def __call__(self, components: FactoredTensor, objective: float) -> bool:
+        if not self.stopped:
+            error = math.sqrt((self._lost + 2 * objective) / self._total)
+            self.stopped = self._monitor(self._reduction.lift(components), error) is True
+        return self.stopped
+
+
+def check_monitor(monitor: object) -> None:
+    """Raise unless a monitor, if any, can be called."""
+    if monitor is not None and not callable(monitor):
+        raise TypeError(f"monitor must be None or a function of components and their relative error; got {monitor!r}")
+
+
+def watch(monitor: Monitor | None, reduction: Reduction, tensor: Tensor) -> Watch | None:
+    """Return a watch for the monitor, if there is one."""
+    return None if monitor is None else Watch(monitor, reduction, tensor)
+
+
+def is_stopped(limits: Limits) -> bool:
+    """Tell whether a monitor has asked for the end."""
+    return isinstance(limits.watch, Watch) and limits.watch.stopped
+
+
+def step_flops(tensor: Tensor, rank: int) -> float:
+    """Return the operations of a step, leading term: products with the entries, for the model and two for the slope."""
+    return (4.0 if tensor.symmetric else 6.0) * math.prod(tensor.shape) * rank
+
+
+def relative_error(tensor: Tensor, objective: float) -> float:
+    """Return the relative error that half a squared distance amounts to."""
+    return math.sqrt(2 * objective / tensor.squared_norm()) if tensor.squared_norm() > 0 else 0.0
