@@ -151,11 +151,7 @@ def large() -> str:
     )
 
 
-PARTS: dict[str, Callable[[], str]] = {
-    "simulated": simulated,
-    "dormitories": dormitories,
-    "large": large,
-}
+PARTS: dict[str, Callable[[], str]] = {"simulated": simulated, "dormitories": dormitories, "large": large}
 
 if __name__ == "__main__":
     run_parts("communities", PARTS)

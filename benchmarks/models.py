@@ -246,12 +246,7 @@ def memory(n: int = 200_000, words: int = 50_000, k: int = 20, length: int = 60)
     )
 
 
-PARTS: dict[str, Callable[[], str]] = {
-    "topics": topics,
-    "mixtures": mixtures,
-    "chains": chains,
-    "memory": memory,
-}
+PARTS: dict[str, Callable[[], str]] = {"topics": topics, "mixtures": mixtures, "chains": chains, "memory": memory}
 
 if __name__ == "__main__":
     run_parts("models", PARTS)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from codiag.experiments.records import Record
+from codiag.experiments.records import Cell, Record
 
 ENOUGH = 20
 """Trials below which a place says nothing."""
@@ -48,6 +48,18 @@ class Trials:
     def mean(self, name: str, **place: Any) -> float:
         """Return the mean over trials, as the paper does; NaN where there are none."""
         return over(np.mean, self.values(name, **place))
+
+    def least(self, names: Sequence[str], **place: Any) -> float:
+        """Return the least mean of those names that were measured at a place; NaN where none was."""
+        known = {name for record in self.at(**place) for name in record.values}
+        means = [self.mean(name, **place) for name in names if name in known]
+        if not means:
+            self.fewest = 0
+        return min((mean for mean in means if np.isfinite(mean)), default=float("nan"))
+
+    def ratios(self, above: Sequence[str], below: Sequence[str], places: Iterable[Cell]) -> list[float]:
+        """Return the least mean of some names over the least of others, place by place."""
+        return [self.least(above, **place) / self.least(below, **place) for place in places]
 
 
 @dataclass(frozen=True)

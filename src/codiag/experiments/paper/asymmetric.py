@@ -102,17 +102,13 @@ def _report(records: Sequence[Record]) -> Report:
     return Report([figure], [table_of(records, axes, names, "Mean errors, matched one to one")], notes)
 
 
+def _places(kind: str) -> list[Cell]:
+    return [{"kind": kind, "d": d, "k": k, "eps": eps} for d, k in PLACES[kind] for eps in EPS]
+
+
 def _gains(trials: Trials, kind: str, names: Sequence[str]) -> list[float]:
     """Return the best of some rivals over the best of ours, at the paper's size, place by place."""
-    found = []
-    for d, k in PLACES[kind]:
-        if d != 50:
-            continue
-        for eps in EPS:
-            place = {"kind": kind, "d": d, "k": k, "eps": eps}
-            ours = min(trials.mean(name, **place) for name in OURS[kind])
-            found.append(min(trials.mean(name, **place) for name in names) / ours)
-    return found
+    return trials.ratios(names, OURS[kind], [place for place in _places(kind) if place["d"] == 50])
 
 
 def _a_quarter(trials: Trials, *, kind: str) -> Ruling:
@@ -129,15 +125,9 @@ def _a_quarter(trials: Trials, *, kind: str) -> Ruling:
 
 
 def _reduction(trials: Trials) -> Ruling:
-    found = []
-    for kind, places in PLACES.items():
-        name = "OJD1" if kind == "orthogonal" else "NOJD1"
-        for d, k in places:
-            if kind == "free" and k == 50:
-                continue
-            for eps in EPS:
-                place = {"kind": kind, "d": d, "k": k, "eps": eps}
-                found.append(trials.mean(name + REDUCED, **place) / trials.mean(name, **place))
+    found = trials.ratios(["OJD1" + REDUCED], ["OJD1"], _places("orthogonal"))
+    free = [place for place in _places("free") if place["k"] < 50]
+    found += trials.ratios(["NOJD1" + REDUCED], ["NOJD1"], free)
     share = share_of(found, 0.95, 1.05)
     text = f"doubled over two-sided: {in_range(found)}; within 5 % at {100 * share:.0f} % of places"
     return Ruling(text, graded(share, partly=0.5))

@@ -88,11 +88,7 @@ def _gap(gap: float, seed: int, eps: float = 1e-5) -> Values:
     ratio = rng.uniform(0.5, 2, D) * rng.choice([-1.0, 1.0], D)
     ratio[1] = ratio[0] - gap  # eigenvalues of the pair are these ratios
     others = rng.standard_normal((2, D))
-    stacks = {
-        "one matrix": [first],
-        "SD2": [pair * ratio, pair],
-        "OJD0": [first, pair * ratio, pair, *others],
-    }
+    stacks = {"one matrix": [first], "SD2": [pair * ratio, pair], "OJD0": [first, pair * ratio, pair, *others]}
     values: Values = {}
     for name, coordinates in stacks.items():
         matrices = project_noise(tensor, np.array(coordinates) @ factor.T)
@@ -159,7 +155,7 @@ def _report(records: Sequence[Record]) -> Report:
     story = "Errors beside the bounds of the theorems, errors as an eigengap closes, and projections needed by rank."
     notes = [
         "Symmetric noise of unit operator norm (bounds, gaps), Gaussian noise (numbers). For random projections only "
-        "numbers at which the theorems hold are run, by directions that stand for so many.",
+        "numbers at which the theorems hold are run, by directions that stand for so many."
     ]
     return Report([Figure("The theorems", story, panels)], tables, notes)
 
