@@ -6,6 +6,7 @@ import datetime as dt
 import os
 import platform
 import re
+import resource
 import shlex
 import sys
 import time
@@ -13,6 +14,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 from threadpoolctl import threadpool_limits
 
@@ -24,12 +26,19 @@ RESULTS = Path(__file__).with_name("RESULTS.md")
 def cpu_seconds(work: Callable[[], object], repeats: int = 7) -> float:
     """Return the least CPU time of this thread over some repeats, after one that warms up."""
     work()
-    best = float("inf")
-    for _ in range(repeats):
-        start = time.thread_time()
-        work()
-        best = min(best, time.thread_time() - start)
-    return best
+    return min(timed(work, time.thread_time)[1] for _ in range(repeats))
+
+
+def timed(work: Callable[[], Any], clock: Callable[[], float] = time.perf_counter) -> tuple[Any, float]:
+    """Return what a call returns, and the seconds it takes."""
+    start = clock()
+    result = work()
+    return result, clock() - start
+
+
+def megabytes() -> float:
+    """Return the most memory that this process has held at once."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -136,27 +136,10 @@ def without_common_factors(seeds: int = 2) -> str:
             apart.append(np.max(ours[:, 0]) / np.min(ours[:, 0]))
         free, unit = np.array(ratios).reshape(-1, 2).T
         counts = int(np.sum(free > 1.001)), int(np.sum(free < 0.999))
-        rows.append(
-            (
-                name,
-                f"{n} of {size}",
-                sets * seeds,
-                *counts,
-                f"{free.max():.5f}",
-                f"{max(apart):.5f}",
-                f"{unit.max():.5f}",
-            )
-        )
-    headings = (
-        "matrices",
-        "size",
-        "fits",
-        "above 1.001",
-        "below 0.999",
-        "worst",
-        "between seeds",
-        "worst off(), unit factors",
-    )
+        figures = f"{free.max():.5f}", f"{max(apart):.5f}", f"{unit.max():.5f}"
+        rows.append((name, f"{n} of {size}", sets * seeds, *counts, *figures))
+    worst = ("worst", "between seeds", "worst off(), unit factors")
+    headings = ("matrices", "size", "fits", "above 1.001", "below 0.999", *worst)
     return (
         "## Robustness, no common factors\nThe criterion sum_ij R_ij / sqrt(R_ii R_jj), i != j, of `UWEDGE` over that "
         f"of pyriemann's `uwedge`: sets of matrices, {seeds} seeds each.\n\n" + table(headings, rows)
