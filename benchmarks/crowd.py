@@ -116,7 +116,7 @@ def _gap(k: int, seed: int) -> float:
     run = _crowd(k, seed)
     options: dict[str, Any] = {"smoothing": 0.0, "em_rounds": 500, "tol": 1e-9, "random_state": seed}
     fit, beside = (DawidSkene(init=init, **options).fit(run.votes) for init in ("moments", run.errors))
-    return float(beside.log_likelihood_ - fit.log_likelihood_) / run.votes[0].size
+    return float((beside.log_likelihood_ - fit.log_likelihood_) / run.votes[0].size)
 
 
 def _crowd(k: int, seed: int, n: int = 10_000) -> Any:

@@ -79,7 +79,7 @@ def tomotopy_topics(counts: sparse.csr_array, k: int) -> np.ndarray:
     places = [int(word) for word in model.used_vocabs]
     for topic in range(k):
         topics[topic, places] = model.get_topic_word_dist(topic)
-    return topics / topics.sum(axis=1, keepdims=True)
+    return np.asarray(topics / topics.sum(axis=1, keepdims=True))
 
 
 def topics() -> str:

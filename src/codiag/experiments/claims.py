@@ -39,7 +39,7 @@ class Trials:
         found = np.array([record.values[name] for record in self.at(**place) if name in record.values])
         found = found[np.isfinite(found)]
         self.fewest = min(self.fewest, found.size)
-        return found
+        return np.asarray(found)
 
     def fact(self, name: str, **place: Any) -> float:
         """Return a value that nothing random is in, and that need not be counted; NaN where there is none."""

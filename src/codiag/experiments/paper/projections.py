@@ -52,7 +52,7 @@ def _measure(cell: Cell, seed: int) -> Values:
 def _plugged(scheme: str, found: np.ndarray) -> np.ndarray:
     """Return the directions of the second stage, one of unit length for every component."""
     rows = np.linalg.pinv(found) if scheme == "inverse factors" else found.T
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
 
 
 def _report(records: Sequence[Record]) -> Report:

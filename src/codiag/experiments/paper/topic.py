@@ -37,7 +37,7 @@ def topics(reading: str, rng: np.random.Generator) -> np.ndarray:
     if reading == "simplex":
         return rng.dirichlet(np.ones(D), K).T
     points = np.abs(points) if reading == "absolute values" else points**2
-    return points / points.sum(axis=0)
+    return np.asarray(points / points.sum(axis=0))
 
 
 def moments(columns: np.ndarray, n_documents: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
