@@ -78,7 +78,7 @@ def parameters(function):
     if inspect.isclass(function) and issubclass(function, Warning):
         return set()
     kept = [name for name in inspect.signature(function).parameters if not name.startswith("_")]
-    return set(kept) - {"self", "args", "kwargs"}
+    return set(kept) - {"self", "cls", "args", "kwargs"}
 
 
 def missing(found, *, is_method):
