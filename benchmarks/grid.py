@@ -20,7 +20,7 @@ import codiag
 from benchmarks.solvers import Solver
 from codiag.methods import NLS
 from codiag.metrics import factor_error, nearest_error
-from codiag.synthetic import Problem
+from codiag.synthetic import PlantedTensor
 from codiag.tensors import FactoredTensor
 
 Cell = dict[str, Any]
@@ -32,7 +32,7 @@ class Grid:
 
     name: str
     title: str
-    problem: Callable[..., Problem]  # called with the values of the axes and a seed
+    problem: Callable[..., PlantedTensor]  # called with the values of the axes and a seed
     axes: Mapping[str, Sequence[Any]]
     methods: Sequence[str]
     n_seeds: int

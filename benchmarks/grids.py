@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from benchmarks.grid import Grid
-from codiag.synthetic import Problem, noisy_tensor, nonorthogonal_model, orthogonal_model
+from codiag.synthetic import PlantedTensor, noisy_tensor, nonorthogonal_model, orthogonal_model
 
 PEERS = ["TensorLy parafac", "TensorLy parafac, orthogonalised", "pyttb cp_als"]
 SLOW_PEERS = ["pytensorlab cpd"]
@@ -14,20 +14,20 @@ OURS = ["auto", "nojd0", "nojd1", "lathauwer", "sd2", "nls", "nls, replacing"]
 OURS += ["als", "als, svd start", "als, orthogonalised", "als, line search"]
 
 
-def symmetric(size: int, rank: int, noise: float, seed: int) -> Problem:
+def symmetric(size: int, rank: int, noise: float, seed: int) -> PlantedTensor:
     return noisy_tensor((size,) * 3, rank, symmetric=True, noise=noise, seed=seed)
 
 
-def shaped(shape: str, rank: int, noise: float, seed: int) -> Problem:
+def shaped(shape: str, rank: int, noise: float, seed: int) -> PlantedTensor:
     kind, _, sizes = shape.rpartition(" ")
     return noisy_tensor([int(size) for size in sizes.split("x")], rank, symmetric=bool(kind), noise=noise, seed=seed)
 
 
-def orthogonal(size: int, noise: float, seed: int) -> Problem:
+def orthogonal(size: int, noise: float, seed: int) -> PlantedTensor:
     return orthogonal_model(size, size, noise=noise, seed=seed)
 
 
-def nonorthogonal(size: int, noise: float, seed: int) -> Problem:
+def nonorthogonal(size: int, noise: float, seed: int) -> PlantedTensor:
     return nonorthogonal_model(size, size, noise=noise, seed=seed)
 
 

@@ -14,7 +14,7 @@ from codiag._factorize import factorize
 from codiag.experiments.rivals import RIVALS
 from codiag.methods import ALS, NLS
 from codiag.metrics import factor_error, match_components
-from codiag.synthetic import Problem, noisy_tensor
+from codiag.synthetic import PlantedTensor, noisy_tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +33,7 @@ class Run:
 class Demo:
     """The problem, the fit, and everybody's result."""
 
-    problem: Problem
+    problem: PlantedTensor
     fit: Factorization
     oracle: float
     runs: list[Run]
@@ -88,7 +88,7 @@ def _bound(solve: Callable[..., Sequence[np.ndarray]], *arguments: object) -> Ca
     return lambda: solve(*arguments)
 
 
-def _run(method: str, ours: bool, result: object, seconds: float, problem: Problem, oracle: float) -> Run:
+def _run(method: str, ours: bool, result: object, seconds: float, problem: PlantedTensor, oracle: float) -> Run:
     factors = match_components(result, problem).factors
     error = factor_error(factors, problem)
     return Run(method, ours, factors, error, error / oracle, seconds)

@@ -13,7 +13,7 @@ from codiag.models._components import Components
 from codiag.models._diagnostics import Diagnostics
 from codiag.models._sampling_noise import hidden_component, random_signs, weakest_direction
 from codiag.models._second_moment import check_second_moment, core_diagnostics, core_problem
-from codiag.tensors import MomentTensor, PlacementTensor
+from codiag.tensors import MomentTensor, SymmetricOuterTensor
 
 NARROWEST = 1e-8
 """The least variance of a Gaussian, relative to the mean variance of the features: densities are to be numbers."""
@@ -133,7 +133,7 @@ def gaussian_moments(samples: Samples, k: int, method: Method) -> OneGaussian | 
     check_second_moment(values, k, "n_components")
     size, noise = weakest_direction(second, [(moved.T * signs) @ moved / n for signs in random_signs(n)], k)
     shift = moved.T @ np.mean((inside @ quiet) ** 2, axis=1) / n
-    third = MomentTensor(moved) - PlacementTensor(np.eye(d), shift)
+    third = MomentTensor(moved) - SymmetricOuterTensor(np.eye(d), shift)
     return GaussianMoments(
         problem=core_problem(third, basis, values, orthogonal=method.needs_orthogonal),
         complaints=hidden_component(size, noise, k),

@@ -33,6 +33,12 @@ class SphericalGaussianMixture(DensityMixin, MomentModel[OneGaussian | GaussianM
     .. math:: E[x x^\top] - \bar\sigma^2 I = \sum_i \pi_i \mu_i \mu_i^\top, \quad
         E[x^{\otimes 3}] - (\tilde m \otimes I + \dots) = \sum_i \pi_i \mu_i^{\otimes 3}.
 
+    *Needs* an array of shape (n, n_features), Gaussians of one variance in every direction, and no more of them than
+    features. *Costs* a few passes over the samples, :math:`O(n d^2)`, then work on a core of k x k x k; a pass,
+    :math:`O(n d k)`, for each step of `polish`. *Guarantees* errors that fall like :math:`1 / \sqrt n` where the model
+    holds; the same answer from every seed. *Fails* where Gaussians are not spherical, or where means are so close that
+    sampling noise hides their second moment, which a warning says.
+
     Parameters
     ----------
     n_components : int
@@ -54,7 +60,7 @@ class SphericalGaussianMixture(DensityMixin, MomentModel[OneGaussian | GaussianM
         where samples coincide.
     labels_ : array of shape (n,)
         The most probable Gaussian of each sample.
-    diagnostics_ : dict
+    diagnostics_ : Diagnostics
     n_features_in_ : int
 
     Examples

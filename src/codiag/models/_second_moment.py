@@ -29,8 +29,7 @@ def leading_range(multiply: Callable[[np.ndarray], np.ndarray], size: int, k: in
         return np.eye(size, k)
     operator = LinearOperator((size, size), matvec=multiply, matmat=multiply, dtype=np.float64)
     values, vectors = eigsh(operator, k=k, which="LA", v0=start, tol=1e-8)
-    leading: np.ndarray = vectors[:, np.argsort(-values)]
-    return leading
+    return vectors[:, np.argsort(-values)]
 
 
 def check_second_moment(values: np.ndarray, k: int, name: str, *, least: float = 1e-12) -> None:

@@ -18,6 +18,5 @@ def on_simplex(columns: np.ndarray) -> tuple[np.ndarray, float]:
 
 def mixture_weights(components: np.ndarray, mean: np.ndarray) -> np.ndarray:
     """Return the weights, positive and of sum one, with which columns add up to the mean, nearly."""
-    weights: np.ndarray = nnls(components, mean, maxiter=100 + 10 * components.shape[1])[0] + 1e-12
-    weights /= weights.sum()
-    return weights
+    weights = nnls(components, mean, maxiter=100 + 10 * components.shape[1])[0] + 1e-12
+    return weights / weights.sum()

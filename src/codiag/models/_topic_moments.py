@@ -86,8 +86,7 @@ def range_of_pairs(counts: sparse.csr_array, k: int, alpha_0: float, seed: int |
     def multiply(columns: np.ndarray) -> np.ndarray:
         inside = (columns.T / roots).T
         image = (alpha_0 + 1) * (pairs @ inside) - alpha_0 * np.multiply.outer(mean, mean @ inside)
-        scaled: np.ndarray = (image.T / roots).T
-        return scaled
+        return (image.T / roots).T
 
     return leading_range(multiply, counts.shape[1], k, 0 if seed is None else seed) / roots[:, None]
 
@@ -118,8 +117,7 @@ def _pair_errors(
     def multiply(columns: np.ndarray) -> np.ndarray:
         product = ((pairs @ (columns.T / roots).T).T / roots).T
         ends = np.multiply.outer(shares - np.mean(signs) * inner, inner @ columns)
-        image: np.ndarray = (alpha_0 + 1) * product - alpha_0 * (ends + np.multiply.outer(inner, shares @ columns))
-        return image
+        return (alpha_0 + 1) * product - alpha_0 * (ends + np.multiply.outer(inner, shares @ columns))
 
     return multiply
 

@@ -177,5 +177,4 @@ def as_dense(view: Any) -> np.ndarray:
 def _pseudo_inverse(matrix: np.ndarray, k: int) -> np.ndarray:
     """Return the pseudo-inverse of the nearest matrix of rank k."""
     left, sizes, right = np.linalg.svd(matrix, full_matrices=False)
-    inverse: np.ndarray = (right[:k].T / np.maximum(sizes[:k], 1e-15 * sizes[0] + 1e-300)) @ left[:, :k].T
-    return inverse
+    return (right[:k].T / np.maximum(sizes[:k], 1e-15 * sizes[0] + 1e-300)) @ left[:, :k].T

@@ -52,7 +52,14 @@ class MultiviewMixture(MomentModel[MixtureMoments, Views]):
     r"""A mixture seen from three sides that are independent given the component.
 
     The cross moment of the views, :math:`\sum_h \pi_h A_h \otimes B_h \otimes C_h`, is factorized as it is: nothing is
-    symmetrised, nothing is whitened.
+    symmetrized, nothing is whitened.
+
+    *Needs* three views, arrays or sparse matrices with a row for each sample, of which at least two have as many
+    features as there are components, and means that are linearly independent in each of these. *Costs* a few passes
+    over the views; the moment is never formed. *Guarantees* errors that fall like one over the root of the number of
+    samples, whatever the distribution of the noise; the same answer from every seed. *Fails* where views depend on each
+    other given the component, which `weights_sum` in `diagnostics_` shows when it is far from one, and where sampling
+    noise hides components, which a warning says.
 
     Parameters
     ----------
@@ -75,7 +82,7 @@ class MultiviewMixture(MomentModel[MixtureMoments, Views]):
         Largest first.
     variances_ : array of shape (3,)
         The variance of the noise in every view, a feature's mean; at least 1e-8 of the mean square of the view.
-    diagnostics_ : dict
+    diagnostics_ : Diagnostics
 
     Examples
     --------
@@ -218,8 +225,7 @@ def _shares(views: Any, means: list[np.ndarray], weights: np.ndarray, variances:
     joint = np.log(weights)
     for view, mean, variance in zip(views, means, variances, strict=True):
         joint = joint + log_densities(as_dense(view), mean, np.full(weights.size, variance))
-    shares: np.ndarray = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
-    return shares
+    return np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
 
 
 def _mean_square(view: Any) -> float:

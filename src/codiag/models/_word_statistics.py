@@ -96,8 +96,7 @@ class WordStatistics:
 
 def frequency_roots(mean: np.ndarray, n_documents: float) -> np.ndarray:
     """Return the roots of word frequencies, with which noise is alike for all words; not zero for unseen ones."""
-    roots: np.ndarray = np.sqrt(np.maximum(mean, 1e-2 / max(n_documents * mean.size, 1)))
-    return roots
+    return np.sqrt(np.maximum(mean, 1e-2 / max(n_documents * mean.size, 1)))
 
 
 def _chosen(start: int, n: int) -> np.ndarray:

@@ -14,7 +14,7 @@ from codiag.experiments.records import Cell, Record, Values
 from codiag.experiments.reports import Figure, Report
 from codiag.experiments.runs import Experiment
 from codiag.methods import NOJD, OJD, TPM, Method
-from codiag.synthetic import Problem, orthonormal_factor, unit_factor
+from codiag.synthetic import PlantedTensor, orthonormal_factor, unit_factor
 from codiag.tensors import FactoredTensor
 
 EPS = (1e-3, 3e-3, 1e-2)
@@ -45,7 +45,7 @@ def _measure(cell: Cell, seed: int) -> Values:
     factors = tuple((orthonormal_factor if orthogonal else unit_factor)(size, rank, rng) for _ in range(3))
     weights = rng.standard_normal((rank,))
     clean = FactoredTensor(weights, factors).to_dense()
-    problem = Problem(clean + cell["eps"] * rng.standard_normal(clean.shape), weights, factors)
+    problem = PlantedTensor(clean + cell["eps"] * rng.standard_normal(clean.shape), weights, factors)
     doubled = rank < 50 and cell["trial"] < 20
     methods = _orthogonal_methods() if orthogonal else _free_methods(size, doubled=doubled)
     methods |= rivals(lathauwer=True, als=True, nls=not orthogonal)

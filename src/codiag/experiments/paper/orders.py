@@ -15,7 +15,7 @@ from codiag.experiments.reports import Figure, Report
 from codiag.experiments.runs import Experiment
 from codiag.methods import NLS, NOJD
 from codiag.metrics import factor_error
-from codiag.synthetic import Problem, unit_factor
+from codiag.synthetic import PlantedTensor, unit_factor
 from codiag.tensors import FactoredTensor
 from codiag.theory import uniqueness_moduli
 
@@ -40,7 +40,7 @@ def _measure(cell: Cell, seed: int) -> Values:
     factors = tuple(unit_factor(size, RANK, rng) for _ in range(order))
     weights = rng.uniform(1, 2, RANK) * rng.choice([-1.0, 1.0], RANK)
     clean = FactoredTensor(weights, factors).to_dense()
-    problem = Problem(clean + cell["eps"] * rng.standard_normal(clean.shape), weights, factors)
+    problem = PlantedTensor(clean + cell["eps"] * rng.standard_normal(clean.shape), weights, factors)
     start = int(rng.integers(2**31))
     values = {}
     for name, method in {

@@ -16,7 +16,7 @@ from codiag.experiments.records import Cell, Record, Values
 from codiag.experiments.reports import Panel, Series, Table
 from codiag.methods import ALS, NLS, NOJD, OJD, TPM, Auto, Method
 from codiag.metrics import factor_error, nearest_error
-from codiag.synthetic import Problem
+from codiag.synthetic import PlantedTensor
 from codiag.tensors import symmetrize
 
 NEAREST = " (nearest)"
@@ -70,7 +70,7 @@ def rivals(*, lathauwer: bool, als: bool, nls: bool) -> dict[str, Method]:
 
 
 def errors_of(
-    problem: Problem, methods: Mapping[str, Method], symmetric: bool, seed: int, *, oracles: Sequence[str] = ()
+    problem: PlantedTensor, methods: Mapping[str, Method], symmetric: bool, seed: int, *, oracles: Sequence[str] = ()
 ) -> Values:
     """Return the errors of methods, and of oracles ("oracle", "orthogonal oracle"), on one tensor.
 
