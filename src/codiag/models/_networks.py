@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from codiag.models._votes import sorted_names
+from codiag.models._names import sorted_names
 
 
 class Network(NamedTuple):
