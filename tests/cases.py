@@ -25,6 +25,7 @@ from codiag.diagonalize import (
 from codiag.methods import ALS, NLS, NOJD, OJD, SD2, TPM, Auto, Givens, Lathauwer, Method
 from codiag.synthetic import Problem, Stack, matrix_stack, mild_factor, orthonormal_factor
 from codiag.tensors import DenseTensor, FactoredTensor, SparseTensor, Tensor, symmetrize
+from extending import example
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,7 @@ DIAGONALIZERS = {
         exact=symmetrized(OrthogonalNewton(statistical_tol=1e-12, tol=1e-11)),
     ),
     "symmetrized QRJ1D": Case(symmetrized(QRJ1D(max_sweeps=2000)), False, False, slow=True, settles=False),
+    "PowerSteps": Case(example("diagonalizer").PowerSteps(), True, slow=True),
 }
 
 SYMMETRIC = {name: case for name, case in DIAGONALIZERS.items() if case.symmetric}
