@@ -14,8 +14,8 @@ from sklearn.metrics import normalized_mutual_info_score
 from codiag.methods import ALS, NOJD
 from codiag.metrics import overlapping_nmi
 from codiag.models import MixedMembershipCommunities
-from codiag.models._communities import widest_gap
 from codiag.models._network_em import polish_memberships
+from codiag.models._network_spectrum import widest_gap
 from codiag.models._networks import as_network
 from codiag.synthetic import mixed_membership_graph
 from real_data import needs_data

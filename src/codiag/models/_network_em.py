@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from codiag.models._networks import Network
-from codiag.models._star_moments import on_simplex_rows
+from codiag.models._simplex import on_simplex_rows
 
 BLOCK = 10**7
 """Numbers that are held at a time."""

@@ -22,7 +22,7 @@ class Network(NamedTuple):
         """The links of every node."""
         return np.asarray(self.adjacency.sum(axis=1)).ravel()
 
-    def part(self, nodes: np.ndarray) -> Network:
+    def subgraph(self, nodes: np.ndarray) -> Network:
         """Return the network of these nodes, in this order."""
         adjacency = sparse.csr_array(self.adjacency[nodes][:, nodes])
         adjacency.sort_indices()  # sums depend on the order of their terms, if little
