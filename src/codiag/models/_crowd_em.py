@@ -23,9 +23,9 @@ class CrowdModel(NamedTuple):
 
 
 class Prior(NamedTuple):
-    """What is believed before a vote: votes added to every cell (given, true), tasks added to every class.
+    """What is assumed before any vote: votes added to every cell (given, true), tasks added to every class.
 
-    With `shares` the shares of the classes are not estimated but these.
+    Where `shares` are given, the shares of the classes are these and not estimated.
     """
 
     cells: np.ndarray

@@ -8,13 +8,12 @@ import numpy as np
 from scipy import sparse
 from scipy.special import betaincinv
 
+from codiag._array import blocks
 from codiag.models._crowd_em import Prior, Run
 from codiag.models._votes import Votes
 
 LEVEL = 0.9
 """The probability with which an accuracy lies in its interval."""
-BLOCK = 10**7
-"""Numbers that are held at a time."""
 
 
 class Uncertainty(NamedTuple):
@@ -49,11 +48,9 @@ def standard_errors(votes: Votes, run: Run, prior: Prior) -> np.ndarray:
     n_workers, k, _ = run.model.confusions.shape
     if prior.one_coin:
         return _one_coin_deviations(votes, run, prior)
-    step = max(1, BLOCK // k**3)
     parts = []
-    for first in range(0, n_workers, step):
-        some = slice(first, first + step)
-        rows = votes.by_worker[first * k : (first + step) * k]
+    for some in blocks(n_workers, k**3):
+        rows = votes.by_worker[some.start * k : some.stop * k]
         parts.append(_deviations(rows, run.classes, run.model.confusions[some], prior.cells))
     return np.concatenate(parts)
 

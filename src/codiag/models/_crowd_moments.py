@@ -1,8 +1,8 @@
 r"""Confusion matrices of workers by moments, from partitions of the workers into three groups.
 
 With :math:`x_g` the votes of group g on a task, a count for every class, and labels missing at random,
-:math:`E[x_1 \otimes x_2 \otimes x_3] = \sum_c \pi_c F_{1c} \otimes F_{2c} \otimes F_{3c}`. One partition decides much,
-so several are averaged.
+:math:`E[x_1 \otimes x_2 \otimes x_3] = \sum_c \pi_c F_{1c} \otimes F_{2c} \otimes F_{3c}`. Results differ
+between partitions, so several are averaged.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Networks: who is linked to whom, however the user keeps them."""
+"""Networks: which nodes are linked, in whatever form the user keeps them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sequences of symbols, however the user keeps them: one array with lengths, or one sequence after the other."""
+"""Sequences of symbols, in whatever form the user keeps them: one array with lengths, or a list of sequences."""
 
 from __future__ import annotations
 

@@ -20,22 +20,22 @@ from codiag.models._view_moments import ViewMoments, start_from_views
 from codiag.tensors import CrossMomentTensor
 
 SMALL = 500
-"""Nodes up to which links are kept as a dense matrix, which is quicker to part."""
+"""Nodes up to which links are kept as a dense matrix, whose parts are taken more quickly."""
 
 
 class Stars(NamedTuple):
-    """Links (n, n) as they are seen: rows divided by these numbers (n,), columns by others."""
+    """Links (n, n) divided by scales of the rows (n,) and of the columns, and the scales of the rows."""
 
     links: Any
     rows: np.ndarray
 
 
 def scaled_stars(network: Network, degree_corrected: bool) -> Stars:
-    r"""Return links divided by what makes their noise alike.
+    r"""Return links with rows and columns divided by scales, so that all have similar noise.
 
-    Columns by roots of degrees, as variances are like means. Rows, where nodes differ in their number of links for
-    reasons other than communities, by degrees, which leaves the shares. To degrees the mean degree is added: a node of
-    few links says little.
+    Columns are divided by roots of degrees, as variances are like means. Rows are divided by degrees, which leaves the
+    shares, where nodes differ in their number of links for reasons other than communities. The mean degree is added to
+    degrees, since a node of few links carries little information.
     """
     degrees = network.degrees
     regular = degrees + degrees.mean()
@@ -73,7 +73,7 @@ def _scaled(adjacency: sparse.csr_array, rows: np.ndarray, columns: np.ndarray) 
 
 
 def _basis(views: list[Any], own: int, weights: np.ndarray, k: int) -> np.ndarray:
-    """Return the k directions (d, k) of a view that go most with the other views, in which noise has no part."""
+    """Return the k directions (d, k) of a view most correlated with the other views, whose noise is independent."""
     view, others = views[own], [view for place, view in enumerate(views) if place != own]
 
     def multiply(vectors: np.ndarray) -> np.ndarray:
