@@ -165,7 +165,17 @@ class MomentModel(Model, Generic[M, C]):
         self.random_state = random_state
 
     def learn(self, data: Any) -> tuple[str, ...]:
-        """Take moments, solve the problem that they pose, and keep the parameters that follow."""
+        """Do the work of `fit`, silently, and return what is to be warned of.
+
+        Parameters
+        ----------
+        data : data
+            What `moments` takes.
+
+        Returns
+        -------
+        tuple of str
+        """
         self.check_parameters()
         moments = self.moments(data)
         self.estimate(moments)

@@ -134,7 +134,16 @@ class MixedMembershipCommunities(Model):
         return self
 
     def learn(self, data: Any) -> tuple[str, ...]:
-        """Do the work of `fit`, silently, and return what is to be warned of."""
+        """Do the work of `fit`, silently, and return what is to be warned of.
+
+        Parameters
+        ----------
+        data : graph, as for `fit`
+
+        Returns
+        -------
+        tuple of str
+        """
         self.check_parameters()
         network = as_network(data)
         linked = np.flatnonzero(network.degrees > 0)

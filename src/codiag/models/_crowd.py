@@ -175,7 +175,16 @@ class DawidSkene(Model):
         return self
 
     def learn(self, data: Any) -> tuple[str, ...]:
-        """Do the work of `fit`, silently, and return what is to be warned of."""
+        """Do the work of `fit`, silently, and return what is to be warned of.
+
+        Parameters
+        ----------
+        data : votes, as for `fit`
+
+        Returns
+        -------
+        tuple of str
+        """
         self.check_parameters()
         votes = as_votes(data, self.missing)
         prior = self._prior(votes)
