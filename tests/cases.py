@@ -27,7 +27,7 @@ from codiag.diagonalize import (
     symmetrized,
 )
 from codiag.methods import ALS, NLS, NOJD, OJD, SD2, TPM, Auto, Givens, Lathauwer, Method
-from codiag.synthetic import Problem, Stack, matrix_stack, mild_factor, orthonormal_factor
+from codiag.synthetic import PlantedTensor, Stack, matrix_stack, mild_factor, orthonormal_factor
 from codiag.tensors import (
     CrossMomentTensor,
     DenseTensor,
@@ -300,7 +300,7 @@ class MethodCase:
 
     def problem(
         self, shape: tuple[int, ...], rank: int, *, symmetric: bool, noise: float = 0.0, seed: int = 0
-    ) -> Problem:
+    ) -> PlantedTensor:
         rng = np.random.default_rng([*shape, rank, symmetric, seed])
         make = orthonormal_factor if self.orthogonal else mild_factor
         factors = tuple(make(size, rank, rng) for size in (shape[:1] if symmetric else shape))
@@ -308,7 +308,7 @@ class MethodCase:
         weights = np.linspace(2, 1, rank)
         errors = noise * rng.standard_normal(shape)
         clean = FactoredTensor(weights, factors).to_dense()
-        return Problem(clean + (symmetrize(errors) if symmetric else errors), weights, factors)
+        return PlantedTensor(clean + (symmetrize(errors) if symmetric else errors), weights, factors)
 
 
 METHODS = {
