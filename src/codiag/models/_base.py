@@ -47,13 +47,66 @@ M = TypeVar("M", bound=Moments)
 C = TypeVar("C", bound=Components)
 
 
-class MomentModel(BaseEstimator, Generic[M, C]):
+class Model(BaseEstimator):
+    """What all estimators share: checks of parameters, and `fit`, which alone warns."""
+
+    optional: ClassVar[frozenset[str]] = frozenset()
+    """Parameters that may be None, for which the model then finds a value."""
+
+    def fit(self, X: Any, y: object = None) -> Self:  # noqa: N803
+        """Estimate the model.
+
+        Parameters
+        ----------
+        X : data
+            What the model is of.
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        for complaint in self.learn(X):
+            warnings.warn(complaint, UserWarning, stacklevel=2)
+        return self
+
+    def learn(self, data: Any) -> tuple[str, ...]:
+        """Do the work of `fit`, silently, and return what is to be warned of.
+
+        Parameters
+        ----------
+        data : data
+            As users give it to `fit`.
+
+        Returns
+        -------
+        tuple of str
+        """
+        raise NotImplementedError(f"{type(self).__name__} must implement learn(data)")
+
+    def check_parameters(self) -> None:
+        """Raise unless parameters are what they must be; models add checks of their own.
+
+        Those that all models have by the same name, where this one has them: `n_components`, `polish`, `alpha_0`,
+        `n_partitions`, `method`, `random_state`.
+        """
+        given = self.get_params(deep=False)
+        numbers = {"n_components": False, "n_partitions": False, "polish": True}
+        for name, zero in numbers.items():
+            if name in given and not (given[name] is None and name in self.optional):
+                as_number(name, given[name], integer=True, zero=zero)
+        if "alpha_0" in given:
+            check_alpha(given["alpha_0"])
+        as_method(given["method"])
+        check_seed("random_state", given["random_state"])
+
+
+class MomentModel(Model, Generic[M, C]):
     r"""A latent-variable model whose parameters are the factors of a moment: the base of all estimators here.
 
     A model is a subclass that implements `moments`, from data to a `codiag.Problem`, and `parameters`, from its
     solution to the parameters of components. With `em_step` it can be polished. Checks, the solution, the order of
-    components, learned attributes and warnings are done here. A model that does not follow this course calls the
-    pieces: `check_parameters`, `strategy` and `estimate`.
+    components, learned attributes and warnings are done here.
 
     Parameters
     ----------
@@ -102,8 +155,6 @@ class MomentModel(BaseEstimator, Generic[M, C]):
     """
 
     default_method: ClassVar[Method] = Auto()
-    optional: ClassVar[frozenset[str]] = frozenset()
-    """Parameters that may be None, for which the model then finds a value."""
 
     def __init__(
         self, n_components: int = 2, *, method: Any = None, polish: int = 0, random_state: int | None = None
@@ -112,23 +163,6 @@ class MomentModel(BaseEstimator, Generic[M, C]):
         self.method = method
         self.polish = polish
         self.random_state = random_state
-
-    def fit(self, X: Any, y: object = None) -> Self:  # noqa: N803
-        """Estimate the model.
-
-        Parameters
-        ----------
-        X : data
-            What `moments` takes.
-        y : ignored
-
-        Returns
-        -------
-        self
-        """
-        for complaint in self.learn(X):
-            warnings.warn(complaint, UserWarning, stacklevel=2)
-        return self
 
     def learn(self, data: Any) -> tuple[str, ...]:
         """Do the work of `fit`, silently, and return what is to be warned of.
@@ -233,22 +267,6 @@ class MomentModel(BaseEstimator, Generic[M, C]):
     def strategy(self) -> Method:
         """Return the method that factorizes the moment, resolved from its name."""
         return self.default_method if self.method is None else as_method(self.method)
-
-    def check_parameters(self) -> None:
-        """Raise unless parameters are what they must be; models add checks of their own.
-
-        Those that all models have by the same name, where this one has them: `n_components`, `polish`, `alpha_0`,
-        `n_partitions`, `method`, `random_state`.
-        """
-        given = self.get_params(deep=False)
-        numbers = {"n_components": False, "n_partitions": False, "polish": True}
-        for name, zero in numbers.items():
-            if name in given and not (given[name] is None and name in self.optional):
-                as_number(name, given[name], integer=True, zero=zero)
-        if "alpha_0" in given:
-            check_alpha(given["alpha_0"])
-        self.strategy()
-        check_seed("random_state", given["random_state"])
 
 
 def as_seed(random_state: Any) -> int | None:

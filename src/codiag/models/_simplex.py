@@ -16,6 +16,13 @@ def on_simplex(columns: np.ndarray) -> tuple[np.ndarray, float]:
     return kept / kept.sum(axis=0), clipped
 
 
+def on_simplex_rows(rows: np.ndarray) -> np.ndarray:
+    """Return rows without negative entries, of sum one; even where nothing is left."""
+    kept = np.maximum(rows, 0)
+    sums = kept.sum(axis=1, keepdims=True)
+    return np.where(sums > 0, kept / np.where(sums > 0, sums, 1), 1 / rows.shape[1])
+
+
 def mixture_weights(components: np.ndarray, mean: np.ndarray) -> np.ndarray:
     """Return the weights, positive and of sum one, with which columns add up to the mean, nearly."""
     weights = nnls(components, mean, maxiter=100 + 10 * components.shape[1])[0] + 1e-12
