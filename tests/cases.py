@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from codiag.constraints import Constraint, Fixed, NonNegative
 from codiag.diagonalize import (
     LUJ1D,
     QRJ1D,
@@ -25,6 +26,7 @@ from codiag.diagonalize import (
 from codiag.methods import ALS, NLS, NOJD, OJD, SD2, TPM, Auto, Givens, Lathauwer, Method
 from codiag.synthetic import Problem, Stack, matrix_stack, mild_factor, orthonormal_factor
 from codiag.tensors import DenseTensor, FactoredTensor, SparseTensor, Tensor, symmetrize
+from extending import example
 
 
 @dataclass(frozen=True)
@@ -137,6 +139,13 @@ def _of_library(name: str) -> Callable[[np.ndarray, bool], Tensor]:
     return lambda entries, symmetric: DenseTensor(LIBRARIES[name](entries), symmetric=symmetric)
 
 
+def _tucker(entries: np.ndarray, symmetric: bool) -> Tensor:
+    """Return a core with all modes reversed, bases that reverse them again, and a column that belongs to zeros."""
+    core = np.pad(np.flip(entries) / 2**entries.ndim, [(0, 1)] * entries.ndim)
+    bases = [np.hstack([2 * np.eye(size)[::-1], np.ones((size, 1))]) for size in entries.shape]
+    return example("tensor").TuckerTensor(core, bases, symmetric=symmetric)
+
+
 TENSORS: dict[str, Callable[[np.ndarray, bool], Tensor]] = {
     "dense": lambda entries, symmetric: DenseTensor(entries, symmetric=symmetric),
     "columns first": lambda entries, symmetric: DenseTensor(np.asfortranarray(entries), symmetric=symmetric),
@@ -146,6 +155,7 @@ TENSORS: dict[str, Callable[[np.ndarray, bool], Tensor]] = {
     "sum": _sum,
     "scaled": lambda entries, symmetric: -2 * DenseTensor(entries / -2, symmetric=symmetric),
     "plain": lambda entries, symmetric: Plain(entries, symmetric=symmetric),
+    "tucker": _tucker,
 }
 """Every kind of tensor that can hold given entries."""
 
@@ -201,4 +211,36 @@ METHODS = {
     "sd2": MethodCase(SD2()),
     "lathauwer": MethodCase(Lathauwer()),
     "givens": MethodCase(Givens(), orthogonal=True, only_symmetric_cubes=True),
+    "deflation": MethodCase(example("method").Deflation(), orthogonal=True),
+}
+
+
+@dataclass(frozen=True)
+class ConstraintCase:
+    """A constraint and factors that satisfy it."""
+
+    draw: Callable[[np.random.Generator, int, int], np.ndarray]  # a factor of this many rows and columns
+    of: Callable[[np.ndarray], Constraint]  # the constraint on such a factor
+
+    def drawn(self, size: int, rank: int, seed: int = 0) -> tuple[Constraint, np.ndarray]:
+        factor = self.draw(np.random.default_rng([size, rank, seed]), size, rank)
+        return self.of(factor), factor
+
+
+def _normal(rng: np.random.Generator, size: int, rank: int) -> np.ndarray:
+    return rng.standard_normal((size, rank))
+
+
+def _half_zero(rng: np.random.Generator, size: int, rank: int) -> np.ndarray:
+    return rng.exponential(size=(size, rank)) * (rng.random((size, rank)) < 0.5)
+
+
+def _cumulated(rng: np.random.Generator, size: int, rank: int) -> np.ndarray:
+    return np.cumsum(_half_zero(rng, size, rank), axis=0) - 3 * rng.random(rank)
+
+
+CONSTRAINTS = {
+    "fixed": ConstraintCase(_normal, Fixed),
+    "nonnegative": ConstraintCase(_half_zero, lambda _: NonNegative()),
+    "increasing": ConstraintCase(_cumulated, lambda _: example("constraint").Increasing()),
 }
