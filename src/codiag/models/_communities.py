@@ -12,11 +12,12 @@ from threadpoolctl import threadpool_limits
 
 from codiag._factorize import as_method
 from codiag._validation import as_number
-from codiag.models._base import as_seed, check_alpha, leading_range
+from codiag.models._base import as_seed, check_alpha
 from codiag.models._canonical import canonical_order
 from codiag.models._network_em import polish_memberships
 from codiag.models._network_rates import connectivity
 from codiag.models._networks import Network, as_network
+from codiag.models._second_moment import leading_range
 from codiag.models._star_moments import Average, averaged, estimate_memberships, on_simplex_rows, scaled_stars
 
 FEWEST, MOST = 10, 160

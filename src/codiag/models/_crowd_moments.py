@@ -14,7 +14,10 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 
-from codiag.models._base import common_order, leading_range, mixture_weights, weakest
+from codiag.models._alignment import common_order
+from codiag.models._sampling_noise import weakest
+from codiag.models._second_moment import leading_range
+from codiag.models._simplex import mixture_weights
 from codiag.models._view_moments import ViewMoments, start_from_views
 from codiag.models._votes import LARGEST, Votes
 from codiag.tensors import CrossMomentTensor

@@ -13,9 +13,11 @@ from codiag._factorization import Factorization
 from codiag._factorize import as_method, solve
 from codiag._problem import Problem
 from codiag._validation import as_number
-from codiag.models._base import as_seed, by_weight, component_errors, mixture_weights, on_simplex, reordered
+from codiag.models._base import as_seed
 from codiag.models._sampling_noise import random_signs, warn_if_hidden, weakest_direction
+from codiag.models._second_moment import by_weight, component_errors, reordered
 from codiag.models._sequences import known_symbols, numbered, split_sequences
+from codiag.models._simplex import mixture_weights, on_simplex
 from codiag.models._view_moments import ViewMoments, estimate_views
 from codiag.tensors import CrossMomentTensor, SparseTensor
 

@@ -10,8 +10,9 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from codiag._validation import as_number
-from codiag.models._base import as_seed, by_weight, check_second_moment, diagnostics, factorize_core, reordered
+from codiag.models._base import as_seed
 from codiag.models._sampling_noise import random_signs, warn_if_hidden, weakest_direction
+from codiag.models._second_moment import by_weight, check_second_moment, diagnostics, factorize_core, reordered
 from codiag.tensors import MomentTensor, PlacementTensor
 
 NARROWEST = 1e-8

@@ -74,6 +74,16 @@ def norm_beside(matrix: Any, left: np.ndarray, right: np.ndarray, n_steps: int =
     return size
 
 
+def weakest(mean: np.ndarray, halves: Sequence[np.ndarray], k: int) -> tuple[float, float]:
+    """Return the k-th singular value of a matrix, and what sampling adds to directions as weak as that one.
+
+    The latter from the difference of estimates by halves of the data, beside the k - 1 stronger directions.
+    """
+    left, sizes, right = np.linalg.svd(mean)
+    gap = (halves[0] - halves[1]) / 2
+    return float(sizes[k - 1]), norm_beside(gap, left[:, : k - 1], right[: k - 1].T)
+
+
 def warn_if_hidden(size: float, noise: float, k: int, stacklevel: int = 4) -> None:
     """Warn where the weakest component of the second moment is no larger than what sampling alone would show.
 

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from codiag.models._base import common_order, leading_range
+from codiag.models._alignment import common_order
 from codiag.models._networks import Network
+from codiag.models._second_moment import leading_range
 from codiag.models._view_moments import ViewMoments, start_from_views
 from codiag.tensors import CrossMomentTensor
 

@@ -13,19 +13,17 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from codiag._validation import as_number
-from codiag.models._base import (
-    as_seed,
+from codiag.models._base import as_seed, check_alpha
+from codiag.models._sampling_noise import noise_of, random_signs, warn_if_hidden
+from codiag.models._second_moment import (
     by_weight,
-    check_alpha,
     check_second_moment,
     diagnostics,
     factorize_core,
     leading_range,
-    mixture_weights,
-    on_simplex,
     reordered,
 )
-from codiag.models._sampling_noise import noise_of, random_signs, warn_if_hidden
+from codiag.models._simplex import mixture_weights, on_simplex
 from codiag.models._text import em_step, log_likelihood, topic_log_likelihood, topic_mixtures, topic_posteriors
 from codiag.models._word_statistics import WordStatistics, frequency_roots
 from codiag.tensors import DenseTensor, WordPairs, word_frequencies

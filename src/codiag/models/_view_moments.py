@@ -12,7 +12,7 @@ from codiag._factorization import Factorization
 from codiag._factorize import as_method, solve
 from codiag._problem import Problem
 from codiag.diagonalize import TwoSided
-from codiag.models._base import factorize_core
+from codiag.models._second_moment import factorize_core
 from codiag.tensors import CrossMomentTensor, DenseTensor, Tensor, symmetrize
 
 

@@ -12,9 +12,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from codiag._validation import as_number, as_real_array
-from codiag.models._base import as_seed, by_weight, component_errors, reordered
+from codiag.models._base import as_seed
 from codiag.models._mixture import NARROWEST, log_densities
 from codiag.models._sampling_noise import random_signs, warn_if_hidden, weakest_direction
+from codiag.models._second_moment import by_weight, component_errors, reordered
 from codiag.models._view_moments import ViewMoments, estimate_views
 from codiag.tensors import CrossMomentTensor
 
