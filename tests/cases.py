@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import simulated
 from codiag.constraints import Constraint, Fixed, NonNegative
 from codiag.diagonalize import (
     LUJ1D,
@@ -24,6 +26,7 @@ from codiag.diagonalize import (
     symmetrized,
 )
 from codiag.methods import ALS, NLS, NOJD, OJD, SD2, TPM, Auto, Givens, Lathauwer, Method
+from codiag.models import HiddenMarkov, LatentDirichlet, MultiviewMixture, SingleTopic, SphericalGaussianMixture
 from codiag.synthetic import Problem, Stack, matrix_stack, mild_factor, orthonormal_factor
 from codiag.tensors import DenseTensor, FactoredTensor, SparseTensor, Tensor, symmetrize
 from extending import example
@@ -244,3 +247,49 @@ CONSTRAINTS = {
     "nonnegative": ConstraintCase(_half_zero, lambda _: NonNegative()),
     "increasing": ConstraintCase(_cumulated, lambda _: example("constraint").Increasing()),
 }
+
+
+@dataclass(frozen=True)
+class ModelCase:
+    """A model, and data drawn from it."""
+
+    kind: Callable[..., Any]
+    n_components: int
+    draw: Callable[[int, int], tuple[Any, ...]]  # so many samples, and their parameters after them
+    alike: Callable[[int], Any]  # a few samples, by their seed, of components with about the same weight
+    parameters: Callable[[Any], np.ndarray]  # of an estimator, a row for each component
+    truth: Callable[[tuple[Any, ...]], np.ndarray] = itemgetter(1)  # the same of what was drawn
+    weights: Callable[[Any], np.ndarray] = attrgetter("weights_")
+    pure: dict[str, Any] = field(default_factory=lambda: {"polish": 0})  # options of the pure method of moments
+
+    def estimate(self, n: int, **options: Any) -> np.ndarray:
+        return self.parameters(self.kind(self.n_components, **options).fit(self.draw(n, 0)[0]))
+
+    def error(self, n: int, seed: int) -> float:
+        drawn = self.draw(n, seed)
+        model = self.kind(self.n_components, random_state=0, **self.pure).fit(drawn[0])
+        return simulated.matched(self.parameters(model), self.truth(drawn))
+
+
+def _visited(model: HiddenMarkov) -> np.ndarray:
+    return np.linalg.matrix_power(model.transmat_, 512)[0]
+
+
+def _model_cases() -> dict[str, ModelCase]:
+    from_views = {"parameters": lambda model: np.hstack(model.means_), "truth": lambda drawn: np.hstack(drawn[1])}
+    from_chain = {"parameters": attrgetter("emissionprob_"), "truth": itemgetter(2), "weights": _visited}
+    topics, means, rates = attrgetter("components_"), attrgetter("means_"), attrgetter("rates_")
+    dirichlet = {"alpha_0": 1.0, "polish": 0}
+    poisson = example("model")
+    data = simulated
+    return {
+        "SingleTopic": ModelCase(SingleTopic, 4, data.single_topic_corpus, data.alike_topics, topics),
+        "LatentDirichlet": ModelCase(LatentDirichlet, 3, data.mixed_corpus, data.alike_topics, topics, pure=dirichlet),
+        "SphericalGaussianMixture": ModelCase(SphericalGaussianMixture, 3, data.gaussians, data.alike_gaussians, means),
+        "MultiviewMixture": ModelCase(MultiviewMixture, 3, data.views, data.alike_views, **from_views),
+        "HiddenMarkov": ModelCase(HiddenMarkov, 3, data.chain, data.alike_states, **from_chain),
+        "PoissonMixture": ModelCase(poisson.PoissonMixture, 3, poisson.draw, data.alike_counts, rates),
+    }
+
+
+MODELS = _model_cases()
