@@ -19,6 +19,7 @@ from codiag._estimate import Stage
 from codiag._reading import as_file, as_path
 from codiag._writing import save_arrays
 from codiag.tensors import FactoredTensor
+from codiag.tensors._base import all_equal
 
 if TYPE_CHECKING:
     from codiag.theory._diagnosis import Diagnosis
@@ -50,8 +51,19 @@ class Factorization:
         How it came about: name, sweeps, objective and seconds of each stage.
     residual_excess : float, optional
         How many times the strongest direction of the residual exceeds what white noise would leave in any: up to 1
-        where the residual passes for noise, more where a component was missed. None where that was not looked at: the
+        where the residual passes for noise, more where a component was missed. None where that was not computed: the
         tensor is not held entry by entry, has more than two million of them, or fewer than two a parameter.
+    symmetric : bool
+        Whether all modes share one factor. By default detected.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import codiag
+    >>> fit = codiag.factorize(np.ones((3, 4, 5)), 1, seed=0)
+    >>> weights, factors = fit
+    >>> fit.rank, fit.shape, fit.converged
+    (1, (3, 4, 5), True)
     """
 
     weights: Array
@@ -61,6 +73,11 @@ class Factorization:
     converged: bool
     stages: tuple[Stage, ...] = ()
     residual_excess: float | None = None
+    symmetric: bool | None = None
+
+    def __post_init__(self) -> None:
+        if self.symmetric is None:
+            object.__setattr__(self, "symmetric", all_equal(self.factors))
 
     @property
     def rank(self) -> int:
@@ -72,15 +89,10 @@ class Factorization:
         """Shape of the tensor."""
         return tuple(int(factor.shape[0]) for factor in self.factors)
 
-    @property
-    def symmetric(self) -> bool:
-        """Whether all modes share one factor."""
-        return self.tensor.symmetric
-
     @cached_property
     def tensor(self) -> FactoredTensor:
         """The fit as a tensor that is never formed."""
-        return FactoredTensor(self.weights, self.factors)
+        return FactoredTensor(self.weights, self.factors, symmetric=self.symmetric)
 
     @cached_property
     def noise(self) -> float:
@@ -179,6 +191,7 @@ class Factorization:
             converged=meta["converged"],
             stages=tuple(Stage(*stage) for stage in meta["stages"]),
             residual_excess=meta.get("residual_excess"),
+            symmetric=symmetric,
         )
 
     def __iter__(self) -> Iterator[Any]:

@@ -35,6 +35,7 @@ def as_factorization(estimate: Estimate, problem: Problem) -> Factorization:
         converged=estimate.converged and largest <= RUNAWAY * norm,
         stages=tuple(estimate.stages),
         residual_excess=_excess(components, problem, distance / norm),
+        symmetric=components.symmetric,
     )
 
 
@@ -45,7 +46,7 @@ def canonical(components: FactoredTensor, problem: Problem) -> FactoredTensor:
     unit = unit.changed(lambda factor, _: _without_zero_columns(factor))
     unit = unit.columns(to_host(xp.argsort(xp.abs(unit.weights), descending=True, stable=True)).tolist())
     weights = unit.weights
-    if not unit.symmetric:
+    if not (problem.symmetric and unit.symmetric):
         signs, weights = _mode_signs(unit, problem), xp.abs(weights)
     elif unit.order % 2:
         signs, weights = [_sign(weights)], xp.abs(weights)

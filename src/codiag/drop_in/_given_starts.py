@@ -65,7 +65,7 @@ def like_start(fit: Factorization, init: Any) -> Factorization:
     order, signs = matching.permutation.tolist(), matching.signs.copy()
     signs[-1] *= np.prod(signs, axis=0)  # of the tensor, all signs together change nothing
     turned = [columns(factor, order) * like(sign, fit.weights) for factor, sign in zip(fit.factors, signs, strict=True)]
-    return replace(fit, weights=columns(fit.weights[None, :], order)[0, :], factors=tuple(turned))
+    return replace(fit, weights=columns(fit.weights[None, :], order)[0, :], factors=tuple(turned), symmetric=None)
 
 
 def columns(matrix: Array, order: list[int]) -> Array:

@@ -310,7 +310,7 @@ def _with_unit_weights(fit: Factorization) -> Factorization:
     if bool(array_namespace(fit.weights).all(fit.weights == 1)):
         return fit
     first, *others = fit.factors
-    return replace(fit, weights=fit.weights * 0 + 1, factors=(first * fit.weights, *others))
+    return replace(fit, weights=fit.weights * 0 + 1, factors=(first * fit.weights, *others), symmetric=None)
 
 
 def _with_unit_columns(fit: Factorization) -> Factorization:
@@ -321,7 +321,7 @@ def _with_unit_columns(fit: Factorization) -> Factorization:
         length = xp.linalg.vector_norm(factor, axis=0)
         weights = weights * length
         factors.append(factor / xp.where(length > 0, length, xp.ones_like(length)))
-    return replace(fit, weights=weights, factors=tuple(factors))
+    return replace(fit, weights=weights, factors=tuple(factors), symmetric=None)
 
 
 def _with_sparse(fit: Factorization, tensor: Any, count: int) -> tuple[Any, Array]:

@@ -141,7 +141,7 @@ def _further(
     factors = objective.project(
         [now + jump * (now - then) for now, then in zip(current.factors, last.factors, strict=True)]
     )
-    trial = FactoredTensor(current.weights + jump * (current.weights - last.weights), factors)
+    trial = FactoredTensor(current.weights + jump * (current.weights - last.weights), factors, symmetric=False)
     trial = trial if objective.problem.asks else unit_components(trial)
     reached = objective.relative_error(trial)
     return (trial, reached) if reached < error else (current, error)

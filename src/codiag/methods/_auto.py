@@ -39,11 +39,19 @@ from codiag.tensors import DenseTensor, FactoredTensor
 
 @dataclass(frozen=True, kw_only=True)
 class Auto(Method):
-    """Joint diagonalization of the slices of the compressed tensor, then least squares: the default method.
+    r"""Joint diagonalization of the slices of the compressed tensor, then least squares: the default method.
 
     One start is enough almost always. The residual tells when it was not: it should look like noise, and be small. If
     it is not, others are tried, random ones too, and the best is kept. Where the rank is larger than all modes but one,
-    nothing can be diagonalized and all starts are random; `Factorization.stages` says so.
+    nothing can be diagonalized and all starts are random; `Factorization.stages` says so. With constraints, or entries
+    that were not observed, the fit without them is where `ALS` starts from.
+
+    *Needs* contractions of the tensor; works on all of it where it has at most two million entries. *Costs* three
+    passes over a large tensor to compress it, :math:`O(k^4)` flops a sweep of the diagonalization and a step of least
+    squares on the core, and one to three passes to polish. *Guarantees*, without noise, exact components where the rank
+    is at most the second largest mode; with noise, a minimum of least squares where `converged` says so, with the
+    standard errors of first-order theory. *Fails* to find the best of several minima where the rank exceeds the modes,
+    or noise hides components: `fit.diagnose()` tells what to look for.
 
     Parameters
     ----------
@@ -56,6 +64,17 @@ class Auto(Method):
     monitor : callable, optional
         Called as ``monitor(components, relative_error)`` after every step of least squares on the core; True ends the
         fit there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import codiag
+    >>> from codiag.methods import Auto
+    >>> rng = np.random.default_rng(0)
+    >>> a, b, c = (rng.standard_normal((8, 5)) for _ in range(3))
+    >>> fit = codiag.factorize(np.einsum("ir,jr,kr->ijk", a, b, c), 5, method=Auto(max_starts=1), seed=0)
+    >>> codiag.factor_error(fit, (a, b, c)) < 1e-10
+    True
     """
 
     honours: ClassVar[frozenset[str]] = frozenset({"constraints", "observed"})

@@ -37,6 +37,15 @@ class Givens(Method):
     References
     ----------
     U. Shalit and G. Chechik, "Coordinate-descent for learning orthogonal matrices through Givens rotations", ICML 2014.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import codiag
+    >>> q = np.linalg.qr(np.random.default_rng(0).standard_normal((5, 3)))[0]
+    >>> tensor = np.einsum("r,ir,jr,kr->ijk", [3.0, 2.0, 1.0], q, q, q)
+    >>> codiag.factor_error(codiag.factorize(tensor, 3, method=codiag.methods.Givens(), seed=0), [q] * 3) < 1e-6
+    True
     """
 
     tol: float = 1e-9

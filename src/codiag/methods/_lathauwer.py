@@ -47,6 +47,16 @@ class Lathauwer(Method):
     ----------
     L. De Lathauwer, "A link between the canonical decomposition in multilinear algebra and simultaneous matrix
     diagonalization", SIAM J. Matrix Anal. Appl. 28(3), 2006.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import codiag
+    >>> rng = np.random.default_rng(0)
+    >>> a, b, c = (rng.standard_normal((6, 4)) for _ in range(3))
+    >>> fit = codiag.factorize(np.einsum("ir,jr,kr->ijk", a, b, c), 4, method=codiag.methods.Lathauwer(), seed=0)
+    >>> codiag.factor_error(fit, (a, b, c)) < 1e-6
+    True
     """
 
     diagonalizer: Diagonalizer | None = None
@@ -138,7 +148,7 @@ def _null_space(stack: np.ndarray, rank: int) -> np.ndarray:
     triangle = np.linalg.qr(system, mode="r") if system.shape[0] > system.shape[1] else system
     null = np.zeros((rank, rank, rank))
     null[:, first, second] = np.linalg.svd(triangle)[2][-rank:] / scale
-    return null + np.triu(null, 1).transpose(0, 2, 1)
+    return np.asarray(null + np.triu(null, 1).transpose(0, 2, 1))
 
 
 def _rank_one_factors(core: DenseTensor, roles: Roles, products: np.ndarray) -> FactoredTensor:

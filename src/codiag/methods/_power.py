@@ -45,6 +45,15 @@ class TPM(Method):
     ----------
     A. Anandkumar, R. Ge, D. Hsu, S. Kakade and M. Telgarsky, "Tensor decompositions for learning latent variable
     models", J. Mach. Learn. Res. 15, 2014.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import codiag
+    >>> q = np.linalg.qr(np.random.default_rng(0).standard_normal((5, 3)))[0]
+    >>> tensor = np.einsum("r,ir,jr,kr->ijk", [3.0, 2.0, 1.0], q, q, q)
+    >>> codiag.factor_error(codiag.factorize(tensor, 3, method=codiag.methods.TPM(), seed=0), [q] * 3) < 1e-6
+    True
     """
 
     n_restarts: int = 10
@@ -111,7 +120,7 @@ class TPM(Method):
         weights = xp.sum(_contract(tensor, found, factors, 0) * factors[0], axis=0)
         best = int(xp.argmax(xp.abs(weights)))
         settled = float(moved[best]) <= max(tol, 1e-6)
-        return FactoredTensor(weights, factors).columns([best]), steps, settled
+        return FactoredTensor(weights, factors, symmetric=tensor.symmetric).columns([best]), steps, settled
 
 
 def _contract(tensor: Tensor, found: FactoredTensor | None, factors: list[Array], mode: int) -> Array:

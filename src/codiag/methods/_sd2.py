@@ -42,6 +42,16 @@ class SD2(Method):
     References
     ----------
     A. Anandkumar, D. Hsu and S. Kakade, "A method of moments for mixture models and hidden Markov models", COLT 2012.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import codiag
+    >>> rng = np.random.default_rng(0)
+    >>> a, b, c = (rng.standard_normal((6, 4)) for _ in range(3))
+    >>> fit = codiag.factorize(np.einsum("ir,jr,kr->ijk", a, b, c), 4, method=codiag.methods.SD2(), seed=0)
+    >>> codiag.factor_error(fit, (a, b, c)) < 1e-6
+    True
     """
 
     n_pairs: int = 10

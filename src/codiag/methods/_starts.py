@@ -58,7 +58,8 @@ def start_from(init: Init, problem: Problem, rng: np.random.Generator) -> Estima
     if shapes != [(size, rank) for size in tensor.shape]:
         raise ValueError(f"init must have factors of shapes {[(size, rank) for size in tensor.shape]}; got {shapes}")
     given = [like(factor, tensor.reference) for factor in factors]
-    components = FactoredTensor(like(np.ones(rank) if weights is None else weights, tensor.reference), given)
+    sizes = like(np.ones(rank) if weights is None else weights, tensor.reference)
+    components = FactoredTensor(sizes, given, symmetric=False)
     return Estimate(merged_modes(components) if problem.symmetric else components, (), False)
 
 

@@ -52,7 +52,8 @@ def with_best_weights(tensor: Tensor, factors: Sequence[Array]) -> FactoredTenso
     """Return the components with these unit factors whose weights fit the tensor best."""
     xp = array_namespace(factors[0])
     products = xp.sum(tensor.mttkrp(factors, 0) * factors[0], axis=0)
-    return FactoredTensor(solve_semidefinite(hadamard_gram(factors), products), factors)
+    weights = solve_semidefinite(hadamard_gram(factors), products)
+    return FactoredTensor(weights, factors, symmetric=None if tensor.symmetric else False)
 
 
 def merged_modes(components: FactoredTensor) -> FactoredTensor:
@@ -66,7 +67,7 @@ def merged_modes(components: FactoredTensor) -> FactoredTensor:
     for factor in unit.factors[1:]:
         signs = xp.where(xp.sum(first * factor, axis=0) < 0, -xp.ones_like(weights), xp.ones_like(weights))
         total, weights = total + factor * signs, weights * signs
-    return unit_components(FactoredTensor(weights, [total / unit.order] * unit.order))
+    return unit_components(FactoredTensor(weights, [total / unit.order] * unit.order, symmetric=True))
 
 
 def random_components(tensor: Tensor, rank: int, rng: np.random.Generator) -> FactoredTensor:

@@ -52,5 +52,6 @@ class Layout:
         """Return the components as a tensor."""
         xp = array_namespace(point)
         if self.signs is not None:
-            return FactoredTensor(self.signs, [point] * len(self.shape))
-        return FactoredTensor(xp.ones(point.shape[1], dtype=point.dtype, device=device(point)), self.factors(point))
+            return FactoredTensor(self.signs, [point] * len(self.shape), symmetric=True)
+        weights = xp.ones(point.shape[1], dtype=point.dtype, device=device(point))
+        return FactoredTensor(weights, self.factors(point), symmetric=False)

@@ -34,7 +34,9 @@ class LeastSquares:
 
     def __init__(self, problem: Problem, start: FactoredTensor | None = None) -> None:
         self.problem, self.tensor = problem, problem.tensor
-        self.layout = Layout(problem.tensor.shape, None) if start is None else Layout.of(start)
+        self.layout = (
+            Layout.of(start) if problem.symmetric and start is not None else Layout(problem.tensor.shape, None)
+        )
 
     @property
     def noise_variance(self) -> float:
@@ -113,7 +115,7 @@ class LeastSquares:
             found[mode] = self.solve_mode(found, mode)
             if unit:
                 found[mode], weights = unit_columns(found[mode])
-        return FactoredTensor(weights, found)
+        return FactoredTensor(weights, found, symmetric=False)
 
     def feasible(self, components: FactoredTensor) -> FactoredTensor:
         """Return components near these that satisfy the constraints, with sizes in the factors and weights of one.
@@ -127,7 +129,7 @@ class LeastSquares:
             ways = [(sign * factor * scale, self._projected(sign * factor * scale, mode)) for sign in (1, -1)]
             moves = [xp.linalg.vector_norm(after - before, axis=0) for before, after in ways]
             factors.append(xp.where(moves[0] <= moves[1], ways[0][1], ways[1][1]))
-        return FactoredTensor(xp.ones_like(scale), factors)
+        return FactoredTensor(xp.ones_like(scale), factors, symmetric=False)
 
     def project(self, factors: Sequence[Array]) -> list[Array]:
         """Return the nearest factors that satisfy the constraints."""

@@ -74,7 +74,8 @@ def improved(tensor: Tensor, factors: Sequence[Array], n_sweeps: int) -> Factore
         for mode in range(tensor.order):
             image = tensor.mttkrp(factors, mode)
             factors[mode] = unit_columns(image)[0]
-    return FactoredTensor(xp.sum(tensor.mttkrp(factors, 0) * factors[0], axis=0), factors)
+    weights = xp.sum(tensor.mttkrp(factors, 0) * factors[0], axis=0)
+    return FactoredTensor(weights, factors, symmetric=tensor.symmetric)
 
 
 def best_rank_one(tensor: Tensor) -> FactoredTensor:

@@ -63,13 +63,14 @@ def _replacement(problem: Problem, found: Outcome, limits: Limits) -> Outcome | 
 def _may_pay(components: FactoredTensor, residual: DenseTensor) -> bool:
     """Tell, at the price of one small product, whether the residual can hold as much as some component is worth."""
     likeness = abs(to_host(hadamard_gram(components.factors))) * (1 - np.eye(components.rank))
-    return likeness.max() >= ALIKE or removal_costs(components).min() / 2 <= largest_square(residual)
+    return float(likeness.max()) >= ALIKE or float(removal_costs(components).min()) / 2 <= largest_square(residual)
 
 
 def removal_costs(components: FactoredTensor) -> np.ndarray:
     """Return how much the squared distance grows without a unit component, the other weights fitted anew."""
     gram = to_host(hadamard_gram(components.factors))
-    return to_host(components.weights) ** 2 / np.maximum(np.diag(np.linalg.pinv(gram, hermitian=True)), 1.0)
+    inverse: np.ndarray = np.linalg.pinv(gram, hermitian=True)
+    return np.asarray(to_host(components.weights) ** 2 / np.maximum(np.diag(inverse), 1.0))
 
 
 def _candidates(
