@@ -79,6 +79,7 @@ DIAGONALIZERS = {
         exact=symmetrized(OrthogonalNewton(statistical_tol=1e-12, tol=1e-11)),
     ),
     "symmetrized QRJ1D": Case(symmetrized(QRJ1D(max_sweeps=2000)), False, False, slow=True, settles=False),
+    "PowerSteps": Case(example("diagonalizer").PowerSteps(), True, slow=True),
 }
 
 SYMMETRIC = {name: case for name, case in DIAGONALIZERS.items() if case.symmetric}

@@ -9,7 +9,7 @@ import codiag
 from codiag.diagonalize import UWEDGE, Jacobi, OrthogonalNewton, TwoSided
 from codiag.diagonalize._anderson import Anderson
 from codiag.diagonalize._products import Slabs
-from codiag.diagonalize._uwedge import _evaluate
+from codiag.diagonalize._shear_steps import shear_step
 from codiag.synthetic import matrix_stack, mild_factor, unit_factor
 from reference.uwedge import plain_uwedge, scale_free_criterion
 
@@ -57,7 +57,7 @@ def test_small_noise_needs_one_start(kind, monkeypatch):
         "two-sided": TwoSided(),
         "two-sided orthogonal": TwoSided(orthogonal=True),
     }[kind]
-    monkeypatch.setattr(type(method), "_ends", lambda *_: pytest.fail("one start was enough"))
+    monkeypatch.setattr(type(method), "_restarts", lambda *_: pytest.fail("one start was enough"))
     factor = (
         np.linalg.qr(np.random.default_rng(0).standard_normal((12, 12)))[0]
         if "orth" in kind
@@ -72,12 +72,12 @@ def test_the_rate_of_contraction_is_not_underestimated(seed):
     matrices = matrix_stack(unit_factor(8, 8, seed), 12, noise=3e-3, seed=seed).matrices
     core, probe = Slabs(matrices), np.ones(8)
     point = UWEDGE(statistical_tol=0.0)(matrices, seed=0).inverse
-    at = _evaluate(core, point, probe)
+    at = shear_step(core, point, probe)
     columns = []
     for i, j in np.argwhere(~np.eye(8, dtype=bool)):
         shift = np.zeros((8, 8))
         shift[i, j] = 1e-6
-        moved = _evaluate(core, np.linalg.solve(np.eye(8) - shift, at.point), probe)
+        moved = shear_step(core, np.linalg.solve(np.eye(8) - shift, at.point), probe)
         columns.append(((moved.move - at.move + shift) / 1e-6)[~np.eye(8, dtype=bool)])
     assert np.max(np.abs(np.linalg.eigvals(np.array(columns).T))) < at.contraction
 

@@ -7,6 +7,7 @@ import pytest
 
 import codiag
 from cases import METHODS
+from codiag.diagonalize import Diagonalizer
 from codiag.methods import OJD, SD2, Lathauwer
 from codiag.synthetic import orthogonal_model, unit_factor
 from codiag.tensors import FactoredTensor
@@ -69,17 +70,15 @@ def test_one_singular_pair_is_no_error_of_linear_algebra():
 class TestEveryDiagonalizationIsAStage:
     @staticmethod
     def count(monkeypatch) -> list[int]:
-        from codiag.diagonalize._base import Diagonalizer
-
         sweeps: list[int] = []
-        original = Diagonalizer._diagonalize
+        original = Diagonalizer.__call__
 
         def counted(self, *arguments, **options):
             fit = original(self, *arguments, **options)
             sweeps.append(fit.n_sweeps)
             return fit
 
-        monkeypatch.setattr(Diagonalizer, "_diagonalize", counted)
+        monkeypatch.setattr(Diagonalizer, "__call__", counted)
         return sweeps
 
     def test_before_and_after_whitening(self, monkeypatch):

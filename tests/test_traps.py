@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
 
@@ -75,9 +73,7 @@ def test_two_matrices_without_a_real_pencil():
     for seed in range(10):
         matrices = np.random.default_rng(seed).standard_normal((2, 5, 5))
         matrices = matrices + matrices.transpose(0, 2, 1)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", codiag.ConvergenceWarning)  # such pairs need not have a minimiser
-            fit, rival = UWEDGE()(matrices, seed=0), JDi()(matrices)
+        fit, rival = UWEDGE()(matrices, seed=0), JDi()(matrices)  # such pairs need not have a minimizer
         assert not fit.converged or fit.off_diagonal < 1.5 * rival.off_diagonal + 1e-12
 
 

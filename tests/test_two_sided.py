@@ -50,8 +50,8 @@ def test_symmetric_matrices_have_the_same_factors_on_both_sides():
     assert_same_factors(fit, (stack.factor, stack.factor), 1e-9)
 
 
-def test_reduction_to_twice_the_size_finds_the_orthogonal_minimiser():
-    """The paper's reduction and the two-sided steps minimise the same energy."""
+def test_reduction_to_twice_the_size_finds_the_orthogonal_minimizer():
+    """The paper's reduction and the two-sided steps minimize the same energy."""
     stack = DIAGONALIZERS["TwoSided orthogonal"].stack(7, 9, noise=0.02)
     direct = DIAGONALIZERS["TwoSided orthogonal"].exactly(stack.matrices, seed=0)
     for method in (Jacobi(tol=1e-11), OrthogonalNewton(statistical_tol=1e-12, tol=1e-11)):

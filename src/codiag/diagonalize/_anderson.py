@@ -18,7 +18,7 @@ class Anderson:
 
     That is a secant method, drawn to every zero of the residual, to those that repel the iteration (saddles) as much as
     to those that attract it. Where the last few steps show a direction in which plain steps move away from the zero,
-    the history is dropped and the plain step taken, which leaves such a point behind, unless caution is not asked for.
+    the history is dropped and the plain step taken, which leaves such a point behind, unless `cautious` is false.
 
     References
     ----------
@@ -86,5 +86,5 @@ def _least_squares(gram: np.ndarray, target: np.ndarray) -> np.ndarray:
     """Solve the small normal equations, cutting directions that rounding has emptied."""
     scale = np.sqrt(np.diag(gram))
     scale[scale == 0] = 1
-    solution = np.linalg.lstsq(gram / np.outer(scale, scale), target / scale, rcond=1e-10)[0]
+    solution: np.ndarray = np.linalg.lstsq(gram / np.outer(scale, scale), target / scale, rcond=1e-10)[0]
     return solution / scale

@@ -1,9 +1,8 @@
-"""The frame every diagonalizer shares: validate, weigh, compress, iterate, lift, normalise."""
+"""What every diagonalizer shares: checks, weights, compression, and a result in one convention."""
 
 from __future__ import annotations
 
 import math
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,18 +11,38 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from array_api_compat import array_namespace, is_jax_array
 
-from codiag._array import Array, epsilon, identity, largest_signs, like, to_host
-from codiag._validation import ConvergenceWarning, as_generator, as_number, as_rank, as_stack, as_weights
+from codiag._array import Array, identity, largest_signs, like, to_host
+from codiag._validation import as_generator, as_number, as_rank, as_stack, as_weights
+from codiag.diagonalize._compression import compress, range_bases
 from codiag.diagonalize._diagonalization import Diagonalization
 from codiag.diagonalize._products import Slabs
-from codiag.diagonalize._starts import random_combinations
 
 NOT_COMPILED = 2**24
 """Entries up to which matrices of JAX are diagonalized on the host, before JAX would have compiled a step of it."""
 
 
 class Iterate(NamedTuple):
-    """Where an iteration ended: inverse factors as rows, on the left and on the right (the same if symmetric)."""
+    r"""What `Diagonalizer.iterate` returns: inverse factors, and how they were reached.
+
+    Parameters
+    ----------
+    left : array of shape (k, k)
+        Inverse factors B as rows: every :math:`B M_l C^\top` is as diagonal as the method could make it. Rows may have
+        any scale and order; they must be orthonormal where the diagonalizer declares `orthogonal`.
+    right : array of shape (k, k)
+        The same for the columns of the matrices, C; the array `left` itself for a symmetric diagonalizer.
+    n_sweeps : int
+        Steps or sweeps over the matrices.
+    converged : bool
+        Whether the tolerance was reached.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.diagonalize import Iterate
+    >>> Iterate(np.eye(2), np.eye(2), n_sweeps=3, converged=True).n_sweeps
+    3
+    """
 
     left: Array
     right: Array
@@ -33,9 +52,11 @@ class Iterate(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Diagonalizer(ABC):
-    r"""A configured method that finds common factors of a stack of matrices.
+    r"""A configured method that finds common factors of a stack of matrices; the base class of all of them.
 
-    Call it with the matrices. A subclass implements `_iterate` on matrices of full rank and nothing else.
+    Call an object with the matrices. To write a method of your own, derive a frozen dataclass and implement `iterate`;
+    the class attributes `symmetric` and `orthogonal` declare what the method is for. Checks of the input, weights,
+    compression to the rank, order, signs and standard errors come from this class.
 
     Parameters
     ----------
@@ -46,8 +67,37 @@ class Diagonalizer(ABC):
     tol : float
         Stop when the largest entry of the relative step falls below it.
     max_sweeps : int
-        Steps or sweeps over the matrices before giving up, which is a result with `converged` false and a warning.
-        Steps on a sketch of the matrices, other starts and fallbacks come on top.
+        Steps or sweeps over the matrices before giving up, which is a result with `converged` false. Steps on a sketch
+        of the matrices, other starts and fallbacks come on top.
+
+    Attributes
+    ----------
+    symmetric : bool
+        Whether the method is for symmetric matrices, with the same factors on both sides. True unless declared
+        otherwise.
+    orthogonal : bool
+        Whether the method constrains the factors to be orthonormal. False unless declared otherwise.
+    handles_opposite_diagonals : bool
+        Whether the method finds components in pairs whose diagonals are each other's negatives, which `symmetrized`
+        needs. False unless declared otherwise.
+
+    Examples
+    --------
+    A method that takes the eigenvectors of the first matrix for those of all:
+
+    >>> from dataclasses import dataclass
+    >>> import numpy as np
+    >>> from codiag.diagonalize import Diagonalizer, Iterate
+    >>> @dataclass(frozen=True, kw_only=True)
+    ... class FirstMatrix(Diagonalizer):
+    ...     orthogonal = True
+    ...
+    ...     def iterate(self, stack, rng):
+    ...         rows = np.linalg.eigh(stack[0])[1].T
+    ...         return Iterate(rows, rows, n_sweeps=1, converged=False)
+    >>> fit = FirstMatrix()([[[0, 1], [1, 0]], [[0, 2], [2, 0]]])
+    >>> fit.off_diagonal < 1e-25
+    True
     """
 
     rank: int | None = None
@@ -55,7 +105,7 @@ class Diagonalizer(ABC):
     max_sweeps: int = 200
 
     symmetric: ClassVar[bool] = True
-    survives_doubling: ClassVar[bool] = False  # bears components in pairs with opposite diagonals
+    handles_opposite_diagonals: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         as_number("tol", self.tol)
@@ -69,154 +119,96 @@ class Diagonalizer(ABC):
         weights: Array | Sequence[float] | None = None,
         seed: int | np.random.Generator | None = None,
     ) -> Diagonalization:
-        """Diagonalize a stack (n, d, d).
+        """Diagonalize a stack of matrices, without a warning where that does not converge.
 
         Parameters
         ----------
         matrices : array of shape (n, d, d)
-            NumPy, torch, CuPy or JAX; never modified.
+            NumPy, torch, CuPy or JAX; never modified. Of shape (n, d, d') where the method is not `symmetric`.
         weights : array of shape (n,), optional
             How much each matrix counts in the objective; with noise of unequal size, its inverse variance.
         seed : int or Generator, optional
             Source of the random start.
-        """
-        return self._diagonalize(matrices, weights, seed, stacklevel=3)
 
-    def _diagonalize(
-        self,
-        matrices: Array | Sequence[Array],
-        weights: Array | Sequence[float] | None,
-        seed: int | np.random.Generator | None,
-        stacklevel: int,
-    ) -> Diagonalization:
-        """Do the work of a call, with warnings attributed to the caller so many frames up."""
+        Returns
+        -------
+        Diagonalization
+            With `converged` and `n_sweeps`; `codiag.joint_diagonalize` turns the former into a warning.
+        """
         given = as_stack(matrices, symmetric=self.symmetric)
         stack = to_host(given) if is_jax_array(given) and math.prod(given.shape) <= NOT_COMPILED else given
         weights = as_weights(weights, stack)
         rng = as_generator(seed)
-        weighed = _weighed(stack, weights)
-        bases = range_bases(weighed, self.rank, rng, symmetric=self.symmetric)
-        core = Slabs(_compress(weighed, *bases))
-        k = core.stack.shape[1]
+        scaled = _scaled(stack, weights)
+        bases = range_bases(scaled, self.rank, rng, symmetric=self.symmetric)
+        core = compress(scaled, *bases)
         with np.errstate(all="ignore"):  # a start may be degenerate; the iterations look for NaN themselves
-            iterate = self._iterate(core, rng) if k > 1 else Iterate(identity(1, stack), identity(1, stack), 0, True)
-        if not iterate.converged:
-            warnings.warn(
-                f"{self._name()} did not converge in {iterate.n_sweeps} sweeps on {stack.shape[0]} matrices of "
-                f"size {k} (tol={self.tol:g}); the best iterate is returned",
-                ConvergenceWarning,
-                stacklevel=stacklevel,
-            )
-        plain = core if weighed is stack else Slabs(_compress(stack, *bases))
+            if core.shape[1] > 1:
+                iterate = self.iterate(core, rng)
+            else:
+                iterate = Iterate(identity(1, stack), identity(1, stack), 0, True)
+        plain = core if scaled is stack else compress(stack, *bases)
         fit = _assemble(self, plain, weights, bases, iterate)
-        return fit if stack is given else _moved(fit, given)
+        return fit if stack is given else _like_input(fit, given)
+
+    @abstractmethod
+    def iterate(self, stack: Array, rng: np.random.Generator) -> Iterate:
+        """Find inverse factors of matrices of full rank: the one method that a subclass implements.
+
+        Parameters
+        ----------
+        stack : array of shape (n, k, k)
+            At least two finite matrices with k >= 2, symmetric where the method is, scaled by the roots of their
+            weights and compressed to the rank. It may be the user's own array: never modify it.
+        rng : numpy.random.Generator
+            Source of all random numbers.
+
+        Returns
+        -------
+        Iterate
+            In the array library and the precision of the stack.
+        """
+
+    @property
+    def orthogonal(self) -> bool:
+        """Whether the factors are constrained to be orthonormal."""
+        return False
+
+    @property
+    def name(self) -> str:
+        """The name of the method in messages."""
+        return type(self).__name__
 
     def sweep_flops(self, n: int, size: int) -> float:
         """Return the floating-point operations of one sweep over n matrices of this size, leading term."""
         return 4.0 * n * size**3
 
-    def _name(self) -> str:
-        return type(self).__name__
 
-    def _is_orthogonal(self) -> bool:
-        """Tell whether the factors are constrained to be orthonormal."""
-        return False
-
-    @abstractmethod
-    def _iterate(self, core: Slabs, rng: np.random.Generator) -> Iterate:
-        """Find inverse factors of matrices of full rank, k x k with k >= 2."""
-
-
-def range_bases(
-    stack: Array, rank: int | None, rng: np.random.Generator, *, symmetric: bool
-) -> tuple[Array | None, Array | None]:
-    """Return orthonormal bases (left, right) of the range the factors lie in; None where that is the whole space."""
-    rows, columns = stack.shape[1:]
-    rank = as_rank(rank, min(rows, columns))
-    if rank is None:
-        rank = _numerical_rank(stack, rng)
-    left = None if rank == rows else _dominant_range(stack, rank, axis=1)
-    if symmetric:
-        return left, left
-    return left, None if rank == columns else _dominant_range(stack, rank, axis=2)
-
-
-def _numerical_rank(stack: Array, rng: np.random.Generator) -> int:
-    """Return the dimension of the range of the stack, as far as machine precision can tell it from the whole space."""
-    xp = array_namespace(stack)
-    rows, columns = stack.shape[1:]
-    negligible = 10 * max(rows, columns) * epsilon(stack)
-    if _seems_regular(random_combinations(stack, rng, 1)[0, ...], negligible, rng):
-        return min(rows, columns)
-    # One combination can be nearly singular by chance; the matrices side by side, or one above the other, cannot.
-    side = xp.permute_dims(stack, (1, 0, 2) if rows <= columns else (2, 0, 1))
-    sizes = np.linalg.svd(to_host(xp.reshape(side, (side.shape[0], -1))), compute_uv=False)
-    return int(np.count_nonzero(sizes > negligible * sizes[0]))
-
-
-def _seems_regular(matrix: Array, negligible: float, rng: np.random.Generator) -> bool:
-    """Tell whether a random right-hand side is solved without an enormous answer: one LU instead of an SVD."""
-    xp = array_namespace(matrix)
-    rows, columns = matrix.shape
-    if rows > columns:
-        matrix, rows, columns = xp.matrix_transpose(matrix), columns, rows
-    if rows < columns:
-        matrix = matrix @ like(rng.standard_normal((columns, rows)), matrix)
-    target = like(rng.standard_normal((rows, 1)), matrix)
-    try:
-        solution = xp.linalg.solve(matrix, target)
-    except (np.linalg.LinAlgError, RuntimeError):  # torch raises an error of its own
-        return False
-    norms = [float(xp.linalg.vector_norm(array)) for array in (solution, matrix, target)]
-    return norms[0] * norms[1] * negligible < norms[2]
-
-
-def _dominant_range(stack: Array, rank: int, axis: int) -> Array:
-    """Return the leading eigenvectors of sum_l M_l M_l^T (axis 1) or sum_l M_l^T M_l (axis 2)."""
-    xp = array_namespace(stack)
-    n, rows, columns = stack.shape
-    if axis == 1:
-        side = xp.reshape(xp.permute_dims(stack, (1, 0, 2)), (rows, n * columns))
-        gram = side @ xp.matrix_transpose(side)
-    else:
-        side = xp.reshape(stack, (n * rows, columns))
-        gram = xp.matrix_transpose(side) @ side
-    return xp.flip(xp.linalg.eigh(gram)[1][:, -rank:], axis=1)
-
-
-def _compress(stack: Array, left: Array | None, right: Array | None) -> Array:
-    """Return Q^T M_l R, the larger product last."""
-    xp = array_namespace(stack)
-    if right is not None:
-        stack = stack @ right
-    return stack if left is None else xp.matrix_transpose(left) @ stack
-
-
-def _weighed(stack: Array, weights: Array | None) -> Array:
+def _scaled(stack: Array, weights: Array | None) -> Array:
     """Scale each matrix by the root of its weight, and all of them where fourth powers would over- or underflow."""
     xp = array_namespace(stack)
     if weights is not None:
         stack = stack * xp.sqrt(weights)[:, None, None]
     safe = 1e60 if stack.dtype == xp.float64 else 1e6
     if 1 / safe < float(xp.max(xp.abs(stack[0, ...]))) < safe:
-        return stack  # one matrix tells the order of magnitude, unless it is an odd one
+        return stack  # one matrix tells the order of magnitude, unless it is unlike the others
     size = float(xp.max(xp.abs(stack)))
     return stack if 1 / safe < size < safe else stack / size
 
 
 def _assemble(
     method: Diagonalizer,
-    core: Slabs,
+    core: Array,
     weights: Array | None,
     bases: tuple[Array | None, Array | None],
     iterate: Iterate,
 ) -> Diagonalization:
     """Give the factors unit columns, order them by energy, and lift them to the size of the matrices."""
-    xp = array_namespace(core.stack)
-    symmetric, orthogonal = method.symmetric, method._is_orthogonal()
+    xp = array_namespace(core)
+    symmetric, orthogonal = method.symmetric, method.orthogonal
     left = _unit_factors(iterate.left, orthogonal)
     right = left if symmetric else _unit_factors(iterate.right, orthogonal)
-    diagonals, residuals = core.residuals(left[1], right[1], weights)
+    diagonals, residuals = Slabs(core, keep=False).residuals(left[1], right[1], weights)
     squares = diagonals**2 if weights is None else diagonals**2 * weights[:, None]
     order = xp.argsort(xp.sum(squares, axis=0), descending=True, stable=True)
     factor, inverse, signs = _lift(*left, bases[0], order)
@@ -235,7 +227,7 @@ def _assemble(
     )
 
 
-def _moved(fit: Diagonalization, reference: Array) -> Diagonalization:
+def _like_input(fit: Diagonalization, reference: Array) -> Diagonalization:
     """Return a result in the library and on the device of the reference."""
     factor, inverse = like(fit.factor, reference), like(fit.inverse, reference)
     return replace(

@@ -9,7 +9,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from codiag._array import Array, epsilon
-from codiag.diagonalize._standard_errors import Spread
+from codiag.diagonalize._standard_errors import NoisePropagation
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -39,6 +39,18 @@ class Diagonalization:
         B and its inverse; the very arrays `factor` and `inverse` where the problem is symmetric.
     weights : array of shape (n,) or None
         The weights given. With inverse variances, `noise` is relative to them, and close to one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import codiag
+    >>> rng = np.random.default_rng(0)
+    >>> factor = rng.standard_normal((3, 3))
+    >>> fit = codiag.joint_diagonalize([factor @ np.diag(rng.standard_normal(3)) @ factor.T for _ in range(4)], seed=0)
+    >>> fit
+    Diagonalization(4 matrices 3 x 3, 3 components, off_diagonal=..., n_sweeps=..., converged=True)
+    >>> bool(np.allclose(fit.inverse @ fit.factor, np.eye(3))), fit.unresolved
+    (True, ())
     """
 
     factor: Array
@@ -63,18 +75,18 @@ class Diagonalization:
         return float(array_namespace(self.residuals).sum(self.residuals))
 
     @cached_property
-    def _spread(self) -> Spread:
-        return Spread.of(self)
+    def _propagation(self) -> NoisePropagation:
+        return NoisePropagation.of(self)
 
     @cached_property
     def noise(self) -> float:
-        """Standard deviation of white noise in the entries that would leave these residuals.
+        """The standard deviation of white noise in the entries that would leave these residuals.
 
         NaN where residuals tell nothing about it: free factors spend two parameters on each pair, so two matrices leave
         none. Larger than the noise you expect, it says that the model (rank, orthogonality) is wrong, and with it the
         standard errors.
         """
-        return self._spread.noise
+        return self._propagation.noise
 
     @cached_property
     def pair_errors(self) -> np.ndarray:
@@ -83,7 +95,7 @@ class Diagonalization:
         For orthogonal factors this is :math:`\sigma / \sqrt{\sum_l (d_{il} - d_{jl})^2}` (Cardoso, 1994), for others
         :math:`\sigma (\|b_i\|^2 \|b_j\|^2 + (b_i^\top b_j)^2)^{1/2} / (\|d_j\| \sqrt{1 - \rho_{ij}^2})` (Afsari, 2008).
         """
-        return self._spread.pair_errors(self.noise)
+        return self._propagation.pair_errors(self.noise)
 
     @cached_property
     def standard_errors(self) -> np.ndarray:
@@ -91,7 +103,7 @@ class Diagonalization:
 
         Infinite for factors of an unresolved pair, which first-order theory says nothing about.
         """
-        errors = self._spread.factor_errors(self.noise)
+        errors = self._propagation.factor_standard_errors(self.noise)
         errors[sorted({index for pair in self.unresolved for index in pair})] = np.inf
         return errors
 
@@ -102,13 +114,18 @@ class Diagonalization:
         Those whose share in each other is uncertain by more than 0.3, once their gap is freed of what noise explains.
         """
         n, k = self.diagonals.shape
-        rounding = 4 * epsilon(self.factor) * float(np.linalg.norm(self._spread.diagonals)) / (n * k) ** 0.5
-        uncertain = self._spread.confusion(float(np.fmax(self.noise, rounding)))
+        rounding = 4 * epsilon(self.factor) * float(np.linalg.norm(self._propagation.diagonals)) / (n * k) ** 0.5
+        uncertain = self._propagation.conservative_pair_errors(float(np.fmax(self.noise, rounding)))
         pairs = np.triu(np.fmax(uncertain, uncertain.T) > 0.3, 1)
         return tuple((int(i), int(j)) for i, j in np.argwhere(pairs))
 
     def transposed(self) -> Diagonalization:
-        """Return the diagonalization of the transposed matrices: left and right change places."""
+        """Return the diagonalization of the transposed matrices: left and right change places.
+
+        Returns
+        -------
+        Diagonalization
+        """
         return replace(
             self,
             factor=self.right_factor,
@@ -119,7 +136,12 @@ class Diagonalization:
         )
 
     def reconstruct(self) -> Array:
-        """Return the matrices (n, d, d') that have exactly these factors and diagonals."""
+        """Return the matrices that have exactly these factors and diagonals.
+
+        Returns
+        -------
+        array of shape (n, d, d')
+        """
         xp = array_namespace(self.factor)
         return (self.factor[None, ...] * self.diagonals[:, None, :]) @ xp.matrix_transpose(self.right_factor)
 

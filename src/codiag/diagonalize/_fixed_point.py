@@ -7,9 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from array_api_compat import array_namespace
-
-from codiag._array import Array, identity
+from codiag._array import Array
 from codiag.diagonalize._anderson import Anderson
 
 
@@ -45,7 +43,7 @@ class Limits:
     tol: float
     statistical_tol: float
     max_sweeps: int
-    trust: float  # largest move from which the neighbourhood of a solution is assumed
+    trust: float  # largest move from which the neighborhood of a solution is assumed
     slack: float  # share by which a move may raise the merit
     monotone: bool  # stop where even short moves raise it; otherwise take the least harmful
     cautious: bool = True  # whether acceleration keeps away from points that repel plain steps
@@ -61,7 +59,7 @@ def find_fixed_point(
     anderson = Anderson(cautious=limits.cautious)
     previous, step, n_sweeps = None, evaluate(point), 1
     best = step
-    while not _arrived(step, previous, limits):
+    while not _converged(step, previous, limits):
         trials: list[Step] = []
         for move in _candidates(step, anderson, limits):
             if n_sweeps >= limits.max_sweeps or not math.isfinite(step.largest):
@@ -80,7 +78,7 @@ def find_fixed_point(
     return Outcome(retract(step.move, step.point), step, n_sweeps, True)
 
 
-def _arrived(step: Step, previous: Step | None, limits: Limits) -> bool:
+def _converged(step: Step, previous: Step | None, limits: Limits) -> bool:
     """Tell whether the error that will remain after this step, by the contraction seen so far, is below tolerance."""
     if step.largest < limits.tol:
         return True
@@ -104,14 +102,3 @@ def _candidates(step: Step, anderson: Anderson, limits: Limits) -> Iterator[Arra
             yield accelerated
     for halvings in range(10 if limits.monotone else 4):
         yield step.move / 2**halvings
-
-
-def solve_near_identity(move: Array, target: Array) -> Array:
-    """Return (I - W)^-1 applied to the target: by its series where W is small, which needs no factorization."""
-    xp = array_namespace(move)
-    if float(xp.linalg.vector_norm(move)) > 0.3:
-        return xp.linalg.solve(identity(move.shape[-1], move) - move, target)
-    result = target
-    for _ in range(4):
-        result = target + move @ result
-    return result

@@ -11,7 +11,6 @@ from array_api_compat import array_namespace
 from codiag._array import Array, epsilon, identity, moved
 from codiag._validation import as_number
 from codiag.diagonalize._base import Diagonalizer, Iterate
-from codiag.diagonalize._products import Slabs
 from codiag.diagonalize._rounds import (
     Round,
     leading_rounds,
@@ -27,10 +26,15 @@ from codiag.diagonalize._rounds import (
 class Jacobi(Diagonalizer):
     r"""Orthogonal joint diagonalization by Jacobi rotations, the paper's orthogonal method.
 
-    Each rotation maximises the diagonal energy of its pair in closed form,
+    Each rotation maximizes the diagonal energy of its pair in closed form,
     :math:`\theta = \tfrac14 \mathrm{atan2}(2 g_1^\top g_2,\ \|g_1\|^2 - \|g_2\|^2)` with
     :math:`g_1 = d_p - d_q` and :math:`g_2 = 2 D_{pq}`; disjoint pairs do not touch each other's optimum, so a whole
     round of them is applied at once.
+
+    **Needs** symmetric matrices and orthonormal factors. **Costs** :math:`O(n d^3)` operations a sweep, in passes over
+    memory rather than matrix products; fewer than ten sweeps under small noise. **Guarantees** that no rotation raises
+    the off-diagonal energy, and quadratic convergence without noise. **Fails** to be quick: `OrthogonalNewton` finds
+    the same factors in a fraction of the time. It has one start, and may end at a local minimum under large noise.
 
     Parameters
     ----------
@@ -38,6 +42,8 @@ class Jacobi(Diagonalizer):
         Rotate only pairs that contain one of so many leading rows, and return that many components: the paper's
         treatment of low rank, at :math:`O(n k d^2)` a sweep. Where one row of a pair is outside, the stronger component
         goes to the leading one. `rank` compresses instead, which is faster still.
+    rank, tol, max_sweeps
+        As in `Diagonalizer`.
 
     References
     ----------
@@ -54,24 +60,22 @@ class Jacobi(Diagonalizer):
 
     max_rows: int | None = None
     max_sweeps: int = 100
-    survives_doubling: ClassVar[bool] = True
+    handles_opposite_diagonals: ClassVar[bool] = True
+    orthogonal = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.max_rows is not None:
             as_number("max_rows", self.max_rows, integer=True)
 
-    def _is_orthogonal(self) -> bool:
-        return True
-
     def sweep_flops(self, n: int, size: int) -> float:
         rows = min(self.max_rows or size, size)
         return 2.0 * size * n * (size * rows - rows * (rows - 1) / 2)
 
-    def _iterate(self, core: Slabs, rng: np.random.Generator) -> Iterate:
-        size = core.stack.shape[1]
+    def iterate(self, stack: Array, rng: np.random.Generator) -> Iterate:
+        size = stack.shape[1]
         leading = size if self.max_rows is None else min(self.max_rows, size)
-        entries = paired_layout(core.stack)
+        entries = paired_layout(stack)
         inverse = identity(size, entries)
         rounds = on_device(round_robin(size) if leading == size else leading_rounds(size, leading), entries)
         tol = max(self.tol, 4 * epsilon(entries))
@@ -79,7 +83,7 @@ class Jacobi(Diagonalizer):
         while n_sweeps < self.max_sweeps and not converged:
             converged = rotation_sweep(entries, inverse, rounds, leading) < tol
             n_sweeps += 1
-        inverse = moved(inverse[:leading], core.stack)
+        inverse = moved(inverse[:leading], stack)
         return Iterate(inverse, inverse, n_sweeps, converged)
 
 

@@ -9,7 +9,6 @@ from array_api_compat import array_namespace
 
 from codiag._array import Array, epsilon, identity, like, moved, to_host
 from codiag.diagonalize._base import Diagonalizer, Iterate
-from codiag.diagonalize._products import Slabs
 from codiag.diagonalize._rounds import (
     Round,
     balance_rows,
@@ -25,11 +24,21 @@ from codiag.diagonalize._rounds import (
 class JDi(Diagonalizer):
     r"""Non-orthogonal joint diagonalization by the J-Di method: slow, and hard to lead astray.
 
-    Each pair is transformed by a rotation and a hyperbolic rotation that together minimise its off-diagonal energy.
+    Each pair is transformed by a rotation and a hyperbolic rotation that together minimize its off-diagonal energy.
     With :math:`g = ((d_p + d_q)/2,\ (d_p - d_q)/2,\ D_{pq})`, :math:`G = \sum_l g g^\top` and
     :math:`J = \mathrm{diag}(-1, 1, 1)`, they follow from the eigenvector of :math:`G v = \tau J v` for the median
     :math:`\tau`. Disjoint pairs do not touch each other's optimum, so a whole round is applied at once; rows are scaled
     to equal diagonal energy before each sweep.
+
+    **Needs** symmetric matrices. **Costs** :math:`O(n d^3)` operations a sweep in passes over memory, and
+    :math:`d^2 / 2` eigenproblems of size 3 on the host: minutes a run from size 120 on. **Guarantees** the optimum of
+    the 2 x 2 problem of every pair, in closed form. **Fails** only to be quick; `UWEDGE` falls back on it where its own
+    steps do not converge.
+
+    Parameters
+    ----------
+    rank, tol, max_sweeps
+        As in `Diagonalizer`.
 
     References
     ----------
@@ -47,14 +56,14 @@ class JDi(Diagonalizer):
     (True, True)
     """
 
-    def _iterate(self, core: Slabs, rng: np.random.Generator) -> Iterate:
-        return hyperbolic_sweeps(core, self.tol, self.max_sweeps)
+    def iterate(self, stack: Array, rng: np.random.Generator) -> Iterate:
+        return hyperbolic_sweeps(stack, self.tol, self.max_sweeps)
 
 
-def hyperbolic_sweeps(core: Slabs, tol: float, max_sweeps: int, start: Array | None = None) -> Iterate:
-    """Sweep, from the identity unless told otherwise, until every transformation is the identity to tolerance."""
-    xp = array_namespace(core.stack)
-    entries = paired_layout(core.stack if start is None else start @ core.stack @ xp.matrix_transpose(start))
+def hyperbolic_sweeps(stack: Array, tol: float, max_sweeps: int, start: Array | None = None) -> Iterate:
+    """Sweep, from the identity unless a start is given, until every transformation is the identity to tolerance."""
+    xp = array_namespace(stack)
+    entries = paired_layout(stack if start is None else start @ stack @ xp.matrix_transpose(start))
     inverse = identity(entries.shape[0], entries) if start is None else xp.asarray(start, copy=True)
     rounds = on_device(round_robin(entries.shape[0]), entries)
     tol = max(tol, 4 * epsilon(entries))
@@ -63,7 +72,7 @@ def hyperbolic_sweeps(core: Slabs, tol: float, max_sweeps: int, start: Array | N
         balance_rows(entries, inverse)
         converged = max(_transform_round(entries, inverse, pairs) for pairs in rounds) < tol
         n_sweeps += 1
-    inverse = moved(inverse, core.stack)
+    inverse = moved(inverse, stack)
     return Iterate(inverse, inverse, n_sweeps, converged)
 
 

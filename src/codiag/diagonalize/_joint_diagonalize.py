@@ -1,16 +1,17 @@
-"""The one entry point."""
+"""The entry point: choose a method, call it, and warn once where it did not converge."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 
 import numpy as np
 
 from codiag._array import Array
-from codiag._validation import as_flag
+from codiag._validation import ConvergenceWarning, as_flag
 from codiag.diagonalize._base import Diagonalizer, check_method
 from codiag.diagonalize._diagonalization import Diagonalization
-from codiag.diagonalize._newton import OrthogonalNewton
+from codiag.diagonalize._orthogonal_newton import OrthogonalNewton
 from codiag.diagonalize._uwedge import UWEDGE
 
 
@@ -45,6 +46,11 @@ def joint_diagonalize(
     Diagonalization
         With ``matrices[l]`` close to ``fit.factor @ diag(fit.diagonals[l]) @ fit.factor.T``.
 
+    Warns
+    -----
+    ConvergenceWarning
+        Once, where the method did not converge; ``fit.converged`` is then false.
+
     Notes
     -----
     Many small problems are solved fastest on one BLAS thread each (``OMP_NUM_THREADS=1``): matrices of a few dozen rows
@@ -65,9 +71,18 @@ def joint_diagonalize(
     if diagonalizer is None:
         diagonalizer = OrthogonalNewton() if orthogonal else UWEDGE()
     method = check_method(diagonalizer)
-    if orthogonal and not method._is_orthogonal():
+    if orthogonal and not method.orthogonal:
         raise ValueError(
             f"orthogonal=True contradicts {method!r}, which leaves the factors free; "
             "use OrthogonalNewton(), Jacobi() or TwoSided(orthogonal=True)"
         )
-    return method._diagonalize(matrices, weights, seed, stacklevel=3)
+    fit = method(matrices, weights=weights, seed=seed)
+    if not fit.converged:
+        n, k = fit.diagonals.shape
+        warnings.warn(
+            f"{method.name} did not converge in {fit.n_sweeps} sweeps on {n} matrices of size {k} "
+            f"(tol={method.tol:g}); the best iterate is returned",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    return fit

@@ -27,6 +27,6 @@ class NewtonLike(Diagonalizer):
         """Rotations must climb, to rounding; shears descend on nothing exactly, and are only kept from running away."""
         rounding = epsilon(stack)
         tol = max(self.tol, 4 * rounding)
-        if self._is_orthogonal():
+        if self.orthogonal:
             return Limits(tol, self.statistical_tol, self.max_sweeps, 0.1, slack=10 * rounding, monotone=True)
         return Limits(tol, self.statistical_tol, self.max_sweeps, 0.3, slack=0.5, monotone=False)

@@ -20,28 +20,34 @@ CACHED_ELEMENTS, DEVICE_ELEMENTS = 2**17, 2**27
 
 
 class Slabs:
-    """A stack of matrices laid out as (rows, n, columns), so that a change of basis is one matrix product."""
+    """A stack of matrices laid out as (rows, n, columns), so that a change of basis is one matrix product.
 
-    def __init__(self, stack: Array) -> None:
+    The layout is kept for further products, unless there is to be one only.
+    """
+
+    def __init__(self, stack: Array, *, keep: bool = True) -> None:
         self.stack = stack
+        self._keep = keep
 
     @cached_property
     def _layout(self) -> Array:
-        xp = array_namespace(self.stack)
-        return xp.reshape(xp.permute_dims(self.stack, (1, 0, 2)), (self.stack.shape[1], -1))
+        return _side_by_side(self.stack)
 
     def transformed(self, inverse: Array) -> Iterator[Array]:
         """Yield P = B M_l for one slab of matrices after the other, as (k, n_slab, columns), in a buffer."""
         xp = array_namespace(inverse)
-        k, columns = inverse.shape[0], self.stack.shape[2]
-        width = self._slab_size * columns
-        for start in range(0, self._layout.shape[1], width):
-            slab = self._layout[:, start : min(start + width, self._layout.shape[1])]
+        k, (n, _, columns) = inverse.shape[0], self.stack.shape
+        for start in range(0, n, self._slab_size):
+            stop = min(start + self._slab_size, n)
+            if self._keep:
+                slab = self._layout[:, start * columns : stop * columns]
+            else:
+                slab = _side_by_side(self.stack[start:stop, ...])
             yield xp.reshape(_product(inverse, slab, self._buffer), (k, -1, columns))
 
     @cached_property
     def _slab_size(self) -> int:
-        n, rows, columns = self.stack.shape
+        n, rows, columns = (int(size) for size in self.stack.shape)
         elements = CACHED_ELEMENTS if on_host(self.stack) else DEVICE_ELEMENTS
         return min(n, max(1, elements // (rows * columns)))
 
@@ -89,6 +95,28 @@ class Slabs:
             energy = energy + xp.sum(squares, axis=1)
             start += n
         return xp.concat(diagonals, axis=0), energy * (1 - identity(energy.shape[0], energy))
+
+
+class TwoSidedSlabs:
+    """A stack and its transposes, each laid out for its own product."""
+
+    def __init__(self, stack: Array) -> None:
+        self.stack = stack
+        self.rows = Slabs(stack)
+        self._columns = Slabs(array_namespace(stack).matrix_transpose(stack))
+
+    def moments(self, point: Array, probe: Array) -> tuple[Array, Array, Array, Array]:
+        r"""Return d, :math:`y^1_{ij} = \sum_l d_{jl} D_{ij}`, :math:`y^2_{ij} = \sum_l d_{il} D_{ij}`, energy."""
+        xp = array_namespace(point)
+        left, right = point[0, ...], point[1, ...]
+        diagonals, sums, energy = self.rows.moments(left, right, probe)
+        _, other_sums, _ = self._columns.moments(right, left)
+        return diagonals, left @ xp.matrix_transpose(other_sums), sums @ xp.matrix_transpose(right), energy
+
+
+def _side_by_side(stack: Array) -> Array:
+    xp = array_namespace(stack)
+    return xp.reshape(xp.permute_dims(stack, (1, 0, 2)), (stack.shape[1], -1))
 
 
 def _buffer(size: int, reference: Array) -> Array | None:

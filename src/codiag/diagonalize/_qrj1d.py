@@ -12,7 +12,6 @@ from array_api_compat import array_namespace
 from codiag._array import Array, epsilon, identity, moved
 from codiag.diagonalize._base import Diagonalizer, Iterate
 from codiag.diagonalize._jacobi import rotation_sweep
-from codiag.diagonalize._products import Slabs
 from codiag.diagonalize._rounds import Round, balance_rows, on_device, paired_layout, round_robin, transform_pairs
 
 
@@ -22,9 +21,9 @@ class _ShearSweeps(Diagonalizer):
 
     max_sweeps: int = 500
 
-    def _iterate(self, core: Slabs, rng: np.random.Generator) -> Iterate:
-        size = core.stack.shape[1]
-        entries = paired_layout(core.stack)
+    def iterate(self, stack: Array, rng: np.random.Generator) -> Iterate:
+        size = stack.shape[1]
+        entries = paired_layout(stack)
         inverse = identity(size, entries)
         rounds = on_device(round_robin(size), entries)
         # Shears alone are stuck on matrices with empty diagonals: each of them is a saddle. Rotations are not.
@@ -36,7 +35,7 @@ class _ShearSweeps(Diagonalizer):
                 balance_rows(entries, inverse)
             converged = self._sweep(entries, inverse, rounds) < tol
             n_sweeps += 1
-        inverse = moved(inverse, core.stack)
+        inverse = moved(inverse, stack)
         return Iterate(inverse, inverse, n_sweeps, converged)
 
     @abstractmethod
@@ -54,8 +53,17 @@ class QRJ1D(_ShearSweeps):
 
         a = - \frac{\sum_l \sum_{m \ne j} (D_l)_{im} (D_l)_{jm}}{\sum_l \sum_{m \ne j} (D_l)_{im}^2}, \quad |a| \le 1,
 
-    of row i < j, the one that leaves least off the diagonal. Convergence is linear: `UWEDGE` finds the same factors to
-    first order in the noise, tens to thousands of times faster.
+    of row i < j, the one that leaves least off the diagonal.
+
+    **Needs** symmetric matrices. **Costs** :math:`O(n d^3)` operations a sweep in passes over memory; convergence is
+    linear, in tens to hundreds of sweeps. **Guarantees** the best bounded shear of each single pair; rows are scaled to
+    equal diagonal energy before every third sweep, since the off-diagonal energy depends on their scale. **Fails** to
+    be quick: `UWEDGE` finds the same factors to first order in the noise, tens to thousands of times faster.
+
+    Parameters
+    ----------
+    rank, tol, max_sweeps
+        As in `Diagonalizer`.
 
     References
     ----------
@@ -72,7 +80,7 @@ class QRJ1D(_ShearSweeps):
     (True, True)
     """
 
-    survives_doubling: ClassVar[bool] = True
+    handles_opposite_diagonals: ClassVar[bool] = True
 
     def _sweep(self, entries: Array, inverse: Array, rounds: list[Round]) -> float:
         turned = rotation_sweep(entries, inverse, rounds, entries.shape[0])
@@ -84,6 +92,14 @@ class LUJ1D(_ShearSweeps):
     """Non-orthogonal joint diagonalization by lower, then upper shears.
 
     The variant of `QRJ1D` without rotations, after a first sweep of them that gives the matrices a diagonal.
+
+    **Needs** symmetric matrices. **Costs**, **guarantees** and **fails** as `QRJ1D`; unlike it, it is not for
+    `symmetrized`, since shears alone do not separate components with opposite diagonals.
+
+    Parameters
+    ----------
+    rank, tol, max_sweeps
+        As in `Diagonalizer`.
 
     References
     ----------

@@ -47,7 +47,7 @@ def on_device(rounds: list[tuple[np.ndarray, np.ndarray]], reference: Array) -> 
 def paired_layout(stack: Array) -> Array:
     """Return a copy of the stack as (d, d, n): picking rows or columns then moves blocks of n entries.
 
-    Sweeps change it in place: it lies on the host where the library of the stack does not do that.
+    Sweeps change it in place: the copy is on the host where the library of the stack does not do that.
     """
     stack = stack if is_mutable(stack) else to_host(stack)
     xp = array_namespace(stack)

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Spread:
-    """How far noise throws the factors of a diagonalization; small matrices, worked out on the host."""
+class NoisePropagation:
+    """What noise in the matrices does to the factors of a diagonalization; small matrices, worked out on the host."""
 
     diagonals: np.ndarray  # (k, n), scaled by the root of the weights
     residuals: np.ndarray  # (k, k)
@@ -38,7 +38,7 @@ class Spread:
     n: int  # matrices that count
 
     @classmethod
-    def of(cls, fit: Diagonalization) -> Spread:
+    def of(cls, fit: Diagonalization) -> NoisePropagation:
         """Collect what the formulas need."""
         diagonals = to_host(fit.diagonals).T.astype(np.float64)
         if fit.weights is not None:
@@ -66,9 +66,9 @@ class Spread:
 
     def pair_errors(self, noise: float) -> np.ndarray:
         """Return the standard error of the share of factor i in the estimate of factor j."""
-        return _times(noise, self._unit_errors(*self._gaps()))
+        return _scaled(noise, self._unit_standard_errors(*self._gaps()))
 
-    def confusion(self, noise: float) -> np.ndarray:
+    def conservative_pair_errors(self, noise: float) -> np.ndarray:
         """Return the same with the gaps freed of what noise alone may have put there, infinite where nothing is left.
 
         Fitting turns noise into apparent gaps: two equal components are rotated until their noise differs most. What
@@ -76,9 +76,9 @@ class Spread:
         """
         variance = noise**2 * np.diag(self._variance()) / (1 if self.orthogonal else self._energy())
         explained = self.n * (1 + 4 / np.sqrt(self.n)) * (variance[:, None] + variance[None, :])
-        return _times(noise, self._unit_errors(*(np.maximum(gap - explained, 0) for gap in self._gaps())))
+        return _scaled(noise, self._unit_standard_errors(*(np.maximum(gap - explained, 0) for gap in self._gaps())))
 
-    def _unit_errors(self, minus: np.ndarray, plus: np.ndarray) -> np.ndarray:
+    def _unit_standard_errors(self, minus: np.ndarray, plus: np.ndarray) -> np.ndarray:
         with np.errstate(divide="ignore", invalid="ignore"):
             if self.orthogonal and self.symmetric:
                 variance = 1 / minus
@@ -89,22 +89,22 @@ class Spread:
         np.fill_diagonal(variance, 0)
         return np.sqrt(variance)
 
-    def factor_errors(self, noise: float) -> np.ndarray:
+    def factor_standard_errors(self, noise: float) -> np.ndarray:
         """Return the root mean square of the distance of each factor from the truth."""
         d, k = self.factor.shape
         outside = (d - k) * np.diag(self.right) / self._energy()
         with np.errstate(divide="ignore", invalid="ignore"):
             if self.orthogonal:
-                inside = np.sum(self._unit_errors(*self._gaps()) ** 2, axis=0)
+                inside = np.sum(self._unit_standard_errors(*self._gaps()) ** 2, axis=0)
             else:
-                inside = self._correlated_errors()
+                inside = self._correlated_variances()
         known = np.isfinite(inside)  # not where a pair has no gap at all
         errors = noise * np.sqrt(np.where(known, inside, 0) + outside)
         return np.where(known | np.isnan(errors), errors, np.inf)
 
-    def _correlated_errors(self) -> np.ndarray:
-        """Sum the errors along factors that are not orthogonal, keeping the covariance of the E_ij of one column."""
-        scale = float(np.max(np.abs(self.diagonals)))  # of which fourth powers need not be numbers
+    def _correlated_variances(self) -> np.ndarray:
+        """Sum the variances along factors that are not orthogonal, keeping the covariance of the E_ij of one column."""
+        scale = float(np.max(np.abs(self.diagonals)))  # fourth powers of the diagonals may overflow
         diagonals, gram = self.diagonals / scale, self.factor.T @ self.factor
         energy, products = np.sum(diagonals**2, axis=1), diagonals @ diagonals.T
         minus, plus = self._gaps()
@@ -125,7 +125,8 @@ class Spread:
         return np.where(inside < 0, 0, inside) / scale / scale
 
     def _energy(self) -> np.ndarray:
-        return np.sum(self.diagonals**2, axis=1)
+        energy: np.ndarray = np.sum(self.diagonals**2, axis=1)
+        return energy
 
     def _variance(self) -> np.ndarray:
         """Return the variance of b_i^T R c_j for unit noise; a symmetric R has each entry twice."""
@@ -144,6 +145,6 @@ class Spread:
         return minus, plus
 
 
-def _times(noise: float, errors: np.ndarray) -> np.ndarray:
-    """Scale unit errors by the noise; no gap at all stays infinite, even without noise."""
+def _scaled(noise: float, errors: np.ndarray) -> np.ndarray:
+    """Scale standard errors of unit noise; no gap at all stays infinite, even without noise."""
     return np.where(np.isinf(errors) & ~np.isnan(noise), np.inf, noise * np.where(np.isinf(errors), 0, errors))

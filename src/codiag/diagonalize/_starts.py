@@ -1,4 +1,4 @@
-"""Where the iterations begin: the exact solution for two random combinations of the matrices.
+"""Where the iterations begin: the exact solution for one or two combinations of the matrices.
 
 References
 ----------
@@ -7,14 +7,10 @@ H. He and D. Kressner, "Randomized joint diagonalization of symmetric matrices",
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._array import Array, double, like, moved, to_host
-from codiag.diagonalize._fixed_point import Limits
-from codiag.diagonalize._products import Slabs
+from codiag._array import Array, double, epsilon, like, moved, to_host
 
 
 def random_combinations(stack: Array, rng: np.random.Generator, count: int) -> Array:
@@ -26,34 +22,17 @@ def random_combinations(stack: Array, rng: np.random.Generator, count: int) -> A
     return double(xp.reshape(mixed, (count, rows, columns)))
 
 
-def sketched(core: Slabs, rng: np.random.Generator) -> Slabs | None:
-    """Return a few random combinations of the matrices to start on, or None where that would save nothing.
-
-    Their joint diagonalizer is off by about sqrt(n / size) standard errors of the final one, near enough for Newton
-    steps, and each step on them costs size / n of a step on the whole stack.
-    """
-    n = core.stack.shape[0]
-    size = max(8, n // 16)
-    if n < 4 * size:
-        return None
-    return Slabs(moved(random_combinations(core.stack, rng, size), core.stack))
-
-
-def sketch_limits(limits: Limits) -> Limits:
-    """Return limits for a start: its own noise is larger than what further steps would remove."""
-    return replace(limits, statistical_tol=1.0, max_sweeps=min(limits.max_sweeps, 20))
-
-
 def real_eigenvectors(matrix: np.ndarray) -> np.ndarray:
     """Return real eigenvectors as columns; a complex pair gives a real basis of its invariant plane."""
     values, vectors = np.linalg.eig(matrix)
     second = values.imag < 0  # LAPACK lists the member with positive imaginary part first
     real = np.where(second[None, :], -vectors.imag, vectors.real)
-    return real / np.linalg.norm(real, axis=0)
+    unit: np.ndarray = real / np.linalg.norm(real, axis=0)
+    return unit
 
 
-def general_rows(size: int) -> np.ndarray:
-    """Return orthonormal rows in general position, on the host: a start that nothing is special about."""
+def generic_start(size: int) -> np.ndarray:
+    """Return fixed orthonormal rows in general position, on the host: a start that nothing is special about."""
     return np.linalg.qr(np.random.default_rng(0).standard_normal((size, size)))[0]
 
 
@@ -78,3 +57,19 @@ def pencil_start(stack: Array, rng: np.random.Generator) -> tuple[np.ndarray, np
         if np.all(np.isfinite(left)):
             return left, second
     raise np.linalg.LinAlgError("every random combination of the matrices was singular")
+
+
+def whitened_start(stack: Array) -> Array:
+    """Return rows that turn the largest of the matrices into a diagonal of signs, the start of Tichavsky & Yeredor."""
+    xp = array_namespace(stack)
+    norms = xp.sum(xp.reshape(stack, (stack.shape[0], -1)) ** 2, axis=1)
+    values, vectors = xp.linalg.eigh(xp.astype(stack[int(xp.argmax(norms)), ...], xp.float64))
+    sizes = xp.abs(values)
+    sizes = xp.clip(sizes, float(xp.max(sizes)) * stack.shape[1] * epsilon(stack), None)
+    return xp.astype(xp.matrix_transpose(vectors / xp.sqrt(sizes)), stack.dtype)
+
+
+def eigenvector_start(stack: Array) -> Array:
+    """Return the eigenvectors, as rows, of the largest of the matrices."""
+    rows = whitened_start(stack)
+    return rows / array_namespace(rows).linalg.vector_norm(rows, axis=1, keepdims=True)

@@ -10,21 +10,29 @@ from array_api_compat import array_namespace
 
 from codiag._array import Array, like, to_host
 from codiag.diagonalize._base import Diagonalizer, Iterate, check_method
-from codiag.diagonalize._products import Slabs
 
 
 def symmetrized(diagonalizer: Diagonalizer) -> Diagonalizer:
     r"""Return a method for :math:`M_l = A\, \mathrm{diag}(d_l)\, B^\top` that runs a symmetric one on twice the size.
 
     The matrices :math:`\begin{pmatrix} 0 & M_l^\top \\ M_l & 0 \end{pmatrix}` have the factors
-    :math:`(b_i, \pm a_i)` with diagonals :math:`\pm d_{il} / 2` (section 6 of the paper). The diagonals of the two are
-    proportional, so methods that divide by :math:`1 - \rho_{ij}^2` do not survive; `Jacobi`, `OrthogonalNewton` and
-    `QRJ1D` do. `TwoSided` needs no reduction and is the better choice; this one is for the paper's sake.
+    :math:`(b_i, \pm a_i)` with diagonals :math:`\pm d_{il} / 2` (section 6 of the paper).
+
+    **Needs** a diagonalizer that `handles_opposite_diagonals`: the diagonals of the two are proportional, so that
+    methods that divide by :math:`1 - \rho_{ij}^2` break down. **Costs** eight times a sweep over symmetric matrices of
+    the same size. **Guarantees** for orthonormal factors the objective of ``TwoSided(orthogonal=True)``. **Fails** to
+    settle under noise with `QRJ1D`, which drifts along such pairs. `TwoSided` needs no reduction and is the better
+    choice; this one reproduces the paper.
 
     Parameters
     ----------
-    diagonalizer : Jacobi, OrthogonalNewton or QRJ1D
-        Its `rank`, if any, is that of the asymmetric matrices.
+    diagonalizer : Diagonalizer
+        `Jacobi`, `OrthogonalNewton` or `QRJ1D`. Its `rank`, if any, is that of the asymmetric matrices.
+
+    Returns
+    -------
+    Diagonalizer
+        With the same options, for stacks of shape (n, d, d').
 
     Examples
     --------
@@ -37,7 +45,7 @@ def symmetrized(diagonalizer: Diagonalizer) -> Diagonalizer:
     True
     """
     inner = check_method(diagonalizer)
-    if not inner.survives_doubling:
+    if not inner.handles_opposite_diagonals:
         raise ValueError(
             f"the reduction to twice the size is degenerate for {type(inner).__name__}, because components come in "
             "pairs with opposite diagonals; use Jacobi(), OrthogonalNewton() or QRJ1D(), or TwoSided() instead"
@@ -52,32 +60,34 @@ class _Symmetrized(Diagonalizer):
     inner: Diagonalizer
     symmetric: ClassVar[bool] = False
 
-    def _name(self) -> str:
-        return f"symmetrized({type(self.inner).__name__})"
+    @property
+    def name(self) -> str:
+        return f"symmetrized({self.inner.name})"
 
-    def _is_orthogonal(self) -> bool:
-        return self.inner._is_orthogonal()
+    @property
+    def orthogonal(self) -> bool:
+        return self.inner.orthogonal
 
     def sweep_flops(self, n: int, size: int) -> float:
         return self.inner.sweep_flops(n, 2 * size)
 
-    def _iterate(self, core: Slabs, rng: np.random.Generator) -> Iterate:
-        xp = array_namespace(core.stack)
-        blank = xp.zeros_like(core.stack)
-        top = xp.concat([blank, xp.matrix_transpose(core.stack)], axis=2)
-        bottom = xp.concat([core.stack, blank], axis=2)
+    def iterate(self, stack: Array, rng: np.random.Generator) -> Iterate:
+        xp = array_namespace(stack)
+        blank = xp.zeros_like(stack)
+        top = xp.concat([blank, xp.matrix_transpose(stack)], axis=2)
+        bottom = xp.concat([stack, blank], axis=2)
         inner = replace(self.inner, tol=self.tol, max_sweeps=self.max_sweeps)
-        iterate = inner._iterate(Slabs(xp.concat([top, bottom], axis=1)), rng)
+        iterate = inner.iterate(xp.concat([top, bottom], axis=1), rng)
         inverse = to_host(iterate.left).astype(np.float64)
-        factor = inverse.T if self._is_orthogonal() else np.linalg.inv(inverse)
-        right, left = _merge_twins(factor)
+        factor = inverse.T if self.orthogonal else np.linalg.inv(inverse)
+        right, left = _merge_pairs(factor)
         return iterate._replace(
-            left=_inverse(left, core.stack, self._is_orthogonal()),
-            right=_inverse(right, core.stack, self._is_orthogonal()),
+            left=_inverse(left, stack, self.orthogonal),
+            right=_inverse(right, stack, self.orthogonal),
         )
 
 
-def _merge_twins(factor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _merge_pairs(factor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Find the pairs of columns (b, a), (b, -a), and return each b and a once."""
     k = factor.shape[0] // 2
     halves = [half / np.linalg.norm(half, axis=0) for half in (factor[:k], factor[k:])]

@@ -52,7 +52,7 @@ class JointMethod(Method):
         _check_directions(self.directions)
         if not isinstance(self.plug_in, bool | str | None) or self.plug_in not in PLUG_IN:
             raise ValueError(f"plug_in must be True, False, 'factors' or 'inverse'; got {self.plug_in!r}")
-        if self.diagonalizer is not None and check_method(self.diagonalizer)._is_orthogonal() != self.orthogonal:
+        if self.diagonalizer is not None and check_method(self.diagonalizer).orthogonal != self.orthogonal:
             kind = "orthonormal" if self.orthogonal else "free"
             raise ValueError(
                 f"{type(self).__name__} needs a diagonalizer with {kind} factors; got {self.diagonalizer!r}"

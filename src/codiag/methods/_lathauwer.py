@@ -67,7 +67,7 @@ class Lathauwer(Method):
         if self.diagonalizer is None:
             return
         diagonalizer = check_method(self.diagonalizer)
-        if diagonalizer._is_orthogonal() or not diagonalizer.symmetric:
+        if diagonalizer.orthogonal or not diagonalizer.symmetric:
             raise ValueError(f"Lathauwer needs a symmetric diagonalizer with free factors; got {diagonalizer!r}")
 
     def refusal(self, problem: Problem) -> str | None:

@@ -30,7 +30,7 @@ def error_bound(
     n_projections: int | None = None,
     delta: float = 0.05,
 ) -> np.ndarray:
-    r"""Return the bound on the error of every factor, (k,).
+    r"""Return the bound of the paper's theorems on the error of every factor.
 
     Parameters
     ----------
@@ -39,13 +39,18 @@ def error_bound(
     weights : array of shape (k,)
         :math:`\pi`; their absolute values count.
     noise : float
-        :math:`\epsilon`.
+        :math:`\epsilon`, the operator norm of the noise tensor.
     orthogonal : bool
         Whether the factors are orthonormal.
     n_projections : int, optional
         Number L of random projections; without it, projections along the inverse factors (plug-in).
     delta : float
         The bound for random projections holds with probability 1 - delta, for L not below `least_projections`.
+
+    Returns
+    -------
+    array of shape (k,)
+        Upper bounds on :math:`\|\tilde u_i - u_i\|`, to first order in the noise.
 
     Notes
     -----
@@ -81,7 +86,31 @@ def error_bound(
 
 
 def concentration(factor: np.ndarray, n_projections: int, *, orthogonal: bool, delta: float = 0.05) -> float:
-    r"""Return :math:`C(\delta)`, what random projections add; it falls like the root of their number."""
+    r"""Return :math:`C(\delta)`, what random projections add to the bound; it falls like the root of their number.
+
+    Parameters
+    ----------
+    factor : array of shape (d, k)
+        Unit columns.
+    n_projections : int
+        Number of random projections.
+    orthogonal : bool
+        Whether the factors are orthonormal.
+    delta : float
+        Probability with which the bound may fail.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.theory import concentration
+    >>> few, many = (concentration(np.eye(4), n, orthogonal=True) for n in (1000, 4000))
+    >>> round(few / many, 12)
+    2.0
+    """
     factor = _as_factor(factor, orthogonal)
     as_number("n_projections", n_projections, integer=True)
     d = factor.shape[0]
@@ -91,7 +120,28 @@ def concentration(factor: np.ndarray, n_projections: int, *, orthogonal: bool, d
 
 
 def least_projections(factor: np.ndarray, *, orthogonal: bool, delta: float = 0.05) -> int:
-    """Return the number of random projections from which on the theorems hold."""
+    """Return the number of random projections from which on the theorems hold.
+
+    Parameters
+    ----------
+    factor : array of shape (d, k)
+        Unit columns.
+    orthogonal : bool
+        Whether the factors are orthonormal.
+    delta : float
+        Probability with which the bound may fail.
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.theory import least_projections
+    >>> least_projections(np.eye(4), orthogonal=True)
+    610
+    """
     factor = _as_factor(factor, orthogonal)
     base = 16.0 if orthogonal else _base(factor)
     return math.ceil(base * _log(2 if orthogonal else 15, factor, delta) ** 2)
@@ -106,7 +156,37 @@ def projections_for(
     orthogonal: bool,
     delta: float = 0.05,
 ) -> int | None:
-    """Return how many random projections bring the bound on all factors to an accuracy; None where none does."""
+    """Return how many random projections bring the bound on all factors to an accuracy.
+
+    Parameters
+    ----------
+    accuracy : float
+        Largest distance of a factor from the true one.
+    factor : array of shape (d, k)
+        Unit columns.
+    weights : array of shape (k,)
+        Weights of the components; their absolute values count.
+    noise : float
+        Operator norm of the noise tensor.
+    orthogonal : bool
+        Whether the factors are orthonormal.
+    delta : float
+        Probability with which the bound may fail.
+
+    Returns
+    -------
+    int or None
+        None where no number of projections is enough.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.theory import projections_for
+    >>> projections_for(0.1, np.eye(4), np.ones(4), 0.01, orthogonal=True)
+    6467
+    >>> projections_for(0.01, np.eye(4), np.ones(4), 0.01, orthogonal=True) is None
+    True
+    """
     as_number("accuracy", accuracy)
     limit = error_bound(factor, weights, noise, orthogonal=orthogonal, n_projections=MOST, delta=delta).max()
     if not limit <= accuracy:
@@ -127,7 +207,7 @@ def projections_for(
 
 
 def _base(factor: np.ndarray) -> float:
-    """Return L_0 of the paper."""
+    """Return the constant L_0 of the paper."""
     return (50 / (1 - incoherence(factor) ** 2)) ** 2
 
 
@@ -151,7 +231,7 @@ def _as_factor(factor: np.ndarray, orthogonal: bool) -> np.ndarray:
 
 
 def _as_weights(weights: np.ndarray, rank: int) -> np.ndarray:
-    sizes = np.abs(as_finite("weights", weights, (rank,)))
+    sizes: np.ndarray = np.abs(as_finite("weights", weights, (rank,)))
     if np.any(sizes == 0):
         raise ValueError("weights must not be zero: a component without weight has no bound; leave it out")
     return sizes

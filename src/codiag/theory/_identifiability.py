@@ -26,12 +26,32 @@ def _has_empty_column(factor: np.ndarray) -> bool:
 
 def _unit(name: str, columns: np.ndarray) -> np.ndarray:
     array = as_columns(name, columns)
-    array = np.ldexp(array, -np.frexp(np.max(np.abs(array), axis=0))[1])  # squares are to be numbers, digits to stay
-    return array / np.linalg.norm(array, axis=0)
+    # Scaling by a power of two keeps squares from overflowing, and all digits.
+    scaled = np.ldexp(array, -np.frexp(np.max(np.abs(array), axis=0))[1])
+    unit: np.ndarray = scaled / np.linalg.norm(scaled, axis=0)
+    return unit
 
 
 def incoherence(factor: np.ndarray) -> float:
-    r"""Return :math:`\mu = \max_{i \ne j} |u_i^\top u_j|` of columns, taken at unit norm."""
+    r"""Return :math:`\mu = \max_{i \ne j} |u_i^\top u_j|` of columns, taken at unit norm.
+
+    Parameters
+    ----------
+    factor : array of shape (d, k)
+        None of the columns may be zero.
+
+    Returns
+    -------
+    float
+        From 0 (orthogonal columns) to 1 (two of them parallel).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.theory import incoherence
+    >>> round(incoherence(np.array([[1, 3], [0, 4]])), 12)
+    0.6
+    """
     unit = _unit("factor", factor)
     cosines = np.abs(unit.T @ unit)
     np.fill_diagonal(cosines, 0)
@@ -39,32 +59,84 @@ def incoherence(factor: np.ndarray) -> float:
 
 
 def condition(factor: np.ndarray) -> float:
-    """Return the condition number of columns, taken at unit norm; infinite where one of them is zero."""
+    """Return the condition number of columns, taken at unit norm.
+
+    Parameters
+    ----------
+    factor : array of shape (d, k)
+
+    Returns
+    -------
+    float
+        The largest singular value over the smallest; infinite where a column is zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.theory import condition
+    >>> round(condition(np.diag([2, 5])), 12)
+    1.0
+    """
     if _has_empty_column(factor):
         return math.inf
     return float(np.linalg.cond(_unit("factor", factor)))
 
 
 def uniqueness_moduli(diagonals: np.ndarray) -> np.ndarray:
-    r"""Return the moduli of uniqueness :math:`\rho_{ij}` (k, k) of diagonals (n, k): their cosines, pair by pair.
+    r"""Return the moduli of uniqueness :math:`\rho_{ij}` of diagonals: their cosines, pair by pair.
 
     The factors of free joint diagonalization are unique where none is 1 or -1; errors grow like
     :math:`1 / (1 - \rho_{ij}^2)`.
+
+    Parameters
+    ----------
+    diagonals : array of shape (n, k)
+        The diagonals of n matrices, one component per column.
+
+    Returns
+    -------
+    array of shape (k, k)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.theory import uniqueness_moduli
+    >>> uniqueness_moduli(np.diag([1, 2])).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
     """
     unit = _unit("diagonals", diagonals)
-    return unit.T @ unit
+    cosines: np.ndarray = unit.T @ unit
+    return cosines
 
 
 def kruskal_rank(factor: np.ndarray, *, tol: float = 1e-8) -> int:
     """Return the largest r such that any r columns are independent.
 
     Exact up to 16 columns, or where all are independent; beyond, the bound 1 / mu from the incoherence.
+
+    Parameters
+    ----------
+    factor : array of shape (d, k)
+    tol : float
+        Smallest singular value, of columns at unit norm, from which on they pass for independent.
+
+    Returns
+    -------
+    int
+        From 0 (a column is zero) to k.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.theory import kruskal_rank
+    >>> kruskal_rank(np.array([[1, 0, 1], [0, 1, 1]])), kruskal_rank(np.array([[1, 0, 2], [0, 1, 0]]))
+    (2, 1)
     """
     as_number("tol", tol)
     if _has_empty_column(factor):
         return 0
     unit = _unit("factor", factor)
-    d, k = unit.shape
+    d, k = (int(size) for size in unit.shape)
     if k <= d and np.linalg.svd(unit, compute_uv=False)[-1] > tol:
         return k
     if k > 16:
@@ -77,7 +149,26 @@ def kruskal_rank(factor: np.ndarray, *, tol: float = 1e-8) -> int:
 
 
 def kruskal_condition(factors: Sequence[np.ndarray]) -> bool:
-    """Tell whether Kruskal ranks are large enough, summed over modes, for the components to be unique."""
+    """Tell whether Kruskal ranks are large enough, summed over modes, for the components to be unique.
+
+    For N modes and k components that is a sum of at least 2 k + N - 1, which is sufficient and not necessary.
+
+    Parameters
+    ----------
+    factors : sequence of arrays of shape (d_m, k)
+        One per mode, three or more.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.theory import kruskal_condition
+    >>> kruskal_condition([np.eye(3)] * 3), kruskal_condition([np.eye(3), np.eye(3), np.ones((3, 3))])
+    (True, False)
+    """
     if not hasattr(factors, "__len__") or isinstance(factors, str | bytes | dict):
         raise TypeError(f"factors must be a sequence of arrays, one per mode; got {type(factors).__name__}")
     if len(factors) < 3:
@@ -89,4 +180,4 @@ def kruskal_condition(factors: Sequence[np.ndarray]) -> bool:
     ranks = [kruskal_rank(array) for array in arrays]
     if arrays[0].shape[1] == 1:
         return all(rank == 1 for rank in ranks)  # one component is unique, if it is there at all
-    return sum(ranks) >= 2 * arrays[0].shape[1] + len(arrays) - 1
+    return bool(sum(ranks) >= 2 * arrays[0].shape[1] + len(arrays) - 1)

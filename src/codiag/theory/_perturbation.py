@@ -27,6 +27,15 @@ class FirstOrder:
         outside the range of the factors.
     displacements : array of shape (d, k)
         What is added to the factors; for free factors without the part along themselves, as they keep unit norm.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.theory import first_order
+    >>> noise = np.array([[[0.0, 1.0], [1.0, 0.0]]] * 2)
+    >>> first_order(np.eye(2), np.array([[3.0, 1.0], [1.0, 1.0]]), noise, orthogonal=True).matrix
+    array([[ 0. ,  0.5],
+           [-0.5,  0. ]])
     """
 
     matrix: np.ndarray
@@ -34,8 +43,9 @@ class FirstOrder:
 
     @property
     def errors(self) -> np.ndarray:
-        """The distance of every factor from the truth, over the size of the noise."""
-        return np.linalg.norm(self.displacements, axis=0)
+        """The distance of every factor from the truth, (k,), over the size of the noise."""
+        distances: np.ndarray = np.linalg.norm(self.displacements, axis=0)
+        return distances
 
 
 def first_order(factor: np.ndarray, diagonals: np.ndarray, noise: np.ndarray, *, orthogonal: bool) -> FirstOrder:
@@ -53,6 +63,10 @@ def first_order(factor: np.ndarray, diagonals: np.ndarray, noise: np.ndarray, *,
         Whether the diagonalizer keeps the factors orthonormal (Cardoso 1994),
         :math:`E_{ij} = \sum_l (\lambda_i - \lambda_j)_l\, u_j^\top R_l u_i / \|\lambda_i - \lambda_j\|^2`, or leaves
         them free (Afsari 2008).
+
+    Returns
+    -------
+    FirstOrder
 
     Examples
     --------
@@ -85,6 +99,29 @@ def afsari_bound(factor: np.ndarray, diagonals: np.ndarray, noise: np.ndarray) -
 
         \frac{1}{1 - \rho_{ij}^2} \Big(\frac{1}{\|\lambda_i\|^2} + \frac{1}{\|\lambda_j\|^2}\Big)
         \Big(\big|\sum_l v_i^\top R_l v_j \lambda_{jl}\big| + \big|\sum_l v_i^\top R_l v_j \lambda_{il}\big|\Big)
+
+    Parameters
+    ----------
+    factor : array of shape (d, k)
+        True factors, unit columns; :math:`v_i` are the rows of the pseudo-inverse.
+    diagonals : array of shape (n, k)
+        :math:`\lambda_{li}`.
+    noise : array of shape (n, d, d)
+        The symmetric matrices :math:`R_l`.
+
+    Returns
+    -------
+    array of shape (k, k)
+        Zero on the diagonal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.theory import afsari_bound
+    >>> noise = np.array([[[0.0, 1.0], [1.0, 0.0]]] * 2)
+    >>> afsari_bound(np.eye(2), np.array([[1.0, 0.0], [0.0, 1.0]]), noise)
+    array([[0., 4.],
+           [4., 0.]])
     """
     factor, diagonals, noise = _as_problem(factor, diagonals, noise)
     diagonals = as_columns("diagonals", diagonals)
@@ -95,26 +132,87 @@ def afsari_bound(factor: np.ndarray, diagonals: np.ndarray, noise: np.ndarray) -
     rho = products**2 / np.outer(squares, squares)
     sums = np.abs(np.einsum("lij,lj->ij", entries, diagonals)) + np.abs(np.einsum("lij,li->ij", entries, diagonals))
     np.fill_diagonal(rho, 0)
-    bound = (1 / squares[:, None] + 1 / squares) * sums / (1 - rho)
+    bound: np.ndarray = (1 / squares[:, None] + 1 / squares) * sums / (1 - rho)
     np.fill_diagonal(bound, 0)
     return bound
 
 
 def project_noise(noise: np.ndarray, directions: np.ndarray) -> np.ndarray:
-    """Return the matrices R(I, I, w_l), (n, d, d), of a tensor R (d, d, d) and directions (n, d)."""
+    """Return the matrices R(I, I, w_l) of a noise tensor R projected along directions w_l.
+
+    Parameters
+    ----------
+    noise : array of shape (d, d, d)
+        The tensor R.
+    directions : array of shape (n, d)
+        One direction per row.
+
+    Returns
+    -------
+    array of shape (n, d, d)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.theory import project_noise
+    >>> project_noise(np.ones((2, 2, 2)), np.array([[1, 0], [1, 1]])).tolist()
+    [[[1.0, 1.0], [1.0, 1.0]], [[2.0, 2.0], [2.0, 2.0]]]
+    """
     tensor = as_finite("noise", noise, (None, None, None))
-    return np.einsum("abc,lc->lab", tensor, as_finite("directions", directions, (None, tensor.shape[2])))
+    along = as_finite("directions", directions, (None, tensor.shape[2]))
+    projected: np.ndarray = np.einsum("abc,lc->lab", tensor, along)
+    return projected
 
 
 def projected_diagonals(factor: np.ndarray, weights: np.ndarray, directions: np.ndarray) -> np.ndarray:
-    r"""Return the diagonals :math:`\lambda_{li} = \pi_i w_l^\top u_i`, (n, k), of a projected tensor."""
+    r"""Return the diagonals :math:`\lambda_{li} = \pi_i w_l^\top u_i` of a projected symmetric tensor.
+
+    Parameters
+    ----------
+    factor : array of shape (d, k)
+        The factors :math:`u_i`, unit columns.
+    weights : array of shape (k,)
+        The weights :math:`\pi_i`.
+    directions : array of shape (n, d)
+        The directions :math:`w_l`, one per row.
+
+    Returns
+    -------
+    array of shape (n, k)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.theory import projected_diagonals
+    >>> projected_diagonals(np.eye(2), np.array([2, 3]), np.array([[1, 1]])).tolist()
+    [[2.0, 3.0]]
+    """
     columns = as_finite("factor", factor, (None, None))
     along = as_finite("directions", directions, (None, columns.shape[0]))
-    return (along @ columns) * as_finite("weights", weights, columns.shape[1:])
+    diagonals: np.ndarray = (along @ columns) * as_finite("weights", weights, columns.shape[1:])
+    return diagonals
 
 
 def standard_errors(fit: Diagonalization) -> np.ndarray:
-    """Return the standard errors of factors from the matrices alone: the noise is what the fit has left over."""
+    """Return the standard errors of factors from the matrices alone: the noise is estimated from the residuals.
+
+    Parameters
+    ----------
+    fit : Diagonalization
+        What `codiag.joint_diagonalize` returns.
+
+    Returns
+    -------
+    array of shape (k,)
+
+    Examples
+    --------
+    >>> import codiag
+    >>> from codiag.synthetic import matrix_stack, mild_factor
+    >>> stack = matrix_stack(mild_factor(4, 4, seed=0), 10, noise=1e-3, seed=1)
+    >>> standard_errors(codiag.joint_diagonalize(stack.matrices, seed=0)).shape
+    (4,)
+    """
     if not isinstance(fit, Diagonalization):
         raise TypeError(
             f"fit must be a Diagonalization, what codiag.joint_diagonalize returns; got {type(fit).__name__}. Other "
@@ -136,7 +234,8 @@ def _as_problem(
 
 def _cardoso(values: np.ndarray, diagonals: np.ndarray, entries: np.ndarray) -> np.ndarray:
     gaps = values[:, :, None] - diagonals[:, None, :]
-    return np.sum(gaps * entries, axis=0) / np.sum(gaps**2, axis=0)
+    matrix: np.ndarray = np.sum(gaps * entries, axis=0) / np.sum(gaps**2, axis=0)
+    return matrix
 
 
 def _afsari(values: np.ndarray, diagonals: np.ndarray, entries: np.ndarray) -> np.ndarray:
@@ -144,7 +243,8 @@ def _afsari(values: np.ndarray, diagonals: np.ndarray, entries: np.ndarray) -> n
     own, other = np.sum(values**2, axis=0)[:, None], np.sum(diagonals**2, axis=0)
     products = values.T @ diagonals
     along, across = np.einsum("lij,lj->ij", entries, diagonals), np.einsum("lij,li->ij", entries, values)
-    return -(own * along - products * across) / (own * other - products**2)
+    matrix: np.ndarray = -(own * along - products * across) / (own * other - products**2)
+    return matrix
 
 
 def _outside(factor: np.ndarray, outside: np.ndarray, diagonals: np.ndarray, noise: np.ndarray) -> np.ndarray:

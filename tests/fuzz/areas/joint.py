@@ -190,6 +190,7 @@ def _diagonalizer(rng: np.random.Generator) -> tuple[Any, bool, bool]:
 @covers(
     *(f"codiag.diagonalize.{name}" for name in ("UWEDGE", "JDi", "QRJ1D", "LUJ1D", "OrthogonalNewton", "Jacobi")),
     *(f"codiag.diagonalize.{name}" for name in ("TwoSided", "symmetrized", "Diagonalizer", "Diagonalization")),
+    "codiag.diagonalize.Iterate",
     "codiag.diagonalize.joint_diagonalize",
     weight=6,
 )

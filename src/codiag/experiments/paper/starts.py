@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from codiag._array import Array
 from codiag.datasets import load_crowd
-from codiag.diagonalize import Jacobi, TwoSided
-from codiag.diagonalize._base import Diagonalizer, Iterate
-from codiag.diagonalize._products import Slabs
+from codiag.diagonalize import Diagonalizer, Iterate, Jacobi, TwoSided
 from codiag.experiments.claims import Claim, Ruling, Trials
 from codiag.experiments.paper.crowd import SETS, TITLES, has_crowds
 from codiag.experiments.paper.trials import grid, table_of
@@ -37,15 +36,16 @@ class Turned(Diagonalizer):
     inner: Diagonalizer
     start: int = 0
 
-    def _is_orthogonal(self) -> bool:
-        return self.inner._is_orthogonal()
+    @property
+    def orthogonal(self) -> bool:
+        return self.inner.orthogonal
 
-    def _iterate(self, core: Slabs, rng: np.random.Generator) -> Iterate:
-        rows, columns = core.stack.shape[1:]
+    def iterate(self, stack: Array, rng: np.random.Generator) -> Iterate:
+        rows, columns = stack.shape[1:]
         left = orthonormal_factor(rows, rows, [self.start, 1])
         right = left if self.inner.symmetric else orthonormal_factor(columns, columns, [self.start, 2])
-        turned = Slabs(np.ascontiguousarray(left.T @ core.stack @ right))
-        found = self.inner._iterate(turned, np.random.default_rng([self.start, 3]))
+        turned = np.ascontiguousarray(left.T @ stack @ right)
+        found = self.inner.iterate(turned, np.random.default_rng([self.start, 3]))
         return found._replace(left=found.left @ left.T, right=found.right @ right.T)
 
 
