@@ -63,7 +63,7 @@ class TuckerTensor(Tensor):
     --------
     >>> import numpy as np
     >>> tensor = TuckerTensor(np.ones((1, 1, 1)), [np.ones((size, 1)) for size in (10, 20, 30)])
-    >>> tensor, tensor.squared_norm()
+    >>> tensor, round(tensor.squared_norm(), 6)
     (TuckerTensor(10 x 20 x 30), 6000.0)
     """
 
