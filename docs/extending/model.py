@@ -87,7 +87,7 @@ class PoissonMixture(MomentModel):
     """
 
     def moments(self, data: Any) -> CountMoments:
-        counts = check_array(data, dtype=np.float64, ensure_min_samples=2)
+        counts = check_array(data, dtype=np.float64, ensure_min_samples=2, input_name="X")
         if np.any(counts < 0) or np.any(counts != np.round(counts)):
             raise ValueError("X must hold counts, whole numbers that are not negative")
         n, d = counts.shape
