@@ -59,7 +59,7 @@ class TestEveryMethodThatCan:
     def test_what_was_not_observed_is_never_read(self, name):
         """Whatever stands there, the fit is the same."""
         entries, _, known = planted(noise=0.1)
-        poisoned = [np.where(known, entries, hidden) for hidden in (0.0, 1e100)]
+        poisoned = [np.where(known, entries, hidden) for hidden in (0.0, 1e150)]
         method = HONOURING[name].method
         fits = [codiag.factorize(tensor, RANK, method=method, observed=known, seed=0) for tensor in poisoned]
         assert_allclose(fits[1].to_tensor(), fits[0].to_tensor(), atol=1e-9)
