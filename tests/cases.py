@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import simulated
 from codiag.constraints import Constraint, Fixed, NonNegative
@@ -27,8 +31,18 @@ from codiag.diagonalize import (
 )
 from codiag.methods import ALS, NLS, NOJD, OJD, SD2, TPM, Auto, Givens, Lathauwer, Method
 from codiag.models import HiddenMarkov, LatentDirichlet, MultiviewMixture, SingleTopic, SphericalGaussianMixture
-from codiag.synthetic import Problem, Stack, matrix_stack, mild_factor, orthonormal_factor
-from codiag.tensors import DenseTensor, FactoredTensor, SparseTensor, Tensor, symmetrize
+from codiag.synthetic import PlantedTensor, Stack, matrix_stack, mild_factor, orthonormal_factor
+from codiag.tensors import (
+    CrossMomentTensor,
+    DenseTensor,
+    FactoredTensor,
+    MomentTensor,
+    SparseTensor,
+    SymmetricOuterTensor,
+    Tensor,
+    WordMomentTensor,
+    symmetrize,
+)
 from extending import example
 
 
@@ -111,6 +125,13 @@ def _sum(entries: np.ndarray, symmetric: bool) -> Tensor:
     return DenseTensor(first, symmetric=symmetric) + Plain(entries - first, symmetric=symmetric)
 
 
+Library = Callable[[np.ndarray], Any]
+
+
+def _dense(to: Library, entries: np.ndarray, symmetric: bool) -> Tensor:
+    return DenseTensor(to(entries), symmetric=symmetric)
+
+
 def _mapped(entries: np.ndarray, symmetric: bool) -> Tensor:
     with tempfile.NamedTemporaryFile(suffix=".npy", delete=False) as file:
         np.save(file, entries)
@@ -135,12 +156,54 @@ def _strict(values: np.ndarray) -> Any:
     return array_api_strict.asarray(values)
 
 
-LIBRARIES: dict[str, Callable[[np.ndarray], Any]] = {"torch": _torch, "jax": _jax, "strict": _strict}
+LIBRARIES: dict[str, Library] = {"torch": _torch, "jax": _jax, "strict": _strict}
 """Every array library but NumPy, by what makes an array of it; `strict` can do what the standard says and no more."""
 
 
-def _of_library(name: str) -> Callable[[np.ndarray, bool], Tensor]:
-    return lambda entries, symmetric: DenseTensor(LIBRARIES[name](entries), symmetric=symmetric)
+def _fibers(entries: np.ndarray) -> list[np.ndarray]:
+    """Return factors (d_m, r) whose components are the fibers along the first mode."""
+    places = np.indices(entries.shape[1:]).reshape(entries.ndim - 1, -1)
+    units = [np.eye(size, dtype=entries.dtype)[:, row] for size, row in zip(entries.shape[1:], places, strict=True)]
+    return [entries.reshape(entries.shape[0], -1), *units]
+
+
+def _powers(entries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    r"""Return weights (r,) and a factor (d, r) of a symmetric tensor of order n, as a sum of powers of vectors.
+
+    By polarization, the mean of :math:`e_{i_1} \otimes \dots \otimes e_{i_n}` over permutations of the modes is
+    :math:`\frac{1}{2^n n!} \sum_\varepsilon \prod_m \varepsilon_m (\sum_m \varepsilon_m e_{i_m})^{\otimes n}`.
+    """
+    order, size = entries.ndim, entries.shape[0]
+    signs = np.array(list(itertools.product((1, -1), repeat=order)))
+    vectors, weights = [], []
+    for places in itertools.combinations_with_replacement(range(size), order):
+        vectors.append(signs @ np.eye(size)[list(places)])
+        n_places = math.factorial(order) / math.prod(math.factorial(places.count(place)) for place in set(places))
+        weights.append(entries[places] * n_places * np.prod(signs, axis=1) / (2**order * math.factorial(order)))
+    return np.concatenate(weights), np.concatenate(vectors).T
+
+
+def _components(entries: np.ndarray, symmetric: bool) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Return weights and factors, equal copies if symmetric, whose components add up to the entries."""
+    if symmetric:
+        weights, factor = _powers(entries)
+        return weights, [factor.copy() for _ in range(entries.ndim)]
+    factors = _fibers(entries)
+    return np.ones(factors[0].shape[1], entries.dtype), factors
+
+
+def _factored(to: Library, entries: np.ndarray, symmetric: bool) -> Tensor:
+    weights, factors = _components(entries, symmetric)
+    return FactoredTensor(to(weights), [to(factor) for factor in factors])
+
+
+def _views(to_view: Library, to: Library, entries: np.ndarray, symmetric: bool) -> Tensor:
+    weights, factors = _components(entries, symmetric)
+    return CrossMomentTensor(*(to_view(np.ascontiguousarray(factor.T)) for factor in factors), weights=to(weights))
+
+
+NUMPY_AND_LIBRARIES: dict[str, Library] = {"": np.asarray, " torch": _torch, " strict": _strict}
+"""Where tensors that are not stored as one array live, too; JAX compiles their operations for seconds."""
 
 
 def _tucker(entries: np.ndarray, symmetric: bool) -> Tensor:
@@ -154,14 +217,80 @@ TENSORS: dict[str, Callable[[np.ndarray, bool], Tensor]] = {
     "dense": lambda entries, symmetric: DenseTensor(entries, symmetric=symmetric),
     "columns first": lambda entries, symmetric: DenseTensor(np.asfortranarray(entries), symmetric=symmetric),
     "mapped": _mapped,
-    **{name: _of_library(name) for name in LIBRARIES},
+    **{name: partial(_dense, library) for name, library in LIBRARIES.items()},
     "sparse": _sparse,
     "sum": _sum,
     "scaled": lambda entries, symmetric: -2 * DenseTensor(entries / -2, symmetric=symmetric),
     "plain": lambda entries, symmetric: Plain(entries, symmetric=symmetric),
+    **{f"factored{name}": partial(_factored, library) for name, library in NUMPY_AND_LIBRARIES.items()},
+    **{f"views{name}": partial(_views, library, library) for name, library in NUMPY_AND_LIBRARIES.items()},
+    "sparse views": partial(_views, sparse.csr_array, np.asarray),
     "tucker": _tucker,
 }
 """Every kind of tensor that can hold given entries."""
+
+Held = tuple[Tensor, np.ndarray]
+
+
+def _samples(to: Library, shape: tuple[int, ...]) -> Held:
+    samples = np.random.default_rng(shape).standard_normal((30, shape[0]))
+    terms = ",".join(f"s{letter}" for letter in "abcdefgh"[: len(shape)])
+    entries = np.einsum(f"{terms}->{terms.replace('s', '').replace(',', '')}", *[samples] * len(shape)) / 30
+    return MomentTensor(to(samples), order=len(shape)), entries
+
+
+def _symmetric_outer(to_matrix: Library, to: Library, shape: tuple[int, ...]) -> Held:
+    rng = np.random.default_rng(shape)
+    matrix, vector = rng.standard_normal(shape[:2]), rng.standard_normal(shape[0])
+    matrix = matrix + matrix.T
+    entries = np.zeros(shape)
+    for place in range(3):
+        entries += np.moveaxis(np.multiply.outer(matrix, vector), 2, place)
+    return SymmetricOuterTensor(to_matrix(matrix), to(vector)), entries
+
+
+def word_triples(counts: np.ndarray) -> np.ndarray:
+    """Average over ordered triples of distinct positions in every document, then over documents."""
+    total, n = np.zeros((counts.shape[1],) * 3), 0
+    for document in counts:
+        words = np.repeat(np.arange(counts.shape[1]), document)
+        if words.size < 3:
+            continue
+        places = np.array(list(itertools.permutations(range(words.size), 3)))
+        share = np.zeros_like(total)
+        np.add.at(share, tuple(words[places].T), 1 / len(places))
+        total, n = total + share, n + 1
+    return total / n
+
+
+def _words(shape: tuple[int, ...]) -> Held:
+    counts = np.random.default_rng(shape).poisson(0.7, (40, shape[0]))
+    counts[0], counts[1], counts[2] = np.eye(shape[0], dtype=int)[0], 0, 2
+    return WordMomentTensor(sparse.csr_array(counts)), word_triples(counts)
+
+
+@dataclass(frozen=True)
+class SymmetricKind:
+    """A kind of tensor that is symmetric by what it is, with entries of its own."""
+
+    make: Callable[[tuple[int, ...]], Held]
+    orders: tuple[int, ...] = (3,)
+
+
+SYMMETRIC_TENSORS: dict[str, SymmetricKind] = {
+    **{
+        f"samples{name}": SymmetricKind(partial(_samples, library), (3, 4))
+        for name, library in NUMPY_AND_LIBRARIES.items()
+    },
+    "sparse samples": SymmetricKind(partial(_samples, sparse.csr_array), (3, 4)),
+    **{
+        f"symmetric outer{name}": SymmetricKind(partial(_symmetric_outer, library, library))
+        for name, library in NUMPY_AND_LIBRARIES.items()
+    },
+    "symmetric outer of an operator": SymmetricKind(partial(_symmetric_outer, sparse.csr_array, np.asarray)),
+    "words": SymmetricKind(_words),
+}
+"""Every kind of tensor that is symmetric by what it is. Counts of words are sparse matrices of SciPy."""
 
 
 @dataclass(frozen=True)
@@ -184,7 +313,7 @@ class MethodCase:
 
     def problem(
         self, shape: tuple[int, ...], rank: int, *, symmetric: bool, noise: float = 0.0, seed: int = 0
-    ) -> Problem:
+    ) -> PlantedTensor:
         rng = np.random.default_rng([*shape, rank, symmetric, seed])
         make = orthonormal_factor if self.orthogonal else mild_factor
         factors = tuple(make(size, rank, rng) for size in (shape[:1] if symmetric else shape))
@@ -192,7 +321,7 @@ class MethodCase:
         weights = np.linspace(2, 1, rank)
         errors = noise * rng.standard_normal(shape)
         clean = FactoredTensor(weights, factors).to_dense()
-        return Problem(clean + (symmetrize(errors) if symmetric else errors), weights, factors)
+        return PlantedTensor(clean + (symmetrize(errors) if symmetric else errors), weights, factors)
 
 
 METHODS = {

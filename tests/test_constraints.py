@@ -184,7 +184,7 @@ class TestNonNegative:
     @pytest.mark.parametrize("rows_at_a_time", [None, 3])
     def test_solutions_are_those_of_scipy(self, gram, shape, rows_at_a_time, monkeypatch):
         if rows_at_a_time is not None:
-            monkeypatch.setattr(nonnegative, "BLOCK", rows_at_a_time * shape[1] ** 2)
+            monkeypatch.setattr("codiag._array.BLOCK", rows_at_a_time * shape[1] ** 2)
         matrices, targets, grams, products = equations(gram, *shape)
         start = np.random.default_rng(0).standard_normal(shape)
         found = NonNegative().solve(grams, products, start)

@@ -94,6 +94,9 @@ def test_bags_of_words_are_read_as_published(tmp_path):
     (tmp_path / "vocab.x.txt").write_text("one\n")
     with pytest.raises(ValueError, match="must hold 3 words"):
         datasets.read_bag_of_words(tmp_path / "docword.x.txt.gz", tmp_path / "vocab.x.txt")
+    (tmp_path / "docword.empty.txt").write_text("0\n1\n0\n")
+    with pytest.raises(ValueError, match="must be on every line; got 0 numbers"):
+        datasets.read_bag_of_words(tmp_path / "docword.empty.txt", tmp_path / "vocab.x.txt")
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import tracemalloc
 
 import numpy as np
@@ -11,92 +10,32 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 
 import codiag
+from cases import word_triples
 from codiag.tensors import (
     CrossMomentTensor,
     MomentTensor,
-    PlacementTensor,
+    SymmetricOuterTensor,
     WordMomentTensor,
     WordPairs,
     word_frequencies,
 )
-from codiag.tensors import _moments as moments
 
 RNG = np.random.default_rng(0)
 COUNTS = RNG.poisson(0.7, (40, 5))
 COUNTS[0], COUNTS[1] = [1, 0, 0, 0, 0], 0
 SAMPLES = RNG.standard_normal((30, 5))
-MATRIX = RNG.standard_normal((5, 5))
 
 
-def triples_by_hand(counts):
-    """Average over ordered triples of distinct positions in every document, then over documents."""
-    total, n = np.zeros((counts.shape[1],) * 3), 0
-    for document in counts:
-        words = np.repeat(np.arange(counts.shape[1]), document)
-        if words.size < 3:
-            continue
-        places = np.array(list(itertools.permutations(range(words.size), 3)))
-        share = np.zeros_like(total)
-        np.add.at(share, tuple(words[places].T), 1 / len(places))
-        total, n = total + share, n + 1
-    return total / n
-
-
-def placed(matrix, vector):
-    return sum(np.einsum(f"{pair},{one}->ijk", matrix, vector) for pair, one in (("ij", "k"), ("ik", "j"), ("jk", "i")))
-
-
-KINDS = {
-    "samples": (MomentTensor(SAMPLES), np.einsum("si,sj,sk->ijk", *[SAMPLES] * 3) / 30),
-    "sparse samples": (MomentTensor(sparse.csr_matrix(COUNTS)), np.einsum("si,sj,sk->ijk", *[COUNTS] * 3) / 40),
-    "weights": (
-        MomentTensor(SAMPLES, weights=np.arange(30.0)),
-        np.einsum("s,si,sj,sk->ijk", np.arange(30.0), *[SAMPLES] * 3),
-    ),
-    "views": (
-        CrossMomentTensor(SAMPLES, sparse.csr_matrix(COUNTS[:30, :4]), SAMPLES[:, :3]),
-        np.einsum("si,sj,sk->ijk", SAMPLES, COUNTS[:30, :4], SAMPLES[:, :3]) / 30,
-    ),
-    "placements": (PlacementTensor(MATRIX + MATRIX.T, SAMPLES[0]), placed(MATRIX + MATRIX.T, SAMPLES[0])),
-    "words": (WordMomentTensor(sparse.csr_matrix(COUNTS)), triples_by_hand(COUNTS)),
-}
-EVERY = pytest.mark.parametrize("kind", KINDS)
-
-
-@pytest.fixture(params=[None, 7])
-def blocks(request, monkeypatch):
-    if request.param:
-        monkeypatch.setattr(moments, "BLOCK", request.param)
-
-
-@EVERY
-def test_entries(kind, blocks):
-    tensor, expected = KINDS[kind]
-    assert_allclose(tensor.to_dense(), expected, atol=1e-12)
-    assert tensor.squared_norm() == pytest.approx(np.sum(expected**2), rel=1e-10)
-    assert tensor.shape == expected.shape
-
-
-@EVERY
-def test_contractions(kind, blocks):
-    tensor, expected = KINDS[kind]
-    rng = np.random.default_rng(1)
-    factors = [rng.standard_normal((size, 3)) for size in tensor.shape]
-    w = rng.standard_normal((2, tensor.shape[2]))
-    assert_allclose(tensor.project(w), np.einsum("ijk,nk->nij", expected, w), atol=1e-11)
-    assert_allclose(
-        tensor.compress(*factors).to_dense(), np.einsum("ijk,ia,jb,kc->abc", expected, *factors), atol=1e-10
-    )
-    letters = "ijk"
-    for mode in range(3):
-        rest = [letter for place, letter in enumerate(letters) if place != mode]
-        others = [factor for place, factor in enumerate(factors) if place != mode]
-        image = np.einsum(f"ijk,{rest[0]}r,{rest[1]}r->{letters[mode]}r", expected, *others)
-        assert_allclose(tensor.mttkrp(factors, mode), image, atol=1e-10)
-        assert_allclose(tensor.mttkrps(factors)[mode], image, atol=1e-10)
-    assert_allclose(tensor.permute((2, 0, 1)).to_dense(), expected.transpose(2, 0, 1), atol=1e-12)
-    opened = tensor.compress(None, factors[1], None)
-    assert_allclose(opened.to_dense(), np.einsum("ijk,jb->ibk", expected, factors[1]), atol=1e-10)
+def test_views_of_both_storages():
+    views = SAMPLES, COUNTS[:30, :4], SAMPLES[:, :3]
+    mixed, dense = CrossMomentTensor(SAMPLES, sparse.csr_matrix(views[1]), views[2]), CrossMomentTensor(*views)
+    factors = [RNG.standard_normal((size, 3)) for size in mixed.shape]
+    assert_allclose(mixed.to_dense(), np.einsum("si,sj,sk->ijk", *views) / 30, atol=1e-14)
+    assert mixed.squared_norm() == pytest.approx(dense.squared_norm())
+    assert_allclose(mixed.project(factors[2].T), dense.project(factors[2].T), atol=1e-12)
+    assert_allclose(mixed.compress(*factors).to_dense(), dense.compress(*factors).to_dense(), atol=1e-12)
+    for ours, theirs in zip(mixed.mttkrps(factors), dense.mttkrps(factors), strict=True):
+        assert_allclose(ours, theirs, atol=1e-12)
 
 
 def test_norm_by_pairs_of_samples():
@@ -141,6 +80,37 @@ def test_a_large_vocabulary_is_contracted_without_a_matrix_of_words():
     tracemalloc.stop()
 
 
+@pytest.mark.parametrize("block", [None, 7])
+def test_every_way_to_the_norm_of_word_moments(block, monkeypatch):
+    if block:
+        monkeypatch.setattr("codiag._array.BLOCK", block)
+    tensor = WordMomentTensor(COUNTS)
+    expected = pytest.approx(np.sum(word_triples(COUNTS) ** 2), rel=1e-12)
+    assert tensor.squared_norm() == expected
+    assert tensor._norm_by_pairs() == expected
+    assert tensor._norm_by_words(dense=True) == expected
+    assert tensor._norm_by_words(dense=False) == expected
+
+
+@pytest.mark.parametrize(("n_documents", "density"), [(200, 2e-3), (20_000, 2e-4)])
+def test_the_norm_of_a_large_vocabulary_needs_no_entries(n_documents, density):
+    """Of 10^10 entries, from pairs of few long documents, or from the words of many short ones."""
+    counts = sparse.random(n_documents, 2000, density=density, random_state=0, data_rvs=np.ones).tocsr()
+    counts = sparse.vstack([counts, sparse.csr_array(np.eye(1, 2000) * 4)])
+    tensor = WordMomentTensor(counts)
+    tracemalloc.start()
+    norm = tensor.squared_norm()
+    assert tracemalloc.get_traced_memory()[1] < 1e8
+    tracemalloc.stop()
+    assert norm == pytest.approx(tensor._norm_by_words(dense=False), rel=1e-12)
+
+
+def test_a_fit_that_is_exact_has_no_distance_from_word_moments():
+    """Norms that cancel are not subtracted: one word three times in every document is one component."""
+    tensor = WordMomentTensor(np.eye(4)[[0, 1, 1, 3]] * 5)
+    assert tensor.squared_distance(np.array([0.25, 0.5, 0.25]), [np.eye(4)[:, [0, 1, 3]]] * 3) < 1e-30
+
+
 def test_moments_are_factorized_like_any_tensor():
     rng = np.random.default_rng(0)
     factors = [rng.standard_normal((size, 2)) for size in (5, 6, 7)]
@@ -164,7 +134,7 @@ def test_moments_are_factorized_like_any_tensor():
         (lambda: WordMomentTensor(-np.ones((3, 4))), "counts must not be negative; the least is -1"),
         (lambda: WordMomentTensor(np.eye(4)), "at least one document of three words"),
         (lambda: WordMomentTensor(np.full((3, 4), np.inf)), "counts must be finite"),
-        (lambda: PlacementTensor(np.eye(3), np.ones(4)), "matrix must have shape"),
+        (lambda: SymmetricOuterTensor(np.eye(3), np.ones(4)), "matrix must have shape"),
     ],
 )
 def test_mistakes(make, words):

@@ -10,7 +10,7 @@ import pytest
 import codiag
 from cases import TENSORS
 from codiag._array import like, to_host
-from codiag.tensors import CrossMomentTensor, DenseTensor, FactoredTensor, PlacementTensor, SparseTensor, SumTensor
+from codiag.tensors import CrossMomentTensor, DenseTensor, FactoredTensor, SparseTensor, SumTensor, SymmetricOuterTensor
 
 RANK = 3
 
@@ -68,7 +68,7 @@ def placements(precision):
     matrix = matrix + matrix.T
     terms = [np.einsum(f"{pair},{one}->ijk", matrix.astype(np.float64), vector.astype(np.float64))
              for pair, one in (("ij", "k"), ("ik", "j"), ("jk", "i"))]  # fmt: skip
-    return PlacementTensor(matrix, vector), sum(terms)
+    return SymmetricOuterTensor(matrix, vector), sum(terms)
 
 
 OTHERS = {

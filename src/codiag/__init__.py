@@ -24,14 +24,17 @@ __all__ = [
     "match_components",
 ]
 
-_PARTS = (
+_PACKAGES = (
+    "cli",
     "constraints",
     "datasets",
     "diagonalize",
     "drop_in",
+    "experiments",
     "methods",
     "metrics",
     "models",
+    "plotting",
     "synthetic",
     "tables",
     "tensors",
@@ -40,7 +43,12 @@ _PARTS = (
 
 
 def __getattr__(name: str) -> ModuleType:
-    """Import a part of codiag where it is named: ``import codiag`` alone stays quick."""
-    if name in _PARTS:
+    """Import a package of codiag where it is named: ``import codiag`` alone stays quick."""
+    if name in _PACKAGES:
         return import_module(f"codiag.{name}")
     raise AttributeError(f"module 'codiag' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """List what is public, packages that are not imported yet included."""
+    return sorted([*__all__, *_PACKAGES])

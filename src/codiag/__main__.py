@@ -1,5 +1,6 @@
 """Run the command line: ``python -m codiag``."""
 
-from codiag.cli import app
+from codiag.cli import main
 
-app()
+if __name__ == "__main__":
+    main()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 from array_api_compat import (
@@ -15,8 +15,11 @@ from array_api_compat import (
     is_torch_array,
 )
 
-Array = Any
-"""An array of any library that follows the array API standard."""
+Array: TypeAlias = Any
+"""An array of any library that follows the array API standard, for which there is no static type yet."""
+
+BLOCK = 2**22
+"""Entries that are worked on at a time where a result would be larger than what it is made for."""
 
 
 def like(values: np.ndarray, reference: Array) -> Array:
@@ -77,9 +80,9 @@ def widest(array: Array) -> Any:
 def to_host(array: Array) -> np.ndarray:
     """Copy an array of any library to NumPy."""
     if is_torch_array(array):
-        return array.detach().cpu().numpy()
-    if is_cupy_array(array):  # refuses implicit copies to the host
-        return array.get()
+        array = array.detach().cpu().numpy()
+    elif is_cupy_array(array):  # refuses implicit copies to the host
+        array = array.get()
     return np.asarray(array)
 
 
@@ -94,7 +97,22 @@ def pick(array: Array, places: Sequence[int] | np.ndarray, axis: int) -> Array:
 
 def is_mutable(array: Array) -> bool:
     """Tell whether the library changes arrays in place, and writes products into arrays that are there already."""
-    return is_numpy_array(array) or is_torch_array(array) or is_cupy_array(array)
+    return bool(is_numpy_array(array) or is_torch_array(array) or is_cupy_array(array))
+
+
+def blocks(count: int, width: int, scale: int = 1) -> Iterator[slice]:
+    """Split `count` rows of `width` entries into parts of at most `scale * BLOCK` entries, or of one row.
+
+    Of no rows there is one part, empty, so that what is concatenated has the right shape.
+    """
+    size = max(1, scale * BLOCK // max(width, 1))
+    for start in range(0, max(count, 1), size):
+        yield slice(start, min(start + size, count))
+
+
+def fits_block(count: int) -> bool:
+    """Tell whether so many entries may be formed at once."""
+    return count <= BLOCK
 
 
 def identity(size: int, reference: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Corpora from files: counts of words and the words they count."""
+"""Read text corpora, counts of words and the vocabulary, from files."""
 
 from __future__ import annotations
 

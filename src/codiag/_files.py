@@ -1,16 +1,15 @@
-"""Tensors from files."""
+"""Read tensors from files."""
 
 from __future__ import annotations
 
 import gzip
-import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 
-from codiag._reading import as_file, as_path, readable
+from codiag._reading import as_file, as_path, read_numbers, readable
 from codiag.tensors import DenseTensor, SparseTensor, Tensor
 
 
@@ -74,9 +73,8 @@ def _read_mat(path: Path, variable: str | None) -> Tensor:
 def _read_tns(path: Path, variable: str | None) -> Tensor:
     _no_variable(path, variable)
     try:
-        with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of a file without entries, which is refused below
-            table = np.loadtxt(lines, ndmin=2)
+        with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
+            table = read_numbers(lines)
     except (ValueError, UnicodeDecodeError) as error:
         reason = str(error).split(";")[0]
         raise ValueError(f"{path.name} must hold lines of coordinates and a value: {reason}") from error
@@ -105,7 +103,7 @@ def _chosen(path: Path, arrays: Mapping[str, np.ndarray], variable: str | None) 
 
 @contextmanager
 def _no_pickles(path: Path) -> Iterator[None]:
-    """Say why NumPy refuses a file of pickled objects."""
+    """Explain why NumPy refuses a file of pickled objects."""
     try:
         yield
     except ValueError as error:

@@ -1,15 +1,19 @@
-"""Read files of others: a path that is one, and one sentence about a file that cannot be read."""
+"""Check paths, and report files that cannot be read in one sentence."""
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 
 def as_path(name: str, value: object) -> Path:
-    """Return the path that an argument stands for: text or an object of `pathlib`."""
+    """Return an argument, a str or an object of `pathlib`, as a Path."""
     text = os.fspath(value) if isinstance(value, os.PathLike) else value
     if not isinstance(text, str):
         raise TypeError(f"{name} must be a str or a Path; got {type(value).__name__} {value!r}")
@@ -19,7 +23,7 @@ def as_path(name: str, value: object) -> Path:
 
 
 def as_file(name: str, value: object) -> Path:
-    """Return the path of a file that can be read."""
+    """Return the path of a file that exists."""
     path = as_path(name, value)
     if path.is_dir():
         raise ValueError(f"{name} must be a file; {path} is a folder")
@@ -30,9 +34,9 @@ def as_file(name: str, value: object) -> Path:
 
 @contextmanager
 def readable(path: Path) -> Iterator[None]:
-    """Turn whatever goes wrong on reading a file into one ValueError that names it.
+    """Turn every error while a file is read into one ValueError that names the file.
 
-    Libraries raise errors of almost any kind for files that are cut or damaged. Refusals that name the file stay.
+    Libraries raise almost any exception for truncated or damaged files. A ValueError that names the file is kept.
     """
     try:
         yield
@@ -42,3 +46,11 @@ def readable(path: Path) -> Iterator[None]:
         ending = "".join(path.suffixes[-2:]) if path.suffix == ".gz" else path.suffix
         reason = str(error) or type(error).__name__
         raise ValueError(f"{path.name} is not a readable {ending or 'file of this kind'} file: {reason}") from error
+
+
+def read_numbers(lines: Iterator[str], dtype: Any = np.float64) -> np.ndarray:
+    """Return the numbers in lines of text, of shape (0, 0) where there are none: `numpy.loadtxt` warns of that."""
+    first = next((line for line in lines if line.partition("#")[0].strip()), None)
+    if first is None:
+        return np.zeros((0, 0), dtype)
+    return np.loadtxt(itertools.chain([first], lines), dtype=dtype, ndmin=2)

@@ -12,7 +12,16 @@ from codiag._array import Array, like, to_host, widest
 
 
 class ConvergenceWarning(UserWarning):
-    """An iteration ended before it reached its tolerance; its best iterate was returned."""
+    """An iteration ended before it reached its tolerance; its best iterate was returned.
+
+    Examples
+    --------
+    To make it an error in a script: ``warnings.simplefilter("error", codiag.ConvergenceWarning)``.
+
+    >>> import codiag
+    >>> issubclass(codiag.ConvergenceWarning, UserWarning)
+    True
+    """
 
 
 def as_stack(matrices: Array | Sequence[Array], *, symmetric: bool) -> Array:

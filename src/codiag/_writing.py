@@ -1,4 +1,4 @@
-"""Write files whole or not at all, and text of others so that it commands nothing."""
+"""Write files atomically, and escape text that terminals and spreadsheets would interpret."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from typing import IO
 import numpy as np
 
 FORMULAS = tuple("=+-@\t\r\n")
-"""What begins a formula in a spreadsheet."""
+"""Characters that begin a formula in a spreadsheet."""
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 TURNS = frozenset(map(chr, [*range(0x202A, 0x202F), *range(0x2066, 0x206A)]))
-"""Marks of Unicode that turn the direction in which text is shown."""
+"""Unicode marks that change the direction of text."""
 
 
 @contextmanager
 def written_at_once(path: Path) -> Iterator[IO[bytes]]:
-    """Give a file beside this one to write to, which takes its place at the end: no reader ever sees half of it."""
+    """Yield a temporary file in the same folder, which replaces the path at the end: no reader sees half of it."""
     if not path.parent.is_dir():
         raise FileNotFoundError(f"{path.parent} is not a folder that exists")
     with tempfile.NamedTemporaryFile(
@@ -46,9 +46,9 @@ def save_arrays(path: Path, arrays: dict[str, np.ndarray]) -> None:
 
 
 def visible(text: str) -> str:
-    r"""Return text with control characters written out, since they command a terminal: ESC becomes ``\x1b``.
+    r"""Return text with control characters escaped, since terminals obey them: ESC becomes ``\x1b``.
 
-    So do marks that turn the direction of writing, which show names as others, and halves of characters.
+    Marks that change the direction of text and unpaired surrogates are escaped, too.
     """
     return "".join(_written_out(letter) if _commands(letter) else letter for letter in text)
 
@@ -62,9 +62,9 @@ def _written_out(letter: str) -> str:
 
 
 def inert(cell: object) -> object:
-    """Return a cell of a table for a spreadsheet: text that it would take for a formula gets a quote before it.
+    """Return a cell of a table with a quote before text that a spreadsheet would run as a formula.
 
-    What begins with = + - @, a tab or a line end is run as a formula (OWASP, CSV injection); numbers stay.
+    Such text begins with = + - @, a tab or a line end (OWASP, CSV injection); numbers are kept.
     """
     if isinstance(cell, str) and cell[:1] in FORMULAS and not NUMBER.fullmatch(cell):
         return "'" + cell

@@ -1,4 +1,4 @@
-"""Votes and edges from files, and tables to files."""
+"""Read votes and edges from files, and write tables to files."""
 
 from __future__ import annotations
 
@@ -17,25 +17,44 @@ from codiag._reading import as_file, as_path
 from codiag._writing import inert, written_at_once
 from codiag.models._votes import NAMES, column_places, wanted_columns
 
+__all__ = ["read_edges", "read_votes", "write_table"]
+
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 ABSENT = {"", "na", "nan", "null", "none"}
-"""What stands for nothing in a table."""
+"""Texts that mark a missing value."""
 ENDS = {"source", "target", "from", "to", "src", "dst", "node1", "node2", "u", "v"}
-"""What the columns of edges may be called."""
+"""Names of columns that hold the two nodes of an edge."""
 SHOWN = 5
-"""Bad lines that are named."""
+"""Number of bad lines that an error message names."""
 
 
 def read_votes(path: str | Path) -> dict[str, np.ndarray]:
-    """Read votes: the columns task, worker and label of a table.
+    r"""Read votes: the columns task, worker and label of a table.
 
     Parameters
     ----------
     path : str or Path
         A ``.csv`` or ``.tsv`` file, also ``.gz``, or a ``.parquet`` file. The first line names the columns (task, item
-        or question; worker, rater, annotator or performer; label, rating, answer or response), others are left out;
-        without names there must be three columns of whole numbers. Columns of whole numbers are read as such, others
+        or question; worker, rater, annotator or performer; label, rating, answer or response); other columns are
+        ignored. Without a header there must be three columns of integers. Columns of integers are read as such, others
         as text.
+
+    Returns
+    -------
+    dict of numpy.ndarray of shape (n_votes,)
+        The columns ``task``, ``worker`` and ``label``: what `codiag.models.DawidSkene` takes.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from codiag.tables import read_votes
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "votes.csv"
+    ...     _ = path.write_text("item,rater,rating\n1,ann,yes\n1,bob,no\n")
+    ...     votes = read_votes(path)
+    >>> votes["task"].tolist(), votes["worker"].tolist(), votes["label"].tolist()
+    ([1, 1], ['ann', 'bob'], ['yes', 'no'])
     """
     path = as_path("path", path)
     ending = _ending(path, (*SEPARATORS, ".parquet"))
@@ -53,14 +72,30 @@ def read_votes(path: str | Path) -> dict[str, np.ndarray]:
 
 
 def read_edges(path: str | Path) -> np.ndarray:
-    """Read pairs of linked nodes (n_edges, 2), one on every line, as whole numbers where all are.
+    r"""Read the edges of a graph, a pair of linked nodes on every line.
 
     Parameters
     ----------
     path : str or Path
         A ``.csv`` or ``.tsv`` file, where a first line may name the columns source and target, or a ``.txt``,
         ``.edges`` or ``.edgelist`` file with blanks or commas between nodes; also ``.gz``. Lines that begin with # or %
-        are left out, as are further columns, weights among them.
+        are ignored, as are further columns, weights among them.
+
+    Returns
+    -------
+    numpy.ndarray of shape (n_edges, 2)
+        Integers where all nodes are, otherwise text: what `codiag.models.MixedMembershipCommunities` takes.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from codiag.tables import read_edges
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "edges.txt"
+    ...     _ = path.write_text("# friends\n1 2\n2 3\n")
+    ...     read_edges(path).tolist()
+    [[1, 2], [2, 3]]
     """
     path = as_path("path", path)
     ending = _ending(path, (".txt", ".csv", ".tsv", ".edges", ".edgelist"))
@@ -85,9 +120,26 @@ def read_edges(path: str | Path) -> np.ndarray:
 
 
 def write_table(path: str | Path, columns: Mapping[str, Iterable[Any]]) -> None:
-    """Write columns to a ``.csv`` or ``.tsv`` file, whole or not at all.
+    r"""Write columns to a ``.csv`` or ``.tsv`` file, completely or not at all.
 
     Text that a spreadsheet would run as a formula gets a single quote before it, as OWASP advises; numbers stay.
+
+    Parameters
+    ----------
+    path : str or Path
+        Where to write.
+    columns : mapping of str to iterable
+        Columns of one length, by name.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from codiag.tables import write_table
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_table(Path(folder) / "labels.csv", {"task": [1, 2], "label": ["yes", "=1+1"]})
+    ...     (Path(folder) / "labels.csv").read_text()
+    "task,label\n1,yes\n2,'=1+1\n"
     """
     path = as_path("path", path)
     separator = SEPARATORS[_ending(path, tuple(SEPARATORS), must_exist=False)]
@@ -106,7 +158,7 @@ def write_table(path: str | Path, columns: Mapping[str, Iterable[Any]]) -> None:
 
 
 def _checked_rows(columns: Mapping[str, Iterable[Any]]) -> list[tuple[Any, ...]]:
-    """Return the rows of columns that are of one length."""
+    """Return the rows of a table, or raise where its columns are not of one length."""
     if not isinstance(columns, Mapping):
         raise TypeError(f"columns must be a mapping from names to columns; got {type(columns).__name__}")
     single = [
@@ -132,7 +184,7 @@ def _ending(path: Path, endings: tuple[str, ...], *, must_exist: bool = True) ->
 
 
 def _rows(path: Path, separator: str | None) -> list[tuple[int, list[str]]]:
-    """Return lines that are not empty, with their numbers, split at the separator or at blanks."""
+    """Return the fields of lines that are not empty, with line numbers; without a separator, split at blanks."""
     try:
         with (
             gzip.open(path, "rt", encoding="utf-8-sig")
@@ -157,7 +209,7 @@ def _rows(path: Path, separator: str | None) -> list[tuple[int, list[str]]]:
 
 
 def _columns(name: str, first: list[str]) -> tuple[dict[str, int], bool]:
-    """Return where the columns are, and whether the first line names them."""
+    """Return the positions of the columns, and whether the first line is a header."""
     places = column_places(first)
     if places is not None:
         return places, True
@@ -185,7 +237,7 @@ def _refuse(name: str, bad: list[str], what: str) -> None:
 
 
 def _as_column(fields: list[str]) -> np.ndarray:
-    """Return whole numbers where all are, unless that would lose leading zeros; else text."""
+    """Return an array of integers where all fields are integers without leading zeros, otherwise of text."""
     if all(_is_whole(field) for field in fields):
         return np.array([int(field) for field in fields])
     return np.array(fields)

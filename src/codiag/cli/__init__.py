@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Annotated
 
 import typer
 
 import codiag
 from codiag.cli import demonstration, models, reproduction, tensors  # noqa: F401
-from codiag.cli.shared import app, out
+from codiag.cli.commands import app
+from codiag.cli.terminal import out, show_warning
 
-__all__ = ["app"]
+__all__ = ["app", "main"]
+
+
+def main() -> None:
+    """Run the command line of this process, where every warning is one line on the standard error."""
+    warnings.showwarning = show_warning
+    app()
 
 
 def _show_version(wanted: bool) -> None:
@@ -20,7 +28,7 @@ def _show_version(wanted: bool) -> None:
 
 
 @app.callback()
-def main(
+def _options(
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,

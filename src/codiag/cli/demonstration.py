@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich import box
 from rich.table import Table
 
-from codiag.cli.shared import PICTURES, Force, app, check_outputs, draw, err, out
+from codiag.cli.commands import Force, app, table_of, working
+from codiag.cli.outputs import PICTURES
 
 if TYPE_CHECKING:
     from codiag.experiments.demo import Demo
@@ -32,38 +32,29 @@ def demo(
     noise: Annotated[
         float, typer.Option("--noise", min=1e-12, max=1.0, help="Size of the noise, relative to the tensor.")
     ] = 1e-3,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the random problem.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the random tensor.")] = 0,
     force: Force = False,
 ) -> None:
     """Factorize a hard noisy tensor, by codiag and by every rival that is installed, and draw the result."""
     from codiag.experiments.demo import run_demo
     from codiag.experiments.demo_figure import draw_demo
 
-    figure = figure or OWN
-    check_outputs({"--figure": (figure, PICTURES)}, force=force or figure is OWN)
-    with err.status("factorizing ..."):
+    outputs = {"--figure": (figure or OWN, PICTURES)}
+    with working("factorizing ...", outputs, force=force or figure is None) as command:
         result = run_demo(size, noise, seed)
-    out.print(
-        _demo_table(result, f"A symmetric {size} x {size} x {size} tensor of rank {size}, noise {noise:g} of its norm")
-    )
-    out.print(
-        "error: mean distance of the unit factors from the truth\n"
-        "ratio: to the oracle, least squares started from the truth, which is the statistical limit",
-        style="dim",
-    )
     predicted = float((result.fit.standard_errors**2).mean() ** 0.5)
     measured = float((result.component_errors()[0] ** 2).mean() ** 0.5)
-    out.print(
-        f"fit.standard_errors says {predicted:.2e} without knowing the truth; it is {measured:.2e} (root mean square)"
+    command.show(
+        _demo_table(result, f"A symmetric {size} x {size} x {size} tensor of rank {size}, noise {noise:g} of its norm"),
+        "[dim]error: mean distance of the unit factors from the truth[/dim]",
+        "[dim]ratio: to the oracle, least squares started from the truth, which is the statistical limit[/dim]",
+        f"fit.standard_errors says {predicted:.2e} without knowing the truth; it is {measured:.2e} (root mean square)",
     )
-    draw(partial(draw_demo, result), figure)
+    command.draw("--figure", partial(draw_demo, result))
 
 
 def _demo_table(result: Demo, title: str) -> Table:
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
-    table.add_column("method")
-    for heading in ("error", "ratio", "seconds"):
-        table.add_column(heading, justify="right")
+    table = table_of(title, ["method"], ["error", "ratio", "seconds"])
     table.add_row("oracle", f"{result.oracle:.2e}", "1.00", "", style="dim")
     for run in result.runs:
         style = "bold" if run is result.runs[0] else None

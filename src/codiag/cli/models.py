@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich import box
 from rich.table import Table
 
-from codiag.cli.shared import (
-    PICTURES,
-    Force,
-    Seed,
-    app,
-    check_outputs,
-    draw,
-    fail,
-    mistakes_in_one_sentence,
-    out,
-    progress,
-    show_warnings,
-    shown,
-)
+from codiag.cli.commands import Force, Seed, app, table_of, working
+from codiag.cli.outputs import ARRAYS, PICTURES, TABLES
+from codiag.cli.terminal import fail, shown
 
 if TYPE_CHECKING:
     from codiag.models import DawidSkene, MixedMembershipCommunities
@@ -39,7 +26,7 @@ def topics(
         Path,
         typer.Argument(help="Counts (.npz, documents x words) or text (.txt, a document a line).", show_default=False),
     ],
-    n_topics: Annotated[int, typer.Option("--topics", "-t", help="Number of topics.", show_default=False)],
+    n_topics: Annotated[int, typer.Option("--topics", "-k", "-t", help="Number of topics.", show_default=False)],
     result: Annotated[
         Path | None, typer.Option("--out", "-o", help="Where to save topics and weights, as .npz.", show_default=False)
     ] = None,
@@ -53,25 +40,16 @@ def topics(
     from codiag._corpora import read_corpus, save_topics
     from codiag.models import LatentDirichlet
 
-    check_outputs({"--out": (result, {".npz"})}, [corpus], force=force)
-    with mistakes_in_one_sentence(), progress("finding topics ..."), warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
+    with working("finding topics ...", {"--out": (result, ARRAYS)}, [corpus], force=force) as command:
         counts, vocabulary = read_corpus(corpus)
         model = LatentDirichlet(n_topics, alpha_0=alpha_0, polish=polish, random_state=seed).fit(counts)
-        if result is not None:
-            save_topics(result, model, vocabulary)
-    table = Table(
-        title=shown(f"{corpus.name}: {counts.shape[0]} documents, {counts.shape[1]} words"), box=box.SIMPLE_HEAD
-    )
-    table.add_column("weight", justify="right")
+        contents = ": components, weights, doc_topic_prior, vocabulary"
+        command.save("--out", lambda path: save_topics(path, model, vocabulary), contents)
+    table = table_of(f"{corpus.name}: {counts.shape[0]} documents, {counts.shape[1]} words", [], ["weight"])
     table.add_column("topic")
     for weight, words in zip(model.weights_, model.top_words(vocabulary, n_words), strict=True):
         table.add_row(f"{weight:.3f}", shown(" ".join(words)))
-    out.print(table)
-    out.print(f"perplexity of these documents [bold]{model.perplexity(counts):.1f}[/bold]", highlight=False)
-    show_warnings(caught)
-    if result is not None:
-        out.print(f"Saved to [bold]{shown(result)}[/bold]: components, weights, doc_topic_prior, vocabulary")
+    command.show(table, f"perplexity of these documents [bold]{model.perplexity(counts):.1f}[/bold]")
 
 
 @app.command()
@@ -103,7 +81,7 @@ def label(
         typer.Option(
             "--smoothing",
             min=0,
-            help="Votes added to every cell of a confusion matrix; unasked, what is believed of a worker is estimated.",
+            help="Votes added to every cell of a confusion matrix; by default, the prior of workers is estimated.",
             show_default=False,
         ),
     ] = None,
@@ -113,15 +91,13 @@ def label(
 ) -> None:
     """Find the labels of tasks, and how good workers are, from votes that disagree."""
     from codiag.models import DawidSkene
+    from codiag.plotting import draw_confusions
     from codiag.tables import read_votes, write_table
 
-    tables = {".csv", ".tsv"}
-    outputs = {"--out": (result, tables), "--workers": (workers, tables), "--figure": (figure, PICTURES)}
-    check_outputs(outputs, [votes], force=force)
     if sort not in ("votes", "accuracy"):
         fail(f"--sort must be votes or accuracy; got {sort}")
-    with mistakes_in_one_sentence(), progress("labelling ..."), warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
+    outputs = {"--out": (result, TABLES), "--workers": (workers, TABLES), "--figure": (figure, PICTURES)}
+    with working("labeling ...", outputs, [votes], force=force) as command:
         model = DawidSkene(
             init=init,
             one_coin=one_coin,
@@ -129,28 +105,16 @@ def label(
             smoothing="estimated" if smoothing is None else smoothing,
             random_state=seed,
         ).fit(read_votes(votes))
-        if result is not None:
-            write_table(result, model.label_table())
-        if workers is not None:
-            write_table(workers, model.worker_table())
-    out.print(_worker_table(model, votes.name, sort))
+        command.save("--out", lambda path: write_table(path, model.label_table()))
+        command.save("--workers", lambda path: write_table(path, model.worker_table()))
     shares = ", ".join(f"{name} {share:.3f}" for name, share in zip(model.classes_, model.priors_, strict=True))
-    out.print(f"{model.tasks_.size} tasks; shares of the classes: {shown(shares)}", highlight=False, soft_wrap=True)
-    show_warnings(caught)
-    for path in (result, workers):
-        if path is not None:
-            out.print(f"Saved to [bold]{shown(path)}[/bold]")
-    if figure is not None:
-        from codiag.plotting import draw_confusions
-
-        draw(partial(draw_confusions, model), figure)
+    shared = f"{model.tasks_.size} tasks; shares of the classes: {shown(shares)}"
+    command.show(_worker_table(model, votes.name, sort), shared)
+    command.draw("--figure", partial(draw_confusions, model))
 
 
 def _worker_table(model: DawidSkene, name: str, sort: str) -> Table:
-    table = Table(title=shown(f"{name}: {model.workers_.size} workers"), title_justify="left", box=box.SIMPLE_HEAD)
-    table.add_column("worker")
-    for heading in ("votes", "right", "+-", "interval"):
-        table.add_column(heading, justify="right")
+    table = table_of(f"{name}: {model.workers_.size} workers", ["worker"], ["votes", "right", "+-", "interval"])
     columns = model.worker_table()
     rows = sorted(
         zip(*(columns[key] for key in ("worker", "votes", "accuracy", "standard_error", "low", "high")), strict=True),
@@ -173,7 +137,8 @@ def communities(
         ),
     ],
     k: Annotated[
-        int | None, typer.Option("--k", "-k", min=1, help="Number of communities; unasked, by the spectrum.")
+        int | None,
+        typer.Option("--communities", "-k", "--k", min=1, help="Number of communities; by default, by the spectrum."),
     ] = None,
     result: Annotated[
         Path | None,
@@ -185,10 +150,11 @@ def communities(
         typer.Option("--degree-corrected/--plain", help="Whether nodes differ in activity beside their communities."),
     ] = True,
     method: Annotated[
-        str | None, typer.Option("--method", help="nojd1, ojd1, tpm, als, ...; unasked, joint diagonalization alone.")
+        str | None,
+        typer.Option("--method", help="nojd1, ojd1, tpm, als, ...; by default, joint diagonalization alone."),
     ] = None,
     partitions: Annotated[
-        int | None, typer.Option("--partitions", min=1, help="Partitions to average over; unasked, 10 or more.")
+        int | None, typer.Option("--partitions", min=1, help="Partitions to average over; by default, 10 or more.")
     ] = None,
     polish: Annotated[int, typer.Option("--polish", min=0, help="Rounds of expectation maximization.")] = 5,
     seed: Seed = 0,
@@ -198,9 +164,7 @@ def communities(
     from codiag.models import MixedMembershipCommunities
     from codiag.tables import read_edges, write_table
 
-    check_outputs({"--out": (result, {".csv", ".tsv"})}, [edges], force=force)
-    with mistakes_in_one_sentence(), progress("finding ..."), warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
+    with working("finding ...", {"--out": (result, TABLES)}, [edges], force=force) as command:
         model = MixedMembershipCommunities(
             k,
             alpha_0=alpha_0,
@@ -210,24 +174,18 @@ def communities(
             polish=polish,
             random_state=seed,
         ).fit(read_edges(edges))
-        if result is not None:
-            write_table(result, model.membership_table())
-    out.print(_community_table(model, edges.name))
-    show_warnings(caught)
-    if result is not None:
-        out.print(f"Saved to [bold]{shown(result)}[/bold]: every node, its strongest community, all memberships")
+        contents = ": every node, its strongest community, all memberships"
+        command.save("--out", lambda path: write_table(path, model.membership_table()), contents)
+    command.show(_community_table(model, edges.name))
 
 
 def _community_table(model: MixedMembershipCommunities, name: str) -> Table:
-    title = shown(f"{name}: {model.nodes_.size} nodes, {model.n_components_} communities")
-    table = Table(
-        title=title,
-        title_justify="left",
-        box=box.SIMPLE_HEAD,
+    table = table_of(
+        f"{name}: {model.nodes_.size} nodes, {model.n_components_} communities",
+        [],
+        ["community", "strongest for", "above 0.3", "linked inside", "with others"],
         caption="linked: how likely a pair of pure members is to be, by the fitted model",
     )
-    for heading in ("community", "strongest for", "above 0.3", "linked inside", "with others"):
-        table.add_column(heading, justify="right")
     members = model.overlapping_labels().sum(axis=0)
     mass, rates = model.memberships_.sum(axis=0), model.connectivity_
     for place in range(min(model.n_components_, 2 * SHOWN)):

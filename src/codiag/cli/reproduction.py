@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from codiag.cli.shared import app, err, fail, mistakes_in_one_sentence, out, shown
+from codiag.cli.commands import app
+from codiag.cli.terminal import err, fail, out, shown, user_errors
 
 if TYPE_CHECKING:
     from codiag.experiments.runs import Experiment
@@ -46,7 +47,7 @@ def reproduce(
     if not present:
         fail(wanted[0].missing())
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with mistakes_in_one_sentence():
+    with user_errors():
         try:
             with Progress(*columns, console=err, transient=True) as progress:
                 task = progress.add_task(" ".join(names))

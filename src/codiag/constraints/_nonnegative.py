@@ -6,14 +6,11 @@ from dataclasses import dataclass
 
 from array_api_compat import array_namespace
 
-from codiag._array import Array, epsilon, identity
+from codiag._array import Array, blocks, epsilon, identity
 from codiag.constraints._base import Constraint, times_gram
 
 FULL_EXCHANGES = 3
 """Exchanges of all wrong entries of a row that may fail to lower their number, before one is exchanged at a time."""
-
-BLOCK = 2**22
-"""Entries of the equations that are solved at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,10 +49,9 @@ class NonNegative(Constraint):
         -------
         array of shape (d, rank)
         """
-        size, n_rows = product.shape[0], max(1, BLOCK // product.shape[1] ** 2)
-        parts = [slice(first, min(first + n_rows, size)) for first in range(0, size, n_rows)]
+        size, rank = product.shape
         found = [self._pivot(gram if gram.ndim == 2 else gram[part, ...], product[part, :], start[part, :])
-                 for part in parts]  # fmt: skip
+                 for part in blocks(size, rank**2)]  # fmt: skip
         return array_namespace(product).concat(found)
 
     def _pivot(self, gram: Array, product: Array, start: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Real data by name: from a folder of yours, from the cache, or, where asked, from where it was published."""
+"""Real data sets by name: from a local folder, from the cache, or, if asked for, downloaded from the publisher."""
 
 from codiag.datasets._crowd import CrowdData, load_crowd, read_crowd
 from codiag.datasets._facebook import FacebookData, load_facebook, read_facebook

@@ -1,4 +1,4 @@
-"""Labels from crowds."""
+"""Votes of crowds."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from codiag._reading import as_file, readable
 from codiag.datasets._locate import check_contents, locate, source_of
@@ -22,27 +23,59 @@ class CrowdData:
         ``task``, ``worker`` and ``label`` of every vote: what `codiag.models.DawidSkene` and data frames take.
     truth : dict of arrays
         ``task`` and ``truth``, for tasks whose truth is known.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.datasets import CrowdData
+    >>> votes = {"task": np.array([1, 1, 2]), "worker": np.array([0, 1, 0]), "label": np.array([5, 5, 6])}
+    >>> data = CrowdData(votes, {"task": np.array([1, 2]), "truth": np.array([5, 5])})
+    >>> data.accuracy([1, 2], [5, 6])
+    0.5
     """
 
     votes: dict[str, np.ndarray]
     truth: dict[str, np.ndarray]
 
-    def accuracy(self, tasks: np.ndarray, labels: np.ndarray, n_tasks: int | None = None) -> float:
-        """Return the share of labels that are right, of the tasks with a truth, or of `n_tasks`."""
+    def accuracy(self, tasks: ArrayLike, labels: ArrayLike, n_tasks: int | None = None) -> float:
+        """Return the share of labels that are right.
+
+        Parameters
+        ----------
+        tasks, labels : array of shape (n,)
+            Tasks, and the labels that a method gives them.
+        n_tasks : int, optional
+            What to divide the number of right labels by; by default the number of tasks whose truth is known.
+
+        Returns
+        -------
+        float
+        """
         given = dict(zip(np.asarray(tasks).tolist(), np.asarray(labels).tolist(), strict=True))
         known = zip(self.truth["task"].tolist(), self.truth["truth"].tolist(), strict=True)
         return sum(given.get(task) == truth for task, truth in known) / (n_tasks or self.truth["task"].size)
 
 
 def load_crowd(name: str, *, download: bool = False) -> CrowdData:
-    """Return bluebird, rte, dog, web or anesthesia.
+    """Load votes of a real crowd, and check that they are those that were published.
 
     Parameters
     ----------
-    name : str
-        Which one.
+    name : {"bluebird", "rte", "dog", "web", "anesthesia"}
+        Which data set.
     download : bool
         Whether to fetch it where it is neither in ``CODIAG_DATA_DIR`` nor in the cache.
+
+    Returns
+    -------
+    CrowdData
+
+    Examples
+    --------
+    >>> from codiag.datasets import load_crowd
+    >>> data = load_crowd("bluebird", download=True)  # doctest: +SKIP
+    >>> data.votes["label"].size, data.truth["task"].size  # doctest: +SKIP
+    (4212, 108)
     """
     source_of(name, "crowd")
     data = read_crowd(*locate(name, download=download))
@@ -53,9 +86,29 @@ def load_crowd(name: str, *, download: bool = False) -> CrowdData:
 
 
 def read_crowd(votes: str | Path, truth: str | Path | None = None) -> CrowdData:
-    """Read votes and truth: columns of numbers between commas, tabs or blanks, with or without a line of names.
+    r"""Read votes and truth: columns of whole numbers, with or without a line of names.
 
-    Lines may end either way, and rows of the truth may be repeated.
+    Parameters
+    ----------
+    votes : str or Path
+        A file, also ``.gz``, with the columns task, worker and label between commas, tabs or blanks.
+    truth : str or Path, optional
+        A file with the columns task and truth; rows may be repeated.
+
+    Returns
+    -------
+    CrowdData
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from codiag.datasets import read_crowd
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "votes.txt"
+    ...     _ = path.write_text("1 1 0\n1 2 0\n2 1 1\n")
+    ...     read_crowd(path).votes["label"].tolist()
+    [0, 0, 1]
     """
     task, worker, label = _numbers(as_file("votes", votes), 3).T
     known = np.zeros((0, 2), dtype=np.int64)
@@ -67,7 +120,7 @@ def read_crowd(votes: str | Path, truth: str | Path | None = None) -> CrowdData:
 
 
 def _numbers(path: Path, n_columns: int) -> np.ndarray:
-    """Return the first columns of whole numbers; a line that holds none is named."""
+    """Return the first columns of a table of integers; an error names the first line that has none."""
     with readable(path), gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
         rows = [(number, line.replace(",", " ").split()) for number, line in enumerate(lines, 1) if line.strip()]
     if rows and not rows[0][1][0].lstrip("-").isdigit():

@@ -1,4 +1,4 @@
-"""Networks of friends."""
+"""Social networks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ATTRIBUTES = ("status", "gender", "major", "minor", "dorm", "year", "highschool"
 
 @dataclass(frozen=True, eq=False)
 class FacebookData:
-    """Friends at one school.
+    """A social network of one school.
 
     Attributes
     ----------
@@ -25,13 +25,34 @@ class FacebookData:
         Symmetric, of zeros and ones.
     attributes : dict of arrays of shape (n,)
         status, gender, major, minor, dorm, year and highschool, as numbers; 0 where it is not known.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import sparse
+    >>> from codiag.datasets import FacebookData
+    >>> data = FacebookData(sparse.csr_array((4, 4)), {"dorm": np.array([7, 7, 0, 9])})
+    >>> data.groups(["dorm"]).T.tolist()
+    [[True, True, False, False], [False, False, False, True]]
     """
 
     adjacency: sparse.csr_array
     attributes: dict[str, np.ndarray]
 
     def groups(self, names: Sequence[str] = ("dorm", "major", "highschool"), *, min_size: int = 1) -> np.ndarray:
-        """Return who shares a value of an attribute with at least so many (n, n_groups): the truth of experiments."""
+        """Return the groups of people who share the value of an attribute: the true communities of experiments.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Attributes.
+        min_size : int
+            Values that fewer people share make no group.
+
+        Returns
+        -------
+        numpy.ndarray of bool of shape (n, n_groups)
+        """
         columns = []
         for name in names:
             values = self.attributes[name]
@@ -41,14 +62,24 @@ class FacebookData:
 
 
 def load_facebook(name: str, *, download: bool = False) -> FacebookData:
-    """Return the network of UNC28, Amherst41, Simmons81 or Caltech36.
+    """Load a network of friends at one school, and check that it is the one that was published.
 
     Parameters
     ----------
-    name : str
-        Which one.
+    name : {"UNC28", "Amherst41", "Simmons81", "Caltech36"}
+        Which school.
     download : bool
         Whether to fetch it where it is neither in ``CODIAG_DATA_DIR`` nor in the cache.
+
+    Returns
+    -------
+    FacebookData
+
+    Examples
+    --------
+    >>> from codiag.datasets import load_facebook
+    >>> load_facebook("Caltech36", download=True).adjacency.shape  # doctest: +SKIP
+    (769, 769)
     """
     source_of(name, "facebook")
     data = read_facebook(*locate(name, download=download))
@@ -59,7 +90,29 @@ def load_facebook(name: str, *, download: bool = False) -> FacebookData:
 
 
 def read_facebook(path: str | Path) -> FacebookData:
-    """Read a network from a ``.mat`` file as published (`A`, `local_info`), or from an ``.npz`` file of its parts."""
+    """Read a network of friends.
+
+    Parameters
+    ----------
+    path : str or Path
+        A ``.mat`` file as published, with `A` and `local_info`, or an ``.npz`` file with `n`, `indices`, `indptr` (of
+        the part above the diagonal) and `attrs`.
+
+    Returns
+    -------
+    FacebookData
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from codiag.datasets import read_facebook
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     parts = {"n": 2, "indices": [1], "indptr": [0, 1, 1], "attrs": np.ones((2, 7))}
+    ...     np.savez(f"{folder}/two.npz", **parts)
+    ...     read_facebook(f"{folder}/two.npz").adjacency.toarray().tolist()
+    [[0.0, 1.0], [1.0, 0.0]]
+    """
     path = as_file("path", path)
     with readable(path):
         upper, attributes = _read_mat(path) if path.suffix == ".mat" else _read_npz(path)

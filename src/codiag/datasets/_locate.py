@@ -1,4 +1,4 @@
-"""Find the files of a set of data, and check what was read from them."""
+"""Find the files of a data set, and check what was read from them."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from codiag.datasets._registry import SOURCES, Source, available
 
 
 def source_of(name: str, folder: str | None = None) -> Source:
-    """Return the source of this name, of one kind or of any, or say which there are."""
+    """Return the source of a data set, of one kind or of any, or raise an error that lists the names."""
     if name not in available(folder):
         raise ValueError(f"name must be one of {', '.join(available(folder))}; got {name!r}")
     return SOURCES[name]
 
 
 def locate(name: str, *, download: bool) -> list[Path]:
-    """Return the files of a set of data: in ``CODIAG_DATA_DIR``, in the cache, or downloaded if that was asked for."""
+    """Return the files of a data set: in ``CODIAG_DATA_DIR``, in the cache, or downloaded if that was asked for."""
     source = source_of(name)
     files = _find(source)
     if files:
@@ -31,7 +31,22 @@ def locate(name: str, *, download: bool) -> list[Path]:
 
 
 def at_hand(name: str) -> bool:
-    """Tell whether a set of data is on this computer."""
+    """Tell whether a data set is on this computer, in ``CODIAG_DATA_DIR`` or in the cache.
+
+    Parameters
+    ----------
+    name : str
+        One of `available`.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> from codiag.datasets import at_hand, load_crowd
+    >>> crowd = load_crowd("bluebird") if at_hand("bluebird") else None
+    """
     return bool(_find(source_of(name)))
 
 
@@ -46,7 +61,7 @@ def _find(source: Source) -> list[Path]:
 
 
 def check_contents(name: str, arrays: Iterable[np.ndarray]) -> None:
-    """Raise where the numbers are not those that were published."""
+    """Raise where the contents of a data set are not those that were published."""
     found = digest(arrays)
     if found != SOURCES[name].sha256:
         raise ValueError(

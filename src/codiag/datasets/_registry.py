@@ -1,4 +1,4 @@
-"""Where data was published, under which names copies are kept, and what must be in them."""
+"""The data sets: where they were published, the names of their files, and checksums of their contents."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ BAG_OF_WORDS = "https://archive.ics.uci.edu/ml/machine-learning-databases/bag-of
 
 @dataclass(frozen=True)
 class Source:
-    """A set of data.
+    """A data set.
 
     Attributes
     ----------
     folder : str
-        Where its files lie, under ``CODIAG_DATA_DIR`` or in the cache.
+        Where its files are, under ``CODIAG_DATA_DIR`` or in the cache.
     converted : tuple of str
         Its files as plain tables or arrays.
     original : tuple of str
         Its files as they were published; none where that takes other software to read.
     address : str
-        What stands before the names of the original files.
+        Address of the folder with the original files.
     sha256 : str
-        Of the numbers in it, in one order and one type: the same whichever files they were read from.
+        Checksum of its numbers in a fixed order and type: the same whichever files they were read from.
     cite : str
         What to cite.
     """
@@ -77,11 +77,27 @@ SOURCES = {
         "Newman, Bag of Words, UCI Machine Learning Repository, 2008, doi 10.24432/C5ZG6P",
     ),
 }
-"""All sets of data by name."""
+"""All data sets by name."""
 
 
 def available(folder: str | None = None) -> list[str]:
-    """Return the names of all sets of data, or of one kind: crowd, facebook or text."""
+    """Return the names of the data sets.
+
+    Parameters
+    ----------
+    folder : {"crowd", "facebook", "text"}, optional
+        Only those of this kind.
+
+    Returns
+    -------
+    list of str
+
+    Examples
+    --------
+    >>> from codiag.datasets import available
+    >>> available("facebook")
+    ['UNC28', 'Amherst41', 'Simmons81', 'Caltech36']
+    """
     if folder is not None and folder not in [source.folder for source in SOURCES.values()]:
         raise ValueError(f"folder must be crowd, facebook or text; got {folder!r}")
     return [name for name, source in SOURCES.items() if folder in (None, source.folder)]

@@ -1,4 +1,4 @@
-"""Corpora."""
+"""Text corpora."""
 
 from __future__ import annotations
 
@@ -10,25 +10,52 @@ import numpy as np
 from scipy import sparse
 
 from codiag._corpora import read_corpus
-from codiag._reading import as_file, readable
+from codiag._reading import as_file, read_numbers, readable
 from codiag.datasets._locate import check_contents, locate
 
 
 @dataclass(frozen=True, eq=False)
 class CorpusData:
-    """Counts of words (documents, words), and the words."""
+    """A text corpus as counts of words.
+
+    Attributes
+    ----------
+    counts : scipy.sparse.csr_array of shape (n_documents, n_words)
+        How often every word occurs in every document.
+    vocabulary : numpy.ndarray of str of shape (n_words,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import sparse
+    >>> from codiag.datasets import CorpusData
+    >>> data = CorpusData(sparse.csr_array([[2, 0], [1, 3]]), np.array(["cat", "dog"]))
+    >>> data.counts.sum(axis=0).tolist()
+    [3, 3]
+    """
 
     counts: sparse.csr_array
     vocabulary: np.ndarray
 
 
 def load_kos(*, download: bool = False) -> CorpusData:
-    """Return the KOS blog entries, 3430 documents of 6906 words.
+    """Load the KOS blog entries, and check that they are those that were published.
 
     Parameters
     ----------
     download : bool
         Whether to fetch them where they are neither in ``CODIAG_DATA_DIR`` nor in the cache.
+
+    Returns
+    -------
+    CorpusData
+        3430 documents of 6906 words.
+
+    Examples
+    --------
+    >>> from codiag.datasets import load_kos
+    >>> load_kos(download=True).counts.shape  # doctest: +SKIP
+    (3430, 6906)
     """
     files = locate("kos", download=download)
     data = CorpusData(*read_corpus(files[0])) if len(files) == 1 else read_bag_of_words(*files)
@@ -39,11 +66,35 @@ def load_kos(*, download: bool = False) -> CorpusData:
 
 
 def read_bag_of_words(counts: str | Path, vocabulary: str | Path) -> CorpusData:
-    """Read a corpus of the UCI repository: three lines with sizes, then documents, words and counts from one on."""
+    r"""Read a bag of words as the UCI repository has them.
+
+    Parameters
+    ----------
+    counts : str or Path
+        A file, also ``.gz``: the numbers of documents, of words and of entries on three lines, then a document, a word
+        and a count on every line, which count from one.
+    vocabulary : str or Path
+        A file with a word on every line.
+
+    Returns
+    -------
+    CorpusData
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from codiag.datasets import read_bag_of_words
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     counts, words = Path(folder) / "docword.txt", Path(folder) / "vocab.txt"
+    ...     _ = counts.write_text("2\n2\n2\n1 1 4\n2 2 3\n"), words.write_text("cat\ndog\n")
+    ...     read_bag_of_words(counts, words).counts.toarray().tolist()
+    [[4.0, 0.0], [0.0, 3.0]]
+    """
     path, words_path = as_file("counts", counts), as_file("vocabulary", vocabulary)
     with readable(path), gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
         n_documents, n_words, _ = (int(next(lines, "")) for _ in range(3))
-        table = np.loadtxt(lines, dtype=np.int64, ndmin=2)
+        table = read_numbers(lines, np.int64)
         if table.shape[1] != 3:
             raise ValueError(f"a document, a word and a count must be on every line; got {table.shape[1]} numbers")
     with readable(words_path):

@@ -84,12 +84,12 @@ def _converged(step: Step, previous: Step | None, limits: Limits) -> bool:
         return True
     if previous is None or step.largest > limits.trust:
         return False
-    remaining = step.largest * _tail(step.largest, previous.largest)
-    standardized = step.standardized * _tail(step.standardized, previous.standardized)
+    remaining = step.largest * _geometric_tail(step.largest, previous.largest)
+    standardized = step.standardized * _geometric_tail(step.standardized, previous.standardized)
     return remaining < limits.tol or standardized < limits.statistical_tol
 
 
-def _tail(size: float, before: float) -> float:
+def _geometric_tail(size: float, before: float) -> float:
     """Sum the geometric series of the rate of contraction, at most 10 since pairs that nothing resolves never do."""
     return min(size / (before - size), 10.0) if size < before else 10.0
 

@@ -71,6 +71,7 @@ def parafac(
     tol : float
         Size of the last step, relative to the factors; zero or None to take all steps.
     random_state : None, int, RandomState or Generator
+        Source of the random start, where there is one.
     return_errors : bool
         Whether to return the relative errors of the components, step by step, too.
     sparsity : float or int, optional
@@ -135,7 +136,14 @@ def parafac(
 
 
 class CP:
-    """Do what ``tensorly.decomposition.CP`` does: `parafac` as an object with its arguments, which see.
+    """Do what ``tensorly.decomposition.CP`` does: `parafac` as an object that keeps its arguments.
+
+    Parameters
+    ----------
+    rank, n_iter_max, init, svd, normalize_factors, orthogonalise, tol, random_state, verbose, sparsity, l2_reg
+        As in `parafac`.
+    mask, cvg_criterion, fixed_modes, svd_mask_repeats, linesearch, callback
+        As in `parafac`.
 
     Attributes
     ----------
@@ -195,13 +203,33 @@ class CP:
         self.callback = callback
 
     def fit_transform(self, tensor: Any) -> Any:
-        """Factorize a tensor, and return its components."""
+        """Factorize a tensor, and return its components.
+
+        Parameters
+        ----------
+        tensor : array of order two or more
+
+        Returns
+        -------
+        CPTensor or Factorization
+            What `parafac` returns: ``decomposition_``.
+        """
         options = {name: value for name, value in vars(self).items() if not name.endswith("_")}
         self.decomposition_, self.errors_ = parafac(tensor, **options, return_errors=True)
         return self.decomposition_
 
     def fit(self, tensor: Any) -> CP:
-        """Factorize a tensor, and keep its components."""
+        """Factorize a tensor, and keep its components.
+
+        Parameters
+        ----------
+        tensor : array of order two or more
+
+        Returns
+        -------
+        CP
+            Itself.
+        """
         self.fit_transform(tensor)
         return self
 

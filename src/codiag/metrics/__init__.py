@@ -1,4 +1,4 @@
-"""How far estimates are from the truth: of factors, whatever their order and signs, and of communities."""
+"""Distances between estimates and the truth: of factors, up to order and sign, and of communities."""
 
 from codiag.metrics._communities import RecoveryCurve, overlapping_nmi, recovery_curve
 from codiag.metrics._factors import Factors, Matching, factor_error, match_components, nearest_error, unit_factors

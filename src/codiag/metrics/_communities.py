@@ -1,4 +1,4 @@
-"""How well overlapping communities were recovered."""
+"""Measures of how well overlapping communities were recovered."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from codiag._validation import as_finite, as_real_array, as_share
 
 @dataclass(frozen=True, eq=False)
 class RecoveryCurve:
-    """What is recovered at what error, as the threshold that makes memberships yes or no moves.
+    """Recovery and error of overlapping communities, for several thresholds of membership.
 
     Attributes
     ----------
@@ -29,6 +29,14 @@ class RecoveryCurve:
     distance : array of shape (n,)
         The share of nodes on which a recovered community and those matched to it differ, on average: the measure of
         Kuleshov et al. NaN where nothing matches.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.metrics import recovery_curve
+    >>> truth = np.repeat(np.eye(2), 10, axis=0)
+    >>> recovery_curve(0.3 * truth, truth, [0.2, 0.4]).recovery.tolist()
+    [1.0, 0.0]
     """
 
     thresholds: np.ndarray
@@ -40,7 +48,7 @@ class RecoveryCurve:
 def recovery_curve(
     memberships: Any, truth: Any, thresholds: Sequence[float] = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5), *, level: float = 0.01
 ) -> RecoveryCurve:
-    """Return recovery and error over thresholds, after Huang et al. (2013).
+    """Return the recovery and the error of communities for several thresholds, as Huang et al. (2013) define them.
 
     Parameters
     ----------
@@ -53,6 +61,11 @@ def recovery_curve(
     level : float
         A true and an estimated community match when their correlation over nodes is positive with a p-value of a
         t-test below this.
+
+    Returns
+    -------
+    RecoveryCurve
+        With ``recovery``, ``error`` and ``distance`` at each of the `thresholds`.
 
     Examples
     --------
@@ -93,15 +106,20 @@ def _recovery(found: np.ndarray, true: np.ndarray, level: float) -> tuple[float,
 
 
 def overlapping_nmi(estimate: Any, truth: Any, *, variant: str = "mgh") -> float:
-    """Return the normalised mutual information of two covers by overlapping communities, 1 where they are the same.
+    """Return the normalized mutual information of two covers by overlapping communities, 1 where they are the same.
 
     Parameters
     ----------
     estimate, truth : arrays or sparse matrices of shape (n, k) and (n, m)
-        Which nodes belong to which communities; empty ones are left out.
+        Which nodes belong to which communities; empty communities are ignored.
     variant : "mgh" or "lfk"
-        As McDaid, Greene & Hurley (2011) normalise it, by the larger entropy, or as Lancichinetti, Fortunato &
+        As McDaid, Greene & Hurley (2011) normalize it, by the larger entropy, or as Lancichinetti, Fortunato &
         Kertesz (2009), community by community, which flatters covers that have little in common.
+
+    Returns
+    -------
+    float
+        From 0 to 1.
 
     Examples
     --------

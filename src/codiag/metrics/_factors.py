@@ -1,4 +1,4 @@
-"""How far estimated factors are from the truth, whatever their order and signs."""
+"""Distances between estimated and true factors, up to order and sign."""
 
 from __future__ import annotations
 
@@ -29,6 +29,14 @@ class Matching:
         The sign each of them needs, mode by mode.
     factors : tuple of arrays of shape (d, k)
         The estimated factors, unit columns, in the order and with the signs of the truth.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import codiag
+    >>> matching = codiag.match_components(-np.eye(3)[:, [2, 0, 1]], np.eye(3))
+    >>> matching.signs.tolist(), bool(np.allclose(matching.factors[0], np.eye(3)))
+    ([[-1.0, -1.0, -1.0]], True)
     """
 
     permutation: np.ndarray
@@ -37,14 +45,19 @@ class Matching:
 
 
 def match_components(estimate: Factors, truth: Factors) -> Matching:
-    """Match estimated components to true ones, one to one, so that the total likeness is greatest.
+    """Match estimated components to true ones, one to one, so that their total similarity is greatest.
 
-    The likeness of two components is the product over the modes of the absolute cosines between their factors.
+    The similarity of two components is the product over the modes of the absolute cosines between their factors.
 
     Parameters
     ----------
     estimate, truth : fit, pair (weights, factors), array of shape (d, k), or sequence of such arrays
-        Weights do not count. The estimate may have more components than the truth, not fewer.
+        Weights are ignored. The estimate may have more components than the truth, not fewer.
+
+    Returns
+    -------
+    Matching
+        With ``permutation``, ``signs`` and the matched ``factors``.
 
     Examples
     --------
@@ -67,6 +80,16 @@ def match_components(estimate: Factors, truth: Factors) -> Matching:
 def factor_error(estimate: Factors, truth: Factors) -> float:
     r"""Return the mean of :math:`\|\tilde u_i - u_i\|` over components and modes, after one-to-one matching.
 
+    Parameters
+    ----------
+    estimate, truth : fit, pair (weights, factors), array of shape (d, k), or sequence of such arrays
+        As in `match_components`.
+
+    Returns
+    -------
+    float
+        Zero where the factors are the same, whatever their order, signs and lengths.
+
     Examples
     --------
     >>> import numpy as np
@@ -84,8 +107,26 @@ def factor_error(estimate: Factors, truth: Factors) -> float:
 def nearest_error(estimate: Factors, truth: Factors) -> float:
     """Return the mean over true factors of the distance to the nearest estimated one, of either sign.
 
-    The measure of the authors' experiments. Several true factors may share one estimate, so it never exceeds
+    The measure of the paper's experiments. Several true factors may share one estimate, so it never exceeds
     `factor_error` and can hide components that were missed.
+
+    Parameters
+    ----------
+    estimate, truth : fit, pair (weights, factors), array of shape (d, k), or sequence of such arrays
+        As in `match_components`.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.metrics import factor_error, nearest_error
+    >>> truth = np.array([[1.0, 1.0], [0.0, 0.1]])  # two components that are nearly the same
+    >>> estimate = np.array([[1.0, 0.0], [0.0, 1.0]])
+    >>> round(nearest_error(estimate, truth), 2), round(factor_error(estimate, truth), 2)
+    (0.05, 0.67)
     """
     estimates, truths = unit_factors(estimate, "estimate"), unit_factors(truth, "truth")
     _check_shapes(estimates, truths)
@@ -101,7 +142,27 @@ def _nearest_distances(estimate: np.ndarray, truth: np.ndarray) -> np.ndarray:
 
 
 def unit_factors(factors: Factors, name: str) -> list[np.ndarray]:
-    """Return the factors of each mode on the host, in double precision and with unit columns."""
+    """Return the factors of each mode on the host, in double precision and with unit columns.
+
+    Parameters
+    ----------
+    factors : fit, pair (weights, factors), array of shape (d, k), or sequence of such arrays
+        Of any array library.
+    name : str
+        What error messages call them.
+
+    Returns
+    -------
+    list of numpy.ndarray of shape (d, k)
+        One a mode; a column of zeros stays one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.metrics import unit_factors
+    >>> unit_factors(np.array([[3.0, 0.0], [4.0, 2.0]]), "estimate")[0].tolist()
+    [[0.6, 0.0], [0.8, 1.0]]
+    """
     raw = [as_real_array(array, name, "compare real and imaginary parts apart") for array in _modes(factors)]
     arrays = [to_host(array).astype(np.float64) for array in raw]
     if len({array.shape[1:] for array in arrays}) > 1:

@@ -13,7 +13,7 @@ from codiag._validation import as_number
 from codiag.models._base import as_seed
 from codiag.models._sampling_noise import random_signs, warn_if_hidden, weakest_direction
 from codiag.models._second_moment import by_weight, check_second_moment, diagnostics, factorize_core, reordered
-from codiag.tensors import MomentTensor, PlacementTensor
+from codiag.tensors import MomentTensor, SymmetricOuterTensor
 
 NARROWEST = 1e-8
 """The least variance of a Gaussian, relative to the mean variance of the features: densities are to be numbers."""
@@ -193,7 +193,7 @@ def estimate_gaussians(samples: np.ndarray, k: int, method: Any, seed: int | Non
     size, spread = weakest_direction(second, [(moved.T * signs) @ moved / n for signs in random_signs(n)], k)
     warn_if_hidden(size, spread, k)
     shift = moved.T @ np.mean((samples @ quiet) ** 2, axis=1) / n  # sum_i pi_i sigma_i^2 mu_i
-    moment = MomentTensor(moved) - PlacementTensor(np.eye(d), shift)
+    moment = MomentTensor(moved) - SymmetricOuterTensor(np.eye(d), shift)
     fit = factorize_core(moment, basis, values, method, seed)
     directions = basis @ np.asarray(fit.factors[0])
     # T = sum_i pi_i |mu_i|^3 u_i^(x3) and M2 = sum_i pi_i |mu_i|^2 u_i u_i^T, so lengths are ratios of weights.

@@ -11,11 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
+from codiag._array import blocks
 from codiag.models._networks import Network
 from codiag.models._star_moments import on_simplex_rows
-
-BLOCK = 10**7
-"""Numbers that are held at a time."""
 
 
 class Polished(NamedTuple):
@@ -62,9 +60,7 @@ def _links(adjacency: sparse.csr_array, memberships: np.ndarray) -> np.ndarray:
 def _means(above: sparse.coo_array, loads: np.ndarray, others: np.ndarray) -> np.ndarray:
     """Return the expected number of links for every pair that is linked."""
     means = np.empty(above.nnz)
-    step = max(1, BLOCK // loads.shape[1])
-    for first in range(0, above.nnz, step):
-        some = slice(first, first + step)
+    for some in blocks(above.nnz, loads.shape[1]):
         means[some] = np.einsum("ek,ek->e", loads[above.row[some]], others[above.col[some]])
     return np.maximum(means, 1e-300)
 

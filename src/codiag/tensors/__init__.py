@@ -5,8 +5,9 @@ from codiag.tensors._combine import ScaledTensor, SumTensor
 from codiag.tensors._convert import as_tensor
 from codiag.tensors._dense import DenseTensor, symmetrize
 from codiag.tensors._factored import FactoredTensor
-from codiag.tensors._moments import CrossMomentTensor, MomentTensor, PlacementTensor
+from codiag.tensors._moments import CrossMomentTensor, MomentTensor
 from codiag.tensors._sparse import SparseTensor
+from codiag.tensors._symmetric_outer import SymmetricOuterTensor
 from codiag.tensors._words import WordMomentTensor, WordPairs, word_frequencies
 
 __all__ = [
@@ -14,10 +15,10 @@ __all__ = [
     "DenseTensor",
     "FactoredTensor",
     "MomentTensor",
-    "PlacementTensor",
     "ScaledTensor",
     "SparseTensor",
     "SumTensor",
+    "SymmetricOuterTensor",
     "Tensor",
     "WordMomentTensor",
     "WordPairs",

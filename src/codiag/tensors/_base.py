@@ -11,15 +11,14 @@ import numpy as np
 from array_api_compat import array_namespace
 from scipy import sparse
 
-from codiag._array import Array, double, identity, pick, squares
+from codiag._array import Array, blocks, double, fits_block, identity, pick, squares
+from codiag._validation import as_flag
 
 if TYPE_CHECKING:
     from codiag.tensors._dense import DenseTensor
 
 REAL = int | float | np.integer | np.floating
 """Numbers that may multiply a tensor."""
-BLOCK = 2**22
-"""Entries that are worked on at a time where a result would be larger than what it is made for."""
 
 CLOSE = 1e-8
 """Squared distance, relative to the squared norm, below which a difference of squared norms does not tell it."""
@@ -30,22 +29,78 @@ class Tensor(ABC):
 
     A subclass sets `shape`, says in `symmetric` whether every permutation of the modes leaves it as it is, and
     implements `project` and `permute`; the rest follows from these, and is overridden where the storage allows better.
+    Tensors are added, subtracted and multiplied by numbers like arrays, without being formed.
 
     Laws, tested for every tensor: `project` is linear in each direction; ``project(e_j)`` is slice j;
-    ``compress(Q, Q, Q).project(w) == Q.T @ project(w @ Q.T) @ Q``; all agree with `to_dense`.
+    ``compress(Q, Q, Q).project(w) == Q.T @ project(w @ Q.T) @ Q``; all agree with `to_dense`; `permute`, `compress` by
+    equal bases, multiples and sums keep `symmetric`.
+
+    Attributes
+    ----------
+    shape : tuple of ints
+        Sizes of the modes, three or more.
+    symmetric : bool
+        Whether every permutation of the modes leaves the tensor as it is, so that all modes share one factor.
+    holds_entries : bool
+        Whether `to_dense` costs no more than a pass over the entries.
+
+    Examples
+    --------
+    A tensor whose slices are the powers of a matrix:
+
+    >>> import numpy as np
+    >>> from codiag.tensors import Tensor
+    >>> class Powers(Tensor):
+    ...     def __init__(self, matrix, count, order=(0, 1, 2)):
+    ...         self.matrix, self.count, self.axes = matrix, count, tuple(order)
+    ...         shape = (*matrix.shape, count)
+    ...         self.shape = tuple(shape[mode] for mode in order)
+    ...
+    ...     def project(self, *directions):
+    ...         powers = [np.linalg.matrix_power(self.matrix, power) for power in range(self.count)]
+    ...         return np.einsum("abc,nc->nab", np.stack(powers, axis=2).transpose(self.axes), directions[0])
+    ...
+    ...     def permute(self, axes):
+    ...         return Powers(self.matrix, self.count, [self.axes[mode] for mode in axes])
+    >>> tensor = Powers(np.diag([1.0, 2.0]), 3)
+    >>> tensor.project(np.ones((1, 3))).tolist()
+    [[[3.0, 0.0], [0.0, 7.0]]]
+    >>> tensor.squared_norm()
+    24.0
     """
 
     shape: tuple[int, ...]
     symmetric: bool = False
-    holds_entries: bool = False  # whether `to_dense` costs no more than a pass over them
+    holds_entries: bool = False
 
     @abstractmethod
     def project(self, *directions: Array) -> Array:
-        """Contract every mode after the second, one array (n, d_m) each, to a stack of matrices (n, d_0, d_1)."""
+        """Contract every mode after the second with vectors.
+
+        Parameters
+        ----------
+        *directions : arrays of shape (n, d_m)
+            One array for every mode after the second, in the library and on the device of `reference`.
+
+        Returns
+        -------
+        array of shape (n, d_0, d_1)
+            Matrix l is the tensor contracted with row l of every array.
+        """
 
     @abstractmethod
     def permute(self, axes: Sequence[int]) -> Tensor:
-        """Return the tensor with its modes in this order."""
+        """Return the tensor with its modes in this order.
+
+        Parameters
+        ----------
+        axes : sequence of ints
+            Mode m of the result is mode ``axes[m]`` of this tensor.
+
+        Returns
+        -------
+        Tensor
+        """
 
     @property
     def order(self) -> int:
@@ -58,7 +113,18 @@ class Tensor(ABC):
         return np.zeros(0)
 
     def compress(self, *bases: Array | None) -> Tensor:
-        """Multiply every mode by the transpose of a basis (d_m, k_m), or leave it where the basis is None."""
+        """Multiply every mode by the transpose of a basis.
+
+        Parameters
+        ----------
+        *bases : arrays of shape (d_m, k_m), or None
+            One for every mode; None leaves a mode as it is.
+
+        Returns
+        -------
+        Tensor
+            Of shape (k_0, k_1, ...), symmetric if this tensor is and all bases are equal.
+        """
         open_modes = [mode for mode, basis in enumerate(bases) if basis is None]
         order = open_modes + [mode for mode in range(self.order) if mode not in open_modes]
         source, ordered = self.permute(order), [bases[mode] for mode in order]
@@ -68,7 +134,7 @@ class Tensor(ABC):
         xp = array_namespace(self.reference)
         grid = np.indices(sizes[2:]).reshape(self.order - 2, -1)
         stacks = []
-        for part in _parts(grid.shape[1], source.shape[0] * source.shape[1]):
+        for part in blocks(grid.shape[1], source.shape[0] * source.shape[1]):
             chosen = [pick(xp.matrix_transpose(basis), grid[m, part], axis=0) for m, basis in enumerate(full[2:])]
             stack = source.project(*chosen)
             stack = stack if ordered[1] is None else stack @ full[1]
@@ -78,19 +144,41 @@ class Tensor(ABC):
         return self._compressed(xp.permute_dims(xp.permute_dims(core, back), tuple(np.argsort(order).tolist())), bases)
 
     def mttkrp(self, factors: Sequence[Array], mode: int) -> Array:
-        r"""Return :math:`T_{(m)} (\bigodot_{n \ne m} A_n)`, shape (d_m, r): the tensor contracted with all but one."""
+        r"""Return :math:`T_{(m)} (\bigodot_{n \ne m} A_n)`: the matricized tensor times a Khatri-Rao product.
+
+        Parameters
+        ----------
+        factors : sequence of arrays of shape (d_n, r)
+            One for every mode; that of the mode itself is not used.
+        mode : int
+            The mode that is not contracted.
+
+        Returns
+        -------
+        array of shape (d_m, r)
+        """
         xp = array_namespace(self.reference)
         order = [mode, *(other for other in range(self.order) if other != mode)]
         source = self.permute(order)
         columns = [xp.matrix_transpose(factors[other]) for other in order[1:]]
         products = []
-        for part in _parts(columns[0].shape[0], source.shape[0] * source.shape[1]):
+        for part in blocks(columns[0].shape[0], source.shape[0] * source.shape[1]):
             stack = source.project(*(column[part, :] for column in columns[1:]))
             products.append((stack @ columns[0][part, :, None])[:, :, 0])
         return xp.matrix_transpose(xp.concat(products))
 
     def mttkrps(self, factors: Sequence[Array]) -> list[Array]:
-        """Return `mttkrp` for every mode: the gradient of the fit, in one pass where the storage allows."""
+        """Return `mttkrp` for every mode, in one pass over the data where the storage allows.
+
+        Parameters
+        ----------
+        factors : sequence of arrays of shape (d_m, r)
+            One for every mode.
+
+        Returns
+        -------
+        list of arrays of shape (d_m, r)
+        """
         return [self.mttkrp(factors, mode) for mode in range(self.order)]
 
     def squared_norm(self) -> float:
@@ -98,7 +186,17 @@ class Tensor(ABC):
         return sum(squares(self.project(*directions)) for directions in self._unit_directions())
 
     def inner(self, weights: Array, factors: Sequence[Array]) -> float:
-        r"""Return the inner product with :math:`\sum_i w_i a_i \otimes b_i \otimes \dots`."""
+        r"""Return the inner product with :math:`\sum_i w_i a_i \otimes b_i \otimes \dots`.
+
+        Parameters
+        ----------
+        weights : array of shape (r,)
+        factors : sequence of arrays of shape (d_m, r)
+
+        Returns
+        -------
+        float
+        """
         terms = double(self.mttkrp(factors, 0)) * double(factors[0]) * double(weights)
         return float(array_namespace(terms).sum(terms))
 
@@ -107,11 +205,20 @@ class Tensor(ABC):
 
         Tensors of more than a few million entries, where storage does not allow to subtract entry by entry, give
         :math:`\|T\|^2 - 2 \langle T, M \rangle + \|M\|^2`, which is right to about 1e-16 of the squared norm.
+
+        Parameters
+        ----------
+        weights : array of shape (r,)
+        factors : sequence of arrays of shape (d_m, r)
+
+        Returns
+        -------
+        float
         """
         from codiag.tensors._factored import FactoredTensor
 
-        model = FactoredTensor(weights, factors)
-        if math.prod(self.shape) > BLOCK:
+        model = FactoredTensor(weights, factors, symmetric=False)
+        if not fits_block(math.prod(self.shape)):
             return max(self.squared_norm() - 2 * self.inner(weights, factors) + model.squared_norm(), 0.0)
         model = model.changed(lambda factor, _: double(factor), double(weights))
         total = 0.0
@@ -124,17 +231,17 @@ class Tensor(ABC):
         """Yield directions that project the tensor to all of its slices, some at a time."""
         units = [identity(size, self.reference) for size in self.shape[2:]]
         grid = np.indices(self.shape[2:]).reshape(self.order - 2, -1)
-        for part in _parts(grid.shape[1], self.shape[0] * self.shape[1]):
+        for part in blocks(grid.shape[1], self.shape[0] * self.shape[1]):
             yield [pick(unit, grid[m, part], axis=0) for m, unit in enumerate(units)]
 
     def without_symmetry(self) -> Tensor:
-        """Return the same tensor, not declared symmetric, so that its modes get factors of their own."""
+        """Return the same tensor with `symmetric` False, so that its modes get factors of their own."""
         from codiag.tensors._combine import SumTensor
 
         return SumTensor([self], symmetric=False)
 
     def to_dense(self) -> Array:
-        """Return all entries, as an array."""
+        """Return all entries, as an array of shape `shape`."""
         return self.compress(*[None] * self.order).to_dense()
 
     def __add__(self, other: object) -> Tensor:
@@ -170,22 +277,26 @@ def all_equal(arrays: Sequence[Array | None]) -> bool:
     return all(_equal(arrays[0], array) for array in arrays[1:])
 
 
+def symmetry_of(arrays: Sequence[Array], symmetric: bool | None, name: str) -> bool:
+    """Return whether a tensor made of one array a mode is symmetric: as declared, or by default if all are equal."""
+    if symmetric is not None:
+        as_flag("symmetric", symmetric)
+        symmetric = bool(symmetric)
+    equal = symmetric is not False and all_equal(arrays)
+    if symmetric and not equal:
+        raise ValueError(f"symmetric=True needs equal {name} for all modes; these differ. Leave symmetric out")
+    return equal
+
+
 def _equal(first: Array | None, second: Array | None) -> bool:
     if first is second:
         return True
     if first is None or second is None or first.shape != second.shape:
         return False
     if sparse.issparse(first) or sparse.issparse(second):
-        return sparse.issparse(first) and sparse.issparse(second) and (first != second).nnz == 0
+        return bool(sparse.issparse(first) and sparse.issparse(second) and (first != second).nnz == 0)
     xp = array_namespace(first, second)
     return bool(xp.all(first == second))
-
-
-def _parts(count: int, entries: int) -> Iterator[slice]:
-    """Split `count` matrices so that each part holds at most `BLOCK` entries, or one matrix."""
-    size = max(1, BLOCK // max(entries, 1))
-    for start in range(0, max(count, 1), size):
-        yield slice(start, min(start + size, count))
 
 
 def check_shape(shape: Sequence[int], name: str = "tensor") -> tuple[int, ...]:

@@ -21,6 +21,15 @@ class SumTensor(Tensor):
     terms : sequence of Tensor, or of what `codiag.factorize` takes
     symmetric : bool, optional
         Whether permuting the modes leaves the sum as it is. By default it is symmetric if all terms are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.tensors import FactoredTensor, SparseTensor, SumTensor
+    >>> first = SparseTensor([[0], [0], [0]], [2.0], (3, 3, 3))
+    >>> second = FactoredTensor(np.ones(1), [np.ones((3, 1))] * 3)
+    >>> SumTensor([first, second]).squared_norm() == (first + second).squared_norm() == 35.0
+    True
     """
 
     def __init__(self, terms: Sequence[Any], *, symmetric: bool | None = None) -> None:
@@ -73,7 +82,7 @@ class SumTensor(Tensor):
         return sum(term.inner(weights, factors) for term in self.terms)
 
     def squared_distance(self, weights: Array, factors: Sequence[Array]) -> float:
-        """Return the distance of the one term that is not given by components from all that is, if it is the one."""
+        """Return the distance of the one term that is not given by components, if it is one, from all that are."""
         first, rest = self._parted()
         if first is None:
             return super().squared_distance(weights, factors)
@@ -92,7 +101,20 @@ class SumTensor(Tensor):
 
 
 class ScaledTensor(Tensor):
-    """A multiple of a tensor; also written ``scale * tensor``."""
+    """A multiple of a tensor; also written ``scale * tensor``.
+
+    Parameters
+    ----------
+    tensor : Tensor, or what `codiag.factorize` takes
+    scale : float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.tensors import ScaledTensor
+    >>> ScaledTensor(np.ones((1, 2, 2)), 3.0).squared_norm()
+    36.0
+    """
 
     def __init__(self, tensor: Any, scale: Any) -> None:
         if not isinstance(scale, REAL):
@@ -132,7 +154,7 @@ class ScaledTensor(Tensor):
 
     def squared_distance(self, weights: Array, factors: Sequence[Array]) -> float:
         if self.scale == 0:
-            return FactoredTensor(weights, factors).squared_norm()
+            return FactoredTensor(weights, factors, symmetric=False).squared_norm()
         size = self.scale * math.sqrt(self.tensor.squared_distance(double(weights) / self.scale, factors))
         return size * size
 

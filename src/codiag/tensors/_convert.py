@@ -16,11 +16,32 @@ MOST_ASYMMETRY = 0.5
 
 
 def as_tensor(raw: Any, symmetric: bool | None = None) -> Tensor:
-    """Return an array, a COO tensor or a `Tensor` as a `Tensor`, declared symmetric or not as asked.
+    """Return an array, a COO tensor, a fit or a `Tensor` as a `Tensor`.
 
     COO tensors are recognized by what they carry: `coords`, `data`, `shape` (pydata/sparse), `subs`, `vals`, `shape`
-    (pyttb); fits by their `weights` and `factors`. An array said to be symmetric that is so up to noise is replaced by
-    its mean over permutations of the modes, which loses nothing and takes away most of the noise.
+    (pyttb); fits by their `weights` and `factors`.
+
+    Parameters
+    ----------
+    raw : array of shape (d_0, d_1, d_2, ...), COO tensor, (weights, factors), or Tensor
+    symmetric : bool, optional
+        What the tensor is to be declared; by default what is detected. An array that is symmetric up to noise is
+        replaced by its mean over permutations of the modes, which loses nothing and takes away most of the noise.
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.tensors import as_tensor
+    >>> as_tensor(np.ones((2, 2, 2)))
+    DenseTensor(symmetric 2 x 2 x 2)
+    >>> as_tensor(np.ones((2, 2, 2)), symmetric=False)
+    DenseTensor(2 x 2 x 2)
+    >>> as_tensor((np.ones(4), [np.ones((5, 4)), np.ones((6, 4)), np.ones((7, 4))]))
+    FactoredTensor(5 x 6 x 7)
     """
     if symmetric is not None and not isinstance(symmetric, bool | np.bool_):
         raise TypeError(f"symmetric must be True, False or None; got {symmetric!r}")

@@ -9,15 +9,15 @@ from functools import cached_property
 import numpy as np
 from array_api_compat import array_namespace, device, is_numpy_array, is_torch_array
 
-from codiag._array import Array, like, moved, on_host, pick, precise, squares, to_host, widest
+from codiag._array import Array, blocks, like, moved, on_host, pick, precise, squares, to_host, widest
 from codiag._validation import as_flag, as_real_array
-from codiag.tensors._base import BLOCK, Tensor, check_shape, check_symmetric_shape
+from codiag.tensors._base import Tensor, check_shape, check_symmetric_shape
 
 
 class DenseTensor(Tensor):
     """A tensor held as an array of any library, or mapped from an ``.npy`` file; never copied, never changed.
 
-    Work goes through the entries in slabs, in the order in which they lie in memory, so a mapped file is read from
+    Work goes through the entries in slabs, in the order in which they are stored, so that a mapped file is read from
     front to back and needs no memory but that of one slab.
 
     Parameters
@@ -60,7 +60,19 @@ class DenseTensor(Tensor):
 
     @classmethod
     def of(cls, array: Array, *, symmetric: bool) -> DenseTensor:
-        """Return the tensor of an array that codiag itself has made, without a check of its entries."""
+        """Return the tensor of an array without a check of its entries.
+
+        Parameters
+        ----------
+        array : array of shape (d_0, d_1, d_2, ...)
+            Finite real numbers.
+        symmetric : bool
+            Whether permuting the modes leaves the tensor as it is.
+
+        Returns
+        -------
+        DenseTensor
+        """
         return cls(array, symmetric=symmetric, check=False)
 
     def _check_range(self) -> None:
@@ -161,7 +173,7 @@ class DenseTensor(Tensor):
         return total
 
     def _beside(self, weights: Array, factors: Sequence[Array]) -> Iterator[tuple[Array, Array]]:
-        """Yield entries beside those that components give, slab by slab as matrices, in double precision if it can."""
+        """Yield entries and those that components give, slab by slab as matrices, in double precision if possible."""
         exact = precise(self.reference)
         xp = array_namespace(exact)
         weights, ordered = moved(weights, exact), [moved(factors[mode], exact) for mode in self._memory_order]
@@ -173,7 +185,7 @@ class DenseTensor(Tensor):
         return self._cast(self._entries)
 
     def asymmetry(self) -> float:
-        """Return how much of the tensor permuting its modes changes: 0 if symmetric, about 1.3 if nothing of it is.
+        """Return the share of the tensor that permuting its modes changes: 0 if symmetric, about 1.3 for pure noise.
 
         Measured along random vectors, which see any difference with probability one.
         """
@@ -200,7 +212,7 @@ class DenseTensor(Tensor):
         return share, total
 
     def _seems_symmetric(self) -> bool:
-        """Tell whether a few rows and columns are symmetric: most tensors that are not are told apart by them."""
+        """Tell whether a few rows and columns are symmetric, which rules out most tensors that are not."""
         if len(set(self.shape)) > 1:
             return False
         few, corner = np.unique(np.linspace(0, self.shape[0] - 1, 6).astype(int)), self._entries
@@ -221,10 +233,8 @@ class DenseTensor(Tensor):
         xp = array_namespace(self._entries)
         turned = tuple(order) != tuple(range(self.order))
         entries = xp.permute_dims(self._entries, tuple(order)) if turned else self._entries
-        limit = BLOCK if on_host(self._entries) else 64 * BLOCK
-        size = max(1, limit // (math.prod(entries.shape[1:-1]) * max(entries.shape[-1], width)))
-        for start in range(0, entries.shape[0], size):
-            rows = slice(start, min(start + size, entries.shape[0]))
+        row = math.prod(entries.shape[1:-1]) * max(entries.shape[-1], width)
+        for rows in blocks(entries.shape[0], row, scale=1 if on_host(self._entries) else 64):
             yield rows, self._cast(entries[rows, ...])
 
     def _cast(self, block: Array) -> Array:
@@ -264,7 +274,15 @@ def khatri_rao(factors: Sequence[Array]) -> Array:
 
 
 def symmetrize(array: Array) -> Array:
-    """Return the mean of a tensor over all permutations of its modes: the symmetric part, and what noise leaves of it.
+    """Return the mean of a tensor over all permutations of its modes, its symmetric part.
+
+    Parameters
+    ----------
+    array : array of shape (d, d, d, ...)
+
+    Returns
+    -------
+    array of shape (d, d, d, ...)
 
     Examples
     --------

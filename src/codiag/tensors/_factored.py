@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 from array_api_compat import array_namespace
 
-from codiag._array import Array, double, pick, squares
-from codiag._validation import as_flag, as_real_array
-from codiag.tensors._base import BLOCK, REAL, Tensor, all_equal, as_scale, check_shape
+from codiag._array import Array, double, fits_block, pick, squares
+from codiag._validation import as_real_array
+from codiag.tensors._base import REAL, Tensor, all_equal, as_scale, check_shape, symmetry_of
 from codiag.tensors._dense import khatri_rao
 
 CANCELLING = 1e-6
@@ -31,7 +31,10 @@ class FactoredTensor(Tensor):
     --------
     >>> import numpy as np
     >>> from codiag.tensors import FactoredTensor
-    >>> FactoredTensor(np.ones(2), [np.eye(1000, 2)] * 3).squared_norm()
+    >>> tensor = FactoredTensor(np.ones(2), [np.eye(1000, 2)] * 3)
+    >>> tensor
+    FactoredTensor(symmetric 1000 x 1000 x 1000)
+    >>> tensor.squared_norm()
     2.0
     """
 
@@ -53,12 +56,7 @@ class FactoredTensor(Tensor):
                     f"got {tuple(factor.shape)} in mode {mode}"
                 )
         self.shape = check_shape([factor.shape[0] for factor in self.factors])
-        if symmetric is not None:
-            as_flag("symmetric", symmetric)
-        equal = symmetric is not False and all_equal(self.factors)
-        if symmetric and not equal:
-            raise ValueError("symmetric=True needs equal factors for all modes; these differ. Leave symmetric out")
-        self.symmetric = equal
+        self.symmetric = symmetry_of(self.factors, symmetric, "factors")
 
     @property
     def reference(self) -> Array:
@@ -70,7 +68,20 @@ class FactoredTensor(Tensor):
         return int(self.weights.shape[0])
 
     def changed(self, change: Callable[[Array, int], Array], weights: Array | None = None) -> FactoredTensor:
-        """Return components with ``change(factor, mode)`` for every factor: once for all modes that share an array."""
+        """Return components with every factor changed.
+
+        Parameters
+        ----------
+        change : callable
+            Called as ``change(factor, mode)``, returns an array of shape (any, r); called once, with mode 0, where all
+            modes of a symmetric tensor share one array.
+        weights : array of shape (r,), optional
+            New weights; by default those of this tensor.
+
+        Returns
+        -------
+        FactoredTensor
+        """
         weights = self.weights if weights is None else weights
         if self.symmetric and all(factor is self.factors[0] for factor in self.factors):
             return FactoredTensor(weights, [change(self.factors[0], 0)] * self.order, symmetric=True)
@@ -78,11 +89,11 @@ class FactoredTensor(Tensor):
         return FactoredTensor(weights, factors, symmetric=None if self.symmetric else False)
 
     def columns(self, chosen: Sequence[int]) -> FactoredTensor:
-        """Return some of the components, in the given order."""
+        """Return the components with the chosen indices, in the given order."""
         return self.changed(lambda factor, _: pick(factor, chosen, axis=1), pick(self.weights, chosen, axis=0))
 
     def joined(self, other: FactoredTensor) -> FactoredTensor:
-        """Return these components and others, of the same kind."""
+        """Return these components followed by others; symmetric if both are."""
         xp = array_namespace(self.weights)
         return self._with_components(
             xp.concat([self.weights, other.weights]),
@@ -91,7 +102,18 @@ class FactoredTensor(Tensor):
         )
 
     def minus(self, weights: Array, factors: Sequence[Array]) -> FactoredTensor:
-        """Return the difference to other components, by its components, in double precision."""
+        """Return the difference to other components, as components in double precision.
+
+        Parameters
+        ----------
+        weights : array of shape (r,)
+        factors : sequence of arrays of shape (d_m, r)
+
+        Returns
+        -------
+        FactoredTensor
+            Of rank ``self.rank + r``.
+        """
         xp = array_namespace(double(self.weights))
         return self._with_components(
             xp.concat([double(self.weights), -double(weights)]),
@@ -146,7 +168,7 @@ class FactoredTensor(Tensor):
         total, size = self._products(self.weights, self.factors)
         if not total < CANCELLING * size:
             return total
-        if math.prod(min(size, self.rank) for size in self.shape) > BLOCK:
+        if not fits_block(math.prod(min(size, self.rank) for size in self.shape)):
             return max(total, 0.0)
         core = self.changed(lambda factor, _: _triangle(double(factor)), double(self.weights))
         return squares(core.to_dense())

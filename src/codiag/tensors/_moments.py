@@ -1,19 +1,19 @@
-"""Moments of data as tensors: contracted sample by sample, never formed."""
+"""Moments of samples as tensors: contracted sample by sample, never formed."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace, device, is_array_api_obj
+from array_api_compat import array_namespace, device
 from scipy import sparse
 
-from codiag._array import Array, double, moved
-from codiag._validation import as_flag, as_number, as_real_array
-from codiag.tensors._base import BLOCK, CLOSE, Tensor, all_equal, check_shape
+from codiag._array import Array, blocks, double, moved
+from codiag._validation import as_number, as_real_array
+from codiag.tensors._base import CLOSE, Tensor, all_equal, check_shape, symmetry_of
 from codiag.tensors._dense import DenseTensor
 from codiag.tensors._factored import FactoredTensor
 
@@ -37,8 +37,11 @@ class CrossMomentTensor(Tensor):
     --------
     >>> import numpy as np
     >>> from codiag.tensors import CrossMomentTensor
-    >>> CrossMomentTensor(np.ones((10, 2)), np.ones((10, 3)), np.ones((10, 4)))
+    >>> moment = CrossMomentTensor(np.ones((10, 2)), np.ones((10, 3)), np.ones((10, 4)))
+    >>> moment
     CrossMomentTensor(2 x 3 x 4, 10 samples)
+    >>> moment.project(np.ones((1, 4))).shape
+    (1, 2, 3)
     """
 
     def __init__(
@@ -60,12 +63,7 @@ class CrossMomentTensor(Tensor):
             self.weights = as_real_array(weights, "weights", "use real weights") if check else weights
             if tuple(self.weights.shape) != (n,):
                 raise ValueError(f"weights must have shape ({n},), one per sample; got {tuple(self.weights.shape)}")
-        if symmetric is not None:
-            as_flag("symmetric", symmetric)
-        equal = symmetric is not False and all_equal(self.views)
-        if symmetric and not equal:
-            raise ValueError("symmetric=True needs equal views for all modes; these differ. Leave symmetric out")
-        self.symmetric = equal
+        self.symmetric = symmetry_of(self.views, symmetric, "views")
 
     @property
     def reference(self) -> Array:
@@ -105,7 +103,7 @@ class CrossMomentTensor(Tensor):
 
     def inner(self, weights: Array, factors: Sequence[Array]) -> float:
         known, total = [double(factor) for factor in factors], 0.0
-        for part in _parts(self.weights.shape[0], weights.shape[0] * self.order):
+        for part in blocks(self.weights.shape[0], weights.shape[0] * self.order):
             terms = double(self.weights[part])[:, None] * double(weights)[None, :]
             for view, factor in zip(self.views, known, strict=True):
                 terms = terms * (_rows(view, part) @ factor)
@@ -115,11 +113,11 @@ class CrossMomentTensor(Tensor):
     def squared_distance(self, weights: Array, factors: Sequence[Array]) -> float:
         if self._entries is not None:
             return self._entries.squared_distance(weights, factors)
-        model = FactoredTensor(weights, factors).squared_norm()
+        model = FactoredTensor(weights, factors, symmetric=False).squared_norm()
         total = max(self.squared_norm() - 2 * self.inner(weights, factors) + model, 0.0)
         if total < CLOSE * model and not any(sparse.issparse(view) for view in self.views):
             samples = FactoredTensor(
-                self.weights, [array_namespace(view).matrix_transpose(view) for view in self.views]
+                self.weights, [array_namespace(view).matrix_transpose(view) for view in self.views], symmetric=False
             )
             return samples.squared_distance(weights, factors)
         return total
@@ -129,7 +127,7 @@ class CrossMomentTensor(Tensor):
 
     def _summed(self) -> Array:
         """Return all entries, in double precision."""
-        total = sum(self._unfolded(part) for part in _parts(self.weights.shape[0], math.prod(self.shape[1:])))
+        total = sum(self._unfolded(part) for part in blocks(self.weights.shape[0], math.prod(self.shape[1:])))
         return array_namespace(total).reshape(total, self.shape)
 
     def __repr__(self) -> str:
@@ -142,7 +140,7 @@ class CrossMomentTensor(Tensor):
             return self._entries.squared_norm()
         n, total = self.weights.shape[0], 0.0
         weights = double(self.weights)
-        for part in _parts(n, n):
+        for part in blocks(n, n):
             products = weights[part][:, None] * weights[None, :]
             for view in self.views:
                 inner = _rows(view, part) @ _rows(view, slice(0, n)).T
@@ -152,14 +150,14 @@ class CrossMomentTensor(Tensor):
 
     @cached_property
     def _entries(self) -> DenseTensor | None:
-        """The tensor written down, where it takes no more memory than the samples."""
+        """The tensor as an array, where that takes no more memory than the samples."""
         if self.weights.shape[0] * sum(self.shape) <= math.prod(self.shape):
             return None
         return DenseTensor.of(self._summed(), symmetric=self.symmetric)
 
     def _mttkrps(self, factors: Sequence[Array], modes: Sequence[int]) -> list[Array]:
         totals: list[Array] = []
-        for part in _parts(self.weights.shape[0], factors[0].shape[1] * self.order):
+        for part in blocks(self.weights.shape[0], factors[0].shape[1] * self.order):
             seen = [view[part, :] @ factor for view, factor in zip(self.views, factors, strict=True)]
             shares = []
             for mode in modes:
@@ -194,63 +192,18 @@ class MomentTensor(CrossMomentTensor):
         How much each sample counts; by default 1 / n.
     order : int
         Three, or more.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.tensors import MomentTensor
+    >>> MomentTensor(np.ones((10, 2)), order=4)
+    MomentTensor(symmetric 2 x 2 x 2 x 2, 10 samples)
     """
 
     def __init__(self, samples: Any, *, weights: Array | None = None, order: int = 3) -> None:
         as_number("order", order, integer=True)
         super().__init__(*[samples] * order, weights=weights)
-
-
-class PlacementTensor(Tensor):
-    r"""The symmetric tensor :math:`M_{ij} v_k + M_{ik} v_j + M_{jk} v_i` of a symmetric matrix and a vector.
-
-    It shifts third moments by lower ones. The matrix may be anything with a shape that multiplies arrays with ``@``.
-    """
-
-    symmetric = True
-
-    def __init__(self, matrix: Any, vector: Array) -> None:
-        self.matrix = matrix if _multiplies(matrix) else as_real_array(matrix, "matrix", "use its real part")
-        self.vector = as_real_array(vector, "vector", "use its real part")
-        if self.vector.ndim != 1:
-            raise ValueError(f"vector must have one axis; got {tuple(self.vector.shape)}")
-        self.shape = check_shape((self.vector.shape[0],) * 3)
-        if tuple(self.matrix.shape) != self.shape[:2]:
-            raise ValueError(f"matrix must have shape {self.shape[:2]}, as the vector; got {tuple(self.matrix.shape)}")
-
-    @property
-    def reference(self) -> Array:
-        return self.vector[:0]
-
-    def project(self, *directions: Array) -> Array:
-        xp = array_namespace(self.reference)
-        (rows,) = directions
-        images = xp.matrix_transpose(self.matrix @ xp.matrix_transpose(rows))
-        outer = images[:, :, None] * self.vector[None, None, :]
-        full = self.matrix @ xp.eye(self.shape[0], dtype=self.vector.dtype)
-        return (rows @ self.vector)[:, None, None] * full[None] + outer + xp.matrix_transpose(outer)
-
-    def permute(self, axes: Sequence[int]) -> PlacementTensor:
-        return self
-
-    def compress(self, *bases: Array | None) -> Tensor:
-        if not all_equal(bases) or bases[0] is None:
-            return super().compress(*bases)
-        xp = array_namespace(self.reference)
-        inside = xp.matrix_transpose(bases[0])
-        return PlacementTensor(inside @ (self.matrix @ bases[0]), inside @ self.vector)
-
-    def mttkrp(self, factors: Sequence[Array], mode: int) -> Array:
-        xp = array_namespace(self.reference)
-        first, second = (factor for other, factor in enumerate(factors) if other != mode)
-        image = self.matrix @ first
-        own = image * (self.vector @ second) + (self.matrix @ second) * (self.vector @ first)
-        return own + self.vector[:, None] * xp.sum(image * second, axis=0)
-
-
-def _multiplies(matrix: Any) -> bool:
-    """Tell whether an object that is no array is an operator: of some shape, and multiplied by arrays."""
-    return hasattr(matrix, "shape") and hasattr(matrix, "__matmul__") and not is_array_api_obj(matrix)
 
 
 def _as_view(view: Any) -> Any:
@@ -275,15 +228,9 @@ def _rows(view: Any, part: slice) -> Any:
 def weighted_product(left: Any, scale: Array, right: Any) -> Array:
     """Return A^T diag(s) B, dense, in blocks of samples."""
     total = 0
-    for part in _parts(scale.shape[0], right.shape[1]):
+    for part in blocks(scale.shape[0], right.shape[1]):
         rows = right[part, :]
         scaled = rows.multiply(scale[part, None]).tocsr() if sparse.issparse(rows) else rows * scale[part, None]
         product = left[part, :].T @ scaled
         total = total + (product.toarray() if sparse.issparse(product) else product)
     return total
-
-
-def _parts(count: int, width: int) -> Iterator[slice]:
-    size = max(1, BLOCK // max(width, 1))
-    for start in range(0, count, size):
-        yield slice(start, min(start + size, count))

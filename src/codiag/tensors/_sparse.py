@@ -8,14 +8,14 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from scipy import sparse
 
-from codiag._array import Array, double, squares, to_host
+from codiag._array import Array, blocks, double, fits_block, squares, to_host
 from codiag._validation import as_flag, as_number, as_real_array
-from codiag.tensors._base import BLOCK, CLOSE, REAL, Tensor, as_scale, check_shape, check_symmetric_shape
+from codiag.tensors._base import CLOSE, REAL, Tensor, as_scale, check_shape, check_symmetric_shape
 from codiag.tensors._factored import FactoredTensor
 
 
 class SparseTensor(Tensor):
-    """A tensor given by the coordinates and values of its entries; all others are zero, and are never written down.
+    """A tensor given by the coordinates and values of its entries; all others are zero, and are never formed.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class SparseTensor(Tensor):
     __rmul__ = __mul__
 
     def without_empty_rows(self, at_least: int = 1) -> tuple[SparseTensor, list[np.ndarray]]:
-        """Return the tensor without indices that no entry has, and the indices that are left, in order, of each mode.
+        """Return the tensor without the indices that have no entries.
 
         Row i of a factor of the smaller tensor then belongs to index ``kept[mode][i]``; other rows of a factor of this
         one are zero. A symmetric tensor keeps the same indices in all modes.
@@ -93,6 +93,12 @@ class SparseTensor(Tensor):
         ----------
         at_least : int
             Indices to keep in every mode that has them, empty or not: as many as components are asked for.
+
+        Returns
+        -------
+        tensor : SparseTensor
+        kept : list of arrays of integers
+            The indices that are left, one array a mode.
 
         Examples
         --------
@@ -120,7 +126,7 @@ class SparseTensor(Tensor):
             cells = cells * self.shape[mode] + self.coords[mode]
         height = math.prod(self.shape[mode] for mode in opened) if first is None else first.shape[1]
         core = np.zeros((height, math.prod(sizes)), dtype=self.values.dtype)
-        for part in self._blocks(core.shape[1]):
+        for part in blocks(self.values.size, core.shape[1]):
             rows = self.values[part, None]
             for mode, basis in closed.items():
                 rows = (rows[:, :, None] * basis[self.coords[mode, part]][:, None, :]).reshape(rows.shape[0], -1)
@@ -134,7 +140,7 @@ class SparseTensor(Tensor):
 
     def mttkrp(self, factors: Sequence[Array], mode: int) -> Array:
         product = np.zeros((self.shape[mode], factors[0].shape[1]), dtype=self.values.dtype)
-        for part in self._blocks(factors[0].shape[1]):
+        for part in blocks(self.values.size, factors[0].shape[1]):
             rows = self.values[part, None]
             for other, factor in enumerate(factors):
                 if other != mode:
@@ -152,34 +158,32 @@ class SparseTensor(Tensor):
         r"""Return :math:`\sum_{T_e \ne 0} (T_e - M_e)^2 + \sum_{T_e = 0} M_e^2`.
 
         The second part is :math:`\|M\|^2 - \sum_{T_e \ne 0} M_e^2`, right to about 1e-16 of :math:`\|M\|^2`. Where that
-        is too little and the zeros are not too many, each of them is looked at.
+        is too little and the zeros are not too many, each of them is subtracted.
         """
-        on, energy, size = 0.0, 0.0, FactoredTensor(weights, factors).squared_norm()
+        on, energy, size = 0.0, 0.0, FactoredTensor(weights, factors, symmetric=False).squared_norm()
         for values, model in self._beside(weights, factors):
             on += squares(values - model)
             energy += squares(model)
         total = on + max(size - energy, 0.0)
-        if total < CLOSE * size and math.prod(self.shape) <= max(BLOCK, 4 * self.values.size):
+        n_entries = math.prod(self.shape)
+        if total < CLOSE * size and (fits_block(n_entries) or n_entries <= 4 * self.values.size):
             return self._squared_distance_everywhere(weights, factors)
         return total
 
     def _squared_distance_everywhere(self, weights: Array, factors: Sequence[Array]) -> float:
         """Subtract entry by entry, zeros too, in blocks of slices along the first mode."""
         known, total = [double(factor) for factor in factors], 0.0
-        step = max(1, BLOCK // math.prod(self.shape[1:]))
         order = np.argsort(self.coords[0], kind="stable")
-        ends = np.searchsorted(self.coords[0, order], np.arange(0, self.shape[0] + step, step))
-        for number, start in enumerate(range(0, self.shape[0], step)):
-            rows = known[0][start : start + step]
-            gap = FactoredTensor(double(weights), [rows, *known[1:]]).to_dense()
-            here = order[ends[number] : ends[number + 1]]
-            gap[(self.coords[0, here] - start, *self.coords[1:, here])] -= self.values[here]
+        for part in blocks(self.shape[0], math.prod(self.shape[1:])):
+            gap = FactoredTensor(double(weights), [known[0][part], *known[1:]], symmetric=False).to_dense()
+            here = order[slice(*np.searchsorted(self.coords[0, order], [part.start, part.stop]))]
+            gap[(self.coords[0, here] - part.start, *self.coords[1:, here])] -= self.values[here]
             total += squares(gap)
         return total
 
     def _beside(self, weights: Array, factors: Sequence[Array]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield values beside those that components give, in blocks of entries and in double precision."""
-        for part in self._blocks(weights.shape[0]):
+        """Yield values and those that components give, in blocks of entries and in double precision."""
+        for part in blocks(self.values.size, weights.shape[0]):
             model = double(weights)
             for factor, places in zip(factors, self.coords[:, part], strict=True):
                 model = model * double(factor[places])
@@ -192,11 +196,6 @@ class SparseTensor(Tensor):
 
     def __repr__(self) -> str:
         return f"{super().__repr__()[:-1]}, {self.values.size} entries)"
-
-    def _blocks(self, width: int) -> Iterator[slice]:
-        size = max(1, BLOCK // max(width, 1))
-        for start in range(0, self.values.size, size):
-            yield slice(start, start + size)
 
 
 def _filled(rows: np.ndarray, count: int) -> np.ndarray:

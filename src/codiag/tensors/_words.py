@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from codiag._array import Array, to_host
+from codiag._array import Array, blocks, fits_block, squares, to_host
 from codiag._validation import as_real_array
-from codiag.tensors._base import Tensor, check_shape
+from codiag.tensors._base import CLOSE, Tensor, check_shape
+from codiag.tensors._factored import FactoredTensor
 from codiag.tensors._moments import CrossMomentTensor, weighted_product
 
 LONGEST = 1e100
@@ -32,6 +35,16 @@ class WordMomentTensor(Tensor):
     ----------
     counts : scipy sparse matrix or array of shape (documents, words)
         How often each word occurs; not negative.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.tensors import WordMomentTensor
+    >>> tensor = WordMomentTensor(np.array([[2, 1, 1], [0, 3, 0], [1, 0, 1]]))
+    >>> tensor
+    WordMomentTensor(symmetric 3 x 3 x 3, 2 documents)
+    >>> round(float(tensor.to_dense().sum()), 12)
+    1.0
     """
 
     symmetric = True
@@ -71,7 +84,7 @@ class WordMomentTensor(Tensor):
             return super().compress(*bases)
         first, second, third = (np.asarray(basis) for basis in bases)
         seen = [self.counts @ basis for basis in (first, second, third)]
-        core = CrossMomentTensor(*seen, weights=self.shares).to_dense()
+        core = CrossMomentTensor(*seen, weights=self.shares, symmetric=False, check=False).to_dense()
         ends = [self.counts.T @ (self.shares[:, None] * columns) for columns in seen]
         core -= _diagonal_sum(first, second, ends[2])
         core -= _diagonal_sum(first, third, ends[1]).transpose(0, 2, 1)
@@ -87,6 +100,59 @@ class WordMomentTensor(Tensor):
         own = (self.counts.T @ self.shares)[:, None]
         return whole - first * ends[1] - second * ends[0] + 2 * first * second * own
 
+    def squared_norm(self) -> float:
+        """Return the squared norm from pairs of documents or from triples of their words, whichever is less work."""
+        return self._squared_norm
+
+    def squared_distance(self, weights: Array, factors: Sequence[Array]) -> float:
+        r"""Return :math:`\|T\|^2 - 2 \langle T, M \rangle + \|M\|^2`, or sum over entries where these cancel."""
+        size = FactoredTensor(weights, factors, symmetric=False).squared_norm()
+        total = max(self.squared_norm() - 2 * self.inner(weights, factors) + size, 0.0)
+        if total < CLOSE * size and fits_block(math.prod(self.shape)):
+            return super().squared_distance(weights, factors)
+        return total
+
+    @cached_property
+    def _squared_norm(self) -> float:
+        in_documents = np.diff(self.counts.indptr).astype(float)  # how many words
+        of_words = np.bincount(self.counts.indices, minlength=self.shape[0]).astype(float)  # in how many documents
+        by_pairs = np.sum(of_words**2) + float(in_documents.size) ** 2
+        # Products of dense matrices are hundreds of times as fast as those of sparse ones, and every word costs a call.
+        by_words, dense = np.sum(in_documents**3), self.counts.nnz * float(self.shape[0]) ** 2 / 300
+        if by_pairs < min(by_words, dense) + 1e5 * self.shape[0]:
+            return self._norm_by_pairs()
+        return self._norm_by_words(dense=bool(dense < by_words))
+
+    def _norm_by_pairs(self) -> float:
+        r"""Sum inner products of the shares of two documents.
+
+        With counts a and b these are, with :math:`g = a \cdot b` and powers of a vector taken entry by entry,
+        :math:`g^3 + 3 g^2 + 4 g - 3 (g + 2) (a^2 \cdot b + a \cdot b^2) + 2 (a^3 \cdot b + a \cdot b^3) + 6 a^2
+        \cdot b^2`. What is linear in the powers is summed over documents first.
+        """
+        first, second, third = (self.counts.power(power) for power in (1, 2, 3))
+        one, two, three = (matrix.T @ self.shares for matrix in (first, second, third))
+        total = float(4 * one @ one - 12 * one @ two + 4 * one @ three + 6 * two @ two)
+        n, transposed = self.shares.size, first.T.tocsr()
+        for part in blocks(n, n):
+            inner, other = ((matrix[part] @ transposed).toarray() for matrix in (first, second))
+            total += float(self.shares[part] @ (inner * (inner * (inner + 3) - 6 * other)) @ self.shares)
+        return total
+
+    def _norm_by_words(self, *, dense: bool) -> float:
+        """Sum squares of slices: of the pairs of words beside one occurrence of a word, over documents that have it."""
+        total, columns = 0.0, self.counts.tocsc()
+        for word in range(self.shape[0]):
+            here = slice(columns.indptr[word], columns.indptr[word + 1])
+            beside, scale = self.counts[columns.indices[here]], self.shares[columns.indices[here]] * columns.data[here]
+            beside.data = beside.data - (beside.indices == word)
+            rows = beside.toarray() if dense else beside
+            pairs = rows.T @ (sparse.diags_array(scale) @ rows)
+            # An occurrence makes no pair with itself: the slice is pairs less the diagonal matrix of singles.
+            squared, singles = beside.power(2).T @ scale, beside.T @ scale
+            total += squares(pairs if dense else pairs.data) + float(singles @ (singles - 2 * squared))
+        return total
+
     def __repr__(self) -> str:
         return f"{super().__repr__()[:-1]}, {self.counts.shape[0]} documents)"
 
@@ -94,7 +160,20 @@ class WordMomentTensor(Tensor):
 class WordPairs:
     r"""The second moment of exchangeable words, unbiased, as an operator.
 
-    A document contributes :math:`[c c^\top - diag(c)] / (n (n - 1))`; documents of one word are left out.
+    A document contributes :math:`[c c^\top - diag(c)] / (n (n - 1))`; documents of one word are left out. The operator
+    has a shape, (words, words), and multiplies arrays of shape (words,) and (words, n) by ``@``.
+
+    Parameters
+    ----------
+    counts : scipy sparse matrix or array of shape (documents, words)
+        How often each word occurs; not negative.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.tensors import WordPairs
+    >>> (WordPairs(np.array([[2, 1], [0, 2]])) @ np.eye(2)).round(3).tolist()
+    [[0.167, 0.167], [0.167, 0.5]]
     """
 
     def __init__(self, counts: Any) -> None:
@@ -114,11 +193,28 @@ class WordPairs:
 
 
 def word_frequencies(counts: Any) -> np.ndarray:
-    """Return the mean over documents of the share of each word."""
+    """Return the mean over documents of the share of each word.
+
+    Parameters
+    ----------
+    counts : scipy sparse matrix or array of shape (documents, words)
+        How often each word occurs; not negative. Empty documents are left out.
+
+    Returns
+    -------
+    array of shape (words,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.tensors import word_frequencies
+    >>> word_frequencies(np.array([[2, 2], [0, 5]])).tolist()
+    [0.25, 0.75]
+    """
     matrix = as_counts(counts)
     lengths = np.asarray(matrix.sum(axis=1)).ravel()
     used = lengths > 0
-    return matrix[used].T @ (1 / lengths[used]) / max(int(used.sum()), 1)
+    return np.asarray(matrix[used].T @ (1 / lengths[used])) / max(int(used.sum()), 1)
 
 
 def as_counts(counts: Any, name: str = "counts") -> sparse.csr_array:
@@ -141,4 +237,5 @@ def as_counts(counts: Any, name: str = "counts") -> sparse.csr_array:
 
 def _diagonal_sum(first: Array, second: Array, third: Array) -> Array:
     """Return sum_i a_i (x) b_i (x) c_i over rows i, in blocks."""
-    return CrossMomentTensor(first, second, third, weights=np.ones(first.shape[0])).to_dense()
+    ones = np.ones(first.shape[0])
+    return CrossMomentTensor(first, second, third, weights=ones, symmetric=False, check=False).to_dense()

@@ -16,7 +16,7 @@ from ..invariants import Problems, finite, has_shape
 NAMES = ("orthonormal_factor", "unit_factor", "mild_factor", "matrix_stack", "projection_stack", "noisy_tensor",
          "nonorthogonal_model", "orthogonal_model", "paper_tensor", "unit_noise", "operator_norm", "worker_errors",
          "crowd_votes", "mixed_membership_graph")  # fmt: skip
-RESULTS = ("Stack", "Problem", "Crowd", "Graph")
+RESULTS = ("Seed", "Stack", "PlantedTensor", "Crowd", "Graph")
 
 
 def _shaped(shape: tuple[int, ...], part: str = "") -> Check:

@@ -73,7 +73,7 @@ def _command(rng: np.random.Generator) -> tuple[list[str], list[Path], bool]:
     k = str(choose(rng, 1, 2, 3, 0, -1))
     words += {"factorize": ["--rank", k], "compare": ["--rank", k], "topics": ["--topics", k]}.get(kind, [])
     if kind == "communities" and rng.random() < 0.7:
-        words += ["--k", str(max(1, int(k)))]
+        words += ["-k", str(max(1, int(k)))]
     if kind == "factorize" and rng.random() < 0.3:
         words += ["--method", choose(rng, "als", "nls", "nojd1", "nope")]
     if kind != "compare" and rng.random() < 0.4:
@@ -88,7 +88,7 @@ def _command(rng: np.random.Generator) -> tuple[list[str], list[Path], bool]:
     return words, [source], good and not (kind != "label" and k == "0")
 
 
-@covers("codiag.cli.app", weight=2)
+@covers("codiag.cli.app", "codiag.cli.main", weight=2)
 def command_line(rng: np.random.Generator) -> Case:
     """Commands on files, whole and damaged: a result or a sentence, never a trace, and never a lost input."""
     words, sources, good = _command(rng)
@@ -114,5 +114,13 @@ def command_line(rng: np.random.Generator) -> Case:
 
     note = "codiag " + " ".join(words)
     return Case(
-        "codiag.cli.app", run, {"sources": sources}, good or None, (about,), spoilable=False, prints=True, note=note
+        "codiag.cli.app",
+        run,
+        {"sources": sources},
+        good or None,
+        (about,),
+        advice=True,
+        spoilable=False,
+        prints=True,
+        note=note,
     )

@@ -13,10 +13,10 @@ from codiag.tensors import (
     DenseTensor,
     FactoredTensor,
     MomentTensor,
-    PlacementTensor,
     ScaledTensor,
     SparseTensor,
     SumTensor,
+    SymmetricOuterTensor,
     WordMomentTensor,
     WordPairs,
     as_tensor,
@@ -217,7 +217,7 @@ def moments(rng: np.random.Generator) -> Case:
     return Case("codiag.tensors.CrossMomentTensor", build, arguments, True, (check,), named=("views", "tensor"))
 
 
-@covers("codiag.tensors.PlacementTensor", "codiag.tensors.symmetrize", weight=1)
+@covers("codiag.tensors.SymmetricOuterTensor", "codiag.tensors.symmetrize", weight=1)
 def placed(rng: np.random.Generator) -> Case:
     """Symmetrised outer products, and symmetric parts."""
     size = int(rng.integers(1, 6))
@@ -234,7 +234,9 @@ def placed(rng: np.random.Generator) -> Case:
     dense = sum(np.moveaxis(np.multiply.outer(matrix, vector), 2, place) for place in range(3))
     check = about_tensor(dense, "float64", int(rng.integers(2**31)))
     arguments = {"matrix": matrix, "vector": vector}
-    return Case("codiag.tensors.PlacementTensor", PlacementTensor, arguments, True, (check,), named=("tensor",))
+    return Case(
+        "codiag.tensors.SymmetricOuterTensor", SymmetricOuterTensor, arguments, True, (check,), named=("tensor",)
+    )
 
 
 @covers("codiag.tensors.WordMomentTensor", "codiag.tensors.WordPairs", "codiag.tensors.word_frequencies", weight=1)

@@ -1,0 +1,82 @@
+"""The structure that all commands share: check the outputs, work, save, print."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich import box
+from rich.console import RenderableType
+from rich.table import Table
+
+from codiag._writing import written_at_once
+from codiag.cli.outputs import Outputs, check_outputs
+from codiag.cli.terminal import err, fail, out, progress, shown, user_errors
+
+app = typer.Typer(
+    help="Factorize tensors by jointly diagonalizing matrices.",
+    no_args_is_help=True,
+    pretty_exceptions_show_locals=False,
+    add_completion=False,
+)
+Seed = Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same answer.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace files that exist; never the one that is read.")]
+
+
+@dataclass
+class Command:
+    """The files that a command was asked to write, and those that it wrote."""
+
+    outputs: Outputs
+    saved: list[str] = field(default_factory=list)
+
+    def save(self, option: str, write: Callable[[Path], None], contents: str = "") -> None:
+        """Write the file that an option names, where it was given."""
+        path, _ = self.outputs[option]
+        if path is not None:
+            write(path)
+            self.saved.append(f"Saved to [bold]{shown(path)}[/bold]{contents}")
+
+    def show(self, *items: RenderableType) -> None:
+        """Print the result, and then where it was saved."""
+        for item in (*items, *self.saved):
+            out.print(item, highlight=False, soft_wrap=isinstance(item, str))
+
+    def draw(self, option: str, picture: Callable[[Path], None]) -> None:
+        """Save the figure that an option names, where it was given, or say why there is none."""
+        path, _ = self.outputs[option]
+        if path is None:
+            return
+        try:
+            with written_at_once(path) as file:
+                picture(Path(file.name))
+        except ModuleNotFoundError as error:
+            err.print(f"No figure: {error.name} is not installed. Get it with: pip install 'codiag\\[plot]'")
+        except OSError as error:
+            fail(f"the figure could not be written: {error}")
+        else:
+            out.print(f"Figure saved to [bold]{shown(path)}[/bold]")
+
+
+@contextmanager
+def working(
+    message: str, outputs: Outputs | None = None, sources: Sequence[Path] = (), *, force: bool = False
+) -> Iterator[Command]:
+    """Check the outputs of a command, then show its progress and report errors of the user in one sentence."""
+    check_outputs(outputs or {}, sources, force=force)
+    with user_errors(), progress(message):
+        yield Command(outputs or {})
+
+
+def table_of(title: str, words: Sequence[str], numbers: Sequence[str], caption: str | None = None) -> Table:
+    """Return an empty table with columns of words and, to the right, columns of numbers."""
+    table = Table(title=shown(title) or None, title_justify="left", box=box.SIMPLE_HEAD, caption=caption)
+    for heading in words:
+        table.add_column(heading)
+    for heading in numbers:
+        table.add_column(heading, justify="right")
+    return table

@@ -1,0 +1,52 @@
+"""Check the files that a command is asked to write, before any work is done."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from codiag.cli.terminal import fail
+
+PICTURES = {".png", ".svg", ".pdf"}
+TABLES = {".csv", ".tsv"}
+ARRAYS = {".npz"}
+Outputs = Mapping[str, tuple[Path | None, set[str]]]
+"""For every option, the file that it names, if any, and the extensions that are allowed."""
+
+
+def check_outputs(outputs: Outputs, sources: Sequence[Path] = (), *, force: bool) -> None:
+    """Exit where a result could not be written, or would replace a file that exists.
+
+    The input files `sources` are never replaced, whatever the name that is given; other files only with `force`.
+    """
+    asked = {option: path for option, (path, _) in outputs.items() if path is not None}
+    for option, path in asked.items():
+        for source in sources:
+            if _same_file(path, source):
+                fail(f"{option} must not be the file that is read, {source}; choose another name")
+        _check_writable(path, option, outputs[option][1])
+    for (first, one), (second, other) in itertools.combinations(asked.items(), 2):
+        if _same_file(one, other):
+            fail(f"{first} and {second} must be two files; both are {one}")
+    for option, path in asked.items():
+        if path.exists() and not force:
+            fail(f"{option} must not be a file that exists, unless it is to be replaced: {path}. Then add --force")
+
+
+def _same_file(one: Path, other: Path) -> bool:
+    """Tell whether two paths are one file, also through symbolic or hard links."""
+    if one.resolve() == other.resolve():
+        return True
+    return one.exists() and other.exists() and one.samefile(other)
+
+
+def _check_writable(path: Path, option: str, endings: set[str]) -> None:
+    parent = path.resolve().parent
+    if not parent.is_dir():
+        fail(f"{option} must be in a folder that exists; {parent} does not")
+    if path.suffix.lower() not in endings:
+        fail(f"{option} must end in {', '.join(sorted(endings))}; got {path.name}")
+    if path.is_dir() or not os.access(path if path.exists() else parent, os.W_OK):
+        fail(f"{option} must be a file that can be written; {path} is not")
