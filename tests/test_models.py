@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import codiag
+from cases import MODELS
 from codiag.methods import ALS, NOJD
 from codiag.models import (
     Components,
@@ -23,80 +24,36 @@ from codiag.models import (
     SingleTopic,
     SphericalGaussianMixture,
 )
-from codiag.synthetic import unit_factor
 from codiag.tensors import symmetrize
-from simulated import chain, gaussians, matched, mixed_corpus, single_topic_corpus, views
+from simulated import gaussians, matched
 
-
-def topic_error(n, seed):
-    counts, topics, _ = single_topic_corpus(n, seed)
-    return matched(SingleTopic(4, random_state=0).fit(counts).components_, topics)
-
-
-def lda_error(n, seed):
-    counts, topics, _ = mixed_corpus(n, seed)
-    return matched(LatentDirichlet(3, alpha_0=1.0, polish=0, random_state=0).fit(counts).components_, topics)
-
-
-def gaussian_error(n, seed):
-    samples, means, *_ = gaussians(n, seed)
-    return matched(SphericalGaussianMixture(3, polish=0, random_state=0).fit(samples).means_, means)
-
-
-def view_error(n, seed):
-    data, means, _ = views(n, seed)
-    return matched(MultiviewMixture(3, random_state=0).fit(data).means_[0], means[0])
-
-
-def chain_error(n, seed):
-    symbols, _, emissions, _ = chain(n, seed)
-    return matched(HiddenMarkov(3, polish=0, random_state=0).fit(symbols).emissionprob_, emissions)
-
-
-ERRORS = {
-    "SingleTopic": topic_error,
-    "LatentDirichlet": lda_error,
-    "SphericalGaussianMixture": gaussian_error,
-    "MultiviewMixture": view_error,
-    "HiddenMarkov": chain_error,
-}
+EVERY = pytest.mark.parametrize("name", MODELS)
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*may be more than the data shows")
-@pytest.mark.parametrize("name", ERRORS)
+@EVERY
 def test_errors_fall_like_the_root_of_the_samples(name):
     """From 1e3 to 1e6 samples the slopes are between -0.485 and -0.555; here on fewer, for time."""
     sizes = [3000, 10_000, 30_000, 100_000]
-    errors = [np.mean([ERRORS[name](n, seed) for seed in range(4)]) for n in sizes]
+    errors = [np.mean([MODELS[name].error(n, seed) for seed in range(4)]) for n in sizes]
     slope = np.polyfit(np.log(sizes), np.log(errors), 1)[0]
     assert -0.62 < slope < -0.38
     assert errors[-1] < 0.05
 
 
-MODELS = {
-    "SingleTopic": lambda **options: SingleTopic(4, **options).fit(single_topic_corpus(5000, 0)[0]).components_,
-    "LatentDirichlet": lambda **options: LatentDirichlet(3, **options).fit(mixed_corpus(5000, 0)[0]).components_,
-    "SphericalGaussianMixture": lambda **options: (
-        SphericalGaussianMixture(3, **options).fit(gaussians(5000, 0)[0]).means_
-    ),
-    "MultiviewMixture": lambda **options: MultiviewMixture(3, **options).fit(views(5000, 0)[0]).means_[0],
-    "HiddenMarkov": lambda **options: HiddenMarkov(3, **options).fit(chain(5000, 0)[0]).emissionprob_,
-}
-
-
-@pytest.mark.parametrize("name", MODELS)
+@EVERY
 def test_every_seed_gives_the_same_answer(name):
-    first = MODELS[name](random_state=0)
+    first = MODELS[name].estimate(5000, random_state=0)
     for seed in (1, 2, None):
-        assert_allclose(MODELS[name](random_state=seed), first, atol=1e-6)
+        assert_allclose(MODELS[name].estimate(5000, random_state=seed), first, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@EVERY
 @pytest.mark.parametrize("method", ["nojd1", "ojd1", "tpm", "als"])
 def test_any_method_serves(name, method):
     method = ALS(init=NOJD()) if method == "als" else method  # from a random start it may end anywhere
-    found, best = MODELS[name](method=method, random_state=0), MODELS[name](random_state=0)
+    found, best = (MODELS[name].estimate(5000, method=one, random_state=0) for one in (method, None))
     assert matched(found, best) < 0.1
 
 
@@ -123,73 +80,24 @@ def test_topics_keep_the_contract_of_scikit_learn(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
-        SingleTopic(4),
-        LatentDirichlet(3, alpha_0=0.5),
-        SphericalGaussianMixture(3),
-        MultiviewMixture(3),
-        HiddenMarkov(3),
-    ],
-    ids=lambda model: type(model).__name__,
-)
-def test_parameters_are_stored_and_cloned(model):
+@EVERY
+def test_parameters_are_stored_and_cloned(name):
+    model = MODELS[name].kind(3, polish=2)
     assert clone(model).get_params() == model.get_params()
     assert model.set_params(n_components=2).n_components == 2
 
 
-def alike_views(seed):
-    rng = np.random.default_rng(seed)
-    h = rng.integers(0, 3, 400)
-    return [3 * unit_factor(d, 3, rng).T[h] + rng.standard_normal((400, d)) for d in (4, 5, 6)]
-
-
-def alike_gaussians(seed):
-    rng = np.random.default_rng(seed)
-    return 3 * unit_factor(5, 3, rng).T[rng.integers(0, 3, 400)] + rng.standard_normal((400, 5))
-
-
-def alike_topics(seed):
-    rng = np.random.default_rng(seed)
-    return rng.multinomial(15, rng.dirichlet(np.full(12, 0.5), 3)[rng.integers(0, 3, 300)])
-
-
-def alike_states(seed):
-    rng = np.random.default_rng(seed)
-    emissions, state, symbols = np.cumsum(rng.dirichlet(np.full(6, 0.3), 3), axis=1), 0, []
-    for move, show in rng.random((800, 2)):
-        state = state if move < 0.8 else (state + 1) % 3
-        symbols.append(min(int(np.searchsorted(emissions[state], show)), 5))
-    return symbols
-
-
-def visited(model):
-    return np.linalg.matrix_power(model.transmat_, 512)[0]
-
-
-POLISHED = {
-    "MultiviewMixture": (MultiviewMixture, alike_views, lambda model: np.hstack(model.means_)),
-    "SphericalGaussianMixture": (SphericalGaussianMixture, alike_gaussians, lambda model: model.means_),
-    "SingleTopic": (SingleTopic, alike_topics, lambda model: model.components_),
-    "LatentDirichlet": (LatentDirichlet, alike_topics, lambda model: model.components_),
-    "HiddenMarkov": (HiddenMarkov, alike_states, lambda model: model.emissionprob_),
-}
-
-
 @pytest.mark.filterwarnings("ignore:.*may be more than the data shows")
-@pytest.mark.parametrize("name", POLISHED)
+@EVERY
 def test_whatever_reorders_components_reorders_all_that_belongs_to_them(name):
     """Components of about the same weight change places in EM; one step moves them little, so that they are known."""
-    kind, draw, components = POLISHED[name]
-    moved = 0
+    case, moved = MODELS[name], 0
     for seed in range(20):
-        data = draw(seed)
-        before, after = (kind(3, polish=polish, random_state=0).fit(data) for polish in (0, 1))
+        data = case.alike(seed)
+        before, after = (case.kind(3, polish=polish, random_state=0).fit(data) for polish in (0, 1))
         for model in (before, after):
-            weights = visited(model) if name == "HiddenMarkov" else model.weights_
-            assert np.all(np.diff(weights) < 1e-9)
-        distances = np.linalg.norm(components(after)[:, None] - components(before)[None], axis=2)
+            assert np.all(np.diff(case.weights(model)) < 1e-9)
+        distances = np.linalg.norm(case.parameters(after)[:, None] - case.parameters(before)[None], axis=2)
         order = linear_sum_assignment(distances)[1]
         assert_allclose(after.diagnostics_["core_errors"], before.diagnostics_["core_errors"][..., order])
         moved += not np.array_equal(order, range(3))
@@ -198,28 +106,23 @@ def test_whatever_reorders_components_reorders_all_that_belongs_to_them(name):
     pytest.fail("components have kept their places, and nothing was shown")
 
 
-ANY_DATA = {
-    SingleTopic: lambda: single_topic_corpus(300, 0)[0],
-    LatentDirichlet: lambda: single_topic_corpus(300, 0)[0],
-    SphericalGaussianMixture: lambda: gaussians(300, 0)[0],
-    MultiviewMixture: lambda: views(300, 0)[0],
-    HiddenMarkov: lambda: chain(300, 0)[0],
-    MixedMembershipCommunities: lambda: (lambda half: half + half.T)(np.kron(np.eye(2), np.triu(np.ones((8, 8)), 1))),
-}
+BLOCKS = np.kron(np.eye(2), np.triu(np.ones((8, 8)), 1))
+ANY_DATA = {case.kind: case.draw(300, 0)[0] for case in MODELS.values()}
+ANY_DATA[MixedMembershipCommunities] = BLOCKS + BLOCKS.T
 
 
 @pytest.mark.parametrize("kind", ANY_DATA, ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize(("seed", "error"), [("abc", TypeError), (-1, ValueError), (1.5, TypeError)])
 def test_seeds_that_are_none(kind, seed, error):
     with pytest.raises(error, match="random_state must"):
-        kind(2, random_state=seed).fit(ANY_DATA[kind]())
+        kind(2, random_state=seed).fit(ANY_DATA[kind])
 
 
 @pytest.mark.parametrize("kind", ANY_DATA, ids=lambda kind: kind.__name__)
 @pytest.mark.filterwarnings("ignore:.*may be more than the data shows")
 def test_generators_of_numpy_are_seeds(kind):
     for seed in (np.random.RandomState(0), np.random.default_rng(0), np.int64(3), 2**70):
-        kind(2, random_state=seed).fit(ANY_DATA[kind]())
+        kind(2, random_state=seed).fit(ANY_DATA[kind])
 
 
 def test_one_component_is_the_mean():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -26,6 +27,8 @@ class Fixed(Constraint):
     >>> Fixed(np.eye(2)).project(np.ones((2, 2))).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
+
+    known: ClassVar[bool] = True
 
     factor: Array
 
