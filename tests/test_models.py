@@ -9,16 +9,22 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+import codiag
 from codiag.methods import ALS, NOJD
 from codiag.models import (
+    Components,
+    Diagnostics,
     HiddenMarkov,
     LatentDirichlet,
     MixedMembershipCommunities,
+    MomentModel,
+    Moments,
     MultiviewMixture,
     SingleTopic,
     SphericalGaussianMixture,
 )
 from codiag.synthetic import unit_factor
+from codiag.tensors import symmetrize
 from simulated import chain, gaussians, matched, mixed_corpus, single_topic_corpus, views
 
 
@@ -230,3 +236,83 @@ def test_one_component_is_the_mean():
     for kind in (SingleTopic, LatentDirichlet):
         assert_allclose(kind(1, polish=0).fit(counts).components_, 0.25)
     assert_allclose(HiddenMarkov(1, polish=0).fit([0, 1, 0, 2] * 9).emissionprob_, [[0.5, 0.25, 0.25]])
+
+
+class Slices(MomentModel):
+    """Components of a symmetric tensor that is the data itself."""
+
+    def moments(self, data):
+        return Moments(problem=codiag.Problem(data, self.n_components, symmetric=True), complaints=("take care",))
+
+    def parameters(self, fit, moments):
+        return Components(weights=fit.weights[::-1], diagnostics=Diagnostics.of(fit).reordered(np.arange(2)[::-1]))
+
+
+class TestBase:
+    """A model of somebody else: what the base does for it."""
+
+    def data(self):
+        rng = np.random.default_rng(0)
+        u = rng.standard_normal((4, 2))
+        return symmetrize(np.einsum("ir,jr,kr,r->ijk", u, u, u, [1.0, 5.0]) + 0.01 * rng.standard_normal((4, 4, 4)))
+
+    @pytest.mark.filterwarnings("ignore:take care")
+    def test_components_and_diagnostics_are_in_one_order(self):
+        data = self.data()
+        fit = codiag.factorize(codiag.Problem(data, 2, symmetric=True), seed=0)
+        model = Slices(2, random_state=0).fit(data)
+        assert_allclose(model.weights_, fit.weights)
+        assert_allclose(model.diagnostics_.core_errors, fit.standard_errors)
+
+    def test_fit_warns_where_it_was_called(self):
+        with pytest.warns(UserWarning, match="take care") as caught:
+            Slices(2, random_state=0).fit(self.data())
+        assert [warning.filename for warning in caught] == [__file__]
+
+    @pytest.mark.parametrize(
+        ("options", "error", "words"),
+        [
+            ({"n_components": 0}, ValueError, "n_components must be positive"),
+            ({"n_components": None}, TypeError, "n_components must be an integer"),
+            ({"polish": -1}, ValueError, "polish must not be negative"),
+            ({"polish": 1}, ValueError, "polish must be 0, since Slices has no steps"),
+            ({"method": "newton"}, ValueError, "method must be one of"),
+            ({"random_state": "a"}, TypeError, "random_state must be None"),
+        ],
+    )
+    def test_parameters_are_checked(self, options, error, words):
+        with pytest.raises(error, match=words):
+            Slices(**options).fit(self.data())
+
+    def test_what_is_missing_is_named(self):
+        with pytest.raises(NotImplementedError, match=r"MomentModel must implement moments\(data\)"):
+            MomentModel().fit(self.data())
+
+
+@pytest.mark.parametrize(
+    ("model", "data"),
+    [
+        (SingleTopic(3), lambda: np.random.default_rng(0).multinomial(9, np.full(6, 1 / 6), 60)),
+        (SphericalGaussianMixture(3), lambda: np.random.default_rng(0).standard_normal((60, 4))),
+        (MultiviewMixture(3), lambda: list(np.random.default_rng(0).standard_normal((3, 60, 4)))),
+        (HiddenMarkov(3, polish=1), lambda: np.random.default_rng(0).integers(0, 5, 300)),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_sampling_hides_is_told_once_and_to_the_caller(model, data):
+    with pytest.warns(UserWarning, match="may be more than the data shows") as caught:
+        model.set_params(random_state=0).fit(data())
+    assert [warning.filename for warning in caught] == [__file__]
+
+
+def test_diagnostics_are_a_mapping_with_attributes():
+    found = SphericalGaussianMixture(3, random_state=0).fit(gaussians(500, 0)[0]).diagnostics_
+    assert found["relative_error"] == found.relative_error
+    assert found["weights_sum"] is None
+    assert set(found) == set(vars(found))
+    assert "sampling_noise=" in repr(found)
+    assert "weights_sum" not in repr(found)
+    with pytest.raises(KeyError):
+        found["nothing"]
+    with pytest.raises(AttributeError):
+        found.relative_error = 0.0

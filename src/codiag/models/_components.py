@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -14,8 +14,8 @@ from codiag.models._diagnostics import Diagnostics
 class Components:
     """Parameters of a model by component, and what is to be said about them.
 
-    A model adds fields in a subclass: arrays, or lists of arrays, whose rows belong to components. Where a field is
-    something else, the subclass overrides `reordered`.
+    A model adds fields in a subclass: arrays, or lists of arrays, whose rows belong to components. Fields that belong
+    to all components together are named in `shared`; where not only rows do, the subclass overrides `reordered`.
 
     Attributes
     ----------
@@ -32,6 +32,8 @@ class Components:
     ([0.7, 0.3], [0.2, 0.1])
     """
 
+    shared: ClassVar[frozenset[str]] = frozenset()
+
     weights: np.ndarray
     diagnostics: Diagnostics
 
@@ -46,7 +48,8 @@ class Components:
         -------
         Components
         """
-        return replace(self, **{name: _rows(value, order) for name, value in vars(self).items()})
+        own = {name: value for name, value in vars(self).items() if name not in self.shared}
+        return replace(self, **{name: _rows(value, order) for name, value in own.items()})
 
     def sorted(self) -> Self:
         """Return components by weight, largest first; those of equal weight keep their order."""

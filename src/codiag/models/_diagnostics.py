@@ -92,7 +92,7 @@ class Diagnostics(Mapping[str, Any]):
         Parameters
         ----------
         fit : Factorization
-            Of the moment. Where all its modes share one factor, `core_errors` has one row.
+            Of the moment.
         **known
             Other fields.
 
