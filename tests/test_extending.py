@@ -128,7 +128,7 @@ class TestModel:
         assert errors["moments, then 20 steps"] < errors["moments"] < 0.05
 
     def test_components_are_told_apart(self):
-        counts, weights, _ = example("model").draw(5000, 1)
+        counts, _, weights = example("model").draw(5000, 1)
         shares = example("model").PoissonMixture(3, random_state=0).fit(counts).predict_proba(counts)
         assert_allclose(shares.sum(axis=1), 1)
         assert_allclose(np.sort(shares.mean(axis=0)), np.sort(weights), atol=0.03)

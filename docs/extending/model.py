@@ -135,15 +135,15 @@ def _joint(counts: np.ndarray, weights: np.ndarray, rates: np.ndarray) -> np.nda
 
 
 def draw(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return counts of a mixture of three components, their weights and their rates."""
+    """Return counts of a mixture of three components, their rates and their weights."""
     weights, rates = np.array([0.5, 0.3, 0.2]), np.random.default_rng(10).gamma(0.5, 1.5, size=(3, 8))
     rng = np.random.default_rng(seed)
-    return rng.poisson(rates[rng.choice(3, n, p=weights)]), weights, rates
+    return rng.poisson(rates[rng.choice(3, n, p=weights)]), rates, weights
 
 
 def main(n: int = 5000) -> dict[str, float]:
     """Estimate a mixture from n samples by moments, and polished; return the relative errors of the rates."""
-    counts, weights, rates = draw(n, seed=0)
+    counts, rates, weights = draw(n, seed=0)
     errors = {}
     for name, polish in (("moments", 0), ("moments, then 20 steps", 20)):
         model = PoissonMixture(3, polish=polish, random_state=0).fit(counts)
