@@ -265,7 +265,12 @@ class MomentModel(Model, Generic[M, C]):
             setattr(self, f"{name}_", value)
 
     def strategy(self) -> Method:
-        """Return the method that factorizes the moment, resolved from its name."""
+        """Return the method that factorizes the moment, resolved from its name.
+
+        Returns
+        -------
+        Method
+        """
         return self.default_method if self.method is None else as_method(self.method)
 
 

@@ -52,7 +52,12 @@ class Components:
         return replace(self, **{name: _rows(value, order) for name, value in own.items()})
 
     def sorted(self) -> Self:
-        """Return components by weight, largest first; those of equal weight keep their order."""
+        """Return components by weight, largest first; those of equal weight keep their order.
+
+        Returns
+        -------
+        Components
+        """
         return self.reordered(np.argsort(-self.weights, kind="stable"))
 
 

@@ -209,25 +209,66 @@ class HiddenMarkov(MomentModel[ChainMoments, Chain]):
         self.n_features, self.symbols_ = moments.symbols.size, moments.symbols
 
     def score(self, X: Any, lengths: Any = None) -> float:  # noqa: N803
-        """Return the log-likelihood of all sequences."""
+        """Return the log-likelihood of all sequences.
+
+        Parameters
+        ----------
+        X : array of shape (n,) or (n, 1), or list of sequences
+            Symbols, as in `fit`.
+        lengths : sequence of int, optional
+            As in `fit`.
+
+        Returns
+        -------
+        float
+        """
         check_is_fitted(self)
         parameters = self.startprob_, self.transmat_, self.emissionprob_
         return sum(float(np.sum(np.log(forward(s, *parameters)[1]))) for s in self._sequences(X, lengths))
 
     def predict(self, X: Any, lengths: Any = None) -> np.ndarray:  # noqa: N803
-        """Return the most probable path of states, after Viterbi."""
+        """Return the most probable path of states, after Viterbi.
+
+        Parameters
+        ----------
+        X : array of shape (n,) or (n, 1), or list of sequences
+            Symbols, as in `fit`.
+        lengths : sequence of int, optional
+            As in `fit`.
+
+        Returns
+        -------
+        array of shape (n,)
+        """
         check_is_fitted(self)
         logs = [np.log(np.maximum(p, 1e-300)) for p in (self.startprob_, self.transmat_, self.emissionprob_)]
         return np.concatenate([best_path(sequence, *logs) for sequence in self._sequences(X, lengths)])
 
     def predict_proba(self, X: Any, lengths: Any = None) -> np.ndarray:  # noqa: N803
-        """Return the probability of every state at every time."""
+        """Return the probability of every state at every time.
+
+        Parameters
+        ----------
+        X : array of shape (n,) or (n, 1), or list of sequences
+            Symbols, as in `fit`.
+        lengths : sequence of int, optional
+            As in `fit`.
+
+        Returns
+        -------
+        array of shape (n, n_components)
+        """
         check_is_fitted(self)
         parameters = self.startprob_, self.transmat_, self.emissionprob_
         return np.concatenate([posteriors(s, *parameters)[0] for s in self._sequences(X, lengths)])
 
     def to_hmmlearn(self) -> Any:
-        """Return a ``hmmlearn.hmm.CategoricalHMM`` with these parameters, fit to be used or trained further."""
+        """Return a ``hmmlearn.hmm.CategoricalHMM`` with these parameters, fit to be used or trained further.
+
+        Returns
+        -------
+        hmmlearn.hmm.CategoricalHMM
+        """
         from hmmlearn.hmm import CategoricalHMM
 
         check_is_fitted(self)

@@ -104,28 +104,80 @@ class SphericalGaussianMixture(DensityMixin, MomentModel[OneGaussian | GaussianM
         self.labels_ = np.argmax(self._log_joint(samples.given), axis=1)
 
     def predict_proba(self, X: Any) -> np.ndarray:  # noqa: N803
-        """Return the probability of each Gaussian for each sample."""
+        """Return the probability of each Gaussian for each sample.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+
+        Returns
+        -------
+        array of shape (n, n_components)
+        """
         joint = self._joint(X)
         return np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
 
     def predict(self, X: Any) -> np.ndarray:  # noqa: N803
-        """Return the most probable Gaussian of each sample."""
+        """Return the most probable Gaussian of each sample.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+
+        Returns
+        -------
+        array of shape (n,)
+        """
         return np.argmax(self._joint(X), axis=1)
 
     def fit_predict(self, X: Any, y: object = None) -> np.ndarray:  # noqa: N803
-        """Fit and return the most probable Gaussian of each sample."""
+        """Fit and return the most probable Gaussian of each sample.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+        y : ignored
+
+        Returns
+        -------
+        array of shape (n,)
+        """
         return self.fit(X).labels_
 
     def score_samples(self, X: Any) -> np.ndarray:  # noqa: N803
-        """Return the log-likelihood of each sample."""
+        """Return the log-likelihood of each sample.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+
+        Returns
+        -------
+        array of shape (n,)
+        """
         return logsumexp(self._joint(X), axis=1)
 
     def score(self, X: Any, y: object = None) -> float:  # noqa: N803
-        """Return the mean log-likelihood of a sample."""
+        """Return the mean log-likelihood of a sample.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+        y : ignored
+
+        Returns
+        -------
+        float
+        """
         return float(np.mean(self.score_samples(X)))
 
     def to_sklearn(self) -> Any:
-        """Return a fitted ``sklearn.mixture.GaussianMixture`` with spherical covariances and these parameters."""
+        """Return a fitted ``sklearn.mixture.GaussianMixture`` with spherical covariances and these parameters.
+
+        Returns
+        -------
+        sklearn.mixture.GaussianMixture
+        """
         from sklearn.mixture import GaussianMixture
 
         check_is_fitted(self)

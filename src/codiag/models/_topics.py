@@ -6,7 +6,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 from scipy import sparse
@@ -108,16 +108,49 @@ class MomentTopics(TransformerMixin, MomentModel[TopicMoments, Topics]):
         return self._shares(self._known(X))
 
     def score(self, X: Any, y: object = None) -> float:  # noqa: N803
-        """Return the log-likelihood of the documents of X, of shape (documents, words), in the order of their words."""
+        """Return the log-likelihood of the documents of X, of shape (documents, words), in the order of their words.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (documents, words)
+            Counts.
+        y : ignored
+
+        Returns
+        -------
+        float
+        """
         return self._log_likelihood(self._known(X))
 
     def perplexity(self, X: Any) -> float:  # noqa: N803
-        """Return the exponential of minus the mean log-likelihood of a word of X, of shape (documents, words)."""
+        """Return the exponential of minus the mean log-likelihood of a word of X, of shape (documents, words).
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (documents, words)
+            Counts.
+
+        Returns
+        -------
+        float
+        """
         counts = self._known(X)
         return float(np.exp(-self._log_likelihood(counts) / max(counts.sum(), 1)))
 
     def top_words(self, vocabulary: Sequence[str] | np.ndarray, n: int = 10) -> list[list[str]]:
-        """Return the most probable words of every topic."""
+        """Return the most probable words of every topic.
+
+        Parameters
+        ----------
+        vocabulary : sequence of str
+            The word of every column of the counts.
+        n : int
+            How many of each topic.
+
+        Returns
+        -------
+        list of lists of str
+        """
         check_is_fitted(self)
         as_number("n", n, integer=True)
         if isinstance(vocabulary, str) or not hasattr(vocabulary, "__len__"):
@@ -127,7 +160,16 @@ class MomentTopics(TransformerMixin, MomentModel[TopicMoments, Topics]):
         return [[str(vocabulary[word]) for word in np.argsort(-topic)[:n]] for topic in self.components_]
 
     def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
-        """Return names for the columns of `transform`."""
+        """Return names for the columns of `transform`.
+
+        Parameters
+        ----------
+        input_features : ignored
+
+        Returns
+        -------
+        array of str, shape (n_components,)
+        """
         check_is_fitted(self)
         return np.array([f"{type(self).__name__.lower()}{i}" for i in range(self.n_components)], dtype=object)
 
@@ -258,7 +300,12 @@ class LatentDirichlet(MomentTopics):
         return log_likelihood(counts, self._shares(counts), self.components_)
 
     def to_sklearn(self) -> Any:
-        """Return a fitted ``sklearn.decomposition.LatentDirichletAllocation`` with these topics."""
+        """Return a fitted ``sklearn.decomposition.LatentDirichletAllocation`` with these topics.
+
+        Returns
+        -------
+        sklearn.decomposition.LatentDirichletAllocation
+        """
         from sklearn.decomposition import LatentDirichletAllocation
 
         check_is_fitted(self)
@@ -312,10 +359,20 @@ class SingleTopic(MomentTopics):
         super().__init__(n_components, method=method, polish=polish, random_state=random_state)
 
     def predict(self, X: Any) -> np.ndarray:  # noqa: N803
-        """Return the most probable topic of each document of X, of shape (documents, words)."""
+        """Return the most probable topic of each document of X, of shape (documents, words).
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (documents, words)
+            Counts.
+
+        Returns
+        -------
+        array of shape (documents,)
+        """
         return np.argmax(self.transform(X), axis=1)
 
-    def to_sklearn(self) -> Any:
+    def to_sklearn(self) -> NoReturn:
         """Refuse: scikit-learn has no model of one topic a document."""
         raise NotImplementedError("scikit-learn has no model of one topic a document; use LatentDirichlet")
 

@@ -152,7 +152,17 @@ class MultiviewMixture(MomentModel[MixtureMoments, Views]):
         )
 
     def predict_proba(self, X: Any) -> np.ndarray:  # noqa: N803
-        """Return the probability of each component for each sample, its noise taken for white and Gaussian."""
+        """Return the probability of each component for each sample, its noise taken for white and Gaussian.
+
+        Parameters
+        ----------
+        X : sequence of three arrays or sparse matrices of shape (n, d)
+            Views of the same samples, as in `fit`.
+
+        Returns
+        -------
+        array of shape (n, n_components)
+        """
         check_is_fitted(self)
         views = _as_views(X)
         expected, got = [mean.shape[1] for mean in self.means_], [view.shape[1] for view in views]
@@ -161,7 +171,17 @@ class MultiviewMixture(MomentModel[MixtureMoments, Views]):
         return _shares(views, self.means_, self.weights_, self.variances_)
 
     def predict(self, X: Any) -> np.ndarray:  # noqa: N803
-        """Return the most probable component of each sample."""
+        """Return the most probable component of each sample.
+
+        Parameters
+        ----------
+        X : sequence of three arrays or sparse matrices of shape (n, d)
+            Views of the same samples, as in `fit`.
+
+        Returns
+        -------
+        array of shape (n,)
+        """
         return np.argmax(self.predict_proba(X), axis=1)
 
 
