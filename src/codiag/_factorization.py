@@ -37,10 +37,12 @@ class Factorization:
     Attributes
     ----------
     weights : array of shape (rank,)
-        Largest first. Positive, except for a symmetric tensor of even order, where the sign cannot go elsewhere.
+        Largest first. Positive, except where the sign cannot go elsewhere: for a symmetric tensor of even order, and
+        where constraints hold for all modes.
     factors : tuple of arrays of shape (d_m, rank)
         Unit columns, one array per mode; one and the same for all modes if symmetric. The largest entry of a column is
-        positive in all modes but the last, and in all modes of a symmetric tensor of even order.
+        positive in all modes but the last, and in all modes of a symmetric tensor of even order; modes with constraints
+        keep their signs.
     relative_error : float
         :math:`\|T - \text{fit}\| / \|T\|`.
     norm : float
@@ -76,7 +78,7 @@ class Factorization:
     symmetric: bool | None = None
 
     def __post_init__(self) -> None:
-        if self.symmetric is None:
+        if self.symmetric is not False:
             object.__setattr__(self, "symmetric", all_equal(self.factors))
 
     @property

@@ -28,7 +28,7 @@ from codiag.methods.least_squares._objective import LeastSquares
 from codiag.tensors import FactoredTensor
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class ALS(Method):
     r"""Alternating least squares: solve for the factor of one mode with the others fixed, in turns.
 

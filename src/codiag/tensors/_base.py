@@ -239,6 +239,22 @@ class Tensor(ABC):
         for part in blocks(grid.shape[1], self.shape[0] * self.shape[1]):
             yield [pick(unit, grid[m, part], axis=0) for m, unit in enumerate(units)]
 
+    def without_empty_rows(self, at_least: int = 1) -> tuple[Tensor, list[np.ndarray]]:
+        """Leave out indices that no entry has; storage that does not know them leaves out none.
+
+        Parameters
+        ----------
+        at_least : int
+            Indices to keep in every mode that has them.
+
+        Returns
+        -------
+        tensor : Tensor
+        kept : list of arrays of int
+            The indices that are left, mode by mode; empty where none is left out.
+        """
+        return self, []
+
     def without_symmetry(self) -> Tensor:
         """Give the modes factors of their own: the same tensor, with `symmetric` False.
 

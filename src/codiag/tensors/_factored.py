@@ -73,8 +73,8 @@ class FactoredTensor(Tensor):
         Parameters
         ----------
         change : callable
-            Called as ``change(factor, mode)``, returns an array of shape (any, r); called once, with mode 0, where all
-            modes of a symmetric tensor share one array.
+            Called as ``change(factor, mode)``, returns an array of shape (any, r); called once, with mode 0, for a
+            symmetric tensor.
         weights : array of shape (r,), optional
             New weights; by default those of this tensor.
 
@@ -83,10 +83,10 @@ class FactoredTensor(Tensor):
         FactoredTensor
         """
         weights = self.weights if weights is None else weights
-        if self.symmetric and all(factor is self.factors[0] for factor in self.factors):
+        if self.symmetric:
             return FactoredTensor(weights, [change(self.factors[0], 0)] * self.order, symmetric=True)
         factors = [change(factor, mode) for mode, factor in enumerate(self.factors)]
-        return FactoredTensor(weights, factors, symmetric=None if self.symmetric else False)
+        return FactoredTensor(weights, factors, symmetric=False)
 
     def columns(self, chosen: Sequence[int]) -> FactoredTensor:
         """Choose some of the components.
