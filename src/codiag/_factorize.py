@@ -18,7 +18,8 @@ from codiag._result import as_factorization
 from codiag._validation import ConvergenceWarning, as_generator
 from codiag.methods import METHODS, Auto, Method
 from codiag.methods._method import fit_or_refuse
-from codiag.tensors import SparseTensor, Tensor
+from codiag.methods.least_squares._objective import LeastSquares
+from codiag.tensors import Tensor
 from codiag.theory._diagnosis import CANCELLING, cancelling_pairs, congruences
 
 ALIASES = {"ojd": "ojd1", "nojd": "nojd1"}
@@ -108,14 +109,15 @@ def _refuse_twice(given: dict[str, Any]) -> None:
 
 def solve(problem: Problem, method: Method, seed: Any = None) -> Factorization:
     """Do the work of `factorize`, silently: what is to be said of the fit, `complaint_about` says."""
-    norm = math.sqrt(problem.tensor.squared_norm())
+    norm = math.sqrt(LeastSquares(problem).total)
     if not 0 < norm < math.inf:
         raise ValueError(f"tensor must not be all zero, and finite; the norm of {problem.tensor!r} is {norm:g}")
     rng = as_generator(seed, apart=True)
     smaller, kept = (problem, None) if method.sized or problem.asks else _without_empty_rows(problem)
     reference = problem.tensor.reference
     safe = 1e40 if reference.dtype == array_namespace(reference).float64 else 1e6
-    scale = 1.0 if 1 / safe < norm < safe else norm  # powers of the entries are to be numbers, too
+    # Powers of the entries are to be numbers, too; what a method was given for this tensor is not scaled with it.
+    scale = 1.0 if method.sized or 1 / safe < norm < safe else norm
     estimate = fit_or_refuse(method, smaller.scaled(1 / scale), rng)
     if scale != 1:
         found = estimate.components
@@ -144,14 +146,14 @@ def complaint_about(fit: Factorization, problem: Problem, method: Method) -> str
 def _without_empty_rows(problem: Problem) -> tuple[Problem, list[np.ndarray] | None]:
     """Ask for a sparse tensor on the indices that have entries, where its components are; return those indices, too."""
     tensor, rank = problem.tensor, problem.rank
-    if not isinstance(tensor, SparseTensor) or problem.second_moment is not None:
+    if problem.second_moment is not None:
         return problem, None
     smaller, kept = tensor.without_empty_rows(at_least=rank)
     if smaller.shape == tensor.shape:
         return problem, None
     modes = range(1 if tensor.symmetric else tensor.order)
     n_empty = sum(tensor.shape[mode] - smaller.shape[mode] for mode in modes)
-    n_bytes = n_empty * rank * tensor.values.dtype.itemsize
+    n_bytes = n_empty * rank * tensor.reference.dtype.itemsize
     if n_bytes > MOST_EMPTY_BYTES:
         raise ValueError(
             f"tensor must not have so many indices without entries: {tensor!r} has {n_empty}, whose rows of zeros "

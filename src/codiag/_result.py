@@ -32,9 +32,9 @@ def as_factorization(estimate: Estimate, problem: Problem) -> Factorization:
         factors=components.factors,
         relative_error=distance / norm,
         norm=norm,
-        converged=estimate.converged and largest <= RUNAWAY * norm,
+        converged=bool(estimate.converged) and largest <= RUNAWAY * norm,
         stages=tuple(estimate.stages),
-        residual_excess=_excess(components, problem, distance / norm),
+        residual_excess=_excess(objective, components, distance / norm),
         symmetric=components.symmetric,
     )
 
@@ -47,7 +47,8 @@ def canonical(components: FactoredTensor, problem: Problem) -> FactoredTensor:
     unit = unit.columns(to_host(xp.argsort(xp.abs(unit.weights), descending=True, stable=True)).tolist())
     weights = unit.weights
     if not (problem.symmetric is True and unit.symmetric):
-        signs, weights = _mode_signs(unit, problem), xp.abs(weights)
+        signs = _mode_signs(unit, problem)
+        weights = weights * math.prod(signs)
     elif unit.order % 2:
         signs, weights = [_sign(weights)], xp.abs(weights)
     else:
@@ -64,16 +65,16 @@ def _without_zero_columns(factor: Array) -> Array:
     return factor + first * vanishes
 
 
-def _excess(components: FactoredTensor, problem: Problem, relative_error: float) -> float | None:
+def _excess(objective: LeastSquares, components: FactoredTensor, relative_error: float) -> float | None:
     """Return how far the residual stands out of noise, where that is cheap to see and there is enough of it."""
-    tensor = problem.tensor
+    problem, tensor = objective.problem, objective.tensor
     if relative_error < 1e3 * epsilon(tensor.reference):
         return 0.0  # rounding, whatever it looks like
     if problem.asks or not tensor.holds_entries or math.prod(tensor.shape) > SMALL:
         return None
     if 2 * problem.n_parameters > problem.n_entries:
         return None
-    return noise_excess(LeastSquares(problem).residual(components))
+    return noise_excess(objective.residual(components))
 
 
 def _sign(values: Array) -> Array:

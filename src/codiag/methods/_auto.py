@@ -37,7 +37,7 @@ from codiag.methods.least_squares._residual import noise_excess
 from codiag.tensors import DenseTensor, FactoredTensor
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Auto(Method):
     r"""Joint diagonalization of the slices of the compressed tensor, then least squares: the default method.
 

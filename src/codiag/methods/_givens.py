@@ -17,7 +17,7 @@ from codiag.methods.least_squares._components import with_best_weights
 from codiag.methods.least_squares._rank_one import best_rank_one
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Givens(Method):
     r"""Coordinate ascent by Givens rotations of Shalit & Chechik (2014): maximize :math:`\sum_i T(u_i, u_i, u_i)`.
 

@@ -12,7 +12,7 @@ from codiag._estimate import Estimate
 from codiag._problem import Problem
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Method(ABC):
     """A configured way to factorize a tensor; pass it to `codiag.factorize`.
 

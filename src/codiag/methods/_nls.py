@@ -18,7 +18,7 @@ from codiag.methods.least_squares._gauss_newton import Limits
 from codiag.tensors import FactoredTensor
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class NLS(Method):
     r"""Least squares, :math:`\min \|T - \sum_i w_i a_i \otimes b_i \otimes c_i\|^2`, by damped Gauss-Newton steps.
 

@@ -126,7 +126,14 @@ class LeastSquares:
     @cached_property
     def steps(self) -> bool:
         """Whether Gauss-Newton steps know all constraints; if not, modes are to be solved for in turn."""
-        return all(constraint is None or constraint.steps for constraint in self.problem.constraints or ())
+        if self.all_known:
+            return False
+        return all(constraint is None or constraint.steps for constraint in self._constraints)
+
+    @cached_property
+    def all_known(self) -> bool:
+        """Whether all factors are known, and nothing but the weights is left to be found."""
+        return all(constraint is not None and constraint.known for constraint in self._constraints)
 
     def free(self, point: Array, slope: Array) -> Array:
         """Return which unknowns constraints leave free to move against a slope: ones, and zeros for the others."""
@@ -177,16 +184,27 @@ class LeastSquares:
     def solve_mode(self, factors: Sequence[Array], mode: int) -> Array:
         """Return the factor of one mode that fits best to those of the others, under its constraint."""
         xp = array_namespace(factors[0])
-        constraint, entries = self._constraints[mode], self.problem.entries
-        if entries is None:
-            gram, product = hadamard_gram(factors, [mode]), self.tensor.mttkrp(factors, mode)
-        else:
-            gram, product = entries.row_grams(factors, mode), entries.row_products(factors, mode)
+        constraint = self._constraints[mode]
+        gram, product = self._equations(factors, mode)
         if constraint is not None:
             return constraint.solve(gram, product, factors[mode])
         if gram.ndim == 3:
             return solve_rows(gram, product)
         return xp.matrix_transpose(solve_semidefinite(gram, xp.matrix_transpose(product)))
+
+    def solve_weights(self, factors: Sequence[Array]) -> Array:
+        """Return the weights that fit best to given factors."""
+        xp = array_namespace(factors[0])
+        gram, product = self._equations(factors, 0)
+        outer = factors[0][:, :, None] * factors[0][:, None, :]
+        return solve_semidefinite(xp.sum(outer * gram, axis=0), xp.sum(factors[0] * product, axis=0))
+
+    def _equations(self, factors: Sequence[Array], mode: int) -> tuple[Array, Array]:
+        """Return the normal equations of a mode's factor: one Gram matrix for all rows, or one for each."""
+        entries = self.problem.entries
+        if entries is None:
+            return hadamard_gram(factors, [mode]), self.tensor.mttkrp(factors, mode)
+        return entries.row_grams(factors, mode), entries.row_products(factors, mode)
 
     def sweep(self, factors: Sequence[Array], *, unit: bool) -> FactoredTensor:
         """Solve for every mode in turn; if `unit`, columns get unit length and those of the last mode are weights."""
@@ -196,6 +214,8 @@ class LeastSquares:
             found[mode] = self.solve_mode(found, mode)
             if unit:
                 found[mode], weights = unit_columns(found[mode])
+        if self.all_known:
+            weights = self.solve_weights(found)
         return FactoredTensor(weights, found, symmetric=False)
 
     def feasible(self, components: FactoredTensor) -> FactoredTensor:
@@ -218,7 +238,7 @@ class LeastSquares:
             kept = moves[0] <= moves[1]
             total = xp.where(kept, total, total * (-1.0) ** len(group))
             of_mode |= dict.fromkeys(group, xp.where(kept, ways[0][1], ways[1][1]))
-        either = next((group for group in groups if len(group) % 2 and self._has_either_sign(group[0])), None)
+        either = next((group for group in reversed(groups) if len(group) % 2 and self._has_either_sign(group[0])), None)
         if either is not None:
             of_mode |= dict.fromkeys(either, of_mode[either[0]] * total)
         factors = [of_mode[mode] for mode in range(components.order)]
