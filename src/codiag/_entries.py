@@ -60,6 +60,10 @@ class Entries(ABC):
     def counts(self) -> list[np.ndarray]:
         """Return how many entries of each slice were observed, mode by mode."""
 
+    @abstractmethod
+    def n_sorted(self) -> int:
+        """Return how many entries whose indices do not fall from mode to mode were observed: all of a symmetric tensor."""
+
 
 class DenseEntries(Entries):
     """All entries, those that were not observed with weight zero."""
@@ -130,6 +134,9 @@ class DenseEntries(Entries):
         known = to_host(self._weights) > 0
         axes = range(known.ndim)
         return [np.count_nonzero(known, axis=tuple(other for other in axes if other != mode)) for mode in axes]
+
+    def n_sorted(self) -> int:
+        return _n_sorted(np.stack(np.nonzero(to_host(self._weights))))
 
     def _times_others(self, entries: Array, factors: Sequence[Array], mode: int) -> Array:
         return _unfolded(entries, mode) @ khatri_rao([factor for other, factor in enumerate(factors) if other != mode])
@@ -212,6 +219,13 @@ class ListedEntries(Entries):
 
     def counts(self) -> list[np.ndarray]:
         return [np.bincount(row, minlength=size) for row, size in zip(self._places, self.shape, strict=True)]
+
+    def n_sorted(self) -> int:
+        return _n_sorted(self._places)
+
+
+def _n_sorted(places: np.ndarray) -> int:
+    return int(np.count_nonzero(np.all(np.diff(places, axis=0) >= 0, axis=0)))
 
 
 def entries_of(tensor: Tensor, weights: Array | None) -> Entries | None:

@@ -164,7 +164,7 @@ def _with_empty_rows(fit: Factorization, kept: list[np.ndarray], tensor: Tensor)
         if tensor.symmetric:
             factors *= tensor.order
             break
-    return replace(fit, factors=tuple(factors))
+    return replace(fit, factors=tuple(factors), n_observed=None)
 
 
 def _has_large_cancelling_pair(fit: Factorization) -> bool:

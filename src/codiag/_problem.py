@@ -103,7 +103,9 @@ class Problem:
     @property
     def n_entries(self) -> int:
         """Number of independent entries that were observed."""
-        return n_entries(self.tensor) if self.entries is None else int(self.entries.counts()[0].sum())
+        if self.entries is None:
+            return n_entries(self.tensor)
+        return self.entries.n_sorted() if self.symmetric else int(self.entries.counts()[0].sum())
 
     @property
     def n_parameters(self) -> int:
@@ -135,8 +137,8 @@ def _checked_rank(rank: object, tensor: Tensor) -> int:
     return wanted
 
 
-def _checked_observed(observed: Array, tensor: Tensor) -> Array:
-    """Return weights of the entries, in the library and the precision of the tensor."""
+def _checked_observed(observed: Array, tensor: Tensor) -> Array | None:
+    """Return weights of the entries, in the library and the precision of the tensor; None where all are one."""
     given = to_host(observed) if hasattr(observed, "dtype") else np.asarray(observed)
     if given.dtype.kind not in "buif":
         raise TypeError(f"observed must be boolean, or hold weights; got an array of {given.dtype}")
@@ -145,7 +147,7 @@ def _checked_observed(observed: Array, tensor: Tensor) -> Array:
     weights = given.astype(np.float64)
     if not np.all(np.isfinite(weights)) or np.any(weights < 0) or not np.any(weights):
         raise ValueError("observed must be finite, not negative, and not all zero")
-    return like(weights, tensor.reference)
+    return None if np.all(weights == 1) else like(weights, tensor.reference)
 
 
 def _checked_moment(second_moment: Array, tensor: Tensor) -> Array:

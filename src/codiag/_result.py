@@ -11,6 +11,7 @@ from codiag._array import Array, epsilon, largest_signs, like, moved, to_host
 from codiag._estimate import Estimate
 from codiag._factorization import Factorization
 from codiag._problem import Problem
+from codiag.constraints import Constraint
 from codiag.methods._reduction import SMALL
 from codiag.methods.least_squares._components import unit_components
 from codiag.methods.least_squares._objective import LeastSquares
@@ -36,6 +37,8 @@ def as_factorization(estimate: Estimate, problem: Problem) -> Factorization:
         stages=tuple(estimate.stages),
         residual_excess=_excess(components, problem, distance / norm),
         symmetric=components.symmetric,
+        n_observed=None if problem.entries is None else int(problem.entries.counts()[0].sum()),
+        problem=problem if problem.asks else None,
     )
 
 
@@ -47,7 +50,9 @@ def canonical(components: FactoredTensor, problem: Problem) -> FactoredTensor:
     unit = unit.columns(to_host(xp.argsort(xp.abs(unit.weights), descending=True, stable=True)).tolist())
     weights = unit.weights
     if not (problem.symmetric and unit.symmetric):
-        signs, weights = _mode_signs(unit, problem), xp.abs(weights)
+        signs = _mode_signs(unit, problem)
+        for sign in signs:
+            weights = weights * sign
     elif unit.order % 2:
         signs, weights = [_sign(weights)], xp.abs(weights)
     else:
@@ -84,10 +89,11 @@ def _sign(values: Array) -> Array:
 def _mode_signs(unit: FactoredTensor, problem: Problem) -> list[Array]:
     """Return signs for the columns of every mode that make weights positive and largest entries, too.
 
-    The last free mode makes up for the others; where constraints leave none free, signs stay as they are.
+    The last mode whose signs are free makes up for the others; where constraints leave none free, signs stay as they
+    are.
     """
     constraints = problem.constraints or (None,) * unit.order
-    free = [mode for mode, constraint in enumerate(constraints) if constraint is None]
+    free = [mode for mode, known in enumerate(constraints) if known is None or _allows_signs(known, unit.factors[mode])]
     total = _sign(unit.weights)
     signs = [array_namespace(total).ones_like(total)] * unit.order
     for mode in free[:-1]:
@@ -96,3 +102,8 @@ def _mode_signs(unit: FactoredTensor, problem: Problem) -> list[Array]:
     if free:
         signs[free[-1]] = total
     return signs
+
+
+def _allows_signs(constraint: Constraint, factor: Array) -> bool:
+    """Tell whether a factor whose columns change their signs satisfies a constraint as it did before."""
+    return bool(np.allclose(to_host(constraint.project(-factor)), -to_host(factor), atol=1e-6))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,15 +29,24 @@ class Sensitivity:
         :math:`(E\|\delta a_{mi}\|^2)^{1/2}` of the unit factors; infinite where the data leaves a component free.
     worth : array of shape (rank,)
         By how much the squared distance would grow without a component, once all others have moved to make up for it.
+    n_parameters : float
+        Number of parameters that the data determines; those that ridges hold back count in part.
+    undetermined : tuple of tuples of int
+        Mode by mode, the rows of the factors for which too little was observed.
     """
 
     factors: np.ndarray
     worth: np.ndarray
+    n_parameters: float
+    undetermined: tuple[tuple[int, ...], ...]
 
 
 def noise_level(fit: Factorization) -> float:
     """Return the standard deviation of white noise that leaves the residual of a fit; NaN if no entry is to spare."""
-    spare = n_entries(fit.tensor) - n_parameters(fit.tensor, fit.rank)
+    if fit.problem is None:
+        spare: float = n_entries(fit.tensor) - n_parameters(fit.tensor, fit.rank)
+    else:
+        spare = fit.problem.n_entries - fit.sensitivity.n_parameters
     return fit.relative_error * fit.norm / math.sqrt(spare) if spare > 0 else math.nan
 
 
@@ -51,7 +61,7 @@ def sensitivity(components: FactoredTensor) -> Sensitivity:
     """
     present = np.flatnonzero(to_host(components.weights))
     if present.size < components.rank:
-        return _with_absent(components, present)
+        return of_present(components, present, sensitivity)
     layout = Layout.of(components)
     scaled = layout.factors(to_host(layout.pack(components)).astype(np.float64))
     inner = [np.linalg.qr(factor)[1] if factor.shape[0] > factor.shape[1] else factor for factor in scaled]
@@ -70,16 +80,21 @@ def sensitivity(components: FactoredTensor) -> Sensitivity:
         spreads.append(np.sqrt(np.maximum(_across(block, reduced) + outside, 0)) / np.linalg.norm(reduced, axis=0))
         rows += size
     factors = np.stack(spreads * (components.order if signs is not None else 1))
-    return Sensitivity(np.where(free, np.inf, factors), _worth(covariance, np.concatenate(inner), components.order))
+    worth = _worth(covariance, np.concatenate(inner), components.order)
+    n_known = float(n_parameters(components, components.rank))
+    return Sensitivity(np.where(free, np.inf, factors), worth, n_known, ((),) * components.order)
 
 
-def _with_absent(components: FactoredTensor, present: np.ndarray) -> Sensitivity:
+def of_present(
+    components: FactoredTensor, present: np.ndarray, compute: Callable[[FactoredTensor], Sensitivity]
+) -> Sensitivity:
     """Return the answer where some components have no weight: they could be anything, and are worth nothing."""
     factors, worth = np.full((components.order, components.rank), np.inf), np.zeros(components.rank)
-    if present.size > 0:
-        rest = sensitivity(components.columns(present.tolist()))
-        factors[:, present], worth[present] = rest.factors, rest.worth
-    return Sensitivity(factors, worth)
+    if present.size == 0:
+        return Sensitivity(factors, worth, 0.0, ((),) * components.order)
+    rest = compute(components.columns(present.tolist()))
+    factors[:, present], worth[present] = rest.factors, rest.worth
+    return replace(rest, factors=factors, worth=worth)
 
 
 def _inverse(matrix: np.ndarray, rank: int) -> tuple[np.ndarray, np.ndarray]:
