@@ -62,7 +62,7 @@ class Entries(ABC):
 
     @abstractmethod
     def n_sorted(self) -> int:
-        """Return how many entries whose indices do not fall from mode to mode were observed: all of a symmetric tensor."""
+        """Return how many entries with indices in order were observed: of a symmetric tensor, the different ones."""
 
 
 class DenseEntries(Entries):

@@ -136,6 +136,16 @@ class Factorization:
             return np.where(np.isinf(self.sensitivity.factors), np.inf, self.noise * self.sensitivity.factors)
 
     @cached_property
+    def entry_standard_errors(self) -> tuple[np.ndarray, ...]:
+        """Standard errors of the entries of the factors, in the shapes of these: error bars for what is drawn of them.
+
+        As `standard_errors`, whose squares are their sums over rows. Entries of rows for which too little was observed
+        have infinite errors; those of the other rows are as if these rows were known.
+        """
+        with np.errstate(invalid="ignore"):
+            return tuple(np.where(np.isinf(own), np.inf, self.noise * own) for own in self.sensitivity.entries)
+
+    @cached_property
     def sensitivity(self) -> Sensitivity:
         """What noise of unit variance does to the components, and what each of them is worth."""
         from codiag.theory._restricted_sensitivity import restricted_sensitivity
@@ -183,7 +193,8 @@ class Factorization:
         if self.problem is not None or "sensitivity" in vars(self):
             meta |= {"noise": self.noise, "n_parameters": self.sensitivity.n_parameters}
             meta["undetermined"] = self.sensitivity.undetermined
-            arrays |= {"sensitivity": self.sensitivity.factors, "worth": self.sensitivity.worth}
+            arrays |= {f"sensitivity_{mode}": self.sensitivity.entries[mode] for mode in range(len(kept))}
+            arrays["worth"] = self.sensitivity.worth
         arrays |= {"weights": to_host(self.weights), "meta": np.array(json.dumps(meta))}
         name = str(as_path("path", path))
         save_arrays(Path(name if name.lower().endswith(".npz") else name + ".npz"), arrays)
@@ -219,11 +230,12 @@ class Factorization:
             symmetric=symmetric,
             n_observed=meta.get("n_observed"),
         )
-        if "sensitivity" in file:
+        if "worth" in file:
             from codiag.theory._sensitivity import Sensitivity
 
             rows = tuple(tuple(mode) for mode in meta["undetermined"])
-            known = Sensitivity(file["sensitivity"], file["worth"], meta["n_parameters"], rows)
+            entries = [file[f"sensitivity_{mode}"] for mode in range(len(factors))] * (order if symmetric else 1)
+            known = Sensitivity(tuple(entries), file["worth"], meta["n_parameters"], rows)
             vars(fit).update(sensitivity=known, noise=meta["noise"])
         return fit
 

@@ -36,13 +36,17 @@ def restricted_sensitivity(components: FactoredTensor, problem: Problem) -> Sens
         return of_present(components, present, lambda rest: restricted_sensitivity(rest, problem))
     known = components.changed(lambda factor, _: double(factor), double(components.weights))
     unknowns = Unknowns.of(LeastSquares(problem, known), known)
-    rows, loose = unknowns.undetermined()
     if np.count_nonzero(unknowns.free) > MOST_UNKNOWNS:
-        factors, worth = np.full(loose.shape, np.nan), np.full(known.rank, np.nan)
+        entries = [np.full(places.shape, np.nan) for places in unknowns.places]
+        worth = np.full(known.rank, np.nan)
         n_parameters = problem.n_parameters - float(np.count_nonzero(~unknowns.free))
     else:
-        factors, worth, n_parameters = _propagated(unknowns)
-    return Sensitivity(np.where(loose, np.inf, factors), worth, n_parameters, rows)
+        entries, worth, n_parameters = _propagated(unknowns)
+    loose = [unknowns.loose.ravel()[places] for places in unknowns.places]
+    errors = tuple(np.where(own, np.inf, known) for own, known in zip(loose, entries, strict=True))
+    return Sensitivity(
+        errors, worth, n_parameters, tuple(tuple(np.flatnonzero(own.any(axis=1)).tolist()) for own in loose)
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,8 +58,8 @@ class Unknowns:
     values: np.ndarray
     free: np.ndarray
     ridges: np.ndarray
+    loose: np.ndarray  # those that too few entries were observed to determine, whatever all other rows are
     places: list[np.ndarray]  # by modes, (d, k): numbers of the unknowns
-    grams: np.ndarray | None  # (D, k, k): the equations of every row for itself, unless all entries were observed
 
     @classmethod
     def of(cls, objective: LeastSquares, components: FactoredTensor) -> Unknowns:
@@ -69,36 +73,26 @@ class Unknowns:
         strengths = _strengths(objective.problem)
         parts = [xp.full_like(factor, strength) for factor, strength in zip(factors, strengths, strict=True)]
         ridges = to_host(layout.folded(parts, signed=False))
-        free, grams = to_host(objective.free(point, 0 * point)) > 0, None
+        free = to_host(objective.free(point, 0 * point)) > 0
+        loose = np.zeros_like(free)
         if entries is not None:
             grams = to_host(layout.folded_rows([entries.row_grams(factors, mode) for mode in range(len(factors))]))
             # What stands at a bound with no entry that holds it there may be anywhere.
             movable = to_host(objective.free(point, 0 * point - 1)) > 0
             free |= movable & (np.diagonal(grams, axis1=1, axis2=2) == 0)
-        return cls(objective, point, values, free, ridges, places, grams)
+            loose = _loose(grams, free, ridges)
+        return cls(objective, point, values, free, ridges, loose, places)
 
-    def undetermined(self) -> tuple[tuple[tuple[int, ...], ...], np.ndarray]:
-        """Return the rows of each mode that their entries do not determine, given all others, and whose factors vary.
 
-        Held against the mean over rows, their equations are singular on the unknowns that are free.
-        """
-        loose = np.zeros((len(self.places), self.values.shape[1]), dtype=bool)
-        if self.grams is None:
-            return ((),) * len(self.places), loose
-        identity = np.eye(self.values.shape[1])
-        matrices = self.grams + self.ridges[:, :, None] * identity
-        scales = np.sqrt(np.mean(np.diagonal(matrices, axis1=1, axis2=2), axis=0))
-        matrices = matrices / np.where(scales > 0, scales, 1) / np.where(scales > 0, scales, 1)[:, None]
-        both = self.free[:, :, None] & self.free[:, None, :]
-        eigenvalues, vectors = np.linalg.eigh(np.where(both, matrices, identity))
-        null = eigenvalues <= NEARLY_SINGULAR
-        moved = self.free & (np.einsum("dij,dj->di", vectors**2, null) > 1e-6)
-        rows = []
-        for mode, places in enumerate(self.places):
-            own = moved.ravel()[places]
-            rows.append(tuple(np.flatnonzero(own.any(axis=1)).tolist()))
-            loose[mode] = own.any(axis=0)
-        return tuple(rows), loose
+def _loose(grams: np.ndarray, free: np.ndarray, ridges: np.ndarray) -> np.ndarray:
+    """Return the unknowns of rows whose equations are singular on what is free, held against the mean over rows."""
+    identity = np.eye(free.shape[1])
+    matrices = grams + ridges[:, :, None] * identity
+    scales = np.sqrt(np.mean(np.diagonal(matrices, axis1=1, axis2=2), axis=0))
+    scales = np.where(scales > 0, scales, 1)
+    both = free[:, :, None] & free[:, None, :]
+    values, vectors = np.linalg.eigh(np.where(both, matrices / scales / scales[:, None], identity))
+    return free & (np.einsum("dij,dj->di", vectors**2, values <= NEARLY_SINGULAR) > 1e-6)
 
 
 def _strengths(problem: Problem) -> list[float]:
@@ -131,8 +125,8 @@ def _scaled_as_fitted(objective: LeastSquares, components: FactoredTensor) -> Ar
     return like(np.concatenate(scaled), point)
 
 
-def _propagated(unknowns: Unknowns) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return the errors of the factors, what components are worth, and how many parameters were determined."""
+def _propagated(unknowns: Unknowns) -> tuple[list[np.ndarray], np.ndarray, float]:
+    """Return the errors of the factors' entries, what components are worth, and how many parameters were determined."""
     index = np.flatnonzero(unknowns.free)
     curvature = to_host(unknowns.objective.curvature(unknowns.point).matrix())[np.ix_(index, index)]
     matrix = curvature + np.diag(unknowns.ridges.ravel()[index])
@@ -145,26 +139,30 @@ def _propagated(unknowns: Unknowns) -> tuple[np.ndarray, np.ndarray, float]:
     covariance = (vectors[:, kept] / eigenvalues[kept]) @ vectors[:, kept].T
     n_parameters = float(np.sum(covariance * curvature))
     null = np.linalg.qr(vectors[:, ~kept])[0]
-    errors = _factor_errors(unknowns, covariance, null)
     softened = covariance + vectors[:, ~kept] @ vectors[:, ~kept].T / (STIFF * largest)
-    return errors, _worth(unknowns, softened), n_parameters
+    return _entry_errors(unknowns, covariance, null), _worth(unknowns, softened), n_parameters
 
 
-def _factor_errors(unknowns: Unknowns, covariance: np.ndarray, null: np.ndarray) -> np.ndarray:
-    """Return the standard errors of unit factors, infinite where moves that nothing observed holds back change them."""
+def _entry_errors(unknowns: Unknowns, covariance: np.ndarray, null: np.ndarray) -> list[np.ndarray]:
+    """Return the standard errors of the entries of unit factors, infinite where moves that change nothing observed are.
+
+    Rows that are not determined take no part in the length of a column: those of all others stay finite.
+    """
     order = np.full(unknowns.values.size, -1)
     order[unknowns.free.ravel()] = np.arange(covariance.shape[0])
-    errors = np.zeros((len(unknowns.places), unknowns.values.shape[1]))
-    for mode, places in enumerate(unknowns.places):
+    loose, values = unknowns.loose.ravel(), unknowns.values.ravel()
+    errors = [np.zeros(places.shape) for places in unknowns.places]
+    for own, places in zip(errors, unknowns.places, strict=True):
         for i, column in enumerate(places.T):
-            held, rows = order[column] >= 0, order[column][order[column] >= 0]
-            values = unknowns.values.ravel()[column]
-            unit = (values / np.linalg.norm(values))[held]
-            moves = null[rows] - np.outer(unit, unit @ null[rows])
-            own = covariance[np.ix_(rows, rows)]
-            variance = np.trace(own) - unit @ own @ unit
-            infinite = np.sum(moves**2) > 1e-6
-            errors[mode, i] = np.inf if infinite else np.sqrt(max(variance, 0)) / np.linalg.norm(values)
+            rows = np.flatnonzero((order[column] >= 0) & ~loose[column])
+            known = column[~loose[column]]
+            unit = values[column[rows]] / max(np.linalg.norm(values[known]), 1e-300)
+            across = np.eye(rows.size) - np.outer(unit, unit)
+            index = order[column[rows]]
+            variances = np.einsum("ab,bc,ca->a", across, covariance[np.ix_(index, index)], across, optimize=True)
+            own[rows, i] = np.sqrt(np.maximum(variances, 0)) / np.linalg.norm(values[column])
+            if np.sum((across @ null[index]) ** 2) > 1e-6:
+                own[:, i] = np.inf
     return errors
 
 
@@ -177,5 +175,5 @@ def _worth(unknowns: Unknowns, covariance: np.ndarray) -> np.ndarray:
         own = np.flatnonzero(component == i)
         values = unknowns.values.ravel()[index[own]]
         n_modes = sum(bool(unknowns.free.ravel()[places[:, i]].any()) for places in unknowns.places)
-        worth[i] = max(values @ np.linalg.solve(covariance[np.ix_(own, own)], values), 0) / n_modes**2
+        worth[i] = max(float(values @ np.linalg.solve(covariance[np.ix_(own, own)], values)), 0.0) / n_modes**2
     return worth
