@@ -46,7 +46,7 @@ class Factorization:
     relative_error : float
         :math:`\|T - \text{fit}\| / \|T\|`, over the entries that were observed, with their weights.
     norm : float
-        :math:`\|T\|`, likewise.
+        :math:`\|T\|`, likewise, with weights relative to their mean.
     converged : bool
         Whether the method reached its tolerance, with components that do not cancel each other beyond all measure.
     stages : tuple of Stage
@@ -109,8 +109,8 @@ class Factorization:
     def noise(self) -> float:
         """Standard deviation of white noise in the entries that would leave this residual.
 
-        Where entries have weights, of the noise in an entry of weight one; that in others goes with one over the root
-        of the weight. For a symmetric tensor, of the noise before it was averaged over permutations of the modes. NaN
+        Where entries have weights, of the noise in one of mean weight; that in others goes with one over the root of
+        their weight. For a symmetric tensor, of the noise before it was averaged over permutations of the modes. NaN
         where no more entries were observed than there are parameters.
         """
         from codiag.theory._sensitivity import noise_level

@@ -108,6 +108,11 @@ class Problem:
         return self.entries.n_sorted() if self.symmetric else int(self.entries.counts()[0].sum())
 
     @property
+    def mean_weight(self) -> float:
+        """Mean weight of the entries that were observed."""
+        return 1.0 if self.entries is None else self.entries.mean_weight()
+
+    @property
     def n_parameters(self) -> int:
         """Number of independent parameters of the components."""
         return n_parameters(self.tensor, self.rank)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -17,6 +19,7 @@ from codiag.methods.least_squares._components import unit_components
 from codiag.methods.least_squares._objective import LeastSquares
 from codiag.methods.least_squares._residual import noise_excess
 from codiag.tensors import FactoredTensor
+from codiag.theory._diagnosis import whole_norm
 
 RUNAWAY = 1e3
 """Largest weight, relative to the norm of the tensor, beyond which components run off to infinity: no fit is best."""
@@ -26,20 +29,21 @@ def as_factorization(estimate: Estimate, problem: Problem) -> Factorization:
     """Return the components of an estimate in their final form, with the error they leave."""
     objective = LeastSquares(problem)
     components = canonical(estimate.components, problem)
-    norm, distance = math.sqrt(objective.total), math.sqrt(objective.distance(components))
-    largest = float(np.max(np.abs(to_host(components.weights))))
-    return Factorization(
+    relative_error = math.sqrt(objective.distance(components)) / math.sqrt(objective.total)
+    fit = Factorization(
         weights=components.weights,
         factors=components.factors,
-        relative_error=distance / norm,
-        norm=norm,
-        converged=estimate.converged and largest <= RUNAWAY * norm,
+        relative_error=relative_error,
+        norm=math.sqrt(objective.total / problem.mean_weight),
+        converged=estimate.converged,
         stages=tuple(estimate.stages),
-        residual_excess=_excess(components, problem, distance / norm),
+        residual_excess=_excess(components, problem, relative_error),
         symmetric=components.symmetric,
         n_observed=None if problem.entries is None else int(problem.entries.counts()[0].sum()),
         problem=problem if problem.asks else None,
     )
+    largest = float(np.max(np.abs(to_host(components.weights))))
+    return fit if largest <= RUNAWAY * whole_norm(fit) else replace(fit, converged=False)
 
 
 def canonical(components: FactoredTensor, problem: Problem) -> FactoredTensor:
@@ -48,11 +52,13 @@ def canonical(components: FactoredTensor, problem: Problem) -> FactoredTensor:
     unit = unit_components(components)
     unit = unit.changed(lambda factor, _: _without_zero_columns(factor))
     unit = unit.columns(to_host(xp.argsort(xp.abs(unit.weights), descending=True, stable=True)).tolist())
-    weights = unit.weights
+    weights, constraints = unit.weights, problem.constraints or (None,) * unit.order
     if not (problem.symmetric and unit.symmetric):
-        signs = _mode_signs(unit, problem)
+        signs = _mode_signs(unit, constraints)
         for sign in signs:
             weights = weights * sign
+    elif not _allows_signs(constraints[0], unit.factors[0]):
+        signs = [xp.ones_like(weights)]
     elif unit.order % 2:
         signs, weights = [_sign(weights)], xp.abs(weights)
     else:
@@ -86,14 +92,13 @@ def _sign(values: Array) -> Array:
     return xp.where(values < 0, -xp.ones_like(values), xp.ones_like(values))
 
 
-def _mode_signs(unit: FactoredTensor, problem: Problem) -> list[Array]:
+def _mode_signs(unit: FactoredTensor, constraints: Sequence[Constraint | None]) -> list[Array]:
     """Return signs for the columns of every mode that make weights positive and largest entries, too.
 
     The last mode whose signs are free makes up for the others; where constraints leave none free, signs stay as they
     are.
     """
-    constraints = problem.constraints or (None,) * unit.order
-    free = [mode for mode, known in enumerate(constraints) if known is None or _allows_signs(known, unit.factors[mode])]
+    free = [mode for mode, known in enumerate(constraints) if _allows_signs(known, unit.factors[mode])]
     total = _sign(unit.weights)
     signs = [array_namespace(total).ones_like(total)] * unit.order
     for mode in free[:-1]:
@@ -104,6 +109,8 @@ def _mode_signs(unit: FactoredTensor, problem: Problem) -> list[Array]:
     return signs
 
 
-def _allows_signs(constraint: Constraint, factor: Array) -> bool:
+def _allows_signs(constraint: Constraint | None, factor: Array) -> bool:
     """Tell whether a factor whose columns change their signs satisfies a constraint as it did before."""
+    if constraint is None:
+        return True
     return bool(np.allclose(to_host(constraint.project(-factor)), -to_host(factor), atol=1e-6))

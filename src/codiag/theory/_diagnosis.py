@@ -132,6 +132,11 @@ def diagnose(fit: Factorization) -> Diagnosis:
     )
 
 
+def whole_norm(fit: Factorization) -> float:
+    """Return the norm of a tensor whose other entries are as large as those observed, on average."""
+    return fit.norm * math.sqrt(math.prod(fit.shape) / (fit.n_observed or 1))
+
+
 def _errors(fit: Factorization) -> np.ndarray:
     """Return the largest standard errors over modes: infinite where noise is not known, NaN where not computed."""
     errors = np.asarray(fit.standard_errors)
@@ -200,19 +205,19 @@ def _advice(
     degenerate: tuple[tuple[int, int, float], ...],
     superfluous: tuple[int, ...],
 ) -> list[str]:
-    sentences = []
+    sentences, norm = [], whole_norm(fit)
     lower = f"try rank {fit.rank - 1}" if fit.rank > 1 else "the tensor may hold no component"
     if degenerate:
         i, j, congruence = min(degenerate, key=lambda pair: pair[2])
         sentences.append(
             f"Components {i} and {j} nearly cancel each other: the product of their cosines is {congruence:.3f}, their "
-            f"weights are {weights[i]:.3g} and {weights[j]:.3g} for a tensor of norm {fit.norm:.3g}. There may be no "
+            f"weights are {weights[i]:.3g} and {weights[j]:.3g} for a tensor of norm {norm:.3g}. There may be no "
             f"best fit with rank {fit.rank}; {lower}."
         )
-    elif weights.max() > CANCELLING * fit.norm:
+    elif weights.max() > CANCELLING * norm:
         sentences.append(
             f"Components cancel each other: the largest weight is {weights.max():.3g} for a tensor of norm "
-            f"{fit.norm:.3g}. There may be no best fit with rank {fit.rank}; {lower}."
+            f"{norm:.3g}. There may be no best fit with rank {fit.rank}; {lower}."
         )
     paired = {place for i, j, _ in degenerate for place in (i, j)}
     superfluous = tuple(place for place in superfluous if place not in paired)  # said already, and better

@@ -25,7 +25,7 @@ STIFF = 1e-10
 def restricted_sensitivity(components: FactoredTensor, problem: Problem) -> Sensitivity:
     r"""Return how noise moves the components of a fit whose problem has constraints, or says what was observed.
 
-    The covariance for noise of variance :math:`1 / o_j` in the entry of weight :math:`o_j` is
+    The covariance for noise of variance :math:`1 / o_j` in the entry of weight :math:`o_j`, relative to the mean, is
     :math:`(J^\top O J + \Lambda)^{-1}` on the unknowns that constraints leave free. :math:`\Lambda` holds the strengths
     of ridges: the covariance is that of a posterior, which counts what ridges hold back, too. A move that changes
     factors but nothing observed makes their errors infinite. Size that goes from one mode of a component to another
@@ -71,7 +71,8 @@ class Unknowns:
         places = [np.rint(np.abs(to_host(part))).astype(int) - 1 for part in numbers]
         xp = array_namespace(point)
         strengths = _strengths(objective.problem)
-        parts = [xp.full_like(factor, strength) for factor, strength in zip(factors, strengths, strict=True)]
+        mean = objective.problem.mean_weight
+        parts = [xp.full_like(factor, strength / mean) for factor, strength in zip(factors, strengths, strict=True)]
         ridges = to_host(layout.folded(parts, signed=False))
         free = to_host(objective.free(point, 0 * point)) > 0
         loose = np.zeros_like(free)
@@ -79,6 +80,7 @@ class Unknowns:
             grams = to_host(layout.folded_rows([entries.row_grams(factors, mode) for mode in range(len(factors))]))
             # What stands at a bound with no entry that holds it there may be anywhere.
             movable = to_host(objective.free(point, 0 * point - 1)) > 0
+            grams = grams / mean
             free |= movable & (np.diagonal(grams, axis1=1, axis2=2) == 0)
             loose = _loose(grams, free, ridges)
         return cls(objective, point, values, free, ridges, loose, places)
@@ -129,6 +131,7 @@ def _propagated(unknowns: Unknowns) -> tuple[list[np.ndarray], np.ndarray, float
     """Return the errors of the factors' entries, what components are worth, and how many parameters were determined."""
     index = np.flatnonzero(unknowns.free)
     curvature = to_host(unknowns.objective.curvature(unknowns.point).matrix())[np.ix_(index, index)]
+    curvature = curvature / unknowns.objective.problem.mean_weight
     matrix = curvature + np.diag(unknowns.ridges.ravel()[index])
     scales = np.sqrt(np.diagonal(matrix))
     scales = np.where(scales > 0, scales, 1)
