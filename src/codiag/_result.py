@@ -55,8 +55,7 @@ def canonical(components: FactoredTensor, problem: Problem) -> FactoredTensor:
     weights, constraints = unit.weights, problem.constraints or (None,) * unit.order
     if not (problem.symmetric and unit.symmetric):
         signs = _mode_signs(unit, constraints)
-        for sign in signs:
-            weights = weights * sign
+        weights = weights * math.prod(signs)
     elif not _allows_signs(constraints[0], unit.factors[0]):
         signs = [xp.ones_like(weights)]
     elif unit.order % 2:

@@ -31,6 +31,7 @@ class Fixed(Constraint):
     """
 
     steps: ClassVar[bool] = True
+    known: ClassVar[bool] = True
 
     factor: Array
 

@@ -22,6 +22,7 @@ from codiag.methods.least_squares._components import (
     unit_components,
     with_best_weights,
 )
+from codiag.methods.least_squares._filled import filled
 from codiag.methods.least_squares._fit import Monitor, check_monitor
 from codiag.methods.least_squares._objective import LeastSquares
 from codiag.tensors import FactoredTensor
@@ -92,7 +93,7 @@ class ALS(Method):
 
     def fit(self, problem: Problem, rng: np.random.Generator) -> Estimate:
         log = Log()
-        start = self._start(problem, rng)
+        start = self._start(problem.on(filled(problem)) if problem.asks else problem, rng)
         log.extend(start.stages)
         objective = LeastSquares(problem)
         current = objective.feasible(start.components) if problem.asks else unit_components(start.components)
