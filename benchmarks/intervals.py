@@ -69,12 +69,28 @@ def fixed(rng: np.random.Generator) -> Draw:
     return draw._replace(known={"constraints": [Fixed(draw.factors[0]), None, None]})
 
 
+def orthogonal(rng: np.random.Generator) -> Draw:
+    """All factors are orthogonal."""
+    factors = [np.linalg.qr(rng.standard_normal((size, RANK)))[0] for size in SHAPE]
+    clean = FactoredTensor(np.linspace(1, 0.6, RANK), factors).to_dense()
+    return Draw(clean + NOISE / 2 * rng.standard_normal(SHAPE), factors, {"constraints": "orthogonal"})
+
+
+def shared(rng: np.random.Generator) -> Draw:
+    """The first two modes share a factor."""
+    first, last = rng.random((SHAPE[0], RANK)), rng.random((SHAPE[2], RANK))
+    clean = FactoredTensor(np.ones(RANK), [first, first, last]).to_dense()
+    return Draw(clean + NOISE * rng.standard_normal(clean.shape), [first, first, last], {"symmetric": (0, 1)})
+
+
 CASES: dict[str, Callable[[np.random.Generator], Draw]] = {
     "nothing known": plain,
     "non-negative, some zero": nonnegative,
     "half missing": missing,
     "known unequal variances": weighted,
     "one factor fixed": fixed,
+    "orthogonal": orthogonal,
+    "two modes share a factor": shared,
 }
 
 

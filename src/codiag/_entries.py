@@ -65,8 +65,8 @@ class Entries(ABC):
         """Return the mean weight of those that were observed."""
 
     @abstractmethod
-    def n_sorted(self) -> int:
-        """Return how many entries with indices in order were observed: of a symmetric tensor, the different ones."""
+    def n_sorted(self, groups: Sequence[Sequence[int]]) -> int:
+        """Return how many entries with indices in order within groups of modes were observed: the different ones."""
 
 
 class DenseEntries(Entries):
@@ -143,8 +143,8 @@ class DenseEntries(Entries):
         weights = to_host(self._weights)
         return float(np.sum(weights) / np.count_nonzero(weights))
 
-    def n_sorted(self) -> int:
-        return _n_sorted(np.stack(np.nonzero(to_host(self._weights))))
+    def n_sorted(self, groups: Sequence[Sequence[int]]) -> int:
+        return _n_sorted(np.stack(np.nonzero(to_host(self._weights))), groups)
 
     def _times_others(self, entries: Array, factors: Sequence[Array], mode: int) -> Array:
         return _unfolded(entries, mode) @ khatri_rao([factor for other, factor in enumerate(factors) if other != mode])
@@ -231,12 +231,13 @@ class ListedEntries(Entries):
     def mean_weight(self) -> float:
         return 1.0 if self._weights is None else float(np.mean(to_host(self._weights)))
 
-    def n_sorted(self) -> int:
-        return _n_sorted(to_host(self._places))
+    def n_sorted(self, groups: Sequence[Sequence[int]]) -> int:
+        return _n_sorted(to_host(self._places), groups)
 
 
-def _n_sorted(places: np.ndarray) -> int:
-    return int(np.count_nonzero(np.all(np.diff(places, axis=0) >= 0, axis=0)))
+def _n_sorted(places: np.ndarray, groups: Sequence[Sequence[int]]) -> int:
+    in_order = [np.all(np.diff(places[list(group)], axis=0) >= 0, axis=0) for group in groups]
+    return int(np.count_nonzero(np.all(in_order, axis=0)))
 
 
 def entries_of(tensor: Tensor, weights: Array | None) -> Entries | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -32,7 +33,7 @@ def factorize(
     rank: int | None = None,
     *,
     method: Method | str | None = None,
-    symmetric: bool | None = None,
+    symmetric: bool | Sequence[int] | None = None,
     constraints: Any = None,
     observed: Any = None,
     seed: int | np.random.Generator | None = None,
@@ -51,12 +52,13 @@ def factorize(
     method : Method or str, optional
         A configured object of `codiag.methods`, or the name of one: "ojd0", "ojd1", "nojd0", "nojd1", "als", "nls",
         "tpm", "lathauwer", "sd2", "givens". By default `Auto`: joint diagonalization, then least squares.
-    symmetric : bool, optional
-        Whether all modes share one factor. By default that is detected for arrays, and declared by other tensors. True
-        for an array that noise has made asymmetric factorizes its mean over permutations of the modes.
+    symmetric : bool or tuple of int, optional
+        Whether all modes share one factor, or which of them do: (0, 1) for a stack of covariances or of similarities
+        along mode 2. By default that is detected for arrays, and declared by other tensors; some modes alone are never
+        detected. An array that noise has made asymmetric is factorized as its mean over permutations of these modes.
     constraints : Constraint, str, or sequence with one for each mode, optional
-        What is known about the factors: "nonnegative", or objects of `codiag.constraints`; None for a free mode. One
-        alone holds for all modes.
+        What is known about the factors: "nonnegative", "orthogonal", or objects of `codiag.constraints`; None for a
+        free mode. One alone holds for all modes, and one for a mode that shares its factor for all that share it.
     observed : array in the shape of the tensor, optional
         Which entries were observed, or non-negative weights for them. By default all entries count equally.
     seed : int or numpy.random.Generator, optional
@@ -76,6 +78,12 @@ def factorize(
     >>> fit = codiag.factorize(np.einsum("ir,jr,kr->ijk", a, b, c), 4, seed=0)
     >>> fit.weights.shape, fit.relative_error < 1e-12, codiag.factor_error(fit, (a, b, c)) < 1e-10
     ((4,), True, True)
+
+    A stack of symmetric matrices, with one factor for their rows and columns:
+
+    >>> fit = codiag.factorize(np.einsum("ir,jr,kr->ijk", a, a, c), 4, symmetric=(0, 1), seed=0)
+    >>> np.array_equal(fit.factors[0], fit.factors[1]), codiag.factor_error(fit, (a, a, c)) < 1e-10
+    (True, True)
     """
     if isinstance(tensor, Problem):
         given = {"rank": rank, "symmetric": symmetric, "constraints": constraints, "observed": observed}

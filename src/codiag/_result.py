@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -53,10 +52,10 @@ def canonical(components: FactoredTensor, problem: Problem) -> FactoredTensor:
     unit = unit.changed(lambda factor, _: _without_zero_columns(factor))
     unit = unit.columns(to_host(xp.argsort(xp.abs(unit.weights), descending=True, stable=True)).tolist())
     weights, constraints = unit.weights, problem.constraints or (None,) * unit.order
-    if not (problem.symmetric and unit.symmetric):
-        signs = _mode_signs(unit, constraints)
+    if not (problem.symmetric is True and unit.symmetric):
+        signs = _mode_signs(unit, problem)
         weights = weights * math.prod(signs)
-    elif not _allows_signs(constraints[0], unit.factors[0]):
+    elif not _allows_signs(constraints[0]):
         signs = [xp.ones_like(weights)]
     elif unit.order % 2:
         signs, weights = [_sign(weights)], xp.abs(weights)
@@ -91,25 +90,28 @@ def _sign(values: Array) -> Array:
     return xp.where(values < 0, -xp.ones_like(values), xp.ones_like(values))
 
 
-def _mode_signs(unit: FactoredTensor, constraints: Sequence[Constraint | None]) -> list[Array]:
+def _mode_signs(unit: FactoredTensor, problem: Problem) -> list[Array]:
     """Return signs for the columns of every mode that make weights positive and largest entries, too.
 
-    The last mode whose signs are free makes up for the others; where constraints leave none free, signs stay as they
-    are.
+    The last free mode makes up for the others; where constraints leave none free, signs stay as they are. Modes that
+    share a factor have one sign.
     """
-    free = [mode for mode, known in enumerate(constraints) if _allows_signs(known, unit.factors[mode])]
+    constraints = problem.constraints or (None,) * unit.order
+    groups = problem.groups if problem.shared else [(mode,) for mode in range(unit.order)]
+    free = [group for group in groups if _allows_signs(constraints[group[0]])]
+    last = next((group for group in reversed(free) if len(group) % 2), None)
     total = _sign(unit.weights)
     signs = [array_namespace(total).ones_like(total)] * unit.order
-    for mode in free[:-1]:
-        signs[mode] = largest_signs(unit.factors[mode])
-        total = total * signs[mode]
-    if free:
-        signs[free[-1]] = total
+    for group in free:
+        if group == last:
+            continue
+        for mode in group:
+            signs[mode] = largest_signs(unit.factors[mode])
+            total = total * signs[mode]
+    for mode in last or ():
+        signs[mode] = total
     return signs
 
 
-def _allows_signs(constraint: Constraint | None, factor: Array) -> bool:
-    """Tell whether a factor whose columns change their signs satisfies a constraint as it did before."""
-    if constraint is None:
-        return True
-    return bool(np.allclose(to_host(constraint.project(-factor)), -to_host(factor), atol=1e-6))
+def _allows_signs(constraint: Constraint | None) -> bool:
+    return constraint is None or constraint.either_sign

@@ -82,8 +82,33 @@ class Unknowns:
             movable = to_host(objective.free(point, 0 * point - 1)) > 0
             grams = grams / mean
             free |= movable & (np.diagonal(grams, axis1=1, axis2=2) == 0)
-            loose = _loose(grams, free, ridges)
+            tied = _tied(objective, values.shape)
+            loose = _loose(grams, free, ridges) & ~tied
         return cls(objective, point, values, free, ridges, loose, places)
+
+
+def _tied(objective: LeastSquares, shape: tuple[int, int]) -> np.ndarray:
+    """Return the unknowns whose rows are tied together by a curved constraint: no row of them stands for itself."""
+    tied = np.zeros(shape, dtype=bool)
+    constraints = objective.problem.constraints or (None,) * objective.tensor.order
+    for group, part in zip(objective.layout.groups, objective.layout.factors(tied), strict=True):
+        part[:] = (known := constraints[group[0]]) is not None and known.curved
+    return tied
+
+
+def _directions(unknowns: Unknowns, index: np.ndarray) -> np.ndarray | None:
+    """Return an orthonormal basis of the moves of free unknowns along curved sets, or None where there are none."""
+    objective, point = unknowns.objective, unknowns.point
+    if not _tied(objective, unknowns.values.shape).any():
+        return None
+    projector = np.empty((index.size, index.size))
+    for place, number in enumerate(index):
+        move = np.zeros(unknowns.values.size)
+        move[number] = 1
+        image = objective.tangent(point, like(move.reshape(unknowns.values.shape), point))
+        projector[:, place] = to_host(image).ravel()[index]
+    values, vectors = np.linalg.eigh((projector + projector.T) / 2)
+    return vectors[:, values > 0.5]
 
 
 def _loose(grams: np.ndarray, free: np.ndarray, ridges: np.ndarray) -> np.ndarray:
@@ -122,8 +147,11 @@ def _scaled_as_fitted(objective: LeastSquares, components: FactoredTensor) -> Ar
     shares = np.sqrt(strengths[moving]) if np.all(strengths[moving] > 0) else np.ones(len(moving))
     rest = np.abs(to_host(components.weights)) / np.prod(sizes, axis=0)
     sizes[moving] = (rest * np.prod(shares)) ** (1 / max(len(moving), 1)) / shares[:, None]
+    first = [group[0] for group in objective.layout.groups]
     factors = [to_host(factor) for factor in objective.layout.factors(point)]
-    scaled = [factor * (size / np.linalg.norm(factor, axis=0)) for factor, size in zip(factors, sizes, strict=True)]
+    scaled = [
+        factor * (size / np.linalg.norm(factor, axis=0)) for factor, size in zip(factors, sizes[first], strict=True)
+    ]
     return like(np.concatenate(scaled), point)
 
 
@@ -132,13 +160,16 @@ def _propagated(unknowns: Unknowns) -> tuple[list[np.ndarray], np.ndarray, float
     index = np.flatnonzero(unknowns.free)
     curvature = to_host(unknowns.objective.curvature(unknowns.point).matrix())[np.ix_(index, index)]
     curvature = curvature / unknowns.objective.problem.mean_weight
+    directions = _directions(unknowns, index)
     matrix = curvature + np.diag(unknowns.ridges.ravel()[index])
+    matrix = matrix if directions is None else directions.T @ matrix @ directions
     scales = np.sqrt(np.diagonal(matrix))
     scales = np.where(scales > 0, scales, 1)
     eigenvalues, vectors = np.linalg.eigh(matrix / scales / scales[:, None])
     largest = eigenvalues[-1] if index.size else 1.0
     kept = eigenvalues > largest * index.size * np.finfo(np.float64).eps
     vectors = vectors / scales[:, None]
+    vectors = vectors if directions is None else directions @ vectors
     covariance = (vectors[:, kept] / eigenvalues[kept]) @ vectors[:, kept].T
     n_parameters = float(np.sum(covariance * curvature))
     null = np.linalg.qr(vectors[:, ~kept])[0]
@@ -178,5 +209,6 @@ def _worth(unknowns: Unknowns, covariance: np.ndarray) -> np.ndarray:
         own = np.flatnonzero(component == i)
         values = unknowns.values.ravel()[index[own]]
         n_modes = sum(bool(unknowns.free.ravel()[places[:, i]].any()) for places in unknowns.places)
-        worth[i] = max(float(values @ np.linalg.solve(covariance[np.ix_(own, own)], values)), 0.0) / n_modes**2
+        solved = np.linalg.lstsq(covariance[np.ix_(own, own)], values, rcond=None)[0]
+        worth[i] = max(float(values @ solved), 0.0) / n_modes**2
     return worth
