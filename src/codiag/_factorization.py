@@ -126,11 +126,11 @@ class Factorization:
         inverting a matrix of ``sum(min(d_m, rank)) * rank`` rows.
 
         Under constraints, what these hold does not move: entries of non-negative factors that are zero, and fixed
-        factors, whose standard errors are zero; orthogonal columns move together. Weights of entries are taken for one over the variance of their noise,
-        up to a common factor; the strengths of ridges for the variance of the noise over that of the factors' entries,
-        so that what they hold back counts as uncertain. Factors with rows for which too little was observed have
-        infinite errors; `diagnose` names these rows. All this takes a matrix with as many rows as there are free
-        unknowns; where these are more than 3000, errors are NaN.
+        factors, whose standard errors are zero; orthogonal columns move together. Weights of entries are taken for one
+        over the variance of their noise, up to a common factor; the strengths of ridges for the variance of the noise
+        over that of the factors' entries, so that what they hold back counts as uncertain. Factors with rows for which
+        too little was observed have infinite errors; `diagnose` names these rows. All this takes a matrix with as many
+        rows as there are free unknowns; where these are more than 3000, errors are NaN.
         """
         with np.errstate(invalid="ignore"):  # no noise times no certainty
             return np.where(np.isinf(self.sensitivity.factors), np.inf, self.noise * self.sensitivity.factors)
