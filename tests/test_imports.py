@@ -21,7 +21,7 @@ LAYERS = [
     {"_validation"},
     {"diagonalize", "tensors"},
     {"constraints"},
-    {"_missing", "_entries"},
+    {"_missing", "_entries", "_symmetry"},
     {"_problem", "_estimate"},
     {"methods._directions", "methods._reduction"},
     {"methods.least_squares"},

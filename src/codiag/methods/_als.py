@@ -70,7 +70,7 @@ class ALS(Method):
     True
     """
 
-    honours: ClassVar[frozenset[str]] = frozenset({"constraints", "observed"})
+    honours: ClassVar[frozenset[str]] = frozenset({"constraints", "observed", "partial symmetry"})
 
     init: Init = "random"
     orthogonalize: int = 0
@@ -113,7 +113,9 @@ class ALS(Method):
         tensor = problem.tensor
         flops = 2.0 * n_sweeps * tensor.order * problem.rank * math.prod(tensor.shape)
         log.add("alternating least squares", n_sweeps, error, flops)
-        if problem.symmetric:
+        if problem.symmetric and problem.asks:
+            current = objective.feasible(current)
+        elif problem.symmetric:
             current = with_best_weights(tensor, merged_modes(current).factors)
         return Estimate(current, log.stages, converged)
 

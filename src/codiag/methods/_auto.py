@@ -77,7 +77,7 @@ class Auto(Method):
     True
     """
 
-    honours: ClassVar[frozenset[str]] = frozenset({"constraints", "observed"})
+    honours: ClassVar[frozenset[str]] = frozenset({"constraints", "observed", "partial symmetry"})
 
     max_starts: int = 6
     tol: float = 1e-9

@@ -57,7 +57,7 @@ class Givens(Method):
 
     def refusal(self, problem: Problem) -> str | None:
         tensor = problem.tensor
-        if not problem.symmetric or tensor.order != 3:
+        if problem.symmetric is not True or tensor.order != 3:
             return f"Givens is for symmetric tensors of order three; got {tensor!r}. Use NOJD"
         if problem.rank > tensor.shape[0]:
             return f"rank must be at most {tensor.shape[0]}, the size of the modes, for Givens; got {problem.rank}"

@@ -10,8 +10,9 @@ import numpy as np
 
 from codiag._estimate import Estimate, Log
 from codiag._problem import Problem
-from codiag.constraints import Fixed
+from codiag.constraints import Fixed, Orthogonal
 from codiag.methods._als import ALS
+from codiag.methods._joint import OJD
 from codiag.methods._method import Method
 from codiag.methods._reduction import SMALL
 from codiag.methods.least_squares._filled import filled
@@ -19,12 +20,16 @@ from codiag.methods.least_squares._fit import Monitor, closest
 from codiag.methods.least_squares._gauss_newton import Limits, Outcome, minimize
 from codiag.methods.least_squares._growth import grown
 from codiag.methods.least_squares._objective import LeastSquares
+from codiag.methods.least_squares._orthogonal import rotate
 from codiag.methods.least_squares._residual import excess_over_flips, noise_excess
 from codiag.methods.least_squares._with_fixed import with_fixed
 from codiag.tensors import FactoredTensor
 
 SWEEPS = 20
 """Alternating sweeps on what was observed, from components of a tensor whose holes were filled with something."""
+
+SAME = 1e-6
+"""Relative difference of objectives up to which two minima are taken for one."""
 
 
 def fit_known(
@@ -45,19 +50,26 @@ def fit_known(
         log.add("least squares as constrained and observed", outcomes[-1].n_sweeps, error)
         if (watch is not None and watch.stopped) or (found.converged and _is_noise(objective, found.components)):
             break
+        if are_orthogonal(problem) and _meet_again(outcomes):
+            break
     return Estimate(found.components, log.stages, found.converged)
 
 
 def improved(objective: LeastSquares, start: FactoredTensor, limits: Limits) -> Outcome:
     """Go from a start to a minimum: by Gauss-Newton steps, or mode by mode where a constraint does not know these."""
     problem = objective.problem
-    if problem.constraints is not None:
+    if problem.entries is None and are_orthogonal(problem):
+        found = rotate(problem, start, limits)
+        if found.converged:
+            return found
+        start = found.components
+    if problem.constraints is not None or problem.shared:
         start = objective.feasible(start)
     if objective.steps:
         return minimize(problem, start, limits)
-    found = ALS(init=(start.weights, start.factors), tol=1e-9).fit(problem, np.random.default_rng(0))
-    value = objective.distance(found.components) / 2
-    return Outcome(found.components, value, sum(stage.sweeps for stage in found.stages), found.converged)
+    swept = ALS(init=(start.weights, start.factors), tol=1e-9).fit(problem, np.random.default_rng(0))
+    value = objective.distance(swept.components) / 2
+    return Outcome(swept.components, value, sum(stage.sweeps for stage in swept.stages), swept.converged)
 
 
 def _starts(
@@ -66,8 +78,14 @@ def _starts(
     if any(isinstance(constraint, Fixed) for constraint in problem.constraints or ()):
         yield with_fixed(problem)
         return
-    small = math.prod(problem.tensor.shape) <= SMALL
     complete = problem.entries is None
+    if complete and are_orthogonal(problem):
+        for _ in range(max_starts):
+            start = _orthogonal_start(problem, method, rng)
+            log.extend(start.stages)
+            yield start.components
+        return
+    small = math.prod(problem.tensor.shape) <= SMALL
     kinds = ["filled", "grown"] if complete else ["grown", "filled"]
     for n in range(max_starts):
         kind = kinds[n] if n < 2 else "grown"
@@ -77,6 +95,25 @@ def _starts(
             start = method.fit(problem.on(filled(problem)), rng)
             log.extend(start.stages)
             yield start.components if complete else _swept(problem, start.components)
+
+
+def are_orthogonal(problem: Problem) -> bool:
+    return all(isinstance(constraint, Orthogonal) for constraint in problem.constraints or (None,))
+
+
+def _orthogonal_start(problem: Problem, method: Method, rng: np.random.Generator) -> Estimate:
+    """Diagonalize by rotations; where projections are singular for so many components, a method without constraints."""
+    plain = problem.on(problem.tensor)
+    try:
+        return OJD(whiten=False).fit(plain, rng)
+    except ValueError:
+        return method.fit(plain, rng)
+
+
+def _meet_again(outcomes: list[Outcome]) -> bool:
+    """Tell whether two starts have led to the same minimum, the lowest: more of them would, too."""
+    first, second = sorted(outcome.objective for outcome in outcomes)[:2] if len(outcomes) > 1 else (0.0, math.inf)
+    return second <= first * (1 + SAME)
 
 
 def _swept(problem: Problem, start: FactoredTensor) -> FactoredTensor:

@@ -60,7 +60,7 @@ def start_from(init: Init, problem: Problem, rng: np.random.Generator) -> Estima
     given = [like(factor, tensor.reference) for factor in factors]
     sizes = like(np.ones(rank) if weights is None else weights, tensor.reference)
     components = FactoredTensor(sizes, given, symmetric=False)
-    return Estimate(merged_modes(components) if problem.symmetric else components, (), False)
+    return Estimate(merged_modes(components) if problem.symmetric is True else components, (), False)
 
 
 def _components(init: Init) -> tuple[np.ndarray | None, list[np.ndarray]]:

@@ -41,6 +41,6 @@ def _term(residual: Tensor, rng: np.random.Generator | None) -> FactoredTensor:
 
 
 def _improved(problem: Problem, components: FactoredTensor) -> FactoredTensor:
-    if problem.constraints is not None:
+    if problem.constraints is not None or problem.shared:
         components = LeastSquares(problem).feasible(components)
     return minimize(problem, components, STEPS).components

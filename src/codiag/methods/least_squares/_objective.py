@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 
 from array_api_compat import array_namespace
 
@@ -12,8 +12,8 @@ from codiag._array import Array, moved
 from codiag._problem import Problem
 from codiag.constraints import Constraint
 from codiag.constraints._base import solve_rows
-from codiag.methods.least_squares._components import hadamard_gram, solve_semidefinite, unit_columns
-from codiag.methods.least_squares._curvature import Curvature
+from codiag.methods.least_squares._components import hadamard_gram, merged_modes, solve_semidefinite, unit_columns
+from codiag.methods.least_squares._curvature import curvature_of
 from codiag.methods.least_squares._layout import Layout
 from codiag.methods.least_squares._observed_curvature import ObservedCurvature
 from codiag.methods.least_squares._restricted import CurvatureLike, Restricted
@@ -39,8 +39,8 @@ class LeastSquares:
 
     def __init__(self, problem: Problem, start: FactoredTensor | None = None) -> None:
         self.problem, self.tensor = problem, problem.tensor
-        self.layout = Layout(problem.tensor.shape, None)
-        if start is not None and problem.symmetric and start.symmetric:
+        self.layout = Layout(problem.tensor.shape, None, problem.shared)
+        if start is not None and problem.symmetric is True and start.symmetric:
             self.layout = Layout.of(start)
 
     @property
@@ -84,15 +84,16 @@ class LeastSquares:
         if self.problem.entries is not None:
             slopes = self.problem.entries.slopes(layout.expanded(point))
             return layout.folded(
-                slopes if layout.signs is not None else _without_scaling(layout.factors(point), slopes)
+                slopes if layout.signs is not None else _without_scaling(layout.expanded(point), slopes)
             )
-        factors, order = layout.factors(point), tensor.order
+        order = tensor.order
+        factors = layout.factors(point) if layout.signs is not None else layout.expanded(point)
         known = [moved(factor, tensor.reference) for factor in factors]  # the tensor may be in single precision
         if layout.signs is None:
             products = [moved(product, point) for product in tensor.mttkrps(known)]
             pairs = zip(factors, products, strict=True)
             parts = [factor @ hadamard_gram(factors, [m]) - product for m, (factor, product) in enumerate(pairs)]
-            return xp.concat(_without_scaling(factors, parts))
+            return layout.folded(_without_scaling(factors, parts))
         gram = (xp.matrix_transpose(point) @ point) ** (order - 1)
         product = moved(tensor.mttkrp(known * order, 0), point)
         return order * layout.signs * ((point * layout.signs) @ gram - product)
@@ -101,17 +102,19 @@ class LeastSquares:
         """Return the Gauss-Newton matrix at a point, of the entries alone."""
         if self.problem.entries is not None:
             return ObservedCurvature(self.layout, point, self.problem.entries)
-        return Curvature(self.layout, point)
+        return curvature_of(self.layout, point)
 
     def restricted(self, curvature: CurvatureLike, slope: Array) -> CurvatureLike:
         """Return a curvature with the ridges, for the unknowns that constraints leave free to follow a slope."""
         if self.problem.constraints is None:
             return curvature
-        return Restricted(curvature, self.free(curvature.point, slope), self._strengths)
+        curved = any(constraint is not None and constraint.curved for constraint in self.problem.constraints)
+        tangent = partial(self.tangent, curvature.point) if curved else None
+        return Restricted(curvature, self.free(curvature.point, slope), self._strengths, tangent)
 
-    def second_derivative(self, point: Array) -> Curvature:
+    def second_derivative(self, point: Array) -> CurvatureLike:
         """Return the second derivative itself: the Gauss-Newton matrix, and what the residual adds to it."""
-        return Curvature(self.layout, point, self.residual(self.layout.components(point)))
+        return curvature_of(self.layout, point, self.residual(self.layout.components(point)))
 
     def residual(self, components: FactoredTensor) -> DenseTensor:
         """Return what components leave of the tensor, formed; zero where nothing was observed."""
@@ -137,20 +140,35 @@ class LeastSquares:
         xp = array_namespace(point)
         parts = []
         factors, slopes = self.layout.factors(point), self.layout.factors(slope)
-        for constraint, factor, own in zip(self._constraints, factors, slopes, strict=False):
+        for constraint, factor, own in zip(self._by_factor, factors, slopes, strict=True):
             parts.append(xp.ones_like(factor) if constraint is None else constraint.free(factor, own))
         return parts[0] if len(parts) == 1 else xp.concat(parts)
+
+    def tangent(self, point: Array, move: Array) -> Array:
+        """Return the part of a move that leaves curved sets of factors to second order only."""
+        parts = []
+        for constraint, factor, own in zip(
+            self._by_factor, self.layout.factors(point), self.layout.factors(move), strict=True
+        ):
+            parts.append(own if constraint is None else constraint.tangent(factor, own))
+        return parts[0] if len(parts) == 1 else array_namespace(point).concat(parts)
 
     def projected(self, point: Array) -> Array:
         """Return the nearest point that satisfies the constraints."""
         if self.problem.constraints is None:
             return point
-        parts = [self._projected(factor, mode) for mode, factor in enumerate(self.layout.factors(point))]
+        pairs = zip(self._by_factor, self.layout.factors(point), strict=True)
+        parts = [factor if constraint is None else constraint.project(factor) for constraint, factor in pairs]
         return parts[0] if len(parts) == 1 else array_namespace(point).concat(parts)
 
     @property
     def _constraints(self) -> Sequence[Constraint | None]:
         return self.problem.constraints or (None,) * self.tensor.order
+
+    @property
+    def _by_factor(self) -> list[Constraint | None]:
+        """The constraint of each factor of the layout."""
+        return [self._constraints[group[0]] for group in self.layout.groups]
 
     @cached_property
     def _strengths(self) -> Array | None:
@@ -160,9 +178,8 @@ class LeastSquares:
             return None
         shape, reference = self.tensor.shape, self.tensor.reference
         xp = array_namespace(reference)
-        if self.layout.signs is not None:
-            return xp.full((shape[0], 1), sum(strengths))
-        return xp.concat([xp.full((size, 1), strength) for size, strength in zip(shape, strengths, strict=True)])
+        totals = [(shape[group[0]], sum(strengths[mode] for mode in group)) for group in self.layout.groups]
+        return xp.concat([xp.full((size, 1), strength) for size, strength in totals])
 
     def solve_mode(self, factors: Sequence[Array], mode: int) -> Array:
         """Return the factor of one mode that fits best to those of the others, under its constraint."""
@@ -204,23 +221,34 @@ class LeastSquares:
     def feasible(self, components: FactoredTensor) -> FactoredTensor:
         """Return components near these that satisfy the constraints, with sizes in the factors and weights of one.
 
-        Of the two signs of a column, the one that the constraint changes less is taken; a free mode makes up for it.
+        Modes that share a factor are brought together. Of the two signs of a column, the one that the constraint
+        changes less is taken, and the sign of the component given to a mode that may have either.
         """
         xp = array_namespace(components.weights)
-        scale = xp.abs(components.weights) ** (1 / components.order)
-        signs = xp.where(components.weights < 0, -xp.ones_like(scale), xp.ones_like(scale))
-        factors = [factor * scale for factor in components.factors]
-        for mode, constraint in enumerate(self._constraints):
-            if constraint is None:
-                continue
-            same, turned = constraint.project(factors[mode]), constraint.project(-factors[mode])
-            moves = [xp.linalg.vector_norm(factors[mode] - near, axis=0) for near in (same, -turned)]
-            factors[mode] = xp.where(moves[0] <= moves[1], same, turned)
-            signs = xp.where(moves[0] <= moves[1], signs, -signs)
-        free = [mode for mode, constraint in enumerate(self._constraints) if constraint is None]
-        if free:
-            factors[free[-1]] = factors[free[-1]] * signs
-        return FactoredTensor(xp.ones_like(scale), factors, symmetric=False)
+        groups = self.problem.groups
+        for group in groups:
+            components = merged_modes(components, group) if len(group) > 1 else components
+        scale, ones = xp.abs(components.weights) ** (1 / components.order), xp.ones_like(components.weights)
+        total = xp.where(components.weights < 0, -ones, ones)
+        of_mode: dict[int, Array] = {}
+        for group in groups:
+            factor = components.factors[group[0]]
+            ways = [(sign * factor * scale, self._projected(sign * factor * scale, group[0])) for sign in (1, -1)]
+            moves = [xp.linalg.vector_norm(after - before, axis=0) for before, after in ways]
+            kept = moves[0] <= moves[1]
+            total = xp.where(kept, total, total * (-1.0) ** len(group))
+            of_mode |= dict.fromkeys(group, xp.where(kept, ways[0][1], ways[1][1]))
+        either = next((group for group in groups if len(group) % 2 and self._has_either_sign(group[0])), None)
+        if either is not None:
+            of_mode |= dict.fromkeys(either, of_mode[either[0]] * total)
+        factors = [of_mode[mode] for mode in range(components.order)]
+        if self.problem.symmetric is True:
+            return FactoredTensor(total if components.order % 2 == 0 else ones, factors, symmetric=True)
+        return FactoredTensor(ones, factors, symmetric=False)
+
+    def _has_either_sign(self, mode: int) -> bool:
+        constraint = self._constraints[mode]
+        return constraint is None or constraint.either_sign
 
     def project(self, factors: Sequence[Array]) -> list[Array]:
         """Return the nearest factors that satisfy the constraints."""
