@@ -47,7 +47,8 @@ def canonical(components: FactoredTensor, problem: Problem) -> FactoredTensor:
     unit = unit.columns(to_host(xp.argsort(xp.abs(unit.weights), descending=True, stable=True)).tolist())
     weights = unit.weights
     if not (problem.symmetric and unit.symmetric):
-        signs, weights = _mode_signs(unit, problem), xp.abs(weights)
+        signs = _mode_signs(unit, problem)
+        weights = weights * math.prod(signs)
     elif unit.order % 2:
         signs, weights = [_sign(weights)], xp.abs(weights)
     else:

@@ -38,6 +38,9 @@ class Constraint(ABC):
         """What multiplies half the sum of squares of the factor in the objective."""
         return 0.0
 
+    known: ClassVar[bool] = False
+    """Whether nothing is left to be found but the sizes of the columns, which go with the weights."""
+
     @abstractmethod
     def project(self, factor: Array) -> Array:
         """Return the nearest factor that satisfies the constraint.
@@ -68,8 +71,9 @@ class Constraint(ABC):
         array of shape (d, rank)
         """
         xp = array_namespace(product)
-        size = xp.linalg.matrix_norm(gram, ord=2)  # (), or (d,): the step of each row
-        step = (1 / xp.where(size > 0, size, xp.ones_like(size)))[..., None]
+        # One step for all rows, even where each has a Gram matrix of its own: a constraint may tie rows together.
+        size = xp.max(xp.linalg.matrix_norm(gram, ord=2))
+        step = 1 / xp.where(size > 0, size, xp.ones_like(size))
         factor = ahead = self.project(start)
         for n in range(STEPS):
             slope = times_gram(ahead, gram) - product

@@ -160,16 +160,27 @@ class LeastSquares:
     def solve_mode(self, factors: Sequence[Array], mode: int) -> Array:
         """Return the factor of one mode that fits best to those of the others, under its constraint."""
         xp = array_namespace(factors[0])
-        constraint, entries = self._constraints[mode], self.problem.entries
-        if entries is None:
-            gram, product = hadamard_gram(factors, [mode]), self.tensor.mttkrp(factors, mode)
-        else:
-            gram, product = entries.row_grams(factors, mode), entries.row_products(factors, mode)
+        constraint = self._constraints[mode]
+        gram, product = self._equations(factors, mode)
         if constraint is not None:
             return constraint.solve(gram, product, factors[mode])
         if gram.ndim == 3:
             return solve_rows(gram, product)
         return xp.matrix_transpose(solve_semidefinite(gram, xp.matrix_transpose(product)))
+
+    def solve_weights(self, factors: Sequence[Array]) -> Array:
+        """Return the weights that fit best to given factors."""
+        xp = array_namespace(factors[0])
+        gram, product = self._equations(factors, 0)
+        outer = factors[0][:, :, None] * factors[0][:, None, :]
+        return solve_semidefinite(xp.sum(outer * gram, axis=0), xp.sum(factors[0] * product, axis=0))
+
+    def _equations(self, factors: Sequence[Array], mode: int) -> tuple[Array, Array]:
+        """Return the normal equations of a mode's factor: one Gram matrix for all rows, or one for each."""
+        entries = self.problem.entries
+        if entries is None:
+            return hadamard_gram(factors, [mode]), self.tensor.mttkrp(factors, mode)
+        return entries.row_grams(factors, mode), entries.row_products(factors, mode)
 
     def sweep(self, factors: Sequence[Array], *, unit: bool) -> FactoredTensor:
         """Solve for every mode in turn; if `unit`, columns get unit length and those of the last mode are weights."""
@@ -179,20 +190,31 @@ class LeastSquares:
             found[mode] = self.solve_mode(found, mode)
             if unit:
                 found[mode], weights = unit_columns(found[mode])
+        constraints = self.problem.constraints
+        if constraints is not None and all(one is not None and one.known for one in constraints):
+            weights = self.solve_weights(found)
         return FactoredTensor(weights, found, symmetric=False)
 
     def feasible(self, components: FactoredTensor) -> FactoredTensor:
         """Return components near these that satisfy the constraints, with sizes in the factors and weights of one.
 
-        Of the two signs of a column, the one that the constraint changes less is taken.
+        Of the two signs of a column, the one that the constraint changes less is taken; the last mode that may have
+        either makes up for it.
         """
         xp = array_namespace(components.weights)
         scale = xp.abs(components.weights) ** (1 / components.order)
-        factors = []
-        for mode, factor in enumerate(components.factors):
-            ways = [(sign * factor * scale, self._projected(sign * factor * scale, mode)) for sign in (1, -1)]
-            moves = [xp.linalg.vector_norm(after - before, axis=0) for before, after in ways]
-            factors.append(xp.where(moves[0] <= moves[1], ways[0][1], ways[1][1]))
+        signs = xp.where(components.weights < 0, -xp.ones_like(scale), xp.ones_like(scale))
+        factors = [factor * scale for factor in components.factors]
+        for mode, factor in enumerate(factors):
+            same, turned = self._projected(factor, mode), self._projected(-factor, mode)
+            moves = [xp.linalg.vector_norm(factor - near, axis=0) for near in (same, -turned)]
+            factors[mode] = xp.where(moves[0] <= moves[1], same, turned)
+            signs = xp.where(moves[0] <= moves[1], signs, -signs)
+        for mode in reversed(range(components.order)):
+            turned = factors[mode] * signs
+            allowed = xp.all(self._projected(turned, mode) == turned, axis=0)
+            factors[mode] = xp.where(allowed, turned, factors[mode])
+            signs = xp.where(allowed, xp.ones_like(signs), signs)
         return FactoredTensor(xp.ones_like(scale), factors, symmetric=False)
 
     def project(self, factors: Sequence[Array]) -> list[Array]:
