@@ -15,7 +15,7 @@ from codiag._problem import Problem
 from codiag._validation import as_flag, as_number
 from codiag.methods._method import Method
 from codiag.methods._reduction import range_bases
-from codiag.methods._starts import Init, check_init, is_sized, start_from
+from codiag.methods._starts import Init, check_init, complete, is_sized, start_from
 from codiag.methods.least_squares._components import (
     merged_modes,
     random_components,
@@ -119,7 +119,7 @@ class ALS(Method):
     def _start(self, problem: Problem, rng: np.random.Generator) -> Estimate:
         if self.init != "svd":
             return start_from(self.init, problem, rng)
-        tensor, rank = problem.tensor, problem.rank
+        tensor, rank = complete(problem).tensor, problem.rank
         random = random_components(tensor, rank, rng).factors
         factors = [
             _padded(basis, columns) for basis, columns in zip(range_bases(tensor, rank, rng), random, strict=True)
