@@ -6,8 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
-from codiag.drop_in._tensorly_cp import parafac
-from codiag.drop_in._tensorly_nonnegative import non_negative_parafac, non_negative_parafac_hals
+from codiag.drop_in import _tensorly_cp, _tensorly_nonnegative
 
 
 class Decomposition(ABC):
@@ -18,7 +17,7 @@ class Decomposition(ABC):
     errors_: list[float]
 
     @abstractmethod
-    def _decompose(self, tensor: Any, **options: Any) -> tuple[Any, list[float]]:
+    def _decompose(self, tensor: Any, **options: Any) -> Any:
         """Return components and their relative errors, step by step."""
 
     def fit_transform(self, tensor: Any) -> Any:
@@ -122,8 +121,8 @@ class CP(Decomposition):
         self.linesearch = linesearch
         self.callback = callback
 
-    def _decompose(self, tensor: Any, **options: Any) -> tuple[Any, list[float]]:
-        return parafac(tensor, **options)
+    def _decompose(self, tensor: Any, **options: Any) -> Any:
+        return _tensorly_cp.parafac(tensor, **options)
 
     def __repr__(self) -> str:
         return f"Rank-{self.rank} CP decomposition."
@@ -179,8 +178,8 @@ class CP_NN(Decomposition):  # noqa: N801
         self.cvg_criterion = cvg_criterion
         self.fixed_modes = fixed_modes
 
-    def _decompose(self, tensor: Any, **options: Any) -> tuple[Any, list[float]]:
-        return non_negative_parafac(tensor, **options)
+    def _decompose(self, tensor: Any, **options: Any) -> Any:
+        return _tensorly_nonnegative.non_negative_parafac(tensor, **options)
 
 
 class CP_NN_HALS(Decomposition):  # noqa: N801
@@ -239,5 +238,5 @@ class CP_NN_HALS(Decomposition):  # noqa: N801
         self.cvg_criterion = cvg_criterion
         self.random_state = random_state
 
-    def _decompose(self, tensor: Any, **options: Any) -> tuple[Any, list[float]]:
-        return non_negative_parafac_hals(tensor, **options)
+    def _decompose(self, tensor: Any, **options: Any) -> Any:
+        return _tensorly_nonnegative.non_negative_parafac_hals(tensor, **options)
