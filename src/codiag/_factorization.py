@@ -124,29 +124,55 @@ class Factorization:
         return sensitivity(self.tensor)
 
     def diagnose(self) -> Diagnosis:
-        """Tell which components are well determined and which are not, and why; print it to read it."""
+        """Tell which components are well determined and which are not, and why; print it to read it.
+
+        Returns
+        -------
+        codiag.theory.Diagnosis
+        """
         from codiag.theory._diagnosis import diagnose
 
         return diagnose(self)
 
     def to_tensor(self) -> Array:
-        """Return the array that the components add up to."""
+        """Form the tensor that the components add up to.
+
+        Returns
+        -------
+        array of shape (d_0, d_1, ...)
+        """
         return self.tensor.to_dense()
 
     def to_tensorly(self) -> Any:
-        """Return a ``tensorly.cp_tensor.CPTensor`` of copies, so that changing one mode of it leaves the others."""
+        """Convert to TensorLy, with copies, so that changing one mode leaves the others.
+
+        Returns
+        -------
+        tensorly.cp_tensor.CPTensor
+        """
         from tensorly.cp_tensor import CPTensor
 
         return CPTensor((_copied(self.weights), [_copied(factor) for factor in self.factors]))
 
     def to_pyttb(self) -> Any:
-        """Return a ``pyttb.ktensor`` of copies, in double precision, the only one that pyttb knows."""
+        """Convert to pyttb, with copies in double precision, the only one that pyttb knows.
+
+        Returns
+        -------
+        pyttb.ktensor
+        """
         from pyttb import ktensor
 
         return ktensor([to_host(factor).astype(float) for factor in self.factors], to_host(self.weights).astype(float))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write an ``.npz`` file, all of it or nothing; the ending is added where it is missing."""
+        """Write an ``.npz`` file, all of it or nothing.
+
+        Parameters
+        ----------
+        path : str or path
+            The ending is added where it is missing.
+        """
         meta = {
             "format": FORMAT,
             "relative_error": self.relative_error,
@@ -165,7 +191,17 @@ class Factorization:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Factorization:
-        """Read what `save` has written, also by the name given there; nothing in the file is ever executed."""
+        """Read what `save` has written; nothing in the file is ever executed.
+
+        Parameters
+        ----------
+        path : str or path
+            Also as it was given to `save`, without the ending.
+
+        Returns
+        -------
+        Factorization
+        """
         path = as_path("path", path)
         if not path.exists() and Path(f"{path}.npz").exists():
             path = Path(f"{path}.npz")

@@ -17,6 +17,7 @@ from codiag._result import as_factorization
 from codiag._validation import ConvergenceWarning, as_generator
 from codiag.methods import METHODS, Auto, Method
 from codiag.methods._method import fit_or_refuse
+from codiag.methods.least_squares._objective import LeastSquares
 from codiag.tensors import SparseTensor, Tensor
 from codiag.theory._diagnosis import CANCELLING, cancelling_pairs, congruences
 
@@ -100,7 +101,7 @@ def _refuse_twice(given: dict[str, Any]) -> None:
 
 def solve(problem: Problem, method: Method, seed: Any = None) -> Factorization:
     """Do the work of `factorize`, silently: what is to be said of the fit, `complaint_about` says."""
-    norm = math.sqrt(problem.tensor.squared_norm())
+    norm = math.sqrt(LeastSquares(problem).total)
     if not 0 < norm < math.inf:
         raise ValueError(f"tensor must not be all zero, and finite; the norm of {problem.tensor!r} is {norm:g}")
     rng = as_generator(seed, apart=True)

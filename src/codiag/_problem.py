@@ -82,11 +82,30 @@ class Problem:
             object.__setattr__(self, name, value)
 
     def on(self, tensor: Tensor) -> Problem:
-        """Ask the same of another tensor, such as a compressed one, whose factors are free and entries all known."""
+        """Ask for as many components of another tensor, with free factors and all entries known.
+
+        Parameters
+        ----------
+        tensor : Tensor
+            Such as a compressed one.
+
+        Returns
+        -------
+        Problem
+        """
         return Problem(tensor, self.rank)
 
     def scaled(self, scale: float) -> Problem:
-        """Ask the same of a multiple of the tensor."""
+        """Ask the same of a multiple of the tensor.
+
+        Parameters
+        ----------
+        scale : float
+
+        Returns
+        -------
+        Problem
+        """
         return self if scale == 1 else replace(self, tensor=self.tensor * scale)
 
     @cached_property

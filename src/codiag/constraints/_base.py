@@ -31,15 +31,14 @@ class Constraint(ABC):
     [[1.0, 0.0]]
     """
 
+    known: ClassVar[bool] = False
+    """Whether nothing is left to be found but the sizes of the columns, which go with the weights."""
     steps: ClassVar[bool] = False  # whether `free` tells what Gauss-Newton steps need to know
 
     @property
     def ridge(self) -> float:
         """What multiplies half the sum of squares of the factor in the objective."""
         return 0.0
-
-    known: ClassVar[bool] = False
-    """Whether nothing is left to be found but the sizes of the columns, which go with the weights."""
 
     @abstractmethod
     def project(self, factor: Array) -> Array:

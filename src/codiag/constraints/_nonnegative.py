@@ -7,14 +7,11 @@ from typing import ClassVar
 
 from array_api_compat import array_namespace, device
 
-from codiag._array import Array, epsilon, identity
+from codiag._array import Array, blocks, epsilon, identity
 from codiag.constraints._base import Constraint, times_gram
 
 FULL_EXCHANGES = 3
 """Exchanges of all wrong entries of a row that may fail to lower their number, before one is exchanged at a time."""
-
-BLOCK = 2**22
-"""Entries of the equations that are solved at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +34,10 @@ class NonNegative(Constraint):
         xp = array_namespace(factor)
         return xp.where(factor > 0, factor, xp.zeros_like(factor))
 
+    def free(self, factor: Array, slope: Array) -> Array:
+        xp = array_namespace(factor)
+        return xp.astype((factor > 0) | (slope < 0), factor.dtype)
+
     def solve(self, gram: Array, product: Array, start: Array) -> Array:
         r"""Return the minimum, exactly, by block principal pivoting (Kim and Park, 2011) in all rows at once.
 
@@ -55,10 +56,9 @@ class NonNegative(Constraint):
         -------
         array of shape (d, rank)
         """
-        size, n_rows = product.shape[0], max(1, BLOCK // product.shape[1] ** 2)
-        parts = [slice(first, min(first + n_rows, size)) for first in range(0, size, n_rows)]
+        size, rank = product.shape
         found = [self._pivot(gram if gram.ndim == 2 else gram[part, ...], product[part, :], start[part, :])
-                 for part in parts]  # fmt: skip
+                 for part in blocks(size, rank**2)]  # fmt: skip
         return array_namespace(product).concat(found)
 
     def _pivot(self, gram: Array, product: Array, start: Array) -> Array:
@@ -85,10 +85,6 @@ class NonNegative(Constraint):
             last = xp.max(xp.where(wrong, index, -xp.ones_like(index)), axis=1)
             positive = positive ^ (wrong & ((tries >= 0)[:, None] | (index == last[:, None])))
         return super().solve(gram, product, factor)
-
-    def free(self, factor: Array, slope: Array) -> Array:
-        xp = array_namespace(factor)
-        return xp.astype((factor > 0) | (slope < 0), factor.dtype)
 
 
 def _solution(gram: Array, product: Array, positive: Array) -> Array:

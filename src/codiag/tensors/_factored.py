@@ -89,11 +89,32 @@ class FactoredTensor(Tensor):
         return FactoredTensor(weights, factors, symmetric=None if self.symmetric else False)
 
     def columns(self, chosen: Sequence[int]) -> FactoredTensor:
-        """Return the components with the chosen indices, in the given order."""
+        """Choose some of the components.
+
+        Parameters
+        ----------
+        chosen : sequence of int
+            Which, in the order they are to have.
+
+        Returns
+        -------
+        FactoredTensor
+        """
         return self.changed(lambda factor, _: pick(factor, chosen, axis=1), pick(self.weights, chosen, axis=0))
 
     def joined(self, other: FactoredTensor) -> FactoredTensor:
-        """Return these components followed by others; symmetric if both are."""
+        """Return these components followed by others.
+
+        Parameters
+        ----------
+        other : FactoredTensor
+            Of the same shape.
+
+        Returns
+        -------
+        FactoredTensor
+            Symmetric if both are.
+        """
         xp = array_namespace(self.weights)
         return self._with_components(
             xp.concat([self.weights, other.weights]),

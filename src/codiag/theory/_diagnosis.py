@@ -53,6 +53,14 @@ class Diagnosis:
         As in `Factorization`: more than 1 where structure is left in the residual.
     advice : tuple of str
         What to try, a sentence each.
+
+    Examples
+    --------
+    >>> import codiag
+    >>> from codiag.synthetic import noisy_tensor
+    >>> fit = codiag.factorize(noisy_tensor((6, 7, 8), 2, noise=0.01, seed=0).tensor, 2, seed=0)
+    >>> print(fit.diagnose())
+    2 of 2 components are well determined.
     """
 
     standard_errors: np.ndarray
@@ -86,6 +94,23 @@ def diagnose(fit: Factorization) -> Diagnosis:
 
     Three things are asked: whether components nearly cancel each other, whether the residual passes for noise, and how
     far that noise moves the factors. Standard errors mean something only where the first two are in order.
+
+    Parameters
+    ----------
+    fit : Factorization
+
+    Returns
+    -------
+    Diagnosis
+
+    Examples
+    --------
+    >>> import codiag
+    >>> from codiag.synthetic import noisy_tensor
+    >>> from codiag.theory import diagnose
+    >>> fit = codiag.factorize(noisy_tensor((6, 7, 8), 2, noise=0.01, seed=0).tensor, 2, seed=0)
+    >>> diagnose(fit).verdicts
+    ('well', 'well')
     """
     if not (hasattr(fit, "standard_errors") and hasattr(fit, "factors")):
         raise TypeError(f"fit must be a Factorization, what codiag.factorize returns; got {type(fit).__name__}")

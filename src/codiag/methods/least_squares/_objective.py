@@ -123,7 +123,14 @@ class LeastSquares:
     @cached_property
     def steps(self) -> bool:
         """Whether Gauss-Newton steps know all constraints; if not, modes are to be solved for in turn."""
-        return not self._all_known and all(one is None or one.steps for one in self._constraints)
+        if self.all_known:
+            return False
+        return all(constraint is None or constraint.steps for constraint in self._constraints)
+
+    @cached_property
+    def all_known(self) -> bool:
+        """Whether all factors are known, and nothing but the weights is left to be found."""
+        return all(constraint is not None and constraint.known for constraint in self._constraints)
 
     def free(self, point: Array, slope: Array) -> Array:
         """Return which unknowns constraints leave free to move against a slope: ones, and zeros for the others."""
@@ -144,11 +151,6 @@ class LeastSquares:
     @property
     def _constraints(self) -> Sequence[Constraint | None]:
         return self.problem.constraints or (None,) * self.tensor.order
-
-    @property
-    def _all_known(self) -> bool:
-        """Whether constraints leave nothing to be found but the weights, which Gauss-Newton steps do not have."""
-        return all(one is not None and one.known for one in self._constraints)
 
     @cached_property
     def _strengths(self) -> Array | None:
@@ -195,7 +197,7 @@ class LeastSquares:
             found[mode] = self.solve_mode(found, mode)
             if unit:
                 found[mode], weights = unit_columns(found[mode])
-        if self._all_known:
+        if self.all_known:
             weights = self.solve_weights(found)
         return FactoredTensor(weights, found, symmetric=False)
 
