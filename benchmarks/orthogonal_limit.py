@@ -1,4 +1,4 @@
-"""Orthogonal factors at full rank: methods beside least squares over orthonormal factors from the truth.
+"""Orthogonal factors at full rank: how far methods are from least squares over them, started at the truth.
 
 ``python -m benchmarks.orthogonal_limit --seeds 50 --size 25 --jobs 16`` prints a Markdown table.
 """
@@ -26,7 +26,7 @@ CASES = [
     *(("text", noise, symmetric) for symmetric in (True, False) for noise in (1e-3, 1e-2)),
     *(("theory", noise, True) for noise in (1e-3, 1e-2, 1e-1)),
 ]
-"""Noise model, factor of the noise, and whether one factor is sought, or one for each mode if noise is asymmetric."""
+"""Noise model, factor of the noise, and whether one factor is sought or, as the noise is asymmetric, one a mode."""
 
 METHODS: dict[str, tuple[Method, str | None]] = {
     'constraints="orthogonal"': (Auto(), "orthogonal"),

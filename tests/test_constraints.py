@@ -252,7 +252,11 @@ class TestMistakes:
     @pytest.mark.parametrize(
         ("constraints", "error", "words"),
         [
-            ("nonsense", ValueError, "constraints must be named nonnegative, orthogonal, or be objects.*got 'nonsense'"),
+            (
+                "nonsense",
+                ValueError,
+                "constraints must be named nonnegative, orthogonal, or be objects.*got 'nonsense'",
+            ),
             ([None, "wrong", None], ValueError, "constraints must be named.*got 'wrong'"),
             ([NonNegative(), None], ValueError, r"constraints must be one for all.*each of the 3 modes; got 2"),
             ([], ValueError, "constraints must be .*; got 0"),

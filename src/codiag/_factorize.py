@@ -20,7 +20,7 @@ from codiag.methods import METHODS, Auto, Method
 from codiag.methods._method import fit_or_refuse
 from codiag.methods.least_squares._objective import LeastSquares
 from codiag.tensors import Tensor
-from codiag.theory._diagnosis import CANCELLING, cancelling_pairs, congruences
+from codiag.theory._diagnosis import CANCELLING, cancelling_pairs, congruences, whole_norm
 
 ALIASES = {"ojd": "ojd1", "nojd": "nojd1"}
 
@@ -128,11 +128,11 @@ def solve(problem: Problem, method: Method, seed: Any = None) -> Factorization:
 
 def complaint_about(fit: Factorization, problem: Problem, method: Method) -> str | None:
     """Return what a user must be told of a fit, in a sentence, or None where there is nothing to tell."""
-    largest = float(np.max(np.abs(to_host(fit.weights))))
-    if largest > CANCELLING * fit.norm or (fit.converged and _has_large_cancelling_pair(fit)):
+    largest, norm = float(np.max(np.abs(to_host(fit.weights)))), whole_norm(fit)
+    if largest > CANCELLING * norm or (fit.converged and _has_large_cancelling_pair(fit)):
         return (
             f"components cancel each other: the largest weight is {largest:.2g}, the norm of {problem.tensor!r} "
-            f"{fit.norm:.2g}; there may be no best fit with rank {fit.rank}, try a lower one"
+            f"{norm:.2g}; there may be no best fit with rank {fit.rank}, try a lower one"
         )
     if fit.converged:
         return None
@@ -174,14 +174,14 @@ def _with_empty_rows(fit: Factorization, kept: list[np.ndarray], tensor: Tensor)
         if tensor.symmetric:
             factors *= tensor.order
             break
-    return replace(fit, factors=tuple(factors))
+    return replace(fit, factors=tuple(factors), n_observed=None)
 
 
 def _has_large_cancelling_pair(fit: Factorization) -> bool:
     """Tell whether two components with more energy than the tensor nearly cancel each other."""
     weights = np.abs(to_host(fit.weights).astype(np.float64))
     pairs = cancelling_pairs(weights, congruences(fit))
-    return any(weights[i] ** 2 + weights[j] ** 2 > fit.norm**2 for i, j, _ in pairs)
+    return any(weights[i] ** 2 + weights[j] ** 2 > whole_norm(fit) ** 2 for i, j, _ in pairs)
 
 
 def as_method(method: object) -> Method:

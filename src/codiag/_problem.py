@@ -151,12 +151,17 @@ class Problem:
     @property
     def n_entries(self) -> int:
         """Number of independent entries that were observed."""
+        shape = self.tensor.shape
         if self.entries is not None:
-            return int(self.entries.counts()[0].sum())
+            return self.entries.n_sorted(self.groups)
         if not self.shared:
             return n_entries(self.tensor)
-        shape = self.tensor.shape
         return math.prod(math.comb(shape[group[0]] + len(group) - 1, len(group)) for group in self.groups)
+
+    @property
+    def mean_weight(self) -> float:
+        """Mean weight of the entries that were observed."""
+        return 1.0 if self.entries is None else self.entries.mean_weight()
 
     @property
     def n_parameters(self) -> int:
@@ -209,8 +214,8 @@ def _checked_rank(rank: object, tensor: Tensor) -> int:
     return wanted
 
 
-def _checked_observed(observed: Array, tensor: Tensor) -> Array:
-    """Return weights of the entries, in the library and the precision of the tensor."""
+def _checked_observed(observed: Array, tensor: Tensor) -> Array | None:
+    """Return weights of the entries, in the library and the precision of the tensor; None where all are one."""
     given = to_host(observed) if hasattr(observed, "dtype") else np.asarray(observed)
     if given.dtype.kind not in "buif":
         raise TypeError(f"observed must be boolean, or hold weights; got an array of {given.dtype}")
@@ -219,7 +224,7 @@ def _checked_observed(observed: Array, tensor: Tensor) -> Array:
     weights = given.astype(np.float64)
     if not np.all(np.isfinite(weights)) or np.any(weights < 0) or not np.any(weights):
         raise ValueError("observed must be finite, not negative, and not all zero")
-    return like(weights, tensor.reference)
+    return None if np.all(weights == 1) else like(weights, tensor.reference)
 
 
 def _checked_moment(second_moment: Array, tensor: Tensor) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -11,11 +12,13 @@ from codiag._array import Array, epsilon, largest_signs, like, moved, to_host
 from codiag._estimate import Estimate
 from codiag._factorization import Factorization
 from codiag._problem import Problem
+from codiag.constraints import Constraint
 from codiag.methods._reduction import SMALL
 from codiag.methods.least_squares._components import unit_components
 from codiag.methods.least_squares._objective import LeastSquares
 from codiag.methods.least_squares._residual import noise_excess
 from codiag.tensors import FactoredTensor
+from codiag.theory._diagnosis import whole_norm
 
 RUNAWAY = 1e3
 """Largest weight, relative to the norm of the tensor, beyond which components run off to infinity: no fit is best."""
@@ -25,18 +28,21 @@ def as_factorization(estimate: Estimate, problem: Problem) -> Factorization:
     """Return the components of an estimate in their final form, with the error they leave."""
     objective = LeastSquares(problem)
     components = canonical(estimate.components, problem)
-    norm, distance = math.sqrt(objective.total), math.sqrt(objective.distance(components))
-    largest = float(np.max(np.abs(to_host(components.weights))))
-    return Factorization(
+    relative_error = math.sqrt(objective.distance(components)) / math.sqrt(objective.total)
+    fit = Factorization(
         weights=components.weights,
         factors=components.factors,
-        relative_error=distance / norm,
-        norm=norm,
-        converged=bool(estimate.converged) and largest <= RUNAWAY * norm,
+        relative_error=relative_error,
+        norm=math.sqrt(objective.total / problem.mean_weight),
+        converged=bool(estimate.converged),
         stages=tuple(estimate.stages),
-        residual_excess=_excess(objective, components, distance / norm),
+        residual_excess=_excess(objective, components, relative_error),
         symmetric=components.symmetric,
+        n_observed=None if problem.entries is None else int(problem.entries.counts()[0].sum()),
+        problem=problem if problem.asks else None,
     )
+    largest = float(np.max(np.abs(to_host(components.weights))))
+    return fit if largest <= RUNAWAY * whole_norm(fit) else replace(fit, converged=False)
 
 
 def canonical(components: FactoredTensor, problem: Problem) -> FactoredTensor:
@@ -45,10 +51,12 @@ def canonical(components: FactoredTensor, problem: Problem) -> FactoredTensor:
     unit = unit_components(components)
     unit = unit.changed(lambda factor, _: _without_zero_columns(factor))
     unit = unit.columns(to_host(xp.argsort(xp.abs(unit.weights), descending=True, stable=True)).tolist())
-    weights = unit.weights
+    weights, constraints = unit.weights, problem.constraints or (None,) * unit.order
     if not (problem.symmetric is True and unit.symmetric):
         signs = _mode_signs(unit, problem)
         weights = weights * math.prod(signs)
+    elif not _allows_signs(constraints[0]):
+        signs = [xp.ones_like(weights)]
     elif unit.order % 2:
         signs, weights = [_sign(weights)], xp.abs(weights)
     else:
@@ -90,7 +98,7 @@ def _mode_signs(unit: FactoredTensor, problem: Problem) -> list[Array]:
     """
     constraints = problem.constraints or (None,) * unit.order
     groups = problem.groups if problem.shared else [(mode,) for mode in range(unit.order)]
-    free = [group for group in groups if (one := constraints[group[0]]) is None or one.either_sign]
+    free = [group for group in groups if _allows_signs(constraints[group[0]])]
     last = next((group for group in reversed(free) if len(group) % 2), None)
     total = _sign(unit.weights)
     signs = [array_namespace(total).ones_like(total)] * unit.order
@@ -103,3 +111,7 @@ def _mode_signs(unit: FactoredTensor, problem: Problem) -> list[Array]:
     for mode in last or ():
         signs[mode] = total
     return signs
+
+
+def _allows_signs(constraint: Constraint | None) -> bool:
+    return constraint is None or constraint.either_sign

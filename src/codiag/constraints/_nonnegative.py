@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from array_api_compat import array_namespace
+from array_api_compat import array_namespace, device
 
 from codiag._array import Array, blocks, epsilon, identity
 from codiag.constraints._base import Constraint, times_gram
@@ -68,8 +68,8 @@ class NonNegative(Constraint):
         proximity = xp.where(mean > 0, rounding**0.75 * mean, xp.ones_like(mean))[..., None]
         gram = gram + proximity[..., None] * identity(rank, product)
         product = product + proximity * start
-        positive, index = start > 0, xp.arange(rank)
-        fewest = xp.full(product.shape[:1], rank + 1)
+        positive, index = start > 0, xp.arange(rank, device=device(product))
+        fewest = xp.full(product.shape[:1], rank + 1, device=device(product))
         tries = xp.zeros_like(fewest)
         for _ in range(20 + 5 * rank):
             factor = _solution(gram, product, positive)

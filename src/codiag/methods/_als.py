@@ -15,14 +15,13 @@ from codiag._problem import Problem
 from codiag._validation import as_flag, as_number
 from codiag.methods._method import Method
 from codiag.methods._reduction import range_bases
-from codiag.methods._starts import Init, check_init, is_sized, start_from
+from codiag.methods._starts import Init, check_init, complete, is_sized, start_from
 from codiag.methods.least_squares._components import (
     merged_modes,
     random_components,
     unit_components,
     with_best_weights,
 )
-from codiag.methods.least_squares._filled import filled
 from codiag.methods.least_squares._fit import Monitor, check_monitor
 from codiag.methods.least_squares._objective import LeastSquares
 from codiag.tensors import FactoredTensor
@@ -93,7 +92,7 @@ class ALS(Method):
 
     def fit(self, problem: Problem, rng: np.random.Generator) -> Estimate:
         log = Log()
-        start = self._start(problem.on(filled(problem)) if problem.asks else problem, rng)
+        start = self._start(problem, rng)
         log.extend(start.stages)
         objective = LeastSquares(problem)
         current = objective.feasible(start.components) if problem.asks else unit_components(start.components)
@@ -122,7 +121,7 @@ class ALS(Method):
     def _start(self, problem: Problem, rng: np.random.Generator) -> Estimate:
         if self.init != "svd":
             return start_from(self.init, problem, rng)
-        tensor, rank = problem.tensor, problem.rank
+        tensor, rank = complete(problem).tensor, problem.rank
         random = random_components(tensor, rank, rng).factors
         factors = [
             _padded(basis, columns) for basis, columns in zip(range_bases(tensor, rank, rng), random, strict=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -41,15 +41,30 @@ def fit_known(
     Starts are components found one at a time, and those that a method finds in the filled tensor without constraints:
     these first where all entries are there. Where all modes are orthogonal, starts are diagonalizations by rotations.
     """
-    log, objective = Log(), LeastSquares(problem)
+    log = Log()
+    starts = _starts(problem, method, rng, log, max_starts)
+    return fit_from(problem, starts, limits, log, monitor, enough=lambda found: _is_noise(LeastSquares(problem), found))
+
+
+def fit_from(
+    problem: Problem,
+    starts: Iterable[FactoredTensor],
+    limits: Limits,
+    log: Log,
+    monitor: Monitor | None,
+    enough: Callable[[FactoredTensor], bool] | None = None,
+) -> Estimate:
+    """Fit components from starts in turn, all or until those that converged are good enough; return the best."""
+    objective = LeastSquares(problem)
     watch = _Watch(monitor, objective) if monitor is not None else None
     outcomes: list[Outcome] = []
-    for start in _starts(problem, method, rng, log, max_starts):
+    for start in starts:
         outcomes.append(improved(objective, start, replace(limits, watch=watch)))
         found = closest(outcomes)
         error = objective.relative_error(outcomes[-1].components)
         log.add("least squares as constrained and observed", outcomes[-1].n_sweeps, error)
-        if (watch is not None and watch.stopped) or (found.converged and _is_noise(objective, found.components)):
+        stopped = watch is not None and watch.stopped
+        if stopped or (enough is not None and found.converged and enough(found.components)):
             break
         if (are_orthogonal(problem) or problem.shared) and _meet_again(outcomes):
             break
@@ -145,5 +160,5 @@ class _Watch:
 
     def __call__(self, components: FactoredTensor, value: float) -> bool:
         if not self.stopped:
-            self.stopped = self._monitor(components, math.sqrt(2 * value / self._objective.total)) is True
+            self.stopped = self._monitor(components, self._objective.relative_error(components)) is True
         return self.stopped

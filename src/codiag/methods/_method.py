@@ -76,7 +76,8 @@ class Method(ABC):
         beyond = sorted(problem.asks - self.honours)
         if not beyond:
             return None
-        return f"{type(self).__name__} cannot take {' and '.join(beyond)} into account; use ALS, or leave method out"
+        name, what = type(self).__name__, " and ".join(beyond)
+        return f"{name} cannot take {what} into account; use ALS or NLS, or leave method out"
 
 
 def fit_or_refuse(method: Method, problem: Problem, rng: np.random.Generator) -> Estimate:
