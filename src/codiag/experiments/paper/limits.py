@@ -58,7 +58,7 @@ def _height(tensor: np.ndarray, factors: Sequence[np.ndarray]) -> float:
 
 def _polar(matrix: np.ndarray) -> np.ndarray:
     left, _, right = np.linalg.svd(matrix, full_matrices=False)
-    return left @ right
+    return np.asarray(left @ right)
 
 
 @dataclass(frozen=True, kw_only=True)
