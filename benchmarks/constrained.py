@@ -106,13 +106,13 @@ SCENARIOS = {
         "Missing at random, 1 % noise, larger",
         at_random,
         {"shape": ["50^3"], "rank": [10], "missing": [0.3, 0.6, 0.8, 0.9]},
-        {"codiag": ALL_SEEDS, "codiag ALS": 20, "TensorLy masked ALS": 20, "pyttb masked GCP": 10},
+        {"codiag": ALL_SEEDS, "codiag ALS": 20, "TensorLy masked ALS": ALL_SEEDS, "pyttb masked GCP": ALL_SEEDS},
     ),
     "random100": Scenario(
         "Hardly anything observed, 1 % noise",
         at_random,
         {"shape": ["100^3"], "rank": [5], "missing": [0.95, 0.99]},
-        {"codiag": ALL_SEEDS, "codiag ALS": 20, "TensorLy masked ALS": 5, "pyttb masked GCP": 5},
+        {"codiag": ALL_SEEDS, "codiag ALS": 20, "TensorLy masked ALS": 10, "pyttb masked GCP": 20},
     ),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -135,6 +136,7 @@ def warmed(name: str) -> Solver:
     """Return a method that has been imported and called once."""
     tensor = np.einsum("ir,jr,kr->ijk", *(np.random.default_rng(size).random((size, 2)) for size in (4, 5, 6)))
     task = Task(tensor, 2, None, nonnegative=True, seed=0)
+    logging.disable(logging.WARNING)  # pyttb logs a line at every step
     SOLVERS[name](task)
     SOLVERS[name](replace(task, mask=np.ones(tensor.shape)))
     return SOLVERS[name]
