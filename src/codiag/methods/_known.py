@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -12,10 +12,9 @@ from codiag._estimate import Estimate, Log
 from codiag._problem import Problem
 from codiag.constraints import Fixed
 from codiag.methods._als import ALS
-from codiag.methods._method import Method
 from codiag.methods._reduction import SMALL
 from codiag.methods.least_squares._filled import filled
-from codiag.methods.least_squares._fit import Monitor, closest
+from codiag.methods.least_squares._fit import ROUGH, Monitor, closest
 from codiag.methods.least_squares._gauss_newton import Limits, Outcome, minimize
 from codiag.methods.least_squares._growth import grown
 from codiag.methods.least_squares._objective import LeastSquares
@@ -23,28 +22,34 @@ from codiag.methods.least_squares._residual import excess_over_flips, noise_exce
 from codiag.methods.least_squares._with_fixed import with_fixed
 from codiag.tensors import FactoredTensor
 
+First = Callable[[Problem, bool, np.random.Generator, Log], FactoredTensor]
+"""From a tensor, and whether it had no holes, to components; where it had, a good start is all they can be."""
+
 SWEEPS = 20
 """Alternating sweeps on what was observed, from components of a tensor whose holes were filled with something."""
 
 
 def fit_known(
-    problem: Problem, method: Method, rng: np.random.Generator, limits: Limits, max_starts: int, monitor: Monitor | None
+    problem: Problem, first: First, rng: np.random.Generator, limits: Limits, max_starts: int, monitor: Monitor | None
 ) -> Estimate:
     """Fit components to what was observed, under the constraints, from starts in turn until the residual is noise.
 
-    Starts are components found one at a time, and those that a method finds in the filled tensor without constraints:
-    these first where all entries are there.
+    From a start steps are taken while they gain more than noise explains; the end that fits best is then improved to
+    the limits. Starts are components found one at a time, and those that `first` finds in the tensor with its
+    holes filled, without constraints: these first where more was observed than not.
     """
     log, objective = Log(), LeastSquares(problem)
     watch = _Watch(monitor, objective) if monitor is not None else None
+    rough = replace(ROUGH, max_sweeps=min(ROUGH.max_sweeps, limits.max_sweeps), watch=watch)
     outcomes: list[Outcome] = []
-    for start in _starts(problem, method, rng, log, max_starts):
-        outcomes.append(improved(objective, start, replace(limits, watch=watch)))
-        found = closest(outcomes)
+    for start in _starts(problem, first, rng, log, max_starts):
+        outcomes.append(improved(objective, start, rough))
         error = objective.relative_error(outcomes[-1].components)
-        log.add("least squares as constrained and observed", outcomes[-1].n_sweeps, error)
-        if (watch is not None and watch.stopped) or (found.converged and _is_noise(objective, found.components)):
+        log.add("rough least squares as constrained and observed", outcomes[-1].n_sweeps, error)
+        if (watch is not None and watch.stopped) or _is_noise(objective, closest(outcomes).components):
             break
+    found = improved(objective, closest(outcomes).components, replace(limits, watch=watch))
+    log.add("least squares as constrained and observed", found.n_sweeps, objective.relative_error(found.components))
     return Estimate(found.components, log.stages, found.converged)
 
 
@@ -61,27 +66,29 @@ def improved(objective: LeastSquares, start: FactoredTensor, limits: Limits) -> 
 
 
 def _starts(
-    problem: Problem, method: Method, rng: np.random.Generator, log: Log, max_starts: int
+    problem: Problem, first: First, rng: np.random.Generator, log: Log, max_starts: int
 ) -> Iterator[FactoredTensor]:
     if any(isinstance(constraint, Fixed) for constraint in problem.constraints or ()):
         yield with_fixed(problem)
         return
     small = math.prod(problem.tensor.shape) <= SMALL
     complete = problem.entries is None
-    kinds = ["filled", "grown"] if complete else ["grown", "filled"]
+    # Filled with a constant, holes add noise of a share (1 - p) / p of the energy to a tensor observed in a share p.
+    mostly = complete or 2 * problem.n_entries > math.prod(problem.tensor.shape)
+    kinds = ["filled", "grown"] if mostly else ["grown", "filled"]
     for n in range(max_starts):
         kind = kinds[n] if n < 2 else "grown"
         if kind == "grown" and small:
             yield grown(problem, None if n < 2 else rng)
         elif n < 2:
-            start = method.fit(problem.on(filled(problem)), rng)
-            log.extend(start.stages)
-            yield start.components if complete else _swept(problem, start.components)
+            start = first(problem.on(filled(problem)), complete, rng, log)
+            yield start if complete else _swept(problem, start)
 
 
 def _swept(problem: Problem, start: FactoredTensor) -> FactoredTensor:
     """Alternate a few times on what was observed, which sees further from a poor start than Gauss-Newton steps."""
-    return ALS(init=(start.weights, start.factors), max_sweeps=SWEEPS).fit(problem, np.random.default_rng(0)).components
+    free = replace(problem, constraints=None)
+    return ALS(init=(start.weights, start.factors), max_sweeps=SWEEPS).fit(free, np.random.default_rng(0)).components
 
 
 def _is_noise(objective: LeastSquares, components: FactoredTensor) -> bool:

@@ -17,7 +17,8 @@ from codiag.methods.least_squares._restricted import CurvatureLike, Restricted
 from codiag.tensors import FactoredTensor
 
 EXPLICIT = 300, 600
-"""Unknowns up to which the Gauss-Newton matrix is written down: always, and where conjugate gradients creep."""
+"""Unknowns up to which the Gauss-Newton matrix is written down: always, and where conjugate gradients creep or every
+one of their steps is a pass over the entries that were observed."""
 
 
 UNSEEN = 1e-3
@@ -250,7 +251,8 @@ def _step(objective: LeastSquares, whole: CurvatureLike, slope: Array, damping: 
     if isinstance(curvature, Restricted):
         slope = curvature.free * slope
     n = math.prod(slope.shape)
-    move = None if n <= EXPLICIT[0] else _conjugate_gradients(curvature, slope, damping, scale, strict=n <= EXPLICIT[1])
+    explicit = EXPLICIT[0 if objective.problem.entries is None else 1]
+    move = None if n <= explicit else _conjugate_gradients(curvature, slope, damping, scale, strict=n <= EXPLICIT[1])
     if move is None and n > EXPLICIT[1]:
         move = -curvature.preconditioner(damping)(slope)
     elif move is None:
