@@ -134,7 +134,8 @@ def _trial(scenario: str, place: tuple[tuple[str, Any], ...], index: int) -> _Tr
     planted = chosen.make(**dict(place), seed=seed)
     mask = np.isfinite(planted.tensor)
     given = None if mask.all() else mask.astype(float)
-    task = Task(np.where(mask, planted.tensor, 0.0), planted.weights.size, given, chosen.nonnegative, seed)
+    start = seed_of("start", seed)  # not drawn like the truth
+    task = Task(np.where(mask, planted.tensor, 0.0), planted.weights.size, given, chosen.nonnegative, start)
     truth = FactoredTensor(planted.weights, planted.factors, symmetric=False)
     found = improved(LeastSquares(task.problem), truth, Limits(max_sweeps=1000)).components
     return _Trial(planted, task, squared_residual(task, found), factor_error(found.factors, planted))
