@@ -16,7 +16,7 @@ from codiag.experiments.runs import Experiment
 from codiag.tensors import FactoredTensor
 
 RANKS, SEEDS = range(2, 9), 10
-RIVALS = {False: "TensorLy masked ALS", True: "TensorLy multiplicative"}
+RIVALS = {False: "TensorLy masked ALS, random start", True: "TensorLy multiplicative"}
 """TensorLy's method with a mask, where factors are free and where they are not negative."""
 
 

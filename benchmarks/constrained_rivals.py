@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from importlib.util import find_spec
 
 import numpy as np
@@ -80,11 +80,11 @@ def _multiplicative(task: Task) -> Sequence[np.ndarray]:
     return _weighted(*non_negative_parafac(task.tensor, task.rank, init="random", **options))
 
 
-def _masked_als(task: Task) -> Sequence[np.ndarray]:
+def _masked_als(task: Task, init: str = "svd") -> Sequence[np.ndarray]:
     from tensorly.decomposition import parafac
 
     options = {"n_iter_max": 2000, "tol": 1e-8, "mask": task.mask, "random_state": task.seed}
-    return _weighted(*parafac(task.tensor, task.rank, init="svd", **options))
+    return _weighted(*parafac(task.tensor, task.rank, init=init, **options))
 
 
 def _masked_gcp(task: Task) -> Sequence[np.ndarray]:
@@ -112,6 +112,7 @@ SOLVERS: dict[str, Solver] = {
     "TensorLy AO-ADMM": _admm,
     "TensorLy multiplicative": _multiplicative,
     "TensorLy masked ALS": _masked_als,
+    "TensorLy masked ALS, random start": partial(_masked_als, init="random"),
     "pyttb masked GCP": _masked_gcp,
 }
 SETTINGS = (
