@@ -87,8 +87,8 @@ def _starts(
 
 def _swept(problem: Problem, start: FactoredTensor) -> FactoredTensor:
     """Alternate a few times on what was observed, which sees further from a poor start than Gauss-Newton steps."""
-    free = replace(problem, constraints=None)
-    return ALS(init=(start.weights, start.factors), max_sweeps=SWEEPS).fit(free, np.random.default_rng(0)).components
+    sweeps = ALS(init=(start.weights, start.factors), max_sweeps=SWEEPS, tol=1e-4)
+    return sweeps.fit(replace(problem, constraints=None), np.random.default_rng(0)).components
 
 
 def _is_noise(objective: LeastSquares, components: FactoredTensor) -> bool:
