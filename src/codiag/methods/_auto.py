@@ -15,7 +15,7 @@ from codiag._validation import as_number
 from codiag.diagonalize import UWEDGE, Diagonalizer, TwoSided
 from codiag.methods._als import ALS
 from codiag.methods._joint import off_diagonal_share
-from codiag.methods._known import fit_known
+from codiag.methods._known import POOR, fit_known
 from codiag.methods._method import Method
 from codiag.methods._reduction import Reduction, reduce
 from codiag.methods._slices import Roles, assign_roles, components_from_sides, slices
@@ -148,9 +148,6 @@ class Auto(Method):
 
 REPLACEMENTS = 20
 """Components that may be replaced, on each start."""
-
-POOR = 0.05
-"""Relative error above which a fit is not taken for the best there is, whatever its residual looks like."""
 
 
 def _first(problem: Problem, complete: bool, rng: np.random.Generator, log: Log) -> FactoredTensor:

@@ -13,6 +13,7 @@ from codiag._problem import Problem
 from codiag.constraints import Fixed
 from codiag.methods._als import ALS
 from codiag.methods._reduction import SMALL
+from codiag.methods.least_squares._components import random_components
 from codiag.methods.least_squares._filled import filled
 from codiag.methods.least_squares._fit import ROUGH, Monitor, closest
 from codiag.methods.least_squares._gauss_newton import Limits, Outcome, minimize
@@ -25,6 +26,9 @@ from codiag.tensors import FactoredTensor
 First = Callable[[Problem, bool, np.random.Generator, Log], FactoredTensor]
 """From a tensor, and whether it had no holes, to components; where it had, a good start is all they can be."""
 
+POOR = 0.05
+"""Relative error above which a fit is not taken for the best there is, and random starts are tried, too."""
+
 SWEEPS = 20
 """Alternating sweeps on what was observed, from components of a tensor whose holes were filled with something."""
 
@@ -36,7 +40,8 @@ def fit_known(
 
     From a start steps are taken while they gain more than noise explains; the end that fits best is then improved to
     the limits. Starts are components found one at a time, and those that `first` finds in the tensor with its
-    holes filled, without constraints: these first where more was observed than not.
+    holes filled, without constraints: these first where more was observed than not; at last, while the fit is poor,
+    random ones.
     """
     log, objective = Log(), LeastSquares(problem)
     watch = _Watch(monitor, objective) if monitor is not None else None
@@ -47,6 +52,8 @@ def fit_known(
         error = objective.relative_error(outcomes[-1].components)
         log.add("rough least squares as constrained and observed", outcomes[-1].n_sweeps, error)
         if (watch is not None and watch.stopped) or _is_noise(objective, closest(outcomes).components):
+            break
+        if len(outcomes) >= max_starts and objective.relative_error(closest(outcomes).components) < POOR:
             break
     found = improved(objective, closest(outcomes).components, replace(limits, watch=watch))
     log.add("least squares as constrained and observed", found.n_sweeps, objective.relative_error(found.components))
@@ -83,6 +90,8 @@ def _starts(
         elif n < 2:
             start = first(problem.on(filled(problem)), complete, rng, log)
             yield start if complete else _swept(problem, start)
+    for _ in range(2 * max_starts if small and max_starts > 2 else 0):
+        yield _swept(problem, random_components(problem.tensor, problem.rank, rng))
 
 
 def _swept(problem: Problem, start: FactoredTensor) -> FactoredTensor:
