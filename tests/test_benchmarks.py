@@ -147,3 +147,15 @@ def test_peers_run_in_a_process_of_their_own():
 
     outcomes = run("tensorly", ["-k", "test_parafac_linesearch or test_parafac_does_not_modify_init"])
     assert sorted(outcome for _, outcome, _ in outcomes) == ["passed", "passed"]
+
+
+def test_methods_for_constraints_see_the_same_data_and_are_held_against_the_oracle(tmp_path):
+    from benchmarks import constrained
+
+    chosen = dataclasses.replace(constrained.SCENARIOS["scatter"], methods={"codiag": 9, "codiag ALS": 1})
+    assert [cell["method"] for cell in chosen.cells(2)] == ["codiag", "codiag ALS", "codiag"]
+    place = {"shape": "8^3", "rank": 2, "missing": 0.3, "seed": 0}
+    values = {name: constrained._measured("random", place | {"method": name}, 0) for name in ("codiag", "codiag ALS")}
+    assert values["codiag"]["success"] == 1
+    assert values["codiag"]["error"] == pytest.approx(1, rel=1e-4)
+    assert values["codiag ALS"]["objective"] == pytest.approx(1, rel=1e-4)

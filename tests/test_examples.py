@@ -48,6 +48,13 @@ def test_communities():
     assert load("communities").main(1000) > 0.8
 
 
+def test_fluorescence(tmp_path):
+    pytest.importorskip("matplotlib")
+    figure = tmp_path / "spectra.png"
+    assert load("fluorescence").main(str(figure)) < 0.1
+    assert figure.stat().st_size > 20_000
+
+
 def test_every_example_is_tested():
     tested = {name.removeprefix("test_") for name in globals() if name.startswith("test_")}
     assert {path.stem for path in FOLDER.glob("*.py")} <= tested

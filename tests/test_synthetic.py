@@ -6,6 +6,7 @@ import pytest
 from assertions import assert_unit_columns
 from codiag.synthetic import (
     crowd_votes,
+    fluorescence,
     matrix_stack,
     mild_factor,
     mixed_membership_graph,
@@ -69,6 +70,32 @@ def test_workers_vote_as_their_matrices_say(k):
     counted = np.zeros_like(errors)
     np.add.at(counted, (worker, label, crowd.truth[task]), 1)
     np.testing.assert_allclose(counted / counted.sum(axis=1, keepdims=True), errors, atol=0.03)
+
+
+def test_fluorescence_is_a_sum_of_peaks_and_noise_of_the_stated_size():
+    measured = fluorescence((6, 30, 20), 3, noise=0.05, seed=0)
+    assert measured.tensor.shape == (6, measured.emission.size, measured.excitation.size)
+    clean = np.einsum("r,ir,jr,kr->ijk", measured.weights, *measured.factors)
+    assert np.linalg.norm(measured.tensor - clean) == pytest.approx(0.05 * np.linalg.norm(clean))
+    for factor in measured.factors:
+        assert_unit_columns(factor, 1e-14)
+        assert factor.min() >= 0
+    _, emission, excitation = measured.factors
+    peaks = measured.emission[emission.argmax(axis=0)] - measured.excitation[excitation.argmax(axis=0)]
+    assert np.all(peaks > 15)  # 30 to 90 nm, on wavelengths 8 nm apart
+    for spectrum in emission.T:  # up to the peak and down again
+        assert np.all(np.sign(np.diff(spectrum)) == np.where(np.arange(29) < spectrum.argmax(), 1, -1))
+
+
+def test_scattered_light_is_missing_and_noise_is_clipped_if_asked():
+    plain, clipped = fluorescence(noise=0.1, seed=1), fluorescence(noise=0.1, scatter=True, clip=True, seed=1)
+    gap = clipped.emission[:, None] - np.array([[1], [2]])[:, None] * clipped.excitation
+    hidden = np.any(np.abs(gap) < 12, axis=0)
+    np.testing.assert_array_equal(np.isnan(clipped.tensor), np.broadcast_to(hidden, clipped.tensor.shape))
+    assert plain.tensor.min() < 0
+    np.testing.assert_array_equal(clipped.tensor[:, ~hidden], np.maximum(plain.tensor, 0)[:, ~hidden])
+    with pytest.raises(ValueError, match="shape must be three sizes"):
+        fluorescence((3, 4, 5, 6))
 
 
 def test_graphs_are_linked_as_memberships_say():

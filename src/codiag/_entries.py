@@ -112,8 +112,10 @@ class DenseEntries(Entries):
 
     def matrix(self, factors: Sequence[Array]) -> Array:
         xp = array_namespace(self._weights)
-        rows = [[self._block(factors, m, n) for n in range(len(factors))] for m in range(len(factors))]
-        return xp.concat([xp.concat(row, axis=1) for row in rows])
+        modes = range(len(factors))
+        blocks = {(m, n): self._block(factors, m, n) for m in modes for n in modes if m <= n}
+        blocks |= {(n, m): xp.matrix_transpose(block) for (m, n), block in blocks.items() if m < n}
+        return xp.concat([xp.concat([blocks[m, n] for n in modes], axis=1) for m in modes])
 
     def _block(self, factors: Sequence[Array], m: int, n: int) -> Array:
         r"""Return what couples two modes: :math:`\sum_j o_j z_{mj} z_{nj}^\top` by rows of one and of the other."""

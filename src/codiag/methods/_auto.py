@@ -15,7 +15,7 @@ from codiag._validation import as_number
 from codiag.diagonalize import UWEDGE, Diagonalizer, TwoSided
 from codiag.methods._als import ALS
 from codiag.methods._joint import off_diagonal_share
-from codiag.methods._known import fit_known
+from codiag.methods._known import POOR, fit_known
 from codiag.methods._method import Method
 from codiag.methods._reduction import Reduction, reduce
 from codiag.methods._slices import Roles, assign_roles, components_from_sides, slices
@@ -98,7 +98,7 @@ class Auto(Method):
     def fit(self, problem: Problem, rng: np.random.Generator) -> Estimate:
         if problem.asks:
             limits = Limits(self.max_sweeps, self.tol)
-            return fit_known(problem, Auto(max_starts=1), rng, limits, self.max_starts, self.monitor)
+            return fit_known(problem, _first, rng, limits, self.max_starts, self.monitor)
         log = Log()
         tensor, rank = problem.tensor, problem.rank
         reduction = reduce(problem, rng)
@@ -150,8 +150,18 @@ class Auto(Method):
 REPLACEMENTS = 20
 """Components that may be replaced, on each start."""
 
-POOR = 0.05
-"""Relative error above which a fit is not taken for the best there is, whatever its residual looks like."""
+
+def _first(problem: Problem, complete: bool, rng: np.random.Generator, log: Log) -> FactoredTensor:
+    """Return components of a tensor: fitted, or where it is not complete as the diagonalization finds them."""
+    if complete:
+        found = Auto(max_starts=1).fit(problem, rng)
+        log.extend(found.stages)
+        return found.components
+    reduction, rank = reduce(problem, rng), problem.rank
+    roles = _roles(reduction.core, rank)
+    if rank > 1 and roles is None:
+        return reduction.lift(random_start(problem.on(reduction.core), rng))
+    return reduction.lift(_start(reduction.core, roles, rank, rng, log))
 
 
 def _rough(core: Problem, start: FactoredTensor) -> Outcome:

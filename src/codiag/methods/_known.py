@@ -13,11 +13,11 @@ from codiag._problem import Problem
 from codiag.constraints import Fixed, Orthogonal
 from codiag.methods._als import ALS
 from codiag.methods._joint import OJD
-from codiag.methods._method import Method
 from codiag.methods._reduction import SMALL
 from codiag.methods._slices import assign_roles
+from codiag.methods.least_squares._components import random_components
 from codiag.methods.least_squares._filled import filled
-from codiag.methods.least_squares._fit import Monitor, closest
+from codiag.methods.least_squares._fit import ROUGH, Monitor, closest
 from codiag.methods.least_squares._gauss_newton import Limits, Outcome, minimize
 from codiag.methods.least_squares._growth import grown
 from codiag.methods.least_squares._objective import LeastSquares
@@ -25,6 +25,12 @@ from codiag.methods.least_squares._orthogonal import rotate
 from codiag.methods.least_squares._residual import excess_over_flips, noise_excess
 from codiag.methods.least_squares._with_fixed import with_fixed
 from codiag.tensors import FactoredTensor
+
+First = Callable[[Problem, bool, np.random.Generator, Log], FactoredTensor]
+"""From a tensor, and whether it had no holes, to components; where it had, a good start is all they can be."""
+
+POOR = 0.05
+"""Relative error above which a fit is not taken for the best there is, and random starts are tried, too."""
 
 SWEEPS = 20
 """Alternating sweeps on what was observed, from components of a tensor whose holes were filled with something."""
@@ -34,16 +40,39 @@ SAME = 1e-6
 
 
 def fit_known(
-    problem: Problem, method: Method, rng: np.random.Generator, limits: Limits, max_starts: int, monitor: Monitor | None
+    problem: Problem, first: First, rng: np.random.Generator, limits: Limits, max_starts: int, monitor: Monitor | None
 ) -> Estimate:
     """Fit components to what was observed, under the constraints, from starts in turn until the residual is noise.
 
-    Starts are components found one at a time, and those that a method finds in the filled tensor without constraints:
-    these first where all entries are there. Where all modes are orthogonal, starts are diagonalizations by rotations.
+    From a start steps are taken while they gain more than noise explains; the end that fits best is then improved to
+    the limits, and if it does not converge, further starts follow. Starts are components found one at a time, and those
+    that `first` finds in the tensor with its holes filled, without constraints: these first where more was observed
+    than not; at last, while the fit is poor, random ones. Where all modes are orthogonal, starts are diagonalizations by
+    rotations.
     """
-    log = Log()
-    starts = _starts(problem, method, rng, log, max_starts)
-    return fit_from(problem, starts, limits, log, monitor, enough=lambda found: _is_noise(LeastSquares(problem), found))
+    log, objective = Log(), LeastSquares(problem)
+    watch = _Watch(monitor, objective) if monitor is not None else None
+    fine = replace(limits, watch=watch)
+    rough = replace(ROUGH, max_sweeps=min(ROUGH.max_sweeps, limits.max_sweeps), watch=watch)
+    outcomes: list[Outcome] = []
+    for start in _starts(problem, first, rng, log, max_starts):
+        outcomes.append(improved(objective, start, rough))
+        error = objective.relative_error(outcomes[-1].components)
+        log.add("rough least squares as constrained and observed", outcomes[-1].n_sweeps, error)
+        found = closest(outcomes)
+        if watch is not None and watch.stopped:
+            return Estimate(found.components, log.stages, False)
+        if _is_noise(objective, found.components) or _meet_again(outcomes):
+            found = improved(objective, found.components, fine)
+            if found.converged:
+                break
+            outcomes.append(found)
+        if len(outcomes) >= max_starts and objective.relative_error(found.components) < POOR:
+            break
+    if not found.converged:
+        found = improved(objective, closest(outcomes).components, fine)
+    log.add("least squares as constrained and observed", found.n_sweeps, objective.relative_error(found.components))
+    return Estimate(found.components, log.stages, found.converged)
 
 
 def fit_from(
@@ -52,9 +81,8 @@ def fit_from(
     limits: Limits,
     log: Log,
     monitor: Monitor | None,
-    enough: Callable[[FactoredTensor], bool] | None = None,
 ) -> Estimate:
-    """Fit components from starts in turn, all or until those that converged are good enough; return the best."""
+    """Fit components from each of several starts; return the best."""
     objective = LeastSquares(problem)
     watch = _Watch(monitor, objective) if monitor is not None else None
     outcomes: list[Outcome] = []
@@ -63,10 +91,7 @@ def fit_from(
         found = closest(outcomes)
         error = objective.relative_error(outcomes[-1].components)
         log.add("least squares as constrained and observed", outcomes[-1].n_sweeps, error)
-        stopped = watch is not None and watch.stopped
-        if stopped or (enough is not None and found.converged and enough(found.components)):
-            break
-        if (are_orthogonal(problem) or problem.shared) and _meet_again(outcomes):
+        if watch is not None and watch.stopped:
             break
     return Estimate(found.components, log.stages, found.converged)
 
@@ -89,7 +114,7 @@ def improved(objective: LeastSquares, start: FactoredTensor, limits: Limits) -> 
 
 
 def _starts(
-    problem: Problem, method: Method, rng: np.random.Generator, log: Log, max_starts: int
+    problem: Problem, first: First, rng: np.random.Generator, log: Log, max_starts: int
 ) -> Iterator[FactoredTensor]:
     if any(isinstance(constraint, Fixed) for constraint in problem.constraints or ()):
         yield with_fixed(problem)
@@ -97,22 +122,23 @@ def _starts(
     complete = problem.entries is None
     if complete and are_orthogonal(problem):
         for _ in range(max_starts):
-            start = _orthogonal_start(problem, method, rng)
-            log.extend(start.stages)
-            yield start.components
+            yield _orthogonal_start(problem, first, rng, log)
         return
     small = math.prod(problem.tensor.shape) <= SMALL
     diagonal = not problem.shared or assign_roles(problem.tensor.shape, problem.rank) is not None
-    kinds = ["filled", "grown"] if complete and diagonal else ["grown", "filled"]
+    # Filled with a constant, holes add noise of a share (1 - p) / p of the energy to a tensor observed in a share p.
+    mostly = complete or 2 * problem.n_entries > math.prod(problem.tensor.shape)
+    kinds = ["filled", "grown"] if mostly and diagonal else ["grown", "filled"]
     kinds = kinds if diagonal or not small else ["grown"]
     for n in range(max_starts):
         kind = kinds[n] if n < len(kinds) else "grown"
         if kind == "grown" and small:
             yield grown(problem, None if n < len(kinds) else rng)
         elif n < len(kinds):
-            start = method.fit(problem.on(filled(problem)), rng)
-            log.extend(start.stages)
-            yield start.components if complete else _swept(problem, start.components)
+            start = first(problem.on(filled(problem)), complete, rng, log)
+            yield start if complete else _swept(problem, start)
+    for _ in range(2 * max_starts if small and max_starts > 1 else 0):
+        yield _swept(problem, random_components(problem.tensor, problem.rank, rng))
 
 
 def are_orthogonal(problem: Problem) -> bool:
@@ -120,13 +146,15 @@ def are_orthogonal(problem: Problem) -> bool:
     return all(isinstance(constraint, Orthogonal) for constraint in problem.constraints or (None,))
 
 
-def _orthogonal_start(problem: Problem, method: Method, rng: np.random.Generator) -> Estimate:
-    """Diagonalize by rotations; where projections are singular for so many components, a method without constraints."""
+def _orthogonal_start(problem: Problem, first: First, rng: np.random.Generator, log: Log) -> FactoredTensor:
+    """Diagonalize by rotations; where projections are singular for so many components, start without constraints."""
     plain = problem.on(problem.tensor)
     try:
-        return OJD(whiten=False).fit(plain, rng)
+        start = OJD(whiten=False).fit(plain, rng)
     except ValueError:
-        return method.fit(plain, rng)
+        return first(plain, True, rng, log)
+    log.extend(start.stages)
+    return start.components
 
 
 def _meet_again(outcomes: list[Outcome]) -> bool:
@@ -137,7 +165,8 @@ def _meet_again(outcomes: list[Outcome]) -> bool:
 
 def _swept(problem: Problem, start: FactoredTensor) -> FactoredTensor:
     """Alternate a few times on what was observed, which sees further from a poor start than Gauss-Newton steps."""
-    return ALS(init=(start.weights, start.factors), max_sweeps=SWEEPS).fit(problem, np.random.default_rng(0)).components
+    sweeps = ALS(init=(start.weights, start.factors), max_sweeps=SWEEPS, tol=1e-4)
+    return sweeps.fit(replace(problem, constraints=None), np.random.default_rng(0)).components
 
 
 def _is_noise(objective: LeastSquares, components: FactoredTensor) -> bool:

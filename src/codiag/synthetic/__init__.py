@@ -1,9 +1,10 @@
-"""Random data whose answer is known: factors, stacks of matrices, tensors, votes and graphs."""
+"""Random data whose answer is known: factors, stacks of matrices, tensors, spectra, votes and graphs."""
 
 from codiag.synthetic._crowds import Crowd, crowd_votes, worker_errors
 from codiag.synthetic._factors import Seed, mild_factor, orthonormal_factor, unit_factor
 from codiag.synthetic._graphs import Graph, mixed_membership_graph
 from codiag.synthetic._norms import operator_norm, unit_noise
+from codiag.synthetic._spectra import Fluorescence, fluorescence
 from codiag.synthetic._stacks import Stack, matrix_stack, projection_stack
 from codiag.synthetic._tensors import (
     PlantedTensor,
@@ -15,11 +16,13 @@ from codiag.synthetic._tensors import (
 
 __all__ = [
     "Crowd",
+    "Fluorescence",
     "Graph",
     "PlantedTensor",
     "Seed",
     "Stack",
     "crowd_votes",
+    "fluorescence",
     "matrix_stack",
     "mild_factor",
     "mixed_membership_graph",

@@ -251,7 +251,8 @@ def _step(objective: LeastSquares, whole: CurvatureLike, slope: Array, damping: 
     n = math.prod(slope.shape)
     if isinstance(curvature, Restricted) and curvature.tangent is not None:
         n = max(n, EXPLICIT[1] + 1)  # no matrix to write down
-    move = None if n <= EXPLICIT[0] else _conjugate_gradients(curvature, slope, damping, scale, strict=n <= EXPLICIT[1])
+    explicit = EXPLICIT[0 if objective.problem.entries is None else 1]
+    move = None if n <= explicit else _conjugate_gradients(curvature, slope, damping, scale, strict=n <= EXPLICIT[1])
     if move is None and n > EXPLICIT[1]:
         move = -curvature.preconditioner(damping)(slope)
     elif move is None:
