@@ -47,8 +47,8 @@ def fit_known(
     From a start steps are taken while they gain more than noise explains; the end that fits best is then improved to
     the limits, and if it does not converge, further starts follow. Starts are components found one at a time, and those
     that `first` finds in the tensor with its holes filled, without constraints: these first where more was observed
-    than not; at last, while the fit is poor, random ones. Where all modes are orthogonal, starts are diagonalizations by
-    rotations.
+    than not; at last, while the fit is poor, random ones. Where all modes are orthogonal, starts are diagonalizations
+    by rotations.
     """
     log, objective = Log(), LeastSquares(problem)
     watch = _Watch(monitor, objective) if monitor is not None else None
