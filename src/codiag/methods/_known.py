@@ -8,20 +8,26 @@ from dataclasses import replace
 
 import numpy as np
 
+from codiag._entries import ListedEntries
 from codiag._estimate import Estimate, Log
 from codiag._problem import Problem
 from codiag.constraints import Fixed
 from codiag.methods._als import ALS
+from codiag.methods._listed_range import reduce_listed
 from codiag.methods._method import Method
 from codiag.methods._reduction import SMALL
 from codiag.methods.least_squares._filled import filled
-from codiag.methods.least_squares._fit import Monitor, closest
-from codiag.methods.least_squares._gauss_newton import Limits, Outcome, minimize
+from codiag.methods.least_squares._fit import ROUGH, Monitor, closest
+from codiag.methods.least_squares._gauss_newton import UNSEEN, Limits, Outcome, minimize
 from codiag.methods.least_squares._growth import grown
 from codiag.methods.least_squares._objective import LeastSquares
 from codiag.methods.least_squares._residual import excess_over_flips, noise_excess
 from codiag.methods.least_squares._with_fixed import with_fixed
-from codiag.tensors import FactoredTensor
+from codiag.tensors import FactoredTensor, SparseTensor
+
+PER_UNKNOWN = 100
+"""Entries of a row for each of its unknowns that a part of a long list is to have: the Gauss-Newton matrix of these is
+within a fifth of that of all entries, as random matrix theory has it."""
 
 SWEEPS = 20
 """Alternating sweeps on what was observed, from components of a tensor whose holes were filled with something."""
@@ -54,10 +60,24 @@ def improved(objective: LeastSquares, start: FactoredTensor, limits: Limits) -> 
     if problem.constraints is not None:
         start = objective.feasible(start)
     if objective.steps:
-        return minimize(problem, start, limits)
+        return _minimized(objective, start, limits)
     found = ALS(init=(start.weights, start.factors), tol=1e-9).fit(problem, np.random.default_rng(0))
     value = objective.distance(found.components) / 2
     return Outcome(found.components, value, sum(stage.sweeps for stage in found.stages), found.converged)
+
+
+def _minimized(objective: LeastSquares, start: FactoredTensor, limits: Limits) -> Outcome:
+    """Take Gauss-Newton steps: for a long list of entries first on some, and then with a curvature that these tell."""
+    problem, entries = objective.problem, objective.entries
+    sample = None
+    if isinstance(entries, ListedEntries):
+        sample = entries.thinned(PER_UNKNOWN * problem.rank, np.random.default_rng(0))
+    if sample is None or sample is entries:
+        return minimize(problem, start, limits)
+    rough = minimize(problem, start, replace(ROUGH, watch=limits.watch), entries=sample)
+    exact = replace(limits, gain=max(limits.gain, UNSEEN))
+    found = minimize(problem, rough.components, exact, sample=sample)
+    return found._replace(n_sweeps=rough.n_sweeps + found.n_sweeps)
 
 
 def _starts(
@@ -67,6 +87,12 @@ def _starts(
         yield with_fixed(problem)
         return
     small = math.prod(problem.tensor.shape) <= SMALL
+    if not small and isinstance(problem.tensor, SparseTensor) and isinstance(problem.entries, ListedEntries):
+        reduction = reduce_listed(problem.tensor, problem.rank, rng)
+        start = method.fit(problem.on(reduction.core), rng)
+        log.extend(start.stages)
+        yield reduction.lift(start.components)
+        return
     complete = problem.entries is None
     kinds = ["filled", "grown"] if complete else ["grown", "filled"]
     for n in range(max_starts):
