@@ -29,6 +29,9 @@ PER_UNKNOWN = 100
 """Entries of a row for each of its unknowns that a part of a long list is to have: the Gauss-Newton matrix of these is
 within a fifth of that of all entries, as random matrix theory has it."""
 
+TRIAL = 30
+"""Steps after which the residual of a start is looked at."""
+
 SWEEPS = 20
 """Alternating sweeps on what was observed, from components of a tensor whose holes were filled with something."""
 
@@ -44,14 +47,30 @@ def fit_known(
     log, objective = Log(), LeastSquares(problem)
     watch = _Watch(monitor, objective) if monitor is not None else None
     outcomes: list[Outcome] = []
+    limits = replace(limits, watch=watch)
     for start in _starts(problem, method, rng, log, max_starts):
-        outcomes.append(improved(objective, start, replace(limits, watch=watch)))
+        outcomes.append(_tried(objective, start, limits))
         found = closest(outcomes)
         error = objective.relative_error(outcomes[-1].components)
         log.add("least squares as constrained and observed", outcomes[-1].n_sweeps, error)
         if (watch is not None and watch.stopped) or (found.converged and _is_noise(objective, found.components)):
-            break
+            return Estimate(found.components, log.stages, found.converged)
+    if not found.converged:
+        found = improved(objective, found.components, limits)
+        log.add("least squares from the best", found.n_sweeps, objective.relative_error(found.components))
     return Estimate(found.components, log.stages, found.converged)
+
+
+def _tried(objective: LeastSquares, start: FactoredTensor, limits: Limits) -> Outcome:
+    """Go from a start to a minimum, but of a small tensor with holes no further than to where noise would show."""
+    holes = objective.entries is not None and math.prod(objective.tensor.shape) <= SMALL
+    if not (holes and objective.steps):
+        return improved(objective, start, limits)
+    rough = improved(objective, start, replace(ROUGH, max_sweeps=min(TRIAL, limits.max_sweeps), watch=limits.watch))
+    if not _is_noise(objective, rough.components):
+        return rough
+    found = improved(objective, rough.components, limits)
+    return found._replace(n_sweeps=rough.n_sweeps + found.n_sweeps)
 
 
 def improved(objective: LeastSquares, start: FactoredTensor, limits: Limits) -> Outcome:
@@ -116,8 +135,9 @@ def _is_noise(objective: LeastSquares, components: FactoredTensor) -> bool:
         return True
     if objective.distance(components) < 1e-20 * objective.total:
         return True
-    excess = noise_excess if objective.problem.entries is None else excess_over_flips
-    return excess(objective.residual(components)) <= 1
+    if objective.entries is None:
+        return noise_excess(objective.residual(components)) <= 1
+    return excess_over_flips(objective.left_over(components)) <= 1
 
 
 class _Watch:

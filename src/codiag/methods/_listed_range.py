@@ -28,23 +28,25 @@ def reduce_listed(tensor: SparseTensor, rank: int, rng: np.random.Generator) -> 
     """
     part = _thinned(tensor, rng)
     modes = range(1 if tensor.symmetric else tensor.order)
-    bases = [hollow_basis(part, mode, rank) if tensor.shape[mode] > rank else None for mode in modes]
+    bases = [hollow_spectrum(part, mode, rank)[1] if tensor.shape[mode] > rank else None for mode in modes]
     if tensor.symmetric:
         bases *= tensor.order
     share = part.values.size / math.prod(tensor.shape)
     return compressed(part * (1 / share), tuple(bases))
 
 
-def hollow_basis(tensor: SparseTensor, mode: int, count: int) -> np.ndarray:
-    """Return leading eigenvectors of an unfolding times its transpose, the diagonal set to zero."""
+def hollow_spectrum(tensor: SparseTensor, mode: int, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the leading eigenvalues and vectors of an unfolding times its transpose, the diagonal set to zero."""
     side = _unfolding(tensor, mode)
     gram = (side @ side.T.tocsr()).tocsr()
     gram.setdiag(0)
     size = tensor.shape[mode]
     if size <= max(EXPLICIT, 2 * count):
-        return np.linalg.eigh(gram.toarray())[1][:, ::-1][:, :count]
-    start = np.random.default_rng(0).standard_normal(size)
-    return eigsh(gram, count, which="LA", v0=start, tol=1e-3)[1][:, ::-1]
+        values, vectors = np.linalg.eigh(gram.toarray())
+    else:
+        start = np.random.default_rng(0).standard_normal(size)
+        values, vectors = eigsh(gram, count, which="LA", v0=start, tol=1e-3)
+    return values[::-1][:count], vectors[:, ::-1][:, :count]
 
 
 def _unfolding(tensor: SparseTensor, mode: int) -> sparse.csr_array:

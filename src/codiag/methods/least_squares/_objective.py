@@ -139,10 +139,16 @@ class LeastSquares:
         """How exactly steps are worth solving for: a sample does not tell the curvature any better."""
         return 0.0 if self._sample is None else 0.1
 
-    def residual(self, components: FactoredTensor) -> Tensor:
-        """Return what components leave of the tensor, zero where nothing was observed: a list, or formed."""
+    def left_over(self, components: FactoredTensor) -> Tensor:
+        """Return what components leave of the tensor, zero where nothing was observed: a list of a list, or formed."""
         if isinstance(self.entries, ListedEntries):
             return self.entries.residual(components)
+        return self.residual(components)
+
+    def residual(self, components: FactoredTensor) -> DenseTensor:
+        """Return what components leave of the tensor, formed; zero where nothing was observed."""
+        if isinstance(self.entries, ListedEntries):
+            return DenseTensor.of(self.entries.residual(components).to_dense(), symmetric=self.tensor.symmetric)
         entries = self.tensor.to_dense() - components.to_dense()
         if self.problem.observed is not None:
             entries = entries * self.problem.observed
