@@ -9,6 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import codiag
+from cases import LIBRARIES
 from codiag._array import to_host
 from codiag._entries import DenseEntries, Entries, ListedEntries
 from codiag.methods._listed_range import reduce_listed
@@ -181,7 +182,7 @@ def _best(tensor: SparseTensor, truth: FactoredTensor) -> float:
     return LeastSquares(problem).relative_error(best.components)
 
 
-@pytest.mark.parametrize(("size", "count"), [(25, 3000), (150, 60000)], ids=["formed", "never formed"])
+@pytest.mark.parametrize(("size", "count"), [(25, 3000), (150, 60000)], ids=["small", "large"])
 def test_a_fit_to_a_list_reaches_least_squares_from_the_truth(
     size: int, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -213,3 +214,42 @@ def test_the_core_of_a_list_estimates_that_of_the_complete_tensor() -> None:
     lifted = reduction.core.compress(*(basis.T for basis in reduction.bases))
     gap = truth.squared_norm() - 2 * lifted.inner(truth.weights, truth.factors) + lifted.squared_norm()
     assert gap < 0.1 * truth.squared_norm()  # 5.9 % of the entries were read
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_entries_of_every_library_agree_with_numpy(library: str, case: Case) -> None:
+    put = LIBRARIES[library]
+    pairs = [(DenseEntries(case.tensor, case.weights), DenseEntries(put(case.tensor), put(case.weights)))]
+    if library == "torch":
+        places = np.nonzero(case.weights)
+        lists = [put(np.stack(places)), put(case.tensor[places]), put(case.weights[places])]
+        pairs.append((case.listed(), ListedEntries(*lists, case.shape)))
+    factors, moves = [put(factor) for factor in case.factors], [put(move) for move in case.moves]
+    for expected, found in pairs:
+        distance, slopes = found.distance_and_slopes(factors)
+        assert_allclose(distance, expected.distance(case.components))
+        assert_allclose(found.square(), expected.square())
+        assert_allclose(case.stacked(slopes), case.stacked(expected.slopes(case.factors)), atol=1e-12)
+        curved = expected.curved(case.factors, case.moves)
+        assert_allclose(case.stacked(found.curved(factors, moves)), case.stacked(curved), atol=1e-12)
+        assert_allclose(to_host(found.matrix(factors)), expected.matrix(case.factors), atol=1e-12)
+        grams = expected.row_grams(case.factors, 1)
+        assert_allclose(to_host(found.row_grams(factors, 1)), grams, atol=1e-12)
+        products = expected.row_products(case.factors, 1)
+        assert_allclose(to_host(found.row_products(factors, 1)), products, atol=1e-12)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("share", [0.5, 0.09])
+def test_fits_to_what_was_observed_agree_with_numpy(library: str, share: float) -> None:
+    rng = np.random.default_rng(0)
+    factors = [rng.standard_normal((20, 2)) for _ in range(3)]
+    tensor = np.einsum("ir,jr,kr->ijk", *factors) + 0.01 * rng.standard_normal((20, 20, 20))
+    observed = rng.random(tensor.shape) < share
+    expected = codiag.factorize(tensor, 2, observed=observed, seed=0)
+    given = LIBRARIES[library](tensor)
+    fit = codiag.factorize(given, 2, observed=LIBRARIES[library](observed), seed=0)
+    assert isinstance(fit.weights, type(given))
+    assert_allclose(fit.relative_error, expected.relative_error, rtol=1e-9)
+    for one, other in zip(fit.factors, expected.factors, strict=True):
+        assert_allclose(to_host(one), other, atol=1e-6)

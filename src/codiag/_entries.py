@@ -9,7 +9,7 @@ import numpy as np
 from array_api_compat import array_namespace, is_numpy_array, is_torch_array
 from scipy import sparse
 
-from codiag._array import Array, double, like, on_host, pick, to_host
+from codiag._array import Array, double, identity, like, on_host, pick, to_host
 from codiag.tensors import FactoredTensor, SparseTensor, Tensor
 from codiag.tensors._dense import khatri_rao
 
@@ -122,7 +122,7 @@ class DenseEntries(Entries):
         rank = factors[0].shape[1]
         if m == n:
             grams = self.row_grams(factors, m)
-            same = xp.eye(grams.shape[0], dtype=grams.dtype)
+            same = identity(grams.shape[0], grams)
             block = same[:, None, :, None] * grams[:, :, None, :]
         else:
             rest = [mode for mode in range(len(factors)) if mode not in (m, n)]

@@ -11,7 +11,7 @@ from scipy.sparse.linalg import eigsh
 from codiag.methods._reduction import Reduction, compressed
 from codiag.tensors import SparseTensor
 
-PRODUCTS = 2**25
+PRODUCTS = 2**24
 """Products of entries that a Gram matrix may take: of longer lists a random part is used."""
 
 EXPLICIT = 500

@@ -6,9 +6,10 @@ import math
 from collections.abc import Sequence
 from functools import cached_property
 
+import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._array import Array, moved
+from codiag._array import Array, double, like, moved
 from codiag._entries import Entries, ListedEntries
 from codiag._problem import Problem
 from codiag.constraints import Constraint
@@ -186,10 +187,8 @@ class LeastSquares:
         if not any(strengths):
             return None
         shape, reference = self.tensor.shape, self.tensor.reference
-        xp = array_namespace(reference)
-        if self.layout.signs is not None:
-            return xp.full((shape[0], 1), sum(strengths))
-        return xp.concat([xp.full((size, 1), strength) for size, strength in zip(shape, strengths, strict=True)])
+        known = [sum(strengths)] if self.layout.signs is not None else strengths
+        return like(np.repeat(known, shape[: len(known)])[:, None], double(reference))
 
     def solve_mode(self, factors: Sequence[Array], mode: int) -> Array:
         """Return the factor of one mode that fits best to those of the others, under its constraint."""
