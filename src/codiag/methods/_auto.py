@@ -31,6 +31,7 @@ from codiag.methods.least_squares._fit import (
     watch,
 )
 from codiag.methods.least_squares._gauss_newton import Limits, Outcome, minimize
+from codiag.methods.least_squares._growth import POOR
 from codiag.methods.least_squares._objective import LeastSquares
 from codiag.methods.least_squares._rank_one import best_rank_one
 from codiag.methods.least_squares._residual import noise_excess
@@ -148,9 +149,6 @@ class Auto(Method):
 
 REPLACEMENTS = 20
 """Components that may be replaced, on each start."""
-
-POOR = 0.05
-"""Relative error above which a fit is not taken for the best there is, whatever its residual looks like."""
 
 
 def _rough(core: Problem, start: FactoredTensor) -> Outcome:

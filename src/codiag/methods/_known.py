@@ -19,9 +19,9 @@ from codiag.methods._reduction import SMALL
 from codiag.methods.least_squares._filled import filled
 from codiag.methods.least_squares._fit import ROUGH, Monitor, closest
 from codiag.methods.least_squares._gauss_newton import UNSEEN, Limits, Outcome, minimize
-from codiag.methods.least_squares._growth import grown
+from codiag.methods.least_squares._growth import grown, passes_for_noise
 from codiag.methods.least_squares._objective import LeastSquares
-from codiag.methods.least_squares._residual import excess_over_flips, noise_excess
+from codiag.methods.least_squares._residual import noise_excess
 from codiag.methods.least_squares._with_fixed import with_fixed
 from codiag.tensors import FactoredTensor, SparseTensor
 
@@ -139,7 +139,7 @@ def _is_noise(objective: LeastSquares, components: FactoredTensor) -> bool:
         return True
     if objective.entries is None:
         return noise_excess(objective.residual(components)) <= 1
-    return excess_over_flips(objective.left_over(components)) <= 1
+    return passes_for_noise(objective, components)
 
 
 class _Watch:

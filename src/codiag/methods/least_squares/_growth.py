@@ -23,6 +23,9 @@ STEPS = Limits(max_sweeps=10, tol=1e-4, gain=0.1, rough=True)
 EXCHANGE, PAYS = replace(STEPS, max_sweeps=20), 0.9
 """For all components after one was sought anew, and the share of the objective down to which that must lead."""
 
+POOR = 0.05
+"""Relative error above which a fit is not taken for the best there is, whatever its residual looks like."""
+
 EXACT = 1e-9
 """Objective, relative to the squared norm, below which nothing but the end of rough steps is left."""
 
@@ -47,7 +50,7 @@ def _exchanged(problem: Problem, found: FactoredTensor) -> FactoredTensor:
     objective = LeastSquares(problem)
     best = _improved(problem, found)
     for _ in range(problem.rank):
-        if best.objective < EXACT * objective.total or excess_over_flips(objective.left_over(best.components)) <= 1:
+        if best.objective < EXACT * objective.total or passes_for_noise(objective, best.components):
             break
         tried = (_without(objective, best.components, place) for place in _least_first(objective, best.components))
         better = next((outcome for outcome in tried if outcome.objective < PAYS * best.objective), None)
@@ -55,6 +58,16 @@ def _exchanged(problem: Problem, found: FactoredTensor) -> FactoredTensor:
             break
         best = better
     return best.components
+
+
+def passes_for_noise(objective: LeastSquares, components: FactoredTensor) -> bool:
+    """Tell whether what components leave of the entries is small, and no direction of it stands out.
+
+    Of few entries, several components that were missed may hide each other: a large residual is never taken for noise.
+    """
+    if objective.relative_error(components) > POOR:
+        return False
+    return excess_over_flips(objective.left_over(components)) <= 1
 
 
 def _least_first(objective: LeastSquares, components: FactoredTensor) -> list[int]:
