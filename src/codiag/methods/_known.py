@@ -13,7 +13,7 @@ from codiag._estimate import Estimate, Log
 from codiag._problem import Problem
 from codiag.constraints import Fixed
 from codiag.methods._als import ALS
-from codiag.methods._listed_range import reduce_listed
+from codiag.methods._listed_range import reduce_listed, shows_ranges
 from codiag.methods._method import Method
 from codiag.methods._reduction import SMALL
 from codiag.methods.least_squares._filled import filled
@@ -108,12 +108,15 @@ def _starts(
         yield with_fixed(problem)
         return
     small = math.prod(problem.tensor.shape) <= SMALL
-    if not small and isinstance(problem.tensor, SparseTensor) and isinstance(problem.entries, ListedEntries):
-        reduction = reduce_listed(problem.tensor, problem.rank, rng)
-        start = method.fit(problem.on(reduction.core), rng)
-        log.extend(start.stages)
-        yield reduction.lift(start.components)
-        return
+    tensor = problem.tensor
+    if isinstance(tensor, SparseTensor) and problem.entries is not None:
+        if not small or shows_ranges(tensor, problem.rank):
+            reduction = reduce_listed(tensor, problem.rank, rng)
+            start = method.fit(problem.on(reduction.core), rng)
+            log.extend(start.stages)
+            yield reduction.lift(start.components)
+        if not small:
+            return
     complete = problem.entries is None
     kinds = ["filled", "grown"] if complete else ["grown", "filled"]
     for n in range(max_starts):

@@ -14,6 +14,9 @@ from codiag.tensors import SparseTensor
 PRODUCTS = 2**24
 """Products of entries that a Gram matrix may take: of longer lists a random part is used."""
 
+VISIBLE = 2
+"""Times that components must exceed what sampling adds for their ranges to be of use."""
+
 EXPLICIT = 500
 """Rows up to which a Gram matrix is decomposed as a whole."""
 
@@ -33,6 +36,16 @@ def reduce_listed(tensor: SparseTensor, rank: int, rng: np.random.Generator) -> 
         bases *= tensor.order
     share = part.values.size / math.prod(tensor.shape)
     return compressed(part * (1 / share), tuple(bases))
+
+
+def shows_ranges(tensor: SparseTensor, rank: int) -> bool:
+    r"""Tell whether the Gram matrices of so many entries, placed at random, show components of equal size.
+
+    With m products behind each entry of a matrix of d rows, and entries of unit variance, components have eigenvalues
+    of about :math:`m d / k`, and what sampling adds reaches :math:`2 \sqrt{m d}`.
+    """
+    products = tensor.values.size**2 / math.prod(tensor.shape)  # m d, the same for every mode
+    return math.sqrt(products) >= VISIBLE * 2 * rank
 
 
 def hollow_spectrum(tensor: SparseTensor, mode: int, count: int) -> tuple[np.ndarray, np.ndarray]:

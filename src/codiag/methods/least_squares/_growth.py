@@ -49,14 +49,18 @@ def _exchanged(problem: Problem, found: FactoredTensor) -> FactoredTensor:
     """Take out components and seek them anew, the least first, while that pays and the residual is not noise."""
     objective = LeastSquares(problem)
     best = _improved(problem, found)
-    for _ in range(problem.rank):
+    n_left = problem.rank
+    while n_left > 0:
         if best.objective < EXACT * objective.total or passes_for_noise(objective, best.components):
             break
-        tried = (_without(objective, best.components, place) for place in _least_first(objective, best.components))
-        better = next((outcome for outcome in tried if outcome.objective < PAYS * best.objective), None)
-        if better is None:
+        for place in _least_first(objective, best.components)[:n_left]:
+            n_left -= 1
+            outcome = _without(objective, best.components, place)
+            if outcome.objective < PAYS * best.objective:
+                best = outcome
+                break
+        else:
             break
-        best = better
     return best.components
 
 
