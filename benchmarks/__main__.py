@@ -7,21 +7,32 @@ Grids resume from where they stopped (``benchmarks/runs``). The accelerator and 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from threadpoolctl import threadpool_limits
-
 from benchmarks import imports, robustness, scale, speed
-from benchmarks.grid import run
+from benchmarks.grid import Grid
 from benchmarks.grids import FULL, SMALL
-from benchmarks.measure import keep
-from benchmarks.report import draw, tables
-from benchmarks.solvers import all_solvers
+from benchmarks.measure import publish, run_parts
+from benchmarks.solvers import Solver, all_solvers
+from codiag.experiments.drawing import draw_figure
+from codiag.experiments.reports import sections
+from codiag.experiments.runs import read, run
 
 HERE = Path(__file__).parent
+
+
+def run_grid(grid: Grid, solvers: Mapping[str, Solver], folder: Path) -> str:
+    """Run what has not been run yet, draw the figure, and return the tables."""
+    experiment = grid.experiment(solvers)
+    failures = run([experiment], folder / "runs")
+    report = experiment.report(read(experiment, folder / "runs"))
+    picture = f"{grid.name.replace(' ', '-')}.png"
+    draw_figure(report.figures[0], folder / picture)
+    return "\n\n".join([f"## {experiment.title}\n{experiment.setup}", *failures, *sections(report, [picture])])
 
 
 def main() -> None:
@@ -31,29 +42,22 @@ def main() -> None:
     rival = "another rival: a function of a tensor, a rank and a seed that returns factors"
     parser.add_argument("--peer", action="append", default=[], metavar="MODULE:FUNCTION", help=rival)
     options = parser.parse_args()
+    warnings.simplefilter("ignore")  # for this program: how well everybody did is what it measures
     command = "make bench-full" if options.full else "make bench"
     solvers = all_solvers(options.peer)
-    grids = [grid for grid in (FULL if options.full else SMALL) if not options.names or grid.name in options.names]
-    for grid in grids:
-        records = run(replace(grid, methods=[*grid.methods, *options.peer]), solvers, HERE / "runs")
-        picture = f"{grid.name.replace(' ', '-')}.png"
-        text = tables(grid, records) + f"\n\n![error against time]({picture})"
-        draw(grid, records, HERE / picture)
-        keep(grid.name, command, text)
-        print(text, end="\n\n", flush=True)
+    for grid in FULL if options.full else SMALL:
+        if not options.names or grid.name in options.names:
+            whole = replace(grid, methods=[*grid.methods, *options.peer])
+            publish(grid.name, command, partial(run_grid, whole, solvers, HERE))
     if options.names:
         return
     parts: dict[str, Callable[[], str]] = {"import": imports.run, "scale": scale.run}
     if options.full:
         parts |= {"speed": speed.run, "scale": partial(scale.run, ("svd", "random"))}
     for name, work in parts.items():
-        with threadpool_limits(1):
-            text = work()
-        keep(name, command, text)
-        print(text, end="\n\n", flush=True)
+        publish(name, command, work)
     if options.full:
-        with threadpool_limits(1):
-            robustness.main([])
+        run_parts("robustness", robustness.PARTS, list(robustness.PARTS))
 
 
 if __name__ == "__main__":

@@ -5,10 +5,8 @@
 
 from __future__ import annotations
 
-import resource
-import time
 from collections.abc import Callable
-from pathlib import Path
+from functools import partial
 from statistics import median
 from typing import Any
 
@@ -16,7 +14,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.metrics import normalized_mutual_info_score
 
-from benchmarks.measure import run_parts, table
+from benchmarks.measure import megabytes, run_parts, table, timed
 from codiag.datasets import load_facebook
 from codiag.metrics import overlapping_nmi
 from codiag.models import MixedMembershipCommunities
@@ -24,7 +22,17 @@ from codiag.models._network_em import polish_memberships
 from codiag.models._networks import as_network
 from codiag.synthetic import mixed_membership_graph
 
-HERE = Path(__file__).parent
+SIMULATED = (
+    (1000, 5, 0.2, 0.3, 0.02),
+    (2000, 5, 0.2, 0.3, 0.02),
+    (2000, 10, 0.2, 0.3, 0.02),
+    (5000, 10, 0.2, 0.2, 0.01),
+    (1000, 5, 0.3, 0.3, 0.02),
+    (2000, 10, 0.3, 0.3, 0.02),
+    (5000, 10, 0.3, 0.2, 0.01),
+    (2000, 5, 1.0, 0.3, 0.02),
+)
+"""Nodes, communities, alpha_0, and the chance of an edge inside and outside of a community."""
 
 
 def leiden(adjacency: sparse.csr_array, seed: int = 0) -> np.ndarray:
@@ -41,25 +49,14 @@ def leiden(adjacency: sparse.csr_array, seed: int = 0) -> np.ndarray:
 def simulated(threshold: float = 0.3) -> str:
     """Mixed memberships whose truth is known."""
     rows = []
-    for n, k, alpha_0, inside, outside in (
-        (1000, 5, 0.2, 0.3, 0.02),
-        (2000, 5, 0.2, 0.3, 0.02),
-        (2000, 10, 0.2, 0.3, 0.02),
-        (5000, 10, 0.2, 0.2, 0.01),
-        (1000, 5, 0.3, 0.3, 0.02),
-        (2000, 10, 0.3, 0.3, 0.02),
-        (5000, 10, 0.3, 0.2, 0.01),
-        (2000, 5, 1.0, 0.3, 0.02),
-    ):
+    for n, k, alpha_0, inside, outside in SIMULATED:
         scores: dict[str, list[float]] = {name: [] for name in ("ours", "plain", "oracle", "leiden", "seconds")}
         for seed in range(5):
             graph = mixed_membership_graph(n, k, alpha_0=alpha_0, inside=inside, outside=outside, seed=seed)
             truth = graph.memberships >= threshold
             for name, corrected in (("ours", True), ("plain", False)):
-                start = time.perf_counter()
                 model = MixedMembershipCommunities(k, alpha_0=alpha_0, degree_corrected=corrected, random_state=seed)
-                model.fit(graph.adjacency)
-                seconds = time.perf_counter() - start
+                seconds = timed(partial(model.fit, graph.adjacency))[1]
                 scores[name].append(overlapping_nmi(model.overlapping_labels(threshold), truth))
             scores["seconds"].append(seconds)
             oracle = polish_memberships(as_network(graph.adjacency), graph.memberships, 5).memberships
@@ -67,24 +64,12 @@ def simulated(threshold: float = 0.3) -> str:
             labels = leiden(graph.adjacency, seed)
             scores["leiden"].append(overlapping_nmi(np.eye(labels.max() + 1)[labels], truth))
         rows.append((f"{n:,}", k, alpha_0, f"{inside}, {outside}", *(f"{median(scores[name]):.3f}" for name in scores)))
+    headings = ("nodes", "k", "alpha_0", "inside, outside", "codiag", "not degree-corrected", "oracle", "Leiden", "s")
     return (
         "## Simulated mixed memberships\nOverlapping NMI (McDaid, Greene & Hurley), a node belonging where its "
         f"membership is {threshold} or more, true or estimated; median of five graphs. Oracle: the same EM from the "
-        "true memberships. Leiden finds no overlaps, and its own number of communities.\n\n"
-        + table(
-            (
-                "nodes",
-                "k",
-                "alpha_0",
-                "inside, outside",
-                "codiag",
-                "not degree-corrected",
-                "oracle",
-                "Leiden",
-                "codiag s",
-            ),
-            rows,
-        )
+        "true memberships. Leiden finds no overlaps, and its own number of communities; s: seconds of codiag.\n\n"
+        + table(headings, rows)
     )
 
 
@@ -139,11 +124,9 @@ def large() -> str:
     members = [np.flatnonzero(labels == place) for place in range(k)]
     inside = [rng.choice(own, (int(0.6 * n_edges / k), 2)) for own in members]
     edges = np.concatenate([*inside, rng.integers(0, n, (int(0.4 * n_edges), 2))])
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    start = time.perf_counter()
-    model = MixedMembershipCommunities(k, random_state=0).fit(edges)
-    seconds = time.perf_counter() - start
-    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    before = megabytes()
+    model, seconds = timed(lambda: MixedMembershipCommunities(k, random_state=0).fit(edges))
+    after = megabytes()
     score = normalized_mutual_info_score(labels[model.nodes_], model.labels_)
     return (
         f"## A large graph\n{n:,} nodes and {n_edges:,} edges, {k} communities, from an edge list: {seconds:.0f} s, "
@@ -151,11 +134,7 @@ def large() -> str:
     )
 
 
-PARTS: dict[str, Callable[[], str]] = {
-    "simulated": simulated,
-    "dormitories": dormitories,
-    "large": large,
-}
+PARTS: dict[str, Callable[[], str]] = {"simulated": simulated, "dormitories": dormitories, "large": large}
 
 if __name__ == "__main__":
     run_parts("communities", PARTS)

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import resource
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -14,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.measure import run_parts, table
+from benchmarks.measure import megabytes, run_parts, table, timed
 from codiag.datasets import load_crowd
 from codiag.models import DawidSkene
 from codiag.models._votes import Votes, as_votes
@@ -32,8 +31,8 @@ def default() -> str:
     for name in ("bluebird", "rte", "dog", "web"):
         data = load_crowd(name)
         frame = pd.DataFrame(data.votes)
-        ours = [_timed(partial(DawidSkene(random_state=seed).fit, frame)) for seed in range(20)]
-        theirs = [_timed(partial(CrowdKit(n_iter=100).fit, frame)) for _ in range(5)]
+        ours = [timed(partial(DawidSkene(random_state=seed).fit, frame), time.process_time) for seed in range(20)]
+        theirs = [timed(partial(CrowdKit(n_iter=100).fit, frame), time.process_time) for _ in range(5)]
         scores = [100 * data.accuracy(fit.labels_.index, fit.labels_) for fit, _ in ours]
         rival = theirs[0][0].labels_
         times = median(seconds for _, seconds in ours[1:]), median(seconds for _, seconds in theirs[1:])
@@ -86,60 +85,38 @@ def _predicted(votes: Votes, options: dict[str, Any], seed: int) -> float:
 
 def simulated() -> str:
     """Consistency, and likelihoods beside those of EM from the truth."""
-    rows = []
+    rows: list[tuple[object, ...]] = []
     for k in (2, 3, 4, 5):
-        errors: list[list[float]] = [[], []]
-        sizes = (1000, 10_000, 100_000)
-        for n in sizes:
-            runs = [_crowd(k, seed, n=n) for seed in range(3)]
-            for place, rounds in enumerate((0, 100)):
-                fits = [DawidSkene(em_rounds=rounds, smoothing=1.0, random_state=0).fit(run.votes) for run in runs]
-                errors[place].append(
-                    np.mean([np.abs(f.errors_ - r.errors).mean() for f, r in zip(fits, runs, strict=True)])
-                )
-        slopes = [np.polyfit(np.log(sizes), np.log(values), 1)[0] for values in errors]
-        gaps = []
-        for seed in range(13 if k < 4 else 12):
-            run = _crowd(k, seed)
-            options: dict[str, Any] = {"smoothing": 0.0, "em_rounds": 500, "tol": 1e-9}
-            fit, beside = (
-                DawidSkene(init=init, random_state=seed, **options).fit(run.votes) for init in ("moments", run.errors)
-            )
-            gaps.append((beside.log_likelihood_ - fit.log_likelihood_) / run.votes[0].size)
-        rows.append(
-            (
-                k,
-                *(f"{value:.4f}" for value in errors[0]),
-                f"{slopes[0]:.2f}",
-                *(f"{value:.4f}" for value in errors[1]),
-                f"{slopes[1]:.2f}",
-                f"{sum(gap < 1e-3 for gap in gaps)} of {len(gaps)}",
-                f"{max(gaps):.1e}",
-            )
-        )
+        gaps = [_gap(k, seed) for seed in range(13 if k < 4 else 12)]
+        there = f"{sum(gap < 1e-3 for gap in gaps)} of {len(gaps)}"
+        rows.append((k, *_by_size(k, 0), *_by_size(k, 100), there, f"{max(gaps):.1e}"))
+    sizes = ("1e4", "1e5", "slope")
     return (
         "## Simulated workers\n60 workers, each on 20 % of the tasks, right with probability 0.5 to 0.9, one in five "
         "adversarial. Mean absolute error of confusion matrices, moments alone and after EM (smoothing 1), three seeds "
         "each, and the "
         "slope in the number of tasks; then how often EM from moments ends within 1e-3 per vote of the likelihood of "
         "EM from the truth (10,000 tasks), and the largest gap.\n\n"
-        + table(
-            (
-                "classes",
-                "moments, 1e3",
-                "1e4",
-                "1e5",
-                "slope",
-                "EM, 1e3",
-                "1e4",
-                "1e5",
-                "slope",
-                "ends there",
-                "largest gap",
-            ),
-            rows,
-        )
+        + table(("classes", "moments, 1e3", *sizes, "EM, 1e3", *sizes, "ends there", "largest gap"), rows)
     )
+
+
+def _by_size(k: int, rounds: int) -> list[str]:
+    """Return mean errors of confusion matrices by the number of tasks, and their slope."""
+    sizes, errors = (1000, 10_000, 100_000), []
+    for n in sizes:
+        runs = [_crowd(k, seed, n=n) for seed in range(3)]
+        fits = [DawidSkene(em_rounds=rounds, smoothing=1.0, random_state=0).fit(run.votes) for run in runs]
+        errors.append(np.mean([np.abs(f.errors_ - r.errors).mean() for f, r in zip(fits, runs, strict=True)]))
+    return [*(f"{error:.4f}" for error in errors), f"{np.polyfit(np.log(sizes), np.log(errors), 1)[0]:.2f}"]
+
+
+def _gap(k: int, seed: int) -> float:
+    """Return by how much EM from moments ends below EM from the truth, in likelihood per vote."""
+    run = _crowd(k, seed)
+    options: dict[str, Any] = {"smoothing": 0.0, "em_rounds": 500, "tol": 1e-9, "random_state": seed}
+    fit, beside = (DawidSkene(init=init, **options).fit(run.votes) for init in ("moments", run.errors))
+    return float((beside.log_likelihood_ - fit.log_likelihood_) / run.votes[0].size)
 
 
 def _crowd(k: int, seed: int, n: int = 10_000) -> Any:
@@ -209,21 +186,15 @@ def million() -> str:
     """A million votes."""
     errors = worker_errors(1000, 5, adversarial=0.1, seed=0)
     run = crowd_votes(100_000, errors, density=0.01, seed=1)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    model, seconds = _timed(lambda: DawidSkene(random_state=0).fit(run.votes))
-    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    before = megabytes()
+    model, seconds = timed(lambda: DawidSkene(random_state=0).fit(run.votes), time.process_time)
+    after = megabytes()
     right = np.mean(model.labels_ == run.truth[model.tasks_])
     return (
         f"## A million votes\n{run.votes[0].size:,} votes of 1,000 workers on 100,000 tasks of 5 classes: "
         f"{seconds:.1f} s of processor time from arrays, {after:.0f} MB at most ({before:.0f} before fitting, the "
         f"making of the votes included), {100 * right:.2f} % of the labels right."
     )
-
-
-def _timed(work: Callable[[], Any]) -> tuple[Any, float]:
-    start = time.process_time()
-    result = work()
-    return result, time.process_time() - start
 
 
 PARTS: dict[str, Callable[[], str]] = {

@@ -1,29 +1,29 @@
-"""One declarative runner: every method on every cell of a grid, on the same tensors; it resumes where it stopped."""
+"""Grids of problems and methods: every method on the same tensors, measured against least squares from the truth."""
 
 from __future__ import annotations
 
-import itertools
-import json
 import time
 import tracemalloc
-import warnings
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
-import codiag
+from benchmarks.report import COLUMNS, report
 from benchmarks.solvers import Solver
+from codiag.experiments.fitting import silent_fit
+from codiag.experiments.records import Cell, Values, combinations
+from codiag.experiments.runs import Experiment, Refused, seed_of
 from codiag.methods import NLS
 from codiag.metrics import factor_error, nearest_error
 from codiag.synthetic import PlantedTensor
-from codiag.tensors import FactoredTensor
+from codiag.tensors import as_tensor
 
-Cell = dict[str, Any]
+Make = Callable[..., PlantedTensor]
+"""Called with the values of the axes and a seed."""
 
 
 @dataclass(frozen=True)
@@ -32,88 +32,73 @@ class Grid:
 
     name: str
     title: str
-    problem: Callable[..., PlantedTensor]  # called with the values of the axes and a seed
+    problem: Make
     axes: Mapping[str, Sequence[Any]]
     methods: Sequence[str]
     n_seeds: int
     symmetric: bool | None = None
 
-    def cells(self) -> Iterator[Cell]:
-        """Yield every combination of the axes."""
-        for values in itertools.product(*self.axes.values()):
-            yield dict(zip(self.axes, values, strict=True))
+    def experiment(self, solvers: Mapping[str, Solver]) -> Experiment:
+        """Return the grid with those of its methods that are at hand, as what the harness runs; methods are an axis."""
+        methods = [name for name in self.methods if name in solvers]
+        cells = combinations({**self.axes, "seed": range(self.n_seeds), "method": methods})
+        measure = partial(_measured, self.problem, self.symmetric, solvers)
+        setup = f"{self.title}. {self.n_seeds} seeds. {COLUMNS}"
+        return Experiment(self.name, self.name.capitalize(), setup, lambda _: cells, measure, report)
 
 
-def seed_of(grid: Grid, cell: Cell, index: int) -> int:
-    """Derive the seed of a problem from the axes alone: every method sees the same tensors, whatever else runs."""
-    return zlib.crc32(json.dumps([grid.problem.__name__, cell, index], sort_keys=True).encode())
+def _measured(make: Make, symmetric: bool | None, solvers: Mapping[str, Solver], cell: Cell, _: int) -> Values:
+    """Return errors as ratios to the oracle, times, and the memory of the first seed.
+
+    The seed comes from the axes without the method: every method sees the same tensors, whatever else runs.
+    """
+    place = tuple((axis, value) for axis, value in cell.items() if axis not in ("seed", "method"))
+    trial = _trial(make, symmetric, place, cell["seed"])
+    problem = trial.problem
+    start = zlib.crc32(f"start {trial.seed}".encode())  # a start must not be drawn like the truth
+    work = partial(solvers[cell["method"]], problem.tensor, problem.weights.size, symmetric, start)
+    begin, begin_cpu = time.perf_counter(), time.thread_time()
+    try:
+        factors = work()
+    except ValueError as reason:
+        raise Refused(str(reason)) from None
+    values = {"oracle": trial.oracle, "wall": time.perf_counter() - begin, "cpu": time.thread_time() - begin_cpu}
+    if cell["seed"] == 0:
+        values["megabytes"] = _peak(work)
+    error = factor_error(factors, problem)
+    return values | {
+        "error": error,
+        "nearest": nearest_error(factors, problem),
+        "success": float(error <= max(1e-3, 2 * trial.oracle)),
+        "objective": _objective(problem, factors, symmetric) / max(trial.oracle_objective, 1e-30),
+    }
 
 
-def run(grid: Grid, solvers: Mapping[str, Solver], folder: Path) -> list[dict[str, Any]]:
-    """Run what has not been run yet, one JSON line each; return all records of the grid, in one order."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{grid.name}.jsonl"
-    done = {_key(record): record for record in map(json.loads, path.read_text().splitlines())} if path.exists() else {}
-    wanted = [name for name in grid.methods if name in solvers]
-    records = []
-    with path.open("a") as file, threadpool_limits(1):
-        for cell, index in itertools.product(grid.cells(), range(grid.n_seeds)):
-            missing = [name for name in wanted if _key({"cell": cell, "seed": index, "method": name}) not in done]
-            if missing:
-                trial = _Trial(grid, cell, index)
-                for name in missing:
-                    record = trial.measure(name, solvers[name])
-                    done[_key(record)] = record
-                    file.write(json.dumps(record) + "\n")
-                    file.flush()
-            records += [done[_key({"cell": cell, "seed": index, "method": name})] for name in wanted]
-    return records
+class _Trial(NamedTuple):
+    """One tensor, and the errors of the oracle on it."""
+
+    seed: int
+    problem: PlantedTensor
+    oracle: float
+    oracle_objective: float
 
 
-class _Trial:
-    """One tensor, and the oracle's fit to it."""
+@lru_cache(maxsize=1)
+def _trial(make: Make, symmetric: bool | None, place: tuple[tuple[str, Any], ...], index: int) -> _Trial:
+    seed = seed_of(make.__name__, dict(place), index)
+    problem = make(**dict(place), seed=seed)
+    truth = NLS(init=(problem.weights, problem.factors), max_replacements=0, max_sweeps=1000)
+    found = silent_fit(problem.tensor, problem.weights.size, method=truth, symmetric=symmetric).factors
+    return _Trial(seed, problem, factor_error(found, problem), _objective(problem, found, symmetric))
 
-    def __init__(self, grid: Grid, cell: Cell, index: int) -> None:
-        self.grid, self.cell, self.index = grid, cell, index
-        self.seed = seed_of(grid, cell, index)
-        self.problem = grid.problem(**cell, seed=self.seed)
-        self.rank = self.problem.weights.size
-        truth = NLS(init=(self.problem.weights, self.problem.factors), max_replacements=0, max_sweeps=1000)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            oracle = codiag.factorize(self.problem.tensor, self.rank, method=truth, symmetric=grid.symmetric)
-        self.oracle = factor_error(oracle, self.problem)
-        self.oracle_objective = self._objective(oracle.factors)
 
-    def measure(self, name: str, solver: Solver) -> dict[str, Any]:
-        """Return the record of one method: errors as ratios to the oracle, times, memory of the first seed."""
-        record: dict[str, Any] = {"cell": self.cell, "seed": self.index, "method": name, "oracle": self.oracle}
-        seed = zlib.crc32(f"start {self.seed}".encode())  # a start must not be drawn like the truth
-        work = lambda: solver(self.problem.tensor, self.rank, self.grid.symmetric, seed)  # noqa: E731
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            start, start_cpu = time.perf_counter(), time.thread_time()
-            try:
-                factors = work()
-            except ValueError as reason:
-                return record | {"refused": str(reason)}
-            record |= {"wall": time.perf_counter() - start, "cpu": time.thread_time() - start_cpu}
-            if self.index == 0:
-                record["megabytes"] = _peak(work)
-        error = factor_error(factors, self.problem)
-        return record | {
-            "error": error,
-            "nearest": nearest_error(factors, self.problem),
-            "success": bool(error <= max(1e-3, 2 * self.oracle)),
-            "objective": self._objective(factors) / max(self.oracle_objective, 1e-30),
-        }
-
-    def _objective(self, factors: Sequence[np.ndarray]) -> float:
-        """Return the squared distance with the best weights for these factors, relative to the squared norm."""
-        tensor = codiag.tensors.as_tensor(self.problem.tensor, self.grid.symmetric)
-        unit = [np.asarray(factor) / np.linalg.norm(factor, axis=0) for factor in factors]
-        best = codiag.methods._base.with_best_weights(tensor, unit)
-        return tensor.squared_distance(best.weights, FactoredTensor(best.weights, unit).factors) / tensor.squared_norm()
+def _objective(problem: PlantedTensor, factors: Sequence[np.ndarray], symmetric: bool | None) -> float:
+    """Return the squared distance with the best weights for these factors, relative to the squared norm."""
+    tensor = as_tensor(problem.tensor, symmetric)
+    unit = [np.asarray(factor) / np.linalg.norm(factor, axis=0) for factor in factors]
+    gram = np.prod([factor.T @ factor for factor in unit], axis=0)
+    weights = np.linalg.lstsq(gram, np.sum(tensor.mttkrp(unit, 0) * unit[0], axis=0))[0]
+    return tensor.squared_distance(weights, unit) / tensor.squared_norm()
 
 
 def _peak(work: Callable[[], object]) -> float:
@@ -124,7 +109,3 @@ def _peak(work: Callable[[], object]) -> float:
         return tracemalloc.get_traced_memory()[1] / 1e6
     finally:
         tracemalloc.stop()
-
-
-def _key(record: Mapping[str, Any]) -> str:
-    return json.dumps([record["cell"], record["seed"], record["method"]], sort_keys=True)

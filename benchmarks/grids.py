@@ -9,6 +9,7 @@ from benchmarks.grid import Grid
 from codiag.synthetic import PlantedTensor, noisy_tensor, nonorthogonal_model, orthogonal_model
 
 PEERS = ["TensorLy parafac", "TensorLy parafac, orthogonalised", "pyttb cp_als"]
+LOUD = (1e-3, 1e-2)
 SLOW_PEERS = ["pytensorlab cpd"]
 OURS = ["auto", "nojd0", "nojd1", "lathauwer", "sd2", "nls", "nls, replacing"]
 OURS += ["als", "als, svd start", "als, orthogonalised", "als, line search"]
@@ -29,6 +30,11 @@ def orthogonal(size: int, noise: float, seed: int) -> PlantedTensor:
 
 def nonorthogonal(size: int, noise: float, seed: int) -> PlantedTensor:
     return nonorthogonal_model(size, size, noise=noise, seed=seed)
+
+
+def _of_shapes(name: str, title: str, shapes: list[str], rank: int, noises: Sequence[float] = (0.0, *LOUD)) -> Grid:
+    """Return a comparison of the default with other libraries."""
+    return Grid(name, title, shaped, {"shape": shapes, "rank": [rank], "noise": noises}, ["auto", *PEERS], 10)
 
 
 SMALL: Sequence[Grid] = (
@@ -66,54 +72,20 @@ FULL: Sequence[Grid] = (
     replace(SMALL[0], methods=["auto", *PEERS, *SLOW_PEERS]),
     SMALL[1],
     replace(SMALL[2], methods=[*OURS, *PEERS, *SLOW_PEERS]),
-    Grid(
+    _of_shapes(
         "shapes",
         "Factors of their own in every mode, and higher orders; Gaussian noise of the stated share of the norm",
-        shaped,
-        {"shape": ["50x50x50", "30x40x60"], "rank": [10], "noise": [1e-3, 1e-2]},
-        ["auto", *PEERS],
+        ["50x50x50", "30x40x60"],
         10,
+        LOUD,
     ),
-    Grid(
-        "full rank",
-        "Factors of their own in every mode, as many as the smallest mode measures",
-        shaped,
-        {"shape": ["30x40x60"], "rank": [30], "noise": [1e-3, 1e-2]},
-        ["auto", *PEERS],
-        10,
+    _of_shapes(
+        "full rank", "Factors of their own in every mode, as many as the smallest mode measures", ["30x40x60"], 30, LOUD
     ),
-    Grid(
-        "full rank cubes",
-        "The same on cubes",
-        shaped,
-        {"shape": ["50x50x50"], "rank": [50], "noise": [1e-3, 1e-2]},
-        ["auto", *PEERS],
-        10,
-    ),
-    Grid(
-        "order four",
-        "Order four, rank 8",
-        shaped,
-        {"shape": ["20x20x20x20", "symmetric 20x20x20x20"], "rank": [8], "noise": [0.0, 1e-3, 1e-2]},
-        ["auto", *PEERS],
-        10,
-    ),
-    Grid(
-        "order five",
-        "Order five, rank 4",
-        shaped,
-        {"shape": ["8x8x8x8x8", "symmetric 8x8x8x8x8"], "rank": [4], "noise": [0.0, 1e-3, 1e-2]},
-        ["auto", *PEERS],
-        10,
-    ),
-    Grid(
-        "thin",
-        "Rank 5 where one mode measures 3",
-        shaped,
-        {"shape": ["3x40x50"], "rank": [5], "noise": [0.0, 1e-3, 1e-2]},
-        ["auto", *PEERS],
-        10,
-    ),
+    _of_shapes("full rank cubes", "The same on cubes", ["50x50x50"], 50, LOUD),
+    _of_shapes("order four", "Order four, rank 8", ["20x20x20x20", "symmetric 20x20x20x20"], 8),
+    _of_shapes("order five", "Order five, rank 4", ["8x8x8x8x8", "symmetric 8x8x8x8x8"], 4),
+    _of_shapes("thin", "Rank 5 where one mode measures 3", ["3x40x50"], 5),
     Grid(
         "local optima",
         "How many of 50 runs end within 1 % of the objective that least squares reaches from the truth",

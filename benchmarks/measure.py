@@ -6,12 +6,15 @@ import datetime as dt
 import os
 import platform
 import re
+import resource
+import shlex
 import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 from threadpoolctl import threadpool_limits
 
@@ -23,12 +26,19 @@ RESULTS = Path(__file__).with_name("RESULTS.md")
 def cpu_seconds(work: Callable[[], object], repeats: int = 7) -> float:
     """Return the least CPU time of this thread over some repeats, after one that warms up."""
     work()
-    best = float("inf")
-    for _ in range(repeats):
-        start = time.thread_time()
-        work()
-        best = min(best, time.thread_time() - start)
-    return best
+    return min(timed(work, time.thread_time)[1] for _ in range(repeats))
+
+
+def timed(work: Callable[[], Any], clock: Callable[[], float] = time.perf_counter) -> tuple[Any, float]:
+    """Return what a call returns, and the seconds it takes."""
+    start = clock()
+    result = work()
+    return result, clock() - start
+
+
+def megabytes() -> float:
+    """Return the most memory that this process has held at once."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -53,14 +63,19 @@ def keep(name: str, command: str, text: str) -> None:
     RESULTS.write_text(new)
 
 
-def run_parts(module: str, parts: Mapping[str, Callable[[], str]]) -> None:
-    """Run the parts of a module that are named on the command line, or all, and keep what they say."""
-    warnings.simplefilter("ignore")
-    for part in sys.argv[1:] or parts:
-        with threadpool_limits(1):
-            text = parts[part]()
-        keep(f"{module} {part}", f"python -m benchmarks.{module} {part}", text)
-        print(text, end="\n\n", flush=True)
+def publish(name: str, command: str, work: Callable[[], str]) -> None:
+    """Do some work on one BLAS thread; keep what it says, and print it."""
+    with threadpool_limits(1):
+        text = work()
+    keep(name, command, text)
+    print(text, end="\n\n", flush=True)
+
+
+def run_parts(module: str, parts: Mapping[str, Callable[[], str]], names: Sequence[str] = ()) -> None:
+    """Publish some parts of a module: those named, or named on the command line, or all."""
+    warnings.simplefilter("ignore")  # for this program: how well everybody did is what it measures
+    for part in names or sys.argv[1:] or parts:
+        publish(f"{module} {part}", f"python -m benchmarks.{module} {shlex.quote(part)}", parts[part])
 
 
 def _version(name: str) -> str | None:

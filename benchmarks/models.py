@@ -5,8 +5,6 @@ Topics need the corpus KOS; `CODIAG_DATA_DIR` says where the data lies.
 
 from __future__ import annotations
 
-import resource
-import time
 from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
@@ -16,18 +14,11 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 
-from benchmarks.measure import run_parts, table
+from benchmarks.measure import megabytes, run_parts, table, timed
 from codiag.datasets import load_kos
 from codiag.models import HiddenMarkov, LatentDirichlet, SphericalGaussianMixture
 from codiag.models._text import em_step, log_likelihood, topic_mixtures
 from codiag.synthetic import unit_factor
-
-
-def timed(work: Callable[[], Any]) -> tuple[Any, float]:
-    start = time.perf_counter()
-    result = work()
-    return result, time.perf_counter() - start
-
 
 # Topics
 
@@ -88,7 +79,7 @@ def tomotopy_topics(counts: sparse.csr_array, k: int) -> np.ndarray:
     places = [int(word) for word in model.used_vocabs]
     for topic in range(k):
         topics[topic, places] = model.get_topic_word_dist(topic)
-    return topics / topics.sum(axis=1, keepdims=True)
+    return np.asarray(topics / topics.sum(axis=1, keepdims=True))
 
 
 def topics() -> str:
@@ -220,11 +211,11 @@ def memory(n: int = 200_000, words: int = 50_000, k: int = 20, length: int = 60)
     rng = np.random.default_rng(0)
     topics = rng.dirichlet(np.full(words, 0.01), k)
     counts = sparse.csr_array(sparse.vstack([large_corpus(n // 20, topics, length, rng) for _ in range(20)]))
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    before = megabytes()
     rows = []
     model = LatentDirichlet(k, alpha_0=1.0, polish=0, random_state=0)
     fitted, seconds = timed(lambda: model.fit(counts))
-    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    after = megabytes()
     rows.append(
         ("fit, moments alone", f"{seconds:.0f}", f"{after:.0f}", f"{matched_error(fitted.components_, topics):.3f}")
     )
@@ -236,7 +227,7 @@ def memory(n: int = 200_000, words: int = 50_000, k: int = 20, length: int = 60)
         return chunked
 
     fitted, seconds = timed(in_chunks)
-    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    after = megabytes()
     error = f"{matched_error(fitted.components_, topics):.3f}"
     rows.append(("partial_fit, four chunks", f"{seconds:.0f}", f"{after:.0f}", error))
     return (
@@ -246,12 +237,7 @@ def memory(n: int = 200_000, words: int = 50_000, k: int = 20, length: int = 60)
     )
 
 
-PARTS: dict[str, Callable[[], str]] = {
-    "topics": topics,
-    "mixtures": mixtures,
-    "chains": chains,
-    "memory": memory,
-}
+PARTS: dict[str, Callable[[], str]] = {"topics": topics, "mixtures": mixtures, "chains": chains, "memory": memory}
 
 if __name__ == "__main__":
     run_parts("models", PARTS)

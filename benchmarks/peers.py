@@ -36,13 +36,13 @@ TESTS = {
 
 
 def replace_tensorly() -> None:
-    """Put our ``parafac`` and ``CP`` wherever TensorLy has its own."""
+    """Put our functions and classes wherever TensorLy has its own."""
     from codiag import drop_in
 
-    for name in ("decomposition._cp", "decomposition", "decomposition._parafac2"):
+    for name in ("decomposition._cp", "decomposition._nn_cp", "decomposition", "decomposition._parafac2"):
         module: Any = importlib.import_module(f"tensorly.{name}")
-        for ours in ("parafac", "CP"):
-            if hasattr(module, ours) and hasattr(drop_in, ours):
+        for ours in drop_in.__all__:
+            if hasattr(module, ours):
                 setattr(module, ours, getattr(drop_in, ours))
 
 

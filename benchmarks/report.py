@@ -1,49 +1,50 @@
-"""Tables and pictures from the records of a grid."""
+"""Tables and a figure from the records of a grid."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from benchmarks.grid import Grid
-from benchmarks.measure import table
+from codiag.experiments.records import Cell, Record, select
+from codiag.experiments.reports import Figure, Panel, Report, Series, Table
 
 HEADINGS = ("method", "error", "nearest", "of the oracle", "worst", "success", "at the optimum", "CPU s", "MB")
-Records = Sequence[dict[str, Any]]
+COLUMNS = (
+    "Error: mean over seeds of the mean distance of unit factors from the truth after one-to-one matching, its ratio "
+    "to the oracle's (least squares started from the truth), median and worst over seeds; nearest: the authors' "
+    "many-to-one measure; success: error at most max(1e-3, twice the oracle's); at the optimum: objective within 1 % "
+    "of the oracle's, or below it. CPU: median, one thread; MB: the most held at once."
+)
 
 
-def tables(grid: Grid, records: Records) -> str:
-    """Return a table for every cell: accuracy against the oracle, and cost."""
-    parts = [
-        f"## {grid.name.capitalize()}\n{grid.title}. {grid.n_seeds} seeds. Error: mean over seeds of the mean distance "
-        "of unit factors from the truth after one-to-one matching, its ratio to the oracle's (least squares "
-        "started from the truth), median and worst over seeds; nearest: the authors' many-to-one measure; success: "
-        "error at most max(1e-3, twice the oracle's); at the optimum: objective within 1 % of the oracle's, or below "
-        "it. CPU: median, one thread; MB: the most held at once."
-    ]
-    for cell in grid.cells():
-        here = [record for record in records if record["cell"] == cell]
-        oracle = np.mean([record["oracle"] for record in here])
-        name = ", ".join(f"{axis} {value}" for axis, value in cell.items())
-        rows = [_row(method, [record for record in here if record["method"] == method]) for method in _methods(here)]
-        parts.append(f"**{name}** (oracle {oracle:.2e})\n\n" + table(HEADINGS, rows))
-    return "\n\n".join(parts)
+def report(records: Sequence[Record]) -> Report:
+    """Return a table and a panel for every place: accuracy against the oracle, and cost."""
+    tables, panels = [], []
+    for place in _places(records):
+        here = select(records, **place)
+        methods = list(dict.fromkeys(record.cell["method"] for record in here))
+        oracle = float(np.mean(_column([one for one in here if not one.refused], "oracle")))
+        name = ", ".join(f"{axis} {value}" for axis, value in place.items())
+        rows = [_row(method, select(here, method=method)) for method in methods]
+        tables.append(Table(f"{name} (oracle {oracle:.2e})", HEADINGS, rows))
+        panels.append(_panel(name, oracle, {method: select(here, method=method) for method in methods}))
+    return Report([Figure("Error against time", "Error against time, run by run.", panels)], tables)
 
 
-def _methods(records: Records) -> list[str]:
-    return list(dict.fromkeys(record["method"] for record in records))
+def _places(records: Sequence[Record]) -> list[Cell]:
+    """Return all combinations of the axes other than seed and method, in order of appearance."""
+    places = [{axis: one.cell[axis] for axis in one.cell if axis not in ("seed", "method")} for one in records]
+    return [place for index, place in enumerate(places) if place not in places[:index]]
 
 
-def _row(method: str, records: Records) -> tuple[str, ...]:
-    kept = [record for record in records if "refused" not in record]
+def _row(method: str, records: Sequence[Record]) -> tuple[str, ...]:
+    kept = [record for record in records if not record.refused]
     if not kept:
-        return (method, f"refuses: {records[0]['refused'].split(';')[0]}", *[""] * 7)
-    errors, ratios = _column(kept, "error"), _column(kept, "error") / np.maximum(_column(kept, "oracle"), 1e-12)
-    noiseless = bool(np.max(_column(kept, "oracle")) < 1e-12)
+        return (method, f"refuses: {records[0].refused.split(';')[0]}", *[""] * 7)
+    errors, oracles = _column(kept, "error"), _column(kept, "oracle")
+    ratios = errors / np.maximum(oracles, 1e-12)
+    noiseless = bool(np.max(oracles) < 1e-12)
     share = np.mean((_column(kept, "objective") < 1.01) | (errors < 1e-8))
     return (
         method,
@@ -54,45 +55,23 @@ def _row(method: str, records: Records) -> tuple[str, ...]:
         f"{np.mean(_column(kept, 'success')):.0%}",
         f"{share:.0%}",
         f"{np.median(_column(kept, 'cpu')):.3f}",
-        f"{next(record['megabytes'] for record in kept if 'megabytes' in record):.1f}",
+        f"{next(record.values['megabytes'] for record in kept if 'megabytes' in record.values):.1f}",
     )
 
 
-def _column(records: Records, field: str) -> np.ndarray:
-    return np.array([record[field] for record in records], dtype=float)
+def _column(records: Sequence[Record], name: str) -> np.ndarray:
+    return np.array([record.values[name] for record in records])
 
 
-def draw(grid: Grid, records: Records, path: Path) -> None:
-    """Save error against time, one panel per cell, one point per run."""
-    from matplotlib import colormaps
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    cells = list(grid.cells())
-    columns = min(3, len(cells))
-    rows = -(-len(cells) // columns)
-    figure = Figure(figsize=(4.6 * columns, 3.9 * rows + 0.8), layout="constrained", facecolor="white")
-    FigureCanvasAgg(figure)
-    axes = figure.subplots(rows, columns, squeeze=False)
-    for axis in axes.ravel()[len(cells) :]:
-        axis.set_axis_off()
-    colours = dict(zip(_methods(records), map(colormaps["tab20"], range(20)), strict=False))
-    for axis, cell in zip(axes.ravel(), cells, strict=False):
-        for method in _methods(records):
-            kept = [r for r in records if r["cell"] == cell and r["method"] == method and "refused" not in r]
-            style = {
-                "s": 34,
-                "alpha": 0.75,
-                "linewidths": 0,
-                "marker": "o" if method == "auto" else "s",
-                "color": colours[method],
-            }
-            errors = np.maximum(_column(kept, "error"), 1e-16)
-            axis.scatter(_column(kept, "cpu"), errors, label=method, **style)
-        oracle = max(float(np.mean([r["oracle"] for r in records if r["cell"] == cell])), 1e-16)
-        axis.axhline(oracle, color="#8d99a6", linewidth=1, linestyle="--")
-        axis.set(xscale="log", yscale="log", xlabel="CPU seconds", ylabel="error")
-        axis.set_title(json.dumps(cell).strip("{}").replace('"', ""), fontsize=9)
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
-    figure.savefig(path, dpi=110)
+def _panel(title: str, oracle: float, by_method: dict[str, list[Record]]) -> Panel:
+    """Return error against time, a point a run."""
+    kept = {method: [one for one in own if not one.refused] for method, own in by_method.items()}
+    series = [
+        Series(method, _column(own, "cpu").tolist(), np.maximum(_column(own, "error"), 1e-16).tolist(), kind="points")
+        for method, own in kept.items()
+        if own
+    ]
+    times = [time for one in series for time in one.x]
+    level = max(oracle, 1e-16)
+    series.append(Series("oracle", [min(times), max(times)], [level, level]))
+    return Panel(title, "CPU seconds", "error", series, x_log=True)

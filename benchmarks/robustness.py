@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import sys
-import warnings
 from collections.abc import Callable
 
 import numpy as np
 
-from benchmarks.measure import keep, table
+from benchmarks.measure import run_parts, table
 from codiag.diagonalize import LUJ1D, QRJ1D, UWEDGE, Diagonalization, Diagonalizer, Jacobi, JDi, OrthogonalNewton
 from codiag.metrics import factor_error
 from codiag.synthetic import Stack, matrix_stack, mild_factor, orthonormal_factor, projection_stack, unit_factor
@@ -138,27 +136,10 @@ def without_common_factors(seeds: int = 2) -> str:
             apart.append(np.max(ours[:, 0]) / np.min(ours[:, 0]))
         free, unit = np.array(ratios).reshape(-1, 2).T
         counts = int(np.sum(free > 1.001)), int(np.sum(free < 0.999))
-        rows.append(
-            (
-                name,
-                f"{n} of {size}",
-                sets * seeds,
-                *counts,
-                f"{free.max():.5f}",
-                f"{max(apart):.5f}",
-                f"{unit.max():.5f}",
-            )
-        )
-    headings = (
-        "matrices",
-        "size",
-        "fits",
-        "above 1.001",
-        "below 0.999",
-        "worst",
-        "between seeds",
-        "worst off(), unit factors",
-    )
+        figures = f"{free.max():.5f}", f"{max(apart):.5f}", f"{unit.max():.5f}"
+        rows.append((name, f"{n} of {size}", sets * seeds, *counts, *figures))
+    worst = ("worst", "between seeds", "worst off(), unit factors")
+    headings = ("matrices", "size", "fits", "above 1.001", "below 0.999", *worst)
     return (
         "## Robustness, no common factors\nThe criterion sum_ij R_ij / sqrt(R_ii R_jj), i != j, of `UWEDGE` over that "
         f"of pyriemann's `uwedge`: sets of matrices, {seeds} seeds each.\n\n" + table(headings, rows)
@@ -172,17 +153,5 @@ PARTS: dict[str, Callable[[], str]] = {
     "no common factors": without_common_factors,
 }
 
-
-def main(parts: list[str]) -> None:
-    warnings.simplefilter("ignore")
-    for part in parts or list(PARTS):
-        text = PARTS[part]()
-        keep(f"robustness {part}", f"python -m benchmarks.robustness {part!r}", text)
-        print(text, flush=True)
-
-
 if __name__ == "__main__":
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(1):
-        main(sys.argv[1:])
+    run_parts("robustness", PARTS)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-import codiag
+from codiag.experiments.fitting import silent_fit
 from codiag.experiments.rivals import RIVALS
 from codiag.methods import ALS, METHODS, NLS, TPM, Method
 
@@ -18,7 +18,7 @@ VARIANTS: dict[str, Method] = {
     "tpm, one restart": TPM(n_restarts=1),
     "als": ALS(),
     "als, svd start": ALS(init="svd"),
-    "als, orthogonalized": ALS(orthogonalize=5),
+    "als, orthogonalised": ALS(orthogonalize=5),
     "als, line search": ALS(line_search=True),
     "nls": NLS(max_replacements=0),
     "nls, replacing": NLS(),
@@ -29,7 +29,7 @@ def ours(method: Method) -> Solver:
     """Return codiag's method as a solver."""
 
     def solve(tensor: np.ndarray, rank: int, symmetric: bool | None, seed: int) -> Sequence[np.ndarray]:
-        return codiag.factorize(tensor, rank, method=method, symmetric=symmetric, seed=seed).factors
+        return silent_fit(tensor, rank, method=method, symmetric=symmetric, seed=seed).factors
 
     return solve
 

@@ -6,8 +6,9 @@ import itertools
 import math
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+import simulated
+from codiag.constraints import Constraint, Fixed, NonNegative
 from codiag.diagonalize import (
     LUJ1D,
     QRJ1D,
@@ -27,6 +30,7 @@ from codiag.diagonalize import (
     symmetrized,
 )
 from codiag.methods import ALS, NLS, NOJD, OJD, SD2, TPM, Auto, Givens, Lathauwer, Method
+from codiag.models import HiddenMarkov, LatentDirichlet, MultiviewMixture, SingleTopic, SphericalGaussianMixture
 from codiag.synthetic import PlantedTensor, Stack, matrix_stack, mild_factor, orthonormal_factor
 from codiag.tensors import (
     CrossMomentTensor,
@@ -201,6 +205,14 @@ def _views(to_view: Library, to: Library, entries: np.ndarray, symmetric: bool) 
 NUMPY_AND_LIBRARIES: dict[str, Library] = {"": np.asarray, " torch": _torch, " strict": _strict}
 """Where tensors that are not stored as one array live, too; JAX compiles their operations for seconds."""
 
+
+def _tucker(entries: np.ndarray, symmetric: bool) -> Tensor:
+    """Return a core with all modes reversed, bases that reverse them again, and a column that belongs to zeros."""
+    core = np.pad(np.flip(entries) / 2**entries.ndim, [(0, 1)] * entries.ndim)
+    bases = [np.hstack([2 * np.eye(size)[::-1], np.ones((size, 1))]) for size in entries.shape]
+    return example("tensor").TuckerTensor(core, bases, symmetric=symmetric)
+
+
 TENSORS: dict[str, Callable[[np.ndarray, bool], Tensor]] = {
     "dense": lambda entries, symmetric: DenseTensor(entries, symmetric=symmetric),
     "columns first": lambda entries, symmetric: DenseTensor(np.asfortranarray(entries), symmetric=symmetric),
@@ -213,6 +225,7 @@ TENSORS: dict[str, Callable[[np.ndarray, bool], Tensor]] = {
     **{f"factored{name}": partial(_factored, library) for name, library in NUMPY_AND_LIBRARIES.items()},
     **{f"views{name}": partial(_views, library, library) for name, library in NUMPY_AND_LIBRARIES.items()},
     "sparse views": partial(_views, sparse.csr_array, np.asarray),
+    "tucker": _tucker,
 }
 """Every kind of tensor that can hold given entries."""
 
@@ -331,4 +344,82 @@ METHODS = {
     "sd2": MethodCase(SD2()),
     "lathauwer": MethodCase(Lathauwer()),
     "givens": MethodCase(Givens(), orthogonal=True, only_symmetric_cubes=True),
+    "deflation": MethodCase(example("method").Deflation(), orthogonal=True),
 }
+
+
+@dataclass(frozen=True)
+class ConstraintCase:
+    """A constraint and factors that satisfy it."""
+
+    draw: Callable[[np.random.Generator, int, int], np.ndarray]  # a factor of this many rows and columns
+    of: Callable[[np.ndarray], Constraint]  # the constraint on such a factor
+
+    def drawn(self, size: int, rank: int, seed: int = 0) -> tuple[Constraint, np.ndarray]:
+        factor = self.draw(np.random.default_rng([size, rank, seed]), size, rank)
+        return self.of(factor), factor
+
+
+def _normal(rng: np.random.Generator, size: int, rank: int) -> np.ndarray:
+    return rng.standard_normal((size, rank))
+
+
+def _half_zero(rng: np.random.Generator, size: int, rank: int) -> np.ndarray:
+    return rng.exponential(size=(size, rank)) * (rng.random((size, rank)) < 0.5)
+
+
+def _cumulated(rng: np.random.Generator, size: int, rank: int) -> np.ndarray:
+    return np.cumsum(_half_zero(rng, size, rank), axis=0) - 3 * rng.random(rank)
+
+
+CONSTRAINTS = {
+    "fixed": ConstraintCase(_normal, Fixed),
+    "nonnegative": ConstraintCase(_half_zero, lambda _: NonNegative()),
+    "increasing": ConstraintCase(_cumulated, lambda _: example("constraint").Increasing()),
+}
+
+
+@dataclass(frozen=True)
+class ModelCase:
+    """A model, and data drawn from it."""
+
+    kind: Callable[..., Any]
+    n_components: int
+    draw: Callable[[int, int], tuple[Any, ...]]  # so many samples, and their parameters after them
+    alike: Callable[[int], Any]  # a few samples, by their seed, of components with about the same weight
+    parameters: Callable[[Any], np.ndarray]  # of an estimator, a row for each component
+    truth: Callable[[tuple[Any, ...]], np.ndarray] = itemgetter(1)  # the same of what was drawn
+    weights: Callable[[Any], np.ndarray] = attrgetter("weights_")
+    pure: dict[str, Any] = field(default_factory=lambda: {"polish": 0})  # options of the pure method of moments
+
+    def estimate(self, n: int, **options: Any) -> np.ndarray:
+        return self.parameters(self.kind(self.n_components, **options).fit(self.draw(n, 0)[0]))
+
+    def error(self, n: int, seed: int) -> float:
+        drawn = self.draw(n, seed)
+        model = self.kind(self.n_components, random_state=0, **self.pure).fit(drawn[0])
+        return simulated.matched(self.parameters(model), self.truth(drawn))
+
+
+def _visited(model: HiddenMarkov) -> np.ndarray:
+    return np.linalg.matrix_power(model.transmat_, 512)[0]
+
+
+def _model_cases() -> dict[str, ModelCase]:
+    from_views = {"parameters": lambda model: np.hstack(model.means_), "truth": lambda drawn: np.hstack(drawn[1])}
+    from_chain = {"parameters": attrgetter("emissionprob_"), "truth": itemgetter(2), "weights": _visited}
+    topics, means, rates = attrgetter("components_"), attrgetter("means_"), attrgetter("rates_")
+    dirichlet = {"alpha_0": 1.0, "polish": 0}
+    poisson = example("model")
+    data = simulated
+    return {
+        "SingleTopic": ModelCase(SingleTopic, 4, data.single_topic_corpus, data.alike_topics, topics),
+        "LatentDirichlet": ModelCase(LatentDirichlet, 3, data.mixed_corpus, data.alike_topics, topics, pure=dirichlet),
+        "SphericalGaussianMixture": ModelCase(SphericalGaussianMixture, 3, data.gaussians, data.alike_gaussians, means),
+        "MultiviewMixture": ModelCase(MultiviewMixture, 3, data.views, data.alike_views, **from_views),
+        "HiddenMarkov": ModelCase(HiddenMarkov, 3, data.chain, data.alike_states, **from_chain),
+        "PoissonMixture": ModelCase(poisson.PoissonMixture, 3, poisson.draw, data.alike_counts, rates),
+    }
+
+
+MODELS = _model_cases()

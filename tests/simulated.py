@@ -56,3 +56,34 @@ def chain(n, seed, *, k=3, symbols=8):
         states[step] = min(np.searchsorted(ladder[states[step - 1]], draws[step]), k - 1)
     shown = (np.cumsum(emissions, axis=1)[states] < rng.random(n)[:, None]).sum(axis=1)
     return np.minimum(shown, symbols - 1), transitions, emissions, states
+
+
+def alike_views(seed):
+    """Return samples of components with about the same weight, as the other `alike_` functions do."""
+    rng = np.random.default_rng(seed)
+    h = rng.integers(0, 3, 400)
+    return [3 * unit_factor(d, 3, rng).T[h] + rng.standard_normal((400, d)) for d in (4, 5, 6)]
+
+
+def alike_gaussians(seed):
+    rng = np.random.default_rng(seed)
+    return 3 * unit_factor(5, 3, rng).T[rng.integers(0, 3, 400)] + rng.standard_normal((400, 5))
+
+
+def alike_topics(seed):
+    rng = np.random.default_rng(seed)
+    return rng.multinomial(15, rng.dirichlet(np.full(12, 0.5), 3)[rng.integers(0, 3, 300)])
+
+
+def alike_states(seed):
+    rng = np.random.default_rng(seed)
+    emissions, state, symbols = np.cumsum(rng.dirichlet(np.full(6, 0.3), 3), axis=1), 0, []
+    for move, show in rng.random((800, 2)):
+        state = state if move < 0.8 else (state + 1) % 3
+        symbols.append(min(int(np.searchsorted(emissions[state], show)), 5))
+    return symbols
+
+
+def alike_counts(seed):
+    rng = np.random.default_rng(seed)
+    return rng.poisson(rng.gamma(0.5, 4.0, size=(3, 6))[rng.integers(0, 3, 400)])

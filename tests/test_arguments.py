@@ -188,7 +188,7 @@ def test_huge_and_tiny_factors_have_directions_too():
         (lambda: locate.at_hand("nope"), ValueError, "name must be one of bluebird"),
         (lambda: locate.locate("nope", download=False), ValueError, "name must be one of bluebird"),
         (lambda: NLS(init=([1, 2], [[[1]] * 4] * 3)), ValueError, "a weight for every column"),
-        (lambda: NLS(init=5), TypeError, "init must be None, a method, a fit or a pair"),
+        (lambda: NLS(init=5), TypeError, "init must be 'random', a method, a fit or a pair"),
     ],
 )
 def test_tensors_methods_and_data(call, kind, words):

@@ -1,8 +1,9 @@
-"""The harness: the same tensors for everybody, and no work done twice."""
+"""The benchmarks: the same tensors for everybody, and no work done twice."""
 
 from __future__ import annotations
 
 import dataclasses
+import json
 import sys
 from pathlib import Path
 
@@ -10,22 +11,29 @@ import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-grid_module = pytest.importorskip("benchmarks.grid", reason="the harness lies beside the tests, in the repository")
+grid_module = pytest.importorskip("benchmarks.grid", reason="benchmarks lie beside the tests, in the repository")
 
 from benchmarks.grids import FULL, SMALL  # noqa: E402
-from benchmarks.report import tables  # noqa: E402
 from benchmarks.solvers import all_solvers  # noqa: E402
 
+from codiag.experiments.records import combinations, select  # noqa: E402
+from codiag.experiments.reports import sections  # noqa: E402
+from codiag.experiments.runs import read, run, seed_of  # noqa: E402
 from codiag.synthetic import noisy_tensor  # noqa: E402
 
-GRID = grid_module.Grid(
-    "tiny",
-    "Tiny tensors",
-    lambda size, noise, seed: noisy_tensor((size,) * 3, 2, noise=noise, seed=seed),
-    {"size": [4, 5], "noise": [0.0, 1e-3]},
-    ["auto", "als", "givens"],
-    2,
-)
+
+def tiny(size, noise, seed):
+    return noisy_tensor((size,) * 3, 2, noise=noise, seed=seed)
+
+
+AXES = {"size": [4, 5], "noise": [0.0, 1e-3]}
+GRID = grid_module.Grid("tiny", "Tiny tensors", tiny, AXES, ["auto", "als", "givens"], 2)
+
+
+def records_of(grid, solvers, folder):
+    experiment = grid.experiment(solvers)
+    assert run([experiment], folder) == []
+    return read(experiment, folder)
 
 
 def test_every_method_sees_the_same_tensors(tmp_path):
@@ -42,32 +50,49 @@ def test_every_method_sees_the_same_tensors(tmp_path):
 
     solvers = {name: solver(name) for name in seen}
     for name in seen:  # in separate runs: what else runs does not matter
-        grid_module.run(dataclasses.replace(GRID, methods=[name]), solvers, tmp_path)
+        records_of(dataclasses.replace(GRID, methods=[name]), solvers, tmp_path)
     assert len(seen["first"]) > 8
     for first, second in zip(seen["first"], seen["second"], strict=True):
         np.testing.assert_array_equal(first, second)
     assert not np.array_equal(seen["first"][0], seen["first"][2])
     # A start drawn like the truth would be the truth.
-    assert not seeds & {grid_module.seed_of(GRID, cell, index) for cell in GRID.cells() for index in range(2)}
+    assert not seeds & {seed_of("tiny", cell, index) for cell in combinations(AXES) for index in range(2)}
 
 
 def test_it_resumes(tmp_path):
     solvers = all_solvers()
-    first = grid_module.run(dataclasses.replace(GRID, n_seeds=1), solvers, tmp_path)
+    first = records_of(dataclasses.replace(GRID, n_seeds=1), solvers, tmp_path)
     lines = (tmp_path / "tiny.jsonl").read_text().splitlines()
     assert len(lines) == len(first) == 4 * 3
-    again = grid_module.run(GRID, solvers, tmp_path)
+    again = records_of(GRID, solvers, tmp_path)
     assert (tmp_path / "tiny.jsonl").read_text().splitlines()[: len(lines)] == lines
     assert len(again) == 2 * len(first)
-    by_key = {(str(record["cell"]), record["seed"], record["method"]): record for record in again}
     for record in first:
-        assert by_key[str(record["cell"]), record["seed"], record["method"]] == record
+        assert select(again, **record.cell) == [record]
+
+
+def test_lines_of_earlier_versions_are_read(tmp_path):
+    """They had the seed and the method beside the cell, and the numbers beside these."""
+    place = {"cell": {"size": 4, "noise": 0.0}, "seed": 1}
+    old = [
+        {**place, "method": "auto", "oracle": 0.5, "cpu": 0.1, "success": True},
+        {**place, "method": "givens", "oracle": 0.5, "refused": "not symmetric"},
+    ]
+    (tmp_path / "tiny.jsonl").write_text("".join(json.dumps(line) + "\n" for line in old))
+    auto, givens = read(GRID.experiment(all_solvers()), tmp_path)
+    assert auto.cell == {"size": 4, "noise": 0.0, "seed": 1, "method": "auto"}
+    assert auto.values == {"oracle": 0.5, "cpu": 0.1, "success": 1.0}
+    assert (givens.cell["method"], givens.refused) == ("givens", "not symmetric")
+    records_of(GRID, all_solvers(), tmp_path)
+    assert len((tmp_path / "tiny.jsonl").read_text().splitlines()) == 4 * 2 * 3
 
 
 def test_tables_say_who_refused(tmp_path):
-    text = tables(GRID, grid_module.run(GRID, all_solvers(), tmp_path))
+    report = GRID.experiment(all_solvers()).report(records_of(GRID, all_solvers(), tmp_path))
+    text = "\n".join(sections(report, ["tiny.png"]))
     assert "| givens | refuses: Givens is for symmetric tensors of order three" in text
     assert text.count("| auto |") == 4
+    assert [series.label for series in report.figures[0].panels[0].series] == ["auto", "als", "oracle"]
 
 
 def test_peers_are_found_by_module_and_function():
@@ -84,7 +109,7 @@ def test_grids_name_methods_that_exist(grid):
         "pytensorlab cpd",
     }
     assert set(grid.methods) <= known
-    cell = next(iter(grid.cells()))
+    cell = combinations(grid.axes)[0]
     assert grid.problem(**cell, seed=0).tensor.ndim >= 3
 
 

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import linear_sum_assignment
 
 from codiag.models import HiddenMarkov
-from codiag.models._hmm import _forward
+from codiag.models._forward_backward import forward
 from simulated import chain, matched
 
 
@@ -52,7 +52,7 @@ class TestChains:
         model = HiddenMarkov(3, random_state=0).fit(symbols, lengths=[2000, 4000])
         parts = model.score(symbols[:2000]) + model.score(symbols[2000:])
         assert model.score(symbols, lengths=[2000, 4000]) == pytest.approx(parts)
-        assert _forward(symbols[:5], model.startprob_, model.transmat_, model.emissionprob_)[0].shape == (5, 3)
+        assert forward(symbols[:5], model.startprob_, model.transmat_, model.emissionprob_)[0].shape == (5, 3)
 
     def test_symbols_without_memory(self):
         with pytest.warns(UserWarning, match="may be more than the data shows"):

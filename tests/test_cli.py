@@ -78,6 +78,49 @@ def test_factorize_takes_methods_and_symmetry(tmp_path):
     assert "a symmetric tensor" not in runner.invoke(app, ["factorize", *options, "--not-symmetric"]).stdout
 
 
+@pytest.fixture
+def holes(tmp_path):
+    """Return non-negative components with noise, a third of their entries missing: as NaN, as zeros and as a list."""
+    rng = np.random.default_rng(0)
+    entries = np.einsum("ir,jr,kr->ijk", *(rng.exponential(size=(size, 2)) for size in (6, 7, 8)))
+    tensor = np.where(rng.random((6, 7, 8)) < 0.3, np.nan, entries + 0.01 * rng.standard_normal((6, 7, 8)))
+    np.save(tmp_path / "nan.npy", tensor)
+    np.save(tmp_path / "zero.npy", np.nan_to_num(tensor))
+    places = np.nonzero(~np.isnan(tensor))
+    rows = np.column_stack([np.stack(places, axis=1) + 1, tensor[places]])
+    np.savetxt(tmp_path / "list.tns", rows, fmt=["%d"] * 3 + ["%.17g"])
+    return tmp_path
+
+
+@pytest.mark.parametrize(("file", "missing"), [("nan.npy", "nan"), ("zero.npy", "zero"), ("list.tns", "zero")])
+def test_factorize_takes_missing_entries_and_signs(file, missing, holes):
+    path = holes / "factors.npz"
+    options = [str(holes / file), "-k", "2", "--nonnegative", "--missing", missing, "--out", str(path)]
+    result = runner.invoke(app, ["factorize", *options])
+    assert result.exit_code == 0, result.output
+    tensor = np.load(holes / "nan.npy")
+    expected = codiag.factorize(tensor, 2, constraints="nonnegative", seed=0)
+    fit = codiag.Factorization.load(path)
+    assert all((factor >= 0).all() for factor in fit.factors)
+    np.testing.assert_allclose(fit.to_tensor(), expected.to_tensor(), atol=1e-6)
+    assert f"over the {np.count_nonzero(~np.isnan(tensor))} entries observed, of 336" in result.stdout
+
+
+def test_factorize_takes_signs_of_some_modes(tensor_file, tmp_path):
+    path = tmp_path / "factors.npz"
+    options = [str(tensor_file), "-k", "1", "--nn-modes", "0,2", "--method", "nls", "--out", str(path)]
+    result = runner.invoke(app, ["factorize", *options])
+    assert result.exit_code == 0, result.output
+    assert [bool((factor >= 0).all()) for factor in codiag.Factorization.load(path).factors] == [True, False, True]
+
+
+def test_factorize_asks_what_nan_are(holes):
+    result = runner.invoke(app, ["factorize", str(holes / "nan.npy"), "-k", "2"])
+    assert result.exit_code == 2
+    count = np.count_nonzero(np.isnan(np.load(holes / "nan.npy")))
+    assert f"{count} of its 336 entries are NaN; add --missing nan" in " ".join(result.output.split())
+
+
 def test_compare_prints_all_methods_and_the_reasons_of_the_rest(tensor_file):
     result = runner.invoke(app, ["compare", str(tensor_file), "--rank", "3"])
     assert result.exit_code == 0, result.output
@@ -239,6 +282,13 @@ def test_progress_stays_off_pipes(tensor_file):
         (["factorize", "tensor.npy", "--rank", "0"], "rank must be positive"),
         (["factorize", "tensor.npy", "--rank", "2.5"], "--rank"),
         (["factorize", "tensor.npy", "--rank", "3", "--method", "best"], "method must be one of"),
+        (
+            ["factorize", "tensor.npy", "--rank", "3", "--nn-modes", "0,3"],
+            "must be modes from 0 to 2, as in 0,2; got 0,3",
+        ),
+        (["factorize", "tensor.npy", "--rank", "3", "--nonnegative", "--method", "sd2"], "use ALS or NLS, or leave"),
+        (["factorize", "tensor.npy", "--rank", "3", "--missing", "some"], "--missing"),
+        (["factorize", "tensor.tns", "--rank", "1", "--missing", "nan"], "--missing zero takes what a sparse file"),
         (["factorize", "tensor.npy", "--rank", "3", "--symmetric"], "symmetric=True needs modes of one size"),
         (["factorize", "tensor.npy", "--rank", "3", "--out", "factors.csv"], "--out must end in .npz"),
         (["factorize", "tensor.npy", "--rank", "3", "--out", "no/where.npz"], "folder that exists"),
@@ -265,6 +315,7 @@ def test_progress_stays_off_pipes(tensor_file):
 def test_mistakes_end_in_one_sentence(options, words, tensor_file, monkeypatch):
     monkeypatch.chdir(tensor_file.parent)
     (tensor_file.parent / "tensor.csv").write_text("1,2,3")
+    (tensor_file.parent / "tensor.tns").write_text("1 2 3 4.0")
     (tensor_file.parent / "other.csv").write_text("who,what\n1,2")
     np.savez(tensor_file.parent / "other.npz", a=np.ones(3))
     result = runner.invoke(app, options)

@@ -14,8 +14,8 @@ from sklearn.metrics import normalized_mutual_info_score
 from codiag.methods import ALS, NOJD
 from codiag.metrics import overlapping_nmi
 from codiag.models import MixedMembershipCommunities
-from codiag.models._communities import widest_gap
 from codiag.models._network_em import polish_memberships
+from codiag.models._network_spectrum import widest_gap
 from codiag.models._networks import as_network
 from codiag.synthetic import mixed_membership_graph
 from real_data import needs_data
@@ -190,11 +190,14 @@ def test_small_graphs_are_parted_often_and_weights_count():
     assert np.array_equal(model.fit_predict(club), model.labels_)
 
 
-def test_partitions_that_disagree_are_told_of():
+def test_fit_alone_warns_of_partitions_that_disagree_and_points_at_the_line_that_called_it():
     rng = np.random.default_rng(0)
     noise = np.triu(rng.random((200, 200)) < 0.1, 1)
-    with pytest.warns(UserWarning, match="partitions of the nodes agree little on 5 communities"):
-        MixedMembershipCommunities(5, random_state=0).fit(sparse.csr_array(noise + noise.T, dtype=float))
+    graph = sparse.csr_array(noise + noise.T, dtype=float)
+    complaints = MixedMembershipCommunities(5, n_partitions=20, random_state=0).learn(graph)
+    with pytest.warns(UserWarning, match="partitions of the nodes agree little on 5 communities") as caught:
+        MixedMembershipCommunities(5, n_partitions=20, random_state=0).fit(graph)
+    assert [(str(one.message), one.filename) for one in caught] == [(text, __file__) for text in complaints]
 
 
 @needs_data

@@ -388,3 +388,23 @@ def test_many_classes_are_left_to_the_majority():
 def test_parameters_are_stored_and_cloned():
     model = DawidSkene(em_rounds=3, one_coin=True)
     assert clone(model).get_params() == model.get_params()
+
+
+def test_classes_by_other_names_are_the_same_with_all_that_belongs_to_them():
+    data = crowd_votes(500, worker_errors(12, 3, seed=0), density=0.6, seed=1)
+    names = np.array([2, 0, 1])
+    task, worker, label = data.votes
+    first, other = (DawidSkene(em_rounds=0, random_state=0).fit((task, worker, by)) for by in (label, names[label]))
+    # Joint diagonalization ends at its tolerance; the entries that an order would confuse differ by far more.
+    assert_allclose(other.priors_[names], first.priors_, atol=1e-4)
+    assert_allclose(other.probas_[:, names], first.probas_, atol=1e-4)
+    assert_allclose(other.errors_[:, names][:, :, names], first.errors_, atol=1e-4)
+    assert_allclose(other.errors_spread_[:, names][:, :, names], first.errors_spread_, atol=1e-4)
+
+
+def test_fit_alone_warns_and_points_at_the_line_that_called_it():
+    votes = np.arange(4), np.zeros(4, dtype=int), np.array([0, 1, 0, 1])
+    (complaint,) = DawidSkene(random_state=0).learn(votes)
+    with pytest.warns(UserWarning, match="moments do not determine this crowd") as caught:
+        DawidSkene(random_state=0).fit(votes)
+    assert [(str(one.message), one.filename) for one in caught] == [(complaint, __file__)]

@@ -10,8 +10,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from codiag.models import DawidSkene
 from codiag.models._crowd_em import CrowdModel
+from codiag.models._crowd_information import beta_intervals
 from codiag.models._crowd_prior import SKILL, added_votes, estimate_prior
-from codiag.models._crowd_samples import beta_intervals
 from codiag.synthetic import crowd_votes, worker_errors
 from real_data import needs_data
 
@@ -140,8 +140,8 @@ def test_the_prior_finds_the_kinds_of_workers_there_are():
     cells = np.empty((300, 2, 2))
     cells[:, [0, 1], [0, 1]], cells[:, [1, 0], [0, 1]] = right, 100 - right
     prior = estimate_prior(cells, one_coin=False)
-    assert_allclose(prior.shares[SKILL < 0.5].sum(), 1 / 3, atol=0.02)
-    assert_allclose(prior.shares @ SKILL, 0.7, atol=0.02)
+    assert_allclose(prior.frequencies[SKILL < 0.5].sum(), 1 / 3, atol=0.02)
+    assert_allclose(prior.frequencies @ SKILL, 0.7, atol=0.02)
 
 
 @pytest.mark.parametrize("one_coin", [False, True])

@@ -9,88 +9,51 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+import codiag
+from cases import MODELS
 from codiag.methods import ALS, NOJD
 from codiag.models import (
+    Components,
+    Diagnostics,
     HiddenMarkov,
     LatentDirichlet,
     MixedMembershipCommunities,
+    MomentModel,
+    Moments,
     MultiviewMixture,
     SingleTopic,
     SphericalGaussianMixture,
 )
-from codiag.synthetic import unit_factor
-from simulated import chain, gaussians, matched, mixed_corpus, single_topic_corpus, views
+from codiag.tensors import symmetrize
+from simulated import gaussians, matched
 
-
-def topic_error(n, seed):
-    counts, topics, _ = single_topic_corpus(n, seed)
-    return matched(SingleTopic(4, random_state=0).fit(counts).components_, topics)
-
-
-def lda_error(n, seed):
-    counts, topics, _ = mixed_corpus(n, seed)
-    return matched(LatentDirichlet(3, alpha_0=1.0, polish=0, random_state=0).fit(counts).components_, topics)
-
-
-def gaussian_error(n, seed):
-    samples, means, *_ = gaussians(n, seed)
-    return matched(SphericalGaussianMixture(3, polish=0, random_state=0).fit(samples).means_, means)
-
-
-def view_error(n, seed):
-    data, means, _ = views(n, seed)
-    return matched(MultiviewMixture(3, random_state=0).fit(data).means_[0], means[0])
-
-
-def chain_error(n, seed):
-    symbols, _, emissions, _ = chain(n, seed)
-    return matched(HiddenMarkov(3, polish=0, random_state=0).fit(symbols).emissionprob_, emissions)
-
-
-ERRORS = {
-    "SingleTopic": topic_error,
-    "LatentDirichlet": lda_error,
-    "SphericalGaussianMixture": gaussian_error,
-    "MultiviewMixture": view_error,
-    "HiddenMarkov": chain_error,
-}
+EVERY = pytest.mark.parametrize("name", MODELS)
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*may be more than the data shows")
-@pytest.mark.parametrize("name", ERRORS)
+@EVERY
 def test_errors_fall_like_the_root_of_the_samples(name):
     """From 1e3 to 1e6 samples the slopes are between -0.485 and -0.555; here on fewer, for time."""
     sizes = [3000, 10_000, 30_000, 100_000]
-    errors = [np.mean([ERRORS[name](n, seed) for seed in range(4)]) for n in sizes]
+    errors = [np.mean([MODELS[name].error(n, seed) for seed in range(4)]) for n in sizes]
     slope = np.polyfit(np.log(sizes), np.log(errors), 1)[0]
     assert -0.62 < slope < -0.38
     assert errors[-1] < 0.05
 
 
-MODELS = {
-    "SingleTopic": lambda **options: SingleTopic(4, **options).fit(single_topic_corpus(5000, 0)[0]).components_,
-    "LatentDirichlet": lambda **options: LatentDirichlet(3, **options).fit(mixed_corpus(5000, 0)[0]).components_,
-    "SphericalGaussianMixture": lambda **options: (
-        SphericalGaussianMixture(3, **options).fit(gaussians(5000, 0)[0]).means_
-    ),
-    "MultiviewMixture": lambda **options: MultiviewMixture(3, **options).fit(views(5000, 0)[0]).means_[0],
-    "HiddenMarkov": lambda **options: HiddenMarkov(3, **options).fit(chain(5000, 0)[0]).emissionprob_,
-}
-
-
-@pytest.mark.parametrize("name", MODELS)
+@EVERY
 def test_every_seed_gives_the_same_answer(name):
-    first = MODELS[name](random_state=0)
+    first = MODELS[name].estimate(5000, random_state=0)
     for seed in (1, 2, None):
-        assert_allclose(MODELS[name](random_state=seed), first, atol=1e-6)
+        assert_allclose(MODELS[name].estimate(5000, random_state=seed), first, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@EVERY
 @pytest.mark.parametrize("method", ["nojd1", "ojd1", "tpm", "als"])
 def test_any_method_serves(name, method):
     method = ALS(init=NOJD()) if method == "als" else method  # from a random start it may end anywhere
-    found, best = MODELS[name](method=method, random_state=0), MODELS[name](random_state=0)
+    found, best = (MODELS[name].estimate(5000, method=one, random_state=0) for one in (method, None))
     assert matched(found, best) < 0.1
 
 
@@ -117,73 +80,24 @@ def test_topics_keep_the_contract_of_scikit_learn(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
-        SingleTopic(4),
-        LatentDirichlet(3, alpha_0=0.5),
-        SphericalGaussianMixture(3),
-        MultiviewMixture(3),
-        HiddenMarkov(3),
-    ],
-    ids=lambda model: type(model).__name__,
-)
-def test_parameters_are_stored_and_cloned(model):
+@EVERY
+def test_parameters_are_stored_and_cloned(name):
+    model = MODELS[name].kind(3, polish=2)
     assert clone(model).get_params() == model.get_params()
     assert model.set_params(n_components=2).n_components == 2
 
 
-def alike_views(seed):
-    rng = np.random.default_rng(seed)
-    h = rng.integers(0, 3, 400)
-    return [3 * unit_factor(d, 3, rng).T[h] + rng.standard_normal((400, d)) for d in (4, 5, 6)]
-
-
-def alike_gaussians(seed):
-    rng = np.random.default_rng(seed)
-    return 3 * unit_factor(5, 3, rng).T[rng.integers(0, 3, 400)] + rng.standard_normal((400, 5))
-
-
-def alike_topics(seed):
-    rng = np.random.default_rng(seed)
-    return rng.multinomial(15, rng.dirichlet(np.full(12, 0.5), 3)[rng.integers(0, 3, 300)])
-
-
-def alike_states(seed):
-    rng = np.random.default_rng(seed)
-    emissions, state, symbols = np.cumsum(rng.dirichlet(np.full(6, 0.3), 3), axis=1), 0, []
-    for move, show in rng.random((800, 2)):
-        state = state if move < 0.8 else (state + 1) % 3
-        symbols.append(min(int(np.searchsorted(emissions[state], show)), 5))
-    return symbols
-
-
-def visited(model):
-    return np.linalg.matrix_power(model.transmat_, 512)[0]
-
-
-POLISHED = {
-    "MultiviewMixture": (MultiviewMixture, alike_views, lambda model: np.hstack(model.means_)),
-    "SphericalGaussianMixture": (SphericalGaussianMixture, alike_gaussians, lambda model: model.means_),
-    "SingleTopic": (SingleTopic, alike_topics, lambda model: model.components_),
-    "LatentDirichlet": (LatentDirichlet, alike_topics, lambda model: model.components_),
-    "HiddenMarkov": (HiddenMarkov, alike_states, lambda model: model.emissionprob_),
-}
-
-
 @pytest.mark.filterwarnings("ignore:.*may be more than the data shows")
-@pytest.mark.parametrize("name", POLISHED)
+@EVERY
 def test_whatever_reorders_components_reorders_all_that_belongs_to_them(name):
     """Components of about the same weight change places in EM; one step moves them little, so that they are known."""
-    kind, draw, components = POLISHED[name]
-    moved = 0
+    case, moved = MODELS[name], 0
     for seed in range(20):
-        data = draw(seed)
-        before, after = (kind(3, polish=polish, random_state=0).fit(data) for polish in (0, 1))
+        data = case.alike(seed)
+        before, after = (case.kind(3, polish=polish, random_state=0).fit(data) for polish in (0, 1))
         for model in (before, after):
-            weights = visited(model) if name == "HiddenMarkov" else model.weights_
-            assert np.all(np.diff(weights) < 1e-9)
-        distances = np.linalg.norm(components(after)[:, None] - components(before)[None], axis=2)
+            assert np.all(np.diff(case.weights(model)) < 1e-9)
+        distances = np.linalg.norm(case.parameters(after)[:, None] - case.parameters(before)[None], axis=2)
         order = linear_sum_assignment(distances)[1]
         assert_allclose(after.diagnostics_["core_errors"], before.diagnostics_["core_errors"][..., order])
         moved += not np.array_equal(order, range(3))
@@ -192,28 +106,23 @@ def test_whatever_reorders_components_reorders_all_that_belongs_to_them(name):
     pytest.fail("components have kept their places, and nothing was shown")
 
 
-ANY_DATA = {
-    SingleTopic: lambda: single_topic_corpus(300, 0)[0],
-    LatentDirichlet: lambda: single_topic_corpus(300, 0)[0],
-    SphericalGaussianMixture: lambda: gaussians(300, 0)[0],
-    MultiviewMixture: lambda: views(300, 0)[0],
-    HiddenMarkov: lambda: chain(300, 0)[0],
-    MixedMembershipCommunities: lambda: (lambda half: half + half.T)(np.kron(np.eye(2), np.triu(np.ones((8, 8)), 1))),
-}
+BLOCKS = np.kron(np.eye(2), np.triu(np.ones((8, 8)), 1))
+ANY_DATA = {case.kind: case.draw(300, 0)[0] for case in MODELS.values()}
+ANY_DATA[MixedMembershipCommunities] = BLOCKS + BLOCKS.T
 
 
 @pytest.mark.parametrize("kind", ANY_DATA, ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize(("seed", "error"), [("abc", TypeError), (-1, ValueError), (1.5, TypeError)])
 def test_seeds_that_are_none(kind, seed, error):
     with pytest.raises(error, match="random_state must"):
-        kind(2, random_state=seed).fit(ANY_DATA[kind]())
+        kind(2, random_state=seed).fit(ANY_DATA[kind])
 
 
 @pytest.mark.parametrize("kind", ANY_DATA, ids=lambda kind: kind.__name__)
 @pytest.mark.filterwarnings("ignore:.*may be more than the data shows")
 def test_generators_of_numpy_are_seeds(kind):
     for seed in (np.random.RandomState(0), np.random.default_rng(0), np.int64(3), 2**70):
-        kind(2, random_state=seed).fit(ANY_DATA[kind]())
+        kind(2, random_state=seed).fit(ANY_DATA[kind])
 
 
 def test_one_component_is_the_mean():
@@ -230,3 +139,83 @@ def test_one_component_is_the_mean():
     for kind in (SingleTopic, LatentDirichlet):
         assert_allclose(kind(1, polish=0).fit(counts).components_, 0.25)
     assert_allclose(HiddenMarkov(1, polish=0).fit([0, 1, 0, 2] * 9).emissionprob_, [[0.5, 0.25, 0.25]])
+
+
+class Slices(MomentModel):
+    """Components of a symmetric tensor that is the data itself."""
+
+    def moments(self, data):
+        return Moments(problem=codiag.Problem(data, self.n_components, symmetric=True), complaints=("take care",))
+
+    def parameters(self, fit, moments):
+        return Components(weights=fit.weights[::-1], diagnostics=Diagnostics.of(fit).reordered(np.arange(2)[::-1]))
+
+
+class TestBase:
+    """A model of somebody else: what the base does for it."""
+
+    def data(self):
+        rng = np.random.default_rng(0)
+        u = rng.standard_normal((4, 2))
+        return symmetrize(np.einsum("ir,jr,kr,r->ijk", u, u, u, [1.0, 5.0]) + 0.01 * rng.standard_normal((4, 4, 4)))
+
+    @pytest.mark.filterwarnings("ignore:take care")
+    def test_components_and_diagnostics_are_in_one_order(self):
+        data = self.data()
+        fit = codiag.factorize(codiag.Problem(data, 2, symmetric=True), seed=0)
+        model = Slices(2, random_state=0).fit(data)
+        assert_allclose(model.weights_, fit.weights)
+        assert_allclose(model.diagnostics_.core_errors, fit.standard_errors)
+
+    def test_fit_warns_where_it_was_called(self):
+        with pytest.warns(UserWarning, match="take care") as caught:
+            Slices(2, random_state=0).fit(self.data())
+        assert [warning.filename for warning in caught] == [__file__]
+
+    @pytest.mark.parametrize(
+        ("options", "error", "words"),
+        [
+            ({"n_components": 0}, ValueError, "n_components must be positive"),
+            ({"n_components": None}, TypeError, "n_components must be an integer"),
+            ({"polish": -1}, ValueError, "polish must not be negative"),
+            ({"polish": 1}, ValueError, "polish must be 0, since Slices has no steps"),
+            ({"method": "newton"}, ValueError, "method must be one of"),
+            ({"random_state": "a"}, TypeError, "random_state must be None"),
+        ],
+    )
+    def test_parameters_are_checked(self, options, error, words):
+        with pytest.raises(error, match=words):
+            Slices(**options).fit(self.data())
+
+    def test_what_is_missing_is_named(self):
+        with pytest.raises(NotImplementedError, match=r"MomentModel must implement moments\(data\)"):
+            MomentModel().fit(self.data())
+
+
+@pytest.mark.parametrize(
+    ("model", "data"),
+    [
+        (SingleTopic(3), lambda: np.random.default_rng(0).multinomial(9, np.full(6, 1 / 6), 60)),
+        (SphericalGaussianMixture(3), lambda: np.random.default_rng(0).standard_normal((60, 4))),
+        (MultiviewMixture(3), lambda: list(np.random.default_rng(0).standard_normal((3, 60, 4)))),
+        (HiddenMarkov(3, polish=1), lambda: np.random.default_rng(0).integers(0, 5, 300)),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_sampling_hides_is_told_once_and_to_the_caller(model, data):
+    with pytest.warns(UserWarning, match="may be more than the data shows") as caught:
+        model.set_params(random_state=0).fit(data())
+    assert [warning.filename for warning in caught] == [__file__]
+
+
+def test_diagnostics_are_a_mapping_with_attributes():
+    found = SphericalGaussianMixture(3, random_state=0).fit(gaussians(500, 0)[0]).diagnostics_
+    assert found["relative_error"] == found.relative_error
+    assert found["weights_sum"] is None
+    assert set(found) == set(vars(found))
+    assert "sampling_noise=" in repr(found)
+    assert "weights_sum" not in repr(found)
+    with pytest.raises(KeyError):
+        found["nothing"]
+    with pytest.raises(AttributeError):
+        found.relative_error = 0.0

@@ -22,6 +22,9 @@ def test_snippets_run_and_say_the_truth():
     assert f"# {fit.relative_error:.4f}: ||T - fit||" in README
     assert f"{np.mean(fit.standard_errors):.4f} on average" in README
     assert f"# {codiag.factor_error(fit, problem):.4f}: how far they are" in README
+    for name in ("unmixed", "calibrated"):
+        error = codiag.factor_error(names[name], names["truth"])
+        assert re.search(rf"factor_error\({name}, truth\) +# {error:.4f}", README)
     model, crowd = names["model"], names["crowd"]
     majority = DawidSkene(init="majority", em_rounds=0).fit(crowd.votes)
     right, voted = (np.mean(one.labels_ == crowd.truth[one.tasks_]) for one in (model, majority))

@@ -56,7 +56,7 @@ TOY = Experiment("toy", "A toy", "draws at random", cells, measure, report)
 BROKEN = Experiment("broken", "Broken", "fails at times", cells, broken, report)
 
 
-def started(folder, jobs=1):
+def started(folder, jobs=0):
     """Run the toy in a process of its own."""
     code = f"from test_reproduction import *; run([TOY], Path({str(folder)!r}), jobs={jobs})"
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE), *sys.path])}
@@ -120,7 +120,7 @@ def test_a_killed_process_leaves_what_it_had_and_its_claims_go_with_it(tmp_path)
 
 def test_two_processes_in_one_folder_share_the_work(tmp_path):
     run([TOY], tmp_path / "one")
-    both = [started(tmp_path / "two", jobs) for jobs in (1, 2)]
+    both = [started(tmp_path / "two", jobs) for jobs in (0, 2)]
     assert [process.wait() for process in both] == [0, 0]
     assert (tmp_path / "two" / "toy.jsonl").read_bytes().count(b"\n") == 20  # none was run twice
     assert read(TOY, tmp_path / "two") == read(TOY, tmp_path / "one")
@@ -141,7 +141,7 @@ def test_no_trial_is_begun_after_the_time(tmp_path):
     assert read(TOY, tmp_path) == []
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", [0, 2])
 def test_a_trial_that_fails_is_told_and_the_others_go_on(tmp_path, jobs):
     failures = run([BROKEN], tmp_path, quick=True, jobs=jobs)
     assert len(failures) == 2

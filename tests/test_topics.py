@@ -241,3 +241,40 @@ def test_options_that_are_none(options, error, words):
 def test_documents_too_long_to_count():
     with pytest.raises(ValueError, match=r"X must hold documents of at most 1e\+100 words"):
         SingleTopic(2).fit(1e120 * separated(20))
+
+
+class TestCopies:
+    """All sums over documents, and all steps of expectation maximization, read one matrix of counts."""
+
+    @pytest.fixture
+    def made(self, monkeypatch):
+        """Return a list to which sparse matrices are added as they are made."""
+        made, init = [], sparse.csr_array.__init__
+
+        def watched(self, *arguments, **options):
+            init(self, *arguments, **options)
+            made.append((self.nnz, self.indices))
+
+        monkeypatch.setattr(sparse.csr_array, "__init__", watched)
+        return made
+
+    def copies(self, made, counts):
+        """Return the number of matrices of a third of the entries or more that have indices of their own."""
+        own = {}
+        for n_entries, indices in made:
+            if 3 * n_entries > counts.nnz and not np.shares_memory(indices, counts.indices):
+                own[indices.__array_interface__["data"][0]] = indices
+        return len(own)
+
+    @pytest.mark.parametrize("kind", [SingleTopic, LatentDirichlet])
+    def test_counts_are_never_copied(self, made, kind):
+        counts = sparse.csr_array(mixed_corpus(600, 0)[0], dtype=np.float64)
+        made.clear()
+        kind(3, polish=2, random_state=0).fit(counts)
+        assert made
+        assert self.copies(made, counts) == 0
+
+    def test_other_forms_are_converted_once(self, made):
+        counts = mixed_corpus(600, 0)[0]
+        LatentDirichlet(3, polish=2, random_state=0).fit(counts)
+        assert self.copies(made, sparse.csr_array(counts)) == 1

@@ -68,6 +68,14 @@ class Entries(ABC):
     def counts(self) -> list[np.ndarray]:
         """Return how many entries of each slice were observed, mode by mode."""
 
+    @abstractmethod
+    def mean_weight(self) -> float:
+        """Return the mean weight of those that were observed."""
+
+    @abstractmethod
+    def n_sorted(self, groups: Sequence[Sequence[int]]) -> int:
+        """Return how many entries with indices in order within groups of modes were observed: the different ones."""
+
 
 class DenseEntries(Entries):
     """All entries, those that were not observed with weight zero."""
@@ -139,6 +147,13 @@ class DenseEntries(Entries):
         known = to_host(self._weights) > 0
         axes = range(known.ndim)
         return [np.count_nonzero(known, axis=tuple(other for other in axes if other != mode)) for mode in axes]
+
+    def mean_weight(self) -> float:
+        weights = to_host(self._weights)
+        return float(np.sum(weights) / np.count_nonzero(weights))
+
+    def n_sorted(self, groups: Sequence[Sequence[int]]) -> int:
+        return _n_sorted(np.stack(np.nonzero(to_host(self._weights))), groups)
 
     def _times_others(self, entries: Array, factors: Sequence[Array], mode: int) -> Array:
         return _unfolded(entries, mode) @ khatri_rao([factor for other, factor in enumerate(factors) if other != mode])
@@ -277,6 +292,17 @@ class ListedEntries(Entries):
         own = scale if self._weights is None else scale * pick(self._weights, index, axis=0)
         return ListedEntries(pick(self._places, index, axis=1), pick(self._values, index, axis=0), own, self.shape)
 
+    def mean_weight(self) -> float:
+        return 1.0 if self._weights is None else float(np.mean(to_host(self._weights)))
+
+    def n_sorted(self, groups: Sequence[Sequence[int]]) -> int:
+        return _n_sorted(to_host(self._places), groups)
+
+
+def _n_sorted(places: np.ndarray, groups: Sequence[Sequence[int]]) -> int:
+    in_order = [np.all(np.diff(places[list(group)], axis=0) >= 0, axis=0) for group in groups]
+    return int(np.count_nonzero(np.all(in_order, axis=0)))
+
 
 def entries_of(tensor: Tensor, weights: Array | None) -> Entries | None:
     """Return what was observed of a tensor, or None where that is all of it.
@@ -284,8 +310,11 @@ def entries_of(tensor: Tensor, weights: Array | None) -> Entries | None:
     Of few entries, or where the tensor says that those it does not hold are missing, a list is made.
     """
     if isinstance(tensor, SparseTensor) and tensor.absent == "missing":
-        listed = None if weights is None else to_host(weights)[tuple(tensor.coords)]
-        return ListedEntries(tensor.coords, tensor.values, listed, tensor.shape)
+        if weights is None:
+            return ListedEntries(tensor.coords, tensor.values, None, tensor.shape)
+        listed = to_host(weights)[tuple(tensor.coords)]
+        kept = listed > 0
+        return ListedEntries(tensor.coords[:, kept], tensor.values[kept], listed[kept], tensor.shape)
     if weights is None:
         return None
     known = to_host(weights)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,8 +18,9 @@ from codiag._result import as_factorization
 from codiag._validation import ConvergenceWarning, as_generator
 from codiag.methods import METHODS, Auto, Method
 from codiag.methods._method import fit_or_refuse
-from codiag.tensors import SparseTensor, Tensor
-from codiag.theory._diagnosis import CANCELLING, cancelling_pairs, congruences
+from codiag.methods.least_squares._objective import LeastSquares
+from codiag.tensors import Tensor
+from codiag.theory._diagnosis import CANCELLING, cancelling_pairs, congruences, whole_norm
 
 ALIASES = {"ojd": "ojd1", "nojd": "nojd1"}
 
@@ -31,7 +33,7 @@ def factorize(
     rank: int | None = None,
     *,
     method: Method | str | None = None,
-    symmetric: bool | None = None,
+    symmetric: bool | Sequence[int] | None = None,
     constraints: Any = None,
     observed: Any = None,
     seed: int | np.random.Generator | None = None,
@@ -50,12 +52,13 @@ def factorize(
     method : Method or str, optional
         A configured object of `codiag.methods`, or the name of one: "ojd0", "ojd1", "nojd0", "nojd1", "als", "nls",
         "tpm", "lathauwer", "sd2", "givens". By default `Auto`: joint diagonalization, then least squares.
-    symmetric : bool, optional
-        Whether all modes share one factor. By default that is detected for arrays, and declared by other tensors. True
-        for an array that noise has made asymmetric factorizes its mean over permutations of the modes.
+    symmetric : bool or tuple of int, optional
+        Whether all modes share one factor, or which of them do: (0, 1) for a stack of covariances or of similarities
+        along mode 2. By default that is detected for arrays, and declared by other tensors; some modes alone are never
+        detected. An array that noise has made asymmetric is factorized as its mean over permutations of these modes.
     constraints : Constraint, str, or sequence with one for each mode, optional
-        What is known about the factors: "nonnegative", or objects of `codiag.constraints`; None for a free mode. One
-        alone holds for all modes.
+        What is known about the factors: "nonnegative", "orthogonal", or objects of `codiag.constraints`; None for a
+        free mode. One alone holds for all modes, and one for a mode that shares its factor for all that share it.
     observed : array in the shape of the tensor, optional
         Which entries were observed, or non-negative weights for them. By default all entries count equally.
     seed : int or numpy.random.Generator, optional
@@ -75,6 +78,12 @@ def factorize(
     >>> fit = codiag.factorize(np.einsum("ir,jr,kr->ijk", a, b, c), 4, seed=0)
     >>> fit.weights.shape, fit.relative_error < 1e-12, codiag.factor_error(fit, (a, b, c)) < 1e-10
     ((4,), True, True)
+
+    A stack of symmetric matrices, with one factor for their rows and columns:
+
+    >>> fit = codiag.factorize(np.einsum("ir,jr,kr->ijk", a, a, c), 4, symmetric=(0, 1), seed=0)
+    >>> np.array_equal(fit.factors[0], fit.factors[1]), codiag.factor_error(fit, (a, a, c)) < 1e-10
+    (True, True)
     """
     if isinstance(tensor, Problem):
         given = {"rank": rank, "symmetric": symmetric, "constraints": constraints, "observed": observed}
@@ -100,14 +109,15 @@ def _refuse_twice(given: dict[str, Any]) -> None:
 
 def solve(problem: Problem, method: Method, seed: Any = None) -> Factorization:
     """Do the work of `factorize`, silently: what is to be said of the fit, `complaint_about` says."""
-    norm = math.sqrt(problem.tensor.squared_norm())
+    norm = math.sqrt(LeastSquares(problem).total)
     if not 0 < norm < math.inf:
         raise ValueError(f"tensor must not be all zero, and finite; the norm of {problem.tensor!r} is {norm:g}")
     rng = as_generator(seed, apart=True)
     smaller, kept = (problem, None) if method.sized or problem.asks else _without_empty_rows(problem)
     reference = problem.tensor.reference
     safe = 1e40 if reference.dtype == array_namespace(reference).float64 else 1e6
-    scale = 1.0 if 1 / safe < norm < safe else norm  # powers of the entries are to be numbers, too
+    # Powers of the entries are to be numbers, too; what a method was given for this tensor is not scaled with it.
+    scale = 1.0 if method.sized or 1 / safe < norm < safe else norm
     estimate = fit_or_refuse(method, smaller.scaled(1 / scale), rng)
     if scale != 1:
         found = estimate.components
@@ -118,11 +128,11 @@ def solve(problem: Problem, method: Method, seed: Any = None) -> Factorization:
 
 def complaint_about(fit: Factorization, problem: Problem, method: Method) -> str | None:
     """Return what a user must be told of a fit, in a sentence, or None where there is nothing to tell."""
-    largest = float(np.max(np.abs(to_host(fit.weights))))
-    if largest > CANCELLING * fit.norm or (fit.converged and _has_large_cancelling_pair(fit)):
+    largest, norm = float(np.max(np.abs(to_host(fit.weights)))), whole_norm(fit)
+    if largest > CANCELLING * norm or (fit.converged and _has_large_cancelling_pair(fit)):
         return (
             f"components cancel each other: the largest weight is {largest:.2g}, the norm of {problem.tensor!r} "
-            f"{fit.norm:.2g}; there may be no best fit with rank {fit.rank}, try a lower one"
+            f"{norm:.2g}; there may be no best fit with rank {fit.rank}, try a lower one"
         )
     if fit.converged:
         return None
@@ -136,14 +146,14 @@ def complaint_about(fit: Factorization, problem: Problem, method: Method) -> str
 def _without_empty_rows(problem: Problem) -> tuple[Problem, list[np.ndarray] | None]:
     """Ask for a sparse tensor on the indices that have entries, where its components are; return those indices, too."""
     tensor, rank = problem.tensor, problem.rank
-    if not isinstance(tensor, SparseTensor) or problem.second_moment is not None:
+    if problem.second_moment is not None:
         return problem, None
     smaller, kept = tensor.without_empty_rows(at_least=rank)
     if smaller.shape == tensor.shape:
         return problem, None
     modes = range(1 if tensor.symmetric else tensor.order)
     n_empty = sum(tensor.shape[mode] - smaller.shape[mode] for mode in modes)
-    n_bytes = n_empty * rank * tensor.values.dtype.itemsize
+    n_bytes = n_empty * rank * tensor.reference.dtype.itemsize
     if n_bytes > MOST_EMPTY_BYTES:
         raise ValueError(
             f"tensor must not have so many indices without entries: {tensor!r} has {n_empty}, whose rows of zeros "
@@ -164,14 +174,14 @@ def _with_empty_rows(fit: Factorization, kept: list[np.ndarray], tensor: Tensor)
         if tensor.symmetric:
             factors *= tensor.order
             break
-    return replace(fit, factors=tuple(factors))
+    return replace(fit, factors=tuple(factors), n_observed=None)
 
 
 def _has_large_cancelling_pair(fit: Factorization) -> bool:
     """Tell whether two components with more energy than the tensor nearly cancel each other."""
     weights = np.abs(to_host(fit.weights).astype(np.float64))
     pairs = cancelling_pairs(weights, congruences(fit))
-    return any(weights[i] ** 2 + weights[j] ** 2 > fit.norm**2 for i, j, _ in pairs)
+    return any(weights[i] ** 2 + weights[j] ** 2 > whole_norm(fit) ** 2 for i, j, _ in pairs)
 
 
 def as_method(method: object) -> Method:

@@ -14,7 +14,14 @@ from codiag.tensors import DenseTensor, SparseTensor, Tensor
 
 
 def read_tensor(path: str | Path, variable: str | None = None) -> Tensor:
-    """Read a tensor from a file; nothing in the file is ever executed.
+    """Read a tensor from a file, as `read_entries` does; all of its entries must be finite."""
+    entries = read_entries(path, variable)
+    with readable(Path(path)):
+        return entries if isinstance(entries, SparseTensor) else DenseTensor(entries)
+
+
+def read_entries(path: str | Path, variable: str | None = None) -> np.ndarray | SparseTensor:
+    """Read the entries of a tensor, or the list of a sparse one; nothing in the file is ever executed.
 
     Parameters
     ----------
@@ -36,17 +43,17 @@ def read_tensor(path: str | Path, variable: str | None = None) -> Tensor:
         return readers[ending](path, variable)
 
 
-def _read_npy(path: Path, variable: str | None) -> Tensor:
+def _read_npy(path: Path, variable: str | None) -> np.ndarray | SparseTensor:
     _no_variable(path, variable)
     with path.open("rb") as file:
         start = file.read(6)
     if start != b"\x93NUMPY" and start[:1] != b"\x80":  # the latter begins a pickle, which is refused below
         raise ValueError(f"{path.name} is not a readable .npy file: it does not begin like one")
     with _no_pickles(path):
-        return DenseTensor(np.load(path, mmap_mode="r", allow_pickle=False))
+        return np.load(path, mmap_mode="r", allow_pickle=False)
 
 
-def _read_npz(path: Path, variable: str | None) -> Tensor:
+def _read_npz(path: Path, variable: str | None) -> np.ndarray | SparseTensor:
     with _no_pickles(path), np.load(path, allow_pickle=False) as file:
         names = set(file.files)
         values = "values" if "values" in names else "data"
@@ -56,10 +63,10 @@ def _read_npz(path: Path, variable: str | None) -> Tensor:
                     f"{path.name} must be zero where it has no entries; fill_value is {file['fill_value']}"
                 )
             return SparseTensor(file["coords"], file[values], file["shape"].tolist())
-        return DenseTensor(_chosen(path, {name: file[name] for name in file.files}, variable))
+        return _chosen(path, {name: file[name] for name in file.files}, variable)
 
 
-def _read_mat(path: Path, variable: str | None) -> Tensor:
+def _read_mat(path: Path, variable: str | None) -> np.ndarray:
     from scipy.io import loadmat
 
     try:
@@ -67,10 +74,10 @@ def _read_mat(path: Path, variable: str | None) -> Tensor:
     except NotImplementedError as error:
         raise ValueError(f"{path.name} is of MATLAB 7.3; save it with save(..., '-v7')") from error
     arrays = {name: array for name, array in contents.items() if not name.startswith("__")}
-    return DenseTensor(_chosen(path, arrays, variable))
+    return _chosen(path, arrays, variable)
 
 
-def _read_tns(path: Path, variable: str | None) -> Tensor:
+def _read_tns(path: Path, variable: str | None) -> np.ndarray | SparseTensor:
     _no_variable(path, variable)
     try:
         with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:

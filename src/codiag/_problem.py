@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace
+from array_api_compat import array_namespace, is_array_api_obj
 
 from codiag._array import Array, like, to_host
 from codiag._entries import Entries, entries_of
 from codiag._missing import without_missing
+from codiag._symmetry import (
+    Symmetry,
+    as_symmetry,
+    groups_of,
+    is_same_within,
+    mean_over,
+    shared_constraints,
+    with_shared_modes,
+)
 from codiag._validation import as_rank, as_real_array
 from codiag.constraints import Constraint, as_constraints
-from codiag.tensors import Tensor, as_tensor
+from codiag.tensors import DenseTensor, Tensor, as_tensor
+from codiag.tensors._base import check_symmetric_shape
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -36,8 +47,9 @@ class Problem:
     second_moment : array of shape (d, d), optional
         For a symmetric tensor, :math:`\sum_i c_i u_i u_i^\top` with positive :math:`c_i`: it makes the factors
         orthogonal for methods that need that. Other methods ignore it.
-    symmetric : bool, optional
-        Whether all modes share one factor. By default detected for arrays, and declared by other tensors.
+    symmetric : bool or tuple of int, optional
+        Whether all modes share one factor, or which of them do. By default detected for arrays, and declared by other
+        tensors.
 
     Examples
     --------
@@ -56,7 +68,7 @@ class Problem:
     constraints: tuple[Constraint | None, ...] | None
     observed: Array | None
     second_moment: Array | None
-    symmetric: bool
+    symmetric: Symmetry
 
     def __init__(
         self,
@@ -65,35 +77,71 @@ class Problem:
         constraints: Any = None,
         observed: Any = None,
         second_moment: Any = None,
-        symmetric: bool | None = None,
+        symmetric: bool | Sequence[int] | None = None,
     ) -> None:
         tensor, observed = without_missing(tensor, observed)
-        known = as_tensor(tensor, symmetric)
+        known, weights, symmetry = _with_symmetry(tensor, observed, symmetric)
         rank = _checked_rank(rank, known)
+        given = as_constraints(constraints, known.shape, rank)
+        if symmetric is None and not is_same_within(given, groups_of(symmetry, known.order)):
+            known, symmetry = known.without_symmetry(), False  # was detected, and is not asked for
         checked = {
             "tensor": known,
             "rank": rank,
-            "constraints": as_constraints(constraints, known.shape, rank),
-            "observed": None if observed is None else _checked_observed(observed, known),
+            "constraints": shared_constraints(given, groups_of(symmetry, known.order)),
+            "observed": weights,
             "second_moment": None if second_moment is None else _checked_moment(second_moment, known),
-            "symmetric": known.symmetric,
+            "symmetric": symmetry,
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
 
     def on(self, tensor: Tensor) -> Problem:
-        """Ask the same of another tensor, such as a compressed one, whose factors are free and entries all known."""
+        """Ask for as many components of another tensor, with free factors and all entries known.
+
+        Parameters
+        ----------
+        tensor : Tensor
+            Such as a compressed one.
+
+        Returns
+        -------
+        Problem
+        """
         return Problem(tensor, self.rank)
 
     def scaled(self, scale: float) -> Problem:
-        """Ask the same of a multiple of the tensor."""
+        """Ask the same of a multiple of the tensor.
+
+        Parameters
+        ----------
+        scale : float
+
+        Returns
+        -------
+        Problem
+        """
         return self if scale == 1 else replace(self, tensor=self.tensor * scale)
 
     @cached_property
     def asks(self) -> frozenset[str]:
-        """What a method must be able to honour: of "constraints" and "observed", those that are given."""
-        asked = {"constraints": self.constraints is not None, "observed": self.entries is not None}
+        """What a method must be able to honour: of "constraints", "observed" and "partial symmetry", what is given."""
+        asked = {
+            "constraints": self.constraints is not None,
+            "observed": self.entries is not None,
+            "partial symmetry": bool(self.shared),
+        }
         return frozenset(name for name, is_asked in asked.items() if is_asked)
+
+    @property
+    def shared(self) -> tuple[int, ...]:
+        """The modes that share a factor where some do, and not all."""
+        return self.symmetric if isinstance(self.symmetric, tuple) else ()
+
+    @property
+    def groups(self) -> list[tuple[int, ...]]:
+        """The modes that share each factor."""
+        return groups_of(self.symmetric, self.tensor.order)
 
     @cached_property
     def entries(self) -> Entries | None:
@@ -103,12 +151,24 @@ class Problem:
     @property
     def n_entries(self) -> int:
         """Number of independent entries that were observed."""
-        return n_entries(self.tensor) if self.entries is None else int(self.entries.counts()[0].sum())
+        shape = self.tensor.shape
+        if self.entries is not None:
+            return self.entries.n_sorted(self.groups)
+        if not self.shared:
+            return n_entries(self.tensor)
+        return math.prod(math.comb(shape[group[0]] + len(group) - 1, len(group)) for group in self.groups)
+
+    @property
+    def mean_weight(self) -> float:
+        """Mean weight of the entries that were observed."""
+        return 1.0 if self.entries is None else self.entries.mean_weight()
 
     @property
     def n_parameters(self) -> int:
         """Number of independent parameters of the components."""
-        return n_parameters(self.tensor, self.rank)
+        if not self.shared:
+            return n_parameters(self.tensor, self.rank)
+        return self.rank * (sum(self.tensor.shape[group[0]] for group in self.groups) - len(self.groups) + 1)
 
 
 def n_entries(tensor: Tensor) -> int:
@@ -120,6 +180,25 @@ def n_entries(tensor: Tensor) -> int:
 def n_parameters(tensor: Tensor, rank: int) -> int:
     """Return the number of independent parameters of so many components of a tensor."""
     return rank * (tensor.shape[0] if tensor.symmetric else sum(tensor.shape) - tensor.order + 1)
+
+
+def _with_symmetry(tensor: Any, observed: Any, raw: Any) -> tuple[Tensor, Array | None, Symmetry]:
+    """Return a tensor, the weights of its entries, and which modes share a factor, over which it is averaged."""
+    declared = raw is None or isinstance(raw, bool | np.bool_)
+    if declared and not (raw and observed is not None and is_array_api_obj(tensor)):
+        known = as_tensor(tensor, raw)
+        return known, None if observed is None else _checked_observed(observed, known), known.symmetric
+    known = as_tensor(tensor, False)
+    symmetric = as_symmetry(raw, known.shape) or False
+    shared = symmetric if isinstance(symmetric, tuple) else tuple(range(known.order))
+    if observed is None:
+        return as_tensor(tensor, True) if symmetric is True else with_shared_modes(known, shared), None, symmetric
+    weights = _checked_observed(observed, known)
+    if isinstance(known, DenseTensor):
+        check_symmetric_shape([known.shape[mode] for mode in shared])
+        entries, weights = mean_over(known.to_dense(), weights, shared)
+        known = DenseTensor.of(entries, symmetric=symmetric is True)
+    return known, weights, symmetric
 
 
 def _checked_rank(rank: object, tensor: Tensor) -> int:
@@ -135,8 +214,8 @@ def _checked_rank(rank: object, tensor: Tensor) -> int:
     return wanted
 
 
-def _checked_observed(observed: Array, tensor: Tensor) -> Array:
-    """Return weights of the entries, in the library and the precision of the tensor."""
+def _checked_observed(observed: Array, tensor: Tensor) -> Array | None:
+    """Return weights of the entries, in the library and the precision of the tensor; None where all are one."""
     given = to_host(observed) if hasattr(observed, "dtype") else np.asarray(observed)
     if given.dtype.kind not in "buif":
         raise TypeError(f"observed must be boolean, or hold weights; got an array of {given.dtype}")
@@ -145,7 +224,7 @@ def _checked_observed(observed: Array, tensor: Tensor) -> Array:
     weights = given.astype(np.float64)
     if not np.all(np.isfinite(weights)) or np.any(weights < 0) or not np.any(weights):
         raise ValueError("observed must be finite, not negative, and not all zero")
-    return like(weights, tensor.reference)
+    return None if np.all(weights == 1) else like(weights, tensor.reference)
 
 
 def _checked_moment(second_moment: Array, tensor: Tensor) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -11,11 +12,13 @@ from codiag._array import Array, epsilon, largest_signs, like, moved, to_host
 from codiag._estimate import Estimate
 from codiag._factorization import Factorization
 from codiag._problem import Problem
+from codiag.constraints import Constraint
 from codiag.methods._reduction import SMALL
 from codiag.methods.least_squares._components import unit_components
 from codiag.methods.least_squares._objective import LeastSquares
 from codiag.methods.least_squares._residual import noise_excess
 from codiag.tensors import FactoredTensor
+from codiag.theory._diagnosis import whole_norm
 
 RUNAWAY = 1e3
 """Largest weight, relative to the norm of the tensor, beyond which components run off to infinity: no fit is best."""
@@ -25,18 +28,21 @@ def as_factorization(estimate: Estimate, problem: Problem) -> Factorization:
     """Return the components of an estimate in their final form, with the error they leave."""
     objective = LeastSquares(problem)
     components = canonical(estimate.components, problem)
-    norm, distance = math.sqrt(objective.total), math.sqrt(objective.distance(components))
-    largest = float(np.max(np.abs(to_host(components.weights))))
-    return Factorization(
+    relative_error = math.sqrt(objective.distance(components)) / math.sqrt(objective.total)
+    fit = Factorization(
         weights=components.weights,
         factors=components.factors,
-        relative_error=distance / norm,
-        norm=norm,
-        converged=estimate.converged and largest <= RUNAWAY * norm,
+        relative_error=relative_error,
+        norm=math.sqrt(objective.total / problem.mean_weight),
+        converged=bool(estimate.converged),
         stages=tuple(estimate.stages),
-        residual_excess=_excess(components, problem, distance / norm),
+        residual_excess=_excess(objective, components, relative_error),
         symmetric=components.symmetric,
+        n_observed=None if problem.entries is None else int(problem.entries.counts()[0].sum()),
+        problem=problem if problem.asks else None,
     )
+    largest = float(np.max(np.abs(to_host(components.weights))))
+    return fit if largest <= RUNAWAY * whole_norm(fit) else replace(fit, converged=False)
 
 
 def canonical(components: FactoredTensor, problem: Problem) -> FactoredTensor:
@@ -45,9 +51,12 @@ def canonical(components: FactoredTensor, problem: Problem) -> FactoredTensor:
     unit = unit_components(components)
     unit = unit.changed(lambda factor, _: _without_zero_columns(factor))
     unit = unit.columns(to_host(xp.argsort(xp.abs(unit.weights), descending=True, stable=True)).tolist())
-    weights = unit.weights
-    if not (problem.symmetric and unit.symmetric):
-        signs, weights = _mode_signs(unit, problem), xp.abs(weights)
+    weights, constraints = unit.weights, problem.constraints or (None,) * unit.order
+    if not (problem.symmetric is True and unit.symmetric):
+        signs = _mode_signs(unit, problem)
+        weights = weights * math.prod(signs)
+    elif not _allows_signs(constraints[0]):
+        signs = [xp.ones_like(weights)]
     elif unit.order % 2:
         signs, weights = [_sign(weights)], xp.abs(weights)
     else:
@@ -64,16 +73,16 @@ def _without_zero_columns(factor: Array) -> Array:
     return factor + first * vanishes
 
 
-def _excess(components: FactoredTensor, problem: Problem, relative_error: float) -> float | None:
+def _excess(objective: LeastSquares, components: FactoredTensor, relative_error: float) -> float | None:
     """Return how far the residual stands out of noise, where that is cheap to see and there is enough of it."""
-    tensor = problem.tensor
+    problem, tensor = objective.problem, objective.tensor
     if relative_error < 1e3 * epsilon(tensor.reference):
         return 0.0  # rounding, whatever it looks like
     if problem.asks or not tensor.holds_entries or math.prod(tensor.shape) > SMALL:
         return None
     if 2 * problem.n_parameters > problem.n_entries:
         return None
-    return noise_excess(LeastSquares(problem).residual(components))
+    return noise_excess(objective.residual(components))
 
 
 def _sign(values: Array) -> Array:
@@ -84,15 +93,25 @@ def _sign(values: Array) -> Array:
 def _mode_signs(unit: FactoredTensor, problem: Problem) -> list[Array]:
     """Return signs for the columns of every mode that make weights positive and largest entries, too.
 
-    The last free mode makes up for the others; where constraints leave none free, signs stay as they are.
+    The last free mode makes up for the others; where constraints leave none free, signs stay as they are. Modes that
+    share a factor have one sign.
     """
     constraints = problem.constraints or (None,) * unit.order
-    free = [mode for mode, constraint in enumerate(constraints) if constraint is None]
+    groups = problem.groups if problem.shared else [(mode,) for mode in range(unit.order)]
+    free = [group for group in groups if _allows_signs(constraints[group[0]])]
+    last = next((group for group in reversed(free) if len(group) % 2), None)
     total = _sign(unit.weights)
     signs = [array_namespace(total).ones_like(total)] * unit.order
-    for mode in free[:-1]:
-        signs[mode] = largest_signs(unit.factors[mode])
-        total = total * signs[mode]
-    if free:
-        signs[free[-1]] = total
+    for group in free:
+        if group == last:
+            continue
+        for mode in group:
+            signs[mode] = largest_signs(unit.factors[mode])
+            total = total * signs[mode]
+    for mode in last or ():
+        signs[mode] = total
     return signs
+
+
+def _allows_signs(constraint: Constraint | None) -> bool:
+    return constraint is None or constraint.either_sign

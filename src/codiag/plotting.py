@@ -19,7 +19,26 @@ INK, OURS, THEIRS, MUTED = "#22303c", "#00798c", "#d1495b", "#8d99a6"
 
 @contextmanager
 def paper(size: tuple[float, float]) -> Iterator[Any]:
-    """Give an empty figure in codiag's style."""
+    """Give an empty figure in codiag's style.
+
+    Parameters
+    ----------
+    size : tuple of two floats
+        Width and height in inches.
+
+    Returns
+    -------
+    context manager
+        Of a `matplotlib.figure.Figure` that belongs to no window; settings of matplotlib are as before afterwards.
+
+    Examples
+    --------
+    >>> from io import BytesIO
+    >>> from codiag.plotting import paper
+    >>> with paper((4, 3)) as figure:
+    ...     _ = figure.subplots().plot([1, 2, 3])
+    ...     figure.savefig(BytesIO())
+    """
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -41,7 +60,32 @@ def paper(size: tuple[float, float]) -> Iterator[Any]:
 
 
 def draw_confusions(model: DawidSkene, path: Path, n_workers: int = 12) -> None:
-    """Save a picture of a crowd: the confusion matrices of those who voted most, and everyone's accuracy."""
+    """Save a picture of a crowd: the confusion matrices of those who voted most, and everyone's accuracy.
+
+    Parameters
+    ----------
+    model : DawidSkene
+        Fitted to votes.
+    path : str or pathlib.Path
+        Where to save it; the suffix says in which format.
+    n_workers : int
+        At most so many confusion matrices are shown, of twelve.
+
+    Returns
+    -------
+    None
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from pathlib import Path
+    >>> from codiag.models import DawidSkene
+    >>> from codiag.plotting import draw_confusions
+    >>> from codiag.synthetic import crowd_votes, worker_errors
+    >>> votes = crowd_votes(200, worker_errors(9, 2, seed=0), seed=1).votes
+    >>> with TemporaryDirectory() as folder:
+    ...     draw_confusions(DawidSkene(random_state=0).fit(votes), Path(folder) / "crowd.png")
+    """
     table = model.worker_table()
     busiest = np.argsort(-table["votes"], kind="stable")[:n_workers]
     k = model.classes_.size

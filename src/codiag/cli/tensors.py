@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import time
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 from rich.table import Table
 
@@ -14,6 +16,7 @@ import codiag
 from codiag.cli.commands import Force, Seed, app, table_of, working
 from codiag.cli.outputs import ARRAYS
 from codiag.cli.terminal import shown
+from codiag.tensors import DenseTensor, SparseTensor
 
 if TYPE_CHECKING:
     from codiag.experiments.compare import Comparison
@@ -28,6 +31,29 @@ Symmetric = Annotated[
 Variable = Annotated[
     str | None, typer.Option("--variable", help="Which array, where the file holds several.", show_default=False)
 ]
+Nonnegative = Annotated[bool, typer.Option("--nonnegative", help="Factors have no negative entries.")]
+NonnegativeModes = Annotated[
+    str | None,
+    typer.Option("--nn-modes", help="Modes of which that holds, counted from 0: 0,2.", show_default=False),
+]
+
+
+class Missing(StrEnum):
+    """Which entries of a file were not observed."""
+
+    NONE = "none"
+    NAN = "nan"
+    ZERO = "zero"
+
+
+MissingEntries = Annotated[
+    Missing,
+    typer.Option(
+        "--missing",
+        help="Entries that were not observed: nan, or zero, and of a sparse file all that it does not list. "
+        "By default NaN are refused.",
+    ),
+]
 
 
 @app.command()
@@ -41,6 +67,9 @@ def factorize(
         ),
     ] = None,
     symmetric: Symmetric = None,
+    nonnegative: Nonnegative = False,
+    nn_modes: NonnegativeModes = None,
+    missing: MissingEntries = Missing.NONE,
     result: Annotated[
         Path | None, typer.Option("--out", "-o", help="Where to save weights and factors, as .npz.", show_default=False)
     ] = None,
@@ -49,15 +78,20 @@ def factorize(
     force: Force = False,
 ) -> None:
     """Write a tensor as a sum of components, and print their weights."""
-    from codiag._files import read_tensor
+    from codiag._files import read_entries
 
     with working("reading ...", {"--out": (result, ARRAYS)}, [tensor], force=force) as command:
         start = time.perf_counter()
-        loaded = read_tensor(tensor, variable)
+        loaded = read_entries(tensor, variable)
         reading = time.perf_counter() - start
-        fit = codiag.factorize(loaded, rank, method=method, symmetric=symmetric, seed=seed)
+        constraints = _constraints(nonnegative, nn_modes, len(loaded.shape))
+        data, observed = _observed(loaded, missing)
+        problem = codiag.Problem(data, rank, constraints, observed, symmetric=symmetric)
+        fit = codiag.factorize(problem, method=method, seed=seed)
         command.save("--out", fit.save, "; read it with codiag.Factorization.load")
     error = f"relative error [bold]{fit.relative_error:.3e}[/bold]"
+    if missing is not Missing.NONE:
+        error += f" over the {problem.n_entries:,} entries observed, of {math.prod(loaded.shape):,}"
     command.show(_stage_table(fit, reading), _weight_table(fit), error)
 
 
@@ -76,6 +110,33 @@ def compare(
         "[dim]distance: mean distance of the unit factors from those of the closest fit, after matching[/dim]",
         *(f"[dim]{one.method} does not apply: {shown(one.reason)}[/dim]" for one in results if one.fit is None),
     )
+
+
+def _constraints(nonnegative: bool, modes: str | None, order: int) -> list[str | None] | str | None:
+    """Return what the options say about the factors: of all modes, or of each."""
+    if modes is None:
+        return "nonnegative" if nonnegative else None
+    named = [part.strip() for part in modes.split(",")]
+    if any(part not in map(str, range(order)) for part in named):
+        raise ValueError(f"--nn-modes must be modes from 0 to {order - 1}, as in 0,{order - 1}; got {modes}")
+    return ["nonnegative" if str(mode) in named else None for mode in range(order)]
+
+
+def _observed(entries: np.ndarray | SparseTensor, missing: Missing) -> tuple[Any, np.ndarray | None]:
+    """Return the tensor, and which of its entries were observed, as the option says."""
+    if isinstance(entries, SparseTensor):
+        if missing is Missing.NAN:
+            raise ValueError("--missing nan is for arrays; --missing zero takes what a sparse file does not list")
+        listed = SparseTensor(entries.coords, entries.values, entries.shape, absent="missing")
+        return (listed if missing is Missing.ZERO else entries), None
+    if missing is Missing.NONE:
+        if entries.dtype.kind == "f" and entries.size and np.isnan(np.min(entries)):
+            raise ValueError(
+                f"the tensor must not hold NaN unless these are missing, and {np.count_nonzero(np.isnan(entries))} of "
+                f"its {entries.size} entries are NaN; add --missing nan to fit the others"
+            )
+        return DenseTensor(entries), None
+    return entries, entries != 0 if missing is Missing.ZERO else None
 
 
 def _stage_table(fit: codiag.Factorization, reading: float) -> Table:

@@ -31,7 +31,11 @@ class Constraint(ABC):
     [[1.0, 0.0]]
     """
 
-    steps: ClassVar[bool] = False  # whether `free` tells what Gauss-Newton steps need to know
+    known: ClassVar[bool] = False
+    """Whether nothing is left to be found but the sizes of the columns, which go with the weights."""
+    steps: ClassVar[bool] = False  # whether `free` and `tangent` tell what Gauss-Newton steps need to know
+    curved: ClassVar[bool] = False  # whether `tangent` has something to say
+    either_sign: ClassVar[bool] = False  # whether the sign of a column may be changed
 
     @property
     def ridge(self) -> float:
@@ -68,8 +72,9 @@ class Constraint(ABC):
         array of shape (d, rank)
         """
         xp = array_namespace(product)
-        size = xp.linalg.matrix_norm(gram, ord=2)  # (), or (d,): the step of each row
-        step = (1 / xp.where(size > 0, size, xp.ones_like(size)))[..., None]
+        # One step for all rows, even where each has a Gram matrix of its own: a constraint may tie rows together.
+        size = xp.max(xp.linalg.matrix_norm(gram, ord=2))
+        step = 1 / xp.where(size > 0, size, xp.ones_like(size))
         factor = ahead = self.project(start)
         for n in range(STEPS):
             slope = times_gram(ahead, gram) - product
@@ -91,6 +96,20 @@ class Constraint(ABC):
             One for entries that may move, zero for the others.
         """
         return array_namespace(factor).ones_like(factor)
+
+    def tangent(self, factor: Array, move: Array) -> Array:
+        """Return the part of a move that leaves the set to second order only; all of it where the set is not curved.
+
+        Parameters
+        ----------
+        factor, move : arrays of shape (d, rank)
+            A factor that satisfies the constraint, and where it is to go from there.
+
+        Returns
+        -------
+        array of shape (d, rank)
+        """
+        return move
 
     def check(self, size: int, rank: int, mode: int) -> None:  # noqa: B027
         """Raise unless a factor of this shape can satisfy the constraint.

@@ -24,13 +24,13 @@ class Fixed(Constraint):
     Examples
     --------
     >>> import numpy as np
-    from array_api_compat import array_namespace
     >>> from codiag.constraints import Fixed
     >>> Fixed(np.eye(2)).project(np.ones((2, 2))).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
 
     steps: ClassVar[bool] = True
+    known: ClassVar[bool] = True
 
     factor: Array
 

@@ -7,8 +7,9 @@ from typing import Any
 
 from codiag.constraints._base import Constraint
 from codiag.constraints._nonnegative import NonNegative
+from codiag.constraints._orthogonal import Orthogonal
 
-CONSTRAINTS: dict[str, Constraint] = {"nonnegative": NonNegative()}
+CONSTRAINTS: dict[str, Constraint] = {"nonnegative": NonNegative(), "orthogonal": Orthogonal()}
 """Constraints by name."""
 
 

@@ -33,6 +33,7 @@ class Ridge(Constraint):
     """
 
     steps: ClassVar[bool] = True
+    either_sign: ClassVar[bool] = True
 
     strength: float
 

@@ -180,7 +180,17 @@ class Diagonalizer(ABC):
         return type(self).__name__
 
     def sweep_flops(self, n: int, size: int) -> float:
-        """Return the floating-point operations of one sweep over n matrices of this size, leading term."""
+        """Count the floating-point operations of one sweep, leading term.
+
+        Parameters
+        ----------
+        n, size : int
+            Number and size of the matrices.
+
+        Returns
+        -------
+        float
+        """
         return 4.0 * n * size**3
 
 

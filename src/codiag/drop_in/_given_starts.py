@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -13,12 +14,10 @@ from codiag._array import Array, like, to_host
 from codiag._factorization import Factorization
 from codiag._problem import Problem
 from codiag._validation import as_real_array
-from codiag.constraints import Fixed
 from codiag.methods import ALS
 from codiag.methods._starts import check_init, start_from
 from codiag.methods.least_squares._objective import LeastSquares
 from codiag.metrics import match_components
-from codiag.tensors import Tensor, as_tensor
 from codiag.tensors._convert import components_of
 
 
@@ -29,23 +28,24 @@ class Swept(NamedTuple):
     stopped: bool
 
 
-def sweep_from(tensor: Any, rank: int, init: Any, options: dict[str, Any]) -> Swept:
+def sweep_from(problem: Problem, init: Any, options: dict[str, Any]) -> Swept:
     """Solve once for every mode in turn, which from a poor start gains more than the first Gauss-Newton step."""
     check_init(init)
-    problem = Problem(tensor, rank, symmetric=False)
-    norm = _checked_norm(problem.tensor)
-    start = start_from(init, problem, np.random.default_rng(0)).components
     objective = LeastSquares(problem)
+    norm = _checked_norm(objective)
+    start = start_from(init, problem, np.random.default_rng(0)).components
+    if problem.asks:
+        start = objective.feasible(start)
     found = objective.sweep([start.factors[0] * start.weights, *start.factors[1:]], unit=False)
     error = objective.relative_error(found)
     stopped = options["monitor"](found, error)
     return Swept(Factorization(found.weights, found.factors, error, norm, False), stopped)
 
 
-def _checked_norm(tensor: Tensor) -> float:
-    norm = math.sqrt(tensor.squared_norm())
+def _checked_norm(objective: LeastSquares) -> float:
+    norm = math.sqrt(objective.total)
     if not 0 < norm < math.inf:
-        raise ValueError(f"tensor must not be all zero, and finite; the norm of {tensor!r} is {norm:g}")
+        raise ValueError(f"tensor must not be all zero, and finite; the norm of {objective.tensor!r} is {norm:g}")
     return norm
 
 
@@ -59,12 +59,17 @@ def complaint_about_sweeps(fit: Factorization, max_sweeps: int) -> str | None:
     )
 
 
-def like_start(fit: Factorization, init: Any) -> Factorization:
-    """Return components in the order and with the signs of a start, so that callers may follow them from fit to fit."""
+def like_start(fit: Factorization, init: Any, *, signed: bool) -> Factorization:
+    """Return components in the order of a start, so that callers may follow them from fit to fit.
+
+    If `signed`, they have its signs, too.
+    """
     matching = match_components(fit, init)
     order, signs = matching.permutation.tolist(), matching.signs.copy()
     signs[-1] *= np.prod(signs, axis=0)  # of the tensor, all signs together change nothing
-    turned = [columns(factor, order) * like(sign, fit.weights) for factor, sign in zip(fit.factors, signs, strict=True)]
+    turned = [columns(factor, order) for factor in fit.factors]
+    if signed:
+        turned = [factor * like(sign, fit.weights) for factor, sign in zip(turned, signs, strict=True)]
     return replace(fit, weights=columns(fit.weights[None, :], order)[0, :], factors=tuple(turned), symmetric=None)
 
 
@@ -74,27 +79,27 @@ def columns(matrix: Array, order: list[int]) -> Array:
     return xp.take(matrix, xp.asarray(order, device=device(matrix)), axis=1)
 
 
-def free_modes(fixed: list[int], order: int) -> list[int]:
-    """Return the modes that are fitted: all that are not fixed, and the last, as in TensorLy."""
-    last = order - 1
-    if any(isinstance(mode, bool) or not isinstance(mode, int | np.integer) or not 0 <= mode <= last for mode in fixed):
-        raise ValueError(f"fixed_modes must hold modes from 0 to {last}; got {fixed}")
-    return [mode for mode in range(last) if mode not in fixed] + [last]
+def with_fixed_modes(
+    posed: Callable[[dict[int, Array]], Problem], init: Any, fixed: list[int], options: dict[str, Any]
+) -> Factorization:
+    """Fit the factors of the other modes, from a start that has those of the fixed ones.
 
-
-def with_fixed_modes(tensor: Any, rank: int, init: Any, free: list[int], options: dict[str, Any]) -> Factorization:
-    """Fit the factors of the free modes, from a start that has those of the others."""
-    wrapped = as_tensor(tensor, False)
-    factors = _start_of_fixed(init, wrapped.reference, rank, wrapped.order)
-    for mode, (factor, size) in enumerate(zip(factors, wrapped.shape, strict=True)):
+    `posed` returns the problem with these factors fixed.
+    """
+    tensor, rank = posed({}).tensor, posed({}).rank
+    free = [mode for mode in range(tensor.order) if mode not in fixed]
+    if not free:
+        raise ValueError(f"fixed_modes must leave a mode to fit; got {fixed} for a tensor of order {tensor.order}")
+    factors = _start_of_fixed(init, tensor.reference, rank, tensor.order, free[-1])
+    for mode, (factor, size) in enumerate(zip(factors, tensor.shape, strict=True)):
         if factor.shape[0] != size and (mode not in free or len(free) > 1):
             raise ValueError(f"init must have {size} rows in mode {mode}, as the tensor has; got {factor.shape[0]}")
-    norm = _checked_norm(wrapped)
-    fixed = [None if mode in free else Fixed(factor) for mode, factor in enumerate(factors)]
-    problem = Problem(wrapped, rank, fixed)
-    start = [_fitting_rows(factor, size) for factor, size in zip(factors, wrapped.shape, strict=True)]
+    problem = posed({mode: factors[mode] for mode in fixed})
+    objective = LeastSquares(problem)
+    norm = _checked_norm(objective)
+    start = [_fitting_rows(factor, size) for factor, size in zip(factors, tensor.shape, strict=True)]
     found = ALS(init=(None, start), **options).fit(problem, np.random.default_rng(0))
-    error = LeastSquares(problem).relative_error(found.components)
+    error = objective.relative_error(found.components)
     converged = found.converged or len(free) == 1  # with one free mode, the first sweep is linear least squares
     return Factorization(found.components.weights, found.components.factors, error, norm, converged)
 
@@ -107,8 +112,8 @@ def _fitting_rows(factor: Array, size: int) -> Array:
     return xp.ones((size, factor.shape[1]), dtype=factor.dtype, device=device(factor))
 
 
-def _start_of_fixed(init: Any, reference: Array, rank: int, order: int) -> list[Array]:
-    """Return factors of a start, its weights in the last of them, which is not fixed."""
+def _start_of_fixed(init: Any, reference: Array, rank: int, order: int, free: int) -> list[Array]:
+    """Return factors of a start, its weights in that of a mode that is not fixed."""
     components = None if isinstance(init, str) else components_of(init)
     if components is None:
         raise ValueError(f"init must be a CPTensor or a pair (weights, factors) where modes are fixed; got {init!r}")
@@ -118,5 +123,5 @@ def _start_of_fixed(init: Any, reference: Array, rank: int, order: int) -> list[
         shapes = [array.shape for array in arrays]
         raise ValueError(f"init must have {order} factors with {rank} columns; got shapes {shapes}")
     if weights is not None:
-        arrays[-1] = arrays[-1] * to_host(as_real_array(weights, "init", "use its real part"))
+        arrays[free] = arrays[free] * to_host(as_real_array(weights, "init", "use its real part"))
     return [like(array, reference) for array in arrays]

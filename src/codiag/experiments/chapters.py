@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from codiag.experiments.claims import VERDICTS, Judgement, judge
 from codiag.experiments.paper import CLAIMS, EXPERIMENTS
-from codiag.experiments.reports import Report, Table, markdown
+from codiag.experiments.reports import Report, markdown, sections
 from codiag.experiments.runs import Experiment, read
 
 PAPER = "Kuleshov, Chaganty & Liang, *Tensor Factorization via Matrix Factorization*, AISTATS 2015"
@@ -49,9 +48,9 @@ def chapters_of(folder: Path) -> tuple[list[Chapter], list[Judgement]]:
         judgements |= own
         if records:
             planned = len(experiment.cells(False))
-            with np.errstate(all="ignore"), warnings.catch_warnings():
-                warnings.simplefilter("ignore", RuntimeWarning)  # places may still be empty
+            with np.errstate(all="ignore"):  # places may still be empty
                 report = experiment.report(records)
+            report = replace(report, figures=[figure for figure in report.figures if figure.panels])
             chapters.append(Chapter(experiment, report, len(records), planned, list(own.values())))
     return chapters, [judgements[number] for number in sorted(judgements)]
 
@@ -98,17 +97,10 @@ def _reasons(judgements: Sequence[Judgement]) -> list[str]:
 
 
 def _chapter_markdown(chapter: Chapter) -> str:
-    report = chapter.report
     parts = [
         f"## {chapter.experiment.title}",
-        f"{chapter.experiment.setup}",
+        chapter.experiment.setup,
         f"`codiag reproduce {chapter.experiment.name}`: {chapter.extent}.",
-        *(f"![{figure.story}]({chapter.figure_name(place)})" for place, figure in enumerate(report.figures)),
-        *(_table_markdown(table) for table in report.tables),
-        *report.notes,
+        *sections(chapter.report, [chapter.figure_name(place) for place in range(len(chapter.report.figures))]),
     ]
     return "\n\n".join(parts)
-
-
-def _table_markdown(table: Table) -> str:
-    return f"**{table.title}**\n\n{markdown(table.headings, table.rows)}"

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from codiag.experiments.records import Record
+from codiag.experiments.records import Cell, Record
 
 ENOUGH = 20
 """Trials below which a place says nothing."""
@@ -40,7 +39,7 @@ class Trials:
         found = np.array([record.values[name] for record in self.at(**place) if name in record.values])
         found = found[np.isfinite(found)]
         self.fewest = min(self.fewest, found.size)
-        return found
+        return np.asarray(found)
 
     def fact(self, name: str, **place: Any) -> float:
         """Return a value that nothing random is in, and that need not be counted; NaN where there is none."""
@@ -48,8 +47,19 @@ class Trials:
 
     def mean(self, name: str, **place: Any) -> float:
         """Return the mean over trials, as the paper does; NaN where there are none."""
-        found = self.values(name, **place)
-        return float(found.mean()) if found.size else float("nan")
+        return over(np.mean, self.values(name, **place))
+
+    def least(self, names: Sequence[str], **place: Any) -> float:
+        """Return the least mean of those names that were measured at a place; NaN where none was."""
+        known = {name for record in self.at(**place) for name in record.values}
+        means = [self.mean(name, **place) for name in names if name in known]
+        if not means:
+            self.fewest = 0
+        return min((mean for mean in means if np.isfinite(mean)), default=float("nan"))
+
+    def ratios(self, above: Sequence[str], below: Sequence[str], places: Iterable[Cell]) -> list[float]:
+        """Return the least mean of some names over the least of others, place by place."""
+        return [self.least(above, **place) / self.least(below, **place) for place in places]
 
 
 @dataclass(frozen=True)
@@ -107,8 +117,7 @@ def judge(claim: Claim, records: Sequence[Record]) -> Judgement:
     if not records:
         return Judgement(claim, "not run", VERDICTS["open"], "There are no records yet.", 0)
     trials = Trials(records)
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # means of nothing, where places are still empty
+    with np.errstate(all="ignore"):  # places may still be empty, and their means NaN
         ruling = claim.judge(trials)
     fewest = 0 if trials.fewest == np.inf else int(trials.fewest)
     if fewest < claim.enough:
@@ -117,10 +126,16 @@ def judge(claim: Claim, records: Sequence[Record]) -> Judgement:
     return Judgement(claim, ruling.measured, VERDICTS[ruling.verdict], claim.reasons.get(ruling.verdict, ""), fewest)
 
 
+def over(statistic: Callable[[np.ndarray], Any], values: Sequence[float] | np.ndarray) -> float:
+    """Return a statistic of the values that are numbers; NaN where there are none."""
+    found = np.asarray(values, dtype=float)
+    found = found[np.isfinite(found)]
+    return float(statistic(found)) if found.size else float("nan")
+
+
 def share_of(ratios: Sequence[float], low: float, high: float = np.inf) -> float:
     """Return the share of ratios between two bounds, those that are not numbers left out; 0 where there are none."""
-    inside = [bool(low <= ratio <= high) for ratio in ratios if np.isfinite(ratio)]
-    return sum(inside) / len(inside) if inside else 0.0
+    return float(np.nan_to_num(over(lambda found: np.mean((low <= found) & (found <= high)), ratios)))
 
 
 def graded(share: float, *, partly: float) -> str:
@@ -130,7 +145,5 @@ def graded(share: float, *, partly: float) -> str:
 
 def in_range(ratios: Sequence[float]) -> str:
     """Return the median of some ratios, with the least and the largest."""
-    finite = [ratio for ratio in ratios if np.isfinite(ratio)]
-    if not finite:
-        return "nothing to compare"
-    return f"{np.median(finite):.2f} ({min(finite):.2f} to {max(finite):.2f})"
+    median, least, largest = (over(statistic, ratios) for statistic in (np.median, np.min, np.max))
+    return f"{median:.2f} ({least:.2f} to {largest:.2f})" if np.isfinite(median) else "nothing to compare"

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
 
 from codiag._factorization import Factorization
-from codiag._factorize import factorize
+from codiag.experiments.fitting import silent_fit
 from codiag.methods import METHODS
 from codiag.metrics import factor_error
 from codiag.tensors import Tensor
@@ -32,9 +31,7 @@ def compare(tensor: Tensor, rank: int, *, symmetric: bool | None = None, seed: i
     for name in METHODS:
         start = time.perf_counter()
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # what did not converge says so in the table
-                fit, reason = factorize(tensor, rank, method=name, symmetric=symmetric, seed=seed), ""
+            fit, reason = silent_fit(tensor, rank, method=name, symmetric=symmetric, seed=seed), ""
         except ValueError as error:
             fit, reason = None, str(error)
         fits[name] = fit, reason, time.perf_counter() - start

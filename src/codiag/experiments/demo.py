@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from codiag._factorization import Factorization
-from codiag._factorize import factorize
+from codiag.experiments.fitting import silent_fit
 from codiag.experiments.rivals import RIVALS
 from codiag.methods import ALS, NLS
 from codiag.metrics import factor_error, match_components
@@ -59,15 +58,14 @@ def run_demo(size: int = 40, noise: float = 1e-3, seed: int = 0) -> Demo:
     tensor = problem.tensor
 
     def ours(method: object) -> Callable[[], Factorization]:
-        return lambda: factorize(tensor, size, method=method, seed=seed)  # type: ignore[arg-type]
+        return lambda: silent_fit(tensor, size, method=method, seed=seed)  # type: ignore[arg-type]
 
-    with threadpool_limits(1), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the table says how well everybody did
+    with threadpool_limits(1):
         truth = NLS(init=(problem.weights, problem.factors), max_replacements=0)
-        oracle = factor_error(factorize(tensor, size, method=truth), problem)
-        factorize(tensor[:4, :4, :4], 2, seed=0)  # first calls load libraries, which is nobody's method
+        oracle = factor_error(silent_fit(tensor, size, method=truth), problem)
+        silent_fit(tensor[:4, :4, :4], 2, seed=0)  # first calls load libraries, which is nobody's method
         start = time.perf_counter()
-        fit = factorize(tensor, size, seed=seed)
+        fit = silent_fit(tensor, size, seed=seed)
         runs = [_run("codiag", True, fit, time.perf_counter() - start, problem, oracle)]
         candidates: list[tuple[str, bool, Callable[[], object]]] = [
             ("codiag, method='nojd1'", True, ours("nojd1")),

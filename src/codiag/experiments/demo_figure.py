@@ -37,7 +37,7 @@ def _draw_matches(demo: Demo, figure: Any) -> None:
 
 def _likeness(demo: Demo, run: Run) -> np.ndarray:
     cosines = [true.T @ found for found, true in zip(run.factors, demo.problem.factors, strict=True)]
-    return np.abs(np.prod(cosines, axis=0))
+    return np.asarray(np.abs(np.prod(cosines, axis=0)))
 
 
 def _draw_times(demo: Demo, axis: Any) -> None:

@@ -187,6 +187,9 @@ def _log_axis(axis: Any, values: Sequence[float], set_scale: Any) -> None:
     decades = range(math.floor(low) - 1, math.ceil(high) + 2)
     ticks = [step * 10.0**decade for decade in decades for step in steps]
     inside = [tick for tick in ticks if low - 0.15 <= math.log10(tick) <= high + 0.15]
+    if len(inside) < 2:
+        ticks = [step * 10.0**decade for decade in decades for step in range(1, 10)]
+        inside = [tick for tick in ticks if low - 0.15 <= math.log10(tick) <= high + 0.15]
     while len(inside) > 6:
         inside = inside[::2]
     axis.set_major_locator(FixedLocator(inside))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import csv
-import hashlib
+import itertools
 import json
 import os
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from io import StringIO
@@ -26,11 +26,12 @@ Values = dict[str, float]
 
 @dataclass(frozen=True)
 class Record:
-    """What one trial gave: its place on the axes, a number for every name, and the seconds it took."""
+    """What one trial gave: its place on the axes, a number for every name, the seconds it took, why it was refused."""
 
     cell: Cell
     values: Values
     seconds: float = field(default=float("nan"), compare=False)
+    refused: str = ""
 
 
 class Journal:
@@ -62,20 +63,21 @@ class Journal:
     def append(self, record: Record) -> None:
         """Write a record, whole and on a line of its own."""
         self.records[cell_key(record.cell)] = record
-        entry = {"cell": record.cell, "values": record.values, "seconds": record.seconds}
+        entry: dict[str, Any] = {"cell": record.cell, "values": record.values, "seconds": record.seconds}
+        if record.refused:
+            entry["refused"] = record.refused
         line = json.dumps(entry).encode() + b"\n"
         with self.path.open("a+b") as file, locked(file):
             size = file.seek(0, os.SEEK_END)
             if size and _last_byte(file) != b"\n":
                 line = b"\n" + line
             file.write(line)
-            file.flush()
 
 
-class Claims:
+class Reservations:
     """Which trials are being run by which process, so that those in one folder share the work.
 
-    Every process has a file that it keeps locked while it lives: what the dead have claimed is free again.
+    Every process has a file that it keeps locked while it lives: what the dead have reserved is free again.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -100,8 +102,8 @@ class Claims:
             yield self._taken()
 
     def add(self, keys: Iterable[str]) -> None:
-        """Claim trials; only while choosing."""
-        self._file.write("".join(f"{_short(key)}\n" for key in keys).encode())
+        """Reserve trials; only while choosing."""
+        self._file.write("".join(f"{key}\n" for key in keys).encode())
         self._file.flush()
 
     def _taken(self) -> set[str]:
@@ -114,20 +116,25 @@ class Claims:
                     if _is_free(file):
                         path.unlink(missing_ok=True)
                     else:
-                        taken.update(file.read().decode().split())
+                        taken.update(file.read().decode().splitlines())
             except FileNotFoundError:  # its owner has just ended
                 continue
         return taken
 
 
-def is_taken(key: str, taken: set[str]) -> bool:
-    """Tell whether a trial is among those that others work on."""
-    return _short(key) in taken
-
-
 def cell_key(cell: Cell) -> str:
     """Return a name for a place on the axes."""
     return json.dumps(cell, sort_keys=True)
+
+
+def combinations(axes: Mapping[str, Sequence[Any]]) -> list[Cell]:
+    """Return every combination of the values of axes, the last one innermost."""
+    return [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
+
+
+def select(records: Sequence[Record], **place: Any) -> list[Record]:
+    """Return the records at a place on some axes."""
+    return [record for record in records if all(record.cell.get(axis) == value for axis, value in place.items())]
 
 
 def as_csv(records: Iterable[Record]) -> str:
@@ -151,8 +158,8 @@ def locked(file: IO[bytes]) -> Iterator[None]:
     try:
         yield
     finally:
+        file.flush()
         if fcntl is not None:
-            file.flush()
             fcntl.flock(file, fcntl.LOCK_UN)
 
 
@@ -166,10 +173,6 @@ def _is_free(file: IO[bytes]) -> bool:
     return True
 
 
-def _short(key: str) -> str:
-    return hashlib.sha256(key.encode()).hexdigest()[:20]
-
-
 def _last_byte(file: IO[bytes]) -> bytes:
     file.seek(-1, os.SEEK_END)
     return file.read(1)
@@ -179,11 +182,18 @@ def _parsed(line: bytes) -> Record | None:
     """Return the record of a line, if it is one."""
     try:
         entry = json.loads(line)
+        entry = _with_method(entry) if "method" in entry else entry
         cell, values = entry["cell"], entry["values"]
         if not isinstance(cell, dict) or not isinstance(values, dict):
             return None
-        return Record(
-            cell, {str(name): float(value) for name, value in values.items()}, float(entry.get("seconds", "nan"))
-        )
+        numbers = {str(name): float(value) for name, value in values.items()}
+        return Record(cell, numbers, float(entry.get("seconds", "nan")), str(entry.get("refused", "")))
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
+
+
+def _with_method(entry: dict[str, Any]) -> dict[str, Any]:
+    """Return the entry of a benchmark that was recorded before the seed and the method were axes like others."""
+    cell = {**entry["cell"], "seed": entry["seed"], "method": entry["method"]}
+    values = {name: value for name, value in entry.items() if name not in ("cell", "seed", "method", "refused")}
+    return {"cell": cell, "values": values, "refused": entry.get("refused", "")}

@@ -61,6 +61,13 @@ class Report:
     notes: Sequence[str] = field(default_factory=tuple)
 
 
+def sections(report: Report, pictures: Sequence[str]) -> list[str]:
+    """Return a report in paragraphs of Markdown: its figures, whose files are `pictures`, its tables, its notes."""
+    figures = [f"![{figure.story}]({path})" for figure, path in zip(report.figures, pictures, strict=True)]
+    tables = [f"**{table.title}**\n\n{markdown(table.headings, table.rows)}" for table in report.tables]
+    return [*figures, *tables, *report.notes]
+
+
 def markdown(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return a table in Markdown."""
     lines = ["| " + " | ".join(headings) + " |", "|" + "---|" * len(headings)]

@@ -29,13 +29,13 @@ class Rival:
 def _tensorly(tensor: np.ndarray, rank: int, seed: int) -> Sequence[np.ndarray]:
     from tensorly.decomposition import parafac
 
-    return parafac(tensor, rank, init="random", n_iter_max=1000, tol=1e-10, random_state=seed)[1]
+    return list(parafac(tensor, rank, init="random", n_iter_max=1000, tol=1e-10, random_state=seed)[1])
 
 
 def _tensorly_orthogonalised(tensor: np.ndarray, rank: int, seed: int) -> Sequence[np.ndarray]:
     from tensorly.decomposition import parafac
 
-    return parafac(tensor, rank, init="svd", orthogonalise=5, n_iter_max=1000, random_state=seed)[1]
+    return list(parafac(tensor, rank, init="svd", orthogonalise=5, n_iter_max=1000, random_state=seed)[1])
 
 
 def _pyttb(tensor: np.ndarray, rank: int, seed: int) -> Sequence[np.ndarray]:
@@ -44,14 +44,14 @@ def _pyttb(tensor: np.ndarray, rank: int, seed: int) -> Sequence[np.ndarray]:
     rng = np.random.default_rng([seed, 1])  # apart from what may have made the tensor
     start = pyttb.ktensor([rng.standard_normal((size, rank)) for size in tensor.shape])
     fit, _, _ = pyttb.cp_als(pyttb.tensor(tensor), rank, init=start, maxiters=1000, stoptol=1e-10, printitn=0)
-    return fit.factor_matrices
+    return list(fit.factor_matrices)
 
 
 def _pytensorlab(tensor: np.ndarray, rank: int, _seed: int) -> Sequence[np.ndarray]:
     import pytensorlab
 
     fit, _ = pytensorlab.cpd(tensor, rank, print_steps=False)
-    return fit.factors
+    return list(fit.factors)
 
 
 RIVALS = (

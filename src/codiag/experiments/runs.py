@@ -1,4 +1,8 @@
-"""Experiments of many trials: run once, gone on with where they stopped, shared by any number of processes."""
+"""Grids of problems and methods: run once, resumed where they stopped, shared by any number of processes.
+
+The experiments of the paper and the benchmarks are both run here: places on axes give seeds, seeds give records, and a
+report turns records into tables and figures.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +22,7 @@ from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
-from codiag.experiments.records import Cell, Claims, Journal, Record, Values, cell_key, is_taken
+from codiag.experiments.records import Cell, Journal, Record, Reservations, Values, cell_key
 from codiag.experiments.reports import Report
 
 
@@ -28,7 +32,7 @@ def _first(_: Cell) -> int:
 
 @dataclass(frozen=True)
 class Experiment:
-    """An experiment of the paper.
+    """Trials at places on axes, and what they show: an experiment of the paper, or a benchmark.
 
     Attributes
     ----------
@@ -57,9 +61,15 @@ class Experiment:
     missing: Callable[[], str] = str
 
 
+class Refused(Exception):  # noqa: N818
+    """Raised by a measurement that cannot be made at a place and never will be; its reason is the record."""
+
+
 Progress = Callable[[int, int], None]
 """Told how many trials are done, of how many."""
 Job = tuple[Experiment, Cell]
+Outcome = tuple[Job, Record | str]
+FAILURES = (ArithmeticError, ValueError, TypeError, LookupError, AttributeError)
 
 
 def run(
@@ -67,14 +77,15 @@ def run(
     folder: Path,
     *,
     quick: bool = False,
-    jobs: int = 1,
+    jobs: int = 0,
     minutes: float = math.inf,
     progress: Progress | None = None,
 ) -> list[str]:
     """Run what has not been run yet in a folder; return what went wrong, a sentence a trial.
 
-    With `minutes` no trial is begun after that time, and a later call goes on from there. Several processes may run in
-    one folder at once: none begins what another has begun.
+    With `jobs` so many processes are started, which do not show warnings; without, trials run in this one. With
+    `minutes` no trial is begun after that time, and a later call goes on from there. Several calls may work in one
+    folder at once: none begins what another has begun.
     """
     folder.mkdir(parents=True, exist_ok=True)
     journals = {experiment.name: Journal(folder, experiment.name) for experiment in experiments}
@@ -82,19 +93,16 @@ def run(
     planned.sort(key=lambda job: job[0].stage(job[1]))
     end = time.monotonic() + 60 * minutes
     failures: list[str] = []
-    with Claims(folder) as claims:
-        queue = _Queue(planned, journals, claims)
-        with closing(_outcomes(queue, jobs, end, progress or _silent)) as outcomes:
+    with Reservations(folder) as reservations:
+        queue = _Queue(planned, journals, reservations, end, progress)
+        outcomes = _outcomes_of_pool(queue, jobs) if jobs else _outcomes(queue)
+        with closing(outcomes):
             for (experiment, cell), outcome in outcomes:
                 if isinstance(outcome, Record):
                     journals[experiment.name].append(outcome)
                 else:
                     failures.append(f"{experiment.name}, {cell_key(cell)}: {outcome}")
     return failures
-
-
-def _silent(_done: int, _planned: int) -> None:
-    """Tell nobody."""
 
 
 def read(experiment: Experiment, folder: Path) -> list[Record]:
@@ -105,75 +113,83 @@ def read(experiment: Experiment, folder: Path) -> list[Record]:
     return [journal.records[key] for key in keys if key in journal.records]
 
 
-def seed_of(experiment: str, cell: Cell) -> int:
-    """Derive a seed from a place on the axes alone."""
-    return zlib.crc32(json.dumps([experiment, cell], sort_keys=True).encode())
+def seed_of(*axes: object) -> int:
+    """Derive a seed from names and places on axes alone, whatever else is run."""
+    return zlib.crc32(json.dumps(axes, sort_keys=True).encode())
 
 
 def measure_cell(experiment: Experiment, cell: Cell) -> Record:
     """Run one trial, on one thread: the same numbers wherever it is run."""
     start = time.process_time()
-    with threadpool_limits(1), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what does not converge is part of the result
-        values = experiment.measure(cell, seed_of(experiment.name, cell))
+    values: Values = {}
+    refused = ""
+    with threadpool_limits(1):
+        try:
+            values = experiment.measure(cell, seed_of(experiment.name, cell))
+        except Refused as reason:
+            refused = str(reason)
     numbers = {name: float(value) for name, value in values.items()}
-    return Record(cell, numbers, round(time.process_time() - start, 3))
+    return Record(cell, numbers, round(time.process_time() - start, 3), refused)
 
 
 class _Queue:
-    """What is left to be run, in order; what another process has begun is passed over."""
+    """What is left to be run, in order and until a time; what another process has begun is passed over."""
 
-    def __init__(self, planned: Sequence[Job], journals: dict[str, Journal], claims: Claims) -> None:
-        self._planned, self._journals, self._claims = planned, journals, claims
+    def __init__(
+        self,
+        planned: Sequence[Job],
+        journals: dict[str, Journal],
+        reservations: Reservations,
+        end: float,
+        progress: Progress | None,
+    ) -> None:
+        self._planned, self._journals, self._reservations = planned, journals, reservations
+        self._end, self._progress = end, progress
         self._keys = {name: {cell_key(cell) for e, cell in planned if e.name == name} for name in journals}
         self._next = 0
 
-    def tell(self, progress: Progress) -> None:
-        """Tell how many of the planned trials have records."""
-        done = sum(len(keys & self._journals[name].records.keys()) for name, keys in self._keys.items())
-        progress(done, len(self._planned))
-
     def take(self, count: int) -> list[Job]:
-        """Claim the next trials that nobody has run or claimed."""
+        """Reserve the next trials that nobody has run or reserved, and tell how many of the planned have records."""
         taken: list[Job] = []
-        with self._claims.choosing() as others:
-            for journal in self._journals.values():
-                journal.refresh()
-            while self._next < len(self._planned) and len(taken) < count:
-                experiment, cell = self._planned[self._next]
-                self._next += 1
-                key = cell_key(cell)
-                if key not in self._journals[experiment.name].records and not is_taken(experiment.name + key, others):
-                    taken.append((experiment, cell))
-            self._claims.add(experiment.name + cell_key(cell) for experiment, cell in taken)
+        if time.monotonic() < self._end:
+            with self._reservations.choosing() as others:
+                for journal in self._journals.values():
+                    journal.refresh()
+                while self._next < len(self._planned) and len(taken) < count:
+                    job = self._planned[self._next]
+                    self._next += 1
+                    if not self._is_run(job) and _key(job) not in others:
+                        taken.append(job)
+                self._reservations.add(map(_key, taken))
+        if self._progress is not None:
+            done = sum(len(keys & self._journals[name].records.keys()) for name, keys in self._keys.items())
+            self._progress(done, len(self._planned))
         return taken
 
+    def _is_run(self, job: Job) -> bool:
+        return cell_key(job[1]) in self._journals[job[0].name].records
 
-Outcome = tuple[Job, Record | str]
+
+def _key(job: Job) -> str:
+    return job[0].name + cell_key(job[1])
 
 
-def _outcomes(queue: _Queue, jobs: int, end: float, progress: Progress) -> Generator[Outcome, None, None]:
-    if jobs > 1:
-        yield from _outcomes_of_pool(queue, jobs, end, progress)
-        return
-    while time.monotonic() < end and (taken := queue.take(1)):
-        queue.tell(progress)
+def _outcomes(queue: _Queue) -> Generator[Outcome, None, None]:
+    while taken := queue.take(1):
         try:
             yield taken[0], measure_cell(*taken[0])
-        except (ArithmeticError, ValueError, TypeError, LookupError, AttributeError) as error:
+        except FAILURES as error:
             yield taken[0], f"{type(error).__name__}: {error}"
-    queue.tell(progress)
 
 
-def _outcomes_of_pool(queue: _Queue, jobs: int, end: float, progress: Progress) -> Generator[Outcome, None, None]:
-    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_ignore_interrupts)
+def _outcomes_of_pool(queue: _Queue, jobs: int) -> Generator[Outcome, None, None]:
+    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_prepare_worker)
     try:
         running: dict[Future[Record], Job] = {}
         while True:
-            if len(running) <= jobs and time.monotonic() < end:
+            if len(running) <= jobs:
                 for job in queue.take(2 * jobs - len(running)):
                     running[pool.submit(measure_cell, *job)] = job
-                queue.tell(progress)
             if not running:
                 return
             for future in wait(running, return_when=FIRST_COMPLETED).done:
@@ -198,5 +214,6 @@ def _result(future: Future[Record]) -> Record | str:
     return future.result() if error is None else f"{type(error).__name__}: {error}"
 
 
-def _ignore_interrupts() -> None:
+def _prepare_worker() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process ends the others
+    warnings.simplefilter("ignore")  # what does not converge is part of the result

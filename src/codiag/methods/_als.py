@@ -15,7 +15,7 @@ from codiag._problem import Problem
 from codiag._validation import as_flag, as_number
 from codiag.methods._method import Method
 from codiag.methods._reduction import range_bases
-from codiag.methods._starts import Init, check_init, is_sized, start_from
+from codiag.methods._starts import Init, check_init, complete, is_sized, start_from
 from codiag.methods.least_squares._components import (
     merged_modes,
     random_components,
@@ -27,7 +27,7 @@ from codiag.methods.least_squares._objective import LeastSquares
 from codiag.tensors import FactoredTensor
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class ALS(Method):
     r"""Alternating least squares: solve for the factor of one mode with the others fixed, in turns.
 
@@ -69,7 +69,7 @@ class ALS(Method):
     True
     """
 
-    honours: ClassVar[frozenset[str]] = frozenset({"constraints", "observed"})
+    honours: ClassVar[frozenset[str]] = frozenset({"constraints", "observed", "partial symmetry"})
 
     init: Init = "random"
     orthogonalize: int = 0
@@ -112,14 +112,16 @@ class ALS(Method):
         tensor = problem.tensor
         flops = 2.0 * n_sweeps * tensor.order * problem.rank * math.prod(tensor.shape)
         log.add("alternating least squares", n_sweeps, error, flops)
-        if problem.symmetric:
+        if problem.symmetric and problem.asks:
+            current = objective.feasible(current)
+        elif problem.symmetric:
             current = with_best_weights(tensor, merged_modes(current).factors)
         return Estimate(current, log.stages, converged)
 
     def _start(self, problem: Problem, rng: np.random.Generator) -> Estimate:
         if self.init != "svd":
             return start_from(self.init, problem, rng)
-        tensor, rank = problem.tensor, problem.rank
+        tensor, rank = complete(problem).tensor, problem.rank
         random = random_components(tensor, rank, rng).factors
         factors = [
             _padded(basis, columns) for basis, columns in zip(range_bases(tensor, rank, rng), random, strict=True)

@@ -38,14 +38,15 @@ from codiag.methods.least_squares._residual import noise_excess
 from codiag.tensors import DenseTensor, FactoredTensor
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Auto(Method):
     r"""Joint diagonalization of the slices of the compressed tensor, then least squares: the default method.
 
     One start is enough almost always. The residual tells when it was not: it should look like noise, and be small. If
     it is not, others are tried, random ones too, and the best is kept. Where the rank is larger than all modes but one,
     nothing can be diagonalized and all starts are random; `Factorization.stages` says so. With constraints, or entries
-    that were not observed, the fit without them is where `ALS` starts from.
+    that were not observed, the fit without them is one of the starts; where all modes are to be orthogonal, it is
+    `OJD`, followed by least squares over orthonormal factors.
 
     *Needs* contractions of the tensor; works on all of it where it has at most two million entries. *Costs* three
     passes over a large tensor to compress it, :math:`O(k^4)` flops a sweep of the diagonalization and a step of least
@@ -78,7 +79,7 @@ class Auto(Method):
     True
     """
 
-    honours: ClassVar[frozenset[str]] = frozenset({"constraints", "observed"})
+    honours: ClassVar[frozenset[str]] = frozenset({"constraints", "observed", "partial symmetry"})
 
     max_starts: int = 6
     tol: float = 1e-9

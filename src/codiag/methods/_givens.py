@@ -17,7 +17,7 @@ from codiag.methods.least_squares._components import with_best_weights
 from codiag.methods.least_squares._rank_one import best_rank_one
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Givens(Method):
     r"""Coordinate ascent by Givens rotations of Shalit & Chechik (2014): maximize :math:`\sum_i T(u_i, u_i, u_i)`.
 
@@ -57,7 +57,7 @@ class Givens(Method):
 
     def refusal(self, problem: Problem) -> str | None:
         tensor = problem.tensor
-        if not problem.symmetric or tensor.order != 3:
+        if problem.symmetric is not True or tensor.order != 3:
             return f"Givens is for symmetric tensors of order three; got {tensor!r}. Use NOJD"
         if problem.rank > tensor.shape[0]:
             return f"rank must be at most {tensor.shape[0]}, the size of the modes, for Givens; got {problem.rank}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -11,17 +11,20 @@ import numpy as np
 from codiag._entries import ListedEntries
 from codiag._estimate import Estimate, Log
 from codiag._problem import Problem
-from codiag.constraints import Fixed
+from codiag.constraints import Fixed, Orthogonal
 from codiag.methods._als import ALS
+from codiag.methods._joint import OJD
 from codiag.methods._listed_range import reduce_listed, shows_ranges
 from codiag.methods._method import Method
 from codiag.methods._reduction import SMALL
+from codiag.methods._slices import assign_roles
 from codiag.methods.least_squares._filled import filled
 from codiag.methods.least_squares._fit import ROUGH, Monitor, closest
 from codiag.methods.least_squares._gauss_newton import UNSEEN, Limits, Outcome, minimize
-from codiag.methods.least_squares._growth import grown, passes_for_noise
+from codiag.methods.least_squares._growth import grown, passes_for_noise, shared_group
 from codiag.methods.least_squares._objective import LeastSquares
-from codiag.methods.least_squares._residual import noise_excess
+from codiag.methods.least_squares._orthogonal import rotate
+from codiag.methods.least_squares._residual import excess_over_flips, noise_excess
 from codiag.methods.least_squares._with_fixed import with_fixed
 from codiag.tensors import FactoredTensor, SparseTensor
 
@@ -35,6 +38,9 @@ TRIAL = 30
 SWEEPS = 20
 """Alternating sweeps on what was observed, from components of a tensor whose holes were filled with something."""
 
+SAME = 1e-6
+"""Relative difference of objectives up to which two minima are taken for one."""
+
 
 def fit_known(
     problem: Problem, method: Method, rng: np.random.Generator, limits: Limits, max_starts: int, monitor: Monitor | None
@@ -42,32 +48,55 @@ def fit_known(
     """Fit components to what was observed, under the constraints, from starts in turn until the residual is noise.
 
     Starts are components found one at a time, and those that a method finds in the filled tensor without constraints:
-    these first where all entries are there.
+    these first where all entries are there. Where all modes are orthogonal, starts are diagonalizations by rotations.
     """
-    log, objective = Log(), LeastSquares(problem)
+    log = Log()
+    starts = _starts(problem, method, rng, log, max_starts)
+    return fit_from(problem, starts, limits, log, monitor, enough=lambda found: _is_noise(LeastSquares(problem), found))
+
+
+def fit_from(
+    problem: Problem,
+    starts: Iterable[FactoredTensor],
+    limits: Limits,
+    log: Log,
+    monitor: Monitor | None,
+    enough: Callable[[FactoredTensor], bool] | None = None,
+) -> Estimate:
+    """Fit components from starts in turn, all or until those that converged are good enough; return the best."""
+    objective = LeastSquares(problem)
     watch = _Watch(monitor, objective) if monitor is not None else None
     outcomes: list[Outcome] = []
     limits = replace(limits, watch=watch)
-    for start in _starts(problem, method, rng, log, max_starts):
-        outcomes.append(_tried(objective, start, limits))
+    for start in starts:
+        outcomes.append(_tried(objective, start, limits, enough))
         found = closest(outcomes)
         error = objective.relative_error(outcomes[-1].components)
         log.add("least squares as constrained and observed", outcomes[-1].n_sweeps, error)
-        if (watch is not None and watch.stopped) or (found.converged and _is_noise(objective, found.components)):
+        stopped = watch is not None and watch.stopped
+        if stopped or (enough is not None and found.converged and enough(found.components)):
             return Estimate(found.components, log.stages, found.converged)
-    if not found.converged:
+        if (are_orthogonal(problem) or problem.shared) and _meet_again(outcomes):
+            break
+    if enough is not None and _ends_early(objective) and not found.converged:
         found = improved(objective, found.components, limits)
         log.add("least squares from the best", found.n_sweeps, objective.relative_error(found.components))
     return Estimate(found.components, log.stages, found.converged)
 
 
-def _tried(objective: LeastSquares, start: FactoredTensor, limits: Limits) -> Outcome:
+def _ends_early(objective: LeastSquares) -> bool:
+    """Tell whether starts are left once their residual is no noise: those of small tensors with holes."""
+    return objective.entries is not None and objective.steps and math.prod(objective.tensor.shape) <= SMALL
+
+
+def _tried(
+    objective: LeastSquares, start: FactoredTensor, limits: Limits, enough: Callable[[FactoredTensor], bool] | None
+) -> Outcome:
     """Go from a start to a minimum, but of a small tensor with holes no further than to where noise would show."""
-    holes = objective.entries is not None and math.prod(objective.tensor.shape) <= SMALL
-    if not (holes and objective.steps):
+    if enough is None or not _ends_early(objective):
         return improved(objective, start, limits)
     rough = improved(objective, start, replace(ROUGH, max_sweeps=min(TRIAL, limits.max_sweeps), watch=limits.watch))
-    if not _is_noise(objective, rough.components):
+    if not enough(rough.components):
         return rough
     found = improved(objective, rough.components, limits)
     return found._replace(n_sweeps=rough.n_sweeps + found.n_sweeps)
@@ -76,13 +105,18 @@ def _tried(objective: LeastSquares, start: FactoredTensor, limits: Limits) -> Ou
 def improved(objective: LeastSquares, start: FactoredTensor, limits: Limits) -> Outcome:
     """Go from a start to a minimum: by Gauss-Newton steps, or mode by mode where a constraint does not know these."""
     problem = objective.problem
-    if problem.constraints is not None:
+    if problem.entries is None and are_orthogonal(problem):
+        found = rotate(problem, start, limits)
+        if found.converged or found.n_sweeps < limits.max_sweeps:  # or a monitor has asked for the end
+            return found
+        start = found.components
+    if problem.constraints is not None or problem.shared:
         start = objective.feasible(start)
     if objective.steps:
         return _minimized(objective, start, limits)
-    found = ALS(init=(start.weights, start.factors), tol=1e-9).fit(problem, np.random.default_rng(0))
-    value = objective.distance(found.components) / 2
-    return Outcome(found.components, value, sum(stage.sweeps for stage in found.stages), found.converged)
+    swept = ALS(init=(start.weights, start.factors), tol=1e-9).fit(problem, np.random.default_rng(0))
+    value = objective.distance(swept.components) / 2
+    return Outcome(swept.components, value, sum(stage.sweeps for stage in swept.stages), swept.converged)
 
 
 def _minimized(objective: LeastSquares, start: FactoredTensor, limits: Limits) -> Outcome:
@@ -107,8 +141,7 @@ def _starts(
     if any(isinstance(constraint, Fixed) for constraint in problem.constraints or ()):
         yield with_fixed(problem)
         return
-    small = math.prod(problem.tensor.shape) <= SMALL
-    tensor = problem.tensor
+    small, tensor = math.prod(problem.tensor.shape) <= SMALL, problem.tensor
     if isinstance(tensor, SparseTensor) and problem.entries is not None:
         if not small or shows_ranges(tensor, problem.rank):
             reduction = reduce_listed(tensor, problem.rank, rng)
@@ -118,15 +151,43 @@ def _starts(
         if not small:
             return
     complete = problem.entries is None
-    kinds = ["filled", "grown"] if complete else ["grown", "filled"]
+    if complete and are_orthogonal(problem):
+        for _ in range(max_starts):
+            start = _orthogonal_start(problem, method, rng)
+            log.extend(start.stages)
+            yield start.components
+        return
+    diagonal = not problem.shared or assign_roles(problem.tensor.shape, problem.rank) is not None
+    kinds = ["filled", "grown"] if complete and diagonal else ["grown", "filled"]
+    kinds = kinds if diagonal or not small else ["grown"]
     for n in range(max_starts):
-        kind = kinds[n] if n < 2 else "grown"
+        kind = kinds[n] if n < len(kinds) else "grown"
         if kind == "grown" and small:
-            yield grown(problem, None if n < 2 else rng)
-        elif n < 2:
+            yield grown(problem, None if n < len(kinds) else rng)
+        elif n < len(kinds):
             start = method.fit(problem.on(filled(problem)), rng)
             log.extend(start.stages)
             yield start.components if complete else _swept(problem, start.components)
+
+
+def are_orthogonal(problem: Problem) -> bool:
+    """Tell whether all modes have orthogonal columns."""
+    return all(isinstance(constraint, Orthogonal) for constraint in problem.constraints or (None,))
+
+
+def _orthogonal_start(problem: Problem, method: Method, rng: np.random.Generator) -> Estimate:
+    """Diagonalize by rotations; where projections are singular for so many components, a method without constraints."""
+    plain = problem.on(problem.tensor)
+    try:
+        return OJD(whiten=False).fit(plain, rng)
+    except ValueError:
+        return method.fit(plain, rng)
+
+
+def _meet_again(outcomes: list[Outcome]) -> bool:
+    """Tell whether two starts have led to the same minimum, the lowest: more of them would, too."""
+    first, second = sorted(outcome.objective for outcome in outcomes)[:2] if len(outcomes) > 1 else (0.0, math.inf)
+    return second <= first * (1 + SAME)
 
 
 def _swept(problem: Problem, start: FactoredTensor) -> FactoredTensor:
@@ -140,9 +201,11 @@ def _is_noise(objective: LeastSquares, components: FactoredTensor) -> bool:
         return True
     if objective.distance(components) < 1e-20 * objective.total:
         return True
-    if objective.entries is None:
-        return noise_excess(objective.residual(components)) <= 1
-    return passes_for_noise(objective, components)
+    problem = objective.problem
+    if problem.entries is not None:
+        return passes_for_noise(objective, components)
+    residual = objective.residual(components)
+    return (excess_over_flips(residual, shared_group(problem)) if problem.shared else noise_excess(residual)) <= 1
 
 
 class _Watch:
@@ -153,5 +216,5 @@ class _Watch:
 
     def __call__(self, components: FactoredTensor, value: float) -> bool:
         if not self.stopped:
-            self.stopped = self._monitor(components, math.sqrt(2 * value / self._objective.total)) is True
+            self.stopped = self._monitor(components, self._objective.relative_error(components)) is True
         return self.stopped

@@ -21,7 +21,7 @@ from codiag.methods.least_squares._rank_one import best_rank_one, split_columns
 from codiag.tensors import DenseTensor, FactoredTensor, Tensor
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Lathauwer(Method):
     r"""The method of De Lathauwer (2006): rank-one detecting maps, a null space, and a joint diagonalization.
 

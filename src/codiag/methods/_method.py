@@ -12,17 +12,18 @@ from codiag._estimate import Estimate
 from codiag._problem import Problem
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Method(ABC):
     """A configured way to factorize a tensor; pass it to `codiag.factorize`.
 
-    A subclass implements `fit`, declares in `honours` which of "constraints" and "observed" it takes into account, and
-    says in `refusal` what else it cannot do. It is never asked what class it is, and holds no data.
+    A subclass implements `fit`, declares in `honours` what a problem may ask for that it takes into account, and says
+    in `refusal` what else it cannot do. It is never asked what class it is, and holds no data.
 
     Attributes
     ----------
     honours : frozenset of str
-        What a problem may ask for: of "constraints" and "observed".
+        What a problem may ask for: of "constraints", "observed" and "partial symmetry", modes some of which share a
+        factor.
     needs_orthogonal : bool
         Whether the factors must be orthogonal, or made so by the problem's second moment.
 
@@ -75,7 +76,8 @@ class Method(ABC):
         beyond = sorted(problem.asks - self.honours)
         if not beyond:
             return None
-        return f"{type(self).__name__} cannot take {' and '.join(beyond)} into account; use ALS, or leave method out"
+        name, what = type(self).__name__, " and ".join(beyond)
+        return f"{name} cannot take {what} into account; use ALS or NLS, or leave method out"
 
 
 def fit_or_refuse(method: Method, problem: Problem, rng: np.random.Generator) -> Estimate:

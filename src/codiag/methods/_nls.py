@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from codiag._estimate import Estimate, Log
 from codiag._problem import Problem
 from codiag._validation import as_number
+from codiag.methods._known import fit_from
 from codiag.methods._method import Method
 from codiag.methods._reduction import Reduction, reduce
 from codiag.methods._starts import Init, check_init, is_random, is_sized, start_from
@@ -18,12 +20,15 @@ from codiag.methods.least_squares._gauss_newton import Limits
 from codiag.tensors import FactoredTensor
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class NLS(Method):
     r"""Least squares, :math:`\min \|T - \sum_i w_i a_i \otimes b_i \otimes c_i\|^2`, by damped Gauss-Newton steps.
 
     The steps run on the tensor compressed to the ranges of its components, then on the tensor itself. Where the
     residual shows a component that was missed, it takes the place of one that does little.
+
+    With constraints, or entries that were not observed, starts are made to satisfy the constraints, and projected
+    Gauss-Newton steps run on the whole problem from there, without compression and replacements.
 
     *Needs* contractions of the tensor; works on all of it where it has at most two million entries. *Costs* two to
     three products with the tensor, :math:`O(k \prod_m d_m)` flops, a step on the whole tensor, and
@@ -44,7 +49,8 @@ class NLS(Method):
     max_replacements : int
         Components that may be replaced, on each start.
     monitor : callable, optional
-        Called as ``monitor(components, relative_error)`` after every step on the core; True ends the fit there.
+        Called as ``monitor(components, relative_error)`` after every step on the core, or on the whole problem; True
+        ends the fit there.
 
     Examples
     --------
@@ -55,6 +61,8 @@ class NLS(Method):
     >>> codiag.factorize(tensor, 2, method=NLS(init=ALS(max_sweeps=20)), seed=0).converged
     True
     """
+
+    honours: ClassVar[frozenset[str]] = frozenset({"constraints", "observed"})
 
     init: Init = "random"
     n_starts: int = 1
@@ -76,12 +84,21 @@ class NLS(Method):
         return is_sized(self.init) or self.monitor is not None
 
     def fit(self, problem: Problem, rng: np.random.Generator) -> Estimate:
+        if problem.asks:
+            return self._fit_known(problem, rng)
         log = Log()
         reduction, starts = self._starts(problem, rng, log)
         core = problem.on(reduction.core)
         limits = Limits(self.max_sweeps, self.tol, watch=watch(self.monitor, reduction, problem.tensor))
         outcomes = [approach(core, start, limits, log, self.max_replacements) for start in starts]
         return finish(problem, reduction, closest(outcomes), limits, log, self.max_replacements)
+
+    def _fit_known(self, problem: Problem, rng: np.random.Generator) -> Estimate:
+        n_starts, log = self.n_starts if is_random(self.init) else 1, Log()
+        estimates = [start_from(self.init, problem, rng) for _ in range(n_starts)]
+        log.extend(estimates[0].stages)
+        starts = [estimate.components for estimate in estimates]
+        return fit_from(problem, starts, Limits(self.max_sweeps, self.tol), log, self.monitor)
 
     def _starts(self, problem: Problem, rng: np.random.Generator, log: Log) -> tuple[Reduction, list[FactoredTensor]]:
         """Return a core and where to start on it; a start that was given is not to be cut to the range of the data."""

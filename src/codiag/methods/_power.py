@@ -19,7 +19,7 @@ from codiag.methods.least_squares._components import unit_components, with_best_
 from codiag.tensors import FactoredTensor, Tensor
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class TPM(Method):
     r"""The robust tensor power method of Anandkumar et al.: power iterations from random starts, then deflation.
 

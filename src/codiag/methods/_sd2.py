@@ -21,7 +21,7 @@ from codiag.methods.least_squares._rank_one import best_rank_one
 from codiag.tensors import DenseTensor, FactoredTensor
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class SD2(Method):
     r"""Simultaneous diagonalization of two random projections, the best of several pairs kept.
 

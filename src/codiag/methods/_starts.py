@@ -12,6 +12,7 @@ from codiag._problem import Problem
 from codiag._validation import as_real_array
 from codiag.methods._method import Method, fit_or_refuse
 from codiag.methods.least_squares._components import merged_modes, random_components
+from codiag.methods.least_squares._filled import filled
 from codiag.tensors import FactoredTensor
 from codiag.tensors._convert import components_of
 
@@ -46,13 +47,21 @@ def is_sized(init: Init) -> bool:
     return init.sized if isinstance(init, Method) else not isinstance(init, str | None)
 
 
+def complete(problem: Problem) -> Problem:
+    """Return the problem itself, or one without constraints and with what is missing filled in, for a start."""
+    return problem.on(filled(problem)) if problem.asks else problem
+
+
 def start_from(init: Init, problem: Problem, rng: np.random.Generator) -> Estimate:
-    """Return the start that `init` describes, in the library and on the device of the tensor."""
+    """Return the start that `init` describes, in the library and on the device of the tensor.
+
+    A method that cannot take constraints or missing entries into account starts without them.
+    """
     tensor, rank = problem.tensor, problem.rank
     if is_random(init):
-        return Estimate(random_components(tensor, rank, rng), (), False)
+        return Estimate(random_components(complete(problem).tensor, rank, rng), (), False)
     if isinstance(init, Method):
-        return fit_or_refuse(init, problem, rng)
+        return fit_or_refuse(init, problem if problem.asks <= init.honours else complete(problem), rng)
     weights, factors = _components(init)
     shapes = [factor.shape for factor in factors]
     if shapes != [(size, rank) for size in tensor.shape]:
@@ -60,7 +69,7 @@ def start_from(init: Init, problem: Problem, rng: np.random.Generator) -> Estima
     given = [like(factor, tensor.reference) for factor in factors]
     sizes = like(np.ones(rank) if weights is None else weights, tensor.reference)
     components = FactoredTensor(sizes, given, symmetric=False)
-    return Estimate(merged_modes(components) if problem.symmetric else components, (), False)
+    return Estimate(merged_modes(components) if problem.symmetric is True else components, (), False)
 
 
 def _components(init: Init) -> tuple[np.ndarray | None, list[np.ndarray]]:

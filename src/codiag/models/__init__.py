@@ -1,17 +1,24 @@
 """Latent-variable models whose parameters are the factors of a moment: scikit-learn estimators without local optima."""
 
+from codiag.models._base import MomentModel, Moments
 from codiag.models._communities import MixedMembershipCommunities
+from codiag.models._components import Components
 from codiag.models._crowd import DawidSkene
+from codiag.models._diagnostics import Diagnostics
 from codiag.models._hmm import HiddenMarkov
 from codiag.models._mixture import SphericalGaussianMixture
 from codiag.models._topics import LatentDirichlet, SingleTopic
 from codiag.models._views import MultiviewMixture
 
 __all__ = [
+    "Components",
     "DawidSkene",
+    "Diagnostics",
     "HiddenMarkov",
     "LatentDirichlet",
     "MixedMembershipCommunities",
+    "MomentModel",
+    "Moments",
     "MultiviewMixture",
     "SingleTopic",
     "SphericalGaussianMixture",

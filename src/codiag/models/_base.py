@@ -1,25 +1,277 @@
-"""What the estimators share: from a moment and its basis to components, and back to parameters."""
+"""The frame of every model: from data to a moment, from the components of the moment to parameters."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+import warnings
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment, nnls
-from scipy.sparse.linalg import LinearOperator, eigsh
+from sklearn.base import BaseEstimator
 
-from codiag._factorization import Factorization
 from codiag._factorize import as_method, solve
 from codiag._problem import Problem
 from codiag._validation import as_generator, as_number, check_seed
 from codiag.methods import Auto, Method
-from codiag.methods._whitening import LEAST
-from codiag.models._sampling_noise import norm_beside
-from codiag.tensors import Tensor
+from codiag.models._components import Components
 
 LARGEST_ALPHA = 1e6
 """Third moments are differences of terms of the order of its square: up to here double precision has digits left."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Moments:
+    """What a model asks of its data; a model adds in a subclass what leads from the solution back to parameters.
+
+    Attributes
+    ----------
+    problem : Problem or None
+        The moment to factorize; None where parameters follow without.
+    complaints : tuple of str
+        What a user must be told about the data, sentences for warnings.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import codiag
+    >>> from codiag.models import Moments
+    >>> Moments(problem=codiag.Problem(np.ones((3, 3, 3)), 1)).complaints
+    ()
+    """
+
+    problem: Problem | None
+    complaints: tuple[str, ...] = ()
+
+
+M = TypeVar("M", bound=Moments)
+C = TypeVar("C", bound=Components)
+
+
+class Model(BaseEstimator):
+    """What all estimators share: checks of parameters, and `fit`, which alone warns."""
+
+    optional: ClassVar[frozenset[str]] = frozenset()
+    """Parameters that may be None, for which the model then finds a value."""
+
+    def fit(self, X: Any, y: object = None) -> Self:  # noqa: N803
+        """Estimate the model.
+
+        Parameters
+        ----------
+        X : data
+            What the model is of.
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        for complaint in self.learn(X):
+            warnings.warn(complaint, UserWarning, stacklevel=2)
+        return self
+
+    def learn(self, data: Any) -> tuple[str, ...]:
+        """Do the work of `fit`, silently, and return what is to be warned of.
+
+        Parameters
+        ----------
+        data : data
+            As users give it to `fit`.
+
+        Returns
+        -------
+        tuple of str
+        """
+        raise NotImplementedError(f"{type(self).__name__} must implement learn(data)")
+
+    def check_parameters(self) -> None:
+        """Raise unless parameters are what they must be; models add checks of their own.
+
+        Those that all models have by the same name, where this one has them: `n_components`, `polish`, `alpha_0`,
+        `n_partitions`, `method`, `random_state`.
+        """
+        given = self.get_params(deep=False)
+        numbers = {"n_components": False, "n_partitions": False, "polish": True}
+        for name, zero in numbers.items():
+            if name in given and not (given[name] is None and name in self.optional):
+                as_number(name, given[name], integer=True, zero=zero)
+        if "alpha_0" in given:
+            check_alpha(given["alpha_0"])
+        as_method(given["method"])
+        check_seed("random_state", given["random_state"])
+
+
+class MomentModel(Model, Generic[M, C]):
+    r"""A latent-variable model whose parameters are the factors of a moment: the base of all estimators here.
+
+    A model is a subclass that implements `moments`, from data to a `codiag.Problem`, and `parameters`, from its
+    solution to the parameters of components. With `em_step` it can be polished. Checks, the solution, the order of
+    components, learned attributes and warnings are done here.
+
+    Parameters
+    ----------
+    n_components : int
+        Number of components.
+    method : Method or str, optional
+        How the moment is factorized; by default `codiag.methods.Auto`.
+    polish : int
+        Steps of expectation maximization afterwards; zero is the pure method of moments.
+    random_state : int, optional
+        Seed; the answer does not depend on it where the data determines it.
+
+    Attributes
+    ----------
+    weights_, diagnostics_
+        As every field of the model's `Components`, with an underscore, components by weight, largest first.
+
+    Examples
+    --------
+    Topics of documents of three words each, all about one topic: the frequencies of triples are
+    :math:`\sum_i w_i\, \mu_i \otimes \mu_i \otimes \mu_i`.
+
+    >>> from dataclasses import dataclass
+    >>> import numpy as np
+    >>> import codiag
+    >>> from codiag.models import Components, Diagnostics, MomentModel, Moments
+    >>> @dataclass(frozen=True, eq=False, kw_only=True)
+    ... class Topics(Components):
+    ...     topics: np.ndarray
+    >>> class TripleTopics(MomentModel):
+    ...     def moments(self, data):
+    ...         words = np.asarray(data)
+    ...         counts = np.zeros((words.max() + 1,) * 3)
+    ...         np.add.at(counts, tuple(words.T), 1 / len(words))
+    ...         return Moments(problem=codiag.Problem(counts, self.n_components, symmetric=True))
+    ...     def parameters(self, fit, moments):
+    ...         sums = fit.factors[0].sum(axis=0)
+    ...         topics = (fit.factors[0] / sums).T
+    ...         return Topics(weights=fit.weights * sums**3, topics=topics, diagnostics=Diagnostics.of(fit))
+    >>> rng = np.random.default_rng(0)
+    >>> topics = np.array([[0.6, 0.3, 0.1], [0.1, 0.1, 0.8]])
+    >>> documents = [rng.choice(3, 3, p=topics[int(rng.random() < 0.3)]) for _ in range(20000)]
+    >>> model = TripleTopics(2, random_state=0).fit(documents)
+    >>> model.weights_.round(1).tolist(), model.topics_.round(1).tolist()
+    ([0.7, 0.3], [[0.6, 0.3, 0.1], [0.1, 0.1, 0.8]])
+    """
+
+    default_method: ClassVar[Method] = Auto()
+
+    def __init__(
+        self, n_components: int = 2, *, method: Any = None, polish: int = 0, random_state: int | None = None
+    ) -> None:
+        self.n_components = n_components
+        self.method = method
+        self.polish = polish
+        self.random_state = random_state
+
+    def learn(self, data: Any) -> tuple[str, ...]:
+        """Do the work of `fit`, silently, and return what is to be warned of.
+
+        Parameters
+        ----------
+        data : data
+            What `moments` takes.
+
+        Returns
+        -------
+        tuple of str
+        """
+        self.check_parameters()
+        moments = self.moments(data)
+        self.estimate(moments)
+        return moments.complaints
+
+    def estimate(self, moments: M) -> None:
+        """Go from moments to learned attributes: solve, polish, order.
+
+        Parameters
+        ----------
+        moments : Moments
+        """
+        fit = None
+        if moments.problem is not None:
+            fit = solve(moments.problem, self.strategy(), as_seed(self.random_state))
+        self.keep(self.polished(self.parameters(fit, moments), moments).sorted(), moments)
+
+    def moments(self, data: Any) -> M:
+        """Check data and return the problem that it poses.
+
+        Parameters
+        ----------
+        data : data
+            As users give it to `fit`.
+
+        Returns
+        -------
+        Moments
+        """
+        raise NotImplementedError(f"{type(self).__name__} must implement moments(data)")
+
+    def parameters(self, fit: Any, moments: M) -> C:
+        """Return the parameters of components, in any order, from the factors of the moment.
+
+        Parameters
+        ----------
+        fit : Factorization, or None where the moments have no problem
+        moments : Moments
+
+        Returns
+        -------
+        Components
+        """
+        raise NotImplementedError(f"{type(self).__name__} must implement parameters(fit, moments)")
+
+    def em_step(self, components: C, moments: M) -> C:
+        """Return components after one step of expectation maximization.
+
+        Parameters
+        ----------
+        components : Components
+        moments : Moments
+            With the data, if that is needed here.
+
+        Returns
+        -------
+        Components
+        """
+        raise ValueError(f"polish must be 0, since {type(self).__name__} has no steps to polish by; got {self.polish}")
+
+    def polished(self, components: C, moments: M) -> C:
+        """Return components after as many steps of expectation maximization as `polish` says.
+
+        Parameters
+        ----------
+        components : Components
+        moments : Moments
+
+        Returns
+        -------
+        Components
+        """
+        for _ in range(self.polish):
+            components = self.em_step(components, moments)
+        return components
+
+    def keep(self, components: C, moments: M) -> None:
+        """Set learned attributes: by default every field of the components, with an underscore.
+
+        Parameters
+        ----------
+        components : Components
+            In their final order.
+        moments : Moments
+        """
+        for name, value in vars(components).items():
+            setattr(self, f"{name}_", value)
+
+    def strategy(self) -> Method:
+        """Return the method that factorizes the moment, resolved from its name.
+
+        Returns
+        -------
+        Method
+        """
+        return self.default_method if self.method is None else as_method(self.method)
 
 
 def as_seed(random_state: Any) -> int | None:
@@ -38,130 +290,3 @@ def check_alpha(alpha_0: float) -> None:
             f"alpha_0 must be at most {LARGEST_ALPHA:g}: beyond that shares are all alike, and moments corrected for "
             f"them are differences of numbers that rounding makes equal; got {alpha_0:g}"
         )
-
-
-def leading_range(multiply: Callable[[np.ndarray], np.ndarray], size: int, k: int, seed: int) -> np.ndarray:
-    """Return the leading k eigenvectors (size, k) of a symmetric matrix that is known by its products alone."""
-    if size <= max(200, 3 * k):
-        return np.linalg.eigh(multiply(np.eye(size)))[1][:, ::-1][:, :k]
-    start = as_generator(seed, "random_state").standard_normal(size)
-    if not np.any(multiply(start)):  # a matrix of zeros, in which every direction leads
-        return np.eye(size, k)
-    operator = LinearOperator((size, size), matvec=multiply, matmat=multiply, dtype=np.float64)
-    values, vectors = eigsh(operator, k=k, which="LA", v0=start, tol=1e-8)
-    return vectors[:, np.argsort(-values)]
-
-
-def check_second_moment(values: np.ndarray, k: int, name: str, *, least: float = 1e-12) -> None:
-    """Raise where the data does not hold as many components as asked for."""
-    positive = int(np.sum(values[:k] > least * np.max(np.abs(values))))
-    if positive < k:
-        raise ValueError(
-            f"{name}={k} is more than the data determines: its second moment has {positive} positive eigenvalues, the "
-            f"largest {values[0]:.3g}; ask for at most {max(positive, 1)}, or give more data"
-        )
-
-
-def factorize_core(
-    moment: Tensor, basis: np.ndarray, values: np.ndarray, method: Method | str | None, seed: Any
-) -> Factorization:
-    """Factorize a symmetric moment in the range of its second moment, which whitens it for methods that need that.
-
-    By default by `Auto` from one start: a residual that does not look like noise is here no reason to look elsewhere.
-    """
-    core = np.asarray(moment.compress(*[basis] * moment.order).to_dense())
-    if not np.any(core):
-        raise ValueError(
-            "X must have a third moment that is not zero, since components are found in it; its first and second "
-            "moments alone do not tell them apart. Give more data, or data that differs more"
-        )
-    strategy = Auto(max_starts=1, max_sweeps=40) if method is None else as_method(method)
-    k = basis.shape[1]
-    if strategy.needs_orthogonal:
-        check_second_moment(values, k, "n_components", least=LEAST)
-    problem = Problem(core, k, second_moment=np.diag(values[:k]), symmetric=True)
-    return solve(problem, strategy, seed)  # silently: the diagnostics say what the fit is worth
-
-
-def on_simplex(columns: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return columns with positive entries that sum to one, and the share of their mass that had to be clipped."""
-    signed = columns * np.where(columns.sum(axis=0) < 0, -1.0, 1.0)
-    kept = np.maximum(signed, 0)
-    clipped = float(np.sum(kept - signed) / max(np.sum(np.abs(signed)), 1e-300))
-    floor = 1e-12 / columns.shape[0]
-    kept = kept + floor
-    return kept / kept.sum(axis=0), clipped
-
-
-def mixture_weights(components: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    """Return the weights, positive and of sum one, with which columns add up to the mean, nearly."""
-    weights = nnls(components, mean, maxiter=100 + 10 * components.shape[1])[0] + 1e-12
-    return weights / weights.sum()
-
-
-def by_weight(weights: np.ndarray) -> np.ndarray:
-    """Return the order of components, largest first."""
-    return np.argsort(-weights, kind="stable")
-
-
-def diagnostics(
-    values: np.ndarray, k: int, noise: float, fit: Factorization, clipped: float, order: np.ndarray
-) -> dict[str, Any]:
-    """Return what tells a user when not to trust an estimate, components in their final order.
-
-    The gap is that between the last eigenvalue of the second moment that counts and the next; a last eigenvalue not far
-    above `sampling_noise` belongs to nothing. `core_errors` are those of `component_errors`.
-    """
-    following = max(float(values[k]), 0.0) if values.size > k else 0.0
-    errors = component_errors(fit, order)
-    return {
-        "second_moment": values[: k + 1].tolist(),
-        "second_moment_gap": float(values[k - 1] / max(following, 1e-16 * values[0])),
-        "sampling_noise": noise,
-        "relative_error": fit.relative_error,
-        "clipped_mass": clipped,
-        "core_errors": None if errors is None else errors[0],
-        "converged": fit.converged,
-    }
-
-
-def component_errors(fit: Factorization, order: np.ndarray) -> np.ndarray | None:
-    """Return standard errors (modes, k) of unit factors, components in this order, as the residual tells them.
-
-    Sampling makes them larger. None where there is no residual to tell them by: a core of two components has no more
-    entries than parameters.
-    """
-    with np.errstate(invalid="ignore", divide="ignore"):
-        errors = fit.standard_errors
-    return errors[:, order] if np.all(np.isfinite(errors)) else None
-
-
-def reordered(found: dict[str, Any], order: np.ndarray) -> dict[str, Any]:
-    """Return diagnostics with what they say of single components, along the last axis, in a new order of these."""
-    errors = found["core_errors"]
-    return found | {"core_errors": None if errors is None else errors[..., order]}
-
-
-def weakest(mean: np.ndarray, halves: Sequence[np.ndarray], k: int) -> tuple[float, float]:
-    """Return the k-th singular value of a matrix, and what sampling adds to directions as weak as that one.
-
-    The latter from the difference of estimates by halves of the data, beside the k - 1 stronger directions.
-    """
-    left, sizes, right = np.linalg.svd(mean)
-    gap = (halves[0] - halves[1]) / 2
-    return float(sizes[k - 1]), norm_beside(gap, left[:, : k - 1], right[: k - 1].T)
-
-
-def common_order(estimates: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Return for each of several estimates (m, k) the order of its columns that fits the one most like the others."""
-    n, k = len(estimates), estimates[0].shape[1]
-    products = np.hstack(estimates)
-    products = (products.T @ products).reshape(n, k, n, k)
-    likeness = np.zeros((n, n))
-    orders = np.empty((n, n, k), dtype=np.int64)
-    for i in range(n):
-        for j in range(i, n):
-            order = linear_sum_assignment(-products[i, :, j])[1]
-            orders[i, j], orders[j, i] = order, np.argsort(order)
-            likeness[i, j] = likeness[j, i] = products[i, range(k), j, order].sum()
-    return list(orders[int(np.argmax(likeness.sum(axis=1)))])

@@ -1,9 +1,9 @@
 r"""An order of the nodes of a graph that follows from its links alone, whatever the nodes are called.
 
-Colours are refined until neighbours of one colour no longer tell nodes apart (Weisfeiler & Leman, 1968). What is still
-alike then is alike for most purposes; one of such nodes is set apart and refinement goes on, until all are told apart
-but twins, nodes with the same neighbours, for which order means nothing. Sums are over integers modulo :math:`2^{64}`,
-exact in every order.
+Nodes are colored, and colors are refined until all nodes of one color have neighbors of the same colors (Weisfeiler &
+Leman, 1968). Where several nodes still share a color, one of them is given a color of its own and refinement continues,
+until only twins share one: nodes with the same neighbors, whose order makes no difference. Sums are over integers
+modulo :math:`2^{64}`, exact in every order.
 """
 
 from __future__ import annotations
@@ -11,28 +11,28 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-WORK = 2 * 10**7
-"""Links to look at before nodes that are still alike are left in the order they came in."""
+MOST_WORK = 2 * 10**7
+"""Links to visit before nodes that still share a color are left in the order they came in."""
 
 
 def canonical_order(adjacency: sparse.csr_array) -> np.ndarray:
-    """Return the nodes in an order that does not depend on how they are numbered, up to those that nothing tells apart.
+    """Return the nodes in an order that does not depend on how they are numbered, but for what makes no difference.
 
-    Where nodes are alike but for the names of others (a graph of which a rotation is the same graph), any of these
-    orders lists the same matrix. Graphs that are very regular may use up the work allowed, and are left as they are.
+    Where renumbering the nodes gives the same graph, as for a ring, several orders are possible, and all of them list
+    the same matrix. Graphs that are very regular may use up the work allowed, and keep the order they came in.
     """
     links = _Links(adjacency)
-    colours = links.refined(np.zeros(links.n, dtype=np.int64))
-    if links.first_tie(colours) is not None and links.look_at_triangles(adjacency):
-        colours = links.refined(colours)
-    while links.work < WORK:
-        node = links.first_tie(colours)
+    colors = links.refined(np.zeros(links.n, dtype=np.int64))
+    if links.first_tie(colors) is not None and links.refine_by_triangles(adjacency):
+        colors = links.refined(colors)
+    while links.work < MOST_WORK:
+        node = links.first_tie(colors)
         if node is None:
             break
-        colours = 2 * colours
-        colours[node] -= 1
-        colours = links.refined(colours)
-    return np.lexsort((np.arange(links.n), colours))
+        colors = 2 * colors
+        colors[node] -= 1
+        colors = links.refined(colors)
+    return np.lexsort((np.arange(links.n), colors))
 
 
 class _Links:
@@ -45,33 +45,33 @@ class _Links:
         self._identities = self._twins()
         self.work = 0
 
-    def refined(self, colours: np.ndarray) -> np.ndarray:
-        """Return colours, as ranks, split by those of neighbours until that splits no more."""
-        colours = _ranks(colours)
-        count = int(colours.max(initial=-1)) + 1
-        while self.work < WORK:
+    def refined(self, colors: np.ndarray) -> np.ndarray:
+        """Return colors, as ranks, split by those of neighbors until that splits no more."""
+        colors = _ranks(colors)
+        count = int(colors.max(initial=-1)) + 1
+        while self.work < MOST_WORK:
             self.work += self._ends.size + self.n
-            colours = _ranks(colours, self._sums(colours))
-            before, count = count, int(colours.max(initial=-1)) + 1
+            colors = _ranks(colors, self._sums(colors))
+            before, count = count, int(colors.max(initial=-1)) + 1
             if count == before or count == self.n:
                 break
-        return colours
+        return colors
 
-    def first_tie(self, colours: np.ndarray) -> int | None:
-        """Return the first node of the first colour whose nodes are not all twins of each other; None without one."""
-        order = np.lexsort((np.arange(self.n), colours))
-        alike = colours[order][1:] == colours[order][:-1]
+    def first_tie(self, colors: np.ndarray) -> int | None:
+        """Return the first node of the first color whose nodes are not all twins of each other; None without one."""
+        order = np.lexsort((np.arange(self.n), colors))
+        alike = colors[order][1:] == colors[order][:-1]
         for identity in self._identities:
             alike = alike & (identity[order][1:] != identity[order][:-1])
         places = np.flatnonzero(alike)
         if places.size == 0:
             return None
-        return int(order[np.searchsorted(colours[order], colours[order][places[0]])])
+        return int(order[np.searchsorted(colors[order], colors[order][places[0]])])
 
-    def look_at_triangles(self, adjacency: sparse.csr_array) -> bool:
-        """Tell links apart by the number of neighbours that their ends share, where that is not too much work."""
+    def refine_by_triangles(self, adjacency: sparse.csr_array) -> bool:
+        """Distinguish links by the number of neighbors their ends share; return False where that is too much work."""
         degrees = np.diff(self._starts).astype(np.float64)
-        if not 0 < np.sum(degrees**2) < WORK:
+        if not 0 < np.sum(degrees**2) < MOST_WORK:
             return False
         pattern = sparse.csr_array(
             (np.ones(self._ends.size, dtype=np.int64), self._ends, self._starts), adjacency.shape
@@ -84,14 +84,14 @@ class _Links:
         return True
 
     def _twins(self) -> list[np.ndarray]:
-        """Return numbers that are equal for nodes with the same neighbours, and for nodes that are also linked."""
+        """Return numbers that are equal for nodes with the same neighbors, and for nodes that are also linked."""
         own = _mixed(np.arange(self.n))
         among_others = self._sums(np.arange(self.n))
         return [among_others, among_others + _mixed(own ^ _mixed(np.zeros(1, dtype=np.int64)))]
 
-    def _sums(self, colours: np.ndarray) -> np.ndarray:
-        """Return for every node a number made of the colours of its neighbours and the kinds of its links to them."""
-        seen = _mixed(_mixed(colours)[self._ends] ^ _mixed(self._kinds))
+    def _sums(self, colors: np.ndarray) -> np.ndarray:
+        """Return for every node a number made of the colors of its neighbors and the kinds of its links to them."""
+        seen = _mixed(_mixed(colors)[self._ends] ^ _mixed(self._kinds))
         totals = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(seen, dtype=np.uint64)])
         return totals[self._starts[1:]] - totals[self._starts[:-1]]
 
@@ -108,7 +108,7 @@ def _ranks(first: np.ndarray, second: np.ndarray | None = None) -> np.ndarray:
 
 
 def _mixed(numbers: np.ndarray) -> np.ndarray:
-    """Return 64 bits that look random, one number for each."""
+    """Return for each number 64 bits that look random (a hash)."""
     bits = (numbers.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -3,50 +3,60 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from dataclasses import replace
+from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from codiag._factorize import as_method
-from codiag._validation import as_flag, as_generator, as_number, check_seed
-from codiag.models._crowd_em import CrowdModel, Prior, Run, Start, expect, one_coin, run_em, standard_errors
-from codiag.models._crowd_moments import estimate_crowd, random_groups
-from codiag.models._crowd_prior import CrowdPrior, added_votes, estimate_prior
-from codiag.models._crowd_samples import Uncertainty, beta_intervals, sample_uncertainty
-from codiag.models._votes import Tables, Votes, as_votes, class_names
+from codiag._validation import as_flag, as_generator, as_number
+from codiag.methods import Method
+from codiag.models._base import Model
+from codiag.models._crowd_em import Prior, Run, Start, expect, run_em
+from codiag.models._crowd_information import Uncertainty, information_uncertainty
+from codiag.models._crowd_prior import run_with_estimated_prior
+from codiag.models._crowd_samples import sample_uncertainty
+from codiag.models._crowd_start import as_groups, as_numbers, start_from_given, start_from_majority, start_from_moments
+from codiag.models._vote_tables import Tables, class_names
+from codiag.models._votes import Votes, as_votes
 
-PASSES = 4
-"""How often the prior of workers is estimated."""
 
-
-class DawidSkene(BaseEstimator):
+class DawidSkene(Model):
     r"""The model of Dawid and Skene for labels from a crowd: moments first, then expectation maximization.
 
     A task has a class c with probability :math:`\pi_c`, and worker i gives it label l with probability
-    :math:`C_i[l, c]`, whatever the others say. Confusion matrices are found by joint diagonalization of the moments of
-    three groups of workers, averaged over random partitions of the workers; expectation maximization goes on from
-    there. `fit`, `fit_predict` and the tables are those of crowd-kit; its `n_iter` is `em_rounds`.
+    :math:`C_i[l, c]`, independently of the others. Confusion matrices :math:`C_i` are found by joint diagonalization of
+    the third moment of the votes of three groups of workers, averaged over random partitions of the workers;
+    expectation maximization continues from there. `fit`, `fit_predict` and the tables are those of crowd-kit; its
+    `n_iter` is `em_rounds`.
+
+    *Needs* three workers and, for k classes (at most 100), k tasks with votes of three workers, better far more;
+    otherwise it starts from the majority vote, and warns. *Costs*, for n votes on t tasks, :math:`O(t k^3)` flops a
+    partition and :math:`O(n k)` a round of expectation maximization or of sampling, and memory for the votes and for a
+    confusion matrix a worker and partition. *Guarantees*, where the model holds, moments that converge to the truth as
+    tasks become more, with no local optimum in the way, and then an objective that never falls. *Fails* where workers
+    copy from each other, and where most are wrong in the same way, which cannot be told from being right.
 
     Parameters
     ----------
     init : "moments", "majority" or array of shape (n_workers, n_classes, n_classes)
-        Where expectation maximization starts: from moments, from the shares of the votes, or from confusion matrices
-        of yours, given label by true class, for the workers in sorted order. Where moments do not determine the model,
-        the majority is asked, and a warning says why.
+        Where expectation maximization starts: from moments, from the shares of the votes, or from these confusion
+        matrices, given label by true class, for the workers in sorted order. Where moments do not determine the model,
+        it starts from the majority, and a warning says why.
     em_rounds : int
-        At most so many rounds; fewer once the objective rises by less than `tol` per vote. Zero is the start itself.
+        Maximal number of rounds; they end earlier once the objective rises by less than `tol` per vote. Zero returns
+        the start itself.
     prior : "estimated", "uniform" or array of shape (n_classes,)
         The shares of the classes.
     smoothing : "estimated" or float
-        What is believed of a worker who has not voted. By default it is estimated from the crowd (empirical Bayes): how
-        skills are spread over workers, how easy classes are, which wrong labels are common. A worker with few votes is
-        then taken for one of this crowd. A number is so many votes added to every cell of a confusion matrix, and
-        tasks to every class, the same for all; a worker with few votes is then near chance.
+        What is assumed about a worker who has not voted. By default it is estimated from the crowd (empirical Bayes):
+        the distribution of skills over workers, how easy classes are, which wrong labels are common. A worker with few
+        votes is then judged as one of this crowd. A number is how many votes are added to every cell of a confusion
+        matrix, and tasks to every class, the same for all; a worker with few votes is then near chance.
     pooling : float
-        Where smoothing is a number: from 0, the added votes are spread evenly, to 1, they are spread like the votes of
-        all workers together.
+        Where smoothing is a number, how the added votes are distributed: from 0, evenly, to 1, like the votes of all
+        workers together.
     one_coin : bool
         Whether a worker is right with one probability, whatever the class, and otherwise guesses evenly.
     method : Method or str, optional
@@ -59,29 +69,40 @@ class DawidSkene(BaseEstimator):
         See `em_rounds`.
     missing : object
         What stands for no vote in a matrix of tasks and workers, besides NaN and None.
-    random_state : int, optional
-        Seed of the partitions.
+    random_state : int or numpy.random.Generator, optional
+        Seed of the partitions, and of the samples for standard errors.
 
     Attributes
     ----------
-    labels_, probas_ : the label of every task, and the probability of each class
-    errors_ : confusion matrices: rows by worker and given label, columns by true class, which sum to one
-    priors_ : the shares of the classes
-    worker_accuracy_ : how often a worker is right, over tasks like these
-    worker_accuracy_standard_errors_ : its standard errors
-    worker_accuracy_interval_ : low and high, between which it lies with probability 0.9
-    errors_standard_errors_ : standard errors of confusion matrices
-    errors_spread_ : standard deviation over partitions of what moments alone say; NaN where they were not used
+    labels_ : array of shape (n_tasks,)
+        The most probable class of every task.
+    probas_ : array of shape (n_tasks, n_classes)
+        The probability of each class.
+    errors_ : array of shape (n_workers, n_classes, n_classes)
+        Confusion matrices, given label by true class, with columns of sum one. The name is crowd-kit's; in a data frame
+        rows are by worker and given label.
+    priors_ : array of shape (n_classes,)
+        The shares of the classes.
+    worker_accuracy_ : array of shape (n_workers,)
+        How often a worker is right, over tasks like these.
+    worker_accuracy_standard_errors_ : array of shape (n_workers,)
+    worker_accuracy_interval_ : array of shape (n_workers, 2)
+        Low and high, between which the accuracy lies with probability 0.9.
+    errors_standard_errors_ : as `errors_`
+        Standard errors of the confusion matrices.
+    errors_spread_ : as `errors_`
+        Standard deviation of the confusion matrices by moments alone over partitions; NaN where moments were not used.
     loss_history_ : list of float
         The objective after each round, per vote: the log-likelihood, plus what the smoothing adds. Never falls. Where
-        smoothing is estimated, the rounds are those after it was.
+        smoothing is estimated, the rounds are those after the last estimate.
     log_likelihood_ : float
         Of all votes.
     tasks_, workers_, classes_ : arrays
         The names, in the order of the arrays above.
-    diagnostics_ : dict
+    diagnostics_ : Diagnostics
+        Where expectation maximization started, why not from moments, `n_partitions`, `em_rounds` and `converged`.
 
-    Tables come as the votes did: data frames of pandas or polars for data frames, arrays for arrays.
+    Where votes came as a data frame of pandas or polars, so do these, but for the names, lists and numbers.
 
     Notes
     -----
@@ -89,8 +110,8 @@ class DawidSkene(BaseEstimator):
     mostly wrong in the same way cannot be told from one that is mostly right.
 
     With the estimated prior, standard errors and intervals come from Gibbs sampling: the truth of the tasks, the other
-    workers and the prior are all uncertain. With a number for smoothing, standard errors take the other workers for
-    known, and intervals are those of a Beta distribution with this mean and standard deviation.
+    workers and the prior are all uncertain. With a number for smoothing, standard errors assume that the other workers
+    are known, and intervals are those of a Beta distribution with this mean and standard deviation.
 
     Examples
     --------
@@ -107,18 +128,18 @@ class DawidSkene(BaseEstimator):
     def __init__(
         self,
         *,
-        init: Any = "moments",
+        init: str | ArrayLike = "moments",
         em_rounds: int = 100,
-        prior: Any = "estimated",
+        prior: str | ArrayLike = "estimated",
         smoothing: float | str = "estimated",
         pooling: float = 0.0,
         one_coin: bool = False,
-        method: Any = None,
+        method: Method | str | None = None,
         n_partitions: int = 20,
-        groups: Any = None,
+        groups: ArrayLike | None = None,
         tol: float = 1e-6,
         missing: Any = -1,
-        random_state: int | None = None,
+        random_state: int | np.random.Generator | None = None,
     ) -> None:
         self.init = init
         self.em_rounds = em_rounds
@@ -133,7 +154,7 @@ class DawidSkene(BaseEstimator):
         self.missing = missing
         self.random_state = random_state
 
-    def fit(self, X: Any, y: object = None) -> DawidSkene:  # noqa: N803
+    def fit(self, X: Any, y: object = None) -> Self:  # noqa: N803
         """Estimate labels and workers from votes.
 
         Parameters
@@ -144,36 +165,103 @@ class DawidSkene(BaseEstimator):
             twice. An array or a list that looks like three columns is refused, or read as such where it is a list of
             three: lines of a matrix share their labels, and columns do not.
         y : ignored
+
+        Returns
+        -------
+        self
         """
-        self._check()
-        votes = as_votes(X, self.missing)
-        prior = self._prior(votes)
-        start, found, spread = self._start(votes, prior)
-        run, uncertainty = self._run_from(votes, start, prior)
-        self._keep(votes, run, uncertainty, spread)
-        self.diagnostics_ = {**found, "em_rounds": len(run.history), "converged": run.converged}
+        for complaint in self.learn(X):
+            warnings.warn(complaint, UserWarning, stacklevel=2)
         return self
 
+    def learn(self, data: Any) -> tuple[str, ...]:
+        """Do the work of `fit`, silently, and return what is to be warned of.
+
+        Parameters
+        ----------
+        data : votes, as for `fit`
+
+        Returns
+        -------
+        tuple of str
+        """
+        self.check_parameters()
+        votes = as_votes(data, self.missing)
+        prior = self._prior(votes)
+        start = self._start(votes, prior)
+        run, uncertainty = self._run_from(votes, start, prior)
+        self._keep(votes, start, run, uncertainty)
+        reason = start.diagnostics.reason
+        if reason is None:
+            return ()
+        return (f"moments do not determine this crowd: {reason}; started from the majority vote instead",)
+
     def fit_predict(self, X: Any, y: object = None) -> Any:  # noqa: N803
-        """Return the label of every task."""
+        """Return the label of every task.
+
+        Parameters
+        ----------
+        X : votes, as for `fit`
+        y : ignored
+
+        Returns
+        -------
+        array of shape (n_tasks,), or a series or data frame where votes came as a data frame
+        """
         return self.fit(X).labels_
 
     def fit_predict_proba(self, X: Any, y: object = None) -> Any:  # noqa: N803
-        """Return the probability of each class for every task."""
+        """Return the probability of each class for every task.
+
+        Parameters
+        ----------
+        X : votes, as for `fit`
+        y : ignored
+
+        Returns
+        -------
+        array of shape (n_tasks, n_classes), or a data frame where votes came as one
+        """
         return self.fit(X).probas_
 
     def predict_proba(self, X: Any) -> Any:  # noqa: N803
-        """Return the probability of each class for tasks that workers of `fit` have voted on."""
+        """Return the probability of each class for tasks that workers of `fit` have voted on.
+
+        Parameters
+        ----------
+        X : votes, as for `fit`
+            Of workers and with labels that were there in `fit`; tasks may be new.
+
+        Returns
+        -------
+        array of shape (n_tasks, n_classes), or a data frame where votes came as one
+        """
         votes, classes = self._expect(X)
         return Tables(votes).by_class(classes)
 
     def predict(self, X: Any) -> Any:  # noqa: N803
-        """Return the label of tasks that workers of `fit` have voted on."""
+        """Return the label of tasks that workers of `fit` have voted on.
+
+        Parameters
+        ----------
+        X : votes, as for `fit`
+            Of workers and with labels that were there in `fit`; tasks may be new.
+
+        Returns
+        -------
+        array of shape (n_tasks,), or a series or data frame where votes came as a data frame
+        """
         votes, classes = self._expect(X)
         return Tables(votes).series(self.classes_[np.argmax(classes, axis=1)], "agg_label", votes.tasks, "task")
 
     def label_table(self) -> dict[str, np.ndarray]:
-        """Return columns to write to a file: task, label, its probability, and the probability of every class."""
+        """Return the labels as columns to write to a file.
+
+        Returns
+        -------
+        dict of arrays of shape (n_tasks,)
+            Task, label, its probability, and the probability of every class.
+        """
         check_is_fitted(self)
         best = np.argmax(self._run.classes, axis=1)
         columns = {"task": self.tasks_, "label": self.classes_[best], "probability": np.max(self._run.classes, axis=1)}
@@ -181,7 +269,13 @@ class DawidSkene(BaseEstimator):
         return columns | {f"p({name})": column for name, column in named}
 
     def worker_table(self) -> dict[str, np.ndarray]:
-        """Return columns to write to a file: worker, votes, accuracy, its error and interval, confusion matrices."""
+        """Return the workers as columns to write to a file.
+
+        Returns
+        -------
+        dict of arrays of shape (n_workers,)
+            Worker, votes, accuracy, its standard error and interval, and all entries of the confusion matrices.
+        """
         check_is_fitted(self)
         accuracy, deviations, intervals = self._accuracy
         columns = {
@@ -194,7 +288,7 @@ class DawidSkene(BaseEstimator):
         }
         names = class_names(self.classes_)
         cells = {
-            f"p({given}|{true})": self._run.model.errors[:, row, column]
+            f"p({given}|{true})": self._run.model.confusions[:, row, column]
             for column, true in enumerate(names)
             for row, given in enumerate(names)
         }
@@ -205,21 +299,20 @@ class DawidSkene(BaseEstimator):
         votes = as_votes(X, self.missing, workers=self.workers_, classes=self.classes_)
         return votes, expect(votes, self._run.model)[0]
 
-    def _check(self) -> None:
+    def check_parameters(self) -> None:
+        """Raise unless parameters are what they must be."""
+        super().check_parameters()
         as_number("em_rounds", self.em_rounds, integer=True, zero=True)
         as_flag("one_coin", self.one_coin)
-        as_number("n_partitions", self.n_partitions, integer=True)
-        if isinstance(self.smoothing, str) and self.smoothing != "estimated":
-            raise ValueError(f"smoothing must be 'estimated' or a number; got {self.smoothing!r}")
-        if not isinstance(self.smoothing, str):
-            as_number("smoothing", self.smoothing, zero=True)
         as_number("tol", self.tol, zero=True)
-        as_method(self.method)
-        check_seed("random_state", self.random_state)
         as_number("pooling", self.pooling, zero=True)
         if self.pooling > 1:
             raise ValueError(f"pooling must be between 0 and 1; got {self.pooling}")
-        if self.pooling > 0 and isinstance(self.smoothing, str):
+        if not isinstance(self.smoothing, str):
+            as_number("smoothing", self.smoothing, zero=True)
+        elif self.smoothing != "estimated":
+            raise ValueError(f"smoothing must be 'estimated' or a number; got {self.smoothing!r}")
+        elif self.pooling > 0:
             raise ValueError(
                 f"pooling must be 0 where smoothing is 'estimated', which learns from all workers by itself; got "
                 f"{self.pooling}. Give the votes to add, smoothing=1.0"
@@ -230,8 +323,9 @@ class DawidSkene(BaseEstimator):
                 raise ValueError(f"{name} must be {words[0]!r}, {words[1]!r} or an array; got {value!r}")
 
     def _prior(self, votes: Votes) -> Prior:
+        """Return what is added to the votes; nothing where that is estimated later."""
         k = votes.classes.size
-        shares = None if isinstance(self.prior, str) else _as_numbers("prior", self.prior)
+        shares = None if isinstance(self.prior, str) else as_numbers("prior", self.prior)
         if isinstance(self.prior, str) and self.prior == "uniform":
             shares = np.full(k, 1 / k)
         if shares is not None and (shares.shape != (k,) or not np.all(shares > 0) or not abs(shares.sum() - 1) < 1e-6):
@@ -241,102 +335,43 @@ class DawidSkene(BaseEstimator):
         cells = added * k * (self.pooling * typical + (1 - self.pooling) / k)
         return Prior(cells / k if self.one_coin else cells, added, shares, self.one_coin)
 
-    def _run_from(self, votes: Votes, start: Start, prior: Prior) -> tuple[Run, Uncertainty]:
-        if isinstance(self.smoothing, str):
-            run, workers = self._run_estimated(votes, start, prior)
-            rng = as_generator(self.random_state, "random_state").spawn(1)[0]
-            return run, sample_uncertainty(votes, run, workers, prior.shares, rng)
-        run = run_em(votes, start, prior, self.em_rounds, self.tol)
-        deviations = standard_errors(votes, run, prior)
-        own = np.einsum("wcc->wc", deviations) * run.model.priors
-        uncertain = own.sum(axis=1) if self.one_coin else np.sqrt(np.sum(own**2, axis=1))
-        return run, Uncertainty(deviations, uncertain, beta_intervals(accuracies(run.model), uncertain))
-
-    def _run_estimated(self, votes: Votes, start: Start, prior: Prior) -> tuple[Run, CrowdPrior]:
-        """Estimate the prior of workers from the start, then from what it leads to, and run from there."""
-        k = votes.classes.size
-        for _ in range(PASSES):
-            cells = (votes.by_worker @ start.classes).reshape(-1, k, k)
-            workers = estimate_prior(cells, one_coin=self.one_coin)
-            prior = prior._replace(cells=added_votes(cells, workers), tasks=1.0)
-            run = run_em(votes, start, prior, self.em_rounds, self.tol)
-            start = start if self.em_rounds == 0 else Start(run.classes, None)
-        return run, workers
-
-    def _start(self, votes: Votes, prior: Prior) -> tuple[Start, dict[str, Any], np.ndarray]:
-        """Return where to begin, what there is to say about it, and how much partitions differ."""
-        k, n_workers = votes.classes.size, votes.workers.size
-        unknown = np.full((n_workers, k, k), np.nan)
-        majority = Start(votes.shares, None), {"init": "majority"}, unknown
+    def _start(self, votes: Votes, prior: Prior) -> Start:
         if not isinstance(self.init, str):
-            errors = _as_numbers("init", self.init)
-            if errors.shape != unknown.shape or np.any(errors < 0) or not np.allclose(errors.sum(axis=1), 1):
-                raise ValueError(
-                    f"init must hold a matrix for each of {n_workers} workers, {unknown.shape}, given label by true "
-                    f"class, with columns of sum one; got shape {errors.shape}"
-                )
-            return self._start_from(votes, errors, np.full(k, 1 / k), prior), {"init": "given"}, unknown
-        if self.init == "majority" or k == 1:
-            return majority
-        found = estimate_crowd(votes, self._groups(votes), self.method, self.random_state)
-        if isinstance(found, str):
-            message = f"moments do not determine this crowd: {found}; started from the majority vote instead"
-            warnings.warn(message, UserWarning, stacklevel=3)
-            return *majority[:1], {"init": "majority", "reason": found}, unknown
-        start = self._start_from(votes, found.errors, found.priors, prior)
-        return start, {"init": "moments", "n_partitions": found.n_partitions}, found.spread
+            return start_from_given(votes, self.init, prior)
+        if self.init == "majority" or votes.classes.size == 1:
+            return start_from_majority(votes)
+        groups = as_groups(votes, self.groups, self.n_partitions, self.random_state)
+        return start_from_moments(votes, groups, self.method, self.random_state, prior)
 
-    def _start_from(self, votes: Votes, errors: np.ndarray, shares: np.ndarray, prior: Prior) -> Start:
-        model = CrowdModel(
-            one_coin(errors) if self.one_coin else errors, shares if prior.shares is None else prior.shares
-        )
-        return Start(expect(votes, model)[0], model)
+    def _run_from(self, votes: Votes, start: Start, prior: Prior) -> tuple[Run, Uncertainty]:
+        if not isinstance(self.smoothing, str):
+            run = run_em(votes, start, prior, self.em_rounds, self.tol)
+            return run, information_uncertainty(votes, run, prior)
+        run, workers = run_with_estimated_prior(votes, start, prior, self.em_rounds, self.tol)
+        rng = as_generator(self.random_state, "random_state").spawn(1)[0]
+        return run, sample_uncertainty(votes, run, workers, prior.shares, rng)
 
-    def _groups(self, votes: Votes) -> np.ndarray:
-        n_workers = votes.workers.size
-        if self.groups is None:
-            rng = as_generator(self.random_state, "random_state")
-            return np.stack([random_groups(votes, rng) for _ in range(self.n_partitions)])
-        groups = np.atleast_2d(_as_numbers("groups", self.groups))
-        if groups.ndim != 2 or groups.shape[1] != n_workers or not np.all(np.isin(groups, (0, 1, 2))):
-            raise ValueError(
-                f"groups must hold 0, 1 or 2 for each of {n_workers} workers; got shape {np.shape(self.groups)}"
-            )
-        return groups.astype(np.int64)
-
-    def _keep(self, votes: Votes, run: Run, uncertainty: Uncertainty, spread: np.ndarray) -> None:
-        tables, (errors, priors) = Tables(votes), run.model
-        labels = votes.classes[np.argmax(run.classes, axis=1)]
-        accuracy = accuracies(run.model)
+    def _keep(self, votes: Votes, start: Start, run: Run, uncertainty: Uncertainty) -> None:
+        tables, k = Tables(votes), votes.classes.size
+        accuracy, deviations = run.model.accuracies, uncertainty.accuracies
         low, high = uncertainty.intervals.T
         intervals = np.stack([np.minimum(low, accuracy), np.maximum(high, accuracy)], axis=1)
+        spread = np.full((votes.workers.size, k, k), np.nan) if start.spread is None else start.spread
         self._run, self._votes_of_workers = run, votes.votes_of_workers
-        self._accuracy = accuracy, uncertainty.accuracy, intervals
+        self._accuracy = accuracy, deviations, intervals
         self.tasks_, self.workers_, self.classes_ = votes.tasks, votes.workers, votes.classes
+        labels = votes.classes[np.argmax(run.classes, axis=1)]
         self.labels_ = tables.series(labels, "agg_label", votes.tasks, "task")
         self.probas_ = tables.by_class(run.classes)
-        self.errors_ = tables.confusions(errors)
-        self.errors_standard_errors_ = tables.confusions(uncertainty.errors)
+        self.errors_ = tables.confusions(run.model.confusions)
+        self.errors_standard_errors_ = tables.confusions(uncertainty.confusions)
         self.errors_spread_ = tables.confusions(spread)
-        self.priors_ = tables.series(priors, "prior", votes.classes, "label")
+        self.priors_ = tables.series(run.model.shares, "prior", votes.classes, "label")
         self.worker_accuracy_ = tables.series(accuracy, "accuracy", votes.workers, "worker")
-        deviations = tables.series(uncertainty.accuracy, "standard_error", votes.workers, "worker")
-        self.worker_accuracy_standard_errors_ = deviations
+        self.worker_accuracy_standard_errors_ = tables.series(deviations, "standard_error", votes.workers, "worker")
         self.worker_accuracy_interval_ = tables.intervals(intervals)
         self.loss_history_, self.log_likelihood_ = run.history, run.log_likelihood
-
-
-def accuracies(model: CrowdModel) -> np.ndarray:
-    """Return how often workers are right, over tasks like these."""
-    return np.einsum("wcc,c->w", model.errors, model.priors)
-
-
-def _as_numbers(name: str, values: Any) -> np.ndarray:
-    """Return an option of numbers as an array."""
-    try:
-        return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"{name} must be an array of numbers; got {values!r:.60}: {error}") from None
+        self.diagnostics_ = replace(start.diagnostics, em_rounds=len(run.history), converged=run.converged)
 
 
 def pooled(votes: Votes) -> np.ndarray:

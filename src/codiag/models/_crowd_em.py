@@ -1,29 +1,31 @@
-"""Expectation maximization for votes of a crowd, and how well it determines the workers."""
+"""Expectation maximization for votes of a crowd."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import numpy as np
-from scipy import sparse
 
+from codiag.models._diagnostics import Diagnostics
 from codiag.models._votes import Votes
-
-BLOCK = 10**7
-"""Numbers that are held at a time."""
 
 
 class CrowdModel(NamedTuple):
     """Confusion matrices (workers, given, true), columns of sum one, and the shares of the classes (true,)."""
 
-    errors: np.ndarray
-    priors: np.ndarray
+    confusions: np.ndarray
+    shares: np.ndarray
+
+    @property
+    def accuracies(self) -> np.ndarray:
+        """How often each worker is right, over tasks like these, (workers,)."""
+        return np.einsum("wcc,c->w", self.confusions, self.shares)
 
 
 class Prior(NamedTuple):
-    """What is believed before a vote: votes added to every cell (given, true), tasks added to every class.
+    """What is assumed before any vote: votes added to every cell (given, true), tasks added to every class.
 
-    With `shares` the shares of the classes are not estimated but these.
+    Where `shares` are given, the shares of the classes are these and not estimated.
     """
 
     cells: np.ndarray
@@ -33,10 +35,15 @@ class Prior(NamedTuple):
 
 
 class Start(NamedTuple):
-    """The classes of the tasks (tasks, true) to begin with, and the model they come from, if any."""
+    """The classes of the tasks (tasks, true) to begin with, the model they come from, and what is known about that.
+
+    `spread` is the standard deviation of confusion matrices over partitions, where they come from several.
+    """
 
     classes: np.ndarray
-    model: CrowdModel | None
+    model: CrowdModel | None = None
+    spread: np.ndarray | None = None
+    diagnostics: Diagnostics = Diagnostics()
 
 
 class Run(NamedTuple):
@@ -51,14 +58,14 @@ class Run(NamedTuple):
 
 def expect(votes: Votes, model: CrowdModel) -> tuple[np.ndarray, float]:
     """Return the probability of each class for every task, and the log-likelihood of the votes."""
-    k = model.priors.size
+    k = model.shares.size
     with np.errstate(divide="ignore"):  # what never happens has the logarithm -inf
-        joint = votes.counts @ np.log(model.errors).reshape(-1, k) + np.log(model.priors)
+        joint = votes.counts @ np.log(model.confusions).reshape(-1, k) + np.log(model.shares)
     largest = joint.max(axis=1, keepdims=True)
     impossible = np.isneginf(largest[:, 0])
     log_likelihood = -np.inf if np.any(impossible) else 0.0
-    if np.any(impossible):  # of votes that no class explains nothing can be learnt
-        joint[impossible] = np.log(model.priors)
+    if np.any(impossible):  # from votes that no class explains, nothing is learned
+        joint[impossible] = np.log(model.shares)
         largest[impossible] = 0.0
     classes = np.exp(joint - largest)
     sums = classes.sum(axis=1, keepdims=True)
@@ -70,11 +77,11 @@ def maximize(votes: Votes, classes: np.ndarray, prior: Prior) -> CrowdModel:
     """Return the most probable workers and shares, given the classes of the tasks."""
     k = classes.shape[1]
     cells = (votes.by_worker @ classes).reshape(-1, k, k) + prior.cells
-    errors = one_coin(cells) if prior.one_coin else _normalized(cells)
+    confusions = one_coin(cells) if prior.one_coin else _normalized(cells)
     if prior.shares is not None:
-        return CrowdModel(errors, prior.shares)
+        return CrowdModel(confusions, prior.shares)
     shares = classes.sum(axis=0) + prior.tasks
-    return CrowdModel(errors, shares / shares.sum())
+    return CrowdModel(confusions, shares / shares.sum())
 
 
 def one_coin(cells: np.ndarray) -> np.ndarray:
@@ -95,9 +102,9 @@ def log_density(model: CrowdModel, prior: Prior) -> float:
     """Return the logarithm of the prior's density, up to a constant."""
     density = 0.0
     if np.any(prior.cells > 0):
-        density += float(np.sum(prior.cells * np.log(model.errors)))
+        density += float(np.sum(prior.cells * np.log(model.confusions)))
     if prior.tasks > 0 and prior.shares is None:
-        density += prior.tasks * float(np.sum(np.log(model.priors)))
+        density += prior.tasks * float(np.sum(np.log(model.shares)))
     return density
 
 
@@ -119,54 +126,5 @@ def run_em(votes: Votes, start: Start, prior: Prior, n_rounds: int, tol: float) 
 
 def _filled(model: CrowdModel) -> CrowdModel:
     """Return the model with even columns where there were none: nothing is known of them."""
-    empty = model.errors.sum(axis=1, keepdims=True) == 0
-    return CrowdModel(np.where(empty, 1 / model.priors.size, model.errors), model.priors)
-
-
-def standard_errors(votes: Votes, run: Run, prior: Prior) -> np.ndarray:
-    """Return standard errors of confusion matrices (workers, given, true), those of the other workers taken for known.
-
-    The information is the sum of squared scores, plus the curvature of the prior.
-    """
-    n_workers, k, _ = run.model.errors.shape
-    if prior.one_coin:
-        return _coin_errors(votes, run, prior)
-    step = max(1, BLOCK // k**3)
-    parts = []
-    for first in range(0, n_workers, step):
-        some = slice(first, first + step)
-        rows = votes.by_worker[first * k : (first + step) * k]
-        parts.append(_cell_errors(rows, run.classes, run.model.errors[some], prior.cells))
-    return np.concatenate(parts)
-
-
-def _cell_errors(rows: sparse.csr_array, classes: np.ndarray, errors: np.ndarray, believed: np.ndarray) -> np.ndarray:
-    r"""Return standard errors for some workers.
-
-    A vote l on task t has the score :math:`q_{tc} / C[l, c]`. Scores of unlike votes do not mix, so the information of
-    a worker is a matrix :math:`A_l` over true classes for each given label; as columns of C sum to one, the covariance
-    is :math:`A_l^{-1} - A_l^{-1} (\sum_m A_m^{-1})^{-1} A_l^{-1}`.
-    """
-    k = errors.shape[-1]
-    floored = np.maximum(errors, 1e-9)
-    information = np.empty((*errors.shape, k))  # worker, given, true, true
-    for c in range(k):
-        together = (rows @ (classes[:, c : c + 1] * classes)).reshape(errors.shape)
-        information[:, :, c] = together / (floored[:, :, c : c + 1] * floored)
-    information[:, :, range(k), range(k)] += np.maximum(believed, 1e-6) / floored**2
-    inverse = np.linalg.inv(information)
-    constrained = inverse - inverse @ np.linalg.inv(inverse.sum(axis=1))[:, None] @ inverse
-    return np.sqrt(np.maximum(constrained[:, :, range(k), range(k)], 0))
-
-
-def _coin_errors(votes: Votes, run: Run, prior: Prior) -> np.ndarray:
-    """Return the same where one number says all: the score of a vote is q / a - (1 - q) / (1 - a)."""
-    n_workers, k, _ = run.model.errors.shape
-    right = np.clip(run.model.errors[:, 0, 0], 1e-9, 1 - 1e-9)
-    chance = run.classes[votes.task, votes.label]
-    scores = chance / right[votes.worker] - (1 - chance) / (1 - right[votes.worker])
-    information = np.bincount(votes.worker, weights=scores**2, minlength=n_workers)
-    diagonal = np.trace(prior.cells)
-    information += diagonal / right**2 + (prior.cells.sum() - diagonal) / (1 - right) ** 2
-    deviation = 1 / np.sqrt(np.maximum(information, 1e-12))
-    return deviation[:, None, None] * np.where(np.eye(k, dtype=bool), 1.0, 1 / max(k - 1, 1))
+    empty = model.confusions.sum(axis=1, keepdims=True) == 0
+    return CrowdModel(np.where(empty, 1 / model.shares.size, model.confusions), model.shares)

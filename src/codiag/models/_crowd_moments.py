@@ -1,8 +1,8 @@
 r"""Confusion matrices of workers by moments, from partitions of the workers into three groups.
 
 With :math:`x_g` the votes of group g on a task, a count for every class, and labels missing at random,
-:math:`E[x_1 \otimes x_2 \otimes x_3] = \sum_c \pi_c F_{1c} \otimes F_{2c} \otimes F_{3c}`. One partition decides much,
-so several are averaged.
+:math:`E[x_1 \otimes x_2 \otimes x_3] = \sum_c \pi_c F_{1c} \otimes F_{2c} \otimes F_{3c}`. Results differ
+between partitions, so several are averaged.
 """
 
 from __future__ import annotations
@@ -14,28 +14,40 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 
-from codiag.models._base import common_order, leading_range, mixture_weights, weakest
+from codiag.methods import Method
+from codiag.models._alignment import common_order
+from codiag.models._sampling_noise import weakest
+from codiag.models._second_moment import leading_range
+from codiag.models._simplex import mixture_weights
 from codiag.models._view_moments import ViewMoments, start_from_views
-from codiag.models._votes import LARGEST, Votes
+from codiag.models._votes import MOST_CELLS, Votes
 from codiag.tensors import CrossMomentTensor
 
 FLOOR = 1e-6
-JUDGES = 2000
+"""The least entry of a confusion matrix, before columns are divided by their sums."""
+MOST_COMPARED = 2000
 """Workers, those with most votes, by whom partitions are compared."""
-MANY = 100
+MOST_CLASSES = 100
 """Classes beyond which moments are not formed."""
 OTHERS = np.array([[1, 2], [0, 2], [0, 1]])
-Look = Callable[[Votes, np.ndarray], tuple[list[np.ndarray], slice]]
-"""Gives three views of every task, and tasks that had no say in how the views were chosen."""
+"""For each group of workers, the other two."""
+MakeViews = Callable[[Votes, np.ndarray], tuple[list[np.ndarray], slice]]
+"""From votes and groups to three views of every task, and the tasks that were not used to choose the views."""
 
 
 class CrowdMoments(NamedTuple):
     """What moments say: confusion matrices (workers, given, true), their spread over partitions, class shares."""
 
-    errors: np.ndarray
+    confusions: np.ndarray
     spread: np.ndarray
-    priors: np.ndarray
+    shares: np.ndarray
     n_partitions: int
+
+    def reordered(self, order: np.ndarray) -> CrowdMoments:
+        """Return the same with the true classes in another order."""
+        return self._replace(
+            confusions=self.confusions[..., order], spread=self.spread[..., order], shares=self.shares[order]
+        )
 
 
 def random_groups(votes: Votes, rng: np.random.Generator) -> np.ndarray:
@@ -50,22 +62,22 @@ def random_groups(votes: Votes, rng: np.random.Generator) -> np.ndarray:
     return groups
 
 
-def estimate_crowd(votes: Votes, groups: np.ndarray, method: Any, seed: int | None) -> CrowdMoments | str:
+def estimate_crowd(votes: Votes, groups: np.ndarray, method: Method | str | None, seed: Any) -> CrowdMoments | str:
     """Return confusion matrices averaged over partitions (n_partitions, n_workers), or why there are none.
 
     The votes of a group on a task are added up, which needs workers who mostly mean the same by a label. Where that
-    shows nothing, groups are seen through their own leading directions instead, which does not.
+    does not show the classes, views are the leading directions of the votes of each group, which do not need it.
     """
     if votes.workers.size < 3:
         return f"it takes three workers, and there are {votes.workers.size}"
-    if votes.classes.size > MANY:
-        return f"it takes at most {MANY} classes, and there are {votes.classes.size}"
+    if votes.classes.size > MOST_CLASSES:
+        return f"it takes at most {MOST_CLASSES} classes, and there are {votes.classes.size}"
     shared = int(np.sum(np.bincount(votes.task) >= 3))  # no more can have votes from three groups, whatever these are
     if shared < votes.classes.size:
         return _too_few(shared, votes.classes.size)
-    groups = groups[: max(3, LARGEST // (votes.workers.size * votes.classes.size**2))]
-    for look in (_added_votes, _leading_votes):
-        found = [_estimate_partition(votes, partition, look, method, seed) for partition in groups]
+    groups = groups[: max(3, MOST_CELLS // (votes.workers.size * votes.classes.size**2))]
+    for make_views in (_added_votes, _leading_votes):
+        found = [_estimate_partition(votes, partition, make_views, method, seed) for partition in groups]
         estimates = [estimate for estimate in found if not isinstance(estimate, str)]
         if 2 * len(estimates) >= len(groups):
             return _averaged(votes, estimates)
@@ -77,41 +89,46 @@ def _too_few(n_tasks: int, k: int) -> str:
 
 
 def _averaged(votes: Votes, estimates: list[tuple[np.ndarray, float]]) -> CrowdMoments:
-    """Return the mean over partitions, each as much as its weakest class stands out, with classes named."""
+    """Return the mean over partitions, weighted by how strong the weakest class is in each, and name the classes."""
     k, sizes = votes.classes.size, votes.votes_of_workers
-    busiest = np.argsort(-sizes, kind="stable")[:JUDGES]
+    busiest = np.argsort(-sizes, kind="stable")[:MOST_COMPARED]
     roots = np.sqrt(sizes[busiest])[:, None, None]
-    orders = common_order([(roots * errors[busiest]).reshape(-1, k) for errors, _ in estimates])
-    total = sum(size**2 for _, size in estimates)
-    aligned = [(errors[..., order], size**2 / total) for (errors, size), order in zip(estimates, orders, strict=True)]
-    mean = sum((share * errors for errors, share in aligned), np.zeros((sizes.size, k, k)))
-    spread = np.sqrt(sum((share * (errors - mean) ** 2 for errors, share in aligned), np.zeros_like(mean)))
+    orders = common_order([(roots * confusions[busiest]).reshape(-1, k) for confusions, _ in estimates])
+    total = sum(strength**2 for _, strength in estimates)
+    aligned = [
+        (strength**2 / total, confusions[..., order])
+        for (confusions, strength), order in zip(estimates, orders, strict=True)
+    ]
+    mean = sum((part * confusions for part, confusions in aligned), np.zeros((sizes.size, k, k)))
+    spread = np.sqrt(sum((part * (confusions - mean) ** 2 for part, confusions in aligned), np.zeros_like(mean)))
     typical = np.average(mean, axis=0, weights=sizes)
     shares = mixture_weights(typical, np.bincount(votes.label, minlength=k) / votes.label.size)
     names = linear_sum_assignment(-typical * shares)[1]  # under this assignment the most votes are right
-    return CrowdMoments(mean[..., names], spread[..., names], shares[names], len(estimates))
+    return CrowdMoments(mean, spread, shares, len(estimates)).reordered(names)
 
 
 def _estimate_partition(
-    votes: Votes, groups: np.ndarray, look: Look, method: Any, seed: int | None
+    votes: Votes, groups: np.ndarray, make_views: MakeViews, method: Method | str | None, seed: Any
 ) -> tuple[np.ndarray, float] | str:
-    """Return confusion matrices (workers, given, true), classes in any order, and how well they stand out."""
+    """Return confusion matrices (workers, given, true), classes in any order, and the strength of the weakest class."""
     k = votes.classes.size
     if np.unique(groups).size < 3:
         return "a group of workers is empty"
-    views, judges = look(votes, groups)
+    views, unused = make_views(votes, groups)
     seen = np.all([view.any(axis=1) for view in views], axis=0)
     if seen.sum() < k:
         return _too_few(int(seen.sum()), k)
-    size, noise = _weakest_pair([view[judges] for view in views], k)
-    if not size > max(noise, 1e-9):
-        return f"votes do not tell {k} classes apart: the weakest is {size:.2g} strong, chance alone {noise:.2g}"
+    strength, noise = _weakest_pair([view[unused] for view in views], k)
+    if not strength > max(noise, 1e-9):
+        return f"votes do not tell {k} classes apart: the weakest is {strength:.2g} strong, chance alone {noise:.2g}"
     try:
         weights, means = start_from_views(ViewMoments(CrossMomentTensor(*views)), k, method, seed)
-        errors = _worker_errors(votes, groups, views, means, weights / weights.sum())
+        confusions = _worker_confusions(votes, groups, views, means, weights / weights.sum())
     except (ValueError, np.linalg.LinAlgError) as error:  # of a moment that has fewer components
         return f"their third moment has no {k} components: {error}"
-    return (errors, size) if np.all(np.isfinite(errors)) else f"their third moment has no {k} components"
+    if not np.all(np.isfinite(confusions)):
+        return f"their third moment has no {k} components"
+    return confusions, strength
 
 
 def _added_votes(votes: Votes, groups: np.ndarray) -> tuple[list[np.ndarray], slice]:
@@ -119,14 +136,15 @@ def _added_votes(votes: Votes, groups: np.ndarray) -> tuple[list[np.ndarray], sl
     k = votes.classes.size
     flat = (votes.task * 3 + groups[votes.worker]) * k + votes.label
     counted = np.bincount(flat, minlength=votes.tasks.size * 3 * k).astype(np.float64).reshape(-1, 3, k)
-    counted /= np.sqrt(counted.mean(axis=0) + 1 / votes.tasks.size)  # counts vary like their means: now all alike
+    # Variances of counts are like their means: divided by the roots of these, all are alike.
+    counted /= np.sqrt(counted.mean(axis=0) + 1 / votes.tasks.size)
     return [np.ascontiguousarray(counted[:, group]) for group in range(3)], slice(None)
 
 
 def _leading_votes(votes: Votes, groups: np.ndarray) -> tuple[list[np.ndarray], slice]:
     """Return for every group its votes on each task, in the directions that go with the votes of the other groups.
 
-    Directions are those of every other task; the rest judge whether they mean anything.
+    Every other task is used to choose directions, so that the rest can tell whether these are more than noise.
     """
     k = votes.classes.size
     totals = np.asarray(votes.counts.sum(axis=0)).ravel()
@@ -155,14 +173,15 @@ def _weakest_pair(views: list[np.ndarray], k: int) -> tuple[float, float]:
     return weakest(pairs[least], [half[least] for half in halves], k)
 
 
-def _worker_errors(
-    votes: Votes, groups: np.ndarray, views: list[np.ndarray], means: list[np.ndarray], priors: np.ndarray
+def _worker_confusions(
+    votes: Votes, groups: np.ndarray, views: list[np.ndarray], means: list[np.ndarray], shares: np.ndarray
 ) -> np.ndarray:
     r"""Return :math:`C_i = E[z_i x_o^\top] (\mathrm{diag}(\pi) F_o^\top)^+`, o the two groups worker i is not in."""
     k, others = votes.classes.size, OTHERS[groups]
     together = (votes.by_worker @ np.hstack(views)).reshape(-1, k, 3, k)  # worker, given, group, what the group says
     outside = together[np.arange(groups.size)[:, None], :, others].transpose(0, 2, 1, 3).reshape(-1, k, 2 * k)
     stacked = np.stack(means)[OTHERS].transpose(0, 2, 1, 3).reshape(3, k, 2 * k)  # group, true, what the others say
-    inverses = np.linalg.pinv(priors[:, None] * stacked)
-    errors = np.maximum(outside @ inverses[groups] / np.maximum(votes.votes_of_workers, 1)[:, None, None], FLOOR)
-    return errors / errors.sum(axis=1, keepdims=True)
+    inverses = np.linalg.pinv(shares[:, None] * stacked)
+    confusions = outside @ inverses[groups] / np.maximum(votes.votes_of_workers, 1)[:, None, None]
+    confusions = np.maximum(confusions, FLOOR)
+    return confusions / confusions.sum(axis=1, keepdims=True)

@@ -2,9 +2,10 @@ r"""The distribution that the workers of a crowd come from, estimated from their
 
 Given the true class c, a worker is right with a probability that has a Beta distribution of mean
 :math:`\sigma(\mathrm{logit}\, r + d_c)` and strength s. Skill r and strength s belong to the worker and are drawn from
-a grid whose shares are estimated; the ease :math:`d_c` of a class is common to all workers. Wrong labels have a
-Dirichlet distribution of strength t around the wrong labels of all workers. A worker with few votes is thus taken for
-one of this crowd, with many votes for what the votes show. Workers may be of several kinds: experts beside spammers.
+a grid, with frequencies that are estimated; the ease :math:`d_c` of a class is common to all workers. Wrong labels
+have a Dirichlet distribution of strength t around the wrong labels of all workers. A worker with few votes is thus
+judged as one of this crowd, a worker with many votes by these. Workers may be of several kinds, such as experts and
+spammers.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import betaln, expit, gammaln, logit, logsumexp
 
+from codiag.models._crowd_em import Prior, Run, Start, run_em
+from codiag.models._votes import Votes
+
 SKILLS = expit(np.linspace(-4.4, 4.4, 12))
 STRENGTHS = np.array([2.0, 10.0, 50.0])
 SKILL, STRENGTH = (grid.ravel() for grid in np.meshgrid(SKILLS, STRENGTHS, indexing="ij"))
@@ -22,12 +26,13 @@ SKILL, STRENGTH = (grid.ravel() for grid in np.meshgrid(SKILLS, STRENGTHS, index
 WEAKEST, STRONGEST = 0.2, 2000.0
 """Bounds of the strength of wrong labels."""
 ADDED = np.where(SKILL > 0.5, 1.0, 0.01) / np.sum(np.where(SKILL > 0.5, 1.0, 0.01))
-"""A worker, mostly of the kinds that are better than a coin, who is added before the shares of the kinds are taken."""
+"""A worker, mostly of the kinds that are better than a coin, who is added before frequencies of the kinds are taken."""
 LEAST = 1e-3
 """Votes that are added to every cell at least."""
-
 STEPS = 50
-"""Steps of expectation maximization for the shares of the kinds."""
+"""Steps of expectation maximization for the frequencies of the kinds."""
+PASSES = 4
+"""How often the prior of workers is estimated."""
 
 
 class Outcomes(NamedTuple):
@@ -61,8 +66,8 @@ class CrowdPrior(NamedTuple):
 
     Attributes
     ----------
-    shares : array of shape (n_kinds,)
-        How frequent each kind of worker is.
+    frequencies : array of shape (n_kinds,)
+        The share of the workers that each kind has.
     ease : array of shape (n_columns,)
         What a class adds to the logit of a skill.
     wrong : array of shape (n_classes, n_classes)
@@ -71,7 +76,7 @@ class CrowdPrior(NamedTuple):
         How many votes the wrong labels of all are worth for a single worker.
     """
 
-    shares: np.ndarray
+    frequencies: np.ndarray
     ease: np.ndarray
     wrong: np.ndarray
     strength: float
@@ -83,22 +88,22 @@ class CrowdPrior(NamedTuple):
 
 
 def estimate_prior(cells: np.ndarray, *, one_coin: bool) -> CrowdPrior:
-    """Return the prior under which votes (workers, given, true) are most probable, nearly: a climb of few steps.
+    """Return the prior under which votes (workers, given, true) are nearly most probable, after a few steps.
 
-    Shares take steps of expectation maximization; the rest is proposed from the votes of all workers together, and
-    taken where that makes them more probable.
+    Frequencies of kinds are found by expectation maximization; the rest is proposed from the votes of all workers
+    together, and accepted where that makes the votes more probable.
     """
     outcomes, k = Outcomes.of(cells, one_coin=one_coin), cells.shape[1]
-    shares = np.full(SKILL.size, 1 / SKILL.size)
-    prior = CrowdPrior(shares, np.zeros(1 if one_coin else k), _pattern(cells.sum(axis=0)), 2.0)
+    frequencies = np.full(SKILL.size, 1 / SKILL.size)
+    prior = CrowdPrior(frequencies, np.zeros(1 if one_coin else k), _wrong_labels(cells.sum(axis=0)), 2.0)
     if outcomes.cells is not None:
         prior = _with_ease(outcomes, prior)
         prior = prior._replace(strength=_climb(lambda strength: _wrong_evidence(cells, prior.wrong, strength), 2.0))
     scores = kind_scores(outcomes, prior)
     for _ in range(STEPS):
-        joint = scores + np.log(prior.shares)
+        joint = scores + np.log(prior.frequencies)
         expected = np.exp(joint - logsumexp(joint, axis=1, keepdims=True)).sum(axis=0) + ADDED
-        prior = prior._replace(shares=expected / expected.sum())
+        prior = prior._replace(frequencies=expected / expected.sum())
     return prior
 
 
@@ -110,7 +115,7 @@ def added_votes(cells: np.ndarray, prior: CrowdPrior) -> np.ndarray:
     """
     k, same = prior.wrong.shape[0], np.eye(prior.wrong.shape[0], dtype=bool)
     outcomes = Outcomes.of(cells, one_coin=prior.ease.size < k)
-    joint = kind_scores(outcomes, prior) + np.log(prior.shares)
+    joint = kind_scores(outcomes, prior) + np.log(prior.frequencies)
     kinds = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
     totals = outcomes.right + outcomes.wrong
     mean = np.empty_like(totals)
@@ -126,6 +131,20 @@ def added_votes(cells: np.ndarray, prior: CrowdPrior) -> np.ndarray:
     return np.maximum(np.where(same, right[:, None], wrong[:, None] * pattern) - cells, LEAST)
 
 
+def run_with_estimated_prior(
+    votes: Votes, start: Start, prior: Prior, n_rounds: int, tol: float
+) -> tuple[Run, CrowdPrior]:
+    """Estimate the prior of workers from the start, then from what it leads to, and run from there."""
+    k = votes.classes.size
+    for _ in range(PASSES):
+        cells = (votes.by_worker @ start.classes).reshape(-1, k, k)
+        workers = estimate_prior(cells, one_coin=prior.one_coin)
+        prior = prior._replace(cells=added_votes(cells, workers), tasks=1.0)
+        run = run_em(votes, start, prior, n_rounds, tol)
+        start = start if n_rounds == 0 else Start(run.classes)
+    return run, workers
+
+
 def kind_scores(outcomes: Outcomes, prior: CrowdPrior) -> np.ndarray:
     """Return the log-probability that votes are right and wrong as they are, for each kind of worker."""
     right, wrong = outcomes.right, outcomes.wrong
@@ -139,15 +158,15 @@ def kind_scores(outcomes: Outcomes, prior: CrowdPrior) -> np.ndarray:
     return scores - np.tile(both, SKILLS.size) - betaln(first, second).sum(axis=1)
 
 
-def _evidence(scores: np.ndarray, shares: np.ndarray) -> float:
-    return float(np.sum(logsumexp(scores + np.log(shares), axis=1)))
+def _evidence(scores: np.ndarray, frequencies: np.ndarray) -> float:
+    return float(np.sum(logsumexp(scores + np.log(frequencies), axis=1)))
 
 
 def _with_ease(outcomes: Outcomes, prior: CrowdPrior) -> CrowdPrior:
     """Return the prior with the ease of classes that the votes of all workers show, where that is more probable."""
     ease = np.log(outcomes.right.sum(axis=0) + 1) - np.log(outcomes.wrong.sum(axis=0) + 1)
     proposed = prior._replace(ease=ease - ease.mean())
-    return max((prior, proposed), key=lambda one: _evidence(kind_scores(outcomes, one), one.shares))
+    return max((prior, proposed), key=lambda one: _evidence(kind_scores(outcomes, one), one.frequencies))
 
 
 def _climb(score: Callable[[float], float], value: float) -> float:
@@ -159,8 +178,8 @@ def _climb(score: Callable[[float], float], value: float) -> float:
     return value
 
 
-def _pattern(cells: np.ndarray) -> np.ndarray:
-    """Return how wrong labels (given, true) are spread, after a vote in all is added to every column."""
+def _wrong_labels(cells: np.ndarray) -> np.ndarray:
+    """Return the distribution of wrong labels (given, true), after one vote in all is added to every column."""
     k = cells.shape[0]
     cells = np.where(np.eye(k, dtype=bool), 0.0, cells + 1 / max(k - 1, 1))
     return cells / np.maximum(cells.sum(axis=0), 1e-300)

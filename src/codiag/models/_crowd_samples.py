@@ -1,9 +1,9 @@
 r"""How well votes determine workers, with the truth, the other workers and the crowd itself uncertain: Gibbs sampling.
 
-A round draws the classes of the tasks, the kinds of the workers, their confusion matrices and the shares of all. Given
+A round draws the classes of the tasks, the kinds of the workers, their confusion matrices and all frequencies. Given
 the classes, it is known which votes are right. Over tasks drawn at random each vote of a worker is right with one
 probability, the worker's accuracy, whatever its parts by class; its distribution over workers is a mixture of Beta
-distributions on a grid, whose shares are drawn too.
+distributions on a grid, whose frequencies are drawn too.
 """
 
 from __future__ import annotations
@@ -11,16 +11,15 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import betaincinv, betaln, gammaln
+from scipy.special import betaln, gammaln
 
 from codiag.models._crowd_em import CrowdModel, Run, expect
+from codiag.models._crowd_information import LEVEL, Uncertainty
 from codiag.models._crowd_prior import ADDED, SKILLS, STRENGTH, CrowdPrior, Outcomes, kind_scores
 from codiag.models._votes import Votes
 
-LEVEL = 0.9
-"""The probability that intervals of accuracy hold."""
-ROUNDS, FEWEST, NUMBERS = 60, 20, 3 * 10**7
-"""Rounds that are kept: fewer where each is over many numbers."""
+ROUNDS, FEWEST_ROUNDS, MOST_NUMBERS = 60, 20, 3 * 10**7
+"""Rounds that are kept: fewer, down to a limit, where all together would draw more numbers than that."""
 DRAWS = 10
 """Accuracies that are drawn from every round."""
 MEAN, SPREAD = (grid.ravel() for grid in np.meshgrid(SKILLS, [4.0, 16.0, 64.0], indexing="ij"))
@@ -28,16 +27,8 @@ FIRST, SECOND = MEAN * SPREAD, (1 - MEAN) * SPREAD
 ADDED_ACCURACY = np.where(MEAN > 0.5, 1.0, 0.01) / np.sum(np.where(MEAN > 0.5, 1.0, 0.01))
 
 
-class Uncertainty(NamedTuple):
-    """Standard errors of confusion matrices (workers, given, true) and accuracies, and intervals of accuracies."""
-
-    errors: np.ndarray
-    accuracy: np.ndarray
-    intervals: np.ndarray
-
-
 class State(NamedTuple):
-    """What is drawn anew in every round: workers and classes, the prior of workers, and that of accuracies."""
+    """What is drawn anew in every round: workers and class shares, the prior of workers, frequencies of accuracies."""
 
     model: CrowdModel
     prior: CrowdPrior
@@ -48,9 +39,9 @@ def sample_uncertainty(
     votes: Votes, run: Run, prior: CrowdPrior, shares: np.ndarray | None, rng: np.random.Generator
 ) -> Uncertainty:
     """Return how uncertain the workers of a run are; `shares` are those of the classes where they are known."""
-    n_workers, k, _ = run.model.errors.shape
+    n_workers, k, _ = run.model.confusions.shape
     one_coin = prior.ease.size < k
-    kept = int(np.clip(NUMBERS // (n_workers * k**2 + votes.label.size * k), FEWEST, ROUNDS))
+    kept = int(np.clip(MOST_NUMBERS // (n_workers * k**2 + votes.label.size * k), FEWEST_ROUNDS, ROUNDS))
     state = State(run.model, prior, np.full(MEAN.size, 1 / MEAN.size))
     moments = np.zeros((2, n_workers, k, k))
     drawn = np.empty((kept, DRAWS, n_workers))
@@ -58,8 +49,8 @@ def sample_uncertainty(
         truth = _draw(expect(votes, state.model)[0], rng)[0]
         places = (votes.worker * k + votes.label) * k + truth[votes.task]
         cells = np.bincount(places, minlength=n_workers * k**2).reshape(n_workers, k, k).astype(np.float64)
-        priors = rng.dirichlet(1 + np.bincount(truth, minlength=k)) if shares is None else shares
-        state, first, second = _draw_workers(Outcomes.of(cells, one_coin=one_coin), state, priors, rng)
+        drawn_shares = rng.dirichlet(1 + np.bincount(truth, minlength=k)) if shares is None else shares
+        state, first, second = _draw_workers(Outcomes.of(cells, one_coin=one_coin), state, drawn_shares, rng)
         state, accuracies = _draw_accuracies(np.einsum("wcc->w", cells), votes.votes_of_workers, state, rng)
         if turn >= 0:
             moments += first, second
@@ -70,44 +61,36 @@ def sample_uncertainty(
     return Uncertainty(np.sqrt(np.maximum(square - mean**2, 0)), deviations, tails.T)
 
 
-def beta_intervals(means: np.ndarray, deviations: np.ndarray) -> np.ndarray:
-    """Return intervals of Beta distributions with these means and standard deviations, (n, 2)."""
-    means = np.clip(means, 1e-9, 1 - 1e-9)
-    strength = np.maximum(means * (1 - means) / np.maximum(deviations, 1e-9) ** 2 - 1, 1e-3)
-    tails = np.array([(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return betaincinv((means * strength)[:, None], ((1 - means) * strength)[:, None], tails)
-
-
 def _draw(weights: np.ndarray, rng: np.random.Generator, size: int = 1) -> np.ndarray:
     """Return places in every row, (size, n_rows), as probable as their weights."""
     n_rows, n_places = weights.shape
-    ladder = np.cumsum(weights, axis=1)
+    sums = np.cumsum(weights, axis=1)
     rows = np.arange(n_rows)
-    rungs = (ladder / ladder[:, -1:] + rows[:, None]).ravel()  # one ladder for all rows: one search
-    found = np.searchsorted(rungs, rng.random((size, n_rows)) + rows) - rows * n_places
+    steps = (sums / sums[:, -1:] + rows[:, None]).ravel()  # those of row r lie between r and r + 1: one search for all
+    found = np.searchsorted(steps, rng.random((size, n_rows)) + rows) - rows * n_places
     return np.clip(found, 0, n_places - 1)
 
 
-def _draw_kinds(scores: np.ndarray, shares: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def _draw_kinds(scores: np.ndarray, frequencies: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Return a kind for every worker, and the weights it was drawn by."""
-    joint = scores + np.log(shares)
+    joint = scores + np.log(frequencies)
     weights = np.exp(joint - joint.max(axis=1, keepdims=True))
     return _draw(weights, rng)[0], weights
 
 
-def _draw_shares(kinds: np.ndarray, added: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Return shares of kinds, given how often they were drawn, none of them zero."""
+def _draw_frequencies(kinds: np.ndarray, added: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Return frequencies of kinds, given how often they were drawn, none of them zero."""
     amounts = rng.gamma(np.bincount(kinds, minlength=added.size) + added) + 1e-12
     return amounts / amounts.sum()
 
 
 def _draw_workers(
-    outcomes: Outcomes, state: State, priors: np.ndarray, rng: np.random.Generator
+    outcomes: Outcomes, state: State, shares: np.ndarray, rng: np.random.Generator
 ) -> tuple[State, np.ndarray, np.ndarray]:
     """Return new workers, and first and second moments of the distribution their confusion matrices are drawn from."""
-    prior, k = state.prior, priors.size
-    kinds, _ = _draw_kinds(kind_scores(outcomes, prior), prior.shares, rng)
-    prior = prior._replace(shares=_draw_shares(kinds, ADDED, rng))
+    prior, k = state.prior, shares.size
+    kinds, _ = _draw_kinds(kind_scores(outcomes, prior), prior.frequencies, rng)
+    prior = prior._replace(frequencies=_draw_frequencies(kinds, ADDED, rng))
     strength = STRENGTH[kinds][:, None]
     first = strength * prior.rates[kinds] + outcomes.right
     total = strength + outcomes.right + outcomes.wrong
@@ -122,21 +105,21 @@ def _draw_workers(
         center, scatter = alpha / size, alpha * (size - alpha) / (size**2 * (size + 1))
         drawn = np.where(same, 0.0, rng.gamma(alpha) + 1e-300)
         pattern = drawn / drawn.sum(axis=1, keepdims=True)
-    errors = np.where(same, right[:, None], (1 - right)[:, None] * pattern)
+    confusions = np.where(same, right[:, None], (1 - right)[:, None] * pattern)
     means = np.where(same, mean[:, None], (1 - mean)[:, None] * center)
     squares = np.where(same, mean[:, None] ** 2, (1 - mean)[:, None] ** 2 * (center**2 + scatter))
     squares += variance[:, None] * np.where(same, 1.0, center**2 + scatter)
-    model = CrowdModel(np.clip(errors, 1e-12, 1.0), priors)
+    model = CrowdModel(np.clip(confusions, 1e-12, 1.0), shares)
     return State(model, prior, state.accuracies), means, squares
 
 
 def _draw_accuracies(
     right: np.ndarray, totals: np.ndarray, state: State, rng: np.random.Generator
 ) -> tuple[State, np.ndarray]:
-    """Return new shares of the kinds of accuracies, and accuracies (draws, workers), given how many votes are right."""
+    """Return a state with new frequencies of accuracies, and accuracies (draws, workers), given the right votes."""
     scores = gammaln(FIRST + right[:, None]) + gammaln(SECOND + (totals - right)[:, None])
     scores -= gammaln(SPREAD + totals[:, None]) + betaln(FIRST, SECOND)
     kinds, weights = _draw_kinds(scores, state.accuracies, rng)
     places = _draw(weights, rng, DRAWS)
     accuracies = rng.beta(FIRST[places] + right, SECOND[places] + (totals - right))
-    return state._replace(accuracies=_draw_shares(kinds, ADDED_ACCURACY, rng)), accuracies
+    return state._replace(accuracies=_draw_frequencies(kinds, ADDED_ACCURACY, rng)), accuracies

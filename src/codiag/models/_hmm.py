@@ -2,28 +2,65 @@
 
 from __future__ import annotations
 
-from typing import Any
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from codiag._factorization import Factorization
-from codiag._factorize import as_method, solve
 from codiag._problem import Problem
-from codiag._validation import as_number
-from codiag.models._base import as_seed, by_weight, component_errors, mixture_weights, on_simplex, reordered
-from codiag.models._sampling_noise import random_signs, warn_if_hidden, weakest_direction
+from codiag.models._base import MomentModel, Moments
+from codiag.models._components import Components
+from codiag.models._diagnostics import Diagnostics
+from codiag.models._forward_backward import baum_welch, best_path, forward, posteriors
+from codiag.models._sampling_noise import hidden_component, random_signs, weakest_direction
 from codiag.models._sequences import known_symbols, numbered, split_sequences
-from codiag.models._view_moments import ViewMoments, estimate_views
+from codiag.models._simplex import mixture_weights, on_simplex
+from codiag.models._view_moments import MappedProblem, ViewMoments
 from codiag.tensors import CrossMomentTensor, SparseTensor
 
 BLOCKS = 32
 """Parts of a chain that are taken for independent of each other, where its own sampling noise is told."""
 
 
-class HiddenMarkov(BaseEstimator):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ChainMoments(Moments):
+    """Moments of three symbols in a row, divided by roots of frequencies, and the way back."""
+
+    sequences: list[np.ndarray]  # every symbol by its place among all
+    symbols: np.ndarray
+    seen: np.ndarray  # places of those that occur
+    scales: list[np.ndarray]  # for the first, second and third of three symbols
+    correlation: float
+    noise: float
+    mapped: MappedProblem | None  # where two views were mapped to the third
+
+    def factors(self, fit: Factorization) -> tuple[np.ndarray, np.ndarray]:
+        """Return the second and third factor (symbols seen, k) of the scaled moment."""
+        if self.mapped is None:
+            return np.asarray(fit.factors[1]), np.asarray(fit.factors[2])
+        means = self.mapped.parameters(fit)[1]
+        return means[1].T, means[2].T
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Chain(Components):
+    """Start (k,), transitions (k, k) and emissions (k, symbols); weights are how often states are visited."""
+
+    startprob: np.ndarray
+    transmat: np.ndarray
+    emissionprob: np.ndarray
+
+    def reordered(self, order: np.ndarray) -> Self:
+        """Return states in a new order: of transitions, rows and columns."""
+        moved = super().reordered(order)
+        return replace(moved, transmat=moved.transmat[:, order])
+
+
+class HiddenMarkov(MomentModel[ChainMoments, Chain]):
     r"""A hidden Markov model over symbols, by the method of moments.
 
     Given the state at the middle of three symbols in a row they are independent:
@@ -32,6 +69,13 @@ class HiddenMarkov(BaseEstimator):
 
     Names and conventions are those of hmmlearn: symbols are whole numbers from zero, one sequence after the other with
     their lengths. A list of sequences, and strings as symbols, are taken as well.
+
+    *Needs* sequences with three symbols in a row, states that differ in what they emit (linearly independent rows of
+    `emissionprob_`), and transitions of full rank. *Costs* one pass to count triples, work on a sparse tensor with as
+    many entries as there are different triples, and a pass in Python for each step of `polish`. *Guarantees* errors
+    that fall like one over the root of the number of symbols with `polish` zero; the same answer from every seed.
+    *Fails* where states follow each other nearly at random, or emit nearly the same symbols: then a warning says that
+    sampling noise hides them, or `emission_condition` in `diagnostics_` is large.
 
     Parameters
     ----------
@@ -53,7 +97,7 @@ class HiddenMarkov(BaseEstimator):
         Row i: the probabilities of the symbols in state i.
     startprob_ : array of shape (n_components,)
         The stationary distribution for one sequence; for several, what their beginnings tell.
-    diagnostics_ : dict
+    diagnostics_ : Diagnostics
     n_features : int
         Number of symbols.
     symbols_ : array of shape (n_features,)
@@ -76,12 +120,9 @@ class HiddenMarkov(BaseEstimator):
     def __init__(
         self, n_components: int = 2, *, method: Any = None, polish: int = 10, random_state: int | None = None
     ) -> None:
-        self.n_components = n_components
-        self.method = method
-        self.polish = polish
-        self.random_state = random_state
+        super().__init__(n_components, method=method, polish=polish, random_state=random_state)
 
-    def fit(self, X: Any, lengths: Any = None) -> HiddenMarkov:  # noqa: N803
+    def fit(self, X: Any, lengths: Any = None) -> Self:  # noqa: N803
         """Estimate the model from symbols 0, 1, ... or strings.
 
         Parameters
@@ -90,53 +131,144 @@ class HiddenMarkov(BaseEstimator):
             All symbols in a row, or sequences of symbols.
         lengths : sequence of int, optional
             Where all symbols are in a row, how many of them belong to each sequence; by default all to one.
+
+        Returns
+        -------
+        self
         """
-        as_number("n_components", self.n_components, integer=True)
-        as_number("polish", self.polish, integer=True, zero=True)
-        seed = as_seed(self.random_state)
-        raw = split_sequences(X, lengths)
-        symbols = known_symbols(raw)
-        sequences = numbered(raw, symbols)
-        seen = np.unique(np.concatenate(sequences))
-        if self.n_components > seen.size:
-            raise ValueError(
-                f"n_components must be at most {seen.size}, the number of symbols; got {self.n_components}"
-            )
-        start, transitions, shown, found = estimate_chain(
-            [np.searchsorted(seen, sequence) for sequence in sequences], seen.size, self.n_components, self.method, seed
-        )
-        emissions = np.full((self.n_components, symbols.size), 1e-12 / symbols.size)
-        emissions[:, seen] = shown
-        emissions /= emissions.sum(axis=1, keepdims=True)
-        for _ in range(self.polish):
-            start, transitions, emissions = _baum_welch(sequences, start, transitions, emissions)
-        order = by_weight(_stationary(transitions.T))
-        self.startprob_, self.transmat_ = start[order], transitions[order][:, order]
-        self.emissionprob_ = emissions[order]
-        self.n_features, self.symbols_ = symbols.size, symbols
-        self.diagnostics_ = reordered(found, order)
+        for complaint in self.learn(split_sequences(X, lengths)):
+            warnings.warn(complaint, UserWarning, stacklevel=2)
         return self
 
+    def moments(self, data: list[np.ndarray]) -> ChainMoments:
+        """Return the moments of sequences of symbols."""
+        k, symbols = self.n_components, known_symbols(data)
+        sequences = numbered(data, symbols)
+        seen = np.unique(np.concatenate(sequences))
+        if k > seen.size:
+            raise ValueError(f"n_components must be at most {seen.size}, the number of symbols; got {k}")
+        triples = _triples([np.searchsorted(seen, sequence) for sequence in sequences])
+        # Counts have variances in proportion to their means: divided by roots of frequencies, nearly equal ones.
+        scales = [np.sqrt(np.bincount(row, minlength=seen.size) / row.size) for row in triples]
+        size, noise = _correlation(triples, scales, k)
+        # Methods for orthogonal factors are given views to whiten by.
+        mapped = MappedProblem.of(_views(triples, scales), k) if self.strategy().needs_orthogonal else None
+        return ChainMoments(
+            problem=_scaled_problem(triples, scales, k) if mapped is None else mapped.problem,
+            complaints=hidden_component(size, noise, k),
+            sequences=sequences,
+            symbols=symbols,
+            seen=seen,
+            scales=scales,
+            correlation=size,
+            noise=noise,
+            mapped=mapped,
+        )
+
+    def parameters(self, fit: Factorization, moments: ChainMoments) -> Chain:
+        """Return start, transitions and emissions."""
+        seen, scales, k = moments.seen, moments.scales, fit.rank
+        second, third = moments.factors(fit)
+        # One state shows symbols as often as they occur; of several, none need do so.
+        frequencies = np.bincount(np.concatenate(moments.sequences), minlength=moments.symbols.size)[seen, None]
+        emissions, clipped = on_simplex(frequencies if k == 1 else scales[1][:, None] * second)
+        following, _ = on_simplex(scales[2][:, None] * third)
+        raw = np.linalg.lstsq(emissions, following, rcond=None)[0]  # T = O^+ C, columns of sum one
+        transitions, moved = on_simplex(raw)
+        stationary = _stationary(transitions)
+        sizes = np.linalg.svd(emissions, compute_uv=False)
+        diagnostics = Diagnostics.of(
+            fit,
+            weakest_correlation=moments.correlation,
+            sampling_noise=moments.noise,
+            clipped_mass=max(clipped, moved),
+            emission_condition=float(sizes[0] / max(sizes[-1], 1e-300)),
+        )
+        start, n_sequences = stationary, len(moments.sequences)
+        if n_sequences > 1:  # their beginnings tell
+            first = np.bincount([sequence[0] for sequence in moments.sequences], minlength=moments.symbols.size)
+            start = mixture_weights(emissions, first[seen] / n_sequences)
+        shown = np.full((k, moments.symbols.size), 1e-12 / moments.symbols.size)
+        shown[:, seen] = emissions.T
+        shown /= shown.sum(axis=1, keepdims=True)
+        return Chain(
+            weights=stationary, startprob=start, transmat=transitions.T, emissionprob=shown, diagnostics=diagnostics
+        )
+
+    def em_step(self, components: Chain, moments: ChainMoments) -> Chain:
+        """Return the model after one step of Baum and Welch."""
+        found = components.startprob, components.transmat, components.emissionprob
+        start, transitions, emissions = baum_welch(moments.sequences, *found)
+        visited = _stationary(transitions.T)
+        return replace(components, weights=visited, startprob=start, transmat=transitions, emissionprob=emissions)
+
+    def keep(self, components: Chain, moments: ChainMoments) -> None:
+        """Set the attributes of hmmlearn, and what the symbols are."""
+        self.startprob_, self.transmat_ = components.startprob, components.transmat
+        self.emissionprob_, self.diagnostics_ = components.emissionprob, components.diagnostics
+        self.n_features, self.symbols_ = moments.symbols.size, moments.symbols
+
     def score(self, X: Any, lengths: Any = None) -> float:  # noqa: N803
-        """Return the log-likelihood of all sequences."""
+        """Return the log-likelihood of all sequences.
+
+        Parameters
+        ----------
+        X : array of shape (n,) or (n, 1), or list of sequences
+            Symbols, as in `fit`.
+        lengths : sequence of int, optional
+            As in `fit`.
+
+        Returns
+        -------
+        float
+        """
         check_is_fitted(self)
         parameters = self.startprob_, self.transmat_, self.emissionprob_
-        return sum(float(np.sum(np.log(_forward(s, *parameters)[1]))) for s in self._sequences(X, lengths))
+        return sum(float(np.sum(np.log(forward(s, *parameters)[1]))) for s in self._sequences(X, lengths))
 
     def predict(self, X: Any, lengths: Any = None) -> np.ndarray:  # noqa: N803
-        """Return the most probable path of states, after Viterbi."""
+        """Return the most probable path of states, after Viterbi.
+
+        Parameters
+        ----------
+        X : array of shape (n,) or (n, 1), or list of sequences
+            Symbols, as in `fit`.
+        lengths : sequence of int, optional
+            As in `fit`.
+
+        Returns
+        -------
+        array of shape (n,)
+        """
         check_is_fitted(self)
         logs = [np.log(np.maximum(p, 1e-300)) for p in (self.startprob_, self.transmat_, self.emissionprob_)]
-        return np.concatenate([_viterbi(sequence, *logs) for sequence in self._sequences(X, lengths)])
+        return np.concatenate([best_path(sequence, *logs) for sequence in self._sequences(X, lengths)])
 
     def predict_proba(self, X: Any, lengths: Any = None) -> np.ndarray:  # noqa: N803
-        """Return the probability of every state at every time."""
+        """Return the probability of every state at every time.
+
+        Parameters
+        ----------
+        X : array of shape (n,) or (n, 1), or list of sequences
+            Symbols, as in `fit`.
+        lengths : sequence of int, optional
+            As in `fit`.
+
+        Returns
+        -------
+        array of shape (n, n_components)
+        """
         check_is_fitted(self)
         parameters = self.startprob_, self.transmat_, self.emissionprob_
-        return np.concatenate([_posteriors(s, *parameters)[0] for s in self._sequences(X, lengths)])
+        return np.concatenate([posteriors(s, *parameters)[0] for s in self._sequences(X, lengths)])
 
     def to_hmmlearn(self) -> Any:
-        """Return a ``hmmlearn.hmm.CategoricalHMM`` with these parameters, fit to be used or trained further."""
+        """Return a ``hmmlearn.hmm.CategoricalHMM`` with these parameters, fit to be used or trained further.
+
+        Returns
+        -------
+        hmmlearn.hmm.CategoricalHMM
+        """
         from hmmlearn.hmm import CategoricalHMM
 
         check_is_fitted(self)
@@ -150,62 +282,28 @@ class HiddenMarkov(BaseEstimator):
         return numbered(split_sequences(X, lengths), self.symbols_)
 
 
-def estimate_chain(
-    sequences: list[np.ndarray], n_symbols: int, k: int, method: Any, seed: int | None
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
-    """Return start (k,), transitions (k, k), emissions (k, symbols) and diagnostics, by moments alone."""
+def _triples(sequences: list[np.ndarray]) -> np.ndarray:
+    """Return all three symbols in a row, (3, n)."""
     windows = [np.stack([s[:-2], s[1:-1], s[2:]]) for s in sequences if s.size >= 3]
     if not windows:
         raise ValueError("X must hold a sequence of three symbols or more; all are shorter")
-    triples = np.concatenate(windows, axis=1)
-    # Counts have variances in proportion to their means: divided by roots of frequencies, nearly equal ones.
-    scales = [np.sqrt(np.bincount(row, minlength=n_symbols) / row.size) for row in triples]
+    return np.concatenate(windows, axis=1)
+
+
+def _views(triples: np.ndarray, scales: list[np.ndarray]) -> ViewMoments:
+    """Return the moments of three views, each an indicator of the symbol."""
+    n = triples.shape[1]
+    views = [
+        sparse.csr_array((1 / scale[row], (np.arange(n), row)), shape=(n, scale.size))
+        for scale, row in zip(scales, triples, strict=True)
+    ]
+    return ViewMoments(CrossMomentTensor(*views))
+
+
+def _scaled_problem(triples: np.ndarray, scales: list[np.ndarray], k: int) -> Problem:
+    """Ask for the components of the third moment as it is, a sparse tensor of frequencies."""
     values = 1 / (triples.shape[1] * np.prod([scale[row] for scale, row in zip(scales, triples, strict=True)], axis=0))
-    size, noise = _correlation(triples, scales, k)
-    warn_if_hidden(size, noise, k)
-    second, third, fit = _emissions(triples, values, scales, k, method, seed)
-    # One state shows symbols as often as they occur; of several, none need do so.
-    frequencies = np.bincount(np.concatenate(sequences), minlength=n_symbols)[:, None]
-    emissions, clipped = on_simplex(frequencies if k == 1 else scales[1][:, None] * second)
-    following, _ = on_simplex(scales[2][:, None] * third)
-    raw = np.linalg.lstsq(emissions, following, rcond=None)[0]  # T = O^+ C, columns of sum one
-    transitions, moved = on_simplex(raw)
-    stationary = _stationary(transitions)
-    sizes = np.linalg.svd(emissions, compute_uv=False)
-    found = {
-        "weakest_correlation": size,
-        "sampling_noise": noise,
-        "relative_error": fit.relative_error,
-        "clipped_mass": max(clipped, moved),
-        "emission_condition": float(sizes[0] / max(sizes[-1], 1e-300)),
-        "core_errors": component_errors(fit, np.arange(k)),
-        "converged": fit.converged,
-    }
-    start = stationary
-    if len(sequences) > 1:  # their beginnings tell
-        first = np.bincount([sequence[0] for sequence in sequences], minlength=n_symbols) / len(sequences)
-        start = mixture_weights(emissions, first)
-    return start, transitions.T, emissions.T, found
-
-
-def _emissions(
-    triples: np.ndarray, values: np.ndarray, scales: list[np.ndarray], k: int, method: Any, seed: int | None
-) -> tuple[np.ndarray, np.ndarray, Factorization]:
-    """Return the second and third factor (symbols, k) of the scaled moment, and the fit they come from."""
-    strategy = as_method(method)
-    if strategy.needs_orthogonal:  # there are views to whiten by
-        n = triples.shape[1]
-        places = np.arange(n)
-        shapes = [(n, scale.size) for scale in scales]
-        views = [
-            sparse.csr_array((1 / scale[row], (places, row)), shape=shape)
-            for scale, row, shape in zip(scales, triples, shapes, strict=True)
-        ]
-        _, means, fit = estimate_views(ViewMoments(CrossMomentTensor(*views)), k, method, seed)
-        return means[1].T, means[2].T, fit
-    moment = SparseTensor(triples, values, tuple(scale.size for scale in scales))
-    fit = solve(Problem(moment, k, symmetric=False), strategy, seed)
-    return np.asarray(fit.factors[1]), np.asarray(fit.factors[2]), fit
+    return Problem(SparseTensor(triples, values, tuple(scale.size for scale in scales)), k, symmetric=False)
 
 
 def _stationary(transitions: np.ndarray) -> np.ndarray:
@@ -227,61 +325,3 @@ def _correlation(triples: np.ndarray, scales: list[np.ndarray], k: int) -> tuple
 
     signed = [pairs(signs) for signs in random_signs(left.size, n_blocks=BLOCKS)]
     return weakest_direction(pairs(1.0), signed, k)
-
-
-def _forward(
-    symbols: np.ndarray, start: np.ndarray, transitions: np.ndarray, emissions: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return filtered state probabilities and the predictive probability of every symbol."""
-    likely = emissions.T[symbols]
-    filtered, scales = np.empty_like(likely), np.empty(symbols.size)
-    current = start
-    for time in range(symbols.size):
-        current = (current if time == 0 else current @ transitions) * likely[time]
-        scales[time] = max(current.sum(), 1e-300)
-        current = current / scales[time]
-        filtered[time] = current
-    return filtered, scales
-
-
-def _posteriors(
-    symbols: np.ndarray, start: np.ndarray, transitions: np.ndarray, emissions: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return smoothed state probabilities, and expected transitions."""
-    filtered, scales = _forward(symbols, start, transitions, emissions)
-    likely = emissions.T[symbols] / scales[:, None]
-    backward = np.ones_like(filtered)
-    for time in range(symbols.size - 2, -1, -1):
-        backward[time] = transitions @ (likely[time + 1] * backward[time + 1])
-    pairs = transitions * (filtered[:-1].T @ (likely[1:] * backward[1:]))
-    return filtered * backward, pairs
-
-
-def _baum_welch(
-    sequences: list[np.ndarray], start: np.ndarray, transitions: np.ndarray, emissions: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    first, moves, shown = np.zeros_like(start), np.zeros_like(transitions), np.zeros_like(emissions)
-    for symbols in sequences:
-        states, pairs = _posteriors(symbols, start, transitions, emissions)
-        first, moves = first + states[0], moves + pairs
-        for state in range(start.size):
-            shown[state] += np.bincount(symbols, states[:, state], minlength=emissions.shape[1])
-    rows = [matrix + 1e-10 for matrix in (first[None], moves, shown)]
-    normal = [matrix / matrix.sum(axis=1, keepdims=True) for matrix in rows]
-    return normal[0][0], normal[1], normal[2]
-
-
-def _viterbi(symbols: np.ndarray, start: np.ndarray, transitions: np.ndarray, emissions: np.ndarray) -> np.ndarray:
-    """Return the best path, all probabilities given as logarithms."""
-    likely = emissions.T[symbols]
-    best = start + likely[0]
-    back = np.empty((symbols.size, start.size), dtype=np.intp)
-    for time in range(1, symbols.size):
-        options = best[:, None] + transitions
-        back[time] = np.argmax(options, axis=0)
-        best = options[back[time], np.arange(start.size)] + likely[time]
-    path = np.empty(symbols.size, dtype=np.intp)
-    path[-1] = np.argmax(best)
-    for time in range(symbols.size - 1, 0, -1):
-        path[time - 1] = back[time, path[time]]
-    return path

@@ -13,7 +13,7 @@ from scipy import sparse
 
 from codiag._array import blocks
 from codiag.models._networks import Network
-from codiag.models._star_moments import on_simplex_rows
+from codiag.models._simplex import on_simplex_rows
 
 
 class Polished(NamedTuple):
@@ -24,7 +24,7 @@ class Polished(NamedTuple):
     history: list[float]
 
     def without_rates(self) -> np.ndarray:
-        """Return memberships p (n, k), where nodes are alike but for them: links by community, over its rate.
+        """Return memberships p (n, k) where nodes differ in nothing else: links by community, divided by its rate.
 
         A community whose members make twice as many links has twice the share of them.
         """
@@ -36,7 +36,7 @@ class Polished(NamedTuple):
 
 
 def polish_memberships(network: Network, memberships: np.ndarray, n_rounds: int) -> Polished:
-    """Go on from memberships for some rounds; the likelihood never falls."""
+    """Improve memberships by some rounds of expectation maximization; the likelihood never falls."""
     above = sparse.coo_array(sparse.triu(network.adjacency, 1))
     counts = (memberships + 1e-6 / memberships.shape[1]) * network.degrees[:, None]  # links by node and community
     links = _links(network.adjacency, memberships)
@@ -48,7 +48,7 @@ def polish_memberships(network: Network, memberships: np.ndarray, n_rounds: int)
         ratios = sparse.csr_array((above.data / means, (above.row, above.col)), shape=above.shape)
         others = loads @ links
         counts = loads * (ratios @ others + ratios.T @ others)
-        links = links * _both(loads.T @ (ratios @ loads))
+        links = links * _symmetric_sum(loads.T @ (ratios @ loads))
     return Polished(on_simplex_rows(counts) if n_rounds else memberships, links, history)
 
 
@@ -65,5 +65,5 @@ def _means(above: sparse.coo_array, loads: np.ndarray, others: np.ndarray) -> np
     return np.maximum(means, 1e-300)
 
 
-def _both(matrix: np.ndarray) -> np.ndarray:
+def _symmetric_sum(matrix: np.ndarray) -> np.ndarray:
     return matrix + matrix.T

@@ -11,14 +11,14 @@ from codiag.models._networks import Network
 def connectivity(network: Network, memberships: np.ndarray) -> np.ndarray:
     r"""Return P (k, k), symmetric, with :math:`p_x^\top P p_y` nearest to the links between different nodes.
 
-    Least squares between zero and the largest weight, 1 in a graph without weights: what is seen between nodes that
-    belong to one community alone lies there. Memberships that hardly differ leave P open, and without bounds anywhere.
+    Least squares with bounds, zero and the largest weight (1 in a graph without weights), between which all links lie.
+    Memberships that hardly differ do not determine P, and without bounds it could be anywhere.
     """
     linked = network.degrees > 0
     rows, adjacency = memberships[linked], network.adjacency[linked][:, linked]
     top = float(adjacency.data.max())
     gram = rows.T @ rows
-    units = np.sqrt(np.maximum(np.diag(gram), 1e-12 * np.trace(gram)))  # in which all rates matter alike
+    units = np.sqrt(np.maximum(np.diag(gram), 1e-12 * np.trace(gram)))  # in which all rates have a similar effect
     rows, gram = rows / units, gram / np.outer(units, units)
     links = rows.T @ (adjacency @ rows) / top
     bounds = np.outer(units, units).ravel()

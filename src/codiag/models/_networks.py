@@ -1,4 +1,4 @@
-"""Networks: who is linked to whom, however the user keeps them."""
+"""Networks: which nodes are linked, in whatever form the user keeps them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from codiag.models._votes import sorted_names
+from codiag.models._names import sorted_names
 
 
 class Network(NamedTuple):
@@ -22,7 +22,7 @@ class Network(NamedTuple):
         """The links of every node."""
         return np.asarray(self.adjacency.sum(axis=1)).ravel()
 
-    def part(self, nodes: np.ndarray) -> Network:
+    def subgraph(self, nodes: np.ndarray) -> Network:
         """Return the network of these nodes, in this order."""
         adjacency = sparse.csr_array(self.adjacency[nodes][:, nodes])
         adjacency.sort_indices()  # sums depend on the order of their terms, if little

@@ -7,7 +7,6 @@ shown where the moment is well above that error: along its own direction, and wh
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -74,18 +73,24 @@ def norm_beside(matrix: Any, left: np.ndarray, right: np.ndarray, n_steps: int =
     return size
 
 
-def warn_if_hidden(size: float, noise: float, k: int, stacklevel: int = 4) -> None:
-    """Warn where the weakest component of the second moment is no larger than what sampling alone would show.
+def weakest(mean: np.ndarray, halves: Sequence[np.ndarray], k: int) -> tuple[float, float]:
+    """Return the k-th singular value of a matrix, and what sampling adds to directions as weak as that one.
 
-    The warning is attributed to the caller of `fit`, so many frames up.
+    The latter from the difference of estimates by halves of the data, beside the k - 1 stronger directions.
     """
-    if k > 1 and size < 2 * noise:
-        warnings.warn(
-            f"n_components={k} may be more than the data shows: the last singular value of the second moment "
-            f"is {size:.2g}, sampling noise {noise:.2g}; ask for fewer, or give more data",
-            UserWarning,
-            stacklevel=stacklevel,
-        )
+    left, sizes, right = np.linalg.svd(mean)
+    gap = (halves[0] - halves[1]) / 2
+    return float(sizes[k - 1]), norm_beside(gap, left[:, : k - 1], right[: k - 1].T)
+
+
+def hidden_component(size: float, noise: float, k: int) -> tuple[str, ...]:
+    """Return what a user must be told where the weakest of k components is no larger than sampling alone would show."""
+    if k == 1 or size >= 2 * noise:
+        return ()
+    return (
+        f"n_components={k} may be more than the data shows: the last singular value of the second moment "
+        f"is {size:.2g}, sampling noise {noise:.2g}; ask for fewer, or give more data",
+    )
 
 
 def _leading(matrix: Any, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

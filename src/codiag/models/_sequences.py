@@ -1,4 +1,4 @@
-"""Sequences of symbols, however the user keeps them: one array with lengths, or one sequence after the other."""
+"""Sequences of symbols, in whatever form the user keeps them: one array with lengths, or a list of sequences."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from codiag.models._votes import sorted_names
+from codiag.models._names import sorted_names
 
 MANY = 10**7
 """Symbols above which those that are not seen would fill the memory with zeros."""

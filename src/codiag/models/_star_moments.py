@@ -12,28 +12,30 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from codiag.models._base import common_order, leading_range
+from codiag.methods import Method
 from codiag.models._networks import Network
+from codiag.models._second_moment import leading_range
+from codiag.models._simplex import on_simplex_rows
 from codiag.models._view_moments import ViewMoments, start_from_views
 from codiag.tensors import CrossMomentTensor
 
 SMALL = 500
-"""Nodes up to which links are kept as a dense matrix, which is quicker to part."""
+"""Nodes up to which links are kept as a dense matrix, whose parts are taken more quickly."""
 
 
 class Stars(NamedTuple):
-    """Links (n, n) as they are seen: rows divided by these numbers (n,), columns by others."""
+    """Links (n, n) divided by scales of the rows (n,) and of the columns, and the scales of the rows."""
 
     links: Any
     rows: np.ndarray
 
 
 def scaled_stars(network: Network, degree_corrected: bool) -> Stars:
-    r"""Return links divided by what makes their noise alike.
+    r"""Return links with rows and columns divided by scales, so that all have similar noise.
 
-    Columns by roots of degrees, as variances are like means. Rows, where nodes differ in their number of links for
-    reasons other than communities, by degrees, which leaves the shares. To degrees the mean degree is added: a node of
-    few links says little.
+    Columns are divided by roots of degrees, as variances are like means. Rows are divided by degrees, which leaves the
+    shares, where nodes differ in their number of links for reasons other than communities. The mean degree is added to
+    degrees, since a node of few links carries little information.
     """
     degrees = network.degrees
     regular = degrees + degrees.mean()
@@ -42,59 +44,26 @@ def scaled_stars(network: Network, degree_corrected: bool) -> Stars:
     return Stars(links.toarray() if degrees.size <= SMALL else links, rows)
 
 
-def estimate_memberships(stars: Stars, k: int, alpha_0: float, method: Any, seed: np.random.SeedSequence) -> np.ndarray:
+def estimate_memberships(
+    stars: Stars, k: int, alpha_0: float, method: Method | str | None, seed: np.random.SeedSequence
+) -> np.ndarray:
     """Return memberships (n, k), rows on the simplex, from one random partition of the nodes."""
     n = stars.rows.size
     rng = np.random.default_rng(seed)
-    centres, *leaves = np.array_split(rng.permutation(n), 4)
-    weights = stars.rows[centres] / stars.rows[centres].sum()
-    links = [stars.links[centres][:, leaf] for leaf in leaves]
+    centers, *leaves = np.array_split(rng.permutation(n), 4)
+    weights = stars.rows[centers] / stars.rows[centers].sum()
+    links = [stars.links[centers][:, leaf] for leaf in leaves]
     bases = [_basis(links, own, weights, k) for own in range(3)]
     views = [link @ basis for link, basis in zip(links, bases, strict=True)]
     moments = ViewMoments(CrossMomentTensor(*views, weights=weights), alpha_0)
     _, means = start_from_views(moments, k, method, 0, max_sweeps=10)
     memberships = np.empty((n, k))
-    for own, others in ((centres, (0, 1, 2)), (leaves[0], (1, 2)), (leaves[1], (0, 2)), (leaves[2], (0, 1))):
+    for own, others in ((centers, (0, 1, 2)), (leaves[0], (1, 2)), (leaves[1], (0, 2)), (leaves[2], (0, 1))):
         seen = np.hstack([stars.links[own][:, leaves[leaf]] @ bases[leaf] for leaf in others])
         memberships[own] = seen @ np.linalg.pinv(np.hstack([means[leaf] for leaf in others]))
     if not np.all(np.isfinite(memberships)):
         raise ValueError(f"links between the parts do not show {k} communities")
     return on_simplex_rows(memberships)
-
-
-class Average(NamedTuple):
-    """The mean of memberships over partitions, how far these agree with it, and its standard error.
-
-    Agreement is the mean cosine of communities with their average: one where all partitions say the same. The standard
-    error is that of a membership, in the mean square, as partitions differ.
-    """
-
-    memberships: np.ndarray
-    agreement: float
-    standard_error: float
-
-
-def averaged(estimates: list[np.ndarray]) -> Average:
-    """Return the mean of memberships whose communities come in any order."""
-    units = [_unit(estimate) for estimate in estimates]
-    orders = common_order(units)
-    aligned = [estimate[:, order] for estimate, order in zip(estimates, orders, strict=True)]
-    mean = np.mean(aligned, axis=0)
-    middle = _unit(mean)
-    cosines = [np.sum(unit[:, order] * middle, axis=0) for unit, order in zip(units, orders, strict=True)]
-    spread = np.mean([np.mean((estimate - mean) ** 2) for estimate in aligned])
-    return Average(mean, min(float(np.mean(cosines)), 1.0), float(np.sqrt(spread / max(len(estimates) - 1, 1))))
-
-
-def _unit(columns: np.ndarray) -> np.ndarray:
-    return columns / np.maximum(np.linalg.norm(columns, axis=0), 1e-300)
-
-
-def on_simplex_rows(rows: np.ndarray) -> np.ndarray:
-    """Return rows without negative entries, of sum one; even where nothing is left."""
-    kept = np.maximum(rows, 0)
-    sums = kept.sum(axis=1, keepdims=True)
-    return np.where(sums > 0, kept / np.where(sums > 0, sums, 1), 1 / rows.shape[1])
 
 
 def _scaled(adjacency: sparse.csr_array, rows: np.ndarray, columns: np.ndarray) -> sparse.csr_array:
@@ -104,7 +73,7 @@ def _scaled(adjacency: sparse.csr_array, rows: np.ndarray, columns: np.ndarray) 
 
 
 def _basis(views: list[Any], own: int, weights: np.ndarray, k: int) -> np.ndarray:
-    """Return the k directions (d, k) of a view that go most with the other views, in which noise has no part."""
+    """Return the k directions (d, k) of a view most correlated with the other views, whose noise is independent."""
     view, others = views[own], [view for place, view in enumerate(views) if place != own]
 
     def multiply(vectors: np.ndarray) -> np.ndarray:

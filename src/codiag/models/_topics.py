@@ -3,42 +3,217 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
-from typing import Any
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.linalg import LinearOperator
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from codiag._factorization import Factorization
 from codiag._validation import as_number
-from codiag.models._base import (
-    as_seed,
-    by_weight,
-    check_alpha,
-    check_second_moment,
-    diagnostics,
-    factorize_core,
-    leading_range,
-    mixture_weights,
-    on_simplex,
-    reordered,
-)
-from codiag.models._sampling_noise import noise_of, random_signs, warn_if_hidden
+from codiag.methods import Method
+from codiag.models._base import MomentModel, as_seed
+from codiag.models._sampling_noise import hidden_component
+from codiag.models._second_moment import CORE_METHOD
 from codiag.models._text import em_step, log_likelihood, topic_log_likelihood, topic_mixtures, topic_posteriors
-from codiag.models._word_statistics import WordStatistics, frequency_roots
-from codiag.tensors import DenseTensor, WordPairs, word_frequencies
+from codiag.models._topic_moments import TopicMoments, Topics, pair_noise, range_of_pairs
+from codiag.models._word_statistics import WordStatistics
 from codiag.tensors._words import as_counts
 
 INPUT: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "ensure_non_negative": True}
 """What scikit-learn is to make of counts."""
 
-Products = Callable[[np.ndarray], np.ndarray]
-"""Products of a symmetric matrix with columns."""
+
+class MomentTopics(TransformerMixin, MomentModel[TopicMoments, Topics]):
+    """Topics by moments of words: what models of one topic a document, and of mixtures of topics, have in common."""
+
+    default_method: ClassVar[Method] = CORE_METHOD
+    alpha_0: float
+    """Sum of the Dirichlet parameters of the mixtures, zero where a document has one topic."""
+
+    def moments(self, data: Any) -> TopicMoments:
+        """Return the moments of counts of words, of shape (documents, words), sparse or dense."""
+        counts = self._checked(data, reset=True)
+        if not np.any(np.asarray(counts.sum(axis=1)) >= 3):
+            raise ValueError(f"X must hold documents of three words or more; all {counts.shape[0]} have fewer")
+        k, alpha_0 = self.n_components, float(self.alpha_0)
+        basis = range_of_pairs(counts, min(k + 2, counts.shape[1]), alpha_0, as_seed(self.random_state))
+        found = self._moments_of(WordStatistics.empty(basis).plus(counts))
+        noise = pair_noise(counts, alpha_0, basis[:, :k])
+        complaints = (*_about_counts(counts), *hidden_component(float(found.values[k - 1]), noise, k))
+        return replace(found, noise=noise, counts=counts, complaints=complaints)
+
+    def partial_fit(self, X: Any, y: object = None) -> Self:  # noqa: N803
+        """Add documents to those seen so far and estimate again, by moments alone.
+
+        The first chunk fixes the basis, three times as wide as there are topics; what chunks there are, and in which
+        order they come, makes no other difference.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (documents, words)
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        self.check_parameters()
+        counts = self._checked(X, reset=not hasattr(self, "_statistics"))
+        basis = getattr(self, "basis_", None)
+        if basis is None:
+            width = min(3 * self.n_components, counts.shape[1])
+            basis = range_of_pairs(counts, width, float(self.alpha_0), as_seed(self.random_state))
+        if self.n_components > basis.shape[1]:
+            raise ValueError(
+                f"n_components must be at most {basis.shape[1]}, the width of the basis that the first chunk has "
+                f"fixed; got {self.n_components}. Fit anew"
+            )
+        self.estimate(self._moments_of(getattr(self, "_statistics", WordStatistics.empty(basis)).plus(counts)))
+        for complaint in _about_counts(counts):
+            warnings.warn(complaint, UserWarning, stacklevel=2)
+        return self
+
+    def parameters(self, fit: Factorization, moments: TopicMoments) -> Topics:
+        """Return topics and their weights."""
+        return moments.parameters(fit)
+
+    def polished(self, components: Topics, moments: TopicMoments) -> Topics:
+        """Return topics after steps of expectation maximization, where all documents are at hand."""
+        if moments.counts is None or self.polish == 0:
+            return components
+        return self._after_steps(components, moments.counts)
+
+    def keep(self, components: Topics, moments: TopicMoments) -> None:
+        """Keep the sums over documents, too, to which `partial_fit` adds."""
+        super().keep(components, moments)
+        self.doc_topic_prior_ = self._prior(components.weights)
+        self._statistics, self.basis_ = moments.statistics, moments.statistics.basis
+
+    def transform(self, X: Any) -> np.ndarray:  # noqa: N803
+        """Return the share of each topic in each document, rows of sum one.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (documents, words)
+
+        Returns
+        -------
+        array of shape (documents, n_components)
+        """
+        return self._shares(self._known(X))
+
+    def score(self, X: Any, y: object = None) -> float:  # noqa: N803
+        """Return the log-likelihood of the documents of X, of shape (documents, words), in the order of their words.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (documents, words)
+            Counts.
+        y : ignored
+
+        Returns
+        -------
+        float
+        """
+        return self._log_likelihood(self._known(X))
+
+    def perplexity(self, X: Any) -> float:  # noqa: N803
+        """Return the exponential of minus the mean log-likelihood of a word of X, of shape (documents, words).
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (documents, words)
+            Counts.
+
+        Returns
+        -------
+        float
+        """
+        counts = self._known(X)
+        return float(np.exp(-self._log_likelihood(counts) / max(counts.sum(), 1)))
+
+    def top_words(self, vocabulary: Sequence[str] | np.ndarray, n: int = 10) -> list[list[str]]:
+        """Return the most probable words of every topic.
+
+        Parameters
+        ----------
+        vocabulary : sequence of str
+            The word of every column of the counts.
+        n : int
+            How many of each topic.
+
+        Returns
+        -------
+        list of lists of str
+        """
+        check_is_fitted(self)
+        as_number("n", n, integer=True)
+        if isinstance(vocabulary, str) or not hasattr(vocabulary, "__len__"):
+            raise TypeError(f"vocabulary must be the {self.n_features_in_} words, a sequence; got {vocabulary!r}")
+        if len(vocabulary) != self.n_features_in_:
+            raise ValueError(f"vocabulary must have {self.n_features_in_} words, as in fit; got {len(vocabulary)}")
+        return [[str(vocabulary[word]) for word in np.argsort(-topic)[:n]] for topic in self.components_]
+
+    def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
+        """Return names for the columns of `transform`.
+
+        Parameters
+        ----------
+        input_features : ignored
+
+        Returns
+        -------
+        array of str, shape (n_components,)
+        """
+        check_is_fitted(self)
+        return np.array([f"{type(self).__name__.lower()}{i}" for i in range(self.n_components)], dtype=object)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        tags.input_tags.sparse = True
+        return tags
+
+    @abstractmethod
+    def _after_steps(self, components: Topics, counts: sparse.csr_array) -> Topics:
+        """Return topics after `polish` steps of expectation maximization."""
+
+    @abstractmethod
+    def _shares(self, counts: sparse.csr_array) -> np.ndarray:
+        """Return what `transform` does."""
+
+    @abstractmethod
+    def _log_likelihood(self, counts: sparse.csr_array) -> float:
+        """Return what `score` does."""
+
+    def _moments_of(self, statistics: WordStatistics) -> TopicMoments:
+        orthogonal = self.strategy().needs_orthogonal
+        return TopicMoments.of(statistics, self.n_components, float(self.alpha_0), orthogonal=orthogonal)
+
+    def _prior(self, weights: np.ndarray) -> np.ndarray:
+        return np.maximum(self.alpha_0 * weights, 1e-2 / self.n_components)
+
+    def _known(self, raw: Any) -> sparse.csr_array:
+        """Return counts of the words that were there in `fit`."""
+        check_is_fitted(self)
+        return as_counts(validate_data(self, raw, reset=False, **INPUT), "X")
+
+    def _checked(self, raw: Any, *, reset: bool) -> sparse.csr_array:
+        """Return counts of no fewer words than topics: the one matrix that all moments and steps read."""
+        counts = as_counts(validate_data(self, raw, reset=reset, **INPUT), "X")
+        if self.n_components > counts.shape[1]:
+            raise ValueError(
+                f"n_components must be at most {counts.shape[1]}, the number of words; got {self.n_components}"
+            )
+        return counts
 
 
-class LatentDirichlet(TransformerMixin, BaseEstimator):
+class LatentDirichlet(MomentTopics):
     r"""Latent Dirichlet allocation by the method of moments: no random starts, no local optima.
 
     With :math:`\alpha_0` the sum of the Dirichlet parameters, the moments
@@ -50,6 +225,13 @@ class LatentDirichlet(TransformerMixin, BaseEstimator):
     of the unbiased word moments are :math:`\sum_i \frac{\alpha_i}{\alpha_0} \mu_i^{\otimes 2}` and
     :math:`\sum_i \frac{\alpha_i}{\alpha_0} \mu_i^{\otimes 3}`: the topics are the factors. Nothing of size words x
     words is ever formed.
+
+    *Needs* counts of words, documents of three words or more, and topics that are linearly independent. *Costs* a few
+    dozen products of the counts, which are read where they are and never copied, with as many columns as topics; then
+    work on a core of k x k x k; a pass for each step of `polish`. *Guarantees* errors that fall like one over the root
+    of the number of documents where the model holds and `polish` is zero; the same answer from every seed. *Fails*
+    where documents are more or less mixed than `alpha_0` says, with a bias that more data does not remove, and where
+    sampling noise hides topics, which a warning says.
 
     Parameters
     ----------
@@ -73,7 +255,7 @@ class LatentDirichlet(TransformerMixin, BaseEstimator):
         Expected share of each topic.
     doc_topic_prior_ : array of shape (n_components,)
         The Dirichlet parameters, of sum `alpha_0` but for a floor that keeps every topic possible.
-    diagnostics_ : dict
+    diagnostics_ : Diagnostics
         Eigenvalues of the second moment and the sampling noise beside them, relative error of the fit, mass clipped
         away.
     n_features_in_ : int
@@ -101,103 +283,29 @@ class LatentDirichlet(TransformerMixin, BaseEstimator):
         polish: int = 5,
         random_state: int | None = None,
     ) -> None:
-        self.n_components = n_components
+        super().__init__(n_components, method=method, polish=polish, random_state=random_state)
         self.alpha_0 = alpha_0
-        self.method = method
-        self.polish = polish
-        self.random_state = random_state
 
-    def fit(self, X: Any, y: object = None) -> LatentDirichlet:  # noqa: N803
-        """Estimate the topics from counts of shape (documents, words)."""
-        self._check_parameters()
-        counts = self._checked(X, reset=True)
-        if not np.any(np.asarray(counts.sum(axis=1)) >= 3):
-            raise ValueError(f"X must hold documents of three words or more; all {counts.shape[0]} have fewer")
-        width = min(self.n_components + 2, counts.shape[1])
-        basis = range_of_pairs(counts, width, self._mixing(), as_seed(self.random_state))
-        self._estimate(WordStatistics.empty(basis).plus(counts))
-        noise = pair_noise(counts, self._mixing(), basis[:, : self.n_components])
-        self.diagnostics_["sampling_noise"] = noise
-        warn_if_hidden(
-            self.diagnostics_["second_moment"][self.n_components - 1], noise, self.n_components, stacklevel=3
-        )
-        self._keep(*self._polished(counts, self.components_, self.weights_))
-        return self
-
-    def partial_fit(self, X: Any, y: object = None) -> LatentDirichlet:  # noqa: N803
-        """Add documents to those seen so far and estimate again, by moments alone.
-
-        The first chunk fixes the basis, three times as wide as there are topics; what chunks there are, and in which
-        order they come, makes no other difference.
-        """
-        self._check_parameters()
-        counts = self._checked(X, reset=not hasattr(self, "_statistics"))
-        basis = getattr(self, "basis_", None)
-        if basis is None:
-            width = min(3 * self.n_components, counts.shape[1])
-            basis = range_of_pairs(counts, width, self._mixing(), as_seed(self.random_state))
-        if self.n_components > basis.shape[1]:
-            raise ValueError(
-                f"n_components must be at most {basis.shape[1]}, the width of the basis that the first chunk has "
-                f"fixed; got {self.n_components}. Fit anew"
-            )
-        self._estimate(getattr(self, "_statistics", WordStatistics.empty(basis)).plus(counts))
-        return self
-
-    def _estimate(self, statistics: WordStatistics) -> None:
-        topics, weights, found = estimate_topics(
-            statistics, self.n_components, self._mixing(), self.method, as_seed(self.random_state)
-        )
-        self._statistics, self.basis_, self.diagnostics_ = statistics, statistics.basis, found
-        self._keep(topics, weights)
-
-    def _keep(self, topics: np.ndarray, weights: np.ndarray) -> None:
-        order = by_weight(weights)
-        self.components_, self.weights_ = topics[order], weights[order]
-        self.diagnostics_ = reordered(self.diagnostics_, order)
-        self.doc_topic_prior_ = np.maximum(self._mixing() * self.weights_, 1e-2 / self.n_components)
-
-    def _polished(
-        self, counts: sparse.csr_array, topics: np.ndarray, weights: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        if self.polish == 0:
-            return topics, weights
-        mixtures = topic_mixtures(counts, topics, self.doc_topic_prior_, n_steps=4)
+    def _after_steps(self, components: Topics, counts: sparse.csr_array) -> Topics:
+        topics, prior = components.components, self._prior(components.weights)
+        mixtures = topic_mixtures(counts, topics, prior, n_steps=4)
         for _ in range(self.polish):
-            topics, mixtures = em_step(counts, topics, mixtures, self.doc_topic_prior_, smoothing=1e-2)
-        return topics, np.mean(mixtures, axis=0)
+            topics, mixtures = em_step(counts, topics, mixtures, prior, smoothing=1e-2)
+        return replace(components, components=topics, weights=np.mean(mixtures, axis=0))
 
-    def transform(self, X: Any) -> np.ndarray:  # noqa: N803
-        """Return the mixture of topics of each document, rows of sum one."""
-        check_is_fitted(self)
-        counts = as_counts(validate_data(self, X, reset=False, **INPUT), "X")
+    def _shares(self, counts: sparse.csr_array) -> np.ndarray:
         return topic_mixtures(counts, self.components_, self.doc_topic_prior_, n_steps=20)
 
-    def score(self, X: Any, y: object = None) -> float:  # noqa: N803
-        """Return the log-likelihood of the words, given the mixtures that `transform` finds."""
-        return log_likelihood(as_counts(X, "X"), self.transform(X), self.components_)
-
-    def perplexity(self, X: Any) -> float:  # noqa: N803
-        """Return the exponential of minus the mean log-likelihood of a word."""
-        return float(np.exp(-self.score(X) / max(as_counts(X, "X").sum(), 1)))
-
-    def top_words(self, vocabulary: Sequence[str] | np.ndarray, n: int = 10) -> list[list[str]]:
-        """Return the most probable words of every topic."""
-        check_is_fitted(self)
-        as_number("n", n, integer=True)
-        if isinstance(vocabulary, str) or not hasattr(vocabulary, "__len__"):
-            raise TypeError(f"vocabulary must be the {self.n_features_in_} words, a sequence; got {vocabulary!r}")
-        if len(vocabulary) != self.n_features_in_:
-            raise ValueError(f"vocabulary must have {self.n_features_in_} words, as in fit; got {len(vocabulary)}")
-        return [[str(vocabulary[word]) for word in np.argsort(-topic)[:n]] for topic in self.components_]
-
-    def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
-        """Return names for the columns of `transform`."""
-        check_is_fitted(self)
-        return np.array([f"{type(self).__name__.lower()}{i}" for i in range(self.n_components)], dtype=object)
+    def _log_likelihood(self, counts: sparse.csr_array) -> float:
+        return log_likelihood(counts, self._shares(counts), self.components_)
 
     def to_sklearn(self) -> Any:
-        """Return a fitted ``sklearn.decomposition.LatentDirichletAllocation`` with these topics."""
+        """Return a fitted ``sklearn.decomposition.LatentDirichletAllocation`` with these topics.
+
+        Returns
+        -------
+        sklearn.decomposition.LatentDirichletAllocation
+        """
         from sklearn.decomposition import LatentDirichletAllocation
 
         check_is_fitted(self)
@@ -211,50 +319,26 @@ class LatentDirichlet(TransformerMixin, BaseEstimator):
         model.exp_dirichlet_component_ = mean
         return model
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = True
-        tags.input_tags.sparse = True
-        return tags
 
-    def _mixing(self) -> float:
-        return float(self.alpha_0)
-
-    def _checked(self, raw: Any, *, reset: bool) -> sparse.csr_array:
-        """Return counts, with warnings of what they say nothing about."""
-        counts = as_counts(validate_data(self, raw, reset=reset, **INPUT), "X")
-        if self.n_components > counts.shape[1]:
-            raise ValueError(
-                f"n_components must be at most {counts.shape[1]}, the number of words; got {self.n_components}"
-            )
-        lengths = np.asarray(counts.sum(axis=1))
-        short = int(np.sum(lengths < 3))
-        if short:
-            warnings.warn(
-                f"{short} of {counts.shape[0]} documents have fewer than three words and count for lower moments only",
-                UserWarning,
-                stacklevel=3,
-            )
-        if not np.array_equal(counts.data, np.rint(counts.data)):
-            warnings.warn(
-                "X is not of whole numbers: moments are unbiased for counts of words, not for shares or tf-idf weights",
-                UserWarning,
-                stacklevel=3,
-            )
-        return counts
-
-    def _check_parameters(self) -> None:
-        as_number("n_components", self.n_components, integer=True)
-        as_number("polish", self.polish, integer=True, zero=True)
-        check_alpha(self.alpha_0)
-        as_seed(self.random_state)
-
-
-class SingleTopic(LatentDirichlet):
+class SingleTopic(MomentTopics):
     r"""The single topic model by moments: every document is about one topic.
 
-    Then :math:`E_3 = \sum_i w_i \mu_i^{\otimes 3}`. Parameters and attributes are those of
-    `LatentDirichlet` with `alpha_0` zero.
+    Then :math:`E_3 = \sum_i w_i \mu_i^{\otimes 3}`, and topics are the factors. `transform` gives the probability of
+    each topic for each document. Attributes are those of `LatentDirichlet` with `alpha_0` zero.
+
+    *Needs*, *costs* and *guarantees* as `LatentDirichlet`. *Fails* where documents mix topics: they are then taken for
+    topics of their own, with a bias that more data does not remove.
+
+    Parameters
+    ----------
+    n_components : int
+        Number of topics.
+    method : Method or str, optional
+        How the moment is factorized; by default `codiag.methods.Auto`.
+    polish : int
+        Steps of expectation maximization afterwards; zero is the pure method of moments.
+    random_state : int, optional
+        Seed; the answer does not depend on it where the data determines it.
 
     Examples
     --------
@@ -267,109 +351,56 @@ class SingleTopic(LatentDirichlet):
     [0.5, 0.5]
     """
 
+    alpha_0: float = 0.0
+
     def __init__(
         self, n_components: int = 10, *, method: Any = None, polish: int = 0, random_state: int | None = None
     ) -> None:
-        super().__init__(n_components, alpha_0=0.0, method=method, polish=polish, random_state=random_state)
+        super().__init__(n_components, method=method, polish=polish, random_state=random_state)
 
-    def transform(self, X: Any) -> np.ndarray:  # noqa: N803
-        """Return the probability of each topic for each document, rows of sum one."""
-        check_is_fitted(self)
-        counts = as_counts(validate_data(self, X, reset=False, **INPUT), "X")
-        return topic_posteriors(counts, self.components_, self.weights_)
+    def predict(self, X: Any) -> np.ndarray:  # noqa: N803
+        """Return the most probable topic of each document of X, of shape (documents, words).
 
-    def score(self, X: Any, y: object = None) -> float:  # noqa: N803
-        """Return the log-likelihood of the documents, each about one topic, in the order of their words."""
-        check_is_fitted(self)
-        counts = as_counts(validate_data(self, X, reset=False, **INPUT), "X")
-        return topic_log_likelihood(counts, self.components_, self.weights_)
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (documents, words)
+            Counts.
 
-    def to_sklearn(self) -> Any:
+        Returns
+        -------
+        array of shape (documents,)
+        """
+        return np.argmax(self.transform(X), axis=1)
+
+    def to_sklearn(self) -> NoReturn:
         """Refuse: scikit-learn has no model of one topic a document."""
         raise NotImplementedError("scikit-learn has no model of one topic a document; use LatentDirichlet")
 
-    def predict(self, X: Any) -> np.ndarray:  # noqa: N803
-        """Return the most probable topic of each document."""
-        return np.argmax(self.transform(X), axis=1)
-
-    def _polished(
-        self, counts: sparse.csr_array, topics: np.ndarray, weights: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def _after_steps(self, components: Topics, counts: sparse.csr_array) -> Topics:
+        topics, weights = components.components, components.weights
         for _ in range(self.polish):
             posterior = topic_posteriors(counts, topics, weights)
             raw = (counts.T @ posterior).T + 1e-2
             topics, weights = raw / raw.sum(axis=1, keepdims=True), posterior.mean(axis=0)
-        return topics, weights
+        return replace(components, components=topics, weights=weights)
 
-    def _mixing(self) -> float:
-        return 0.0
+    def _shares(self, counts: sparse.csr_array) -> np.ndarray:
+        return topic_posteriors(counts, self.components_, self.weights_)
 
-
-def range_of_pairs(counts: sparse.csr_array, k: int, alpha_0: float, seed: int | None) -> np.ndarray:
-    """Return a basis (words, k) of the range of the second moment of topics.
-
-    The leading eigenvectors, with words divided by the roots of their frequencies: moments of words have variances in
-    proportion to their means, and so nearly equal ones.
-    """
-    mean = word_frequencies(counts)
-    roots = frequency_roots(mean, counts.shape[0])
-    multiply = _scaled_pairs(counts, alpha_0, mean, roots)
-    return leading_range(multiply, counts.shape[1], k, 0 if seed is None else seed) / roots[:, None]
+    def _log_likelihood(self, counts: sparse.csr_array) -> float:
+        return topic_log_likelihood(counts, self.components_, self.weights_)
 
 
-def pair_noise(counts: sparse.csr_array, alpha_0: float, basis: np.ndarray) -> float:
-    """Return what sampling alone would show of the last of k leading directions (words, k) of the second moment.
-
-    The influence of a document with pairs P and shares f of words is (alpha_0 + 1) P - alpha_0 (f m^T + m f^T - m m^T).
-    """
-    mean = word_frequencies(counts)
-    roots = frequency_roots(mean, counts.shape[0])
-    directions = np.linalg.qr(roots[:, None] * basis)[0]
-    inner = mean / roots
-    errors = []
-    for signs in random_signs(counts.shape[0]):
-        parts = [(counts[signs == sign], sign * np.mean(signs == sign)) for sign in (1.0, -1.0)]
-        products = [(_scaled_pairs(part, 0.0, mean, roots), share) for part, share in parts if part.shape[0]]
-        shares = sum(share * word_frequencies(part) for part, share in parts if part.shape[0]) / roots
-
-        def multiply(columns: np.ndarray, products: Any = products, shares: Any = shares, sign: Any = signs) -> Any:
-            pairs = sum(share * product(columns) for product, share in products)
-            ends = np.multiply.outer(shares - np.mean(sign) * inner, inner @ columns)
-            return (alpha_0 + 1) * pairs - alpha_0 * (ends + np.multiply.outer(inner, shares @ columns))
-
-        errors.append(LinearOperator((roots.size,) * 2, matvec=multiply, rmatvec=multiply, dtype=np.float64))
-    return noise_of(errors, directions, directions)
-
-
-def _scaled_pairs(counts: sparse.csr_array, alpha_0: float, mean: np.ndarray, roots: np.ndarray) -> Products:
-    """Return products with the second moment of topics, words divided by the roots of frequencies."""
-    pairs = WordPairs(counts)
-
-    def multiply(columns: np.ndarray) -> np.ndarray:
-        inside = (columns.T / roots).T
-        image = (alpha_0 + 1) * (pairs @ inside) - alpha_0 * np.multiply.outer(mean, mean @ inside)
-        return (image.T / roots).T
-
-    return multiply
-
-
-def estimate_topics(
-    statistics: WordStatistics, k: int, alpha_0: float, method: Any, seed: int | None
-) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
-    r"""Return topics (k, words), their weights and diagnostics, from sums over documents alone.
-
-    With :math:`P = \Omega^\top \mu` from the factors and :math:`M_2 \Omega = \mu\, \mathrm{diag}(w) P^\top`, topics
-    are :math:`M_2 \Omega\, (P^\top)^+`, up to a scale that their sum fixes.
-    """
-    mean, second, square, third = statistics.moments(alpha_0)
-    values, vectors = np.linalg.eigh(square)
-    values, inner = values[::-1], vectors[:, ::-1][:, :k]
-    check_second_moment(values, k, "n_components")
-    fit = factorize_core(DenseTensor(third, symmetric=True), inner, values, method, seed)
-    directions = inner @ np.asarray(fit.factors[0])
-    # One topic is what words are like on average; of several, none need be.
-    columns, clipped = on_simplex(mean[:, None] if k == 1 else second @ np.linalg.pinv(directions.T))
-    weights = mixture_weights(columns, mean)
-    order = by_weight(weights)
-    noise = statistics.noise(alpha_0, inner)
-    return columns.T[order], weights[order], diagnostics(values, k, noise, fit, clipped, order)
+def _about_counts(counts: sparse.csr_array) -> tuple[str, ...]:
+    """Return what a user must be told of counts: what they say nothing about."""
+    told = []
+    short = int(np.sum(np.asarray(counts.sum(axis=1)) < 3))
+    if short:
+        told.append(
+            f"{short} of {counts.shape[0]} documents have fewer than three words and count for lower moments only"
+        )
+    if not np.array_equal(counts.data, np.rint(counts.data)):
+        told.append(
+            "X is not of whole numbers: moments are unbiased for counts of words, not for shares or tf-idf weights"
+        )
+    return tuple(told)

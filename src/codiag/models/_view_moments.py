@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -12,8 +13,12 @@ from codiag._factorization import Factorization
 from codiag._factorize import as_method, solve
 from codiag._problem import Problem
 from codiag.diagonalize import TwoSided
-from codiag.models._base import factorize_core
+from codiag.methods import Method
+from codiag.models._second_moment import core_problem
 from codiag.tensors import CrossMomentTensor, DenseTensor, Tensor, symmetrize
+
+Means = tuple[np.ndarray, list[np.ndarray]]
+"""Weights (k,), and the means (k, d) of every view."""
 
 
 class ViewMoments:
@@ -32,9 +37,9 @@ class ViewMoments:
         """Return the mean of a view, (d,)."""
         return np.asarray(self.raw.views[mode].T @ self.raw.weights)
 
-    def pairs(self, left: int, right: int, part: slice = slice(None)) -> np.ndarray:
-        """Return the second moment of two views, of all samples or, where they do not mix, of some."""
-        product = self._products(left, right, part)
+    def pairs(self, left: int, right: int) -> np.ndarray:
+        """Return the second moment of two views."""
+        product = self._products(left, right)
         if self.alpha_0 == 0:
             return product
         means = np.outer(self.mean(left), self.mean(right))
@@ -53,10 +58,69 @@ class ViewMoments:
             third -= alpha_0 * (alpha_0 + 1) / 2 * products
         return DenseTensor(third)
 
-    def _products(self, left: int, right: int, part: slice = slice(None)) -> np.ndarray:
-        weights = self.raw.weights[part] / np.sum(self.raw.weights[part])
-        product = self.raw.views[left][part].T @ _scaled(self.raw.views[right][part], weights)
-        return product.toarray() if sparse.issparse(product) else np.asarray(product)
+    def _products(self, left: int, right: int) -> np.ndarray:
+        weights = self.raw.weights / np.sum(self.raw.weights)
+        return as_dense(self.raw.views[left].T @ scaled(self.raw.views[right], weights))
+
+
+@dataclass(frozen=True, eq=False)
+class CrossProblem:
+    """The third moment of three views, factorized as it is."""
+
+    moments: ViewMoments
+    problem: Problem
+
+    @classmethod
+    def of(cls, moments: ViewMoments, k: int) -> CrossProblem:
+        """Ask for k components."""
+        return cls(moments, Problem(moments.third, k, symmetric=False))
+
+    def parameters(self, fit: Factorization) -> Means:
+        """Return what the factors stand for."""
+        units = [np.asarray(factor) for factor in fit.factors]
+        return multiview_parameters(self.moments, units, np.asarray(fit.weights))
+
+
+@dataclass(frozen=True, eq=False)
+class MappedProblem:
+    r"""The symmetric moment with two views mapped to the third, :math:`\tilde a = E[c b^\top] E[a b^\top]^+ a`."""
+
+    moments: ViewMoments
+    problem: Problem
+    values: np.ndarray  # of the second moment, largest first
+    basis: np.ndarray  # (d, k), of its range
+
+    @classmethod
+    def of(cls, moments: ViewMoments, k: int) -> MappedProblem:
+        """Ask for k components in the range of the second moment."""
+        maps = [
+            moments.pairs(2, 1) @ _pseudo_inverse(moments.pairs(0, 1), k),
+            moments.pairs(2, 0) @ _pseudo_inverse(moments.pairs(1, 0), k),
+        ]
+        second = maps[0] @ moments.pairs(0, 1) @ maps[1].T
+        values, vectors = np.linalg.eigh((second + second.T) / 2)
+        order = np.argsort(-np.abs(values))  # as singular values: noise may have turned the sign of weak ones
+        values, basis = np.abs(values[order]), vectors[:, order[:k]]
+        core = moments.third.compress(maps[0].T @ basis, maps[1].T @ basis, basis).to_dense()
+        inside = DenseTensor(symmetrize(core), symmetric=True)
+        return cls(moments, core_problem(inside, np.eye(k), values, orthogonal=True), values, basis)
+
+    def parameters(self, fit: Factorization) -> Means:
+        """Return what the factors stand for."""
+        inside = np.asarray(fit.factors[0])
+        inverse = np.linalg.pinv(inside)
+        sizes = np.einsum("ia,a,ia->i", inverse, self.values[: fit.rank], inverse)
+        squares = np.maximum(sizes, 1e-12 * self.values[0])
+        lengths = np.asarray(fit.weights) / squares
+        weights = squares / lengths**2
+        last = self.basis @ (inside * lengths)
+        others = [self.moments.pairs(mode, 2) @ np.linalg.pinv(last.T) / weights for mode in range(2)]
+        return weights, [columns.T for columns in (*others, last)]
+
+
+def view_problem(moments: ViewMoments, k: int, method: Method) -> CrossProblem | MappedProblem:
+    """Ask for the components of three views, so that this method can find them."""
+    return MappedProblem.of(moments, k) if method.needs_orthogonal else CrossProblem.of(moments, k)
 
 
 def estimate_views(
@@ -64,16 +128,12 @@ def estimate_views(
 ) -> tuple[np.ndarray, list[np.ndarray], Factorization]:
     """Return weights (k,), means (k, d) of every view and the fit they come from, by moments alone."""
     strategy = as_method(method)
-    if strategy.needs_orthogonal:
-        return _classical(moments, k, strategy, seed)
-    fit = solve(Problem(moments.third, k, symmetric=False), strategy, seed)
-    units = [np.asarray(factor) for factor in fit.factors]
-    return *multiview_parameters(moments, units, np.asarray(fit.weights)), fit
+    asked = view_problem(moments, k, strategy)
+    fit = solve(asked.problem, strategy, seed)
+    return *asked.parameters(fit), fit
 
 
-def start_from_views(
-    moments: ViewMoments, k: int, method: Any, seed: int | None, *, max_sweeps: int = 100
-) -> tuple[np.ndarray, list[np.ndarray]]:
+def start_from_views(moments: ViewMoments, k: int, method: Any, seed: int | None, *, max_sweeps: int = 100) -> Means:
     """Return weights and means where expectation maximization is to follow, for three views of k features.
 
     By default by joint diagonalization alone: least squares would refine it, and what follows does that better.
@@ -85,39 +145,7 @@ def start_from_views(
     return multiview_parameters(moments, [joint.factor, joint.right_factor, joint.diagonals], np.ones(k))
 
 
-def _classical(
-    moments: ViewMoments, k: int, method: Any, seed: int | None
-) -> tuple[np.ndarray, list[np.ndarray], Factorization]:
-    r"""Map two views to the third, :math:`\tilde a = E[c b^\top] E[a b^\top]^+ a`, and factorize a symmetric moment."""
-    maps = [
-        moments.pairs(2, 1) @ _pseudo_inverse(moments.pairs(0, 1), k),
-        moments.pairs(2, 0) @ _pseudo_inverse(moments.pairs(1, 0), k),
-    ]
-    second = maps[0] @ moments.pairs(0, 1) @ maps[1].T
-    values, vectors = np.linalg.eigh((second + second.T) / 2)
-    order = np.argsort(-np.abs(values))  # as singular values: noise may have turned the sign of weak ones
-    values, basis = np.abs(values[order]), vectors[:, order[:k]]
-    core = moments.third.compress(maps[0].T @ basis, maps[1].T @ basis, basis).to_dense()
-    fit = factorize_core(DenseTensor(symmetrize(core), symmetric=True), np.eye(k), values, method, seed)
-    inside = np.asarray(fit.factors[0])
-    inverse = np.linalg.pinv(inside)
-    squares = np.maximum(np.einsum("ia,a,ia->i", inverse, values[:k], inverse), 1e-12 * values[0])
-    lengths = np.asarray(fit.weights) / squares
-    weights = squares / lengths**2
-    last = basis @ (inside * lengths)
-    others = [moments.pairs(mode, 2) @ np.linalg.pinv(last.T) / weights for mode in range(2)]
-    return weights, [columns.T for columns in (*others, last)], fit
-
-
-def _pseudo_inverse(matrix: np.ndarray, k: int) -> np.ndarray:
-    """Return the pseudo-inverse of the nearest matrix of rank k."""
-    left, sizes, right = np.linalg.svd(matrix, full_matrices=False)
-    return (right[:k].T / np.maximum(sizes[:k], 1e-15 * sizes[0] + 1e-300)) @ left[:, :k].T
-
-
-def multiview_parameters(
-    moments: ViewMoments, units: list[np.ndarray], sizes: np.ndarray
-) -> tuple[np.ndarray, list[np.ndarray]]:
+def multiview_parameters(moments: ViewMoments, units: list[np.ndarray], sizes: np.ndarray) -> Means:
     r"""Return weights (k,) and means (k, d) of every view, from unit factors and their sizes.
 
     For the two largest views b and c, :math:`E[b c^\top] = \sum_h \pi_h B_h C_h^\top` and the means
@@ -134,5 +162,19 @@ def multiview_parameters(
     return weights, [(units[mode] * lengths[mode]).T for mode in range(3)]
 
 
-def _scaled(view: Any, weights: np.ndarray) -> Any:
-    return view.multiply(weights[:, None]).tocsr() if sparse.issparse(view) else view * weights[:, None]
+def scaled(view: Any, sample_weight: np.ndarray) -> Any:
+    """Return a view, dense or sparse, with every sample multiplied by a number."""
+    if sparse.issparse(view):
+        return view.multiply(sample_weight[:, None]).tocsr()
+    return view * sample_weight[:, None]
+
+
+def as_dense(view: Any) -> np.ndarray:
+    """Return a view as an array."""
+    return np.asarray(view.toarray() if sparse.issparse(view) else view)
+
+
+def _pseudo_inverse(matrix: np.ndarray, k: int) -> np.ndarray:
+    """Return the pseudo-inverse of the nearest matrix of rank k."""
+    left, sizes, right = np.linalg.svd(matrix, full_matrices=False)
+    return (right[:k].T / np.maximum(sizes[:k], 1e-15 * sizes[0] + 1e-300)) @ left[:, :k].T

@@ -3,27 +3,63 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 from scipy.special import logsumexp
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from codiag._validation import as_number, as_real_array
-from codiag.models._base import as_seed, by_weight, component_errors, reordered
-from codiag.models._mixture import NARROWEST, log_densities
-from codiag.models._sampling_noise import random_signs, warn_if_hidden, weakest_direction
-from codiag.models._view_moments import ViewMoments, estimate_views
+from codiag._factorization import Factorization
+from codiag._validation import as_real_array
+from codiag.models._base import MomentModel, Moments
+from codiag.models._components import Components
+from codiag.models._diagnostics import Diagnostics
+from codiag.models._gaussian_moments import NARROWEST
+from codiag.models._mixture import log_densities
+from codiag.models._sampling_noise import hidden_component, random_signs, weakest_direction
+from codiag.models._view_moments import CrossProblem, MappedProblem, ViewMoments, as_dense, scaled, view_problem
 from codiag.tensors import CrossMomentTensor
 
 
-class MultiviewMixture(BaseEstimator):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MixtureMoments(Moments):
+    """Moments of three views, each divided by a unit, and the way back."""
+
+    route: CrossProblem | MappedProblem
+    units: list[float]
+    correlation: float
+    noise: float
+
+    @property
+    def views(self) -> Any:
+        """The views (n, d) in their units."""
+        return self.route.moments.raw.views
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Views(Components):
+    """Means (k, d) of every view, weights (k,), and the variances (3,) of the views."""
+
+    shared: ClassVar[frozenset[str]] = frozenset({"variances"})
+
+    means: list[np.ndarray]
+    variances: np.ndarray
+
+
+class MultiviewMixture(MomentModel[MixtureMoments, Views]):
     r"""A mixture seen from three sides that are independent given the component.
 
     The cross moment of the views, :math:`\sum_h \pi_h A_h \otimes B_h \otimes C_h`, is factorized as it is: nothing is
-    symmetrised, nothing is whitened.
+    symmetrized, nothing is whitened.
+
+    *Needs* three views, arrays or sparse matrices with a row for each sample, of which at least two have as many
+    features as there are components, and means that are linearly independent in each of these. *Costs* a few passes
+    over the views; the moment is never formed. *Guarantees* errors that fall like one over the root of the number of
+    samples, whatever the distribution of the noise; the same answer from every seed. *Fails* where views depend on each
+    other given the component, which `weights_sum` in `diagnostics_` shows when it is far from one, and where sampling
+    noise hides components, which a warning says.
 
     Parameters
     ----------
@@ -46,7 +82,7 @@ class MultiviewMixture(BaseEstimator):
         Largest first.
     variances_ : array of shape (3,)
         The variance of the noise in every view, a feature's mean; at least 1e-8 of the mean square of the view.
-    diagnostics_ : dict
+    diagnostics_ : Diagnostics
 
     Examples
     --------
@@ -59,38 +95,74 @@ class MultiviewMixture(BaseEstimator):
     [0.5, 0.5]
     """
 
-    def __init__(
-        self, n_components: int = 2, *, method: Any = None, polish: int = 0, random_state: int | None = None
-    ) -> None:
-        self.n_components = n_components
-        self.method = method
-        self.polish = polish
-        self.random_state = random_state
-
-    def fit(self, X: Any, y: object = None) -> MultiviewMixture:  # noqa: N803
-        """Estimate the mixture from three views, a sequence of arrays or sparse matrices (n, d) of the same samples."""
-        as_number("n_components", self.n_components, integer=True)
-        as_number("polish", self.polish, integer=True, zero=True)
-        seed = as_seed(self.random_state)
-        views = _as_views(X)
+    def moments(self, data: Any) -> MixtureMoments:
+        """Return the moments of three views, a sequence of arrays or sparse matrices (n, d) of the same samples."""
+        views, k = _as_views(data), self.n_components
         smallest = sorted(view.shape[1] for view in views)[1]
         for limit, what in ((smallest, "the second smallest view"), (views[0].shape[0], "the number of samples")):
-            if self.n_components > limit:
-                raise ValueError(f"n_components must be at most {limit}, {what}; got {self.n_components}")
+            if k > limit:
+                raise ValueError(f"n_components must be at most {limit}, {what}; got {k}")
         units = [_unit(view, place) for place, view in enumerate(views)]
-        moment = CrossMomentTensor(*(view / unit for view, unit in zip(views, units, strict=True)))
-        means, weights, variances, found = estimate_mixture(moment, self.n_components, self.method, seed)
-        for _ in range(self.polish):
-            shares = _shares(moment.views, means, weights, variances)
-            means, weights, variances = _em_step(moment.views, shares)
-        order = by_weight(weights)
-        self.means_ = [mean[order] * unit for mean, unit in zip(means, units, strict=True)]
-        self.weights_, self.variances_ = weights[order], variances * np.square(units)
-        self.diagnostics_ = reordered(found, order)
-        return self
+        moments = ViewMoments(CrossMomentTensor(*(view / unit for view, unit in zip(views, units, strict=True))))
+        size, noise = _correlation(moments, k)
+        if not size > 1e-15:
+            raise ValueError(
+                f"n_components={k} is more than the data determines: the views have fewer than {k} components in "
+                "common; ask for fewer, or give more data"
+            )
+        route = view_problem(moments, k, self.strategy())
+        complaints = hidden_component(size, noise, k)
+        return MixtureMoments(
+            problem=route.problem, complaints=complaints, route=route, units=units, correlation=size, noise=noise
+        )
+
+    def parameters(self, fit: Factorization, moments: MixtureMoments) -> Views:
+        """Return means, weights and variances, in the units of the moments."""
+        raw, means = moments.route.parameters(fit)
+        diagnostics = Diagnostics.of(
+            fit,
+            weakest_correlation=moments.correlation,
+            sampling_noise=moments.noise,
+            weights_sum=float(raw.sum()),
+        )
+        if fit.rank == 1:  # one component is what samples are like on average
+            means = [moments.route.moments.mean(mode)[None] for mode in range(3)]
+        weights = raw / raw.sum()
+        variances = _view_variances(moments.views, means, weights)
+        return Views(weights=weights, means=means, variances=variances, diagnostics=diagnostics)
+
+    def em_step(self, components: Views, moments: MixtureMoments) -> Views:
+        """Return the mixture after one step, which takes the noise of every view for white and Gaussian."""
+        shares = _shares(moments.views, components.means, components.weights, components.variances)
+        mass = shares.sum(axis=0) + 1e-10
+        means, variances = [], []
+        for view in moments.views:
+            mean = np.asarray((view.T @ shares) / mass).T
+            size = _mean_square(view)
+            left = size - float(mass @ np.sum(mean**2, axis=1)) / (shares.shape[0] * mean.shape[1])
+            means.append(mean)
+            variances.append(max(left, NARROWEST * size))
+        return replace(components, means=means, weights=mass / mass.sum(), variances=np.array(variances))
+
+    def keep(self, components: Views, moments: MixtureMoments) -> None:
+        """Return to the units of the data."""
+        means = [mean * unit for mean, unit in zip(components.means, moments.units, strict=True)]
+        super().keep(
+            replace(components, means=means, variances=components.variances * np.square(moments.units)), moments
+        )
 
     def predict_proba(self, X: Any) -> np.ndarray:  # noqa: N803
-        """Return the probability of each component for each sample, its noise taken for white and Gaussian."""
+        """Return the probability of each component for each sample, its noise taken for white and Gaussian.
+
+        Parameters
+        ----------
+        X : sequence of three arrays or sparse matrices of shape (n, d)
+            Views of the same samples, as in `fit`.
+
+        Returns
+        -------
+        array of shape (n, n_components)
+        """
         check_is_fitted(self)
         views = _as_views(X)
         expected, got = [mean.shape[1] for mean in self.means_], [view.shape[1] for view in views]
@@ -99,35 +171,18 @@ class MultiviewMixture(BaseEstimator):
         return _shares(views, self.means_, self.weights_, self.variances_)
 
     def predict(self, X: Any) -> np.ndarray:  # noqa: N803
-        """Return the most probable component of each sample."""
+        """Return the most probable component of each sample.
+
+        Parameters
+        ----------
+        X : sequence of three arrays or sparse matrices of shape (n, d)
+            Views of the same samples, as in `fit`.
+
+        Returns
+        -------
+        array of shape (n,)
+        """
         return np.argmax(self.predict_proba(X), axis=1)
-
-
-def estimate_mixture(
-    moment: CrossMomentTensor, k: int, method: Any, seed: int | None
-) -> tuple[list[np.ndarray], np.ndarray, np.ndarray, dict[str, Any]]:
-    """Return means (k, d) of every view, weights, variances of the views and diagnostics, by moments alone."""
-    moments = ViewMoments(moment)
-    size, noise = _correlation(moments, k)
-    if not size > 1e-15:
-        raise ValueError(
-            f"n_components={k} is more than the data determines: the views have fewer than {k} components in common; "
-            "ask for fewer, or give more data"
-        )
-    warn_if_hidden(size, noise, k)
-    weights, means, fit = estimate_views(moments, k, method, seed)
-    found = {
-        "weakest_correlation": size,
-        "sampling_noise": noise,
-        "relative_error": fit.relative_error,
-        "weights_sum": float(weights.sum()),
-        "core_errors": component_errors(fit, np.arange(k)),
-        "converged": fit.converged,
-    }
-    if k == 1:  # one component is what samples are like on average
-        means = [moments.mean(mode)[None] for mode in range(3)]
-    weights = weights / weights.sum()
-    return means, weights, _view_variances(moment, means, weights), found
 
 
 def _as_views(raw: Any) -> list[Any]:
@@ -173,24 +228,14 @@ def _correlation(moments: ViewMoments, k: int) -> tuple[float, float]:
     """Return the k-th singular value of the pairs of the two largest views, and its sampling noise."""
     _, left, right = sorted(range(3), key=lambda mode: moments.shape[mode])
     first, second = moments.raw.views[left], moments.raw.views[right]
-    errors = [
-        _dense(
-            first.T @ (second.multiply(signs[:, None]).tocsr() if sparse.issparse(second) else second * signs[:, None])
-        )
-        / signs.size
-        for signs in random_signs(first.shape[0])
-    ]
-    return weakest_direction(moments.pairs(left, right), errors, k)
+    signed = (as_dense(first.T @ scaled(second, signs)) for signs in random_signs(first.shape[0]))
+    return weakest_direction(moments.pairs(left, right), [error / first.shape[0] for error in signed], k)
 
 
-def _dense(view: Any) -> np.ndarray:
-    return view.toarray() if sparse.issparse(view) else np.asarray(view)
-
-
-def _view_variances(moment: CrossMomentTensor, means: list[np.ndarray], weights: np.ndarray) -> np.ndarray:
+def _view_variances(views: Any, means: list[np.ndarray], weights: np.ndarray) -> np.ndarray:
     """Return what is left of each view's mean square once the means are explained, a feature."""
     left, sizes = [], []
-    for view, mean in zip(moment.views, means, strict=True):
+    for view, mean in zip(views, means, strict=True):
         sizes.append(_mean_square(view))
         left.append(sizes[-1] - float(weights @ np.sum(mean**2, axis=1)) / mean.shape[1])
     return np.maximum(left, np.maximum(1e-3 * np.mean(np.abs(left)), NARROWEST * np.array(sizes)))
@@ -199,20 +244,8 @@ def _view_variances(moment: CrossMomentTensor, means: list[np.ndarray], weights:
 def _shares(views: Any, means: list[np.ndarray], weights: np.ndarray, variances: np.ndarray) -> np.ndarray:
     joint = np.log(weights)
     for view, mean, variance in zip(views, means, variances, strict=True):
-        joint = joint + log_densities(_dense(view), mean, np.full(weights.size, variance))
+        joint = joint + log_densities(as_dense(view), mean, np.full(weights.size, variance))
     return np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
-
-
-def _em_step(views: Any, shares: np.ndarray) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
-    mass = shares.sum(axis=0) + 1e-10
-    means, variances = [], []
-    for view in views:
-        mean = np.asarray((view.T @ shares) / mass).T
-        size = _mean_square(view)
-        left = size - float(mass @ np.sum(mean**2, axis=1)) / (shares.shape[0] * mean.shape[1])
-        means.append(mean)
-        variances.append(max(left, NARROWEST * size))
-    return means, mass / mass.sum(), np.array(variances)
 
 
 def _mean_square(view: Any) -> float:

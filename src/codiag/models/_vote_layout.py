@@ -1,8 +1,8 @@
 """Tell a matrix of tasks and workers from three columns task, worker and label that were put into an array or a list.
 
 In a matrix all entries are labels, so that its lines share their values. In three columns they seldom do, and a worker
-has seldom voted twice on a task, so that pairs of the first two hardly recur. Data of which only one of the two can be
-said are read so where that is how they were passed, and else refused; nothing is read against its look.
+has seldom voted twice on a task, so that pairs of the first two hardly recur. Data that fit only one of the two are
+read as that where they were passed as that, and refused otherwise.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Votes: who gave which label to what, however the user keeps them, and tables of the same make in return."""
+"""Votes: who gave which label to which task, in whatever form the user keeps them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from codiag.models._names import as_vector, sorted_names
 from codiag.models._vote_layout import absent, is_matrix
 
 NAMES = {
@@ -18,9 +19,9 @@ NAMES = {
     "label": ("label", "rating", "answer", "response"),
 }
 """What the columns of votes may be called."""
-LARGEST, LARGE = 5 * 10**7, 10**6
-"""Numbers in confusion matrices beyond which labels are a mistake, and beyond which they are one if there are more of
-them than tasks."""
+MOST_CELLS, MANY_CELLS = 5 * 10**7, 10**6
+"""Cells of all confusion matrices beyond which labels must be a mistake, and beyond which they are one if there are
+more labels than tasks."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,8 +34,8 @@ class Votes:
         Places in `tasks`, `workers` and `classes`.
     tasks, workers, classes : arrays
         The names, sorted where they can be, else in the order they appear in.
-    make : str
-        What the votes came as, ``"pandas"``, ``"polars"`` or ``"arrays"``; tables are given back as the same.
+    container : str
+        What the votes came in, ``"pandas"``, ``"polars"`` or ``"arrays"``; tables are returned in the same.
     """
 
     task: np.ndarray
@@ -43,7 +44,7 @@ class Votes:
     tasks: np.ndarray
     workers: np.ndarray
     classes: np.ndarray
-    make: str = "arrays"
+    container: str = "arrays"
 
     @cached_property
     def counts(self) -> sparse.csr_array:
@@ -81,12 +82,12 @@ def as_votes(
     What has three rows or three columns may also be task, worker and label: see `codiag.models._vote_layout`. Where
     workers and classes are given, others are refused.
     """
-    make = _make(votes)
+    container = _container(votes)
     if isinstance(missing, list | tuple | np.ndarray):
         raise TypeError(f"missing must be one marker; got {missing!r}. Replace the others with it")
-    votes = votes.collect() if make == "polars" and hasattr(votes, "collect") else votes
+    votes = votes.collect() if container == "polars" and hasattr(votes, "collect") else votes
     names: list[np.ndarray | None] = [None, workers, classes]
-    if make != "arrays" or isinstance(votes, Mapping):
+    if container != "arrays" or isinstance(votes, Mapping):
         columns = _named_columns(votes)
     elif is_matrix(votes, missing):
         matrix = _as_matrix(votes)
@@ -98,17 +99,17 @@ def as_votes(
         raise ValueError("votes must hold at least one vote; got none")
     coded = [_encode(column, name, known) for column, name, known in zip(columns, NAMES, names, strict=True)]
     (task, tasks), (worker, workers), (label, classes) = coded
-    numbers = workers.size * classes.size**2
-    if numbers > LARGEST or (numbers > LARGE and classes.size > tasks.size):
+    n_cells = workers.size * classes.size**2
+    if n_cells > MOST_CELLS or (n_cells > MANY_CELLS and classes.size > tasks.size):
         raise ValueError(
             f"votes must be of few classes; {classes.size} labels of {workers.size} workers on {tasks.size} tasks make "
-            f"{numbers} numbers in confusion matrices. Are labels numbers that were measured, or are the columns in "
+            f"{n_cells} numbers in confusion matrices. Are labels numbers that were measured, or are the columns in "
             "another order than task, worker, label?"
         )
-    return Votes(task, worker, label, tasks, workers, classes, make)
+    return Votes(task, worker, label, tasks, workers, classes, container)
 
 
-def _make(votes: Any) -> str:
+def _container(votes: Any) -> str:
     origin = type(votes).__module__.split(".")[0]
     return origin if origin in ("pandas", "polars") else "arrays"
 
@@ -183,12 +184,7 @@ def _as_column(values: Iterable[Any]) -> np.ndarray:
         if values.size != max(values.shape, default=0):
             raise ValueError(f"task, worker and label must be vectors; got one of shape {values.shape}")
         return values.ravel()
-    entries = list(values)
-    if len({type(entry) for entry in entries}) == 1 and isinstance(entries[0], str | int | float | np.generic):
-        return np.asarray(entries)
-    column = np.empty(len(entries), dtype=object)
-    column[:] = entries
-    return column
+    return as_vector(list(values))
 
 
 def _encode(column: np.ndarray, name: str, known: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
@@ -217,87 +213,3 @@ def _check_present(column: np.ndarray, name: str) -> None:
             f"votes must be whole; {int(np.sum(gone))} of {column.size} have no {name}, the first is row {first}. "
             "Leave them out"
         )
-
-
-def sorted_names(entries: list[Any]) -> np.ndarray:
-    """Return what is among the entries, each once, sorted where that can be."""
-    names = list(dict.fromkeys(entries))
-    try:
-        names = sorted(names)
-    except TypeError:  # kinds that have no order among them stay in the order they came in
-        return _as_column(names)
-    return _as_column(names)
-
-
-def class_names(classes: np.ndarray, taken: Iterable[str] = ()) -> list[str]:
-    """Return names of classes for columns of a table; numbered where they would not be told apart."""
-    names = [str(name) for name in classes.tolist()]
-    if len({*names, *taken}) < len(names) + len(list(taken)):
-        return [f"class {place}: {name}" for place, name in enumerate(names)]
-    return names
-
-
-class Tables:
-    """Results in the make of the votes: data frames for those who brought one, arrays for the rest."""
-
-    def __init__(self, votes: Votes) -> None:
-        self.votes = votes
-
-    def series(self, values: np.ndarray, name: str, index: np.ndarray, index_name: str) -> Any:
-        """Return one value for each of the index."""
-        if self.votes.make == "pandas":
-            import pandas as pd
-
-            return pd.Series(values, index=pd.Index(index, name=index_name), name=name)
-        if self.votes.make == "polars":
-            import polars as pl
-
-            return pl.DataFrame({index_name: index, name: values})
-        return values
-
-    def by_class(self, values: np.ndarray) -> Any:
-        """Return a row for each task, with a column for every class."""
-        if self.votes.make == "pandas":
-            import pandas as pd
-
-            index, columns = pd.Index(self.votes.tasks, name="task"), pd.Index(self.votes.classes, name="label")
-            return pd.DataFrame(values, index=index, columns=columns)
-        if self.votes.make == "polars":
-            return self._polars({"task": self.votes.tasks}, values)
-        return values
-
-    def intervals(self, values: np.ndarray) -> Any:
-        """Return a row for each worker, with the columns low and high."""
-        if self.votes.make == "pandas":
-            import pandas as pd
-
-            return pd.DataFrame(values, index=pd.Index(self.votes.workers, name="worker"), columns=["low", "high"])
-        if self.votes.make == "polars":
-            import polars as pl
-
-            return pl.DataFrame({"worker": self.votes.workers, "low": values[:, 0], "high": values[:, 1]})
-        return values
-
-    def confusions(self, values: np.ndarray) -> Any:
-        """Return rows by worker and given label, columns by true class; or an array (workers, given, true)."""
-        k = self.votes.classes.size
-        if self.votes.make == "pandas":
-            import pandas as pd
-
-            return pd.DataFrame(values.reshape(-1, k), index=self._pairs, columns=pd.Index(self.votes.classes))
-        if self.votes.make == "polars":
-            rows = {"worker": np.repeat(self.votes.workers, k), "label": np.tile(self.votes.classes, values.shape[0])}
-            return self._polars(rows, values.reshape(-1, k))
-        return values
-
-    @cached_property
-    def _pairs(self) -> Any:
-        import pandas as pd
-
-        return pd.MultiIndex.from_product([self.votes.workers, self.votes.classes], names=["worker", "label"])
-
-    def _polars(self, index: dict[str, np.ndarray], values: np.ndarray) -> Any:
-        import polars as pl
-
-        names = class_names(self.votes.classes, taken=index)
-        return pl.DataFrame(index | {name: values[:, place] for place, name in enumerate(names)})

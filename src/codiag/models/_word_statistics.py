@@ -47,17 +47,22 @@ class WordStatistics:
         if sums[0][2]:
             core = WordMomentTensor(counts).compress(*[self.basis] * 3).to_dense()
             self.third = self.third + sums[0][2] * core
-        some = self._lower_sums(counts[_chosen(self.n_seen, counts.shape[0])])
+        some = self._lower_sums(counts, _chosen(self.n_seen, counts.shape[0]))
         self.half = tuple(total + part for total, part in zip(self.half, some, strict=True))
         self.n_seen = self.n_seen + counts.shape[0]
 
-    def _lower_sums(self, counts: sparse.csr_array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the numbers of documents, and sums of word shares and of pairs."""
+    def _lower_sums(
+        self, counts: sparse.csr_array, chosen: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the numbers of documents, and sums of word shares and of pairs, over all documents or those chosen."""
         lengths = np.asarray(counts.sum(axis=1)).ravel()
-        numbers = np.array([np.sum(lengths >= least) for least in (1, 2, 3)])
-        first = numbers[0] * word_frequencies(counts) if numbers[0] else np.zeros_like(self.first)
-        second = numbers[1] * (WordPairs(counts) @ self.basis) if numbers[1] else np.zeros_like(self.second)
-        return numbers, first, second
+        used = np.stack([lengths > 0, lengths >= 2, lengths >= 3])
+        if chosen is not None:
+            weights = chosen.astype(np.float64)
+            numbers = np.sum(used & chosen, axis=1)
+            return numbers, word_frequencies(counts, weights), WordPairs(counts, weights) @ self.basis
+        numbers = np.sum(used, axis=1)
+        return numbers, numbers[0] * word_frequencies(counts), numbers[1] * (WordPairs(counts) @ self.basis)
 
     def moments(self, alpha_0: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         r"""Return :math:`E_1`, :math:`M_2 \Omega`, :math:`\Omega^\top M_2 \Omega` and the compressed :math:`M_3`."""

@@ -182,7 +182,12 @@ class Tensor(ABC):
         return [self.mttkrp(factors, mode) for mode in range(self.order)]
 
     def squared_norm(self) -> float:
-        """Return the sum of the squares of all entries."""
+        """Sum the squares of all entries.
+
+        Returns
+        -------
+        float
+        """
         return sum(squares(self.project(*directions)) for directions in self._unit_directions())
 
     def inner(self, weights: Array, factors: Sequence[Array]) -> float:
@@ -234,14 +239,40 @@ class Tensor(ABC):
         for part in blocks(grid.shape[1], self.shape[0] * self.shape[1]):
             yield [pick(unit, grid[m, part], axis=0) for m, unit in enumerate(units)]
 
+    def without_empty_rows(self, at_least: int = 1) -> tuple[Tensor, list[np.ndarray]]:
+        """Leave out indices that no entry has; storage that does not know them leaves out none.
+
+        Parameters
+        ----------
+        at_least : int
+            Indices to keep in every mode that has them.
+
+        Returns
+        -------
+        tensor : Tensor
+        kept : list of arrays of int
+            The indices that are left, mode by mode; empty where none is left out.
+        """
+        return self, []
+
     def without_symmetry(self) -> Tensor:
-        """Return the same tensor with `symmetric` False, so that its modes get factors of their own."""
+        """Give the modes factors of their own: the same tensor, with `symmetric` False.
+
+        Returns
+        -------
+        Tensor
+        """
         from codiag.tensors._combine import SumTensor
 
         return SumTensor([self], symmetric=False)
 
     def to_dense(self) -> Array:
-        """Return all entries, as an array of shape `shape`."""
+        """Form all entries.
+
+        Returns
+        -------
+        array of shape `shape`
+        """
         return self.compress(*[None] * self.order).to_dense()
 
     def __add__(self, other: object) -> Tensor:

@@ -185,9 +185,12 @@ class DenseTensor(Tensor):
         return self._cast(self._entries)
 
     def asymmetry(self) -> float:
-        """Return the share of the tensor that permuting its modes changes: 0 if symmetric, about 1.3 for pure noise.
+        """Measure how far the tensor is from symmetric, along random vectors, which see any difference.
 
-        Measured along random vectors, which see any difference with probability one.
+        Returns
+        -------
+        float
+            The share of the tensor that permuting its modes changes: 0 if symmetric, about 1.3 for pure noise.
         """
         return math.inf if len(set(self.shape)) > 1 else self._asymmetry_and_squared_norm()[0]
 

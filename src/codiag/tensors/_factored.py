@@ -73,8 +73,8 @@ class FactoredTensor(Tensor):
         Parameters
         ----------
         change : callable
-            Called as ``change(factor, mode)``, returns an array of shape (any, r); called once, with mode 0, where all
-            modes of a symmetric tensor share one array.
+            Called as ``change(factor, mode)``, returns an array of shape (any, r); called once, with mode 0, for a
+            symmetric tensor.
         weights : array of shape (r,), optional
             New weights; by default those of this tensor.
 
@@ -83,17 +83,38 @@ class FactoredTensor(Tensor):
         FactoredTensor
         """
         weights = self.weights if weights is None else weights
-        if self.symmetric and all(factor is self.factors[0] for factor in self.factors):
+        if self.symmetric:
             return FactoredTensor(weights, [change(self.factors[0], 0)] * self.order, symmetric=True)
         factors = [change(factor, mode) for mode, factor in enumerate(self.factors)]
-        return FactoredTensor(weights, factors, symmetric=None if self.symmetric else False)
+        return FactoredTensor(weights, factors, symmetric=False)
 
     def columns(self, chosen: Sequence[int]) -> FactoredTensor:
-        """Return the components with the chosen indices, in the given order."""
+        """Choose some of the components.
+
+        Parameters
+        ----------
+        chosen : sequence of int
+            Which, in the order they are to have.
+
+        Returns
+        -------
+        FactoredTensor
+        """
         return self.changed(lambda factor, _: pick(factor, chosen, axis=1), pick(self.weights, chosen, axis=0))
 
     def joined(self, other: FactoredTensor) -> FactoredTensor:
-        """Return these components followed by others; symmetric if both are."""
+        """Return these components followed by others.
+
+        Parameters
+        ----------
+        other : FactoredTensor
+            Of the same shape.
+
+        Returns
+        -------
+        FactoredTensor
+            Symmetric if both are.
+        """
         xp = array_namespace(self.weights)
         return self._with_components(
             xp.concat([self.weights, other.weights]),

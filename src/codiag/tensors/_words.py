@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from codiag._array import Array, blocks, fits_block, squares, to_host
-from codiag._validation import as_real_array
+from codiag._validation import as_finite, as_real_array
 from codiag.tensors._base import CLOSE, Tensor, check_shape
 from codiag.tensors._factored import FactoredTensor
 from codiag.tensors._moments import CrossMomentTensor, weighted_product
@@ -167,6 +167,8 @@ class WordPairs:
     ----------
     counts : scipy sparse matrix or array of shape (documents, words)
         How often each word occurs; not negative.
+    sample_weight : array of shape (documents,), optional
+        What the pairs of each document are multiplied by, of any sign; by default their mean is taken.
 
     Examples
     --------
@@ -176,14 +178,13 @@ class WordPairs:
     [[0.167, 0.167], [0.167, 0.5]]
     """
 
-    def __init__(self, counts: Any) -> None:
-        matrix = as_counts(counts)
-        lengths = np.asarray(matrix.sum(axis=1)).ravel()
+    def __init__(self, counts: Any, sample_weight: Array | None = None) -> None:
+        self.counts = as_counts(counts)
+        lengths = np.asarray(self.counts.sum(axis=1)).ravel()
         used = lengths >= 2
-        self.counts = matrix if used.all() else matrix[used]
-        lengths = lengths[used]
-        self.shares = 1 / (lengths * (lengths - 1)) / max(lengths.size, 1)
-        self.shape = (matrix.shape[1],) * 2
+        weights, total = _weights(used, sample_weight)
+        self.shares = np.where(used, 1 / np.maximum(lengths * (lengths - 1), 2), 0.0) * weights / total
+        self.shape = (self.counts.shape[1],) * 2
         self._own = (self.counts.T @ self.shares)[:, None]
 
     def __matmul__(self, columns: Array) -> Array:
@@ -192,13 +193,15 @@ class WordPairs:
         return self.counts.T @ (self.shares[:, None] * (self.counts @ columns)) - self._own * columns
 
 
-def word_frequencies(counts: Any) -> np.ndarray:
+def word_frequencies(counts: Any, sample_weight: Array | None = None) -> np.ndarray:
     """Return the mean over documents of the share of each word.
 
     Parameters
     ----------
     counts : scipy sparse matrix or array of shape (documents, words)
         How often each word occurs; not negative. Empty documents are left out.
+    sample_weight : array of shape (documents,), optional
+        What each document is multiplied by, of any sign; by default the mean of those that have words is taken.
 
     Returns
     -------
@@ -214,7 +217,15 @@ def word_frequencies(counts: Any) -> np.ndarray:
     matrix = as_counts(counts)
     lengths = np.asarray(matrix.sum(axis=1)).ravel()
     used = lengths > 0
-    return np.asarray(matrix[used].T @ (1 / lengths[used])) / max(int(used.sum()), 1)
+    weights, total = _weights(used, sample_weight)
+    return np.asarray(matrix.T @ (weights * used / np.where(used, lengths, 1))) / total
+
+
+def _weights(used: np.ndarray, sample_weight: Array | None) -> tuple[np.ndarray, int]:
+    """Return what documents are multiplied by, and what their sum is divided by: for a mean, how many are used."""
+    if sample_weight is None:
+        return np.ones(used.size), max(int(used.sum()), 1)
+    return as_finite("sample_weight", sample_weight, used.shape), 1
 
 
 def as_counts(counts: Any, name: str = "counts") -> sparse.csr_array:
@@ -224,7 +235,7 @@ def as_counts(counts: Any, name: str = "counts") -> sparse.csr_array:
         raise ValueError(f"{name} must have shape (documents, words); got {tuple(table.shape)}")
     if table.dtype.kind not in "biuf":
         raise TypeError(f"{name} must hold real numbers; got dtype {table.dtype}")
-    matrix = sparse.csr_array(table).astype(np.float64)
+    matrix = sparse.csr_array(table).astype(np.float64, copy=False)
     if not np.all(np.isfinite(matrix.data)):
         raise ValueError(f"{name} must be finite; they hold NaN or infinite entries")
     if matrix.nnz and matrix.data.min() < 0:

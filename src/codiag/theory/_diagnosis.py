@@ -38,7 +38,8 @@ class Diagnosis:
     standard_errors : array of shape (rank,)
         The largest over modes.
     verdicts : tuple of str
-        For each component ``"well"``, ``"roughly"`` or ``"not"`` determined.
+        For each component ``"well"``, ``"roughly"`` or ``"not"`` determined, or ``"unknown"`` where its standard errors
+        were not computed.
     reasons : tuple of str
         What stands in the way of those that are not well determined; empty for the rest.
     unique : bool
@@ -53,6 +54,16 @@ class Diagnosis:
         As in `Factorization`: more than 1 where structure is left in the residual.
     advice : tuple of str
         What to try, a sentence each.
+    undetermined : tuple of tuples of int
+        Mode by mode, rows of the factors for which too few entries were observed.
+
+    Examples
+    --------
+    >>> import codiag
+    >>> from codiag.synthetic import noisy_tensor
+    >>> fit = codiag.factorize(noisy_tensor((6, 7, 8), 2, noise=0.01, seed=0).tensor, 2, seed=0)
+    >>> print(fit.diagnose())
+    2 of 2 components are well determined.
     """
 
     standard_errors: np.ndarray
@@ -64,6 +75,7 @@ class Diagnosis:
     superfluous: tuple[int, ...]
     residual_excess: float | None
     advice: tuple[str, ...]
+    undetermined: tuple[tuple[int, ...], ...] = ()
 
     def _is_structured(self) -> bool:
         """Tell whether the residual is more than noise, so that standard errors mean little."""
@@ -73,7 +85,9 @@ class Diagnosis:
         n_well = self.verdicts.count("well")
         lines = [f"{n_well} of {len(self.verdicts)} components are well determined."]
         for place, (verdict, reason) in enumerate(zip(self.verdicts, self.reasons, strict=True)):
-            if verdict != "well":
+            if verdict == "unknown":
+                lines.append(f"Whether component {place} is well determined was not computed: {reason}.")
+            elif verdict != "well":
                 error = f" (standard error {self.standard_errors[place]:.2g})" if not self._is_structured() else ""
                 lines.append(f"Component {place} is {verdict} determined{error}: {reason}.")
         if not self.unique:
@@ -86,14 +100,30 @@ def diagnose(fit: Factorization) -> Diagnosis:
 
     Three things are asked: whether components nearly cancel each other, whether the residual passes for noise, and how
     far that noise moves the factors. Standard errors mean something only where the first two are in order.
+
+    Parameters
+    ----------
+    fit : Factorization
+
+    Returns
+    -------
+    Diagnosis
+
+    Examples
+    --------
+    >>> import codiag
+    >>> from codiag.synthetic import noisy_tensor
+    >>> from codiag.theory import diagnose
+    >>> fit = codiag.factorize(noisy_tensor((6, 7, 8), 2, noise=0.01, seed=0).tensor, 2, seed=0)
+    >>> diagnose(fit).verdicts
+    ('well', 'well')
     """
     if not (hasattr(fit, "standard_errors") and hasattr(fit, "factors")):
         raise TypeError(f"fit must be a Factorization, what codiag.factorize returns; got {type(fit).__name__}")
     factors = [to_host(factor).astype(np.float64, copy=False) for factor in fit.factors]
     weights = to_host(fit.weights).astype(np.float64)
     cosines = congruences(fit)
-    errors = np.max(np.asarray(fit.standard_errors), axis=0)
-    errors = np.where(np.isfinite(errors), errors, np.inf)
+    errors = _errors(fit)
     conditions = tuple(condition(factor) for factor in factors)
     degenerate = cancelling_pairs(np.abs(weights), cosines)
     superfluous = _superfluous(fit)
@@ -106,9 +136,10 @@ def diagnose(fit: Factorization) -> Diagnosis:
         elif place in superfluous:
             verdict, reason = "not", "without it the fit would be worse by no more than noise explains"
         else:
-            verdict = "well" if error <= SURE else "roughly" if error <= ROUGH else "not"
+            verdict = "unknown" if math.isnan(error) else "not"
+            verdict = "well" if error <= SURE else "roughly" if error <= ROUGH else verdict
             reason = "" if verdict == "well" else _reason(fit, place, error, np.abs(weights), cosines, conditions)
-            if structured and verdict != "not":
+            if structured and verdict in ("well", "roughly"):
                 verdict, reason = "roughly", "standard errors take the residual for noise, which it is not"
         verdicts.append(verdict)
         reasons.append(reason)
@@ -122,7 +153,20 @@ def diagnose(fit: Factorization) -> Diagnosis:
         superfluous,
         fit.residual_excess,
         tuple(_advice(fit, np.abs(weights), degenerate, superfluous)),
+        fit.sensitivity.undetermined,
     )
+
+
+def whole_norm(fit: Factorization) -> float:
+    """Return the norm of a tensor whose other entries are as large as those observed, on average."""
+    return fit.norm * math.sqrt(math.prod(fit.shape) / (fit.n_observed or 1))
+
+
+def _errors(fit: Factorization) -> np.ndarray:
+    """Return the largest standard errors over modes: infinite where noise is not known, NaN where not computed."""
+    errors = np.asarray(fit.standard_errors)
+    infinite = np.any(np.isinf(errors), axis=0) | math.isnan(fit.noise)
+    return np.where(infinite, np.inf, np.max(errors, axis=0))
 
 
 def congruences(fit: Factorization) -> np.ndarray:
@@ -169,6 +213,10 @@ def _reason(
     twin = int(np.argmax(likeness))
     if not math.isfinite(fit.noise):
         return "there are no more entries than parameters, so the noise cannot be told"
+    if math.isnan(error):
+        return "there are too many unknowns"
+    if any(fit.sensitivity.undetermined) and math.isinf(error):
+        return f"too few entries were observed of {_named_rows(fit.sensitivity.undetermined)}"
     if fit.noise * math.sqrt(max(fit.shape)) / max(weights[place], 1e-300) > error / 2:
         return f"its weight {weights[place]:.3g} is small beside the noise {fit.noise:.3g} in the entries"
     if likeness[twin] > 0.5:
@@ -182,19 +230,19 @@ def _advice(
     degenerate: tuple[tuple[int, int, float], ...],
     superfluous: tuple[int, ...],
 ) -> list[str]:
-    sentences = []
+    sentences, norm = [], whole_norm(fit)
     lower = f"try rank {fit.rank - 1}" if fit.rank > 1 else "the tensor may hold no component"
     if degenerate:
         i, j, congruence = min(degenerate, key=lambda pair: pair[2])
         sentences.append(
             f"Components {i} and {j} nearly cancel each other: the product of their cosines is {congruence:.3f}, their "
-            f"weights are {weights[i]:.3g} and {weights[j]:.3g} for a tensor of norm {fit.norm:.3g}. There may be no "
+            f"weights are {weights[i]:.3g} and {weights[j]:.3g} for a tensor of norm {norm:.3g}. There may be no "
             f"best fit with rank {fit.rank}; {lower}."
         )
-    elif weights.max() > CANCELLING * fit.norm:
+    elif weights.max() > CANCELLING * norm:
         sentences.append(
             f"Components cancel each other: the largest weight is {weights.max():.3g} for a tensor of norm "
-            f"{fit.norm:.3g}. There may be no best fit with rank {fit.rank}; {lower}."
+            f"{norm:.3g}. There may be no best fit with rank {fit.rank}; {lower}."
         )
     paired = {place for i, j, _ in degenerate for place in (i, j)}
     superfluous = tuple(place for place in superfluous if place not in paired)  # said already, and better
@@ -207,6 +255,12 @@ def _advice(
             f"The residual is not white noise: its strongest direction holds {fit.residual_excess:.2g} times what "
             f"noise would leave in any. Components may be missing{more}, or the noise is unequal."
         )
+    if any(fit.sensitivity.undetermined):
+        sentences.append(
+            f"Too few entries were observed of {_named_rows(fit.sensitivity.undetermined)}: their rows could be "
+            "anything, and the factors with them. Leave these slices out, or keep the rows small by constraints=Ridge("
+            "strength), the variance of the noise over that of the factors' entries."
+        )
     if not fit.converged:
         sentences.append("The fit did not converge: another seed or a lower rank may tell more.")
     return sentences
@@ -214,3 +268,14 @@ def _advice(
 
 def _listed(places: tuple[int, ...]) -> str:
     return ", ".join(str(place) for place in places[:-1]) + f" and {places[-1]}"
+
+
+def _named_rows(rows: tuple[tuple[int, ...], ...]) -> str:
+    """Return modes with their rows in words, up to ten of each."""
+    parts = []
+    for mode, places in enumerate(rows):
+        if places:
+            more = f" and {len(places) - 10} more" if len(places) > 10 else ""
+            noun = "row" if len(places) == 1 else "rows"
+            parts.append(f"mode {mode}, {noun} {', '.join(str(place) for place in places[:10])}{more}")
+    return "; ".join(parts)

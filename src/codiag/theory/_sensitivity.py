@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,19 +26,36 @@ class Sensitivity:
 
     Attributes
     ----------
-    factors : array of shape (n_modes, rank)
-        :math:`(E\|\delta a_{mi}\|^2)^{1/2}` of the unit factors; infinite where the data leaves a component free.
+    entries : tuple of arrays of shape (d_m, rank)
+        Standard deviations of the entries of unit factors; infinite where the data leaves them free, NaN where there
+        were too many of them to compute.
     worth : array of shape (rank,)
         By how much the squared distance would grow without a component, once all others have moved to make up for it.
+    n_parameters : float
+        Number of parameters that the data determines; those that ridges hold back count in part.
+    undetermined : tuple of tuples of int
+        Mode by mode, the rows of the factors for which too little was observed.
     """
 
-    factors: np.ndarray
+    entries: tuple[np.ndarray, ...]
     worth: np.ndarray
+    n_parameters: float
+    undetermined: tuple[tuple[int, ...], ...]
+
+    @cached_property
+    def factors(self) -> np.ndarray:
+        r"""The same of columns, :math:`(E\|\delta a_{mi}\|^2)^{1/2}`, shape (n_modes, rank)."""
+        squares = np.stack([np.sum(errors**2, axis=0) for errors in self.entries])
+        infinite = np.stack([np.any(np.isinf(errors), axis=0) for errors in self.entries])
+        return np.where(infinite, np.inf, np.sqrt(squares))
 
 
 def noise_level(fit: Factorization) -> float:
     """Return the standard deviation of white noise that leaves the residual of a fit; NaN if no entry is to spare."""
-    spare = n_entries(fit.tensor) - n_parameters(fit.tensor, fit.rank)
+    if fit.problem is None:
+        spare: float = n_entries(fit.tensor) - n_parameters(fit.tensor, fit.rank)
+    else:
+        spare = fit.problem.n_entries - fit.sensitivity.n_parameters
     return fit.relative_error * fit.norm / math.sqrt(spare) if spare > 0 else math.nan
 
 
@@ -51,10 +70,11 @@ def sensitivity(components: FactoredTensor) -> Sensitivity:
     """
     present = np.flatnonzero(to_host(components.weights))
     if present.size < components.rank:
-        return _with_absent(components, present)
+        return of_present(components, present, sensitivity)
     layout = Layout.of(components)
     scaled = layout.factors(to_host(layout.pack(components)).astype(np.float64))
-    inner = [np.linalg.qr(factor)[1] if factor.shape[0] > factor.shape[1] else factor for factor in scaled]
+    ranges = [_range(factor) for factor in scaled]
+    inner = [basis.T @ factor for basis, factor in zip(ranges, scaled, strict=True)]
     signs = None if layout.signs is None else to_host(layout.signs)
     shape = tuple(factor.shape[0] for factor in inner) if signs is None else (inner[0].shape[0],) * components.order
     curvature = Curvature(Layout(shape, signs), np.concatenate(inner))
@@ -63,23 +83,38 @@ def sensitivity(components: FactoredTensor) -> Sensitivity:
         matrix = matrix + _scaling(inner, curvature.own[0])
     covariance, free = _inverse(matrix, components.rank)
     rows, spreads = 0, []
-    for factor, reduced, own in zip(scaled, inner, curvature.own, strict=True):
+    for basis, reduced, own in zip(ranges, inner, curvature.own, strict=True):
         size = reduced.shape[0]
         block = covariance[rows : rows + size, :, rows : rows + size, :]
-        outside = (factor.shape[0] - size) * np.diag(np.linalg.pinv(own, hermitian=True))
-        spreads.append(np.sqrt(np.maximum(_across(block, reduced) + outside, 0)) / np.linalg.norm(reduced, axis=0))
+        inside = np.einsum("ra,iab,rb->ri", basis, _across(block, reduced), basis, optimize=True)
+        outside = (1 - np.sum(basis**2, axis=1))[:, None] * np.diag(np.linalg.pinv(own, hermitian=True))
+        spread = np.sqrt(np.maximum(inside + outside, 0)) / np.linalg.norm(reduced, axis=0)
+        spreads.append(np.where(free, np.inf, spread))
         rows += size
-    factors = np.stack(spreads * (components.order if signs is not None else 1))
-    return Sensitivity(np.where(free, np.inf, factors), _worth(covariance, np.concatenate(inner), components.order))
+    entries = tuple(spreads * (components.order if signs is not None else 1))
+    worth = _worth(covariance, np.concatenate(inner), components.order)
+    n_known = float(n_parameters(components, components.rank))
+    return Sensitivity(entries, worth, n_known, ((),) * components.order)
 
 
-def _with_absent(components: FactoredTensor, present: np.ndarray) -> Sensitivity:
+def _range(factor: np.ndarray) -> np.ndarray:
+    """Return an orthonormal basis of the range of a factor, (d, min(d, k))."""
+    return np.linalg.qr(factor)[0] if factor.shape[0] > factor.shape[1] else np.eye(factor.shape[0])
+
+
+def of_present(
+    components: FactoredTensor, present: np.ndarray, compute: Callable[[FactoredTensor], Sensitivity]
+) -> Sensitivity:
     """Return the answer where some components have no weight: they could be anything, and are worth nothing."""
-    factors, worth = np.full((components.order, components.rank), np.inf), np.zeros(components.rank)
-    if present.size > 0:
-        rest = sensitivity(components.columns(present.tolist()))
-        factors[:, present], worth[present] = rest.factors, rest.worth
-    return Sensitivity(factors, worth)
+    entries = tuple(np.full((size, components.rank), np.inf) for size in components.shape)
+    worth = np.zeros(components.rank)
+    if present.size == 0:
+        return Sensitivity(entries, worth, 0.0, ((),) * components.order)
+    rest = compute(components.columns(present.tolist()))
+    worth[present] = rest.worth
+    for errors, known in zip(entries, rest.entries, strict=True):
+        errors[:, present] = known
+    return replace(rest, entries=entries, worth=worth)
 
 
 def _inverse(matrix: np.ndarray, rank: int) -> tuple[np.ndarray, np.ndarray]:
@@ -99,10 +134,10 @@ def _worth(covariance: np.ndarray, point: np.ndarray, order: int) -> np.ndarray:
 
 
 def _across(block: np.ndarray, factor: np.ndarray) -> np.ndarray:
-    """Return the variance of each column at right angles to itself; along itself it only changes the weight."""
+    """Return the covariance of each column at right angles to itself; along itself it only changes the weight."""
     unit = factor / np.linalg.norm(factor, axis=0)
-    own = np.einsum("aibi->iab", block)
-    return np.trace(own, axis1=1, axis2=2) - np.einsum("ai,iab,bi->i", unit, own, unit)
+    across = np.eye(factor.shape[0]) - unit.T[:, :, None] * unit.T[:, None, :]
+    return across @ np.einsum("aibi->iab", block) @ across
 
 
 def _scaling(factors: list[np.ndarray], own: np.ndarray) -> np.ndarray:

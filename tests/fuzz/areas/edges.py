@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from codiag.drop_in import CP, parafac
+from codiag.drop_in import CP, CP_NN, CP_NN_HALS, non_negative_parafac, non_negative_parafac_hals, parafac
 
 from ..arrays import choose, random_array, random_rank
 from ..case import Case, covers
@@ -61,6 +61,39 @@ def drop_in(rng: np.random.Generator) -> Case:
     if as_class:
         return Case("codiag.drop_in.CP", class_of, arguments, True, (about,))
     return Case("codiag.drop_in.parafac", parafac, arguments, True, (about,))
+
+
+@covers(
+    "codiag.drop_in.non_negative_parafac",
+    "codiag.drop_in.non_negative_parafac_hals",
+    "codiag.drop_in.CP_NN",
+    "codiag.drop_in.CP_NN_HALS",
+)
+def drop_in_nonnegative(rng: np.random.Generator) -> Case:
+    """TensorLy's functions for non-negative factors and their classes."""
+    held = random_array(rng, extreme=False)
+    rank = random_rank(rng, held.dense.shape)
+    options = {"init": choose(rng, "svd", "random"), "normalize_factors": choose(rng, True, False)}
+    kept = {name: value for name, value in options.items() if rng.random() < 0.5}
+    arguments = {"tensor": held.data, "rank": rank, "random_state": int(rng.integers(999)), "n_iter_max": 20, **kept}
+
+    def about(found: Any, given: dict[str, Any]) -> Problems:
+        weights, factors = found
+        if [np.shape(factor) for factor in factors] != [(size, rank) for size in held.dense.shape]:
+            yield "shape", f"factors {[np.shape(factor) for factor in factors]}"
+        elif not_finite([np.asarray(weights), *map(np.asarray, factors)]):
+            yield "not finite", "components"
+        elif any(np.any(np.asarray(array) < 0) for array in (weights, *factors)):
+            yield "negative", "components"
+
+    functions = {
+        "non_negative_parafac": non_negative_parafac,
+        "non_negative_parafac_hals": non_negative_parafac_hals,
+        "CP_NN": lambda tensor, **given: CP_NN(**given).fit_transform(tensor),
+        "CP_NN_HALS": lambda tensor, **given: CP_NN_HALS(**given).fit_transform(tensor),
+    }
+    name = choose(rng, *functions)
+    return Case(f"codiag.drop_in.{name}", functions[name], arguments, True, (about,))
 
 
 def _command(rng: np.random.Generator) -> tuple[list[str], list[Path], bool]:

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from codiag import _corpora as corpora
 from codiag import datasets, tables
-from codiag._files import read_tensor
+from codiag._files import read_entries, read_tensor
 
 from ..arrays import choose, folder, random_array
 from ..case import Case, covers
@@ -69,7 +69,7 @@ def write_tensor(rng: np.random.Generator) -> tuple[Path, np.ndarray]:
     return path, array.astype(float)
 
 
-@covers("codiag._files.read_tensor", weight=3)
+@covers("codiag._files.read_tensor", "codiag._files.read_entries", weight=3)
 def tensor_files(rng: np.random.Generator) -> Case:
     """Tensors in every format, whole and damaged."""
     path, array = write_tensor(rng)
@@ -77,13 +77,15 @@ def tensor_files(rng: np.random.Generator) -> Case:
     exact = path.suffix not in (".tns", ".gz", ".mat")
 
     def same(tensor: Any, given: dict[str, Any]) -> Problems:
-        found = np.asarray(tensor.to_dense(), dtype=float)
+        found = np.asarray(tensor if isinstance(tensor, np.ndarray) else tensor.to_dense(), dtype=float)
         if not bad and exact and not (found.shape == array.shape and np.allclose(found, array)):
             yield "file", f"{path.suffix} holds {array.shape}, {found.shape} was read"
 
     squeezed = path.suffix == ".mat" and array.shape[-1] == 1  # MATLAB drops modes of size one at the end
     valid = None if bad or squeezed else True
-    return Case("codiag._files.read_tensor", read_tensor, {"path": path}, valid, (same,), ("tensor",), MISSING)
+    reader = choose(rng, read_tensor, read_entries)
+    name = f"codiag._files.{reader.__name__}"
+    return Case(name, reader, {"path": path}, valid, (same,), ("tensor",), MISSING)
 
 
 def write_votes(rng: np.random.Generator) -> Path:

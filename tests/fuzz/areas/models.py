@@ -86,7 +86,11 @@ def _method(rng: np.random.Generator) -> Any:
     return choose(rng, None, None, None, None, "nojd1", "ojd1", "als", "tpm", "nls")
 
 
-@covers("codiag.models.SphericalGaussianMixture", weight=3)
+@covers(
+    "codiag.models.SphericalGaussianMixture",
+    *(f"codiag.models.{name}" for name in ("MomentModel", "Moments", "Components", "Diagnostics")),
+    weight=3,
+)
 def gaussians(rng: np.random.Generator) -> Case:
     """Samples of mixtures, some few, some on a line, some far away."""
     k, d = int(rng.integers(1, 4)), int(rng.integers(1, 6))

@@ -10,6 +10,7 @@ from codiag.experiments.paper import (
     communities,
     convergence,
     crowd,
+    drivers,
     flops,
     incoherence,
     orders,
@@ -17,50 +18,28 @@ from codiag.experiments.paper import (
     starts,
     topic,
 )
-from codiag.experiments.paper.drivers import DRIVERS
 from codiag.experiments.paper.reasons import REASONS
 from codiag.experiments.runs import Experiment
 
+_MODULES = (
+    projections,
+    accuracy,
+    drivers,
+    incoherence,
+    asymmetric,
+    orders,
+    flops,
+    topic,
+    communities,
+    crowd,
+    starts,
+    convergence,
+    bounds,
+)
 EXPERIMENTS: dict[str, Experiment] = {
-    experiment.name: experiment
-    for experiment in (
-        projections.PROJECTIONS,
-        accuracy.ORTHOGONAL,
-        accuracy.NONORTHOGONAL,
-        DRIVERS,
-        incoherence.INCOHERENCE,
-        asymmetric.ASYMMETRIC,
-        orders.ORDERS,
-        flops.FLOPS,
-        topic.TOPIC,
-        communities.COMMUNITIES,
-        crowd.CROWD,
-        starts.STARTS,
-        convergence.CONVERGENCE,
-        bounds.BOUNDS,
-    )
+    one.name: one for module in _MODULES for one in vars(module).values() if isinstance(one, Experiment)
 }
 CLAIMS: dict[int, Claim] = {
     claim.number: replace(claim, reasons=REASONS.get(claim.number, {}))
-    for claim in sorted(
-        (
-            claim
-            for module in (
-                projections,
-                incoherence,
-                accuracy,
-                flops,
-                asymmetric,
-                orders,
-                topic,
-                communities,
-                crowd,
-                convergence,
-                starts,
-                bounds,
-            )
-            for claim in module.CLAIMS
-        ),
-        key=lambda claim: claim.number,
-    )
+    for claim in sorted((claim for module in _MODULES for claim in module.CLAIMS), key=lambda claim: claim.number)
 }

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
 
 from codiag.diagonalize import Jacobi
-from codiag.experiments.claims import Claim, Ruling, Trials, graded, in_range, share_of
+from codiag.experiments.claims import Claim, Ruling, Trials, graded, in_range, over, share_of
 from codiag.experiments.paper.trials import (
     NEAREST,
     axis,
@@ -19,10 +19,9 @@ from codiag.experiments.paper.trials import (
     orthogonal_methods,
     panel_of,
     rivals,
-    select,
     table_of,
 )
-from codiag.experiments.records import Cell, Record, Values
+from codiag.experiments.records import Cell, Record, Values, combinations, select
 from codiag.experiments.reports import Figure, Report
 from codiag.experiments.runs import Experiment
 from codiag.methods import OJD
@@ -32,6 +31,7 @@ EPS = {True: (1e-3, 3e-3, 1e-2, 3e-2, 1e-1), False: (1e-4, 3e-4, 1e-3, 3e-3, 1e-
 N_TRIALS = 50
 SIZES = {(True, 1.0): (25, 50, 100), (True, 0.2): (25, 50, 100), (False, 1.0): (25, 50), (False, 0.2): (25, 50, 100)}
 """By whether factors are orthogonal, and the rank over the size. At d = k = 100 free factors take minutes a run."""
+OJD01, NOJD = ("OJD0", "OJD1"), ("NOJD0", "NOJD1", "NOJD1 (factors)")
 MODELS = (
     "Noise of the text: Gaussian weights, eps times independent Gaussian entries; it decides. Noise of the authors' "
     "scripts: squared Gaussian weights, and eps times another orthogonal tensor of rank d (orthogonal) or independent "
@@ -141,22 +141,10 @@ def _notes(records: Sequence[Record], orthogonal: bool) -> list[str]:
     return notes
 
 
-def ratios(trials: Trials, ours: Sequence[str], theirs: Sequence[str], orthogonal: bool, share: float) -> list[float]:
-    """Return the least mean error of theirs over the least of ours, place by place, under the noise of the text."""
-    found = []
-    for d in SIZES[orthogonal, share]:
-        for eps in EPS[orthogonal]:
-            place = {"model": "text", "d": d, "share": share, "eps": eps}
-            found.append(_least(trials, theirs, place) / _least(trials, ours, place))
-    return found
-
-
-def _least(trials: Trials, names: Sequence[str], place: Mapping[str, object]) -> float:
-    known = {name for record in trials.at(**place) for name in record.values}
-    means = [trials.mean(name, **place) for name in names if name in known]
-    if not means:
-        trials.fewest = 0
-    return min((mean for mean in means if np.isfinite(mean)), default=np.nan)
+def _places(orthogonal: bool, share: float) -> list[Cell]:
+    """Return all places under the noise of the text, at a rank."""
+    axes = {"model": ["text"], "d": SIZES[orthogonal, share], "share": [share], "eps": EPS[orthogonal]}
+    return combinations(axes)
 
 
 def _both(rule: Callable[[Trials, str], Ruling]) -> Callable[[Trials], Ruling]:
@@ -172,8 +160,8 @@ def _both(rule: Callable[[Trials, str], Ruling]) -> Callable[[Trials], Ruling]:
 
 
 def _full_rank(trials: Trials, end: str) -> Ruling:
-    found = ratios(trials, ["OJD0" + end, "OJD1" + end], _ended(("TPM", "Lathauwer", "ALS"), end), True, 1.0)
-    high, far = bool(np.nanmedian(found) > 1.5), bool(np.nanmax(found) >= 3)
+    found = trials.ratios(_ended(("TPM", "Lathauwer", "ALS"), end), _ended(OJD01, end), _places(True, 1.0))
+    high, far = over(np.median, found) > 1.5, over(np.max, found) >= 3
     return Ruling(f"best rival over best OJD: {in_range(found)}", "yes" if high and far else _half(high or far))
 
 
@@ -187,33 +175,24 @@ def _half(one: bool) -> str:
 
 def _low_rank(trials: Trials, end: str) -> Ruling:
     spreads = []
-    for d in SIZES[True, 0.2]:
-        for eps in EPS[True]:
-            place = {"model": "text", "d": d, "share": 0.2, "eps": eps}
-            means = [trials.mean(name + end, **place) for name in ("OJD0", "OJD1", "TPM", "Lathauwer")]
-            spreads.append(max(means) / min(means))
+    for place in _places(True, 0.2):
+        means = [trials.mean(name + end, **place) for name in ("OJD0", "OJD1", "TPM", "Lathauwer")]
+        spreads.append(max(means) / min(means))
     share = share_of(spreads, 0, 1.1)
     text = f"largest over least mean error: {in_range(spreads)}; within 10 % at {100 * share:.0f} % of places"
     return Ruling(text, graded(share, partly=0.5))
 
 
 def _als_is_poor(trials: Trials, end: str) -> Ruling:
-    found = []
-    for share in (1.0, 0.2):
-        for d in (25, 50):
-            for eps in EPS[True]:
-                place = {"model": "text", "d": d, "share": share, "eps": eps}
-                found.append(trials.mean("ALS" + end, **place) / _least(trials, ["OJD0" + end, "OJD1" + end], place))
+    places = [place for share in (1.0, 0.2) for place in _places(True, share) if place["d"] <= 50]
+    found = trials.ratios(["ALS" + end], _ended(OJD01, end), places)
     share = share_of(found, 5)
     text = f"ALS over the better OJD: {in_range(found)}; above 5 at {100 * share:.0f} % of places"
     return Ruling(text, "yes" if share > 0.5 else "partly" if share >= 0.2 else "no")
 
 
-NOJD = ("NOJD0", "NOJD1", "NOJD1 (factors)")
-
-
 def _lathauwer(trials: Trials, end: str, *, share: float, low: float, high: float) -> Ruling:
-    found = ratios(trials, _ended(NOJD, end), ["Lathauwer" + end], False, share)
+    found = trials.ratios(["Lathauwer" + end], _ended(NOJD, end), _places(False, share))
     inside = share_of(found, low, high)
     text = f"Lathauwer over the best NOJD: {in_range(found)}; {low:g} to {high:g} at {100 * inside:.0f} % of places"
     return Ruling(text, graded(inside, partly=1 / 3))
@@ -222,30 +201,24 @@ def _lathauwer(trials: Trials, end: str, *, share: float, low: float, high: floa
 def _least_squares(trials: Trials, end: str) -> Ruling:
     texts, reached = [], []
     for share, rank in ((1.0, "k = d"), (0.2, "k = 0.2 d")):
-        found = ratios(trials, _ended(NOJD, end), ["ALS" + end, "NLS" + end], False, share)
+        found = trials.ratios(_ended(("ALS", "NLS"), end), _ended(NOJD, end), _places(False, share))
         texts.append(f"{rank} {in_range(found)}")
-        reached.append(bool(np.nanmedian(found) >= 1.2))
+        reached.append(over(np.median, found) >= 1.2)
     text = "better of ALS and NLS over the best NOJD: " + ", ".join(texts)
     return Ruling(text, "yes" if all(reached) else _half(any(reached)))
 
 
-ORTHOGONAL = Experiment(
-    "orthogonal",
-    "Orthogonal tensors",
-    MODELS,
-    partial(_cells, orthogonal=True),
-    partial(_measure, orthogonal=True),
-    partial(_report, orthogonal=True),
-    _stage,
-)
-NONORTHOGONAL = Experiment(
-    "nonorthogonal",
-    "Non-orthogonal tensors",
-    MODELS,
-    partial(_cells, orthogonal=False),
-    partial(_measure, orthogonal=False),
-    partial(_report, orthogonal=False),
-    _stage,
+ORTHOGONAL, NONORTHOGONAL = (
+    Experiment(
+        title.lower().replace("-", ""),
+        f"{title} tensors",
+        MODELS,
+        partial(_cells, orthogonal=orthogonal),
+        partial(_measure, orthogonal=orthogonal),
+        partial(_report, orthogonal=orthogonal),
+        _stage,
+    )
+    for title, orthogonal in (("Orthogonal", True), ("Non-orthogonal", False))
 )
 CLAIMS = [
     Claim(

@@ -8,9 +8,9 @@ from functools import partial
 import numpy as np
 
 from codiag.diagonalize import QRJ1D, Jacobi, symmetrized
-from codiag.experiments.claims import Claim, Ruling, Trials, graded, in_range, share_of
-from codiag.experiments.paper.trials import errors_of, grid, names_of, panel_of, rivals, select, table_of
-from codiag.experiments.records import Cell, Record, Values
+from codiag.experiments.claims import Claim, Ruling, Trials, graded, in_range, over, share_of
+from codiag.experiments.paper.trials import errors_of, grid, names_of, panel_of, rivals, table_of
+from codiag.experiments.records import Cell, Record, Values, select
 from codiag.experiments.reports import Figure, Report
 from codiag.experiments.runs import Experiment
 from codiag.methods import NOJD, OJD, TPM, Method
@@ -102,17 +102,13 @@ def _report(records: Sequence[Record]) -> Report:
     return Report([figure], [table_of(records, axes, names, "Mean errors, matched one to one")], notes)
 
 
+def _places(kind: str) -> list[Cell]:
+    return [{"kind": kind, "d": d, "k": k, "eps": eps} for d, k in PLACES[kind] for eps in EPS]
+
+
 def _gains(trials: Trials, kind: str, names: Sequence[str]) -> list[float]:
     """Return the best of some rivals over the best of ours, at the paper's size, place by place."""
-    found = []
-    for d, k in PLACES[kind]:
-        if d != 50:
-            continue
-        for eps in EPS:
-            place = {"kind": kind, "d": d, "k": k, "eps": eps}
-            ours = min(trials.mean(name, **place) for name in OURS[kind])
-            found.append(min(trials.mean(name, **place) for name in names) / ours)
-    return found
+    return trials.ratios(names, OURS[kind], [place for place in _places(kind) if place["d"] == 50])
 
 
 def _a_quarter(trials: Trials, *, kind: str) -> Ruling:
@@ -122,21 +118,16 @@ def _a_quarter(trials: Trials, *, kind: str) -> Ruling:
     if kind == "orthogonal":
         return Ruling(text, graded(share, partly=0.25))
     lathauwer = [1 - 1 / ratio for ratio in _gains(trials, kind, ["Lathauwer"])]
-    text += f"; largest reduction over Lathauwer {100 * np.nanmax(lathauwer):.0f} %"
-    far = np.nanmax(lathauwer) >= 0.6
+    largest = over(np.max, lathauwer)
+    text += f"; largest reduction over Lathauwer {100 * largest:.0f} %"
+    far = largest >= 0.6
     return Ruling(text, "yes" if share >= 1 and far else "partly" if share >= 0.25 or far else "no")
 
 
 def _reduction(trials: Trials) -> Ruling:
-    found = []
-    for kind, places in PLACES.items():
-        name = "OJD1" if kind == "orthogonal" else "NOJD1"
-        for d, k in places:
-            if kind == "free" and k == 50:
-                continue
-            for eps in EPS:
-                place = {"kind": kind, "d": d, "k": k, "eps": eps}
-                found.append(trials.mean(name + REDUCED, **place) / trials.mean(name, **place))
+    found = trials.ratios(["OJD1" + REDUCED], ["OJD1"], _places("orthogonal"))
+    free = [place for place in _places("free") if place["k"] < 50]
+    found += trials.ratios(["NOJD1" + REDUCED], ["NOJD1"], free)
     share = share_of(found, 0.95, 1.05)
     text = f"doubled over two-sided: {in_range(found)}; within 5 % at {100 * share:.0f} % of places"
     return Ruling(text, graded(share, partly=0.5))

@@ -8,10 +8,10 @@ import numpy as np
 
 from codiag.diagonalize import UWEDGE, OrthogonalNewton
 from codiag.diagonalize._starts import real_eigenvectors
-from codiag.experiments.claims import Claim, Ruling, Trials, in_range
+from codiag.experiments.claims import Claim, Ruling, Trials, in_range, over
 from codiag.experiments.paper.incoherence import coherent_factor, random_mix
-from codiag.experiments.paper.trials import curve, grid, panel_of, select, shown, table_of
-from codiag.experiments.records import Cell, Record, Values
+from codiag.experiments.paper.trials import curve, grid, panel_of, shown, table_of
+from codiag.experiments.records import Cell, Record, Values, select
 from codiag.experiments.reports import Figure, Panel, Report, Table
 from codiag.experiments.runs import Experiment
 from codiag.metrics import match_components
@@ -88,11 +88,7 @@ def _gap(gap: float, seed: int, eps: float = 1e-5) -> Values:
     ratio = rng.uniform(0.5, 2, D) * rng.choice([-1.0, 1.0], D)
     ratio[1] = ratio[0] - gap  # eigenvalues of the pair are these ratios
     others = rng.standard_normal((2, D))
-    stacks = {
-        "one matrix": [first],
-        "SD2": [pair * ratio, pair],
-        "OJD0": [first, pair * ratio, pair, *others],
-    }
+    stacks = {"one matrix": [first], "SD2": [pair * ratio, pair], "OJD0": [first, pair * ratio, pair, *others]}
     values: Values = {}
     for name, coordinates in stacks.items():
         matrices = project_noise(tensor, np.array(coordinates) @ factor.T)
@@ -159,7 +155,7 @@ def _report(records: Sequence[Record]) -> Report:
     story = "Errors beside the bounds of the theorems, errors as an eigengap closes, and projections needed by rank."
     notes = [
         "Symmetric noise of unit operator norm (bounds, gaps), Gaussian noise (numbers). For random projections only "
-        "numbers at which the theorems hold are run, by directions that stand for so many.",
+        "numbers at which the theorems hold are run, by directions that stand for so many."
     ]
     return Report([Figure("The theorems", story, panels)], tables, notes)
 
@@ -239,7 +235,7 @@ def _bounds_hold(trials: Trials) -> Ruling:
                             place = {"what": "bound", "kind": kind, "mu": mu, "k": k, "eps": eps, "pi_min": pi_min}
                             ratios = trials.values(f"{name} share of bound", **place)
                             found += ratios.tolist()
-                            held.append(float(np.mean(ratios <= 1)) >= (0.95 if name == "random" else 1.0))
+                            held.append(over(np.mean, ratios <= 1) >= (0.95 if name == "random" else 1.0))
                             worst = max(worst, ratios.max(initial=0.0))
     text = "error over bound: " + ", ".join(f"{name} {in_range(found)}" for name, found in shares.items())
     text += f"; the bounds are at least {1 / worst:.0f} times too large" if 0 < worst < 1 else ""

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from codiag.datasets import at_hand, load_facebook
-from codiag.experiments.claims import Claim, Ruling, Trials
-from codiag.experiments.paper.trials import grid, select, shown
-from codiag.experiments.records import Cell, Record, Values
+from codiag.experiments.claims import Claim, Ruling, Trials, over
+from codiag.experiments.paper.trials import grid, shown
+from codiag.experiments.records import Cell, Record, Values, select
 from codiag.experiments.reports import Figure, Panel, Report, Series, Table
 from codiag.experiments.runs import Experiment
 from codiag.metrics import recovery_curve
@@ -32,12 +32,7 @@ def _measure(cell: Cell, _: int) -> Values:
     truth = data.groups(min_size=14)
     order = np.argsort(-truth.sum(axis=0), kind="stable")
     model = MixedMembershipCommunities(
-        K,
-        method=METHODS[cell["method"]],
-        degree_corrected=False,
-        n_partitions=1,
-        polish=0,
-        random_state=cell["trial"],
+        K, method=METHODS[cell["method"]], degree_corrected=False, n_partitions=1, polish=0, random_state=cell["trial"]
     ).fit(data.adjacency)
     values = {}
     for name, groups in (("top ten", truth[:, order[:10]]), ("rest", truth[:, order[10:]])):
@@ -78,17 +73,17 @@ def _areas(trials: Trials, name: str) -> tuple[np.ndarray, float]:
             differences.append(difference)
             levels.append(level)
     trials.fewest = min(trials.fewest, len(differences))
-    return np.array(differences), float(np.nanmean(levels)) if levels else float("nan")
+    return np.array(differences), over(np.mean, levels)
 
 
 def _more_accurate(trials: Trials) -> Ruling:
     found, level = _areas(trials, "top ten")
     if found.size == 0:
         return Ruling("no pair of runs", "no")
-    mean, error = np.nanmean(found), np.nanstd(found) / np.sqrt(max(found.size, 1))
+    mean, error = over(np.mean, found), over(np.std, found) / np.sqrt(found.size)
     text = (
         f"mean distance of TPM {level:.3f}, of OJD1 {mean:.3f} less (standard error {error:.3f}, over "
-        f"{found.size} seeds {np.nanmin(found):.3f} to {np.nanmax(found):.3f})"
+        f"{found.size} seeds {over(np.min, found):.3f} to {over(np.max, found):.3f})"
     )
     return Ruling(text, "yes" if mean > 2 * error else "partly" if mean > -2 * error else "no")
 
@@ -97,7 +92,7 @@ def _alike(trials: Trials) -> Ruling:
     found, level = _areas(trials, "rest")
     if found.size == 0:
         return Ruling("no pair of runs", "no")
-    mean, error = np.nanmean(found), np.nanstd(found) / np.sqrt(max(found.size, 1))
+    mean, error = over(np.mean, found), over(np.std, found) / np.sqrt(found.size)
     share = abs(mean) / level
     text = (
         f"mean distance of TPM {level:.3f}, of OJD1 {mean:.3f} less (standard error {error:.3f}): {100 * share:.0f} % "

@@ -9,9 +9,9 @@ import numpy as np
 from scipy.stats import normaltest
 
 from codiag.diagonalize import QRJ1D, Diagonalizer, Jacobi, OrthogonalNewton
-from codiag.experiments.claims import Claim, Ruling, Trials
-from codiag.experiments.paper.trials import curve, grid, panel_of, select, shown, table_of
-from codiag.experiments.records import Cell, Record, Values
+from codiag.experiments.claims import Claim, Ruling, Trials, over
+from codiag.experiments.paper.trials import curve, grid, panel_of, shown, table_of
+from codiag.experiments.records import Cell, Record, Values, select
 from codiag.experiments.reports import Figure, Panel, Report, Series, Table
 from codiag.experiments.runs import Experiment
 from codiag.metrics import match_components
@@ -164,8 +164,8 @@ def _gaussian(trials: Trials) -> Ruling:
     found = [trials.values("objective over eps", what="level", eps=eps) for eps in LEVEL_EPS]
     chances = [float(normaltest(values).pvalue) if values.size >= 20 else np.nan for values in found]
     text = (
-        f"runs above the lowest minimum: {sum(above):.0f}; mean over eps {found[0].mean():.3f}, deviation "
-        f"{found[0].std():.3f}; normality p = " + ", ".join(f"{p:.2g}" for p in chances)
+        f"runs above the lowest minimum: {sum(above):.0f}; mean over eps {over(np.mean, found[0]):.3f}, deviation "
+        f"{over(np.std, found[0]):.3f}; normality p = " + ", ".join(f"{p:.2g}" for p in chances)
     )
     normal = all(p > 0.01 / len(chances) for p in chances)
     return Ruling(text, "yes" if not any(above) and normal else "partly" if not any(above) or normal else "no")
@@ -175,7 +175,7 @@ def _quadratic(trials: Trials) -> Ruling:
     texts, reached = [], []
     for eps in RATE_EPS:
         for name in ("Jacobi", "QRJ1D"):
-            value = float(np.median(trials.values(name, what="rate", eps=eps)))
+            value = over(np.median, trials.values(name, what="rate", eps=eps))
             texts.append(f"{name} {value:.2f} at eps = {eps:g}")
             reached.append(value >= 1.8)
     return Ruling("median exponent: " + ", ".join(texts), "yes" if all(reached) else "partly" if any(reached) else "no")

@@ -111,4 +111,4 @@ def power_step(tensor: np.ndarray, vector: np.ndarray, counter: Counter) -> np.n
     """Return the image of a vector, contracted twice and made a unit vector."""
     image = Counted(tensor, counter).contract(vector).contract(vector)
     length = np.sqrt((image * image).sum())
-    return (image * (1 / length)).array
+    return np.asarray((image * (1 / length)).array)

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from codiag._factorize import factorize
 from codiag.diagonalize import QRJ1D, Jacobi
 from codiag.experiments.claims import Claim, Ruling, Trials, in_range
+from codiag.experiments.fitting import silent_fit
 from codiag.experiments.paper.counting import Counter, jacobi_sweep, power_step, qrj1d_sweep
 from codiag.experiments.paper.limits import GramLathauwer
 from codiag.experiments.paper.trials import grid, panel_of, table_of
@@ -21,6 +21,7 @@ from codiag.synthetic import paper_tensor
 from codiag.tensors import symmetrize
 
 SIZES = (6, 9, 12, 16, 20, 25)
+PLACES = [{"d": d} for d in SIZES]
 L = 5
 TOL = 1e-4
 """The authors' tolerance."""
@@ -72,7 +73,7 @@ def _measure(cell: Cell, seed: int) -> Values:
     start = int(rng.integers(2**31))
     for name, (tensor, method) in _contest(orthogonal, free, d).items():
         begin = time.process_time()
-        fit = factorize(tensor, d, method=method, symmetric=True, seed=start)
+        fit = silent_fit(tensor, d, method=method, symmetric=True, seed=start)
         values[f"{name} seconds"] = time.process_time() - begin
         values[name] = _total(name, d, [stage.sweeps for stage in fit.stages], (few, many), fit)
     return values
@@ -140,16 +141,16 @@ def _formulas_hold(trials: Trials) -> Ruling:
         power = float(np.polyfit(np.log(SIZES), np.log(found), 1)[0])
         grows.append(abs(power) <= 0.15)
         texts.append(f"{kind} {limit:.2f} ({product:.2f})")
-    totals = [trials.mean("TPM", d=d) / trials.mean("OJD1", d=d) for d in SIZES]
+    totals = trials.ratios(["TPM"], ["OJD1"], PLACES)
     text = f"counted over formula (multiplications alone) at d = {SIZES[-1]}: " + ", ".join(texts)
     text += f"; whole fits, TPM over OJD1: {in_range(totals)}"
     return Ruling(text, "yes" if all(near) else "partly" if any(near) or all(grows) else "no")
 
 
 def _faster(trials: Trials) -> Ruling:
-    flops = [trials.mean("Lathauwer", d=d) / trials.mean("NOJD1", d=d) for d in SIZES]
-    clock = [trials.mean("Lathauwer seconds", d=d) / trials.mean("NOJD1 seconds", d=d) for d in SIZES]
-    ours = [trials.mean("Lathauwer seconds", d=d) / trials.mean("NOJD1 (UWEDGE) seconds", d=d) for d in SIZES]
+    flops = trials.ratios(["Lathauwer"], ["NOJD1"], PLACES)
+    clock = trials.ratios(["Lathauwer seconds"], ["NOJD1 seconds"], PLACES)
+    ours = trials.ratios(["Lathauwer seconds"], ["NOJD1 (UWEDGE) seconds"], PLACES)
     text = (
         f"Lathauwer over NOJD1 at d = k = {SIZES[-1]}: operations {flops[-1]:.2g}, time {clock[-1]:.2g} (from "
         f"{flops[0]:.2g} and {clock[0]:.2g} at {SIZES[0]}); with UWEDGE for QRJ1D time {ours[-1]:.2g}"

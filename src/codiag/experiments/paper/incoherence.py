@@ -8,8 +8,8 @@ import numpy as np
 
 from codiag.diagonalize import QRJ1D, UWEDGE, Diagonalizer
 from codiag.experiments.claims import Claim, Ruling, Trials
-from codiag.experiments.paper.trials import grid, panel_of, select, table_of
-from codiag.experiments.records import Cell, Record, Values
+from codiag.experiments.paper.trials import grid, panel_of, table_of
+from codiag.experiments.records import Cell, Record, Values, select
 from codiag.experiments.reports import Figure, Report
 from codiag.experiments.runs import Experiment
 from codiag.metrics import match_components
@@ -28,7 +28,7 @@ LOCAL_MU = (0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98)
 def coherent_factor(size: int, rank: int, mu: float, seed: list[int]) -> np.ndarray:
     """Return unit columns whose cosines are all `mu`, turned at random."""
     gram = (1 - mu) * np.eye(rank) + mu
-    return orthonormal_factor(size, rank, seed) @ np.linalg.cholesky(gram).T
+    return np.asarray(orthonormal_factor(size, rank, seed) @ np.linalg.cholesky(gram).T)
 
 
 def random_mix(n_projections: int, size: int, rng: np.random.Generator) -> np.ndarray:

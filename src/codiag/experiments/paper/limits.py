@@ -15,50 +15,20 @@ from codiag.diagonalize import UWEDGE
 from codiag.methods import Method
 from codiag.methods._reduction import reduce
 from codiag.methods._slices import Roles, components_from_sides
+from codiag.methods.least_squares import Limits
 from codiag.methods.least_squares._components import with_best_weights
+from codiag.methods.least_squares._orthogonal import rotate
 from codiag.methods.least_squares._rank_one import split_columns
+from codiag.tensors import FactoredTensor
 
 
 def orthogonal_oracle(
-    tensor: np.ndarray, factors: Sequence[np.ndarray], *, symmetric: bool, tol: float = 1e-10, max_steps: int = 2000
+    tensor: np.ndarray, factors: Sequence[np.ndarray], *, symmetric: bool, tol: float = 1e-10, max_sweeps: int = 2000
 ) -> list[np.ndarray]:
-    r"""Return the orthonormal factors nearest to the tensor in least squares, from the true ones.
-
-    With orthonormal factors the best weights are :math:`w_i = T(a_i, b_i, c_i)`, so :math:`\sum_i w_i^2` is to be
-    largest. Given the other modes that is convex in one, and the polar factor of its slope never lowers it; where modes
-    share one factor the slope is shifted by as much as the sum would fall otherwise.
-    """
-    current = [factors[0]] if symmetric else list(factors)
-    height, shift = _height(tensor, current), 0.0
-    for _ in range(max_steps):
-        before = list(current)
-        for mode in range(len(current)):
-            slope, weights = _slope(tensor, current, mode)
-            current[mode] = _polar(slope * weights + shift * current[mode])
-        reached = _height(tensor, current)
-        if reached < height * (1 - 1e-14):  # only modes that share a factor can overshoot
-            current, shift = before, max(2 * shift, height / before[0].shape[1])
-            continue
-        height = reached
-        if max(float(np.max(np.abs(now - then))) for now, then in zip(current, before, strict=True)) < tol:
-            break
-    return current * 3 if symmetric else current
-
-
-def _slope(tensor: np.ndarray, factors: Sequence[np.ndarray], mode: int) -> tuple[np.ndarray, np.ndarray]:
-    others = [factors[place % len(factors)] for place in range(3) if place != mode]
-    first = np.tensordot(np.moveaxis(tensor, mode, 0), others[1], axes=1)  # (d, d', k)
-    slope = np.einsum("ajk,jk->ak", first, others[0])
-    return slope, np.sum(slope * factors[mode], axis=0)
-
-
-def _height(tensor: np.ndarray, factors: Sequence[np.ndarray]) -> float:
-    return float(np.sum(_slope(tensor, factors, 0)[1] ** 2))
-
-
-def _polar(matrix: np.ndarray) -> np.ndarray:
-    left, _, right = np.linalg.svd(matrix, full_matrices=False)
-    return left @ right
+    """Return the orthonormal factors nearest to the tensor in least squares, from the true ones."""
+    problem = Problem(tensor, factors[0].shape[1], constraints="orthogonal", symmetric=symmetric)
+    start = FactoredTensor(np.ones(problem.rank), factors, symmetric=symmetric)
+    return list(rotate(problem, start, Limits(max_sweeps, tol, gain=0.0)).components.factors)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from codiag._factorize import factorize
 from codiag.diagonalize import TwoSided
 from codiag.experiments.claims import Claim, Ruling, Trials, in_range
-from codiag.experiments.paper.trials import grid, panel_of, select, table_of
-from codiag.experiments.records import Cell, Record, Values
+from codiag.experiments.fitting import silent_fit
+from codiag.experiments.paper.trials import grid, panel_of, table_of
+from codiag.experiments.records import Cell, Record, Values, combinations, select
 from codiag.experiments.reports import Figure, Report
 from codiag.experiments.runs import Experiment
 from codiag.methods import NLS, NOJD
@@ -48,7 +48,7 @@ def _measure(cell: Cell, seed: int) -> Values:
         "Auto": None,
         "oracle": NLS(init=(weights, factors), max_replacements=0),
     }.items():
-        values[name] = factor_error(factorize(problem.tensor, RANK, method=method, seed=start), problem)
+        values[name] = factor_error(silent_fit(problem.tensor, RANK, method=method, seed=start), problem)
     values[TWO_STEPS] = values["NOJD1"]
     if order == 4:
         values[TWO_STEPS] = factor_error(two_steps(problem.tensor, RANK, np.random.default_rng(start)), problem)
@@ -128,11 +128,7 @@ def _falls(trials: Trials, name: str, slack: float = 1.0) -> tuple[list[float], 
 
 
 def _two_steps(trials: Trials) -> Ruling:
-    ratios = [
-        trials.mean(TWO_STEPS, d=d, order=4, eps=eps) / trials.mean("NOJD1", d=d, order=4, eps=eps)
-        for d in (20, 10)
-        for eps in EPS
-    ]
+    ratios = trials.ratios([TWO_STEPS], ["NOJD1"], combinations({"d": (20, 10), "order": [4], "eps": EPS}))
     found, falls = _falls(trials, TWO_STEPS)
     level = all(ratio <= 1.25 for ratio in ratios if np.isfinite(ratio))
     text = f"two steps over NOJD1 of all modes: {in_range(ratios)}; error at one order more: {in_range(found)}"

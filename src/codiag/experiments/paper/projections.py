@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from codiag._factorize import factorize
 from codiag.diagonalize import UWEDGE, Jacobi
 from codiag.experiments.claims import Claim, Ruling, Trials
+from codiag.experiments.fitting import silent_fit
 from codiag.experiments.paper.trials import axis, grid, shown
 from codiag.experiments.records import Cell, Record, Values
 from codiag.experiments.reports import Figure, Panel, Report, Series, Table
@@ -46,13 +46,13 @@ def _measure(cell: Cell, seed: int) -> Values:
             again = diagonalizer(project_noise(tensor, _plugged(scheme, found)), seed=rng).factor
             values[f"{scheme} {number}"] = factor_error(again, truth)
     oracle = NLS(init=(problem.weights, problem.factors), max_replacements=0)
-    return values | {"oracle": factor_error(factorize(tensor, 10, method=oracle, symmetric=True), problem)}
+    return values | {"oracle": factor_error(silent_fit(tensor, 10, method=oracle, symmetric=True), problem)}
 
 
 def _plugged(scheme: str, found: np.ndarray) -> np.ndarray:
     """Return the directions of the second stage, one of unit length for every component."""
     rows = np.linalg.pinv(found) if scheme == "inverse factors" else found.T
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
 
 
 def _report(records: Sequence[Record]) -> Report:

@@ -10,8 +10,8 @@ from codiag._factorize import solve
 from codiag._problem import Problem
 from codiag.experiments.claims import Claim, Ruling, Trials
 from codiag.experiments.paper.limits import GramLathauwer
-from codiag.experiments.paper.trials import grid, panel_of, select, table_of
-from codiag.experiments.records import Cell, Record, Values
+from codiag.experiments.paper.trials import grid, panel_of, table_of
+from codiag.experiments.records import Cell, Record, Values, select
 from codiag.experiments.reports import Figure, Panel, Report, Series
 from codiag.experiments.runs import Experiment
 from codiag.methods import NOJD, OJD, TPM, Method
@@ -37,7 +37,7 @@ def topics(reading: str, rng: np.random.Generator) -> np.ndarray:
     if reading == "simplex":
         return rng.dirichlet(np.ones(D), K).T
     points = np.abs(points) if reading == "absolute values" else points**2
-    return points / points.sum(axis=0)
+    return np.asarray(points / points.sum(axis=0))
 
 
 def moments(columns: np.ndarray, n_documents: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

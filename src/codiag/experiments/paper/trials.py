@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from codiag._factorize import factorize
 from codiag.diagonalize import QRJ1D, Jacobi
 from codiag.experiments.claims import Trials
+from codiag.experiments.fitting import silent_fit
 from codiag.experiments.paper.limits import GramLathauwer, orthogonal_oracle
-from codiag.experiments.records import Cell, Record, Values
+from codiag.experiments.records import Cell, Record, Values, combinations
 from codiag.experiments.reports import Panel, Series, Table
 from codiag.methods import ALS, NLS, NOJD, OJD, TPM, Auto, Method
 from codiag.metrics import factor_error, nearest_error
@@ -27,8 +26,7 @@ BAND = 20
 
 def grid(axes: Mapping[str, Sequence[Any]], n_trials: int) -> list[Cell]:
     """Return all combinations of the axes, trials outermost."""
-    places = [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
-    return [{**place, "trial": trial} for trial in range(n_trials) for place in places]
+    return [{**place, "trial": trial} for trial in range(n_trials) for place in combinations(axes)]
 
 
 def orthogonal_methods(size: int, *, extras: bool) -> dict[str, Method]:
@@ -82,14 +80,14 @@ def errors_of(
     values: Values = {}
     for name, method in methods.items():
         try:
-            factors = factorize(tensor, rank, method=method, symmetric=symmetric, seed=start).factors
+            factors = silent_fit(tensor, rank, method=method, symmetric=symmetric, seed=start).factors
         except ValueError:
             values[name] = values[name + NEAREST] = float("nan")
             continue
         values[name], values[name + NEAREST] = factor_error(factors, problem), nearest_error(factors, problem)
     if "oracle" in oracles:
         oracle = NLS(init=(problem.weights, problem.factors), max_replacements=0, max_sweeps=300)
-        values["oracle"] = factor_error(factorize(tensor, rank, method=oracle, symmetric=symmetric), problem)
+        values["oracle"] = factor_error(silent_fit(tensor, rank, method=oracle, symmetric=symmetric), problem)
     if "orthogonal oracle" in oracles:
         found = orthogonal_oracle(tensor, problem.factors, symmetric=symmetric)
         values["orthogonal oracle"] = factor_error(found, problem)
@@ -99,11 +97,6 @@ def errors_of(
 def axis(records: Sequence[Record], name: str) -> list[Any]:
     """Return the places on an axis, sorted."""
     return sorted({record.cell[name] for record in records if name in record.cell})
-
-
-def select(records: Sequence[Record], **place: Any) -> list[Record]:
-    """Return the records at a place on some axes."""
-    return [record for record in records if all(record.cell.get(axis) == value for axis, value in place.items())]
 
 
 def names_of(records: Sequence[Record]) -> list[str]:

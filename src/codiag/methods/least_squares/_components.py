@@ -56,18 +56,23 @@ def with_best_weights(tensor: Tensor, factors: Sequence[Array]) -> FactoredTenso
     return FactoredTensor(weights, factors, symmetric=None if tensor.symmetric else False)
 
 
-def merged_modes(components: FactoredTensor) -> FactoredTensor:
-    """Return components with one factor for all modes: the mean of theirs, once their signs agree."""
+def merged_modes(components: FactoredTensor, modes: Sequence[int] | None = None) -> FactoredTensor:
+    """Return components with one factor for all modes, or for some: the mean of theirs, once their signs agree."""
     xp = array_namespace(components.weights)
     unit = unit_components(components)
     if unit.symmetric:
         return unit
-    first, weights = unit.factors[0], unit.weights
+    modes = range(unit.order) if modes is None else modes
+    first, weights = unit.factors[modes[0]], unit.weights
     total = first
-    for factor in unit.factors[1:]:
+    for factor in (unit.factors[mode] for mode in modes[1:]):
         signs = xp.where(xp.sum(first * factor, axis=0) < 0, -xp.ones_like(weights), xp.ones_like(weights))
         total, weights = total + factor * signs, weights * signs
-    return unit_components(FactoredTensor(weights, [total / unit.order] * unit.order, symmetric=True))
+    if len(modes) == unit.order:
+        return unit_components(FactoredTensor(weights, [total / unit.order] * unit.order, symmetric=True))
+    mean = total / len(modes)
+    factors = [mean if mode in modes else factor for mode, factor in enumerate(unit.factors)]
+    return unit_components(FactoredTensor(weights, factors, symmetric=False))
 
 
 def random_components(tensor: Tensor, rank: int, rng: np.random.Generator) -> FactoredTensor:

@@ -24,6 +24,11 @@ from codiag.methods.least_squares._layout import Layout
 from codiag.tensors import DenseTensor
 
 
+def curvature_of(layout: Layout, point: Array, residual: DenseTensor | None = None) -> Curvature | SharedCurvature:
+    """Return the Gauss-Newton matrix at a point, or with a residual the second derivative, for any layout."""
+    return (SharedCurvature if layout.shared else Curvature)(layout, point, residual)
+
+
 class Curvature:
     r"""The Gauss-Newton matrix at a point; with a residual R, the second derivative itself.
 
@@ -147,6 +152,42 @@ class Curvature:
             return [move]
         ends = np.cumsum([factor.shape[0] for factor in self._factors]).tolist()
         return [move[end - factor.shape[0] : end, :] for end, factor in zip(ends, self._factors, strict=True)]
+
+
+class SharedCurvature:
+    """The same where some modes share a factor: that of factors of their own, with equal moves for those modes."""
+
+    def __init__(self, layout: Layout, point: Array, residual: DenseTensor | None = None) -> None:
+        self.point, self._layout = point, layout
+        self._apart = Layout(layout.shape, None)
+        self._base = Curvature(self._apart, self._expanded(point), residual)
+        self.exact = self._base.exact
+        self.scales = self._folded(self._base.scales)
+
+    def _expanded(self, move: Array) -> Array:
+        return array_namespace(move).concat(self._layout.expanded(move))
+
+    def _folded(self, image: Array) -> Array:
+        return self._layout.folded(self._apart.factors(image))
+
+    def product(self, move: Array) -> Array:
+        return self._folded(self._base.product(self._expanded(move)))
+
+    def matrix(self) -> Array:
+        return self._layout.folded_matrix(self._base.matrix(), self.point.shape[1])
+
+    def preconditioner(self, damping: float) -> Callable[[Array], Array]:
+        xp = array_namespace(self.point)
+        counts = [len(group) for group in self._layout.groups]
+        owns = [self._base.own[group[0]] for group in self._layout.groups]
+        scales = [part[0, :] for part in self._layout.factors(self.scales)]
+        inverses = [
+            xp.linalg.inv(count * own + damping * scale * identity(own.shape[0], own))
+            for count, own, scale in zip(counts, owns, scales, strict=True)
+        ]
+        return lambda move: xp.concat(
+            [part @ inverse for part, inverse in zip(self._layout.factors(move), inverses, strict=True)]
+        )
 
 
 def _residual_terms(layout: Layout, point: Array, residual: DenseTensor) -> list[tuple[int, int, Array]]:

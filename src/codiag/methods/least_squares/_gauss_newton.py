@@ -12,7 +12,6 @@ from array_api_compat import array_namespace
 from codiag._array import Array, epsilon, identity
 from codiag._entries import Entries
 from codiag._problem import Problem
-from codiag.methods.least_squares._curvature import Curvature
 from codiag.methods.least_squares._objective import LeastSquares
 from codiag.methods.least_squares._restricted import CurvatureLike, Restricted
 from codiag.tensors import FactoredTensor
@@ -181,7 +180,7 @@ class Trial(NamedTuple):
 
 
 def _trial(objective: LeastSquares, state: State, damping: float, progress: Progress) -> Trial:
-    if progress.creeping and not objective.problem.asks:
+    if progress.creeping and objective.problem.asks <= {"partial symmetry"}:
         trial = _newton_trial(objective, state, damping)
         if trial is not None:
             return trial
@@ -204,7 +203,7 @@ def _newton_trial(objective: LeastSquares, state: State, damping: float) -> Tria
     return Trial(end, _relative_size(move, state.point), promised, True)
 
 
-def _newton_move(curvature: Curvature, slope: Array, damping: float, scale: float) -> Array | None:
+def _newton_move(curvature: CurvatureLike, slope: Array, damping: float, scale: float) -> Array | None:
     """Return a damped Newton step; where the curvature is negative, the step goes as far down as it would go up.
 
     None where there are too many unknowns to write the second derivative down, and it has a negative direction.
@@ -257,8 +256,10 @@ def _step(objective: LeastSquares, whole: CurvatureLike, slope: Array, damping: 
     xp = array_namespace(slope)
     curvature, scale = objective.restricted(whole, slope), objective.total
     if isinstance(curvature, Restricted):
-        slope = curvature.free * slope
+        slope = curvature.allowed(slope)
     n = math.prod(slope.shape)
+    if isinstance(curvature, Restricted) and curvature.tangent is not None:
+        n = max(n, EXPLICIT[1] + 1)  # no matrix to write down
     move = None
     if n > EXPLICIT[0]:
         strict, least = n <= EXPLICIT[1], objective.accuracy

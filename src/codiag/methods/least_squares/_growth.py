@@ -71,7 +71,12 @@ def passes_for_noise(objective: LeastSquares, components: FactoredTensor) -> boo
     """
     if objective.relative_error(components) > POOR:
         return False
-    return excess_over_flips(objective.left_over(components)) <= 1
+    return excess_over_flips(objective.left_over(components), shared_group(objective.problem)) <= 1
+
+
+def shared_group(problem: Problem) -> tuple[int, ...]:
+    """Return the modes that share a factor, none where all have their own."""
+    return next((group for group in problem.groups if len(group) > 1), ())
 
 
 def _least_first(objective: LeastSquares, components: FactoredTensor) -> list[int]:
@@ -97,6 +102,6 @@ def _term(residual: Tensor, rng: np.random.Generator | None) -> FactoredTensor:
 
 
 def _improved(problem: Problem, components: FactoredTensor, limits: Limits = STEPS) -> Outcome:
-    if problem.constraints is not None:
+    if problem.constraints is not None or problem.shared:
         components = LeastSquares(problem).feasible(components)
     return minimize(problem, components, limits)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -14,8 +14,8 @@ from codiag._entries import Entries, ListedEntries
 from codiag._problem import Problem
 from codiag.constraints import Constraint
 from codiag.constraints._base import solve_rows
-from codiag.methods.least_squares._components import hadamard_gram, solve_semidefinite, unit_columns
-from codiag.methods.least_squares._curvature import Curvature
+from codiag.methods.least_squares._components import hadamard_gram, merged_modes, solve_semidefinite, unit_columns
+from codiag.methods.least_squares._curvature import curvature_of
 from codiag.methods.least_squares._layout import Layout
 from codiag.methods.least_squares._observed_curvature import ObservedCurvature
 from codiag.methods.least_squares._restricted import CurvatureLike, Restricted
@@ -54,8 +54,8 @@ class LeastSquares:
         self.problem, self.tensor = problem, problem.tensor
         self.entries = problem.entries if entries is None else entries
         self._sample = sample
-        self.layout = Layout(problem.tensor.shape, None)
-        if start is not None and problem.symmetric and start.symmetric:
+        self.layout = Layout(problem.tensor.shape, None, problem.shared)
+        if start is not None and problem.symmetric is True and start.symmetric:
             self.layout = Layout.of(start)
 
     @property
@@ -97,7 +97,9 @@ class LeastSquares:
             return self.value(point), self.gradient(point)
         layout = self.layout
         distance, slopes = self.entries.distance_and_slopes(layout.expanded(point))
-        slope = layout.folded(slopes if layout.signs is not None else _without_scaling(layout.factors(point), slopes))
+        if layout.signs is None:
+            slopes = _without_scaling(layout.expanded(point), slopes)
+        slope = layout.folded(slopes)
         if self._strengths is not None:
             slope = slope + self._strengths * point
         return distance / 2 + self._ridge(point), slope
@@ -108,13 +110,14 @@ class LeastSquares:
     def _slope(self, point: Array) -> Array:
         xp = array_namespace(point)
         layout, tensor = self.layout, self.tensor
-        factors, order = layout.factors(point), tensor.order
+        order = tensor.order
+        factors = layout.factors(point) if layout.signs is not None else layout.expanded(point)
         known = [moved(factor, tensor.reference) for factor in factors]  # the tensor may be in single precision
         if layout.signs is None:
             products = [moved(product, point) for product in tensor.mttkrps(known)]
             pairs = zip(factors, products, strict=True)
             parts = [factor @ hadamard_gram(factors, [m]) - product for m, (factor, product) in enumerate(pairs)]
-            return xp.concat(_without_scaling(factors, parts))
+            return layout.folded(_without_scaling(factors, parts))
         gram = (xp.matrix_transpose(point) @ point) ** (order - 1)
         product = moved(tensor.mttkrp(known * order, 0), point)
         return order * layout.signs * ((point * layout.signs) @ gram - product)
@@ -123,17 +126,19 @@ class LeastSquares:
         """Return the Gauss-Newton matrix at a point, of the entries alone."""
         if self.entries is not None:
             return ObservedCurvature(self.layout, point, self._sample or self.entries)
-        return Curvature(self.layout, point)
+        return curvature_of(self.layout, point)
 
     def restricted(self, curvature: CurvatureLike, slope: Array) -> CurvatureLike:
         """Return a curvature with the ridges, for the unknowns that constraints leave free to follow a slope."""
         if self.problem.constraints is None:
             return curvature
-        return Restricted(curvature, self.free(curvature.point, slope), self._strengths)
+        curved = any(constraint is not None and constraint.curved for constraint in self.problem.constraints)
+        tangent = partial(self.tangent, curvature.point) if curved else None
+        return Restricted(curvature, self.free(curvature.point, slope), self._strengths, tangent)
 
-    def second_derivative(self, point: Array) -> Curvature:
+    def second_derivative(self, point: Array) -> CurvatureLike:
         """Return the second derivative itself: the Gauss-Newton matrix, and what the residual adds to it."""
-        return Curvature(self.layout, point, self.residual(self.layout.components(point)))
+        return curvature_of(self.layout, point, self.residual(self.layout.components(point)))
 
     @property
     def accuracy(self) -> float:
@@ -158,27 +163,49 @@ class LeastSquares:
     @cached_property
     def steps(self) -> bool:
         """Whether Gauss-Newton steps know all constraints; if not, modes are to be solved for in turn."""
-        return all(constraint is None or constraint.steps for constraint in self.problem.constraints or ())
+        if self.all_known:
+            return False
+        return all(constraint is None or constraint.steps for constraint in self._constraints)
+
+    @cached_property
+    def all_known(self) -> bool:
+        """Whether all factors are known, and nothing but the weights is left to be found."""
+        return all(constraint is not None and constraint.known for constraint in self._constraints)
 
     def free(self, point: Array, slope: Array) -> Array:
         """Return which unknowns constraints leave free to move against a slope: ones, and zeros for the others."""
         xp = array_namespace(point)
         parts = []
         factors, slopes = self.layout.factors(point), self.layout.factors(slope)
-        for constraint, factor, own in zip(self._constraints, factors, slopes, strict=False):
+        for constraint, factor, own in zip(self._by_factor, factors, slopes, strict=True):
             parts.append(xp.ones_like(factor) if constraint is None else constraint.free(factor, own))
         return parts[0] if len(parts) == 1 else xp.concat(parts)
+
+    def tangent(self, point: Array, move: Array) -> Array:
+        """Return the part of a move that leaves curved sets of factors to second order only."""
+        parts = []
+        for constraint, factor, own in zip(
+            self._by_factor, self.layout.factors(point), self.layout.factors(move), strict=True
+        ):
+            parts.append(own if constraint is None else constraint.tangent(factor, own))
+        return parts[0] if len(parts) == 1 else array_namespace(point).concat(parts)
 
     def projected(self, point: Array) -> Array:
         """Return the nearest point that satisfies the constraints."""
         if self.problem.constraints is None:
             return point
-        parts = [self._projected(factor, mode) for mode, factor in enumerate(self.layout.factors(point))]
+        pairs = zip(self._by_factor, self.layout.factors(point), strict=True)
+        parts = [factor if constraint is None else constraint.project(factor) for constraint, factor in pairs]
         return parts[0] if len(parts) == 1 else array_namespace(point).concat(parts)
 
     @property
     def _constraints(self) -> Sequence[Constraint | None]:
         return self.problem.constraints or (None,) * self.tensor.order
+
+    @property
+    def _by_factor(self) -> list[Constraint | None]:
+        """The constraint of each factor of the layout."""
+        return [self._constraints[group[0]] for group in self.layout.groups]
 
     @cached_property
     def _strengths(self) -> Array | None:
@@ -187,22 +214,34 @@ class LeastSquares:
         if not any(strengths):
             return None
         shape, reference = self.tensor.shape, self.tensor.reference
-        known = [sum(strengths)] if self.layout.signs is not None else strengths
-        return like(np.repeat(known, shape[: len(known)])[:, None], double(reference))
+        totals = [(shape[group[0]], sum(strengths[mode] for mode in group)) for group in self.layout.groups]
+        rows = np.concatenate([np.full((size, 1), strength) for size, strength in totals])
+        return like(rows, double(reference))
 
     def solve_mode(self, factors: Sequence[Array], mode: int) -> Array:
         """Return the factor of one mode that fits best to those of the others, under its constraint."""
         xp = array_namespace(factors[0])
-        constraint, entries = self._constraints[mode], self.entries
-        if entries is None:
-            gram, product = hadamard_gram(factors, [mode]), self.tensor.mttkrp(factors, mode)
-        else:
-            gram, product = entries.row_grams(factors, mode), entries.row_products(factors, mode)
+        constraint = self._constraints[mode]
+        gram, product = self._equations(factors, mode)
         if constraint is not None:
             return constraint.solve(gram, product, factors[mode])
         if gram.ndim == 3:
             return solve_rows(gram, product)
         return xp.matrix_transpose(solve_semidefinite(gram, xp.matrix_transpose(product)))
+
+    def solve_weights(self, factors: Sequence[Array]) -> Array:
+        """Return the weights that fit best to given factors."""
+        xp = array_namespace(factors[0])
+        gram, product = self._equations(factors, 0)
+        outer = factors[0][:, :, None] * factors[0][:, None, :]
+        return solve_semidefinite(xp.sum(outer * gram, axis=0), xp.sum(factors[0] * product, axis=0))
+
+    def _equations(self, factors: Sequence[Array], mode: int) -> tuple[Array, Array]:
+        """Return the normal equations of a mode's factor: one Gram matrix for all rows, or one for each."""
+        entries = self.entries
+        if entries is None:
+            return hadamard_gram(factors, [mode]), self.tensor.mttkrp(factors, mode)
+        return entries.row_grams(factors, mode), entries.row_products(factors, mode)
 
     def sweep(self, factors: Sequence[Array], *, unit: bool) -> FactoredTensor:
         """Solve for every mode in turn; if `unit`, columns get unit length and those of the last mode are weights."""
@@ -212,21 +251,41 @@ class LeastSquares:
             found[mode] = self.solve_mode(found, mode)
             if unit:
                 found[mode], weights = unit_columns(found[mode])
+        if self.all_known:
+            weights = self.solve_weights(found)
         return FactoredTensor(weights, found, symmetric=False)
 
     def feasible(self, components: FactoredTensor) -> FactoredTensor:
         """Return components near these that satisfy the constraints, with sizes in the factors and weights of one.
 
-        Of the two signs of a column, the one that the constraint changes less is taken.
+        Modes that share a factor are brought together. Of the two signs of a column, the one that the constraint
+        changes less is taken, and the sign of the component given to a mode that may have either.
         """
         xp = array_namespace(components.weights)
-        scale = xp.abs(components.weights) ** (1 / components.order)
-        factors = []
-        for mode, factor in enumerate(components.factors):
-            ways = [(sign * factor * scale, self._projected(sign * factor * scale, mode)) for sign in (1, -1)]
+        groups = self.problem.groups
+        for group in groups:
+            components = merged_modes(components, group) if len(group) > 1 else components
+        scale, ones = xp.abs(components.weights) ** (1 / components.order), xp.ones_like(components.weights)
+        total = xp.where(components.weights < 0, -ones, ones)
+        of_mode: dict[int, Array] = {}
+        for group in groups:
+            factor = components.factors[group[0]]
+            ways = [(sign * factor * scale, self._projected(sign * factor * scale, group[0])) for sign in (1, -1)]
             moves = [xp.linalg.vector_norm(after - before, axis=0) for before, after in ways]
-            factors.append(xp.where(moves[0] <= moves[1], ways[0][1], ways[1][1]))
-        return FactoredTensor(xp.ones_like(scale), factors, symmetric=False)
+            kept = moves[0] <= moves[1]
+            total = xp.where(kept, total, total * (-1.0) ** len(group))
+            of_mode |= dict.fromkeys(group, xp.where(kept, ways[0][1], ways[1][1]))
+        either = next((group for group in reversed(groups) if len(group) % 2 and self._has_either_sign(group[0])), None)
+        if either is not None:
+            of_mode |= dict.fromkeys(either, of_mode[either[0]] * total)
+        factors = [of_mode[mode] for mode in range(components.order)]
+        if self.problem.symmetric is True:
+            return FactoredTensor(total if components.order % 2 == 0 else ones, factors, symmetric=True)
+        return FactoredTensor(ones, factors, symmetric=False)
+
+    def _has_either_sign(self, mode: int) -> bool:
+        constraint = self._constraints[mode]
+        return constraint is None or constraint.either_sign
 
     def project(self, factors: Sequence[Array]) -> list[Array]:
         """Return the nearest factors that satisfy the constraints."""

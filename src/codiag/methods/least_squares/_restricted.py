@@ -34,18 +34,30 @@ class Restricted:
         One for unknowns that may move, zero for the others.
     strengths : array of shape (D, 1), optional
         What ridges add to the diagonal.
+    tangent : callable, optional
+        Projects moves on those that curved sets of factors allow. Then the matrix is not to be had, only products.
     """
 
-    def __init__(self, curvature: CurvatureLike, free: Array, strengths: Array | None) -> None:
-        self._base, self.free, self._strengths = curvature, free, strengths
+    def __init__(
+        self,
+        curvature: CurvatureLike,
+        free: Array,
+        strengths: Array | None,
+        tangent: Callable[[Array], Array] | None = None,
+    ) -> None:
+        self._base, self.free, self._strengths, self.tangent = curvature, free, strengths, tangent
         self.point, self.scales, self.exact = curvature.point, curvature.scales, curvature.exact
 
+    def allowed(self, move: Array) -> Array:
+        """Return the part of a move that the constraints allow."""
+        return self.free * move if self.tangent is None else self.free * self.tangent(self.free * move)
+
     def product(self, move: Array) -> Array:
-        inside = self.free * move
+        inside = self.allowed(move)
         image = self._base.product(inside)
         if self._strengths is not None:
             image = image + self._strengths * inside
-        return self.free * image
+        return self.allowed(image)
 
     def matrix(self) -> Array:
         xp = array_namespace(self.free)
@@ -58,4 +70,4 @@ class Restricted:
 
     def preconditioner(self, damping: float) -> Callable[[Array], Array]:
         inner = self._base.preconditioner(damping)
-        return lambda move: self.free * inner(self.free * move)
+        return lambda move: self.allowed(inner(self.allowed(move)))

@@ -14,9 +14,9 @@ from array_api_compat import array_namespace
 
 from codiag._array import Array, like, to_host
 from codiag._problem import Problem
-from codiag.methods.least_squares._curvature import Curvature
 from codiag.methods.least_squares._gauss_newton import NEGLIGIBLE, Limits, Outcome, minimize
 from codiag.methods.least_squares._objective import LeastSquares
+from codiag.methods.least_squares._restricted import CurvatureLike
 from codiag.tensors import FactoredTensor
 
 SUSPECT = 0.05
@@ -58,7 +58,7 @@ def _downhill(problem: Problem, found: Outcome) -> FactoredTensor | None:
     return best
 
 
-def lowest_curvature(curvature: Curvature, n_steps: int = 30) -> tuple[float, Array]:
+def lowest_curvature(curvature: CurvatureLike, n_steps: int = 30) -> tuple[float, Array]:
     r"""Return the least eigenvalue of :math:`S^{-1/2} H S^{-1/2}`, S the scales of H, and its direction, by Lanczos.
 
     The eigenvalue is relative to the curvature along each component alone, the direction of the size of a component.

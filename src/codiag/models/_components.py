@@ -1,0 +1,67 @@
+"""The parameters of components, and their one order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from codiag.models._diagnostics import Diagnostics
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Components:
+    """Parameters of a model by component, and what is to be said about them.
+
+    A model adds fields in a subclass: arrays, or lists of arrays, whose rows belong to components. Fields that belong
+    to all components together are named in `shared`; where not only rows do, the subclass overrides `reordered`.
+
+    Attributes
+    ----------
+    weights : array of shape (n_components,)
+        By which components are ordered, largest first.
+    diagnostics : Diagnostics
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.models import Components, Diagnostics
+    >>> found = Components(weights=np.array([0.3, 0.7]), diagnostics=Diagnostics(core_errors=np.array([0.1, 0.2])))
+    >>> found.sorted().weights.tolist(), found.sorted().diagnostics.core_errors.tolist()
+    ([0.7, 0.3], [0.2, 0.1])
+    """
+
+    shared: ClassVar[frozenset[str]] = frozenset()
+
+    weights: np.ndarray
+    diagnostics: Diagnostics
+
+    def reordered(self, order: np.ndarray) -> Self:
+        """Return components in a new order, with all that belongs to them.
+
+        Parameters
+        ----------
+        order : array of int, shape (n_components,)
+
+        Returns
+        -------
+        Components
+        """
+        own = {name: value for name, value in vars(self).items() if name not in self.shared}
+        return replace(self, **{name: _rows(value, order) for name, value in own.items()})
+
+    def sorted(self) -> Self:
+        """Return components by weight, largest first; those of equal weight keep their order.
+
+        Returns
+        -------
+        Components
+        """
+        return self.reordered(np.argsort(-self.weights, kind="stable"))
+
+
+def _rows(value: Any, order: np.ndarray) -> Any:
+    if isinstance(value, Diagnostics):
+        return value.reordered(order)
+    return [part[order] for part in value] if isinstance(value, list) else value[order]

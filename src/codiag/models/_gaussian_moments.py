@@ -1,0 +1,150 @@
+"""Moments of a mixture of spherical Gaussians, and the Gaussians that have them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from codiag._factorization import Factorization
+from codiag.methods import Method
+from codiag.models._base import Moments
+from codiag.models._components import Components
+from codiag.models._diagnostics import Diagnostics
+from codiag.models._sampling_noise import hidden_component, random_signs, weakest_direction
+from codiag.models._second_moment import check_second_moment, core_diagnostics, core_problem
+from codiag.tensors import MomentTensor, SymmetricOuterTensor
+
+NARROWEST = 1e-8
+"""The least variance of a Gaussian, relative to the mean variance of the features: densities are to be numbers."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Gaussians(Components):
+    """Means (k, d), weights and variances (k,)."""
+
+    means: np.ndarray
+    covariances: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Samples (n, d) around their mean, in a unit in which moments of all orders are numbers."""
+
+    given: np.ndarray
+    inside: np.ndarray
+    centre: np.ndarray
+    unit: float
+
+    @classmethod
+    def of(cls, samples: np.ndarray) -> Samples:
+        """Move samples to their mean, and divide them by a power of two, which rounds nothing."""
+        largest = float(np.max(np.abs(samples)))
+        if largest > 1e152:
+            raise ValueError(
+                f"X must hold numbers whose squares are numbers, below 1e152; the largest is {largest:.0e}"
+            )
+        centre = samples.mean(axis=0)
+        reach = float(np.max(np.abs(samples - centre)))
+        if reach <= 1e-15 * largest:
+            raise ValueError(
+                "X must hold samples that differ; all of them are the same, and a Gaussian around them would have no "
+                "width"
+            )
+        if reach < 1e-151:
+            raise ValueError(
+                f"X must hold samples whose variances are numbers; they reach {reach:.0e} from their mean. Divide X by "
+                "that"
+            )
+        unit = float(2.0 ** np.round(np.log2(reach)))
+        return cls(samples, (samples - centre) / unit, centre, unit)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class OneGaussian(Moments):
+    """The second moment of samples, which is all that one Gaussian needs."""
+
+    samples: Samples
+    values: np.ndarray  # eigenvalues, largest first
+
+    def parameters(self, fit: object) -> Gaussians:
+        """Return the Gaussian whose mean and variance are those of the samples: nothing is uncertain."""
+        diagnostics = Diagnostics(
+            second_moment=self.values[:2].tolist(),
+            second_moment_gap=1.0,
+            sampling_noise=0.0,
+            relative_error=0.0,
+            clipped_mass=0.0,
+            converged=True,
+        )
+        means, variances = np.zeros((1, self.values.size)), np.array([np.mean(self.values[::-1])])
+        return Gaussians(weights=np.ones(1), means=means, covariances=variances, diagnostics=diagnostics)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GaussianMoments(Moments):
+    """Moments of samples that were moved in a direction in which means do not differ, to make these independent."""
+
+    samples: Samples
+    alike: np.ndarray  # (d,), that direction
+    offset: np.ndarray  # (d,), by which they were moved
+    second: np.ndarray  # (d, d), the variance of the Gaussians taken off
+    values: np.ndarray  # its eigenvalues, largest first
+    basis: np.ndarray  # (d, k), of its range
+    shift: np.ndarray  # (d,): sum_i pi_i sigma_i^2 mu_i
+    variance: float  # mean of the Gaussians'
+    noise: float  # what sampling alone would show of the last of k eigenvalues
+    floor: float  # least variance
+
+    def parameters(self, fit: Factorization) -> Gaussians:
+        """Return the Gaussians, from the factors of the third moment."""
+        directions = self.basis @ np.asarray(fit.factors[0])
+        # T = sum_i pi_i |mu_i|^3 u_i^(x3) and M2 = sum_i pi_i |mu_i|^2 u_i u_i^T, so lengths are ratios of weights.
+        inverse = np.linalg.pinv(directions)
+        squares = np.maximum(np.einsum("ia,ab,ib->i", inverse, self.second, inverse), 1e-12 * self.values[0])
+        means = (directions * (np.asarray(fit.weights) / squares)).T
+        raw_weights = np.linalg.lstsq(means.T, self.offset, rcond=None)[0]
+        weights = np.maximum(raw_weights, 1e-6)
+        raw = np.linalg.lstsq(means.T, self.shift, rcond=None)[0] / weights
+        variances = np.maximum(np.clip(raw, 0.05 * self.variance, 20 * self.variance), self.floor)
+        clipped = float(np.sum(weights - raw_weights) + np.sum(np.abs(variances - raw)) / np.sum(variances))
+        return Gaussians(
+            weights=weights / weights.sum(),
+            means=means - np.outer(means @ self.alike, self.alike),
+            covariances=variances,
+            diagnostics=core_diagnostics(fit, self.values, self.noise, clipped),
+        )
+
+
+def gaussian_moments(samples: Samples, k: int, method: Method) -> OneGaussian | GaussianMoments:
+    """Ask for k Gaussians; where the origin lies makes no difference."""
+    inside = samples.inside
+    n, d = inside.shape
+    values, vectors = np.linalg.eigh(inside.T @ inside / n)
+    if k == 1:
+        return OneGaussian(problem=None, samples=samples, values=values[::-1])
+    floor, quiet = NARROWEST * float(np.mean(values)), vectors[:, : d - k + 1]
+    variance = float(np.mean(np.maximum(values[: d - k + 1], 0)))
+    offset = np.sqrt(values[-1]) * quiet[:, 0]
+    moved = inside + offset
+    second = moved.T @ moved / n - variance * np.eye(d)
+    values, vectors = np.linalg.eigh(second)
+    values, basis = values[::-1], vectors[:, ::-1][:, :k]
+    check_second_moment(values, k, "n_components")
+    size, noise = weakest_direction(second, [(moved.T * signs) @ moved / n for signs in random_signs(n)], k)
+    shift = moved.T @ np.mean((inside @ quiet) ** 2, axis=1) / n
+    third = MomentTensor(moved) - SymmetricOuterTensor(np.eye(d), shift)
+    return GaussianMoments(
+        problem=core_problem(third, basis, values, orthogonal=method.needs_orthogonal),
+        complaints=hidden_component(size, noise, k),
+        samples=samples,
+        alike=quiet[:, 0],
+        offset=offset,
+        second=second,
+        values=values,
+        basis=basis,
+        shift=shift,
+        variance=variance,
+        noise=noise,
+        floor=floor,
+    )

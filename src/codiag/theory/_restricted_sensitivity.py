@@ -1,0 +1,214 @@
+"""What noise does to components under constraints, or where only some entries were observed, to first order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from array_api_compat import array_namespace
+
+from codiag._array import Array, double, like, to_host
+from codiag._problem import Problem
+from codiag.constraints import Fixed
+from codiag.constraints._base import NEARLY_SINGULAR
+from codiag.methods.least_squares._objective import LeastSquares
+from codiag.tensors import FactoredTensor
+from codiag.theory._sensitivity import Sensitivity, of_present
+
+MOST_UNKNOWNS = 3000
+"""Unknowns up to which the covariance of all of them is computed: 70 MB, and some ten seconds."""
+
+STIFF = 1e-10
+"""Curvature, relative to the largest, of moves that change nothing observed, where one is needed to go on."""
+
+
+def restricted_sensitivity(components: FactoredTensor, problem: Problem) -> Sensitivity:
+    r"""Return how noise moves the components of a fit whose problem has constraints, or says what was observed.
+
+    The covariance for noise of variance :math:`1 / o_j` in the entry of weight :math:`o_j`, relative to the mean, is
+    :math:`(J^\top O J + \Lambda)^{-1}` on the unknowns that constraints leave free. :math:`\Lambda` holds the strengths
+    of ridges: the covariance is that of a posterior, which counts what ridges hold back, too. A move that changes
+    factors but nothing observed makes their errors infinite. Size that goes from one mode of a component to another
+    does not change unit factors. With more than 3000 free unknowns, errors that may be finite are not computed: NaN.
+    """
+    present = np.flatnonzero(to_host(components.weights))
+    if present.size < components.rank:
+        return of_present(components, present, lambda rest: restricted_sensitivity(rest, problem))
+    known = components.changed(lambda factor, _: double(factor), double(components.weights))
+    unknowns = Unknowns.of(LeastSquares(problem, known), known)
+    if np.count_nonzero(unknowns.free) > MOST_UNKNOWNS:
+        entries = [np.full(places.shape, np.nan) for places in unknowns.places]
+        worth = np.full(known.rank, np.nan)
+        n_parameters = problem.n_parameters - float(np.count_nonzero(~unknowns.free))
+    else:
+        entries, worth, n_parameters = _propagated(unknowns)
+    loose = [unknowns.loose.ravel()[places] for places in unknowns.places]
+    errors = tuple(np.where(own, np.inf, known) for own, known in zip(loose, entries, strict=True))
+    return Sensitivity(
+        errors, worth, n_parameters, tuple(tuple(np.flatnonzero(own.any(axis=1)).tolist()) for own in loose)
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Unknowns:
+    """The unknowns of a fit on the host, (D, k): their values, which are free, and where the factors stand in them."""
+
+    objective: LeastSquares
+    point: Array
+    values: np.ndarray
+    free: np.ndarray
+    ridges: np.ndarray
+    loose: np.ndarray  # those that too few entries were observed to determine, whatever all other rows are
+    places: list[np.ndarray]  # by modes, (d, k): numbers of the unknowns
+
+    @classmethod
+    def of(cls, objective: LeastSquares, components: FactoredTensor) -> Unknowns:
+        layout, entries = objective.layout, objective.problem.entries
+        point = _scaled_as_fitted(objective, components)
+        factors = layout.expanded(point)
+        values = to_host(point)
+        numbers = layout.expanded(like(np.arange(1.0, values.size + 1).reshape(values.shape), point))
+        places = [np.rint(np.abs(to_host(part))).astype(int) - 1 for part in numbers]
+        xp = array_namespace(point)
+        strengths = _strengths(objective.problem)
+        mean = objective.problem.mean_weight
+        parts = [xp.full_like(factor, strength / mean) for factor, strength in zip(factors, strengths, strict=True)]
+        ridges = to_host(layout.folded(parts, signed=False))
+        free = to_host(objective.free(point, 0 * point)) > 0
+        loose = np.zeros_like(free)
+        if entries is not None:
+            grams = to_host(layout.folded_rows([entries.row_grams(factors, mode) for mode in range(len(factors))]))
+            # What stands at a bound with no entry that holds it there may be anywhere.
+            movable = to_host(objective.free(point, 0 * point - 1)) > 0
+            grams = grams / mean
+            free |= movable & (np.diagonal(grams, axis1=1, axis2=2) == 0)
+            tied = _tied(objective, values.shape)
+            loose = _loose(grams, free, ridges) & ~tied
+        return cls(objective, point, values, free, ridges, loose, places)
+
+
+def _tied(objective: LeastSquares, shape: tuple[int, int]) -> np.ndarray:
+    """Return the unknowns whose rows are tied together by a curved constraint: no row of them stands for itself."""
+    tied = np.zeros(shape, dtype=bool)
+    constraints = objective.problem.constraints or (None,) * objective.tensor.order
+    for group, part in zip(objective.layout.groups, objective.layout.factors(tied), strict=True):
+        part[:] = (known := constraints[group[0]]) is not None and known.curved
+    return tied
+
+
+def _directions(unknowns: Unknowns, index: np.ndarray) -> np.ndarray | None:
+    """Return an orthonormal basis of the moves of free unknowns along curved sets, or None where there are none."""
+    objective, point = unknowns.objective, unknowns.point
+    if not _tied(objective, unknowns.values.shape).any():
+        return None
+    projector = np.empty((index.size, index.size))
+    for place, number in enumerate(index):
+        move = np.zeros(unknowns.values.size)
+        move[number] = 1
+        image = objective.tangent(point, like(move.reshape(unknowns.values.shape), point))
+        projector[:, place] = to_host(image).ravel()[index]
+    values, vectors = np.linalg.eigh((projector + projector.T) / 2)
+    return vectors[:, values > 0.5]
+
+
+def _loose(grams: np.ndarray, free: np.ndarray, ridges: np.ndarray) -> np.ndarray:
+    """Return the unknowns of rows whose equations are singular on what is free, held against the mean over rows."""
+    identity = np.eye(free.shape[1])
+    matrices = grams + ridges[:, :, None] * identity
+    scales = np.sqrt(np.mean(np.diagonal(matrices, axis1=1, axis2=2), axis=0))
+    scales = np.where(scales > 0, scales, 1)
+    both = free[:, :, None] & free[:, None, :]
+    values, vectors = np.linalg.eigh(np.where(both, matrices / scales / scales[:, None], identity))
+    return free & (np.einsum("dij,dj->di", vectors**2, values <= NEARLY_SINGULAR) > 1e-6)
+
+
+def _strengths(problem: Problem) -> list[float]:
+    constraints = problem.constraints or (None,) * problem.tensor.order
+    return [0.0 if constraint is None else constraint.ridge for constraint in constraints]
+
+
+def _scaled_as_fitted(objective: LeastSquares, components: FactoredTensor) -> Array:
+    """Return the unknowns, the size of components divided among modes as ridges do it: without any, evenly."""
+    point, problem = objective.layout.pack(components), objective.problem
+    strengths = np.array(_strengths(problem))
+    if objective.layout.signs is not None or not strengths.any():
+        return point
+    sizes = np.ones((components.order, components.rank))
+    moving = []
+    for mode, constraint in enumerate(problem.constraints or ()):
+        if isinstance(constraint, Fixed):
+            given = to_host(constraint.factor)
+            norms = np.linalg.norm(given, axis=0)
+            cosines = to_host(components.factors[mode]).T @ (given / np.where(norms > 0, norms, 1))
+            sizes[mode] = norms[np.argmax(np.abs(cosines), axis=1)]
+        else:
+            moving.append(mode)
+    # At a minimum, the strength times the squared size of a component is the same in all modes.
+    shares = np.sqrt(strengths[moving]) if np.all(strengths[moving] > 0) else np.ones(len(moving))
+    rest = np.abs(to_host(components.weights)) / np.prod(sizes, axis=0)
+    sizes[moving] = (rest * np.prod(shares)) ** (1 / max(len(moving), 1)) / shares[:, None]
+    first = [group[0] for group in objective.layout.groups]
+    factors = [to_host(factor) for factor in objective.layout.factors(point)]
+    scaled = [
+        factor * (size / np.linalg.norm(factor, axis=0)) for factor, size in zip(factors, sizes[first], strict=True)
+    ]
+    return like(np.concatenate(scaled), point)
+
+
+def _propagated(unknowns: Unknowns) -> tuple[list[np.ndarray], np.ndarray, float]:
+    """Return the errors of the factors' entries, what components are worth, and how many parameters were determined."""
+    index = np.flatnonzero(unknowns.free)
+    curvature = to_host(unknowns.objective.curvature(unknowns.point).matrix())[np.ix_(index, index)]
+    curvature = curvature / unknowns.objective.problem.mean_weight
+    directions = _directions(unknowns, index)
+    matrix = curvature + np.diag(unknowns.ridges.ravel()[index])
+    matrix = matrix if directions is None else directions.T @ matrix @ directions
+    scales = np.sqrt(np.diagonal(matrix))
+    scales = np.where(scales > 0, scales, 1)
+    eigenvalues, vectors = np.linalg.eigh(matrix / scales / scales[:, None])
+    largest = eigenvalues[-1] if index.size else 1.0
+    kept = eigenvalues > largest * index.size * np.finfo(np.float64).eps
+    vectors = vectors / scales[:, None]
+    vectors = vectors if directions is None else directions @ vectors
+    covariance = (vectors[:, kept] / eigenvalues[kept]) @ vectors[:, kept].T
+    n_parameters = float(np.sum(covariance * curvature))
+    null = np.linalg.qr(vectors[:, ~kept])[0]
+    softened = covariance + vectors[:, ~kept] @ vectors[:, ~kept].T / (STIFF * largest)
+    return _entry_errors(unknowns, covariance, null), _worth(unknowns, softened), n_parameters
+
+
+def _entry_errors(unknowns: Unknowns, covariance: np.ndarray, null: np.ndarray) -> list[np.ndarray]:
+    """Return the standard errors of the entries of unit factors, infinite where moves that change nothing observed are.
+
+    Rows that are not determined take no part in the length of a column: those of all others stay finite.
+    """
+    order = np.full(unknowns.values.size, -1)
+    order[unknowns.free.ravel()] = np.arange(covariance.shape[0])
+    loose, values = unknowns.loose.ravel(), unknowns.values.ravel()
+    errors = [np.zeros(places.shape) for places in unknowns.places]
+    for own, places in zip(errors, unknowns.places, strict=True):
+        for i, column in enumerate(places.T):
+            rows = np.flatnonzero((order[column] >= 0) & ~loose[column])
+            known = column[~loose[column]]
+            unit = values[column[rows]] / max(np.linalg.norm(values[known]), 1e-300)
+            across = np.eye(rows.size) - np.outer(unit, unit)
+            index = order[column[rows]]
+            variances = np.einsum("ab,bc,ca->a", across, covariance[np.ix_(index, index)], across, optimize=True)
+            own[rows, i] = np.sqrt(np.maximum(variances, 0)) / np.linalg.norm(values[column])
+            if np.sum((across @ null[index]) ** 2) > 1e-6:
+                own[:, i] = np.inf
+    return errors
+
+
+def _worth(unknowns: Unknowns, covariance: np.ndarray) -> np.ndarray:
+    """Return by how much the distance would grow without a component; infinite for one of which nothing is free."""
+    index = np.flatnonzero(unknowns.free)
+    component = index % unknowns.values.shape[1]
+    worth = np.full(unknowns.values.shape[1], np.inf)
+    for i in np.unique(component):
+        own = np.flatnonzero(component == i)
+        values = unknowns.values.ravel()[index[own]]
+        n_modes = sum(bool(unknowns.free.ravel()[places[:, i]].any()) for places in unknowns.places)
+        solved = np.linalg.lstsq(covariance[np.ix_(own, own)], values, rcond=None)[0]
+        worth[i] = max(float(values @ solved), 0.0) / n_modes**2
+    return worth

@@ -1,0 +1,197 @@
+"""Standard errors under constraints, with missing entries and with weights, and rows that are hardly observed."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import codiag
+from codiag.constraints import Fixed, NonNegative, Ridge
+from codiag.tensors import FactoredTensor, SparseTensor
+from codiag.theory import _restricted_sensitivity
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+intervals = pytest.importorskip(
+    "benchmarks.intervals", reason="the simulation lies beside the tests, in the repository"
+)
+
+
+def tensor(seed=0, noise=0.01, shape=(6, 7, 8), rank=3):
+    """Return a noisy tensor, and the positive factors in it."""
+    rng = np.random.default_rng(seed)
+    factors = [rng.uniform(0.2, 1, (size, rank)) for size in shape]
+    return FactoredTensor(np.ones(rank), factors).to_dense() + noise * rng.standard_normal(shape), factors
+
+
+def mask(seed=0, share=0.6, shape=(6, 7, 8)):
+    return np.random.default_rng(seed).random(shape) < share
+
+
+@pytest.mark.parametrize("name", intervals.CASES)
+def test_intervals_hold_the_truth_as_often_as_they_say(name):
+    """Some 800 entries of ten draws: a share of 90 % is known to two or three points, root mean squares to 7 %."""
+    found = intervals.coverage(intervals.CASES[name], 10)
+    assert 0.85 <= found.covered <= 0.95
+    assert found.ratio == pytest.approx(1, abs=0.15)
+
+
+@pytest.mark.parametrize("n_draws", [3, pytest.param(20, marks=pytest.mark.slow)])
+def test_weights_that_are_inverse_variances_reach_the_weighted_oracle(n_draws):
+    found = intervals.weighted_errors(n_draws)
+    assert np.all(found.weighted <= 1.05 * found.oracle)
+    assert np.all(found.weighted < found.unweighted)
+
+
+@pytest.mark.parametrize(
+    "known", [{"observed": np.full((6, 7, 8), 3.0)}, {"constraints": Ridge(0.0)}], ids=["weights", "ridge"]
+)
+def test_what_says_nothing_changes_no_standard_error(known):
+    entries, _ = tensor()
+    plain, fit = (codiag.factorize(entries, 3, seed=0, **said) for said in ({}, known))
+    assert_allclose(fit.standard_errors, plain.standard_errors, rtol=1e-5)
+    for own, expected in zip(fit.entry_standard_errors, plain.entry_standard_errors, strict=True):
+        assert_allclose(own, expected, rtol=1e-4)
+    assert (fit.norm, fit.noise) == pytest.approx((plain.norm, plain.noise))
+    assert_allclose(fit.sensitivity.worth, plain.sensitivity.worth, rtol=1e-4)
+
+
+def test_symmetric_tensors_have_the_noise_of_their_different_entries():
+    factor = tensor(shape=(7, 7, 7))[1][0]
+    clean = FactoredTensor(np.ones(3), [factor] * 3).to_dense()
+    errors = codiag.tensors.symmetrize(0.01 * np.random.default_rng(1).standard_normal(clean.shape))
+    plain, fit = (
+        codiag.factorize(clean + errors, 3, symmetric=True, seed=0, **said)
+        for said in ({}, {"observed": np.full(clean.shape, 2.0)})
+    )
+    assert fit.symmetric
+    assert fit.noise == pytest.approx(plain.noise, rel=1e-6)
+    assert_allclose(fit.standard_errors, plain.standard_errors, rtol=1e-5)
+
+
+def test_squares_of_entries_add_up_to_those_of_columns():
+    fit = codiag.factorize(tensor()[0], 3, seed=0)
+    assert [own.shape for own in fit.entry_standard_errors] == [factor.shape for factor in fit.factors]
+    sums = [np.sum(own**2, axis=0) for own in fit.entry_standard_errors]
+    assert_allclose(np.sqrt(sums), fit.standard_errors)
+
+
+def test_what_constraints_hold_does_not_move():
+    entries, factors = tensor()
+    factors[1][:3, 0] = 0
+    entries = FactoredTensor(np.ones(3), factors).to_dense() - 0.02  # below zero where the model cannot follow
+    fit = codiag.factorize(entries, 3, constraints=[Fixed(factors[0]), NonNegative(), None], seed=0)
+    assert np.all(fit.standard_errors[0] == 0)
+    held = fit.factors[1] == 0
+    assert held.any()
+    assert np.all(fit.entry_standard_errors[1][held] == 0)
+    assert np.all(fit.entry_standard_errors[1][~held] > 0)
+    assert fit.sensitivity.n_parameters == pytest.approx(np.count_nonzero(~held) + 8 * 3 - 3)
+
+
+def test_entries_are_counted():
+    entries, _ = tensor()
+    observed = mask()
+    weights = np.where(observed, 0.5, 0.0)
+    coords = np.argwhere(observed).T
+    listed = SparseTensor(coords, entries[tuple(coords)], entries.shape, absent="missing")
+    assert codiag.factorize(entries, 3, seed=0).n_observed == entries.size
+    assert codiag.factorize(entries, 3, observed=weights, seed=0).n_observed == observed.sum()
+    assert codiag.factorize(np.where(observed, entries, np.nan), 3, seed=0).n_observed == observed.sum()
+    assert codiag.factorize(listed, 3, seed=0).n_observed == observed.sum()
+
+
+def test_relative_error_is_over_what_was_observed():
+    entries, _ = tensor(noise=0.02)
+    weights = np.where(mask(), np.random.default_rng(1).random(entries.shape), 0)
+    fit = codiag.factorize(entries, 3, observed=weights, seed=0)
+    gaps = entries - fit.to_tensor()
+    weights /= np.mean(weights[weights > 0])
+    assert fit.norm == pytest.approx(np.sqrt(np.sum(weights * entries**2)))
+    assert fit.relative_error == pytest.approx(np.sqrt(np.sum(weights * gaps**2)) / fit.norm)
+    n_spare = np.count_nonzero(weights) - 3 * (6 + 7 + 8 - 2)
+    assert fit.noise == pytest.approx(fit.relative_error * fit.norm / n_spare**0.5)
+
+
+def hardly_observed():
+    """Return a tensor of which one row was never observed, and another by fewer entries than components."""
+    entries, _ = tensor()
+    observed = mask()
+    observed[2] = False
+    observed[:, 5] = False
+    observed[0, 5, 0] = observed[1, 5, 3] = True
+    return entries, observed
+
+
+@pytest.mark.parametrize("constraints", [None, "nonnegative"])
+def test_rows_that_are_not_determined_are_named(constraints):
+    entries, observed = hardly_observed()
+    fit = codiag.factorize(entries, 3, observed=observed, constraints=constraints, seed=0)
+    diagnosis = fit.diagnose()
+    # Of three non-negative entries, one at zero leaves two for two equations.
+    expected = ((2,), (5,), ()) if constraints is None or np.all(fit.factors[1][5] > 0) else ((2,), (), ())
+    assert diagnosis.undetermined == expected
+    assert np.all(np.isinf(fit.standard_errors[0]))
+    assert np.all(np.isinf(fit.entry_standard_errors[0][2]))
+    assert np.all(fit.entry_standard_errors[0][[0, 1, 3, 4, 5]] < 0.1)
+    assert np.all(fit.standard_errors[2] < 0.1)
+    assert diagnosis.verdicts == ("not",) * 3
+    assert "mode 0, row 2" in diagnosis.reasons[0]
+    assert "mode 0, row 2" in str(diagnosis)
+    assert "Ridge" in str(diagnosis)
+
+
+def test_a_ridge_makes_errors_finite_but_not_small():
+    """Of a row that was never observed, all that is known is what the ridge says: its standard deviation."""
+    entries, observed = hardly_observed()
+    noise, deviation = 0.01, 0.7
+    strength = (noise / deviation) ** 2
+    fit = codiag.factorize(entries, 3, observed=observed, constraints=Ridge(strength), seed=0)
+    assert fit.diagnose().undetermined == ((), (), ())
+    assert np.all(np.isfinite(fit.standard_errors))
+    sizes = fit.weights ** (1 / 3)  # equal strengths divide the size of components evenly
+    assert_allclose(fit.entry_standard_errors[0][2], fit.noise / strength**0.5 / sizes, rtol=1e-6)
+
+
+def test_large_problems_have_no_standard_errors_but_name_rows(monkeypatch):
+    monkeypatch.setattr(_restricted_sensitivity, "MOST_UNKNOWNS", 10)
+    entries, observed = hardly_observed()
+    fit = codiag.factorize(entries, 3, observed=observed, seed=0)
+    assert np.all(np.isinf(fit.standard_errors[:2]))
+    assert np.all(np.isnan(fit.standard_errors[2]))
+    assert fit.diagnose().undetermined == ((2,), (5,), ())
+    whole = codiag.factorize(entries, 3, observed=mask(), seed=0)
+    assert whole.noise == pytest.approx(0.01, rel=0.2)
+    assert whole.diagnose().verdicts == ("unknown",) * 3
+    assert "was not computed: there are too many unknowns" in str(whole.diagnose())
+
+
+@pytest.mark.parametrize("copied", ["saved", "pickled"])
+def test_copies_keep_what_was_computed_from_the_problem(copied, tmp_path):
+    entries, observed = hardly_observed()
+    fit = codiag.factorize(entries, 3, observed=observed, seed=0)
+    if copied == "saved":
+        fit.save(tmp_path / "fit.npz")
+        codiag.Factorization.load(tmp_path / "fit.npz").save(tmp_path / "again.npz")
+        other = codiag.Factorization.load(tmp_path / "again.npz")
+    else:
+        other = pickle.loads(pickle.dumps(fit))
+    assert other.problem is None
+    assert (other.n_observed, other.noise) == (fit.n_observed, fit.noise)
+    assert_array_equal(other.standard_errors, fit.standard_errors)
+    assert_array_equal(other.entry_standard_errors[1], fit.entry_standard_errors[1])
+    assert str(other.diagnose()) == str(fit.diagnose())
+
+
+def test_numbers_that_are_not_finite_are_saved(tmp_path):
+    fit = codiag.Factorization(np.ones(1), (np.ones((2, 1)),) * 3, np.nan, np.inf, False, residual_excess=np.nan)
+    fit.save(tmp_path / "fit.npz")
+    other = codiag.Factorization.load(tmp_path / "fit.npz")
+    assert np.isnan(other.relative_error)
+    assert np.isinf(other.norm)
+    assert np.isnan(other.residual_excess)
+    assert other.n_observed == 8

@@ -1,0 +1,151 @@
+"""Entries that were not observed, and weights of those that were."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import codiag
+from assertions import assert_same_factors
+from cases import METHODS
+from codiag.methods import ALS, Auto
+from codiag.methods.least_squares._objective import LeastSquares
+from codiag.tensors import FactoredTensor
+
+HONOURING = {name: case for name, case in METHODS.items() if "observed" in case.method.honours}
+EVERY = pytest.mark.parametrize("name", HONOURING)
+SHAPE, RANK = (8, 9, 10), 3
+
+
+def planted(noise=0.0, seed=0):
+    """Return a tensor with components, those, and which of its entries are known: seven in ten."""
+    rng = np.random.default_rng(seed)
+    factors = [rng.standard_normal((size, RANK)) for size in SHAPE]
+    entries = FactoredTensor(np.ones(RANK), factors).to_dense() + noise * rng.standard_normal(SHAPE)
+    return entries, factors, rng.random(SHAPE) < 0.7
+
+
+def brute_force(entries, weights, factors, mode):
+    """Return the best factor of one mode by least squares over all entries, each counted by the root of its weight."""
+    left, right = (factors[other] for other in range(3) if other != mode)
+    others = np.einsum("ir,jr->ijr", left, right).reshape(-1, RANK)
+    rows = []
+    for values, counts in zip(np.moveaxis(entries, mode, 0), np.moveaxis(weights, mode, 0), strict=True):
+        root = np.sqrt(counts.ravel())
+        rows.append(np.linalg.lstsq(root[:, None] * others, root * values.ravel(), rcond=None)[0])
+    return np.array(rows)
+
+
+@EVERY
+class TestEveryMethodThatCan:
+    def test_all_observed_is_the_same_as_nothing_said(self, name):
+        entries, _, _ = planted(noise=0.1)
+        method = ALS(init="svd", tol=1e-14) if isinstance(HONOURING[name].method, ALS) else HONOURING[name].method
+        plain = codiag.factorize(entries, RANK, method=method, seed=0)
+        for ones in (np.ones(SHAPE), np.ones(SHAPE, bool), np.full(SHAPE, 3)):
+            fit = codiag.factorize(entries, RANK, method=method, observed=ones, seed=0)
+            # Sweeps end when the error no longer falls, which is seen in a different place of the same way.
+            assert_allclose(fit.to_tensor(), plain.to_tensor(), atol=1e-5)
+            assert fit.relative_error == pytest.approx(plain.relative_error, abs=1e-8)
+
+    def test_components_are_found_from_what_was_observed(self, name):
+        entries, factors, known = planted()
+        fit = codiag.factorize(entries, RANK, method=HONOURING[name].method, observed=known, seed=0)
+        assert fit.converged
+        assert fit.relative_error < 1e-4
+        assert_same_factors(fit, factors, 1e-3)
+
+    def test_what_was_not_observed_is_never_read(self, name):
+        """Whatever stands there, the fit is the same."""
+        entries, _, known = planted(noise=0.1)
+        poisoned = [np.where(known, entries, hidden) for hidden in (0.0, 1e150)]
+        method = HONOURING[name].method
+        fits = [codiag.factorize(tensor, RANK, method=method, observed=known, seed=0) for tensor in poisoned]
+        assert_allclose(fits[1].to_tensor(), fits[0].to_tensor(), atol=1e-9)
+        assert fits[1].relative_error == pytest.approx(fits[0].relative_error, rel=1e-12)
+        assert fits[1].norm == pytest.approx(np.linalg.norm(entries[known]))
+
+    def test_the_error_is_that_of_the_observed(self, name):
+        entries, _, known = planted(noise=0.1)
+        weights = known * np.random.default_rng(1).random(SHAPE)
+        fit = codiag.factorize(entries, RANK, method=HONOURING[name].method, observed=weights, seed=0)
+        left = np.sqrt(np.sum(weights * (entries - fit.to_tensor()) ** 2))
+        assert fit.norm == pytest.approx(np.sqrt(np.sum(weights * entries**2)))
+        assert fit.relative_error == pytest.approx(left / fit.norm)
+
+    def test_fits_end_where_each_mode_fits_best(self, name):
+        """The normal equations are those of weighted least squares, in every mode."""
+        entries, _, known = planted(noise=0.1)
+        weights = known * np.random.default_rng(1).random(SHAPE)
+        fit = codiag.factorize(entries, RANK, method=HONOURING[name].method, observed=weights, seed=0)
+        scaled = [fit.factors[0] * fit.weights, *fit.factors[1:]]
+        for mode in range(3):
+            best = brute_force(entries, weights, scaled, mode)
+            model = [best if other == mode else factor for other, factor in enumerate(scaled)]
+            reached = np.sum(weights * (entries - np.einsum("ir,jr,kr->ijk", *model)) ** 2)
+            assert np.sqrt(reached) / fit.norm == pytest.approx(fit.relative_error, rel=1e-5)
+
+
+@pytest.mark.parametrize("mode", [0, 1, 2])
+def test_one_mode_is_weighted_least_squares(mode):
+    entries, _, known = planted(noise=1.0)
+    rng = np.random.default_rng(1)
+    weights, factors = known * rng.random(SHAPE), [rng.standard_normal((size, RANK)) for size in SHAPE]
+    objective = LeastSquares(codiag.Problem(entries, RANK, observed=weights))
+    assert_allclose(objective.solve_mode(factors, mode), brute_force(entries, weights, factors, mode), atol=1e-8)
+
+
+def test_weights_decide_between_values_that_contradict_each_other():
+    """Two measurements of one tensor, stacked: weights are inverse variances, and the noisy one hardly counts."""
+    entries, factors, _ = planted()
+    rng = np.random.default_rng(2)
+    both = np.concatenate([entries + 1e-3 * rng.standard_normal(SHAPE), entries + rng.standard_normal(SHAPE)], axis=2)
+    truth = [factors[0], factors[1], np.concatenate([factors[2]] * 2)]
+    weights = np.concatenate([np.full(SHAPE, 1e6), np.ones(SHAPE)], axis=2)
+    fits = [codiag.factorize(both, RANK, observed=counts, seed=0) for counts in (None, weights)]
+    plain, weighted = (codiag.factor_error(fit.factors[:2], truth[:2]) for fit in fits)
+    assert weighted < 0.1 * plain
+
+
+@pytest.mark.parametrize("asked", ["observed", "constraints"])
+@pytest.mark.parametrize("name", METHODS)
+def test_methods_that_cannot_say_so_in_one_sentence(name, asked):
+    method = METHODS[name].method
+    given = {"observed": np.ones((5, 5, 5), bool)} if asked == "observed" else {"constraints": "nonnegative"}
+    problem = codiag.Problem(np.random.default_rng(0).random((5, 5, 5)), 2, **given)
+    sentence = method.refusal(problem)
+    if asked in method.honours:
+        assert sentence is None
+        return
+    kind = type(method).__name__
+    refused = f"{kind} cannot take {asked} into account; use ALS or NLS, or leave method out"
+    assert sentence == refused or kind == "Givens"
+    with pytest.raises(ValueError, match=r"use ALS|method=None|leave method out|Use NOJD") as caught:
+        codiag.factorize(problem, method=method)
+    assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize(
+    ("observed", "error", "words"),
+    [
+        (np.ones((3, 4)), ValueError, r"observed must have the shape of the tensor, \(3, 4, 5\); got \(3, 4\)"),
+        (np.zeros((3, 4, 5)), ValueError, "observed must be finite, not negative, and not all zero"),
+        (-np.ones((3, 4, 5)), ValueError, "observed must be finite, not negative"),
+        (np.full((3, 4, 5), np.nan), ValueError, "observed must be finite"),
+        (np.full((3, 4, 5), "yes"), TypeError, "observed must be boolean, or hold weights"),
+        ("all", TypeError, "observed must be boolean, or hold weights"),
+        (1j * np.ones((3, 4, 5)), TypeError, "observed must be boolean, or hold weights"),
+    ],
+    ids=["shape", "nothing", "negative", "nan", "text", "word", "complex"],
+)
+def test_mistakes(observed, error, words):
+    with pytest.raises(error, match=words):
+        codiag.factorize(np.ones((3, 4, 5)), 1, observed=observed)
+
+
+def test_the_mask_is_not_changed():
+    entries, _, known = planted()
+    kept = known.copy()
+    codiag.factorize(entries, RANK, observed=known, method=Auto(), seed=0)
+    np.testing.assert_array_equal(known, kept)

@@ -1,0 +1,160 @@
+"""What is asked, as an object: checked once, and never changed."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+import codiag
+from cases import TENSORS
+from codiag._array import to_host
+from codiag.constraints import Fixed, NonNegative
+from codiag.tensors import DenseTensor, FactoredTensor, SparseTensor, symmetrize
+
+ENTRIES = np.random.default_rng(0).random((3, 4, 5))
+CUBE = symmetrize(np.random.default_rng(1).random((4, 4, 4)))
+
+
+def test_it_is_frozen():
+    problem = codiag.Problem(ENTRIES, 2)
+    for name in ("tensor", "rank", "constraints", "observed", "second_moment", "symmetric"):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(problem, name, None)
+
+
+def test_what_is_not_given_is_none():
+    problem = codiag.Problem(ENTRIES, 2)
+    assert (problem.constraints, problem.observed, problem.second_moment) == (None, None, None)
+    assert isinstance(problem.tensor, DenseTensor)
+    assert not problem.symmetric
+    assert problem.asks == frozenset()
+
+
+def test_what_is_asked_beyond_a_free_fit():
+    given = {"constraints": "nonnegative", "observed": np.ones((3, 4, 5))}
+    for name, value in given.items():
+        assert codiag.Problem(ENTRIES, 2, **{name: value}).asks == {name}
+    assert codiag.Problem(ENTRIES, 2, **given).asks == set(given)
+    assert codiag.Problem(CUBE, 2, second_moment=np.eye(4)).asks == frozenset()  # methods may leave it
+
+
+@pytest.mark.parametrize(
+    ("rank", "error", "words"),
+    [
+        (None, TypeError, "rank must be an integer; got None"),
+        (0, ValueError, "rank must"),
+        (-1, ValueError, "rank must"),
+        (1.5, TypeError, "rank must"),
+        ("two", TypeError, "rank must"),
+        (True, TypeError, "rank must"),
+        (13, ValueError, r"rank must be at most 12, which is enough for every tensor of shape \(3, 4, 5\); got 13"),
+    ],
+)
+def test_ranks_that_are_none(rank, error, words):
+    with pytest.raises(error, match=words):
+        codiag.Problem(ENTRIES, rank)
+
+
+@pytest.mark.parametrize(
+    ("tensor", "error", "words"),
+    [
+        (np.ones((3, 4)), ValueError, "tensor must have at least three modes"),
+        (np.full((3, 4, 5), np.inf), ValueError, "tensor must be finite"),
+        ("file.npy", TypeError, "tensor must be an array"),
+        (1j * np.ones((3, 4, 5)), TypeError, "tensor must be real"),
+    ],
+    ids=["matrix", "infinite", "text", "complex"],
+)
+def test_tensors_that_are_none(tensor, error, words):
+    with pytest.raises(error, match=words):
+        codiag.Problem(tensor, 2)
+
+
+class TestSymmetry:
+    def test_detected_for_arrays(self):
+        assert codiag.Problem(CUBE, 2).symmetric
+        assert not codiag.Problem(CUBE, 2, symmetric=False).symmetric
+        assert not codiag.Problem(ENTRIES, 2).symmetric
+
+    @pytest.mark.parametrize("kind", TENSORS)
+    def test_declared_by_tensors(self, kind):
+        for declared in (True, False):
+            assert codiag.Problem(TENSORS[kind](CUBE, declared), 2).symmetric == declared
+        assert not codiag.Problem(TENSORS[kind](CUBE, True), 2, symmetric=False).symmetric
+
+    def test_declared_for_what_is_not(self):
+        with pytest.raises(ValueError, match=r"symmetric=True needs modes of one size; got shape \(3, 4, 5\)"):
+            codiag.Problem(ENTRIES, 2, symmetric=True)
+        with pytest.raises(ValueError, match="symmetric=True contradicts"):
+            codiag.Problem(SparseTensor([[0], [1], [2]], [1.0], (3, 3, 3)), 1, symmetric=True)
+        with pytest.raises(TypeError, match="symmetric must be True, False or None"):
+            codiag.Problem(CUBE, 2, symmetric="yes")
+
+
+class TestSecondMoment:
+    def test_of_a_tensor_that_is_not_symmetric(self):
+        with pytest.raises(ValueError, match=r"second_moment is for symmetric tensors.*leave it out, and use NOJD"):
+            codiag.Problem(ENTRIES, 2, second_moment=np.eye(3))
+        with pytest.raises(ValueError, match="second_moment is for symmetric tensors"):
+            codiag.Problem(CUBE, 2, symmetric=False, second_moment=np.eye(4))
+
+    def test_of_another_size(self):
+        with pytest.raises(ValueError, match=r"second_moment must have shape \(4, 4\), as the modes; got \(3, 3\)"):
+            codiag.Problem(CUBE, 2, second_moment=np.eye(3))
+
+    def test_methods_that_need_none_ignore_it(self):
+        problem = codiag.Problem(CUBE, 2, second_moment=np.eye(4))
+        fits = [codiag.factorize(asked, rank, seed=0) for asked, rank in ((problem, None), (CUBE, 2))]
+        assert_array_equal(fits[0].factors[0], fits[1].factors[0])
+
+
+class TestFactorize:
+    def test_a_problem_is_the_same_as_its_parts(self):
+        parts = {"constraints": [NonNegative(), None, None], "observed": np.random.default_rng(2).random((3, 4, 5))}
+        whole = codiag.factorize(codiag.Problem(ENTRIES, 2, **parts), seed=0)
+        apart = codiag.factorize(ENTRIES, 2, **parts, seed=0)
+        assert_array_equal(whole.weights, apart.weights)
+
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [("rank", 2), ("symmetric", False), ("constraints", "nonnegative"), ("observed", np.ones((3, 4, 5)))],
+    )
+    def test_nothing_is_said_twice(self, name, value):
+        with pytest.raises(TypeError, match=f"{name} must be left out where a Problem is given, which has its own"):
+            codiag.factorize(codiag.Problem(ENTRIES, 2), **{name: value})
+
+    def test_a_problem_may_be_solved_many_times(self):
+        problem = codiag.Problem(ENTRIES, 2)
+        first, _, again = (codiag.factorize(problem, method=method, seed=0) for method in ("als", "nojd", "als"))
+        assert_array_equal(first.weights, again.weights)
+
+
+class TestDerived:
+    def test_multiples_keep_all_else(self):
+        problem = codiag.Problem(ENTRIES, 2, constraints=[Fixed(np.ones((3, 2))), None, None], observed=ENTRIES)
+        larger = problem.scaled(4.0)
+        np.testing.assert_allclose(larger.tensor.to_dense(), 4 * ENTRIES)
+        assert larger.constraints == problem.constraints
+        assert_array_equal(larger.observed, problem.observed)
+        assert problem.scaled(1) is problem
+
+    def test_another_tensor_is_free(self):
+        problem = codiag.Problem(ENTRIES, 2, constraints="nonnegative", observed=ENTRIES)
+        other = problem.on(FactoredTensor(np.ones(2), [np.ones((size, 2)) for size in (2, 3, 4)]))
+        assert (other.rank, other.asks) == (2, frozenset())
+
+    def test_counts_of_entries_and_parameters(self):
+        assert codiag.Problem(ENTRIES, 2).n_entries == 60
+        assert codiag.Problem(CUBE, 2).n_entries == 4 * 5 * 6 // 6
+        assert codiag.Problem(ENTRIES, 2, observed=ENTRIES > 0.5).n_entries == np.sum(ENTRIES > 0.5)
+        assert codiag.Problem(ENTRIES, 2).n_parameters == 2 * (3 + 4 + 5 - 2)
+        assert codiag.Problem(CUBE, 2).n_parameters == 2 * 4
+
+
+def test_observed_entries_are_in_the_precision_of_the_tensor():
+    problem = codiag.Problem(ENTRIES.astype(np.float32), 2, observed=ENTRIES > 0.5)
+    assert problem.observed.dtype == np.float32
+    assert_array_equal(to_host(problem.observed), ENTRIES > 0.5)
