@@ -24,6 +24,7 @@ LAYERS = [
     {"_missing", "_entries", "_symmetry"},
     {"_problem", "_estimate"},
     {"methods._directions", "methods._reduction"},
+    {"methods._listed_range"},
     {"methods.least_squares"},
     {"methods"},
     {"_factorization"},

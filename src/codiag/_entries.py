@@ -6,18 +6,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from array_api_compat import array_namespace, is_numpy_array
+from array_api_compat import array_namespace, is_numpy_array, is_torch_array
 from scipy import sparse
 
-from codiag._array import Array, double, to_host
+from codiag._array import Array, double, identity, like, on_host, pick, to_host
 from codiag.tensors import FactoredTensor, SparseTensor, Tensor
 from codiag.tensors._dense import khatri_rao
 
 LISTED = 0.1
 """Share of the entries below which those that were observed are listed: reading a list takes ten times as long each."""
 
-CHUNK = 2**18
-"""Entries of a list that are worked on at a time."""
+CHUNK, DEVICE_CHUNK = 2**18, 2**26
+"""Numbers, a row of as many as components for each entry of a list, that are worked on at a time: as many as stay in
+the cache of a processor, and as keep an accelerator busy."""
 
 
 class Entries(ABC):
@@ -37,8 +38,15 @@ class Entries(ABC):
         """Return the weighted sum of squared differences to components."""
 
     @abstractmethod
+    def distance_and_slopes(self, factors: Sequence[Array]) -> tuple[float, list[Array]]:
+        r"""Return the distance of components of weight one, and its derivatives.
+
+        These are :math:`\sum_j o_j (\hat t_j - t_j) z_{mj}` by rows of every mode, those of half the distance.
+        """
+
     def slopes(self, factors: Sequence[Array]) -> list[Array]:
-        r"""Return :math:`\sum_j o_j (\hat t_j - t_j) z_{mj}` by rows of every mode, for components of weight one."""
+        """Return the derivatives alone."""
+        return self.distance_and_slopes(factors)[1]
 
     @abstractmethod
     def row_grams(self, factors: Sequence[Array], mode: int) -> Array:
@@ -85,12 +93,13 @@ class DenseEntries(Entries):
         gap = self._entries - double(components.to_dense())
         return float(array_namespace(gap).sum(self._weights * gap**2))
 
-    def slopes(self, factors: Sequence[Array]) -> list[Array]:
+    def distance_and_slopes(self, factors: Sequence[Array]) -> tuple[float, list[Array]]:
         xp = array_namespace(self._entries)
         columns = khatri_rao(factors[:-1])
-        model = xp.reshape(columns @ xp.matrix_transpose(factors[-1]), self.shape)
-        gap = self._weights * (model - self._entries)
-        return [self._times_others(gap, factors, mode) for mode in range(len(factors))]
+        gap = xp.reshape(columns @ xp.matrix_transpose(factors[-1]), self.shape) - self._entries
+        weighted = self._weights * gap
+        slopes = [self._times_others(weighted, factors, mode) for mode in range(len(factors))]
+        return float(xp.sum(weighted * gap)), slopes
 
     def row_grams(self, factors: Sequence[Array], mode: int) -> Array:
         rank = factors[0].shape[1]
@@ -123,7 +132,7 @@ class DenseEntries(Entries):
         rank = factors[0].shape[1]
         if m == n:
             grams = self.row_grams(factors, m)
-            same = xp.eye(grams.shape[0], dtype=grams.dtype)
+            same = identity(grams.shape[0], grams)
             block = same[:, None, :, None] * grams[:, :, None, :]
         else:
             rest = [mode for mode in range(len(factors)) if mode not in (m, n)]
@@ -153,82 +162,137 @@ class DenseEntries(Entries):
 
 
 class ListedEntries(Entries):
-    """A list of entries; all others were not observed, and are never written down."""
+    """A list of entries; all others were not observed, and are never written down.
 
-    def __init__(self, places: np.ndarray, values: np.ndarray, weights: np.ndarray | None, shape: tuple[int, ...]):
+    Parameters
+    ----------
+    places : array of integers, shape (order, n)
+    values : array of shape (n,)
+        Of NumPy or torch, in the library and on the device of the factors; so are the others.
+    weights : array of shape (n,), optional
+        By default all ones.
+    shape : tuple of ints
+    """
+
+    def __init__(self, places: Array, values: Array, weights: Array | None, shape: tuple[int, ...]) -> None:
         self.shape = shape
         self._places, self._values, self._weights = places, values, weights
 
-    def _parts(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    @property
+    def size(self) -> int:
+        """Length of the list."""
+        return int(self._values.shape[0])
+
+    def _parts(self, rank: int) -> Iterator[tuple[Array, Array, Array | None]]:
         """Yield places, values and weights of some entries at a time."""
-        for start in range(0, self._values.shape[0], CHUNK):
-            part = slice(start, start + CHUNK)
-            values = self._values[part].astype(np.float64, copy=False)
-            yield self._places[:, part], values, np.ones(1) if self._weights is None else self._weights[part]
+        step = max((CHUNK if on_host(self._values) else DEVICE_CHUNK) // rank, 1)
+        for start in range(0, self.size, step):
+            part = slice(start, start + step)
+            weights = None if self._weights is None else self._weights[part]
+            yield self._places[:, part], double(self._values[part]), weights
 
     def square(self) -> float:
-        return sum(float(np.sum(weights * values**2)) for _, values, weights in self._parts())
+        xp = array_namespace(self._values)
+        return sum(float(xp.sum(_weighted(values**2, weights))) for _, values, weights in self._parts(1))
 
     def distance(self, components: FactoredTensor) -> float:
-        factors = [double(factor) for factor in components.factors]
-        total = 0.0
-        for places, values, weights in self._parts():
-            model = _product(_rows(factors, places)) @ double(components.weights)
-            total += float(np.sum(weights * (values - model) ** 2))
-        return total
+        return sum(_squares(gap, weights) for _, gap, weights in self._gaps(components))
 
-    def slopes(self, factors: Sequence[Array]) -> list[Array]:
-        totals = [np.zeros_like(factor) for factor in factors]
-        for places, values, weights in self._parts():
+    def residual(self, components: FactoredTensor) -> SparseTensor:
+        """Return what components leave of the entries, times their weights, and zero where nothing was observed."""
+        gaps = [to_host(_weighted(gap, weights)) for _, gap, weights in self._gaps(components)]
+        return SparseTensor(to_host(self._places), np.concatenate(gaps), self.shape, check=False)
+
+    def _gaps(self, components: FactoredTensor) -> Iterator[tuple[Array, Array, Array | None]]:
+        factors = [double(factor) for factor in components.factors]
+        factors[0] = factors[0] * double(components.weights)
+        for places, values, weights in self._parts(components.rank):
             rows = _rows(factors, places)
-            gap = weights * (np.sum(_product(rows), axis=1) - values)
+            yield places, values - array_namespace(values).vecdot(_product(rows[:-1]), rows[-1]), weights
+
+    def distance_and_slopes(self, factors: Sequence[Array]) -> tuple[float, list[Array]]:
+        xp = array_namespace(factors[0])
+        distance, totals = 0.0, [xp.zeros_like(factor) for factor in factors]
+        for places, values, weights in self._parts(factors[0].shape[1]):
+            rows = _rows(factors, places)
+            last = _product(rows[:-1])
+            gap = xp.vecdot(last, rows[-1]) - values
+            distance += _squares(gap, weights)
+            gap = _weighted(gap, weights)
             for mode, total in enumerate(totals):
-                total += _added(places[mode], gap[:, None] * _product(rows, mode), total.shape[0])
-        return totals
+                _add_rows(total, places[mode], last if mode == len(rows) - 1 else _product(rows, mode), gap)
+        return distance, totals
 
     def row_grams(self, factors: Sequence[Array], mode: int) -> Array:
         rank = factors[0].shape[1]
-        upper = np.triu_indices(rank)
-        total = np.zeros((self.shape[mode], upper[0].size))
-        for places, _, weights in self._parts():
+        totals = [array_namespace(factors[0]).zeros_like(factors[mode]) for _ in range(rank)]
+        for places, _, weights in self._parts(rank):
             others = _product(_rows(factors, places), mode)
-            total += _added(places[mode], weights[:, None] * others[:, upper[0]] * others[:, upper[1]], total.shape[0])
-        grams = np.zeros((self.shape[mode], rank, rank))
-        grams[:, upper[0], upper[1]] = grams[:, upper[1], upper[0]] = total
-        return grams
+            for i, total in enumerate(totals):
+                _add_rows(total, places[mode], others, _weighted(others[:, i], weights))
+        return array_namespace(factors[0]).stack(totals, axis=2)
 
     def row_products(self, factors: Sequence[Array], mode: int) -> Array:
-        total = np.zeros((self.shape[mode], factors[0].shape[1]))
-        for places, values, weights in self._parts():
+        total = array_namespace(factors[0]).zeros_like(factors[mode])
+        for places, values, weights in self._parts(factors[0].shape[1]):
             others = _product(_rows(factors, places), mode)
-            total += _added(places[mode], (weights * values)[:, None] * others, total.shape[0])
+            _add_rows(total, places[mode], others, _weighted(values, weights))
         return total
 
     def curved(self, factors: Sequence[Array], moves: Sequence[Array]) -> list[Array]:
-        totals = [np.zeros_like(factor) for factor in factors]
-        for places, _, weights in self._parts():
+        xp = array_namespace(factors[0])
+        totals = [xp.zeros_like(factor) for factor in factors]
+        for places, values, weights in self._parts(factors[0].shape[1]):
             rows = _rows(factors, places)
             others = [_product(rows, mode) for mode in range(len(factors))]
-            change = sum(np.einsum("nk,nk->n", move[places[mode]], others[mode]) for mode, move in enumerate(moves))
-            for mode, total in enumerate(totals):
-                total += _added(places[mode], (weights * change)[:, None] * others[mode], total.shape[0])
+            change = xp.zeros_like(values)
+            for move, other in zip(_rows(moves, places), others, strict=True):
+                change += xp.vecdot(move, other)
+            change = _weighted(change, weights)
+            for total, place, other in zip(totals, places, others, strict=True):
+                _add_rows(total, place, other, change)
         return totals
 
     def matrix(self, factors: Sequence[Array]) -> Array:
-        rank, starts = factors[0].shape[1], np.cumsum([0, *self.shape[:-1]])
-        total = 0.0
-        for places, values, weights in self._parts():
-            rows = _rows(factors, places)
-            n, order = values.size, len(factors)
+        known, starts = [to_host(factor) for factor in factors], np.cumsum([0, *self.shape[:-1]])
+        rank, order = known[0].shape[1], len(known)
+        total = np.zeros((sum(self.shape) * rank,) * 2)
+        for part, values, weights in self._parts(rank):
+            places, n = to_host(part), values.shape[0]
+            rows = _rows(known, places)
             entries = np.stack([_product(rows, mode) for mode in range(order)], axis=1)
+            if weights is not None:
+                entries *= np.sqrt(to_host(weights))[:, None, None]
             columns = (places.T + starts)[:, :, None] * rank + np.arange(rank)
             ends = np.arange(0, n * order * rank + 1, order * rank)
-            jacobian = sparse.csr_array((entries.ravel(), columns.ravel(), ends), shape=(n, sum(self.shape) * rank))
-            total = total + (jacobian.T @ jacobian.multiply(weights[:, None]).tocsr()).toarray()
-        return total
+            jacobian = sparse.csr_array((entries.ravel(), columns.ravel(), ends), shape=(n, total.shape[0]))
+            total += (jacobian.T @ jacobian).toarray()
+        return like(total, factors[0])
 
     def counts(self) -> list[np.ndarray]:
-        return [np.bincount(row, minlength=size) for row, size in zip(self._places, self.shape, strict=True)]
+        pairs = zip(self._places, self.shape, strict=True)
+        return [np.bincount(to_host(row), minlength=size) for row, size in pairs]
+
+    def thinned(self, per_row: int, rng: np.random.Generator) -> ListedEntries:
+        """Return a random part of the list, with weights that make it stand for all: itself where that is most of it.
+
+        About so many entries of every slice are drawn, or all that it has: sums over them have the same expectation as
+        over the whole list.
+        """
+        chances = [np.minimum(per_row / np.maximum(count, 1), 1.0) for count in self.counts()]
+        kept, weights = [], []
+        for start in range(0, self.size, CHUNK):
+            places = to_host(self._places[:, start : start + CHUNK])
+            chance = np.max([own[row] for own, row in zip(chances, places, strict=True)], axis=0)
+            drawn = np.flatnonzero(rng.random(chance.size) < chance)
+            kept.append(start + drawn)
+            weights.append(1 / chance[drawn])
+        index = np.concatenate(kept)
+        if 2 * index.size > self.size:
+            return self
+        scale = like(np.concatenate(weights), double(self._values[:1]))
+        own = scale if self._weights is None else scale * pick(self._weights, index, axis=0)
+        return ListedEntries(pick(self._places, index, axis=1), pick(self._values, index, axis=0), own, self.shape)
 
     def mean_weight(self) -> float:
         return 1.0 if self._weights is None else float(np.mean(to_host(self._weights)))
@@ -262,11 +326,21 @@ def entries_of(tensor: Tensor, weights: Array | None) -> Entries | None:
     return ListedEntries(np.stack(places), np.asarray(tensor.to_dense())[places], known[places], tensor.shape)
 
 
-def _rows(factors: Sequence[Array], places: np.ndarray) -> list[np.ndarray]:
-    return [np.take(factor, row, axis=0) for factor, row in zip(factors, places, strict=True)]
+def _squares(gap: Array, weights: Array | None) -> float:
+    """Return the weighted sum of squares."""
+    return float(array_namespace(gap).vecdot(gap, _weighted(gap, weights)))
 
 
-def _product(rows: Sequence[np.ndarray], leave_out: int | None = None) -> np.ndarray:
+def _weighted(values: Array, weights: Array | None) -> Array:
+    return values if weights is None else weights * values
+
+
+def _rows(factors: Sequence[Array], places: Array) -> list[Array]:
+    xp = array_namespace(factors[0])
+    return [xp.take(factor, row, axis=0) for factor, row in zip(factors, places, strict=True)]
+
+
+def _product(rows: Sequence[Array], leave_out: int | None = None) -> Array:
     """Return the entrywise product of rows, but for those of one mode."""
     kept = [row for mode, row in enumerate(rows) if mode != leave_out]
     product = kept[0] * kept[1]
@@ -275,10 +349,13 @@ def _product(rows: Sequence[np.ndarray], leave_out: int | None = None) -> np.nda
     return product
 
 
-def _added(places: np.ndarray, rows: np.ndarray, size: int) -> np.ndarray:
-    """Return rows added up by their place: a product with a matrix that has one entry a column."""
-    n = places.size
-    return sparse.csc_array((np.ones(n), places, np.arange(n + 1)), shape=(size, n)) @ rows
+def _add_rows(total: Array, places: Array, rows: Array, scales: Array) -> None:
+    """Add multiples of rows to those of the total they belong to: a product with a matrix of one entry a column."""
+    if is_torch_array(total):
+        total.index_add_(0, places, rows * scales[:, None])
+    else:
+        ends = np.arange(places.size + 1, dtype=places.dtype)
+        total += sparse.csc_array((scales, places, ends), shape=(total.shape[0], places.size)) @ rows
 
 
 def _unfolded(entries: Array, mode: int) -> Array:

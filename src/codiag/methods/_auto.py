@@ -15,7 +15,7 @@ from codiag._validation import as_number
 from codiag.diagonalize import UWEDGE, Diagonalizer, TwoSided
 from codiag.methods._als import ALS
 from codiag.methods._joint import off_diagonal_share
-from codiag.methods._known import POOR, fit_known
+from codiag.methods._known import fit_known
 from codiag.methods._method import Method
 from codiag.methods._reduction import Reduction, reduce
 from codiag.methods._slices import Roles, assign_roles, components_from_sides, slices
@@ -31,6 +31,7 @@ from codiag.methods.least_squares._fit import (
     watch,
 )
 from codiag.methods.least_squares._gauss_newton import Limits, Outcome, minimize
+from codiag.methods.least_squares._growth import POOR
 from codiag.methods.least_squares._objective import LeastSquares
 from codiag.methods.least_squares._rank_one import best_rank_one
 from codiag.methods.least_squares._residual import noise_excess

@@ -8,29 +8,32 @@ from dataclasses import replace
 
 import numpy as np
 
+from codiag._entries import ListedEntries
 from codiag._estimate import Estimate, Log
 from codiag._problem import Problem
 from codiag.constraints import Fixed, Orthogonal
 from codiag.methods._als import ALS
 from codiag.methods._joint import OJD
+from codiag.methods._listed_range import reduce_listed, shows_ranges
 from codiag.methods._reduction import SMALL
 from codiag.methods._slices import assign_roles
 from codiag.methods.least_squares._components import random_components
 from codiag.methods.least_squares._filled import filled
 from codiag.methods.least_squares._fit import ROUGH, Monitor, closest
-from codiag.methods.least_squares._gauss_newton import Limits, Outcome, minimize
-from codiag.methods.least_squares._growth import grown
+from codiag.methods.least_squares._gauss_newton import UNSEEN, Limits, Outcome, minimize
+from codiag.methods.least_squares._growth import POOR, grown, passes_for_noise, shared_group
 from codiag.methods.least_squares._objective import LeastSquares
 from codiag.methods.least_squares._orthogonal import rotate
 from codiag.methods.least_squares._residual import excess_over_flips, noise_excess
 from codiag.methods.least_squares._with_fixed import with_fixed
-from codiag.tensors import FactoredTensor
+from codiag.tensors import FactoredTensor, SparseTensor
+
+PER_UNKNOWN = 100
+"""Entries of a row for each of its unknowns that a part of a long list is to have: the Gauss-Newton matrix of these is
+within a fifth of that of all entries, as random matrix theory has it."""
 
 First = Callable[[Problem, bool, np.random.Generator, Log], FactoredTensor]
 """From a tensor, and whether it had no holes, to components; where it had, a good start is all they can be."""
-
-POOR = 0.05
-"""Relative error above which a fit is not taken for the best there is, and random starts are tried, too."""
 
 SWEEPS = 20
 """Alternating sweeps on what was observed, from components of a tensor whose holes were filled with something."""
@@ -52,8 +55,9 @@ def fit_known(
     """
     log, objective = Log(), LeastSquares(problem)
     watch = _Watch(monitor, objective) if monitor is not None else None
-    fine = replace(limits, watch=watch)
-    rough = replace(ROUGH, max_sweeps=min(ROUGH.max_sweeps, limits.max_sweeps), watch=watch)
+    fine = rough = replace(limits, watch=watch)
+    if math.prod(problem.tensor.shape) <= SMALL:
+        rough = replace(ROUGH, max_sweeps=min(ROUGH.max_sweeps, limits.max_sweeps), watch=watch)
     outcomes: list[Outcome] = []
     for start in _starts(problem, first, rng, log, max_starts):
         outcomes.append(improved(objective, start, rough))
@@ -63,13 +67,13 @@ def fit_known(
         if watch is not None and watch.stopped:
             return Estimate(found.components, log.stages, False)
         if _is_noise(objective, found.components) or _meet_again(outcomes):
-            found = improved(objective, found.components, fine)
-            if found.converged:
+            found = found if found.converged else improved(objective, found.components, fine)
+            if found.converged or fine is rough:
                 break
             outcomes.append(found)
         if len(outcomes) >= max_starts and objective.relative_error(found.components) < POOR:
             break
-    if not found.converged:
+    if not found.converged and fine is not rough:
         found = improved(objective, closest(outcomes).components, fine)
     log.add("least squares as constrained and observed", found.n_sweeps, objective.relative_error(found.components))
     return Estimate(found.components, log.stages, found.converged)
@@ -86,8 +90,9 @@ def fit_from(
     objective = LeastSquares(problem)
     watch = _Watch(monitor, objective) if monitor is not None else None
     outcomes: list[Outcome] = []
+    limits = replace(limits, watch=watch)
     for start in starts:
-        outcomes.append(improved(objective, start, replace(limits, watch=watch)))
+        outcomes.append(improved(objective, start, limits))
         found = closest(outcomes)
         error = objective.relative_error(outcomes[-1].components)
         log.add("least squares as constrained and observed", outcomes[-1].n_sweeps, error)
@@ -107,10 +112,26 @@ def improved(objective: LeastSquares, start: FactoredTensor, limits: Limits) -> 
     if problem.constraints is not None or problem.shared:
         start = objective.feasible(start)
     if objective.steps:
-        return minimize(problem, start, limits)
+        return _minimized(objective, start, limits)
     swept = ALS(init=(start.weights, start.factors), tol=1e-9).fit(problem, np.random.default_rng(0))
     value = objective.distance(swept.components) / 2
     return Outcome(swept.components, value, sum(stage.sweeps for stage in swept.stages), swept.converged)
+
+
+def _minimized(objective: LeastSquares, start: FactoredTensor, limits: Limits) -> Outcome:
+    """Take Gauss-Newton steps: for a long list of entries first on some, and then with a curvature that these tell."""
+    problem, entries = objective.problem, objective.entries
+    sample = None
+    if isinstance(entries, ListedEntries):
+        sample = entries.thinned(PER_UNKNOWN * problem.rank, np.random.default_rng(0))
+    if sample is None or sample is entries:
+        return minimize(problem, start, limits)
+    # The minimum of a part lies off that of all entries by more than a variance for every parameter.
+    gain = 0.01 * problem.n_parameters
+    rough = minimize(problem, start, replace(ROUGH, gain=gain, watch=limits.watch), entries=sample)
+    exact = replace(limits, gain=max(limits.gain, 5 * UNSEEN))  # every step leaves less than half of the distance
+    found = minimize(problem, rough.components, exact, sample=sample)
+    return found._replace(n_sweeps=rough.n_sweeps + found.n_sweeps)
 
 
 def _starts(
@@ -119,12 +140,18 @@ def _starts(
     if any(isinstance(constraint, Fixed) for constraint in problem.constraints or ()):
         yield with_fixed(problem)
         return
+    small, tensor = math.prod(problem.tensor.shape) <= SMALL, problem.tensor
+    if isinstance(tensor, SparseTensor) and problem.entries is not None:
+        if not small or shows_ranges(tensor, problem.rank):
+            reduction = reduce_listed(tensor, problem.rank, rng)
+            yield reduction.lift(first(problem.on(reduction.core), True, rng, log))
+        if not small:
+            return
     complete = problem.entries is None
     if complete and are_orthogonal(problem):
         for _ in range(max_starts):
             yield _orthogonal_start(problem, first, rng, log)
         return
-    small = math.prod(problem.tensor.shape) <= SMALL
     diagonal = not problem.shared or assign_roles(problem.tensor.shape, problem.rank) is not None
     # Filled with a constant, holes add noise of a share (1 - p) / p of the energy to a tensor observed in a share p.
     mostly = complete or 2 * problem.n_entries > math.prod(problem.tensor.shape)
@@ -175,10 +202,11 @@ def _is_noise(objective: LeastSquares, components: FactoredTensor) -> bool:
         return True
     if objective.distance(components) < 1e-20 * objective.total:
         return True
-    problem, residual = objective.problem, objective.residual(components)
-    if problem.entries is None and not problem.shared:
-        return noise_excess(residual) <= 1
-    return excess_over_flips(residual, next((group for group in problem.groups if len(group) > 1), ())) <= 1
+    problem = objective.problem
+    if problem.entries is not None:
+        return passes_for_noise(objective, components)
+    residual = objective.residual(components)
+    return (excess_over_flips(residual, shared_group(problem)) if problem.shared else noise_excess(residual)) <= 1
 
 
 class _Watch:

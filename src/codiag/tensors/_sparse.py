@@ -20,7 +20,8 @@ class SparseTensor(Tensor):
     Parameters
     ----------
     coords : array of integers, shape (order, n)
-        One row per mode, one column per entry. Values of entries that occur more than once are added.
+        One row per mode, one column per entry. Values of entries that occur more than once are added, unless others
+        are missing: then each must occur once.
     values : array of shape (n,)
     shape : tuple of ints
     symmetric : bool
@@ -61,8 +62,12 @@ class SparseTensor(Tensor):
         self.symmetric = bool(symmetric)
         self.absent = absent
         if check:
-            places = _as_coordinates(coords, self.shape)
-            coords, values = _summed(places, _as_values(values, places.shape[1]), self.shape)
+            coords = _as_coordinates(coords, self.shape)
+            values = _as_values(values, coords.shape[1])
+            if absent == "zero":
+                coords, values = _summed(coords, values, self.shape)
+            else:
+                _check_distinct(coords, self.shape)
         self.coords: np.ndarray = coords
         self.values: np.ndarray = values
 
@@ -245,7 +250,7 @@ def _as_coordinates(coords: Array, shape: tuple[int, ...]) -> np.ndarray:
             wrong = int(row.min() if row.min() < 0 else row.max())
             hint = "; coordinates count from zero" if wrong == size else ""
             raise ValueError(f"coords must lie between 0 and {size - 1} in mode {mode}; got {wrong}{hint}")
-    return places.astype(np.int64)
+    return places.astype(np.int64, copy=False)
 
 
 def _as_values(values: Array, count: int) -> np.ndarray:
@@ -255,6 +260,22 @@ def _as_values(values: Array, count: int) -> np.ndarray:
     if not np.all(np.isfinite(entries)):
         raise ValueError(f"values must be finite; {int(np.sum(~np.isfinite(entries)))} are NaN or infinite")
     return entries
+
+
+def _check_distinct(places: np.ndarray, shape: tuple[int, ...]) -> None:
+    """Raise if an entry was listed twice: a fit could not tell whether its values are to be added or averaged."""
+    if math.prod(shape) < 2**62:
+        keys = np.sort(np.ravel_multi_index(tuple(places), shape))
+        twice = keys[1:][keys[1:] == keys[:-1]]
+        first = [int(row[0]) for row in np.unravel_index(twice[:1], shape)] if twice.size else []
+    else:
+        unique, counts = np.unique(places, axis=1, return_counts=True)
+        first = unique[:, counts > 1][:, 0].tolist() if np.any(counts > 1) else []
+    if first:
+        raise ValueError(
+            f"coords must be distinct where absent='missing'; entry {tuple(first)} occurs more than once. Add or "
+            "average its values first"
+        )
 
 
 def _summed(places: np.ndarray, values: np.ndarray, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from array_api_compat import array_namespace
 
 from codiag._array import Array, epsilon, identity
+from codiag._entries import Entries
 from codiag._problem import Problem
 from codiag.methods.least_squares._objective import LeastSquares
 from codiag.methods.least_squares._restricted import CurvatureLike, Restricted
@@ -115,13 +116,21 @@ class Progress:
         self._last = gained
 
 
-def minimize(problem: Problem, start: FactoredTensor, limits: Limits) -> Outcome:
+def minimize(
+    problem: Problem,
+    start: FactoredTensor,
+    limits: Limits,
+    *,
+    entries: Entries | None = None,
+    sample: Entries | None = None,
+) -> Outcome:
     """Fit components by damped Gauss-Newton steps from a start, after Levenberg and Marquardt.
 
     Where the steps creep, Newton's own are tried. Steps that were refused are not counted as sweeps, but only twice as
-    many of them as of sweeps are tried in all.
+    many of them as of sweeps are tried in all. `entries` and `sample` stand for those of the problem as in
+    `LeastSquares`.
     """
-    objective = LeastSquares(problem, start)
+    objective = LeastSquares(problem, start, entries=entries, sample=sample)
     layout = objective.layout
     state = _evaluate(objective, objective.projected(layout.pack(start, balanced=not problem.constraints)))
     floor = 1e-30 * max(objective.total, 1e-300)
@@ -239,7 +248,7 @@ def polish(problem: Problem, start: FactoredTensor, *, max_passes: int, tol: flo
 
 
 def _evaluate(objective: LeastSquares, point: Array) -> State:
-    return State(point, objective.value(point), objective.gradient(point))
+    return State(point, *objective.value_and_gradient(point))
 
 
 def _step(objective: LeastSquares, whole: CurvatureLike, slope: Array, damping: float) -> tuple[Array, float]:
@@ -251,8 +260,10 @@ def _step(objective: LeastSquares, whole: CurvatureLike, slope: Array, damping: 
     n = math.prod(slope.shape)
     if isinstance(curvature, Restricted) and curvature.tangent is not None:
         n = max(n, EXPLICIT[1] + 1)  # no matrix to write down
-    explicit = EXPLICIT[0 if objective.problem.entries is None else 1]
-    move = None if n <= explicit else _conjugate_gradients(curvature, slope, damping, scale, strict=n <= EXPLICIT[1])
+    move, explicit = None, EXPLICIT[0 if objective.entries is None else 1]
+    if n > explicit:
+        strict, least = n <= EXPLICIT[1], objective.accuracy
+        move = _conjugate_gradients(curvature, slope, damping, scale, strict=strict, least=least)
     if move is None and n > EXPLICIT[1]:
         move = -curvature.preconditioner(damping)(slope)
     elif move is None:
@@ -271,9 +282,9 @@ def _promise(move: Array, slope: Array, damping: Array) -> float:
 
 
 def _conjugate_gradients(
-    curvature: CurvatureLike, slope: Array, damping: float, scale: float, *, strict: bool = False
+    curvature: CurvatureLike, slope: Array, damping: float, scale: float, *, strict: bool = False, least: float = 0.0
 ) -> Array | None:
-    """Solve (H + damping) X = -slope, the more exactly the smaller the slope.
+    """Solve (H + damping) X = -slope, the more exactly the smaller the slope, but not beyond a least relative error.
 
     None where H has a negative direction, and if strict where it takes many steps.
     """
@@ -282,7 +293,7 @@ def _conjugate_gradients(
     residual, move = -slope, xp.zeros_like(slope)
     direction = scaled = precondition(residual)
     size = first = float(xp.sum(residual * scaled))
-    target = min(0.1, math.sqrt(max(first, 0.0) / scale)) ** 2 * first
+    target = max(min(0.1, math.sqrt(max(first, 0.0) / scale)), least) ** 2 * first
     for step in range(200):
         if not size > max(target, 1e-300):
             break

@@ -6,9 +6,11 @@ import math
 from collections.abc import Sequence
 from functools import cached_property, partial
 
+import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._array import Array, moved
+from codiag._array import Array, double, like, moved
+from codiag._entries import Entries, ListedEntries
 from codiag._problem import Problem
 from codiag.constraints import Constraint
 from codiag.constraints._base import solve_rows
@@ -17,7 +19,7 @@ from codiag.methods.least_squares._curvature import curvature_of
 from codiag.methods.least_squares._layout import Layout
 from codiag.methods.least_squares._observed_curvature import ObservedCurvature
 from codiag.methods.least_squares._restricted import CurvatureLike, Restricted
-from codiag.tensors import DenseTensor, FactoredTensor
+from codiag.tensors import DenseTensor, FactoredTensor, Tensor
 
 
 class LeastSquares:
@@ -35,10 +37,23 @@ class LeastSquares:
     problem : Problem
     start : FactoredTensor, optional
         Where it will be minimized from: of an even order, components of a symmetric tensor keep the signs of these.
+    entries : Entries, optional
+        What stands for the entries that were observed, such as a part of them; by default those of the problem.
+    sample : Entries, optional
+        What stands for them in the Gauss-Newton matrix alone.
     """
 
-    def __init__(self, problem: Problem, start: FactoredTensor | None = None) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        start: FactoredTensor | None = None,
+        *,
+        entries: Entries | None = None,
+        sample: Entries | None = None,
+    ) -> None:
         self.problem, self.tensor = problem, problem.tensor
+        self.entries = problem.entries if entries is None else entries
+        self._sample = sample
         self.layout = Layout(problem.tensor.shape, None, problem.shared)
         if start is not None and problem.symmetric is True and start.symmetric:
             self.layout = Layout.of(start)
@@ -46,19 +61,19 @@ class LeastSquares:
     @property
     def noise_variance(self) -> float:
         """Variance of the noise at a fit whose objective is one; 0 where hardly an entry is left to tell."""
-        spare = self.problem.n_entries - self.problem.n_parameters
+        n_entries = self.entries.size if isinstance(self.entries, ListedEntries) else self.problem.n_entries
+        spare = n_entries - self.problem.n_parameters
         return 2 / spare if spare > 1 else 0.0
 
     @cached_property
     def total(self) -> float:
         """The squared norm of what was observed, by which objectives are measured."""
-        entries = self.problem.entries
-        return self.tensor.squared_norm() if entries is None else entries.square()
+        return self.tensor.squared_norm() if self.entries is None else self.entries.square()
 
     def distance(self, components: FactoredTensor) -> float:
         """Return the squared distance of components, over what was observed."""
-        if self.problem.entries is not None:
-            return self.problem.entries.distance(components)
+        if self.entries is not None:
+            return self.entries.distance(components)
         return self.tensor.squared_distance(components.weights, components.factors)
 
     def relative_error(self, components: FactoredTensor) -> float:
@@ -67,25 +82,34 @@ class LeastSquares:
 
     def value(self, point: Array) -> float:
         """Return the objective at a point."""
-        value = self.distance(self.layout.components(point)) / 2
-        if self._strengths is None:
-            return value
-        xp = array_namespace(point)
-        return value + float(xp.sum(self._strengths * point**2)) / 2
+        return self.distance(self.layout.components(point)) / 2 + self._ridge(point)
 
     def gradient(self, point: Array) -> Array:
         """Return the derivative of the objective: one pass over the tensor."""
+        if self.entries is not None:
+            return self.value_and_gradient(point)[1]
         slope = self._slope(point)
         return slope if self._strengths is None else slope + self._strengths * point
+
+    def value_and_gradient(self, point: Array) -> tuple[float, Array]:
+        """Return the objective and its derivative: of entries that were observed, in one pass over them."""
+        if self.entries is None:
+            return self.value(point), self.gradient(point)
+        layout = self.layout
+        distance, slopes = self.entries.distance_and_slopes(layout.expanded(point))
+        if layout.signs is None:
+            slopes = _without_scaling(layout.expanded(point), slopes)
+        slope = layout.folded(slopes)
+        if self._strengths is not None:
+            slope = slope + self._strengths * point
+        return distance / 2 + self._ridge(point), slope
+
+    def _ridge(self, point: Array) -> float:
+        return 0.0 if self._strengths is None else float(array_namespace(point).sum(self._strengths * point**2)) / 2
 
     def _slope(self, point: Array) -> Array:
         xp = array_namespace(point)
         layout, tensor = self.layout, self.tensor
-        if self.problem.entries is not None:
-            slopes = self.problem.entries.slopes(layout.expanded(point))
-            return layout.folded(
-                slopes if layout.signs is not None else _without_scaling(layout.expanded(point), slopes)
-            )
         order = tensor.order
         factors = layout.factors(point) if layout.signs is not None else layout.expanded(point)
         known = [moved(factor, tensor.reference) for factor in factors]  # the tensor may be in single precision
@@ -100,8 +124,8 @@ class LeastSquares:
 
     def curvature(self, point: Array) -> CurvatureLike:
         """Return the Gauss-Newton matrix at a point, of the entries alone."""
-        if self.problem.entries is not None:
-            return ObservedCurvature(self.layout, point, self.problem.entries)
+        if self.entries is not None:
+            return ObservedCurvature(self.layout, point, self._sample or self.entries)
         return curvature_of(self.layout, point)
 
     def restricted(self, curvature: CurvatureLike, slope: Array) -> CurvatureLike:
@@ -116,8 +140,21 @@ class LeastSquares:
         """Return the second derivative itself: the Gauss-Newton matrix, and what the residual adds to it."""
         return curvature_of(self.layout, point, self.residual(self.layout.components(point)))
 
+    @property
+    def accuracy(self) -> float:
+        """How exactly steps are worth solving for: a sample does not tell the curvature any better."""
+        return 0.0 if self._sample is None else 0.1
+
+    def left_over(self, components: FactoredTensor) -> Tensor:
+        """Return what components leave of the tensor, zero where nothing was observed: a list of a list, or formed."""
+        if isinstance(self.entries, ListedEntries):
+            return self.entries.residual(components)
+        return self.residual(components)
+
     def residual(self, components: FactoredTensor) -> DenseTensor:
         """Return what components leave of the tensor, formed; zero where nothing was observed."""
+        if isinstance(self.entries, ListedEntries):
+            return DenseTensor.of(self.entries.residual(components).to_dense(), symmetric=self.tensor.symmetric)
         entries = self.tensor.to_dense() - components.to_dense()
         if self.problem.observed is not None:
             entries = entries * self.problem.observed
@@ -177,9 +214,9 @@ class LeastSquares:
         if not any(strengths):
             return None
         shape, reference = self.tensor.shape, self.tensor.reference
-        xp = array_namespace(reference)
         totals = [(shape[group[0]], sum(strengths[mode] for mode in group)) for group in self.layout.groups]
-        return xp.concat([xp.full((size, 1), strength) for size, strength in totals])
+        rows = np.concatenate([np.full((size, 1), strength) for size, strength in totals])
+        return like(rows, double(reference))
 
     def solve_mode(self, factors: Sequence[Array], mode: int) -> Array:
         """Return the factor of one mode that fits best to those of the others, under its constraint."""
@@ -201,7 +238,7 @@ class LeastSquares:
 
     def _equations(self, factors: Sequence[Array], mode: int) -> tuple[Array, Array]:
         """Return the normal equations of a mode's factor: one Gram matrix for all rows, or one for each."""
-        entries = self.problem.entries
+        entries = self.entries
         if entries is None:
             return hadamard_gram(factors, [mode]), self.tensor.mttkrp(factors, mode)
         return entries.row_grams(factors, mode), entries.row_products(factors, mode)

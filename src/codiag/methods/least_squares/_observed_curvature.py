@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from array_api_compat import array_namespace
 
-from codiag._array import Array
+from codiag._array import Array, identity
 from codiag._entries import Entries
 from codiag.methods.least_squares._layout import Layout
 
@@ -47,6 +47,6 @@ class ObservedCurvature:
         xp = array_namespace(self.point)
         rank = self.point.shape[1]
         grams = self._layout.folded_rows(self._grams)
-        unit = xp.eye(rank, dtype=self.point.dtype)
+        unit = identity(rank, self.point)
         inverses = xp.linalg.inv(grams + (damping * self.scales)[:, :, None] * unit + 1e-300 * unit)
         return lambda move: (inverses @ move[:, :, None])[:, :, 0]

@@ -8,8 +8,9 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from codiag._array import Array, like, to_host
+from codiag.methods._listed_range import hollow_spectrum
 from codiag.methods.least_squares._components import hadamard_gram, unit_columns, unit_components
-from codiag.tensors import FactoredTensor, Tensor
+from codiag.tensors import FactoredTensor, SparseTensor, Tensor
 
 
 def split_columns(columns: Array, sizes: Sequence[int]) -> list[Array]:
@@ -48,6 +49,9 @@ def leading_components(tensor: Tensor, n_starts: int = 8, n_sweeps: int = 25) ->
     Of a symmetric tensor these may all be directions in which it vanishes, so that as many random ones join them.
     """
     xp = array_namespace(tensor.reference)
+    if isinstance(tensor, SparseTensor):
+        first = hollow_spectrum(tensor, 0, min(n_starts, tensor.shape[0]))[1]
+        return improved(tensor, [first, *_beside(tensor, first)], n_sweeps)
     entries = tensor.to_dense()
     side = xp.reshape(entries, (tensor.shape[0], -1))
     vectors = xp.linalg.eigh(side @ xp.matrix_transpose(side))[1]
@@ -58,6 +62,12 @@ def leading_components(tensor: Tensor, n_starts: int = 8, n_sweeps: int = 25) ->
         return improved(tensor, [xp.concat([first, random], axis=1)] * tensor.order, n_sweeps)
     rest = split_columns(xp.matrix_transpose(side) @ first, tensor.shape[1:])
     return improved(tensor, [first, *rest], n_sweeps)
+
+
+def _beside(tensor: SparseTensor, first: Array) -> list[Array]:
+    """Return the leading rank-one term of what contractions of the first mode with columns leave, in other modes."""
+    rest = tensor.compress(first, *[None] * (tensor.order - 1)).to_dense()
+    return split_columns(rest.reshape(first.shape[1], -1).T, tensor.shape[1:])
 
 
 def improved(tensor: Tensor, factors: Sequence[Array], n_sweeps: int) -> FactoredTensor:

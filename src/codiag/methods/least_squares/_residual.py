@@ -9,7 +9,8 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from codiag._array import like, to_host
-from codiag.tensors import DenseTensor
+from codiag.methods._listed_range import hollow_spectrum
+from codiag.tensors import DenseTensor, SparseTensor, Tensor
 
 QUANTILE = 3.27
 """What the Tracy-Widom distribution of order one stays below in 999 of 1000 cases."""
@@ -61,21 +62,30 @@ def _spectrum(residual: DenseTensor) -> tuple[np.ndarray, int, float]:
     return values, max(sizes[mode], 1), max(math.prod(sizes) / max(sizes[mode], 1), 1.0)
 
 
-def excess_over_flips(residual: DenseTensor, shared: Sequence[int] = ()) -> float:
+def excess_over_flips(residual: Tensor, shared: Sequence[int] = ()) -> float:
     r"""Return how many times the strongest direction of a residual with holes exceeds what noise would leave in any.
 
     Signs of independent noise may be flipped without a change of its distribution, whatever was observed and with
     whatever weights: the value is held against the mean over flips plus 3.1 standard deviations, which one of a
-    thousand exceeds. Entries that permutations of the shared modes make equal are flipped together.
+    thousand exceeds. Entries that permutations of the shared modes make equal are flipped together. Of a list, squares
+    of entries, which flips do not change, are left out of the value.
     """
     rng = np.random.default_rng(0)
-    entries = residual.to_dense()
-    flipped = []
-    for _ in range(FLIPS):
-        signs = like(_mirrored(rng.choice([-1.0, 1.0], residual.shape), shared), entries)
-        flipped.append(largest_square(DenseTensor.of(entries * signs, symmetric=False)))
+    flipped = [_strongest(residual, shared, rng) for _ in range(FLIPS)]
     bound = float(np.mean(flipped) + NORMAL_QUANTILE * np.std(flipped, ddof=1))
-    return largest_square(residual) / bound if bound > 0 else 0.0
+    return _strongest(residual, shared) / bound if bound > 0 else 0.0
+
+
+def _strongest(residual: Tensor, shared: Sequence[int], rng: np.random.Generator | None = None) -> float:
+    """Return the largest eigenvalue of an unfolding times its transpose, with a generator for signs drawn anew."""
+    if isinstance(residual, SparseTensor) and not shared:
+        signs = 1.0 if rng is None else rng.choice([-1.0, 1.0], residual.values.size)
+        flipped = SparseTensor(residual.coords, signs * residual.values, residual.shape, check=False)
+        return float(hollow_spectrum(flipped, int(np.argmax(residual.shape)), 1)[0][0])
+    entries = residual.to_dense()
+    if rng is not None:
+        entries = entries * like(_mirrored(rng.choice([-1.0, 1.0], residual.shape), shared), entries)
+    return largest_square(DenseTensor.of(entries, symmetric=False))
 
 
 def _mirrored(values: np.ndarray, shared: Sequence[int]) -> np.ndarray:

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from array_api_compat import array_namespace
 
-from codiag._array import Array
+from codiag._array import Array, identity
 
 
 class CurvatureLike(Protocol):
@@ -66,7 +66,7 @@ class Restricted:
         diagonal = (1 - self.free) * self.scales
         if self._strengths is not None:
             diagonal = diagonal + self.free * self._strengths
-        return matrix + xp.reshape(diagonal, (-1, 1)) * xp.eye(free.shape[0], dtype=free.dtype)
+        return matrix + xp.reshape(diagonal, (-1, 1)) * identity(free.shape[0], free)
 
     def preconditioner(self, damping: float) -> Callable[[Array], Array]:
         inner = self._base.preconditioner(damping)

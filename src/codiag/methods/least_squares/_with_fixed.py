@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._array import Array, moved
+from codiag._array import Array, like, moved
 from codiag._problem import Problem
 from codiag.constraints import Fixed
 from codiag.methods.least_squares._components import hadamard_gram, solve_semidefinite
@@ -41,5 +42,5 @@ def with_fixed(problem: Problem) -> FactoredTensor:
         factors |= dict(zip(rest, split, strict=True))
         if len(rest) == 1:
             factors[rest[0]] = xp.matrix_transpose(columns)
-    weights = xp.ones(problem.rank, dtype=tensor.reference.dtype)
+    weights = like(np.ones(problem.rank), tensor.reference)
     return FactoredTensor(weights, [factors[mode] for mode in range(tensor.order)], symmetric=False)
