@@ -9,8 +9,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-from codiag.models import LatentDirichlet, SingleTopic
+from codiag.models import LatentDirichlet, SingleTopic, _topics
 from codiag.models._text import at_entries
+from codiag.tensors import _words
+from codiag.tensors._words import as_counts
 from simulated import matched, mixed_corpus, single_topic_corpus
 
 
@@ -241,6 +243,20 @@ def test_options_that_are_none(options, error, words):
 def test_documents_too_long_to_count():
     with pytest.raises(ValueError, match=r"X must hold documents of at most 1e\+100 words"):
         SingleTopic(2).fit(1e120 * separated(20))
+
+
+@pytest.mark.parametrize("step", ["fit", "partial_fit"])
+def test_counts_are_checked_once(step, monkeypatch):
+    checked = []
+
+    def counted(*given):
+        checked.append(given)
+        return as_counts(*given)
+
+    for module in (_words, _topics):
+        monkeypatch.setattr(module, "as_counts", counted)
+    getattr(LatentDirichlet(3, random_state=0), step)(mixed_corpus(300, 0)[0])
+    assert len(checked) == 1
 
 
 class TestCopies:
