@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -38,8 +39,8 @@ class TopicMoments(Moments):
     second: np.ndarray  # (words, r): the second moment, times the basis
     values: np.ndarray  # eigenvalues of the second moment in the basis, largest first
     inner: np.ndarray  # (r, k): leading eigenvectors
-    noise: float  # what sampling alone would show of the last of k eigenvalues
-    counts: sparse.csr_array | None  # the documents, where all of them are at hand
+    noise: float = math.nan  # what sampling alone would show of the last of k eigenvalues, once that is known
+    counts: sparse.csr_array | None = None  # the documents, where all of them are at hand
 
     @classmethod
     def of(cls, statistics: WordStatistics, k: int, alpha_0: float, *, orthogonal: bool) -> TopicMoments:
@@ -55,8 +56,6 @@ class TopicMoments(Moments):
             second=second,
             values=values,
             inner=inner,
-            noise=statistics.noise(alpha_0, inner),
-            counts=None,
         )
 
     def parameters(self, fit: Factorization) -> Topics:
