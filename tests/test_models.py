@@ -24,6 +24,7 @@ from codiag.models import (
     SingleTopic,
     SphericalGaussianMixture,
 )
+from codiag.models._base import Model
 from codiag.tensors import symmetrize
 from simulated import gaussians, matched
 
@@ -186,6 +187,19 @@ class TestBase:
     def test_parameters_are_checked(self, options, error, words):
         with pytest.raises(error, match=words):
             Slices(**options).fit(self.data())
+
+    def test_a_model_may_have_no_method_and_no_seed(self):
+        class Counter(Model):
+            def __init__(self, n_components=2):
+                self.n_components = n_components
+
+            def learn(self, data):
+                self.check_parameters()
+                return ()
+
+        Counter(3).fit(self.data())
+        with pytest.raises(ValueError, match="n_components must be positive"):
+            Counter(0).fit(self.data())
 
     def test_what_is_missing_is_named(self):
         with pytest.raises(NotImplementedError, match=r"MomentModel must implement moments\(data\)"):

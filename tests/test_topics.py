@@ -9,8 +9,11 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-from codiag.models import LatentDirichlet, SingleTopic
+from codiag.models import LatentDirichlet, SingleTopic, _topics
 from codiag.models._text import at_entries
+from codiag.models._word_statistics import WordStatistics
+from codiag.tensors import _words
+from codiag.tensors._words import as_counts
 from simulated import matched, mixed_corpus, single_topic_corpus
 
 
@@ -241,6 +244,32 @@ def test_options_that_are_none(options, error, words):
 def test_documents_too_long_to_count():
     with pytest.raises(ValueError, match=r"X must hold documents of at most 1e\+100 words"):
         SingleTopic(2).fit(1e120 * separated(20))
+
+
+def test_sampling_noise_is_told_once(monkeypatch):
+    """From all documents where they are at hand; from their sums where these are all there is."""
+    told = []
+    from_sums, from_documents = WordStatistics.noise, _topics.pair_noise
+    monkeypatch.setattr(WordStatistics, "noise", lambda *given: told.append("sums") or from_sums(*given))
+    monkeypatch.setattr(_topics, "pair_noise", lambda *given: told.append("documents") or from_documents(*given))
+    counts = mixed_corpus(300, 0)[0]
+    assert SingleTopic(3).fit(counts).diagnostics_["sampling_noise"] > 0
+    assert SingleTopic(3).partial_fit(counts).diagnostics_["sampling_noise"] > 0
+    assert told == ["documents", "sums"]
+
+
+@pytest.mark.parametrize("step", ["fit", "partial_fit"])
+def test_counts_are_checked_once(step, monkeypatch):
+    checked = []
+
+    def counted(*given):
+        checked.append(given)
+        return as_counts(*given)
+
+    for module in (_words, _topics):
+        monkeypatch.setattr(module, "as_counts", counted)
+    getattr(LatentDirichlet(3, random_state=0), step)(mixed_corpus(300, 0)[0])
+    assert len(checked) == 1
 
 
 class TestCopies:

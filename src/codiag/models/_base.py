@@ -97,8 +97,10 @@ class Model(BaseEstimator):
                 as_number(name, given[name], integer=True, zero=zero)
         if "alpha_0" in given:
             check_alpha(given["alpha_0"])
-        as_method(given["method"])
-        check_seed("random_state", given["random_state"])
+        if "method" in given:
+            as_method(given["method"])
+        if "random_state" in given:
+            check_seed("random_state", given["random_state"])
 
 
 class MomentModel(Model, Generic[M, C]):

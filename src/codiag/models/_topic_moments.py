@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -38,8 +39,8 @@ class TopicMoments(Moments):
     second: np.ndarray  # (words, r): the second moment, times the basis
     values: np.ndarray  # eigenvalues of the second moment in the basis, largest first
     inner: np.ndarray  # (r, k): leading eigenvectors
-    noise: float  # what sampling alone would show of the last of k eigenvalues
-    counts: sparse.csr_array | None  # the documents, where all of them are at hand
+    noise: float = math.nan  # what sampling alone would show of the last of k eigenvalues, once that is known
+    counts: sparse.csr_array | None = None  # the documents, where all of them are at hand
 
     @classmethod
     def of(cls, statistics: WordStatistics, k: int, alpha_0: float, *, orthogonal: bool) -> TopicMoments:
@@ -55,8 +56,6 @@ class TopicMoments(Moments):
             second=second,
             values=values,
             inner=inner,
-            noise=statistics.noise(alpha_0, inner),
-            counts=None,
         )
 
     def parameters(self, fit: Factorization) -> Topics:
@@ -79,9 +78,9 @@ def range_of_pairs(counts: sparse.csr_array, k: int, alpha_0: float, seed: int |
     The leading eigenvectors, with words divided by the roots of their frequencies: moments of words have variances in
     proportion to their means, and so nearly equal ones.
     """
-    mean = word_frequencies(counts)
+    mean = word_frequencies(counts, check=False)
     roots = frequency_roots(mean, counts.shape[0])
-    pairs = WordPairs(counts)
+    pairs = WordPairs(counts, check=False)
 
     def multiply(columns: np.ndarray) -> np.ndarray:
         inside = (columns.T / roots).T
@@ -93,7 +92,7 @@ def range_of_pairs(counts: sparse.csr_array, k: int, alpha_0: float, seed: int |
 
 def pair_noise(counts: sparse.csr_array, alpha_0: float, basis: np.ndarray) -> float:
     """Return what sampling alone would show of the last of k leading directions (words, k) of the second moment."""
-    mean = word_frequencies(counts)
+    mean = word_frequencies(counts, check=False)
     roots = frequency_roots(mean, counts.shape[0])
     directions = np.linalg.qr(roots[:, None] * basis)[0]
     errors = []
@@ -111,8 +110,8 @@ def _pair_errors(
     The influence of a document with pairs P and shares f of words is (alpha_0 + 1) P - alpha_0 (f m^T + m f^T - m m^T).
     """
     lengths = np.asarray(counts.sum(axis=1)).ravel()
-    shares = word_frequencies(counts, _spread(signs, lengths > 0)) / roots
-    pairs, inner = WordPairs(counts, _spread(signs, lengths >= 2)), mean / roots
+    shares = word_frequencies(counts, _spread(signs, lengths > 0), check=False) / roots
+    pairs, inner = WordPairs(counts, _spread(signs, lengths >= 2), check=False), mean / roots
 
     def multiply(columns: np.ndarray) -> np.ndarray:
         product = ((pairs @ (columns.T / roots).T).T / roots).T

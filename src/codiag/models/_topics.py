@@ -73,7 +73,8 @@ class MomentTopics(TransformerMixin, MomentModel[TopicMoments, Topics]):
                 f"n_components must be at most {basis.shape[1]}, the width of the basis that the first chunk has "
                 f"fixed; got {self.n_components}. Fit anew"
             )
-        self.estimate(self._moments_of(getattr(self, "_statistics", WordStatistics.empty(basis)).plus(counts)))
+        found = self._moments_of(getattr(self, "_statistics", WordStatistics.empty(basis)).plus(counts))
+        self.estimate(replace(found, noise=found.statistics.noise(float(self.alpha_0), found.inner)))
         for complaint in _about_counts(counts):
             warnings.warn(complaint, UserWarning, stacklevel=2)
         return self

@@ -45,7 +45,7 @@ class WordStatistics:
             total + part for total, part in zip((self.n_documents, self.first, self.second), sums, strict=True)
         )
         if sums[0][2]:
-            core = WordMomentTensor(counts).compress(*[self.basis] * 3).to_dense()
+            core = WordMomentTensor(counts, check=False).compress(*[self.basis] * 3).to_dense()
             self.third = self.third + sums[0][2] * core
         some = self._lower_sums(counts, _chosen(self.n_seen, counts.shape[0]))
         self.half = tuple(total + part for total, part in zip(self.half, some, strict=True))
@@ -57,12 +57,11 @@ class WordStatistics:
         """Return the numbers of documents, and sums of word shares and of pairs, over all documents or those chosen."""
         lengths = np.asarray(counts.sum(axis=1)).ravel()
         used = np.stack([lengths > 0, lengths >= 2, lengths >= 3])
-        if chosen is not None:
-            weights = chosen.astype(np.float64)
-            numbers = np.sum(used & chosen, axis=1)
-            return numbers, word_frequencies(counts, weights), WordPairs(counts, weights) @ self.basis
-        numbers = np.sum(used, axis=1)
-        return numbers, numbers[0] * word_frequencies(counts), numbers[1] * (WordPairs(counts) @ self.basis)
+        weights = None if chosen is None else chosen.astype(np.float64)
+        numbers = np.sum(used if chosen is None else used & chosen, axis=1)
+        shares = word_frequencies(counts, weights, check=False)
+        pairs = WordPairs(counts, weights, check=False) @ self.basis
+        return (numbers, numbers[0] * shares, numbers[1] * pairs) if chosen is None else (numbers, shares, pairs)
 
     def moments(self, alpha_0: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         r"""Return :math:`E_1`, :math:`M_2 \Omega`, :math:`\Omega^\top M_2 \Omega` and the compressed :math:`M_3`."""

@@ -35,6 +35,8 @@ class WordMomentTensor(Tensor):
     ----------
     counts : scipy sparse matrix or array of shape (documents, words)
         How often each word occurs; not negative.
+    check : bool
+        Whether to check the counts. False takes on trust that they are a CSR array of doubles, finite and not negative.
 
     Examples
     --------
@@ -49,8 +51,8 @@ class WordMomentTensor(Tensor):
 
     symmetric = True
 
-    def __init__(self, counts: Any) -> None:
-        matrix = as_counts(counts)
+    def __init__(self, counts: Any, *, check: bool = True) -> None:
+        matrix = as_counts(counts) if check else counts
         lengths = np.asarray(matrix.sum(axis=1)).ravel()
         used = lengths >= 3
         if not used.any():
@@ -169,6 +171,8 @@ class WordPairs:
         How often each word occurs; not negative.
     sample_weight : array of shape (documents,), optional
         What the pairs of each document are multiplied by, of any sign; by default their mean is taken.
+    check : bool
+        Whether to check the counts. False takes on trust that they are a CSR array of doubles, finite and not negative.
 
     Examples
     --------
@@ -178,8 +182,8 @@ class WordPairs:
     [[0.167, 0.167], [0.167, 0.5]]
     """
 
-    def __init__(self, counts: Any, sample_weight: Array | None = None) -> None:
-        self.counts = as_counts(counts)
+    def __init__(self, counts: Any, sample_weight: Array | None = None, *, check: bool = True) -> None:
+        self.counts = as_counts(counts) if check else counts
         lengths = np.asarray(self.counts.sum(axis=1)).ravel()
         used = lengths >= 2
         weights, total = _weights(used, sample_weight)
@@ -193,7 +197,7 @@ class WordPairs:
         return self.counts.T @ (self.shares[:, None] * (self.counts @ columns)) - self._own * columns
 
 
-def word_frequencies(counts: Any, sample_weight: Array | None = None) -> np.ndarray:
+def word_frequencies(counts: Any, sample_weight: Array | None = None, *, check: bool = True) -> np.ndarray:
     """Return the mean over documents of the share of each word.
 
     Parameters
@@ -202,6 +206,8 @@ def word_frequencies(counts: Any, sample_weight: Array | None = None) -> np.ndar
         How often each word occurs; not negative. Empty documents are left out.
     sample_weight : array of shape (documents,), optional
         What each document is multiplied by, of any sign; by default the mean of those that have words is taken.
+    check : bool
+        Whether to check the counts. False takes on trust that they are a CSR array of doubles, finite and not negative.
 
     Returns
     -------
@@ -214,7 +220,7 @@ def word_frequencies(counts: Any, sample_weight: Array | None = None) -> np.ndar
     >>> word_frequencies(np.array([[2, 2], [0, 5]])).tolist()
     [0.25, 0.75]
     """
-    matrix = as_counts(counts)
+    matrix = as_counts(counts) if check else counts
     lengths = np.asarray(matrix.sum(axis=1)).ravel()
     used = lengths > 0
     weights, total = _weights(used, sample_weight)
