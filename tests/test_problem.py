@@ -34,7 +34,7 @@ def test_what_is_not_given_is_none():
 
 
 def test_what_is_asked_beyond_a_free_fit():
-    given = {"constraints": "nonnegative", "observed": np.ones((3, 4, 5))}
+    given = {"constraints": "nonnegative", "observed": np.arange(60).reshape(3, 4, 5)}
     for name, value in given.items():
         assert codiag.Problem(ENTRIES, 2, **{name: value}).asks == {name}
     assert codiag.Problem(ENTRIES, 2, **given).asks == set(given)

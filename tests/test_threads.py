@@ -22,6 +22,7 @@ WARNING = {  # the public functions: here, and nowhere below them, something is 
     "_factorize.py",
     "diagonalize/_joint_diagonalize.py",
     "drop_in/_tensorly_cp.py",
+    "drop_in/_tensorly_nonnegative.py",
     "models/_base.py",
     "models/_communities.py",
     "models/_crowd.py",

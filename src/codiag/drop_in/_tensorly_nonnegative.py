@@ -131,8 +131,8 @@ def non_negative_parafac_hals(
     >>> from codiag.drop_in import non_negative_parafac_hals
     >>> tensor = np.random.default_rng(0).random((3, 4, 5)) - 0.2
     >>> weights, factors = non_negative_parafac_hals(tensor, 2, nn_modes=[1, 2], random_state=0)
-    >>> [bool((factor >= 0).all()) for factor in factors]
-    [False, True, True]
+    >>> [bool((factor >= 0).all()) for factor in factors[1:]]
+    [True, True]
     """
     order = len(np.shape(tensor))
     _refuse_sparsity(sparsity_coefficients)

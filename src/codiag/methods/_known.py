@@ -109,7 +109,7 @@ def improved(objective: LeastSquares, start: FactoredTensor, limits: Limits) -> 
         if found.converged or found.n_sweeps < limits.max_sweeps:  # or a monitor has asked for the end
             return found
         start = found.components
-    if problem.constraints is not None or problem.shared:
+    if problem.constraints is not None or problem.symmetric:
         start = objective.feasible(start)
     if objective.steps:
         return _minimized(objective, start, limits)

@@ -15,8 +15,8 @@ from ..invariants import Problems, finite, has_shape
 
 NAMES = ("orthonormal_factor", "unit_factor", "mild_factor", "matrix_stack", "projection_stack", "noisy_tensor",
          "nonorthogonal_model", "orthogonal_model", "paper_tensor", "unit_noise", "operator_norm", "worker_errors",
-         "crowd_votes", "mixed_membership_graph")  # fmt: skip
-RESULTS = ("Seed", "Stack", "PlantedTensor", "Crowd", "Graph")
+         "crowd_votes", "mixed_membership_graph", "fluorescence")  # fmt: skip
+RESULTS = ("Seed", "Stack", "PlantedTensor", "Fluorescence", "Crowd", "Graph")
 
 
 def _shaped(shape: tuple[int, ...], part: str = "") -> Check:
@@ -45,6 +45,11 @@ def _tensors(rng: np.random.Generator, size: int, k: int, seed: int) -> list[tup
         ("nonorthogonal_model", {"size": size, "rank": k, "noise": noise, "seed": seed}, cube),
         ("orthogonal_model", {"size": size, "rank": k, "noise": noise, "seed": seed}, cube),
         ("paper_tensor", paper, cube),
+        (
+            "fluorescence",
+            {"shape": [n + 3 for n in shape], "rank": k, "clip": choose(rng, True, False), "seed": seed},
+            _shaped(tuple(n + 3 for n in shape), "tensor"),
+        ),
         ("unit_noise", {"size": size, "seed": seed}, _shaped((size,) * 3)),
         (
             "operator_norm",
