@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.metrics import normalized_mutual_info_score
 
-from codiag.methods import ALS, NOJD
+from codiag.methods import ALS, NLS, NOJD
 from codiag.metrics import overlapping_nmi
 from codiag.models import MixedMembershipCommunities
 from codiag.models._network_em import polish_memberships
@@ -188,6 +188,14 @@ def test_small_graphs_are_parted_often_and_weights_count():
     assert model.diagnostics_["n_partitions"] > 20
     assert model.diagnostics_["standard_error"] < 0.05
     assert np.array_equal(model.fit_predict(club), model.labels_)
+
+
+@pytest.mark.parametrize("n_components", [3, None])
+def test_what_a_method_has_against_its_options_is_not_blamed_on_the_graph(n_components):
+    graph = mixed_membership_graph(80, 3, alpha_0=0.1, inside=0.5, outside=0.02, seed=0).adjacency
+    method = NLS(init=(np.ones(2), [np.ones((5, 2))] * 3))
+    with pytest.raises(ValueError, match=r"^init must have factors of shapes"):
+        MixedMembershipCommunities(n_components, method=method, random_state=0).fit(graph)
 
 
 def test_fit_alone_warns_of_partitions_that_disagree_and_points_at_the_line_that_called_it():

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
-from codiag.methods import ALS, NOJD
-from codiag.models import DawidSkene
+from codiag.methods import ALS, NLS, NOJD, Lathauwer
+from codiag.models import DawidSkene, _crowd_moments
 from codiag.models._crowd_moments import estimate_crowd, random_groups
 from codiag.models._votes import as_votes
 from codiag.synthetic import crowd_votes, worker_errors
@@ -259,6 +259,28 @@ def test_any_method_serves(method):
     assert np.abs(model.errors_ - data.errors).mean() < 0.06
     assert np.all(model.errors_spread_ >= 0)
     assert 0.005 < model.errors_spread_.mean() < 0.1
+
+
+@pytest.mark.parametrize(
+    ("method", "words"),
+    [(NLS(init=(np.ones(2), [np.ones((5, 2))] * 3)), "^init must have factors of shapes"),
+     (Lathauwer(max_bytes=1.0), "max_bytes")],
+)  # fmt: skip
+def test_what_a_method_has_against_its_options_is_not_blamed_on_the_votes(method, words):
+    with pytest.raises(ValueError, match=words):
+        DawidSkene(method=method, n_partitions=2, random_state=0).fit(crowd(3).votes)
+
+
+@pytest.mark.parametrize("method", ["nojd1", "ojd1", "lathauwer"])
+def test_votes_of_fewer_classes_are_no_mistake_of_the_user(method, monkeypatch):
+    """The votes of two classes, asked for three: every partition is found to have no third one, by every method."""
+    monkeypatch.setattr(_crowd_moments, "_weakest_pair", lambda *_: (1.0, 0.0))  # which would find it before
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, 60)
+    votes = np.tile(truth[:, None], 9)
+    votes[0, 0] = 2
+    with pytest.warns(UserWarning, match="moments do not determine this crowd"):
+        DawidSkene(method=method, n_partitions=2, random_state=0).fit(votes)
 
 
 def test_one_coin_finds_one_number_a_worker():

@@ -15,7 +15,7 @@ from codiag._array import to_host
 from codiag._factorization import Factorization
 from codiag._problem import Problem
 from codiag._result import as_factorization
-from codiag._validation import ConvergenceWarning, as_generator
+from codiag._validation import ConvergenceWarning, UndeterminedError, as_generator
 from codiag.methods import METHODS, Auto, Method
 from codiag.methods._method import fit_or_refuse
 from codiag.methods.least_squares._objective import LeastSquares
@@ -111,7 +111,7 @@ def solve(problem: Problem, method: Method, seed: Any = None) -> Factorization:
     """Do the work of `factorize`, silently: what is to be said of the fit, `complaint_about` says."""
     norm = math.sqrt(LeastSquares(problem).total)
     if not 0 < norm < math.inf:
-        raise ValueError(f"tensor must not be all zero, and finite; the norm of {problem.tensor!r} is {norm:g}")
+        raise UndeterminedError(f"tensor must not be all zero, and finite; the norm of {problem.tensor!r} is {norm:g}")
     rng = as_generator(seed, apart=True)
     smaller, kept = (problem, None) if method.sized or problem.asks else _without_empty_rows(problem)
     reference = problem.tensor.reference

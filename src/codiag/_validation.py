@@ -11,6 +11,10 @@ from array_api_compat import array_namespace, is_array_api_obj, is_numpy_array, 
 from codiag._array import Array, like, to_host, widest
 
 
+class UndeterminedError(ValueError):
+    """Data has fewer components than were asked for; to callers that can do with fewer, not a mistake of the user."""
+
+
 class ConvergenceWarning(UserWarning):
     """An iteration ended before it reached its tolerance; its best iterate was returned.
 
@@ -224,10 +228,10 @@ def _check_entries(stack: Array, *, symmetric: bool) -> None:
 def _check_magnitude(size: float, stack: Array) -> None:
     """Raise where squares of the entries would not be numbers."""
     if size == 0:
-        raise ValueError("matrices must not all be zero")
+        raise UndeterminedError("matrices must not all be zero")
     limit = 1e150 if stack.dtype == array_namespace(stack).float64 else 1e16
     if not 1 / limit < size < limit:
-        raise ValueError(
+        raise UndeterminedError(
             f"matrices must have entries whose squares fit into {stack.dtype}; theirs are of the order {size:.0e}. "
             "Divide all of them by their largest entry"
         )

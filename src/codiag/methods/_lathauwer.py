@@ -10,7 +10,7 @@ import numpy as np
 from codiag._array import Array, like, to_host
 from codiag._estimate import Estimate, Log
 from codiag._problem import Problem
-from codiag._validation import as_number
+from codiag._validation import UndeterminedError, as_number
 from codiag.diagonalize import UWEDGE, Diagonalizer
 from codiag.diagonalize._base import check_method
 from codiag.methods._method import Method
@@ -124,7 +124,7 @@ def _range(core: DenseTensor, roles: Roles, rank: int) -> np.ndarray:
     _, sizes, right = np.linalg.svd(flat, full_matrices=False)
     found = int(np.count_nonzero(sizes > 10 * max(flat.shape) * np.finfo(entries.dtype).eps * sizes[0]))
     if found < rank:
-        raise ValueError(
+        raise UndeterminedError(
             f"rank must be at most {found}, the dimension of the range of the slices that tell components apart, for "
             f"Lathauwer; got {rank}. method=None fits it by least squares"
         )

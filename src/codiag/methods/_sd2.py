@@ -10,7 +10,7 @@ import numpy as np
 from codiag._array import like, to_host
 from codiag._estimate import Estimate, Log
 from codiag._problem import Problem
-from codiag._validation import as_number
+from codiag._validation import UndeterminedError, as_number
 from codiag.diagonalize._starts import real_eigenvectors
 from codiag.methods._directions import random_directions
 from codiag.methods._method import Method
@@ -71,7 +71,7 @@ class SD2(Method):
         drawn = [_diagonalized_pair(core, roles, rng) for _ in range(self.n_pairs)]
         candidates = [one for one in drawn if one is not None]
         if not candidates:
-            raise ValueError(
+            raise UndeterminedError(
                 f"rank must be at most that of the tensor, whose projections are singular in each of n_pairs="
                 f"{self.n_pairs} pairs; got {rank}. method=None fits it by least squares"
             )

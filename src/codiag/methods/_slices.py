@@ -11,6 +11,7 @@ from array_api_compat import array_namespace
 
 from codiag._array import Array
 from codiag._problem import Problem
+from codiag._validation import UndeterminedError
 from codiag.diagonalize import Diagonalization, Diagonalizer
 from codiag.methods.least_squares._components import hadamard_gram, solve_semidefinite, with_best_weights
 from codiag.methods.least_squares._rank_one import split_columns
@@ -104,12 +105,12 @@ def diagonalized(diagonalizer: Diagonalizer, stack: Array, rank: int, rng: np.ra
     try:
         fit = diagonalizer(stack, seed=rng)
     except np.linalg.LinAlgError:
-        raise ValueError(
+        raise UndeterminedError(
             f"rank must be at most that of the tensor, whose projections are singular; got {rank}. "
             "method=None fits it by least squares"
         ) from None
     if fit.factor.shape[1] < rank:
-        raise ValueError(
+        raise UndeterminedError(
             f"rank must be at most {fit.factor.shape[1]}, the number of components that the tensor has, to rounding; "
             f"got {rank}. method=None fits it by least squares"
         )

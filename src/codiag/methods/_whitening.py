@@ -6,6 +6,7 @@ from array_api_compat import array_namespace
 
 from codiag._array import Array, double, like, to_host
 from codiag._problem import Problem
+from codiag._validation import UndeterminedError
 from codiag.methods._reduction import Reduction, compressed
 from codiag.tensors import DenseTensor
 
@@ -37,7 +38,7 @@ def whiten(core: DenseTensor, moment: Array | None = None) -> Reduction:
         values = -values
     if not float(xp.min(values)) > LEAST * float(xp.max(xp.abs(values))):
         span = f"has eigenvalues from {float(xp.min(values)):.2g} to {float(xp.max(values)):.2g}"
-        raise ValueError(
+        raise UndeterminedError(
             f"second_moment must be positive definite on {core.shape[0]} dimensions; this one {span}"
             if given
             else "tensor must have orthogonal factors for OJD, and those of this one are not; its contraction, which "

@@ -9,7 +9,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
-from codiag._validation import as_flag, as_number
+from codiag._factorize import as_method
+from codiag._validation import UndeterminedError, as_flag, as_number
 from codiag.methods import Method
 from codiag.models._base import Model, as_seed
 from codiag.models._canonical import canonical_order
@@ -238,7 +239,7 @@ class MixedMembershipCommunities(Model):
         while True:
             try:
                 found = self._with_number(network, k, seed)
-            except ValueError:  # no partition shows as many
+            except UndeterminedError:  # no partition shows as many
                 if self.n_components is not None or k == 1:
                     raise
                 k -= 1
@@ -254,7 +255,7 @@ class MixedMembershipCommunities(Model):
             seed,
             alpha_0=self.alpha_0,
             degree_corrected=self.degree_corrected,
-            method=self.method,
+            method=None if self.method is None else as_method(self.method),
             n_partitions=self.n_partitions,
         )
         mean = average.memberships

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from codiag._factorize import as_method
 from codiag._validation import as_flag, as_generator, as_number
 from codiag.methods import Method
 from codiag.models._base import Model
@@ -341,7 +342,8 @@ class DawidSkene(Model):
         if self.init == "majority" or votes.classes.size == 1:
             return start_from_majority(votes)
         groups = as_groups(votes, self.groups, self.n_partitions, self.random_state)
-        return start_from_moments(votes, groups, self.method, self.random_state, prior)
+        method = None if self.method is None else as_method(self.method)
+        return start_from_moments(votes, groups, method, self.random_state, prior)
 
     def _run_from(self, votes: Votes, start: Start, prior: Prior) -> tuple[Run, Uncertainty]:
         if not isinstance(self.smoothing, str):

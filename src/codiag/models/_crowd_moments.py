@@ -14,6 +14,7 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 
+from codiag._validation import UndeterminedError
 from codiag.methods import Method
 from codiag.models._alignment import common_order
 from codiag.models._sampling_noise import weakest
@@ -62,7 +63,7 @@ def random_groups(votes: Votes, rng: np.random.Generator) -> np.ndarray:
     return groups
 
 
-def estimate_crowd(votes: Votes, groups: np.ndarray, method: Method | str | None, seed: Any) -> CrowdMoments | str:
+def estimate_crowd(votes: Votes, groups: np.ndarray, method: Method | None, seed: Any) -> CrowdMoments | str:
     """Return confusion matrices averaged over partitions (n_partitions, n_workers), or why there are none.
 
     The votes of a group on a task are added up, which needs workers who mostly mean the same by a label. Where that
@@ -108,7 +109,7 @@ def _averaged(votes: Votes, estimates: list[tuple[np.ndarray, float]]) -> CrowdM
 
 
 def _estimate_partition(
-    votes: Votes, groups: np.ndarray, make_views: MakeViews, method: Method | str | None, seed: Any
+    votes: Votes, groups: np.ndarray, make_views: MakeViews, method: Method | None, seed: Any
 ) -> tuple[np.ndarray, float] | str:
     """Return confusion matrices (workers, given, true), classes in any order, and the strength of the weakest class."""
     k = votes.classes.size
@@ -124,7 +125,7 @@ def _estimate_partition(
     try:
         weights, means = start_from_views(ViewMoments(CrossMomentTensor(*views)), k, method, seed)
         confusions = _worker_confusions(votes, groups, views, means, weights / weights.sum())
-    except (ValueError, np.linalg.LinAlgError) as error:  # of a moment that has fewer components
+    except (UndeterminedError, np.linalg.LinAlgError) as error:
         return f"their third moment has no {k} components: {error}"
     if not np.all(np.isfinite(confusions)):
         return f"their third moment has no {k} components"

@@ -33,7 +33,7 @@ def start_from_given(votes: Votes, init: Any, prior: Prior) -> Start:
     return Start(expect(votes, model)[0], model, diagnostics=Diagnostics(init="given"))
 
 
-def start_from_moments(votes: Votes, groups: np.ndarray, method: Method | str | None, seed: Any, prior: Prior) -> Start:
+def start_from_moments(votes: Votes, groups: np.ndarray, method: Method | None, seed: Any, prior: Prior) -> Start:
     """Start from the moments of partitions of the workers; from the majority where these do not determine the crowd."""
     found = estimate_crowd(votes, groups, method, seed)
     if isinstance(found, str):

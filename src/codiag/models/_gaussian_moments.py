@@ -33,7 +33,7 @@ class Samples:
 
     given: np.ndarray
     inside: np.ndarray
-    centre: np.ndarray
+    center: np.ndarray
     unit: float
 
     @classmethod
@@ -44,8 +44,8 @@ class Samples:
             raise ValueError(
                 f"X must hold numbers whose squares are numbers, below 1e152; the largest is {largest:.0e}"
             )
-        centre = samples.mean(axis=0)
-        reach = float(np.max(np.abs(samples - centre)))
+        center = samples.mean(axis=0)
+        reach = float(np.max(np.abs(samples - center)))
         if reach <= 1e-15 * largest:
             raise ValueError(
                 "X must hold samples that differ; all of them are the same, and a Gaussian around them would have no "
@@ -57,7 +57,7 @@ class Samples:
                 "that"
             )
         unit = float(2.0 ** np.round(np.log2(reach)))
-        return cls(samples, (samples - centre) / unit, centre, unit)
+        return cls(samples, (samples - center) / unit, center, unit)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -315,7 +315,7 @@ def _stationary(transitions: np.ndarray) -> np.ndarray:
 
 
 def _correlation(triples: np.ndarray, scales: list[np.ndarray], k: int) -> tuple[float, float]:
-    """Return the k-th singular value of scaled pairs of neighbours, and its sampling noise."""
+    """Return the k-th singular value of scaled pairs of neighbors, and its sampling noise."""
     left, right = triples[0], triples[1]
     values = 1 / (left.size * scales[0][left] * scales[1][right])
     shape = scales[0].size, scales[1].size

@@ -99,7 +99,7 @@ class SphericalGaussianMixture(DensityMixin, MomentModel[OneGaussian | GaussianM
     def keep(self, components: Gaussians, moments: OneGaussian | GaussianMoments) -> None:
         """Return to the unit of the data, and label the samples."""
         samples = moments.samples
-        means = components.means * samples.unit + samples.centre
+        means = components.means * samples.unit + samples.center
         super().keep(replace(components, means=means, covariances=components.covariances * samples.unit**2), moments)
         self.labels_ = np.argmax(self._log_joint(samples.given), axis=1)
 
@@ -213,8 +213,8 @@ def _check_size(samples: np.ndarray, k: int) -> None:
 def log_densities(samples: np.ndarray, means: np.ndarray, variances: np.ndarray) -> np.ndarray:
     """Return the logarithm of each Gaussian's density at each sample."""
     origin, scale = means.mean(axis=0), np.sqrt(np.max(variances))
-    inside, centres, widths = (samples - origin) / scale, (means - origin) / scale, variances / scale**2
-    squares = np.sum(inside**2, axis=1)[:, None] - 2 * inside @ centres.T + np.sum(centres**2, axis=1)
+    inside, centers, widths = (samples - origin) / scale, (means - origin) / scale, variances / scale**2
+    squares = np.sum(inside**2, axis=1)[:, None] - 2 * inside @ centers.T + np.sum(centers**2, axis=1)
     logarithms = np.log(2 * np.pi) + 2 * np.log(scale) + np.log(widths)
     return -0.5 * (np.maximum(squares, 0) / widths + samples.shape[1] * logarithms)
 
@@ -224,7 +224,7 @@ def _em_step(samples: np.ndarray, found: Gaussians) -> Gaussians:
     shares = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
     mass = shares.sum(axis=0) + 1e-10
     means = (shares.T @ samples) / mass[:, None]
-    # Squares of distances are differences of squares, precise since samples are centred and of unit size.
+    # Squares of distances are differences of squares, precise since samples are centered and of unit size.
     squares = shares.T @ np.sum(samples**2, axis=1) / mass - np.sum(means**2, axis=1)
     floor = NARROWEST * np.mean(np.var(samples, axis=0))
     variances = np.maximum(squares / samples.shape[1], floor)

@@ -22,7 +22,7 @@ SMALL = 500
 
 
 def random_signs(n: int, n_blocks: int | None = None) -> np.ndarray:
-    """Return signs (draws, n); where neighbours depend on each other, one sign for each of some blocks."""
+    """Return signs (draws, n); where neighbors depend on each other, one sign for each of some blocks."""
     blocks = np.arange(n) if n_blocks is None else np.arange(n) * min(n_blocks, n) // max(n, 1)
     signs = np.random.default_rng(SEED).choice([-1.0, 1.0], (N_DRAWS, n))
     return signs[:, blocks]

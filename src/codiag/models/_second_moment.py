@@ -10,7 +10,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from codiag._factorization import Factorization
 from codiag._problem import Problem
-from codiag._validation import as_generator
+from codiag._validation import UndeterminedError, as_generator
 from codiag.methods import Auto
 from codiag.methods._whitening import LEAST
 from codiag.models._diagnostics import Diagnostics
@@ -36,7 +36,7 @@ def check_second_moment(values: np.ndarray, k: int, name: str, *, least: float =
     """Raise where the data does not hold as many components as asked for."""
     positive = int(np.sum(values[:k] > least * np.max(np.abs(values))))
     if positive < k:
-        raise ValueError(
+        raise UndeterminedError(
             f"{name}={k} is more than the data determines: its second moment has {positive} positive eigenvalues, the "
             f"largest {values[0]:.3g}; ask for at most {max(positive, 1)}, or give more data"
         )
@@ -49,7 +49,7 @@ def core_problem(moment: Tensor, basis: np.ndarray, values: np.ndarray, *, ortho
     """
     core, k = np.asarray(moment.compress(*[basis] * moment.order).to_dense()), basis.shape[1]
     if not np.any(core):
-        raise ValueError(
+        raise UndeterminedError(
             "X must have a third moment that is not zero, since components are found in it; its first and second "
             "moments alone do not tell them apart. Give more data, or data that differs more"
         )

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from codiag._validation import UndeterminedError
 from codiag.methods import Method
 from codiag.models._alignment import common_order
 from codiag.models._networks import Network
@@ -43,7 +44,7 @@ def average_over_partitions(
     *,
     alpha_0: float,
     degree_corrected: bool,
-    method: Method | str | None,
+    method: Method | None,
     n_partitions: int | None,
 ) -> Average:
     """Return memberships averaged over so many partitions, or over as many as make the mean precise."""
@@ -57,13 +58,15 @@ def average_over_partitions(
         for one in seeds[n_drawn:target]:
             try:
                 estimates.append(estimate_memberships(stars, k, alpha_0, method, one))
-            except (ValueError, np.linalg.LinAlgError) as error:  # this partition shows fewer communities
+            except (UndeterminedError, np.linalg.LinAlgError) as error:  # this partition shows fewer communities
                 reason = str(error)
         n_drawn, target = target, min(2 * target, len(seeds))
         if len(estimates) > 1 or (estimates and n_drawn == len(seeds)):
             average = _averaged(estimates, n_drawn)
     if average is None:
-        raise ValueError(f"n_components={k} is more than the graph shows, in any partition of its nodes: {reason}")
+        raise UndeterminedError(
+            f"n_components={k} is more than the graph shows, in any partition of its nodes: {reason}"
+        )
     return average
 
 

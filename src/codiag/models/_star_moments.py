@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from codiag._validation import UndeterminedError
 from codiag.methods import Method
 from codiag.models._networks import Network
 from codiag.models._second_moment import leading_range
@@ -45,7 +46,7 @@ def scaled_stars(network: Network, degree_corrected: bool) -> Stars:
 
 
 def estimate_memberships(
-    stars: Stars, k: int, alpha_0: float, method: Method | str | None, seed: np.random.SeedSequence
+    stars: Stars, k: int, alpha_0: float, method: Method | None, seed: np.random.SeedSequence
 ) -> np.ndarray:
     """Return memberships (n, k), rows on the simplex, from one random partition of the nodes."""
     n = stars.rows.size
@@ -62,7 +63,7 @@ def estimate_memberships(
         seen = np.hstack([stars.links[own][:, leaves[leaf]] @ bases[leaf] for leaf in others])
         memberships[own] = seen @ np.linalg.pinv(np.hstack([means[leaf] for leaf in others]))
     if not np.all(np.isfinite(memberships)):
-        raise ValueError(f"links between the parts do not show {k} communities")
+        raise UndeterminedError(f"links between the parts do not show {k} communities")
     return on_simplex_rows(memberships)
 
 

@@ -12,6 +12,7 @@ from scipy import sparse
 from codiag._factorization import Factorization
 from codiag._factorize import as_method, solve
 from codiag._problem import Problem
+from codiag._validation import UndeterminedError
 from codiag.diagonalize import TwoSided
 from codiag.methods import Method
 from codiag.models._second_moment import core_problem
@@ -156,7 +157,9 @@ def multiview_parameters(moments: ViewMoments, units: list[np.ndarray], sizes: n
     masses = {mode: inverse[mode] @ moments.mean(mode) for mode in (second, third)}
     cross = np.diag(inverse[second] @ moments.pairs(second, third) @ inverse[third].T)
     if not np.all(np.abs(cross) > 1e-300):
-        raise ValueError("X must have components that go together between views; some have no correlation at all")
+        raise UndeterminedError(
+            "X must have components that go together between views; some have no correlation at all"
+        )
     weights = np.maximum(masses[second] * masses[third] / cross, 1e-9)
     lengths = {second: masses[second] / weights, third: masses[third] / weights, first: sizes / cross}
     return weights, [(units[mode] * lengths[mode]).T for mode in range(3)]
