@@ -198,14 +198,15 @@ def test_what_a_method_has_against_its_options_is_not_blamed_on_the_graph(n_comp
         MixedMembershipCommunities(n_components, method=method, random_state=0).fit(graph)
 
 
-def test_fit_alone_warns_of_partitions_that_disagree_and_points_at_the_line_that_called_it():
+@pytest.mark.parametrize("step", ["fit", "fit_predict"])
+def test_warnings_of_partitions_that_disagree_point_at_the_line_that_called(step):
     rng = np.random.default_rng(0)
     noise = np.triu(rng.random((200, 200)) < 0.1, 1)
     graph = sparse.csr_array(noise + noise.T, dtype=float)
     complaints = MixedMembershipCommunities(5, n_partitions=20, random_state=0).learn(graph)
     with pytest.warns(UserWarning, match="partitions of the nodes agree little on 5 communities") as caught:
-        MixedMembershipCommunities(5, n_partitions=20, random_state=0).fit(graph)
-    assert [(str(one.message), one.filename) for one in caught] == [(text, __file__) for text in complaints]
+        getattr(MixedMembershipCommunities(5, n_partitions=20, random_state=0), step)(graph)
+    assert [(str(one.message), one.filename) for one in caught] == [(str(one), __file__) for one in complaints]
 
 
 @needs_data

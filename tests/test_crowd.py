@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
+import codiag
 from codiag.methods import ALS, NLS, NOJD, Lathauwer
 from codiag.models import DawidSkene, _crowd_moments
 from codiag.models._crowd_moments import estimate_crowd, random_groups
@@ -28,7 +29,7 @@ def test_five_rounds_from_the_majority_are_the_row_of_the_paper(name):
 
     printed, n_tasks = PAPER[name]
     data = load_crowd(name)
-    model = DawidSkene(init="majority", em_rounds=5, prior="uniform", smoothing=0).fit(data.votes)
+    model = DawidSkene(init="majority", em_rounds=5, prior="uniform", smoothing=0, tol=0).fit(data.votes)
     assert round(100 * data.accuracy(model.tasks_, model.labels_, n_tasks), 2) == printed
 
 
@@ -85,7 +86,7 @@ def em_by_hand(votes, k, n_workers, n_rounds):
 
 def test_expectation_maximization_is_that_of_dawid_and_skene():
     data = crowd(n=60, n_workers=8, density=1.0)
-    model = DawidSkene(init="majority", em_rounds=3, smoothing=0.5).fit(data.votes)
+    model = DawidSkene(init="majority", em_rounds=3, smoothing=0.5, tol=0).fit(data.votes)
     probas, errors, shares = em_by_hand(data.votes, 3, 8, 3)
     assert_allclose(model.probas_, probas, atol=1e-12)
     assert_allclose(model.errors_, errors, atol=1e-12)
@@ -404,7 +405,7 @@ def test_bad_options_are_named(options, message):
 def test_many_classes_are_left_to_the_majority():
     votes = (np.repeat(np.arange(300), 3), np.tile(np.arange(3), 300), np.repeat(np.arange(300) % 150, 3))
     with pytest.warns(UserWarning, match="at most 100 classes"):
-        assert DawidSkene(em_rounds=1).fit(votes).classes_.size == 150
+        assert DawidSkene(em_rounds=1, tol=0).fit(votes).classes_.size == 150
 
 
 def test_parameters_are_stored_and_cloned():
@@ -424,9 +425,20 @@ def test_classes_by_other_names_are_the_same_with_all_that_belongs_to_them():
     assert_allclose(other.errors_spread_[:, names][:, :, names], first.errors_spread_, atol=1e-4)
 
 
-def test_fit_alone_warns_and_points_at_the_line_that_called_it():
+def test_rounds_that_do_not_suffice_are_told():
+    votes = crowd(3).votes
+    with pytest.warns(codiag.ConvergenceWarning, match=r"did not converge in em_rounds=2 rounds.*tol=1e-06") as caught:
+        model = DawidSkene(em_rounds=2, smoothing=1.0, random_state=0).fit(votes)
+    assert [one.filename for one in caught] == [__file__]
+    assert not model.diagnostics_["converged"]
+    for asked in ({}, {"em_rounds": 2, "tol": 0}, {"em_rounds": 0}):
+        assert DawidSkene(smoothing=1.0, random_state=0, **asked).learn(votes) == ()
+
+
+@pytest.mark.parametrize("step", ["fit", "fit_predict", "fit_predict_proba"])
+def test_warnings_point_at_the_line_that_called(step):
     votes = np.arange(4), np.zeros(4, dtype=int), np.array([0, 1, 0, 1])
-    (complaint,) = DawidSkene(random_state=0).learn(votes)
+    (told,) = DawidSkene(random_state=0).learn(votes)
     with pytest.warns(UserWarning, match="moments do not determine this crowd") as caught:
-        DawidSkene(random_state=0).fit(votes)
-    assert [(str(one.message), one.filename) for one in caught] == [(complaint, __file__)]
+        getattr(DawidSkene(random_state=0), step)(votes)
+    assert [(str(one.message), one.filename) for one in caught] == [(str(told), __file__)]

@@ -142,6 +142,31 @@ def test_one_component_is_the_mean():
     assert_allclose(HiddenMarkov(1, polish=0).fit([0, 1, 0, 2] * 9).emissionprob_, [[0.5, 0.25, 0.25]])
 
 
+class TestConvergence:
+    @pytest.mark.parametrize(
+        ("kind", "steps"),
+        [
+            (LatentDirichlet, ["fit", "partial_fit"]),
+            (SphericalGaussianMixture, ["fit", "fit_predict"]),
+            (MultiviewMixture, ["fit"]),
+            (HiddenMarkov, ["fit"]),
+        ],
+    )
+    def test_a_method_of_the_user_that_stopped_early_is_told(self, kind, steps):
+        data = {case.kind: case for case in MODELS.values()}[kind].draw(5000, 0)[0]
+        for step in steps:
+            with pytest.warns(codiag.ConvergenceWarning, match="ALS did not converge in 1 sweeps") as caught:
+                getattr(kind(3, method=ALS(max_sweeps=1), random_state=0), step)(data)
+            assert [warning.filename for warning in caught] == [__file__]
+
+    def test_the_default_leaves_it_to_the_diagnostics(self):
+        """Its few sweeps end well below the noise of the moments, in one fit of seven or so."""
+        (samples, *_), silent = gaussians(10_000, 1), SphericalGaussianMixture(5, random_state=0)
+        assert silent.learn(samples) == ()
+        assert not silent.diagnostics_["converged"]
+        assert silent.diagnostics_["relative_error"] < 0.02
+
+
 class Slices(MomentModel):
     """Components of a symmetric tensor that is the data itself."""
 

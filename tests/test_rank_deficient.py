@@ -7,6 +7,7 @@ import pytest
 
 import codiag
 from cases import METHODS
+from codiag._validation import UndeterminedError
 from codiag.diagonalize import Diagonalizer
 from codiag.methods import OJD, SD2, Lathauwer
 from codiag.synthetic import orthogonal_model, unit_factor
@@ -46,7 +47,7 @@ def test_as_many_columns_as_asked_or_a_sentence(name, tensor, rank):
     except ValueError as error:
         refusal = error
     if fit is None:
-        assert type(refusal) is ValueError  # not the LinAlgError of a routine below
+        assert type(refusal) in (ValueError, UndeterminedError)  # not the LinAlgError of a routine below
         assert any(way_out in str(refusal) for way_out in ("rank must be at most", "use NOJD", "Use NOJD"))
         return
     assert fit.weights.shape == (rank,)
@@ -64,7 +65,7 @@ def test_lathauwer_names_the_rank_there_is():
 def test_one_singular_pair_is_no_error_of_linear_algebra():
     with pytest.raises(ValueError, match=r"projections are singular in each of n_pairs=1 pairs") as caught:
         codiag.factorize(TENSORS["one entry"], 2, method=SD2(n_pairs=1), seed=0)
-    assert type(caught.value) is ValueError
+    assert type(caught.value) in (ValueError, UndeterminedError)
 
 
 class TestEveryDiagonalizationIsAStage:

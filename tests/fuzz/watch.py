@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import sklearn.exceptions
 
 import codiag
+from codiag._validation import UndeterminedError
 
 from .case import Case, Finding, Generator
 from .invariants import not_finite
@@ -140,7 +141,7 @@ def _of_error(case: Case, error: BaseException) -> Iterator[Finding]:
         yield Finding("fuzzer", case.function, text, f"{Path(frames[-1].filename).name}:{frames[-1].lineno}")
     elif case.valid is True:
         yield Finding("refused valid", case.function, text, place)
-    elif type(error) not in (*case.refusals, sklearn.exceptions.NotFittedError):
+    elif type(error) not in (*case.refusals, UndeterminedError, sklearn.exceptions.NotFittedError):
         yield Finding("wrong exception", case.function, text + spoiled, place)
     elif isinstance(error, FileNotFoundError):
         return

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from codiag._factorize import as_method, solve
+from codiag._factorize import as_method, complaint_about, solve
 from codiag._problem import Problem
-from codiag._validation import as_generator, as_number, check_seed
+from codiag._validation import ConvergenceWarning, as_generator, as_number, check_seed
 from codiag.methods import Auto, Method
 from codiag.models._components import Components
 
@@ -66,11 +67,10 @@ class Model(BaseEstimator):
         -------
         self
         """
-        for complaint in self.learn(X):
-            warnings.warn(complaint, UserWarning, stacklevel=2)
+        warn_caller(self.learn(X))
         return self
 
-    def learn(self, data: Any) -> tuple[str, ...]:
+    def learn(self, data: Any) -> tuple[Warning, ...]:
         """Do the work of `fit`, silently, and return what is to be warned of.
 
         Parameters
@@ -80,7 +80,7 @@ class Model(BaseEstimator):
 
         Returns
         -------
-        tuple of str
+        tuple of Warning
         """
         raise NotImplementedError(f"{type(self).__name__} must implement learn(data)")
 
@@ -166,7 +166,7 @@ class MomentModel(Model, Generic[M, C]):
         self.polish = polish
         self.random_state = random_state
 
-    def learn(self, data: Any) -> tuple[str, ...]:
+    def learn(self, data: Any) -> tuple[Warning, ...]:
         """Do the work of `fit`, silently, and return what is to be warned of.
 
         Parameters
@@ -176,24 +176,32 @@ class MomentModel(Model, Generic[M, C]):
 
         Returns
         -------
-        tuple of str
+        tuple of Warning
         """
         self.check_parameters()
-        moments = self.moments(data)
-        self.estimate(moments)
-        return moments.complaints
+        return self.estimate(self.moments(data))
 
-    def estimate(self, moments: M) -> None:
+    def estimate(self, moments: M) -> tuple[Warning, ...]:
         """Go from moments to learned attributes: solve, polish, order.
 
         Parameters
         ----------
         moments : Moments
+
+        Returns
+        -------
+        tuple of Warning
+            What a user must be told: the complaints of the moments, and of a fit by a method of the user's own.
         """
-        fit = None
+        told: list[Warning] = [UserWarning(complaint) for complaint in moments.complaints]
+        fit, method = None, self.strategy()
         if moments.problem is not None:
-            fit = solve(moments.problem, self.strategy(), as_seed(self.random_state))
+            fit = solve(moments.problem, method, as_seed(self.random_state))
+            # By default one start of few sweeps must do, and `diagnostics_` tell: the noise of moments is far larger.
+            complaint = None if self.method is None else complaint_about(fit, moments.problem, method)
+            told += [] if complaint is None else [ConvergenceWarning(complaint)]
         self.keep(self.polished(self.parameters(fit, moments), moments).sorted(), moments)
+        return tuple(told)
 
     def moments(self, data: Any) -> M:
         """Check data and return the problem that it poses.
@@ -274,6 +282,12 @@ class MomentModel(Model, Generic[M, C]):
         Method
         """
         return self.default_method if self.method is None else as_method(self.method)
+
+
+def warn_caller(told: Iterable[Warning]) -> None:
+    """Warn at the line that called the public method that calls this."""
+    for warning in told:
+        warnings.warn(warning, stacklevel=3)
 
 
 def as_seed(random_state: Any) -> int | None:

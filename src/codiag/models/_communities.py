@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -12,7 +11,7 @@ from threadpoolctl import threadpool_limits
 from codiag._factorize import as_method
 from codiag._validation import UndeterminedError, as_flag, as_number
 from codiag.methods import Method
-from codiag.models._base import Model, as_seed
+from codiag.models._base import Model, as_seed, warn_caller
 from codiag.models._canonical import canonical_order
 from codiag.models._diagnostics import Diagnostics
 from codiag.models._network_em import polish_memberships
@@ -130,11 +129,10 @@ class MixedMembershipCommunities(Model):
         -------
         self
         """
-        for complaint in self.learn(X):
-            warnings.warn(complaint, UserWarning, stacklevel=2)
+        warn_caller(self.learn(X))
         return self
 
-    def learn(self, data: Any) -> tuple[str, ...]:
+    def learn(self, data: Any) -> tuple[Warning, ...]:
         """Do the work of `fit`, silently, and return what is to be warned of.
 
         Parameters
@@ -143,7 +141,7 @@ class MixedMembershipCommunities(Model):
 
         Returns
         -------
-        tuple of str
+        tuple of Warning
         """
         self.check_parameters()
         network = as_network(data)
@@ -160,7 +158,7 @@ class MixedMembershipCommunities(Model):
         self.labels_[linked] = np.argmax(self.memberships_[linked], axis=1)
         self.nodes_, self.n_components_ = network.nodes, k
         self.diagnostics_ = found.diagnostics(n_isolated=network.nodes.size - linked.size)
-        return found.complaints()
+        return tuple(UserWarning(complaint) for complaint in found.complaints())
 
     def fit_predict(self, X: Any, y: object = None) -> np.ndarray:  # noqa: N803
         """Return the strongest community of every node.
@@ -175,7 +173,8 @@ class MixedMembershipCommunities(Model):
         array of int, shape (n,)
             -1 for nodes without links.
         """
-        return self.fit(X).labels_
+        warn_caller(self.learn(X))
+        return self.labels_
 
     def overlapping_labels(self, threshold: float = 0.3) -> np.ndarray:
         """Return which nodes belong to which communities: those in which their membership is large enough.

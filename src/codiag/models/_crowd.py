@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Self
 
@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from codiag._factorize import as_method
-from codiag._validation import as_flag, as_generator, as_number
+from codiag._validation import ConvergenceWarning, as_flag, as_generator, as_number
 from codiag.methods import Method
-from codiag.models._base import Model
+from codiag.models._base import Model, warn_caller
 from codiag.models._crowd_em import Prior, Run, Start, expect, run_em
 from codiag.models._crowd_information import Uncertainty, information_uncertainty
 from codiag.models._crowd_prior import run_with_estimated_prior
@@ -46,8 +46,8 @@ class DawidSkene(Model):
         matrices, given label by true class, for the workers in sorted order. Where moments do not determine the model,
         it starts from the majority, and a warning says why.
     em_rounds : int
-        Maximal number of rounds; they end earlier once the objective rises by less than `tol` per vote. Zero returns
-        the start itself.
+        Maximal number of rounds; they end earlier once the objective rises by less than `tol` per vote, and a warning
+        says where it does not. Zero returns the start itself.
     prior : "estimated", "uniform" or array of shape (n_classes,)
         The shares of the classes.
     smoothing : "estimated" or float
@@ -171,11 +171,10 @@ class DawidSkene(Model):
         -------
         self
         """
-        for complaint in self.learn(X):
-            warnings.warn(complaint, UserWarning, stacklevel=2)
+        warn_caller(self.learn(X))
         return self
 
-    def learn(self, data: Any) -> tuple[str, ...]:
+    def learn(self, data: Any) -> tuple[Warning, ...]:
         """Do the work of `fit`, silently, and return what is to be warned of.
 
         Parameters
@@ -184,7 +183,7 @@ class DawidSkene(Model):
 
         Returns
         -------
-        tuple of str
+        tuple of Warning
         """
         self.check_parameters()
         votes = as_votes(data, self.missing)
@@ -192,10 +191,7 @@ class DawidSkene(Model):
         start = self._start(votes, prior)
         run, uncertainty = self._run_from(votes, start, prior)
         self._keep(votes, start, run, uncertainty)
-        reason = start.diagnostics.reason
-        if reason is None:
-            return ()
-        return (f"moments do not determine this crowd: {reason}; started from the majority vote instead",)
+        return tuple(self._told(start, run))
 
     def fit_predict(self, X: Any, y: object = None) -> Any:  # noqa: N803
         """Return the label of every task.
@@ -209,7 +205,8 @@ class DawidSkene(Model):
         -------
         array of shape (n_tasks,), or a series or data frame where votes came as a data frame
         """
-        return self.fit(X).labels_
+        warn_caller(self.learn(X))
+        return self.labels_
 
     def fit_predict_proba(self, X: Any, y: object = None) -> Any:  # noqa: N803
         """Return the probability of each class for every task.
@@ -223,7 +220,8 @@ class DawidSkene(Model):
         -------
         array of shape (n_tasks, n_classes), or a data frame where votes came as one
         """
-        return self.fit(X).probas_
+        warn_caller(self.learn(X))
+        return self.probas_
 
     def predict_proba(self, X: Any) -> Any:  # noqa: N803
         """Return the probability of each class for tasks that workers of `fit` have voted on.
@@ -352,6 +350,17 @@ class DawidSkene(Model):
         run, workers = run_with_estimated_prior(votes, start, prior, self.em_rounds, self.tol)
         rng = as_generator(self.random_state, "random_state").spawn(1)[0]
         return run, sample_uncertainty(votes, run, workers, prior.shares, rng)
+
+    def _told(self, start: Start, run: Run) -> Iterator[Warning]:
+        """Yield what a user must be told."""
+        reason = start.diagnostics.reason
+        if reason is not None:
+            yield UserWarning(f"moments do not determine this crowd: {reason}; started from the majority vote instead")
+        if self.em_rounds > 0 and self.tol > 0 and not run.converged:
+            yield ConvergenceWarning(
+                f"expectation maximization did not converge in em_rounds={self.em_rounds} rounds: the objective still "
+                f"rises by more than tol={self.tol:g} per vote; allow more rounds, or set tol=0 to ask for just so many"
+            )
 
     def _keep(self, votes: Votes, start: Start, run: Run, uncertainty: Uncertainty) -> None:
         tables, k = Tables(votes), votes.classes.size

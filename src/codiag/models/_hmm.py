@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -12,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from codiag._factorization import Factorization
 from codiag._problem import Problem
-from codiag.models._base import MomentModel, Moments
+from codiag.models._base import MomentModel, Moments, warn_caller
 from codiag.models._components import Components
 from codiag.models._diagnostics import Diagnostics
 from codiag.models._forward_backward import baum_welch, best_path, forward, posteriors
@@ -136,8 +135,7 @@ class HiddenMarkov(MomentModel[ChainMoments, Chain]):
         -------
         self
         """
-        for complaint in self.learn(split_sequences(X, lengths)):
-            warnings.warn(complaint, UserWarning, stacklevel=2)
+        warn_caller(self.learn(split_sequences(X, lengths)))
         return self
 
     def moments(self, data: list[np.ndarray]) -> ChainMoments:

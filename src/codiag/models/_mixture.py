@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from codiag._factorization import Factorization
 from codiag.methods import Method
-from codiag.models._base import MomentModel
+from codiag.models._base import MomentModel, warn_caller
 from codiag.models._gaussian_moments import (
     NARROWEST,
     GaussianMoments,
@@ -142,7 +142,8 @@ class SphericalGaussianMixture(DensityMixin, MomentModel[OneGaussian | GaussianM
         -------
         array of shape (n,)
         """
-        return self.fit(X).labels_
+        warn_caller(self.learn(X))
+        return self.labels_
 
     def score_samples(self, X: Any) -> np.ndarray:  # noqa: N803
         """Return the log-likelihood of each sample.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from codiag._factorization import Factorization
 from codiag._validation import as_number
 from codiag.methods import Method
-from codiag.models._base import MomentModel, as_seed
+from codiag.models._base import MomentModel, as_seed, warn_caller
 from codiag.models._sampling_noise import hidden_component
 from codiag.models._second_moment import CORE_METHOD
 from codiag.models._text import em_step, log_likelihood, topic_log_likelihood, topic_mixtures, topic_posteriors
@@ -74,9 +73,8 @@ class MomentTopics(TransformerMixin, MomentModel[TopicMoments, Topics]):
                 f"fixed; got {self.n_components}. Fit anew"
             )
         found = self._moments_of(getattr(self, "_statistics", WordStatistics.empty(basis)).plus(counts))
-        self.estimate(replace(found, noise=found.statistics.noise(float(self.alpha_0), found.inner)))
-        for complaint in _about_counts(counts):
-            warnings.warn(complaint, UserWarning, stacklevel=2)
+        noise = found.statistics.noise(float(self.alpha_0), found.inner)
+        warn_caller(self.estimate(replace(found, noise=noise, complaints=_about_counts(counts))))
         return self
 
     def parameters(self, fit: Factorization, moments: TopicMoments) -> Topics:
