@@ -24,10 +24,6 @@ WARNING = {  # the public functions: here, and nowhere below them, something is 
     "drop_in/_tensorly_cp.py",
     "drop_in/_tensorly_nonnegative.py",
     "models/_base.py",
-    "models/_communities.py",
-    "models/_crowd.py",
-    "models/_hmm.py",
-    "models/_topics.py",
 }
 
 
