@@ -9,6 +9,7 @@ import os
 import random
 import sys
 import warnings
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -62,8 +63,14 @@ def snapshot(value: Any, depth: int = 0) -> Any:
     if hasattr(value, "edges") and hasattr(value, "nodes"):
         return ("graph", repr(sorted(value.edges, key=repr)), repr(sorted(value.nodes, key=repr)))
     if type(value).__module__.startswith(("codiag", "tests", "fuzz")) and hasattr(value, "__dict__"):
-        return {name: snapshot(item, depth + 1) for name, item in vars(value).items()}
+        kept = {name: item for name, item in vars(value).items() if not _is_computed(value, name)}
+        return {name: snapshot(item, depth + 1) for name, item in kept.items()}
     return repr(value) if isinstance(value, int | float | complex | str | bytes | None) else None
+
+
+def _is_computed(value: Any, name: str) -> bool:
+    """Tell whether an attribute is kept from the first time it is asked for: it is no change that it is there."""
+    return isinstance(getattr(type(value), name, None), cached_property)
 
 
 def _parts(matrix: Any) -> list[np.ndarray]:

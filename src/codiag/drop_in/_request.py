@@ -113,6 +113,8 @@ def _fitted(request: Request, options: dict[str, Any]) -> tuple[Factorization, s
     if request.fixed:
         fit = with_fixed_modes(request.problem, init, request.fixed, options)
         return fit, complaint_about_sweeps(fit, max_sweeps)
+    if init is None:
+        raise TypeError("init must be 'svd', 'random', a CPTensor or a pair (weights, factors); got None")
     if isinstance(init, str):
         method, problem = _method(init, options), request.problem()
         fit = solve(problem, method, request.seed)

@@ -98,7 +98,7 @@ def a_method(rng: np.random.Generator) -> Case:
     arguments = {"tensor": held.data, "rank": rank, "method": method, "seed": int(rng.integers(2**31))}
     must = type(method) in (Auto, NLS, ALS) or str(method).lower() in ("auto", "nls", "als")
     checks = (about_fit(held, rank, claims, int(rng.integers(2**31))), about_a_fit, *same_again(rng, arguments))
-    named = (*NAMED, "second_moment", "diagonalizer", "directions")
+    named = (*NAMED, "diagonalizer", "directions")
     function = f"codiag.methods.{type(method).__name__}" if not isinstance(method, str) else "codiag.factorize"
     return Case(function, codiag.factorize, arguments, True if must and is_moderate(held) else None, checks, named)
 
@@ -142,8 +142,8 @@ def building(rng: np.random.Generator) -> Case:
         (ALS, {"init": "svd", "orthogonalize": 1, "line_search": True, "tol": 1e-5, "max_sweeps": 3}),
         (NOJD, {"plug_in": "inverse", "directions": rng.standard_normal((4, 3)), "compress": False}),
         (NOJD, {"n_projections": 4, "diagonalizer": JDi()}),
-        (OJD, {"second_moment": np.eye(3), "whiten": False, "diagonalizer": Jacobi()}),
-        (TPM, {"n_restarts": 3, "tol": 1e-6, "max_sweeps": 10, "second_moment": np.eye(3)}),
+        (OJD, {"whiten": False, "diagonalizer": Jacobi()}),
+        (TPM, {"n_restarts": 3, "tol": 1e-6, "max_sweeps": 10}),
         (SD2, {"n_pairs": 3}),
         (Givens, {"tol": 1e-5, "max_sweeps": 4}),
         (Lathauwer, {"diagonalizer": JDi(), "max_bytes": 1e8}),
