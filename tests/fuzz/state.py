@@ -70,7 +70,7 @@ def snapshot(value: Any, depth: int = 0) -> Any:
 
 def _is_computed(value: Any, name: str) -> bool:
     """Tell whether an attribute is kept from the first time it is asked for: it is no change that it is there."""
-    return isinstance(getattr(type(value), name, None), cached_property)
+    return name == "_squared_norm" or isinstance(getattr(type(value), name, None), cached_property)
 
 
 def _parts(matrix: Any) -> list[np.ndarray]:
