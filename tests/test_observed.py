@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 import codiag
 from assertions import assert_same_factors
-from cases import METHODS
+from cases import LIBRARIES, METHODS
 from codiag.methods import ALS, Auto
 from codiag.methods.least_squares._objective import LeastSquares
 from codiag.tensors import FactoredTensor
@@ -152,3 +152,19 @@ def test_the_mask_is_not_changed():
     kept = known.copy()
     codiag.factorize(entries, RANK, observed=known, method=Auto(), seed=0)
     np.testing.assert_array_equal(known, kept)
+
+
+@pytest.mark.parametrize("constraints", [None, "nonnegative"])
+@pytest.mark.parametrize("library", ["numpy", *LIBRARIES])
+def test_single_precision_is_that_of_the_result_alone(library, constraints):
+    """Steps are taken in double precision; what comes back has the library and the precision of the tensor."""
+    if library == "jax":
+        pytest.skip("the registry enables double precision in JAX, for which this is another case")
+    entries, _, known = planted(noise=0.1)
+    single = entries.astype(np.float32)
+    given = single if library == "numpy" else LIBRARIES[library](single)
+    exact = codiag.factorize(single.astype(float), RANK, observed=known, constraints=constraints, seed=0)
+    fit = codiag.factorize(given, RANK, observed=known, constraints=constraints, seed=0)
+    assert str(fit.weights.dtype).endswith("float32")
+    assert fit.relative_error == pytest.approx(exact.relative_error, rel=1e-5)
+    assert_allclose(np.asarray(fit.weights), exact.weights, rtol=1e-4)

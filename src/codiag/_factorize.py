@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._array import to_host
+from codiag._array import double, to_host
 from codiag._factorization import Factorization
 from codiag._problem import Problem
 from codiag._result import as_factorization
@@ -19,7 +19,7 @@ from codiag._validation import ConvergenceWarning, UndeterminedError, as_generat
 from codiag.methods import METHODS, Auto, Method
 from codiag.methods._method import fit_or_refuse
 from codiag.methods.least_squares._objective import LeastSquares
-from codiag.tensors import Tensor
+from codiag.tensors import DenseTensor, Tensor
 from codiag.theory._diagnosis import CANCELLING, cancelling_pairs, congruences, whole_norm
 
 ALIASES = {"ojd": "ojd1", "nojd": "nojd1"}
@@ -118,12 +118,22 @@ def solve(problem: Problem, method: Method, seed: Any = None) -> Factorization:
     safe = 1e40 if reference.dtype == array_namespace(reference).float64 else 1e6
     # Powers of the entries are to be numbers, too; what a method was given for this tensor is not scaled with it.
     scale = 1.0 if method.sized or 1 / safe < norm < safe else norm
-    estimate = fit_or_refuse(method, smaller.scaled(1 / scale), rng)
+    estimate = fit_or_refuse(method, _in_double_precision(smaller.scaled(1 / scale)), rng)
     if scale != 1:
         found = estimate.components
         estimate = estimate._replace(components=found.changed(lambda factor, _: factor, found.weights * scale))
     fit = as_factorization(estimate, smaller)
     return fit if kept is None else _with_empty_rows(fit, kept, problem.tensor)
+
+
+def _in_double_precision(problem: Problem) -> Problem:
+    """Ask the same of an array in double precision where entries count one by one, or constraints must hold exactly."""
+    tensor = problem.tensor
+    if not problem.asks or not isinstance(tensor, DenseTensor):
+        return problem
+    entries = tensor.to_dense()
+    exact = double(entries)
+    return problem if exact is entries else replace(problem, tensor=DenseTensor.of(exact, symmetric=tensor.symmetric))
 
 
 def complaint_about(fit: Factorization, problem: Problem, method: Method) -> str | None:
