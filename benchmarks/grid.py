@@ -97,7 +97,7 @@ def _objective(problem: PlantedTensor, factors: Sequence[np.ndarray], symmetric:
     tensor = as_tensor(problem.tensor, symmetric)
     unit = [np.asarray(factor) / np.linalg.norm(factor, axis=0) for factor in factors]
     gram = np.prod([factor.T @ factor for factor in unit], axis=0)
-    weights = np.linalg.lstsq(gram, np.sum(tensor.mttkrp(unit, 0) * unit[0], axis=0))[0]
+    weights = np.linalg.lstsq(gram, np.sum(tensor.mttkrp(unit, 0) * unit[0], axis=0), rcond=None)[0]
     return tensor.squared_distance(weights, unit) / tensor.squared_norm()
 
 
