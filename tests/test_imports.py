@@ -172,14 +172,3 @@ def named(words):
 
 def test_the_library_does_not_print():
     assert named({"print"}) == set()
-
-
-def test_only_public_functions_warn():
-    assert {part_of(module) for module in named({"warn"})} == {"_factorize", "diagonalize", "models", "drop_in"}
-
-
-def test_nobody_catches_warnings():
-    """Filters belong to the whole process: changing them for a while is seen by other threads, and may stay."""
-    assert named({"catch_warnings"}) == set()
-    # A process of one's own, which runs a part of an experiment, may say at its start what it will not print.
-    assert named({"simplefilter", "filterwarnings", "resetwarnings"}) == {"experiments.runs"}

@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-from codiag.models import LatentDirichlet, SingleTopic, _topics
+from codiag.models import LatentDirichlet, SingleTopic, _moment_topics
 from codiag.models._text import at_entries
 from codiag.models._word_statistics import WordStatistics
 from codiag.tensors import _words
@@ -249,9 +249,9 @@ def test_documents_too_long_to_count():
 def test_sampling_noise_is_told_once(monkeypatch):
     """From all documents where they are at hand; from their sums where these are all there is."""
     told = []
-    from_sums, from_documents = WordStatistics.noise, _topics.pair_noise
+    from_sums, from_documents = WordStatistics.noise, _moment_topics.pair_noise
     monkeypatch.setattr(WordStatistics, "noise", lambda *given: told.append("sums") or from_sums(*given))
-    monkeypatch.setattr(_topics, "pair_noise", lambda *given: told.append("documents") or from_documents(*given))
+    monkeypatch.setattr(_moment_topics, "pair_noise", lambda *given: told.append("documents") or from_documents(*given))
     counts = mixed_corpus(300, 0)[0]
     assert SingleTopic(3).fit(counts).diagnostics_["sampling_noise"] > 0
     assert SingleTopic(3).partial_fit(counts).diagnostics_["sampling_noise"] > 0
@@ -266,7 +266,7 @@ def test_counts_are_checked_once(step, monkeypatch):
         checked.append(given)
         return as_counts(*given)
 
-    for module in (_words, _topics):
+    for module in (_words, _moment_topics):
         monkeypatch.setattr(module, "as_counts", counted)
     getattr(LatentDirichlet(3, random_state=0), step)(mixed_corpus(300, 0)[0])
     assert len(checked) == 1

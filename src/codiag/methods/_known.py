@@ -11,7 +11,7 @@ import numpy as np
 from codiag._entries import ListedEntries
 from codiag._estimate import Estimate, Log
 from codiag._problem import Problem
-from codiag.constraints import Fixed, Orthogonal
+from codiag.constraints import Orthogonal
 from codiag.methods._als import ALS
 from codiag.methods._joint import OJD
 from codiag.methods._listed_range import reduce_listed, shows_ranges
@@ -137,7 +137,7 @@ def _minimized(objective: LeastSquares, start: FactoredTensor, limits: Limits) -
 def _starts(
     problem: Problem, first: First, rng: np.random.Generator, log: Log, max_starts: int
 ) -> Iterator[FactoredTensor]:
-    if any(isinstance(constraint, Fixed) for constraint in problem.constraints or ()):
+    if any(constraint is not None and constraint.known for constraint in problem.constraints or ()):
         yield with_fixed(problem)
         return
     small, tensor = math.prod(problem.tensor.shape) <= SMALL, problem.tensor

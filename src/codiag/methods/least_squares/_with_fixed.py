@@ -7,9 +7,8 @@ import math
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._array import Array, like, moved
+from codiag._array import Array, like
 from codiag._problem import Problem
-from codiag.constraints import Fixed
 from codiag.methods.least_squares._components import hadamard_gram, solve_semidefinite
 from codiag.methods.least_squares._filled import filled
 from codiag.methods.least_squares._rank_one import split_columns
@@ -26,9 +25,9 @@ def with_fixed(problem: Problem) -> FactoredTensor:
     tensor, constraints = filled(problem), problem.constraints or ()
     xp = array_namespace(tensor.reference)
     known = {
-        mode: moved(constraint.factor, tensor.reference)
+        mode: constraint.project(like(np.zeros((tensor.shape[mode], problem.rank)), tensor.reference))
         for mode, constraint in enumerate(constraints)
-        if isinstance(constraint, Fixed)
+        if constraint is not None and constraint.known
     }
     rest = [mode for mode in range(tensor.order) if mode not in known]
     factors: dict[int, Array] = dict(known)
