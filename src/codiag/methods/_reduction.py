@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._array import Array, double, identity, largest_signs, like, moved
+from codiag._array import Array, double, identity, largest_signs, like, moved, on_host, to_host
 from codiag._problem import Problem
 from codiag.tensors import DenseTensor, FactoredTensor, Tensor
 
@@ -22,6 +22,11 @@ VANISHING = 1e-12
 OVERSAMPLING = 10
 ROUNDS = 5
 
+HOST_WORK = 2**23
+"""Entries times rank up to which a core on an accelerator is worked on by the host. A step of least squares takes about
+six times as many operations, some milliseconds on the host; the hundred small kernels of a step take as long to launch,
+however little they have to do."""
+
 
 @dataclass(frozen=True, eq=False)
 class Reduction:
@@ -33,12 +38,15 @@ class Reduction:
         ``tensor.compress(*bases)``, at most `rank` in every mode.
     bases : tuple of arrays of shape (d_m, k_m), or None
         Orthonormal columns; None where the mode was small enough. Equal in all modes if symmetric.
+    home : array
+        Empty, in double precision, where components of the whole tensor live; the core may live on the host.
     dense : DenseTensor, optional
         The whole tensor, in double precision, where it is small enough to work on: made once.
     """
 
     core: DenseTensor
     bases: tuple[Array | None, ...]
+    home: Array
     dense: DenseTensor | None = None
 
     @property
@@ -48,26 +56,27 @@ class Reduction:
 
     def opened(self) -> Reduction:
         """Return the whole tensor as its own core where it is small enough to work on, else this reduction."""
-        return self if self.dense is None else Reduction(self.dense, (None,) * self.dense.order, self.dense)
+        return self if self.dense is None else replace(self, core=self.dense, bases=(None,) * self.dense.order)
 
     def lower(self, components: FactoredTensor) -> FactoredTensor:
-        """Return components of the tensor in the coordinates of the core."""
+        """Return components of the tensor in the coordinates of the core, where the core lives."""
 
         def inside(factor: Array, mode: int) -> Array:
-            basis = self.bases[mode]
-            factor = double(factor)
-            return factor if basis is None else array_namespace(factor).matrix_transpose(double(basis)) @ factor
+            basis, factor = self.bases[mode], moved(factor, self.home)
+            if basis is not None:
+                factor = array_namespace(factor).matrix_transpose(moved(basis, self.home)) @ factor
+            return moved(factor, self.core.reference)
 
-        return components.changed(inside, double(components.weights))
+        return components.changed(inside, moved(components.weights, self.core.reference))
 
     def lift(self, components: FactoredTensor) -> FactoredTensor:
-        """Return components of the core in the coordinates of the tensor."""
+        """Return components of the core in the coordinates of the tensor, where the tensor lives."""
 
         def outside(factor: Array, mode: int) -> Array:
-            basis = self.bases[mode]
-            return factor if basis is None else double(basis) @ factor
+            basis, factor = self.bases[mode], moved(factor, self.home)
+            return factor if basis is None else moved(basis, self.home) @ factor
 
-        return components.changed(outside)
+        return components.changed(outside, moved(components.weights, self.home))
 
 
 def reduce(problem: Problem, rng: np.random.Generator, *, including: Sequence[Array] | None = None) -> Reduction:
@@ -84,20 +93,22 @@ def reduce(problem: Problem, rng: np.random.Generator, *, including: Sequence[Ar
     reduction = _reduced(tensor, rank, rng, including)
     if reduction.core.squared_norm() > VANISHING * tensor.squared_norm():
         return reduction
-    return _reduced(reduction.dense or tensor, rank + OVERSAMPLING, rng, including)
+    wider = _reduced(reduction.dense or tensor, rank + OVERSAMPLING, rng, including)
+    return replace(wider, home=reduction.home)
 
 
 def _reduced(tensor: Tensor, rank: int, rng: np.random.Generator, including: Sequence[Array] | None) -> Reduction:
     if max(tensor.shape) <= rank or (including is not None and math.prod(tensor.shape) <= SMALL):
-        return whole(tensor)
+        return whole(tensor, rank)
     if math.prod(tensor.shape) <= SMALL:
-        dense = _as_core(tensor)
-        return replace(compressed(dense, _dominant_bases(dense, rank)), dense=dense)
+        dense = _as_core(tensor, rank)
+        reduction = compressed(dense, _dominant_bases(dense, rank))
+        return replace(reduction, home=double(tensor.reference), dense=dense)
     outer = _sketched_bases(tensor, rank, rng)
     sketch = compressed(tensor, outer)
     inner = _dominant_bases(sketch.core, rank)
     bases = _chained(outer, inner, tensor)
-    reduction = _improved(tensor, rank, Reduction(compressed(sketch.core, inner).core, bases))
+    reduction = _improved(tensor, rank, replace(sketch, core=compressed(sketch.core, inner).core, bases=bases))
     return reduction if including is None else compressed(tensor, _widened(reduction.bases, including, tensor))
 
 
@@ -119,26 +130,29 @@ def range_bases(tensor: Tensor, rank: int, rng: np.random.Generator) -> list[Arr
     """Return orthonormal bases (d_m, min(d_m, rank)) of the dominant range of every mode."""
     reduction = _reduced(tensor, rank, rng, None)
     return [
-        identity(size, tensor.reference) if basis is None else basis
+        identity(size, tensor.reference) if basis is None else moved(basis, tensor.reference)
         for size, basis in zip(tensor.shape, reduction.bases, strict=True)
     ]
 
 
-def whole(tensor: Tensor) -> Reduction:
+def whole(tensor: Tensor, rank: int) -> Reduction:
     """Return the tensor as its own core, in double precision."""
-    core = _as_core(tensor)
-    return Reduction(core, (None,) * tensor.order, core)
+    core = _as_core(tensor, rank)
+    return Reduction(core, (None,) * tensor.order, double(tensor.reference), core)
 
 
 def compressed(tensor: Tensor, bases: tuple[Array | None, ...]) -> Reduction:
     """Return the tensor in the coordinates of bases."""
-    return Reduction(_as_core(tensor.compress(*bases)), bases)
+    core = tensor.compress(*bases)
+    return Reduction(_as_core(core, max(core.shape)), bases, double(tensor.reference))
 
 
-def _as_core(tensor: Tensor) -> DenseTensor:
-    """Return a tensor as a dense one in double precision: itself where it is one."""
+def _as_core(tensor: Tensor, rank: int) -> DenseTensor:
+    """Return a tensor as a dense one in double precision, where work on it is fastest: itself where it is one."""
     entries = tensor.to_dense()
     exact = double(entries)
+    if not on_host(exact) and math.prod(tensor.shape) * rank <= HOST_WORK:
+        exact = to_host(exact)
     if exact is entries and isinstance(tensor, DenseTensor):
         return tensor
     return DenseTensor.of(exact, symmetric=tensor.symmetric)
