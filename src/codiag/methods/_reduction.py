@@ -22,7 +22,7 @@ VANISHING = 1e-12
 OVERSAMPLING = 10
 ROUNDS = 5
 
-HOST_WORK = 2**23
+HOST_WORK = 2**24
 """Entries times rank up to which a core on an accelerator is worked on by the host. A step of least squares takes about
 six times as many operations, some milliseconds on the host; the hundred small kernels of a step take as long to launch,
 however little they have to do."""
