@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose
 
 import codiag
 from codiag.methods.least_squares import _gauss_newton as gauss_newton
+from codiag.methods.least_squares._direct import n_coupled, solve_directly
 from codiag.methods.least_squares._gauss_newton import Limits, minimize, polish
 from codiag.methods.least_squares._objective import LeastSquares
 from codiag.synthetic import noisy_tensor
@@ -69,6 +70,18 @@ def test_curvature_is_the_square_of_the_jacobian(kind):
     assert_allclose(curvature.matrix(), derivative.T @ derivative, atol=1e-6)
     move = np.random.default_rng(1).standard_normal(point.shape)
     assert_allclose(curvature.product(move).ravel(), curvature.matrix() @ move.ravel(), atol=1e-10)
+
+
+@EVERY
+@pytest.mark.parametrize("damping", [1.0, 1e-6])
+def test_steps_solve_the_damped_equations(kind, damping):
+    """Moves out of the ranges of the factors are solved for apart, and the step is that of all equations together."""
+    objective, _, point = setting(kind)
+    curvature, slope = objective.curvature(point), objective.gradient(point)
+    step = solve_directly(curvature, slope, damping)
+    damped = curvature.product(step) + damping * curvature.scales * step
+    assert_allclose(damped, -slope, atol=1e-8 * np.abs(slope).max())
+    assert n_coupled(curvature) == point.shape[1] * sum(min(part.shape) for part in objective.layout.factors(point))
 
 
 @EVERY

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from array_api_compat import array_namespace
-
-from codiag._array import Array, identity, on_host
+from codiag._array import Array, array_namespace, identity, on_host
 
 
 def shear(move: Array, inverse: Array) -> Array:

@@ -12,9 +12,8 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from array_api_compat import array_namespace
 
-from codiag._array import Array, epsilon, like, to_host
+from codiag._array import Array, array_namespace, epsilon, like, to_host
 from codiag.diagonalize._contraction import contraction
 from codiag.diagonalize._fixed_point import Limits, Outcome, Step, find_fixed_point
 from codiag.diagonalize._products import Slabs, TwoSidedSlabs

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from array_api_compat import array_namespace
 
-from codiag._array import Array, double, identity, largest_signs, like, moved, on_host, to_host
+from codiag._array import Array, array_namespace, double, identity, largest_signs, like, moved, on_host, to_host
 from codiag._problem import Problem
 from codiag.tensors import DenseTensor, FactoredTensor, Tensor
 

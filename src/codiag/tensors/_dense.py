@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
-from array_api_compat import array_namespace, device, is_numpy_array, is_torch_array
+from array_api_compat import device, is_numpy_array, is_torch_array
 
-from codiag._array import Array, blocks, like, moved, on_host, pick, precise, squares, to_host, widest
+from codiag._array import Array, array_namespace, blocks, like, moved, on_host, pick, precise, squares, to_host, widest
 from codiag._validation import as_flag, as_real_array
 from codiag.tensors._base import Tensor, check_shape, check_symmetric_shape
 

@@ -7,17 +7,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from array_api_compat import array_namespace
-
-from codiag._array import Array, epsilon, identity
+from codiag._array import Array, array_namespace, epsilon
 from codiag._entries import Entries
 from codiag._problem import Problem
+from codiag.methods.least_squares._direct import n_coupled, solve_directly
 from codiag.methods.least_squares._objective import LeastSquares
 from codiag.methods.least_squares._restricted import CurvatureLike, Restricted
 from codiag.tensors import FactoredTensor
 
 EXPLICIT = 300, 600
-"""Unknowns up to which the Gauss-Newton matrix is written down: always, and where conjugate gradients creep."""
+"""Coupled unknowns up to which a step is solved for directly: always, and where conjugate gradients creep."""
 
 
 UNSEEN = 1e-3
@@ -253,11 +252,10 @@ def _evaluate(objective: LeastSquares, point: Array) -> State:
 
 def _step(objective: LeastSquares, whole: CurvatureLike, slope: Array, damping: float) -> tuple[Array, float]:
     """Return the damped step of the unknowns that are free, and the decrease it promises."""
-    xp = array_namespace(slope)
     curvature, scale = objective.restricted(whole, slope), objective.total
     if isinstance(curvature, Restricted):
         slope = curvature.allowed(slope)
-    n = math.prod(slope.shape)
+    n = n_coupled(curvature)
     if isinstance(curvature, Restricted) and curvature.tangent is not None:
         n = max(n, EXPLICIT[1] + 1)  # no matrix to write down
     move, explicit = None, EXPLICIT[0 if objective.entries is None else 1]
@@ -267,11 +265,7 @@ def _step(objective: LeastSquares, whole: CurvatureLike, slope: Array, damping: 
     if move is None and n > EXPLICIT[1]:
         move = -curvature.preconditioner(damping)(slope)
     elif move is None:
-        matrix, diagonal = curvature.matrix(), xp.reshape(curvature.scales, (-1,))
-        move = xp.reshape(
-            xp.linalg.solve(matrix + damping * diagonal * identity(n, matrix), -xp.reshape(slope, (-1, 1))),
-            slope.shape,
-        )
+        move = solve_directly(curvature, slope, damping)
     return move, _promise(move, slope, damping * curvature.scales)
 
 
