@@ -8,9 +8,9 @@ from numpy.testing import assert_allclose
 
 import codiag
 from codiag.methods.least_squares import _gauss_newton as gauss_newton
-from codiag.methods.least_squares._direct import n_coupled, solve_directly
 from codiag.methods.least_squares._gauss_newton import Limits, minimize, polish
 from codiag.methods.least_squares._objective import LeastSquares
+from codiag.methods.least_squares._ranges import coupled, solve_directly
 from codiag.synthetic import noisy_tensor
 from codiag.tensors import DenseTensor, FactoredTensor, symmetrize
 from codiag.theory._sensitivity import sensitivity
@@ -78,10 +78,11 @@ def test_steps_solve_the_damped_equations(kind, damping):
     """Moves out of the ranges of the factors are solved for apart, and the step is that of all equations together."""
     objective, _, point = setting(kind)
     curvature, slope = objective.curvature(point), objective.gradient(point)
-    step = solve_directly(curvature, slope, damping)
+    inner = coupled(curvature, slope, damping)
+    step = inner.outward(solve_directly(inner.curvature, inner.slope, damping))
     damped = curvature.product(step) + damping * curvature.scales * step
     assert_allclose(damped, -slope, atol=1e-8 * np.abs(slope).max())
-    assert n_coupled(curvature) == point.shape[1] * sum(min(part.shape) for part in objective.layout.factors(point))
+    assert inner.slope.shape[0] == sum(min(part.shape) for part in objective.layout.factors(point))
 
 
 @EVERY

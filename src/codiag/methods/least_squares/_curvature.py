@@ -15,9 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 from array_api_compat import device
 
-from codiag._array import Array, array_namespace, identity
+from codiag._array import Array, array_namespace, identity, like, on_host, to_host
 from codiag.methods.least_squares._components import product_without
 from codiag.methods.least_squares._layout import Layout
 from codiag.tensors import DenseTensor
@@ -97,7 +98,7 @@ class Curvature:
         xp = array_namespace(self.own[0])
         scales = [part[0, :] for part in self.layout.factors(self.scales)]
         inverses = [
-            xp.linalg.inv(own + damping * scale * identity(own.shape[0], own))
+            _small_inverse(own + damping * scale * identity(own.shape[0], own))
             for own, scale in zip(self.own, scales, strict=True)
         ]
         if len(inverses) == 1:
@@ -178,12 +179,19 @@ class SharedCurvature:
         owns = [self._base.own[group[0]] for group in self.layout.groups]
         scales = [part[0, :] for part in self.layout.factors(self.scales)]
         inverses = [
-            xp.linalg.inv(count * own + damping * scale * identity(own.shape[0], own))
+            _small_inverse(count * own + damping * scale * identity(own.shape[0], own))
             for count, own, scale in zip(counts, owns, scales, strict=True)
         ]
         return lambda move: xp.concat(
             [part @ inverse for part, inverse in zip(self.layout.factors(move), inverses, strict=True)]
         )
+
+
+def _small_inverse(matrix: Array) -> Array:
+    """Return the inverse of a matrix as large as the rank, by the host: an accelerator takes milliseconds to start."""
+    if on_host(matrix):
+        return array_namespace(matrix).linalg.inv(matrix)
+    return like(np.linalg.inv(to_host(matrix)), matrix)
 
 
 def _residual_terms(layout: Layout, point: Array, residual: DenseTensor) -> list[tuple[int, int, Array]]:
