@@ -372,8 +372,13 @@ def _squared_multiple(result: float, scale: float) -> float:
 
 
 def _contract(block: Array, basis: Array, axis: int) -> Array:
-    """Multiply one axis by the transpose of a basis."""
+    """Multiply one axis by the transpose of a basis, without a copy of the block for the first and the last but one."""
     xp = array_namespace(block)
+    if axis == block.ndim - 2:
+        return xp.matrix_transpose(basis) @ block
+    if axis == 0:
+        product = xp.matrix_transpose(basis) @ xp.reshape(block, (block.shape[0], -1))
+        return xp.reshape(product, (-1, *block.shape[1:]))
     return xp.moveaxis(xp.tensordot(block, basis, axes=((axis,), (0,))), -1, axis)
 
 
