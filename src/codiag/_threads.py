@@ -10,8 +10,8 @@ the last one removes it, and a fit that is not small removes it as long as it ru
 threads that it had, unless somebody else has changed it meanwhile, and never more. Where a ``threadpool_limits`` of the
 caller's holds in another thread, recent versions of threadpoolctl leave that as it is, and so does this. What cannot be
 had is a limit for one thread of Python alone: products of the caller's own threads run on one core, too, while small
-fits run beside them; and a ``threadpool_limits`` that begins beside a fit in another thread and outlasts it restores the
-limit that it found.
+fits run beside them; and a ``threadpool_limits`` that begins beside a fit in another thread and outlasts it restores
+the limit that it found.
 """
 
 from __future__ import annotations
