@@ -63,6 +63,7 @@ def compare(against: Path, n_tensors: int, noise: float, rounds: int) -> list[tu
     for _ in range(rounds):
         for name, (source, n_jobs) in contestants.items():
             runs[name].append(in_process(source, n_tensors, noise, n_jobs))
+            print(noise, name, runs[name][-1], flush=True)
 
     def median(name: str, field: str) -> float:
         return statistics.median(run[field] for run in runs[name])
@@ -94,7 +95,7 @@ def main() -> None:
     text = (
         f"## Many small tensors\n{given.tensors} tensors of {SIZE} x {SIZE} x {SIZE}, rank {RANK}, noise relative to "
         f"the norm, under default threads; times a tensor, medians of {given.rounds} rounds in turns. The loop before "
-        "is that of the commit without `factorize_each`; the start of processes counts.\n\n" + table(names, rows)
+        "is that of the other source tree; the start of processes counts.\n\n" + table(names, rows)
     )
     keep("many", f"python -m benchmarks.many --against OTHER/src --tensors {given.tensors}", text)
     print(text)
