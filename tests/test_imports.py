@@ -17,7 +17,7 @@ SOURCE = Path(codiag.__file__).parent
 HEAVY = ["torch", "dask", "matplotlib", "pandas", "sklearn", "typer", "rich", "pooch"]
 # A module may import from its own layer and from those before it. A part of a package may have a layer of its own.
 LAYERS = [
-    {"_array", "_reading", "_writing"},
+    {"_array", "_reading", "_threads", "_writing"},
     {"_validation"},
     {"diagonalize", "tensors"},
     {"constraints"},
@@ -29,7 +29,7 @@ LAYERS = [
     {"methods"},
     {"_factorization"},
     {"theory", "metrics"},
-    {"_result", "_factorize"},
+    {"_result", "_factorize", "_each"},
     {""},  # codiag itself: what it exports
     {"selection", "models", "drop_in", "synthetic", "datasets", "_corpora", "_files", "tables"},
     {"plotting"},

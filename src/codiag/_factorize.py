@@ -15,6 +15,7 @@ from codiag._array import double, to_host
 from codiag._factorization import Factorization
 from codiag._problem import Problem
 from codiag._result import as_factorization
+from codiag._threads import few_threads
 from codiag._validation import ConvergenceWarning, UndeterminedError, as_generator
 from codiag.methods import METHODS, Auto, Method
 from codiag.methods._method import fit_or_refuse
@@ -70,6 +71,16 @@ def factorize(
     Factorization
         With ``weights, factors = fit``.
 
+    See Also
+    --------
+    factorize_each : Many tensors, in parallel.
+
+    Notes
+    -----
+    Arrays so small that threads of linear algebra would only wait for each other are fitted on one: of up to four
+    million multiplications in a product of the tensor with factors, its number of entries times the rank. That limit
+    holds for the process while only such fits run, in any number of Python's threads; then all is as it was.
+
     Examples
     --------
     >>> import numpy as np
@@ -86,12 +97,7 @@ def factorize(
     >>> np.array_equal(fit.factors[0], fit.factors[1]), codiag.factor_error(fit, (a, a, c)) < 1e-10
     (True, True)
     """
-    if isinstance(tensor, Problem):
-        given = {"rank": rank, "symmetric": symmetric, "constraints": constraints, "observed": observed}
-        _refuse_twice(given)
-        problem = tensor
-    else:
-        problem = Problem(tensor, rank, constraints, observed, symmetric=symmetric)
+    problem = as_problem(tensor, rank, constraints, observed, symmetric)
     strategy = as_method(method)
     fit = solve(problem, strategy, seed)
     complaint = complaint_about(fit, problem, strategy)
@@ -100,16 +106,26 @@ def factorize(
     return fit
 
 
-def _refuse_twice(given: dict[str, Any]) -> None:
+def as_problem(tensor: Any, rank: Any, constraints: Any, observed: Any, symmetric: Any) -> Problem:
+    """Return the problem that arguments of `factorize` state; one that was given says all of this itself."""
+    if not isinstance(tensor, Problem):
+        return Problem(tensor, rank, constraints, observed, symmetric=symmetric)
+    given = {"rank": rank, "symmetric": symmetric, "constraints": constraints, "observed": observed}
     for name, value in given.items():
         if value is not None:
             raise TypeError(
                 f"{name} must be left out where a Problem is given, which has its own; got {name}={value!r}"
             )
+    return tensor
 
 
 def solve(problem: Problem, method: Method, seed: Any = None) -> Factorization:
     """Do the work of `factorize`, silently: what is to be said of the fit, `complaint_about` says."""
+    with few_threads(float(problem.rank) * math.prod(problem.tensor.shape)):
+        return _solved(problem, method, seed)
+
+
+def _solved(problem: Problem, method: Method, seed: Any) -> Factorization:
     rng = as_generator(seed, apart=True)
     smaller, kept = (problem, None) if method.sized or problem.asks else _without_empty_rows(problem)
     if is_large(smaller.tensor.shape) and smaller.tensor.holds_entries and not problem.asks:
