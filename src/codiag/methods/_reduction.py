@@ -215,14 +215,16 @@ def _improved(tensor: Tensor, rank: int, reduction: Reduction) -> Reduction:
     for _ in range(ROUNDS):
         if held > total / 2:
             break
-        bases = list(reduction.bases)
+        bases, last = list(reduction.bases), reduction
         for mode in range(1 if tensor.symmetric else tensor.order):
             if bases[mode] is None:
                 continue
             opened = tensor.compress(*(None if other == mode else basis for other, basis in enumerate(bases)))
             basis = moved(_dominant_basis(opened, mode, rank), tensor.reference)
             bases = [basis] * tensor.order if tensor.symmetric else [*bases[:mode], basis, *bases[mode + 1 :]]
-        reduction = compressed(tensor, tuple(bases))
+            last = compressed(opened, tuple(basis if other == mode else None for other in range(tensor.order)))
+        # The last mode was opened between the new bases of all others, unless it shares its own with them.
+        reduction = compressed(tensor, tuple(bases)) if tensor.symmetric else replace(last, bases=tuple(bases))
         before, held = held, reduction.core.squared_norm()
         if held < 1.001 * before:
             break

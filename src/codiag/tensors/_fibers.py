@@ -42,7 +42,7 @@ class Fibers:
         last = entries.coords[-1]
         ends = np.append(starts, last.size).astype(last.dtype)
         self.matrix = sparse.csr_array((entries.values, last, ends), shape=(starts.size, entries.shape[-1]))
-        self.places = entries.coords[:-1, starts]
+        self.places = np.stack([row.take(starts) for row in entries.coords[:-1]])
         self._products: list[tuple[np.ndarray, np.ndarray]] = []
 
     def times(self, columns: np.ndarray) -> np.ndarray:
