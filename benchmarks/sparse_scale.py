@@ -52,7 +52,7 @@ def components(size: int, count: float, noise: float = 0.01, seed: int = 0) -> E
             factor[row, component] = column
         coords[:, part] = [grid.ravel() for grid in np.meshgrid(*rows, indexing="ij")]
         values[part] = np.einsum("i,j,k->ijk", *columns).ravel()
-    noisy: np.ndarray = values + noise * np.sqrt(np.mean(values**2)) * rng.standard_normal(n)
+    noisy = values + noise * np.sqrt(np.mean(values**2)) * rng.standard_normal(n)
     order = rng.permutation(n)
     for row in coords:
         row[:] = row[order]
@@ -64,7 +64,7 @@ def corner(size: int, count: int, inner: int = 400, seed: int = 0) -> Entries:
     rng = np.random.default_rng(seed)
     halves = [rng.integers(0, limit, (3, count // 2), dtype=np.int32) for limit in (inner, size)]
     coords = np.concatenate(halves, axis=1)
-    return Entries(coords, 0.5 + rng.random(coords.shape[1]), size)
+    return Entries(coords, rng.uniform(0.5, 1.5, coords.shape[1]), size)
 
 
 def mixture(size: int, count: int, seed: int = 0) -> Entries:

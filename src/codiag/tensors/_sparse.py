@@ -216,7 +216,7 @@ class SparseTensor(Tensor):
         return products
 
     def squared_norm(self) -> float:
-        return squares(self.values)
+        return squares(self.values) if self._look is None else self._look.squared_norm
 
     def inner(self, weights: Array, factors: Sequence[Array]) -> float:
         return float(totals_over(self._listing((0,)), [FiberInner(weights, factors)], self.shape)[0][0][0])
