@@ -64,7 +64,7 @@ def corner(size: int, count: int, inner: int = 400, seed: int = 0) -> Entries:
     rng = np.random.default_rng(seed)
     halves = [rng.integers(0, limit, (3, count // 2), dtype=np.int32) for limit in (inner, size)]
     coords = np.concatenate(halves, axis=1)
-    return Entries(coords, rng.uniform(0.5, 1.5, coords.shape[1]), size)
+    return Entries(coords, rng.uniform(0.5, 1.5, (coords.shape[1],)), size)
 
 
 def mixture(size: int, count: int, seed: int = 0) -> Entries:

@@ -17,7 +17,6 @@ from scipy import sparse
 from codiag._array import double
 from codiag._threads import in_threads, n_threads
 from codiag.tensors._listing import Listing, starts_of_runs
-from codiag.tensors._sums import logged
 
 BLOCK = 2**19
 """Numbers, a row of products for each entry, that are worked on at a time: as many as stay in the cache."""
@@ -147,11 +146,10 @@ class FiberCore(FiberSum):
             totals[0] += self.first.take(places, axis=0).T @ sums
 
 
-def totals_over(entries: Listing, asked: Sequence[FiberSum], shape: Sequence[int]) -> list[list[np.ndarray]]:
-    """Return the arrays of several sums, from one pass over entries, in threads where there are many.
-
-    The pass is logged as one over a tensor of this shape.
-    """
+def totals_over(entries: Listing, asked: Sequence[FiberSum]) -> list[list[np.ndarray]]:
+    """Return the arrays of several sums, from one pass over entries, in threads where there are many."""
+    if not asked:
+        return []
     width = max(one.width for one in asked)
     zeros = [one.zeros(entries) for one in asked]
     n_numbers = sum(total.size for totals in zeros for total in totals)
@@ -167,7 +165,7 @@ def totals_over(entries: Listing, asked: Sequence[FiberSum], shape: Sequence[int
         return totals
 
     threads = n_threads() if n_parts > 1 else 1
-    for totals in logged(in_threads(part_of, range(n_parts), threads), n_parts, shape, asked):
+    for totals in in_threads(part_of, range(n_parts), threads):
         if totals is not zeros:
             for total, own in zip(zeros, totals, strict=True):
                 for array, share in zip(total, own, strict=True):

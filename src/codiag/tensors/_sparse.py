@@ -14,7 +14,7 @@ from codiag.tensors._base import CLOSE, REAL, Tensor, as_scale, check_shape, che
 from codiag.tensors._factored import FactoredTensor
 from codiag.tensors._fibers import FiberCore, FiberInner, FiberProducts, FiberSum, totals_over
 from codiag.tensors._listing import Listing, as_coordinates, as_values, in_memory_order
-from codiag.tensors._sums import Core, Products, SquaredDistance, Sum
+from codiag.tensors._sums import Core, Products, SquaredDistance, Sum, logged
 
 
 class SparseTensor(Tensor):
@@ -78,6 +78,10 @@ class SparseTensor(Tensor):
         self.coords: np.ndarray = coords
         self.values: np.ndarray = values
         self._listings: dict[tuple[int, ...], Listing] = {}
+
+    @property
+    def n_stored(self) -> int:
+        return int(self.values.size)
 
     @property
     def reference(self) -> Array:
@@ -151,16 +155,15 @@ class SparseTensor(Tensor):
         return SparseTensor(coords, values, shape, symmetric=self.symmetric, absent=self.absent, check=False)
 
     def read(self, *asked: Sum) -> list[Any]:
-        """Compute several sums in one pass over the entries; those that open modes, in one by these modes each."""
-        passes: dict[tuple[int, ...], list[int]] = {}
-        sums = [self._as_fiber_sum(one) for one in asked]
-        for place, (front, one) in enumerate(sums):
-            if one is not None:
-                passes.setdefault(front, []).append(place)
+        """Compute several sums in one pass over the entries; those that open modes, in the order of these modes."""
+        passes: dict[tuple[int, ...], dict[int, FiberSum]] = {}
+        for place, one in enumerate(asked):
+            front, fiber_sum = self._as_fiber_sum(one)
+            if fiber_sum is not None:
+                passes.setdefault(front, {})[place] = fiber_sum
         totals: dict[int, list[np.ndarray]] = {}
-        for front, places in passes.items():
-            together = [one for place in places if (one := sums[place][1]) is not None]
-            totals |= zip(places, totals_over(self._listing(front), together, self.shape), strict=True)
+        for front, sums in logged(list(passes.items()) or [((0,), {})], max(len(passes), 1), self.shape, asked):
+            totals |= zip(sums, totals_over(self._listing(front), list(sums.values())), strict=True)
         return [
             self._result(one, totals[place]) if place in totals else one.of(self) for place, one in enumerate(asked)
         ]
@@ -219,7 +222,7 @@ class SparseTensor(Tensor):
         return squares(self.values) if self._look is None else self._look.squared_norm
 
     def inner(self, weights: Array, factors: Sequence[Array]) -> float:
-        return float(totals_over(self._listing((0,)), [FiberInner(weights, factors)], self.shape)[0][0][0])
+        return float(totals_over(self._listing((0,)), [FiberInner(weights, factors)])[0][0][0])
 
     def squared_distance(self, weights: Array, factors: Sequence[Array]) -> float:
         r"""Return :math:`\|T\|^2 - 2 \langle T, M \rangle + \|M\|^2`, right to about 1e-16 of :math:`\|M\|^2`.
