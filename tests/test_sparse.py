@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from threadpoolctl import threadpool_limits
 
 import codiag
-from codiag._threads import in_threads, n_threads
+from codiag._parallel import in_threads, n_threads
 from codiag.tensors import DenseTensor, SparseTensor, _fibers
 from codiag.tensors._sums import Core, Products, SquaredDistance, SquaredNorm
 

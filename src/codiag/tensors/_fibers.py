@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from codiag._array import double
-from codiag._threads import in_threads, n_threads
+from codiag._parallel import in_threads, n_threads
 from codiag.tensors._listing import Listing, starts_of_runs
 
 BLOCK = 2**19
