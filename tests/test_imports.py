@@ -19,6 +19,7 @@ HEAVY = ["torch", "dask", "matplotlib", "pandas", "sklearn", "typer", "rich", "p
 LAYERS = [
     {"_array", "_reading", "_threads", "_writing"},
     {"_validation"},
+    {"_parallel"},
     {"diagonalize", "tensors"},
     {"constraints"},
     {"_missing", "_entries", "_symmetry"},

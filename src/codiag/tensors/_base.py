@@ -114,6 +114,11 @@ class Tensor(ABC):
         return len(self.shape)
 
     @property
+    def n_stored(self) -> int:
+        """Number of entries that storage holds: of a dense tensor all of them."""
+        return math.prod(self.shape)
+
+    @property
     def reference(self) -> Array:
         """An array, empty, of the library, the device and the precision that results have."""
         return np.zeros(0)
