@@ -23,13 +23,19 @@ if TYPE_CHECKING:
 
 SHOWN = 30
 """Components that fit on a screen."""
-TensorFile = Annotated[Path, typer.Argument(help="A .npy, .npz, .mat or .tns(.gz) file.", show_default=False)]
+TensorFile = Annotated[
+    Path,
+    typer.Argument(
+        help="A .npy, .npz, .mat, .tns(.gz), .zarr or .h5 file; x.h5:/name is one array of several.", show_default=False
+    ),
+]
 Rank = Annotated[int, typer.Option("--rank", "-k", "-r", help="Number of components.", show_default=False)]
 Symmetric = Annotated[
     bool | None, typer.Option("--symmetric/--not-symmetric", help="Whether all modes share one factor.")
 ]
 Variable = Annotated[
-    str | None, typer.Option("--variable", help="Which array, where the file holds several.", show_default=False)
+    str | None,
+    typer.Option("--variable", "--dataset", help="Which array, where the file holds several.", show_default=False),
 ]
 Nonnegative = Annotated[bool, typer.Option("--nonnegative", help="Factors have no negative entries.")]
 NonnegativeModes = Annotated[

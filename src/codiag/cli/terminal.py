@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn
@@ -10,11 +11,16 @@ from typing import NoReturn
 import typer
 from rich.console import Console
 from rich.markup import escape
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 
 from codiag._writing import visible
+from codiag.methods._reduction import SMALL
 
 out = Console()
 err = Console(stderr=True)
+
+READS = 4
+"""Passes over a large tensor that a fit takes, unless its components do not explain it."""
 
 
 def shown(text: object) -> str:
@@ -39,19 +45,57 @@ def _say(heading: str, message: str) -> None:
 
 @contextmanager
 def progress(message: str) -> Iterator[None]:
-    """Show the progress on a terminal, as the methods log it."""
-    with err.status(message) as status:
-        logger = logging.getLogger("codiag")
-        handler = logging.Handler()
-        handler.emit = lambda record: status.update(shown(f"done: {record.getMessage()}"))  # type: ignore[method-assign]
-        level = logger.level
-        logger.addHandler(handler)
-        logger.setLevel(logging.INFO)
+    """Show the progress on a terminal, as the methods log it, with a bar of the passes over a large tensor."""
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[passes]}"))
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as display:
+        handlers = {"codiag": _Stages(display, message), "codiag.reads": Passes(display)}
+        loggers = {name: logging.getLogger(name) for name in handlers}
+        levels = {name: logger.level for name, logger in loggers.items()}
+        for name, logger in loggers.items():
+            logger.addHandler(handlers[name])
+            logger.setLevel(handlers[name].level)
         try:
             yield
         finally:
-            logger.removeHandler(handler)
-            logger.setLevel(level)
+            for name, logger in loggers.items():
+                logger.removeHandler(handlers[name])
+                logger.setLevel(levels[name])
+
+
+class _Stages(logging.Handler):
+    """Shows what has been done last."""
+
+    def __init__(self, display: Progress, message: str) -> None:
+        super().__init__(logging.INFO)
+        self._display, self._task = display, display.add_task(message, total=None, passes="")
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._display.update(self._task, description=shown(f"done: {record.getMessage()}"))
+
+
+class Passes(logging.Handler):
+    """Shows how much of all passes over a large tensor is done: of more than the usual number, once they begin.
+
+    The first large tensor that is read is the one that was given; cores that may follow are not counted.
+    """
+
+    def __init__(self, display: Progress) -> None:
+        super().__init__(logging.DEBUG)
+        self._display, self._task = display, display.tasks[0].id if display.tasks else display.add_task("", passes="")
+        self._shape: tuple[int, ...] | None = None
+        self._n_done = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        shape, part, n_parts = (getattr(record, name) for name in ("shape", "part", "n_parts"))
+        if self._shape is None and math.prod(shape) > SMALL:
+            self._shape = shape
+        if shape != self._shape:
+            return
+        done = self._n_done + part / n_parts
+        self._n_done += part == n_parts
+        total = max(READS, math.ceil(done))
+        words = f"pass {math.ceil(done)} of {total}"
+        self._display.update(self._task, completed=done, total=total, passes=words)
 
 
 @contextmanager
@@ -62,4 +106,4 @@ def user_errors() -> Iterator[None]:
     except (ValueError, TypeError, OSError) as error:
         fail(str(error))
     except MemoryError:
-        fail("it does not fit into memory; tensors in .npy files are read slab by slab")
+        fail("it does not fit into memory; tensors in .npy, .zarr and .h5 files are read part by part")

@@ -1,0 +1,172 @@
+"""A tensor whose entries lie in the chunks of a dask array."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace, device, is_array_api_obj, is_numpy_array
+
+from codiag._array import Array, moved, to_host
+from codiag._validation import as_flag
+from codiag.tensors._base import REAL, Tensor, as_scale, check_shape, check_symmetric_shape
+from codiag.tensors._chunks import sum_over_chunks
+from codiag.tensors._dense import DenseTensor
+from codiag.tensors._sparse import SparseTensor
+from codiag.tensors._sums import Core, Products, Ranges, Shares, SquaredDistance, SquaredNorm, Sum
+
+
+class DaskTensor(Tensor):
+    """A tensor in the chunks of a dask array, wherever these are: on disk, in other processes, on a cluster.
+
+    Nothing is ever gathered but sums. Every chunk computes its part of all sums of a pass at once, with the means that
+    there are for an array of its kind, and these parts are added in a tree. All of that is done by the scheduler that
+    dask would use: threads, processes, or the cluster of a `distributed.Client`.
+
+    Parameters
+    ----------
+    array : dask array of shape (d_0, d_1, d_2, ...)
+        Real numbers, three modes or more; chunks of NumPy, CuPy or pydata/sparse, of any sizes. A worker needs memory
+        for one chunk of every thread, and about 200 MB beyond.
+    symmetric : bool
+        Declare that permuting the modes leaves the tensor as it is. Not checked.
+
+    Examples
+    --------
+    >>> import dask.array
+    >>> from codiag.tensors import DaskTensor
+    >>> tensor = DaskTensor(dask.array.ones((4, 5, 6), chunks=(2, 5, 4)))
+    >>> tensor
+    DaskTensor(4 x 5 x 6, 4 chunks)
+    >>> tensor.squared_norm()
+    120.0
+    """
+
+    holds_entries = True
+
+    def __init__(self, array: Any, *, symmetric: bool = False) -> None:
+        if any(math.isnan(size) for size in array.shape):
+            raise ValueError(
+                f"tensor must have chunks of known sizes; got a dask array of shape {array.shape}. Call "
+                "array.compute_chunk_sizes() first"
+            )
+        self.shape = check_shape(array.shape)
+        if array.dtype.kind == "c":
+            raise TypeError(
+                f"tensor must be real; got a dask array of {array.dtype}: factorize real and imaginary parts as one "
+                "more mode of size two"
+            )
+        if array.dtype.kind not in "biuf":
+            raise TypeError(f"tensor must hold real numbers; got a dask array of {array.dtype}")
+        as_flag("symmetric", symmetric)
+        if symmetric:
+            check_symmetric_shape(self.shape)
+        self.array = array
+        self.symmetric = bool(symmetric)
+        self._squared_norm: float | None = None
+
+    @property
+    def reference(self) -> Array:
+        return np.zeros(0, dtype=np.float32 if self.array.dtype == np.float32 else np.float64)
+
+    def read(self, *asked: Sum) -> list[Any]:
+        shares = sum_over_chunks(_sums_of_chunk, [self.array], asked)
+        by_sum: list[Shares] = [{} for _ in asked]
+        for (number, *key), share in shares.items():
+            by_sum[number][tuple(key)] = share
+        return [one.total(own, self) for one, own in zip(asked, by_sum, strict=True)]
+
+    def project(self, *directions: Array) -> Array:
+        shares = sum_over_chunks(_projected_chunk, [self.array], tuple(directions))
+        stack = np.zeros((directions[0].shape[0], *self.shape[:2]), dtype=self.reference.dtype)
+        for (row, column), part in shares.items():
+            stack[:, row : row + part.shape[1], column : column + part.shape[2]] = part
+        return stack
+
+    def permute(self, axes: Sequence[int]) -> DaskTensor:
+        return self._with(self.array.transpose(tuple(axes)))
+
+    def without_symmetry(self) -> DaskTensor:
+        return DaskTensor(self.array)
+
+    def compress(self, *bases: Array | None) -> Tensor:
+        core: Tensor = self.read(Core(bases))[0]
+        return core
+
+    def mttkrp(self, factors: Sequence[Array], mode: int) -> Array:
+        return self.read(Products(factors, [mode]))[0][0]
+
+    def mttkrps(self, factors: Sequence[Array]) -> list[Array]:
+        products: list[Array] = self.read(Products(factors))[0]
+        return products
+
+    def squared_norm(self) -> float:
+        if self._squared_norm is None:
+            self._squared_norm = float(self.read(SquaredNorm())[0])
+        return self._squared_norm
+
+    def squared_distance(self, weights: Array, factors: Sequence[Array]) -> float:
+        return float(self.read(SquaredDistance(weights, factors))[0])
+
+    def to_dense(self) -> Array:
+        return _as_entries(self.array.compute()).astype(self.reference.dtype, copy=False)
+
+    def __mul__(self, scale: object) -> Tensor:
+        return self._with(self.array * as_scale(scale, self.reference)) if isinstance(scale, REAL) else NotImplemented
+
+    __rmul__ = __mul__
+
+    def _with(self, array: Any) -> DaskTensor:
+        return DaskTensor(array, symmetric=self.symmetric)
+
+    def __repr__(self) -> str:
+        n_chunks = math.prod(self.array.numblocks)
+        return f"{super().__repr__()[:-1]}, {n_chunks} chunk{'s' if n_chunks > 1 else ''})"
+
+
+def _sums_of_chunk(asked: Sequence[Sum], ranges: Ranges, block: Array) -> Shares:
+    """Return all sums of a pass for one chunk, computed as those of a tensor of its kind."""
+    local = tensor_of_chunk(block)
+    own = [_in_library_of(local.reference, one.within(ranges)) for one in asked]
+    shares: Shares = {}
+    for number, (one, result) in enumerate(zip(asked, local.read(*own), strict=True)):
+        shares |= {(number, *key): to_host(share) for key, share in one.shares(result, ranges).items()}
+    return shares
+
+
+def _projected_chunk(directions: Sequence[Array], ranges: Ranges, block: Array) -> Shares:
+    local = tensor_of_chunk(block)
+    own = [moved(rows[:, part], local.reference) for rows, part in zip(directions, ranges[2:], strict=True)]
+    return {(ranges[0].start, ranges[1].start): to_host(local.project(*own))}
+
+
+def tensor_of_chunk(block: Array) -> DenseTensor | SparseTensor:
+    """Return a chunk as a tensor of its own, without a look at its entries."""
+    if hasattr(block, "tocoo") and hasattr(block, "fill_value"):
+        block = block.tocoo()
+    if hasattr(block, "coords") and hasattr(block, "fill_value"):
+        if block.fill_value != 0:
+            raise ValueError(f"it must be zero where it has no entries; its fill_value is {block.fill_value}")
+        values = block.data if block.data.dtype == np.float32 else block.data.astype(np.float64)
+        return SparseTensor(block.coords.astype(np.int64), values, block.shape, check=False)
+    return DenseTensor.of(block, symmetric=False)
+
+
+def _in_library_of(reference: Array, value: Any) -> Any:
+    """Return arrays, in sequences and dataclasses too, where the reference lives, in their own precision."""
+    if is_numpy_array(reference):
+        return value
+    if isinstance(value, Sum):
+        return replace(value, **{name: _in_library_of(reference, item) for name, item in vars(value).items()})  # type: ignore[type-var]
+    if isinstance(value, tuple | list):
+        return tuple(_in_library_of(reference, item) for item in value)
+    if not is_array_api_obj(value):
+        return value
+    return array_namespace(reference).asarray(value, device=device(reference))
+
+
+def _as_entries(computed: Array) -> np.ndarray:
+    return to_host(computed.todense() if hasattr(computed, "todense") else computed)
