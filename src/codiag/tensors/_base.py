@@ -16,6 +16,7 @@ from codiag._validation import as_flag
 
 if TYPE_CHECKING:
     from codiag.tensors._dense import DenseTensor
+    from codiag.tensors._sums import Sum
 
 REAL = int | float | np.integer | np.floating
 """Numbers that may multiply a tensor."""
@@ -111,6 +112,21 @@ class Tensor(ABC):
     def reference(self) -> Array:
         """An array, empty, of the library, the device and the precision that results have."""
         return np.zeros(0)
+
+    def read(self, *asked: Sum) -> list[Any]:
+        """Compute several sums over the entries, in one pass over the data where the storage allows.
+
+        Parameters
+        ----------
+        *asked : objects of `codiag.tensors._sums`
+            Such as `SquaredNorm` or `Products`.
+
+        Returns
+        -------
+        list
+            One result for each, in their order: what the method of the tensor gives that it stands for.
+        """
+        return [one.of(self) for one in asked]
 
     def compress(self, *bases: Array | None) -> Tensor:
         """Multiply every mode by the transpose of a basis.

@@ -10,7 +10,7 @@ from array_api_compat import array_namespace
 from codiag._array import Array, double, fits_block, pick, squares
 from codiag._validation import as_real_array
 from codiag.tensors._base import REAL, Tensor, all_equal, as_scale, check_shape, symmetry_of
-from codiag.tensors._dense import khatri_rao
+from codiag.tensors._sums import khatri_rao
 
 CANCELLING = 1e-6
 """Share of the inner products of components that must be left in their sum for it to be taken as it is."""

@@ -13,7 +13,7 @@ from codiag.methods.least_squares._components import hadamard_gram, solve_semide
 from codiag.methods.least_squares._filled import filled
 from codiag.methods.least_squares._rank_one import split_columns
 from codiag.tensors import FactoredTensor
-from codiag.tensors._dense import khatri_rao
+from codiag.tensors._sums import khatri_rao
 
 
 def with_fixed(problem: Problem) -> FactoredTensor:
