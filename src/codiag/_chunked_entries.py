@@ -11,7 +11,6 @@ import numpy as np
 from codiag._array import Array, to_host
 from codiag._entries import Entries, entries_of
 from codiag.tensors import FactoredTensor
-from codiag.tensors._chunks import sum_over_chunks
 from codiag.tensors._dask import DaskTensor, tensor_of_chunk
 from codiag.tensors._dense import DenseTensor
 from codiag.tensors._sums import Ranges, Shares
@@ -42,10 +41,10 @@ class ChunkedEntries(Entries):
     def __init__(self, tensor: DaskTensor, weights: Any = None) -> None:
         self.shape = tensor.shape
         self.tensor = tensor
-        self._arrays = [tensor.array] if weights is None else [tensor.array, weights.rechunk(tensor.array.chunks)]
+        self._others = [] if weights is None else [weights.rechunk(tensor.array.chunks)]
 
     def _sum(self, asked: Asked) -> Shares:
-        return sum_over_chunks(_of_chunk, self._arrays, asked)
+        return self.tensor.sum_over_chunks(_of_chunk, asked, *self._others)
 
     @cached_property
     def summary(self) -> dict[str, Any]:

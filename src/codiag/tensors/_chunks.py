@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
+import math
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import CancelledError
-from itertools import accumulate, product
 from typing import Any
 
 import dask
@@ -14,9 +14,12 @@ import dask.array
 import numpy as np
 from dask.base import get_scheduler
 from dask.callbacks import Callback
+from dask.delayed import Delayed
+from dask.highlevelgraph import HighLevelGraph
 
 from codiag._array import Array
-from codiag.tensors._sums import Ranges, Shares, added, reads
+from codiag.tensors._dask import OfChunk
+from codiag.tensors._sums import Shares, added, reads
 
 FAN_IN = 8
 """Contributions that are added at a time, so that no worker and no scheduler ever holds those of all chunks."""
@@ -27,9 +30,6 @@ more, which would burden the scheduler, every worker gets a copy before."""
 
 ATTEMPTS = 3
 """Times that a pass is begun, at most, where all workers are lost that had these copies."""
-
-OfChunk = Callable[..., Shares]
-"""Called as ``function(asked, ranges, *blocks)``; a function of a module, since it is sent by its name."""
 
 
 def sum_over_chunks(function: OfChunk, arrays: Sequence[Any], asked: Any) -> Shares:
@@ -62,9 +62,9 @@ def sum_over_chunks(function: OfChunk, arrays: Sequence[Any], asked: Any) -> Sha
             chunks=tuple((1,) * len(sizes) for sizes in chunks),
             meta=np.empty((0,) * len(chunks), dtype=object),
         )
-        tree = _Tree(list(leaves.to_delayed().ravel()))
+        tree = _Tree(leaves)
         try:
-            total: Shares = dask.compute(tree.root, **_callbacks(name, chunks))[0]
+            return tree.result(**_callbacks(name, chunks))
         except CancelledError:
             if not scattered or attempt == ATTEMPTS:
                 raise
@@ -73,8 +73,6 @@ def sum_over_chunks(function: OfChunk, arrays: Sequence[Any], asked: Any) -> Sha
             if index is None:
                 raise
             raise ValueError(_complaint(index, chunks, cause)) from cause
-        else:
-            return total
     raise AssertionError("unreachable")
 
 
@@ -119,16 +117,28 @@ def _all_added(parts: Sequence[Shares]) -> Shares:
 
 
 class _Tree:
-    """Tasks that add the results of others, a few at a time, down to one."""
+    """Tasks that add the results for all chunks of an array, a few at a time, down to one."""
 
-    def __init__(self, leaves: list[Any]) -> None:
+    def __init__(self, leaves: Any) -> None:
+        chunks = leaves.to_delayed().ravel()  # optimized: a task reads a chunk from its file and sums over it
+        name = f"codiag-sum-{uuid.uuid4().hex}"
+        layer: dict[Any, Any] = {}
         self._children: dict[Any, list[Any]] = {}
-        nodes = leaves
-        while len(nodes) > 1:
-            groups = [nodes[start : start + FAN_IN] for start in range(0, len(nodes), FAN_IN)]
-            nodes = [dask.delayed(_all_added, pure=False)(group) for group in groups]
-            self._children |= {node.key: group for node, group in zip(nodes, groups, strict=True)}
-        self.root = nodes[0]
+        keys = [chunk.key for chunk in chunks]
+        while len(keys) > 1 or not layer:
+            groups = [keys[start : start + FAN_IN] for start in range(0, len(keys), FAN_IN)]
+            keys = [(name, len(layer) + number) for number in range(len(groups))]
+            self._children |= dict(zip(keys, groups, strict=True))
+            layer |= {key: (_all_added, group) for key, group in zip(keys, groups, strict=True)}
+        below = chunks[0].dask
+        layers, dependencies = {**below.layers, name: layer}, {**below.dependencies, name: set(below.layers)}
+        self._graph, self._name, self._root = HighLevelGraph(layers, dependencies), name, keys[0]
+
+    def result(self, key: Any = None, **options: Any) -> Shares:
+        """Return the sum of all, or what a task gives."""
+        task = Delayed(self._root if key is None else key, self._graph, layer=self._name)
+        total: Shares = dask.compute(task, **options)[0]
+        return total
 
     def find_failing(self, error: Exception, name: str) -> tuple[tuple[int, ...] | None, Exception]:
         """Return the index of a chunk that raises, and what it raises, by going down the tree; None if none does again.
@@ -138,17 +148,17 @@ class _Tree:
         killer = getattr(error, "task", None)
         if killer is not None:
             return (tuple(killer[1:]) if isinstance(killer, tuple) and killer[0] == name else None), error
-        node, cause = self.root, error
-        while node.key in self._children:
-            for child in self._children[node.key]:
+        key, cause = self._root, error
+        while key in self._children:
+            for child in self._children[key]:
                 try:
-                    dask.compute(child)
+                    self.result(child)
                 except Exception as found:
-                    node, cause = child, found
+                    key, cause = child, found
                     break
             else:
                 return None, error
-        return tuple(node.key[1:]), cause
+        return tuple(key[1:]), cause
 
 
 def _complaint(index: tuple[int, ...], chunks: Sequence[Sequence[int]], cause: Exception) -> str:
@@ -161,9 +171,9 @@ def _complaint(index: tuple[int, ...], chunks: Sequence[Sequence[int]], cause: E
 
 def _callbacks(name: str, chunks: Sequence[Sequence[int]]) -> dict[str, Any]:
     """Return options by which a scheduler of this machine logs each chunk that is done; none where nobody listens."""
-    if not reads.isEnabledFor(logging.DEBUG) or hasattr(get_scheduler(), "__self__"):
+    shape, n_parts = tuple(map(sum, chunks)), math.prod(len(sizes) for sizes in chunks)
+    if not reads.isEnabledFor(logging.DEBUG) or hasattr(get_scheduler(), "__self__") or n_parts == 1:
         return {}
-    shape, n_parts = tuple(map(sum, chunks)), int(np.prod([len(sizes) for sizes in chunks]))
     numbers = iter(range(1, n_parts + 1))
 
     def log(key: Any, *_state: Any) -> None:

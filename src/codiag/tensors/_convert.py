@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from array_api_compat import is_dask_array
 
 from codiag.tensors._base import Tensor, check_shape, check_symmetric_shape
+from codiag.tensors._dask import DaskTensor
 from codiag.tensors._dense import DenseTensor, symmetrize
 from codiag.tensors._factored import FactoredTensor
 from codiag.tensors._sparse import SparseTensor
@@ -95,6 +97,8 @@ def _wrap(raw: Any) -> Tensor:
         raise TypeError(
             f"tensor must be an array or a codiag.tensors.Tensor; got the string {raw!r}. Load the file first"
         )
+    if is_dask_array(raw):
+        return DaskTensor(raw)
     if hasattr(raw, "tocoo") and hasattr(raw, "fill_value"):
         raw = raw.tocoo()
     if all(hasattr(raw, name) for name in ("coords", "data", "shape")) and hasattr(raw.coords, "shape"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,10 +13,12 @@ from array_api_compat import array_namespace, device, is_array_api_obj, is_numpy
 from codiag._array import Array, moved, to_host
 from codiag._validation import as_flag
 from codiag.tensors._base import REAL, Tensor, as_scale, check_shape, check_symmetric_shape
-from codiag.tensors._chunks import sum_over_chunks
 from codiag.tensors._dense import DenseTensor
 from codiag.tensors._sparse import SparseTensor
 from codiag.tensors._sums import Core, Products, Ranges, Shares, SquaredDistance, SquaredNorm, Sum
+
+OfChunk = Callable[..., Shares]
+"""Called as ``function(asked, ranges, *blocks)`` for the blocks at a place: a function of a module, sent by its name."""
 
 
 class DaskTensor(Tensor):
@@ -72,15 +74,36 @@ class DaskTensor(Tensor):
     def reference(self) -> Array:
         return np.zeros(0, dtype=np.float32 if self.array.dtype == np.float32 else np.float64)
 
+    def sum_over_chunks(self, function: OfChunk, asked: Any, *others: Any) -> Shares:
+        """Return the sum of what a function gives for every chunk, in one pass.
+
+        Parameters
+        ----------
+        function : callable
+            Of a module, called as ``function(asked, ranges, block, *others)`` for every chunk; returns a dict.
+        asked : object
+            What the function is to compute.
+        *others : dask arrays
+            In chunks of the same sizes.
+
+        Returns
+        -------
+        dict
+            Values with equal keys added.
+        """
+        from codiag.tensors._chunks import sum_over_chunks
+
+        return sum_over_chunks(function, [self.array, *others], asked)
+
     def read(self, *asked: Sum) -> list[Any]:
-        shares = sum_over_chunks(_sums_of_chunk, [self.array], asked)
+        shares = self.sum_over_chunks(_sums_of_chunk, asked)
         by_sum: list[Shares] = [{} for _ in asked]
         for (number, *key), share in shares.items():
             by_sum[number][tuple(key)] = share
         return [one.total(own, self) for one, own in zip(asked, by_sum, strict=True)]
 
     def project(self, *directions: Array) -> Array:
-        shares = sum_over_chunks(_projected_chunk, [self.array], tuple(directions))
+        shares = self.sum_over_chunks(_projected_chunk, tuple(directions))
         stack = np.zeros((directions[0].shape[0], *self.shape[:2]), dtype=self.reference.dtype)
         for (row, column), part in shares.items():
             stack[:, row : row + part.shape[1], column : column + part.shape[2]] = part
