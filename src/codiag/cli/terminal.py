@@ -11,10 +11,10 @@ from typing import NoReturn
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 
 from codiag._writing import visible
-from codiag.methods._reduction import SMALL
+from codiag.tensors._first_look import SMALL
 
 out = Console()
 err = Console(stderr=True)
@@ -48,7 +48,8 @@ def progress(message: str) -> Iterator[None]:
     """Show the progress on a terminal, as the methods log it, with a bar of the passes over a large tensor."""
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[passes]}"))
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as display:
-        handlers = {"codiag": _Stages(display, message), "codiag.reads": Passes(display)}
+        task = display.add_task(message, total=None, passes="")
+        handlers: dict[str, logging.Handler] = {"codiag": Stages(display, task), "codiag.reads": Passes(display, task)}
         loggers = {name: logging.getLogger(name) for name in handlers}
         levels = {name: logger.level for name, logger in loggers.items()}
         for name, logger in loggers.items():
@@ -62,12 +63,12 @@ def progress(message: str) -> Iterator[None]:
                 logger.setLevel(levels[name])
 
 
-class _Stages(logging.Handler):
+class Stages(logging.Handler):
     """Shows what has been done last."""
 
-    def __init__(self, display: Progress, message: str) -> None:
+    def __init__(self, display: Progress, task: TaskID) -> None:
         super().__init__(logging.INFO)
-        self._display, self._task = display, display.add_task(message, total=None, passes="")
+        self._display, self._task = display, task
 
     def emit(self, record: logging.LogRecord) -> None:
         self._display.update(self._task, description=shown(f"done: {record.getMessage()}"))
@@ -79,9 +80,9 @@ class Passes(logging.Handler):
     The first large tensor that is read is the one that was given; cores that may follow are not counted.
     """
 
-    def __init__(self, display: Progress) -> None:
+    def __init__(self, display: Progress, task: TaskID) -> None:
         super().__init__(logging.DEBUG)
-        self._display, self._task = display, display.tasks[0].id if display.tasks else display.add_task("", passes="")
+        self._display, self._task = display, task
         self._shape: tuple[int, ...] | None = None
         self._n_done = 0
 

@@ -76,6 +76,13 @@ def sum_over_chunks(function: OfChunk, arrays: Sequence[Any], asked: Any) -> Sha
     raise AssertionError("unreachable")
 
 
+def chunked_like(array: Any, other: Any) -> Any:
+    """Return another array of the same shape in double precision, in the chunks of a dask array."""
+    if not hasattr(other, "rechunk"):
+        other = dask.array.from_array(np.asarray(other), chunks=array.chunks)
+    return other.rechunk(array.chunks).astype(np.float64)
+
+
 def _held(content: Any) -> tuple[Any, bool]:
     """Return what every task refers to, by name, and whether copies of it were sent to the workers beforehand."""
     client = getattr(get_scheduler(), "__self__", None)

@@ -9,7 +9,7 @@ from array_api_compat import is_dask_array
 
 from codiag.tensors._base import Tensor, check_shape, check_symmetric_shape
 from codiag.tensors._dask import DaskTensor
-from codiag.tensors._dense import DenseTensor, symmetrize
+from codiag.tensors._dense import DenseTensor
 from codiag.tensors._factored import FactoredTensor
 from codiag.tensors._sparse import SparseTensor
 
@@ -53,7 +53,7 @@ def as_tensor(raw: Any, symmetric: bool | None = None) -> Tensor:
     if not symmetric:
         return tensor.without_symmetry()
     check_symmetric_shape(tensor.shape)
-    if not isinstance(tensor, DenseTensor):
+    if not isinstance(tensor, DenseTensor | DaskTensor):
         raise ValueError(
             f"symmetric=True contradicts {tensor!r}, which does not declare that. Build it with symmetric=True, or, if "
             "it is given by components, with equal factors for all modes; or leave symmetric out"
@@ -65,7 +65,20 @@ def as_tensor(raw: Any, symmetric: bool | None = None) -> Tensor:
             f"{share:.0%} of this one. Leave symmetric out to let the modes have factors of their own, or pass "
             "codiag.tensors.symmetrize(tensor) to factorize its symmetric part"
         )
-    return DenseTensor.of(symmetrize(tensor.to_dense()), symmetric=True)
+    return tensor.symmetrized()
+
+
+def array_of(tensor: Tensor) -> Any:
+    """Return the array that a tensor is stored as, in memory or in chunks; None where it is stored otherwise."""
+    if isinstance(tensor, DaskTensor):
+        return tensor.array
+    return tensor.to_dense() if isinstance(tensor, DenseTensor) else None
+
+
+def tensor_of_array(array: Any, *, symmetric: bool) -> DenseTensor | DaskTensor:
+    """Return the tensor of an array, in memory or in chunks, without a check of its entries."""
+    kind = DaskTensor if is_dask_array(array) else DenseTensor.of
+    return kind(array, symmetric=symmetric)
 
 
 def components_of(raw: Any) -> tuple[Any, list[Any]] | None:

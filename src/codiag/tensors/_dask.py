@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,17 @@ from codiag._validation import as_flag
 from codiag.tensors._base import REAL, Tensor, as_scale, check_shape, check_symmetric_shape
 from codiag.tensors._dense import DenseTensor
 from codiag.tensors._sparse import SparseTensor
-from codiag.tensors._sums import Core, Products, Ranges, Shares, SquaredDistance, SquaredNorm, Sum
+from codiag.tensors._sums import (
+    Core,
+    Products,
+    Ranges,
+    Shares,
+    SquaredDistance,
+    SquaredNorm,
+    Sum,
+    asymmetry,
+    symmetry_probes,
+)
 
 OfChunk = Callable[..., Shares]
 """Called as ``function(asked, ranges, *blocks)`` for the blocks at a place: a function of a module, sent by its name."""
@@ -133,6 +144,49 @@ class DaskTensor(Tensor):
 
     def squared_distance(self, weights: Array, factors: Sequence[Array]) -> float:
         return float(self.read(SquaredDistance(weights, factors))[0])
+
+    def asymmetry(self) -> float:
+        """Measure how far the tensor is from symmetric, along random vectors, which see any difference.
+
+        Returns
+        -------
+        float
+            The share of the tensor that permuting its modes changes: 0 if symmetric, about 1.3 for pure noise.
+        """
+        if len(set(self.shape)) > 1:
+            return math.inf
+        first, turned, self._squared_norm = self.read(*symmetry_probes(self), SquaredNorm())
+        return asymmetry(first, turned, self.squared_norm())
+
+    def symmetrized(self) -> DaskTensor:
+        """Average the tensor over all permutations of its modes, as soon as it is read.
+
+        Returns
+        -------
+        DaskTensor
+        """
+        turns = list(permutations(range(self.order)))
+        array = self.array / len(turns)
+        for turn in turns[1:]:
+            array = array + self.array.transpose(turn) / len(turns)
+        return DaskTensor(array, symmetric=True)
+
+    def weights_of(self, observed: Any) -> Any:
+        """Return weights of the entries, an array of NumPy or dask, in the chunks of the tensor.
+
+        Parameters
+        ----------
+        observed : array of shape `shape`
+            Boolean, or weights.
+
+        Returns
+        -------
+        dask array of shape `shape`
+            In double precision.
+        """
+        from codiag.tensors._chunks import chunked_like
+
+        return chunked_like(self.array, observed)
 
     def to_dense(self) -> Array:
         return _as_entries(self.array.compute()).astype(self.reference.dtype, copy=False)

@@ -182,6 +182,15 @@ class DenseTensor(Tensor):
         """
         return math.inf if len(set(self.shape)) > 1 else self._asymmetry_and_squared_norm()[0]
 
+    def symmetrized(self) -> DenseTensor:
+        """Average the tensor over all permutations of its modes.
+
+        Returns
+        -------
+        DenseTensor
+        """
+        return DenseTensor.of(symmetrize(self.to_dense()), symmetric=True)
+
     def _asymmetry_and_squared_norm(self) -> tuple[float, float]:
         """Return both from one pass over the entries of a tensor whose modes have one size."""
         first, turned, total = self.read(*symmetry_probes(self), SquaredNorm())
