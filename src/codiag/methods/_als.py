@@ -116,6 +116,8 @@ class ALS(Method):
             current = objective.feasible(current)
         elif problem.symmetric:
             current = with_best_weights(tensor, merged_modes(current).factors)
+        else:
+            return Estimate(current, log.stages, converged, None if problem.asks else error**2 * objective.total)
         return Estimate(current, log.stages, converged)
 
     def _start(self, problem: Problem, rng: np.random.Generator) -> Estimate:

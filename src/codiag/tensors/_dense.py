@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace, device, is_numpy_array, is_torch_array
 
-from codiag._array import Array, blocks, moved, on_host, pick, precise, to_host, widest
+from codiag._array import Array, blocks, moved, on_host, precise, to_host, widest
 from codiag._validation import as_flag, as_real_array
 from codiag.tensors._base import Tensor, check_shape, check_symmetric_shape
+from codiag.tensors._first_look import FirstLook, first_look, is_large
 from codiag.tensors._sums import (
     Core,
     Products,
@@ -42,7 +43,8 @@ class DenseTensor(Tensor):
     symmetric : bool, optional
         Whether permuting the modes leaves the tensor as it is. By default that is detected, to rounding.
     check : bool
-        Whether to check that the array holds finite real numbers. False takes that on trust.
+        Whether to check that the array holds finite real numbers. False takes that on trust. Arrays of more than two
+        million entries are checked, and looked at for symmetry, when that is needed: see `Tensor.unseen`.
 
     Examples
     --------
@@ -65,13 +67,32 @@ class DenseTensor(Tensor):
             check_symmetric_shape(self.shape)
         self._memory_order = _memory_order(self._entries)
         self._squared_norm: float | None = None
-        with np.errstate(all="ignore"):  # entries that are not finite are found below
-            if symmetric is None and self._seems_symmetric():
-                share, self._squared_norm = self._asymmetry_and_squared_norm()
-                symmetric = share < self._rounding()
-        self.symmetric = bool(symmetric)
-        if check:
-            self._check_range()
+        self._symmetric = None if symmetric is None else bool(symmetric)
+        self._seems_symmetric = bool(symmetric)
+        if symmetric is None:
+            gap = self._asymmetry_of_corner()
+            self._symmetric, self._seems_symmetric = False if gap > 1 else None, gap <= 1
+        self.unseen = check and is_large(self.shape)
+        if not is_large(self.shape):
+            self._symmetric = self.symmetric
+            if check:
+                self.check()
+
+    @property
+    def symmetric(self) -> bool:  # type: ignore[override]
+        """Whether permuting the modes leaves the tensor as it is: as declared, or by a first look at its entries."""
+        if self._symmetric is None:
+            self.look()
+        return bool(self._symmetric)
+
+    def look(self, width: int = 0) -> FirstLook:
+        undecided = self._symmetric is None
+        if self._look is None or self._look.width < width or undecided:
+            self._look = first_look(self, width, one_mode=self._seems_symmetric, probe=undecided)
+            self._squared_norm = self._look.squared_norm
+            if undecided:
+                self._symmetric = self._look.asymmetry is not None and self._look.asymmetry < self._rounding()
+        return self._look
 
     @classmethod
     def of(cls, array: Array, *, symmetric: bool) -> DenseTensor:
@@ -90,7 +111,7 @@ class DenseTensor(Tensor):
         """
         return cls(array, symmetric=symmetric, check=False)
 
-    def _check_range(self) -> None:
+    def check(self) -> None:
         """Raise unless the entries are finite and their squares neither overflow nor all vanish."""
         range_of = array_namespace(self.reference).finfo(self.reference.dtype)
         if not self.squared_norm() < float(range_of.max):
@@ -98,6 +119,7 @@ class DenseTensor(Tensor):
         least = max(float(range_of.smallest_normal), 1e-290)
         if self.squared_norm() < least and np.any(to_host(self._entries) != 0):
             self._raise_out_of_range()
+        self.unseen = False
 
     @cached_property
     def reference(self) -> Array:
@@ -121,7 +143,11 @@ class DenseTensor(Tensor):
         return DenseTensor.of(xp.permute_dims(self._entries, tuple(axes)), symmetric=self.symmetric)
 
     def without_symmetry(self) -> DenseTensor:
-        return DenseTensor.of(self._entries, symmetric=False)
+        if self._symmetric is False:
+            return self
+        other = DenseTensor.of(self._entries, symmetric=False)
+        other.unseen, other._squared_norm = self.unseen, self._squared_norm
+        return other
 
     def read(self, *asked: Sum) -> list[Any]:
         """Compute several sums, in one pass over the slabs."""
@@ -191,21 +217,25 @@ class DenseTensor(Tensor):
         """
         return DenseTensor.of(symmetrize(self.to_dense()), symmetric=True)
 
-    def _asymmetry_and_squared_norm(self) -> tuple[float, float]:
-        """Return both from one pass over the entries of a tensor whose modes have one size."""
-        first, turned, total = self.read(*symmetry_probes(self), SquaredNorm())
-        return asymmetry(first, turned, total), total
-
-    def _seems_symmetric(self) -> bool:
-        """Tell whether a few rows and columns are symmetric, which rules out most tensors that are not."""
         if len(set(self.shape)) > 1:
-            return False
-        few, corner = np.unique(np.linspace(0, self.shape[0] - 1, 6).astype(int)), self._entries
-        for axis in range(self.order):
-            corner = pick(corner, few, axis)
-        entries = to_host(corner).astype(np.float64)
-        gap = max(float(np.abs(entries - np.moveaxis(entries, 0, axis)).max()) for axis in range(1, self.order))
-        return gap <= 10 * self._rounding() * float(np.abs(entries).max())
+            return math.inf
+        if self._look is not None and self._look.asymmetry is not None:
+            return self._look.asymmetry
+        return asymmetry(*self.read(*symmetry_probes(self), SquaredNorm()))
+
+    def _asymmetry_of_corner(self) -> float:
+        """Return what permuting changes of a few rows and columns, in units of rounding; not a number if all are zero.
+
+        That rules out most tensors that are not symmetric.
+        """
+        if len(set(self.shape)) > 1:
+            return math.inf
+        step = max((self.shape[0] - 1) // 5, 1)
+        entries = to_host(self._entries[(slice(0, 5 * step + 1, step),) * self.order]).astype(np.float64)
+        with np.errstate(all="ignore"):  # entries that are not finite are found elsewhere
+            gap = max(float(np.abs(entries - np.moveaxis(entries, 0, axis)).max()) for axis in range(1, self.order))
+            largest = float(np.abs(entries).max())
+        return gap / (10 * self._rounding() * largest) if largest > 0 else math.nan
 
     def _rounding(self) -> float:
         return 1e-10 if self.reference.dtype == array_namespace(self.reference).float64 else 1e-4

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._array import Array, like, moved, precise
+from codiag._array import Array, double, like, moved, precise
 
 if TYPE_CHECKING:
     from codiag.tensors._base import Tensor
@@ -69,6 +70,14 @@ class Sum(ABC):
     def over(self, slab: Slab) -> Shares:
         """Return what an array in memory contributes."""
 
+    @abstractmethod
+    def multiple(self, result: Any, scale: float) -> Any:
+        """Return the sum over a multiple of a tensor, from what `of_multiple` gave for the tensor itself."""
+
+    def of_multiple(self, scale: float) -> Sum:
+        """Return what to ask of a multiple of a tensor to know this sum of the tensor itself."""
+        return self
+
     def last_columns(self, order: Sequence[int]) -> Array | None:
         """Return what the last mode in this order is multiplied by, or None where that is not the first to be done."""
         return None
@@ -120,6 +129,9 @@ class SquaredNorm(Sum):
     def over(self, slab: Slab) -> Shares:
         return {(): _squares(slab.rows_of_last)}
 
+    def multiple(self, result: float, scale: float) -> float:
+        return _squared_multiple(result, scale)
+
 
 @dataclass(frozen=True, eq=False)
 class SquaredDistance(Sum):
@@ -146,6 +158,12 @@ class SquaredDistance(Sum):
         first, *others, last = (moved(self.factors[mode], entries) for mode in slab.order)
         columns = khatri_rao([first[slab.rows, :] * moved(self.weights, entries), *others])
         return {(): _squares(entries - columns @ xp.matrix_transpose(last))}
+
+    def multiple(self, result: float, scale: float) -> float:
+        return _squared_multiple(result, scale)
+
+    def of_multiple(self, scale: float) -> SquaredDistance:
+        return SquaredDistance(double(self.weights) * scale, self.factors)
 
     @property
     def width(self) -> int:
@@ -185,6 +203,9 @@ class Products(Sum):
             else:
                 products.append(_contract_pairwise(slab.times_last(ordered[-1]), ordered, axis))
         return self.shares(products, slab.ranges)
+
+    def multiple(self, result: Sequence[Array], scale: float) -> list[Array]:
+        return [scale * product for product in result]
 
     def last_columns(self, order: Sequence[int]) -> Array | None:
         return None if self._modes == [order[-1]] else self.factors[order[-1]]
@@ -229,6 +250,9 @@ class Core(Sum):
             core = _contract(core, ordered[0][slab.rows, :], 0)
         turned = array_namespace(core).permute_dims(core, tuple(np.argsort(slab.order).tolist()))
         return {tuple(slab.ranges[mode].start for mode in self._open): turned}
+
+    def multiple(self, result: Tensor, scale: float) -> Tensor:
+        return result * scale
 
     def last_columns(self, order: Sequence[int]) -> Array | None:
         return self.bases[order[-1]]
@@ -340,6 +364,11 @@ def _squares(entries: Array) -> Array:
     xp = array_namespace(entries)
     flat = xp.reshape(entries, (-1,))
     return xp.vecdot(flat, flat)
+
+
+def _squared_multiple(result: float, scale: float) -> float:
+    size = scale * math.sqrt(result)
+    return size * size  # infinite where it is out of range; a power would raise
 
 
 def _contract(block: Array, basis: Array, axis: int) -> Array:
