@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -41,10 +42,10 @@ class ChunkedEntries(Entries):
     def __init__(self, tensor: DaskTensor, weights: Any = None) -> None:
         self.shape = tensor.shape
         self.tensor = tensor
-        self._others = [] if weights is None else [weights.rechunk(tensor.array.chunks)]
+        self._weights = tensor.weights_of(np.ones((1,) * tensor.order) if weights is None else weights)
 
     def _sum(self, asked: Asked) -> Shares:
-        return self.tensor.sum_over_chunks(_of_chunk, asked, *self._others)
+        return self.tensor.sum_over_chunks(_of_chunk, asked, self._weights)
 
     @cached_property
     def summary(self) -> dict[str, Any]:
@@ -88,9 +89,11 @@ class ChunkedEntries(Entries):
     def mean_weight(self) -> float:
         return float(self.summary["weight"] / self.summary["count"])
 
-    def mean(self) -> float:
-        """Return the weighted mean of the entries."""
-        return float(self.summary["entry"] / self.summary["weight"])
+    def filled(self) -> DaskTensor:
+        """Return the tensor with the weighted mean of what was observed in place of what was not."""
+        mean = float(self.summary["entry"] / self.summary["weight"])
+        array = np.where((self._weights > 0) & ~np.isnan(self.tensor.array), self.tensor.array, mean)
+        return DaskTensor(array, symmetric=self.tensor.symmetric)
 
     def n_sorted(self, groups: Sequence[Sequence[int]]) -> int:
         if all(len(group) == 1 for group in groups):
@@ -105,14 +108,28 @@ class ChunkedEntries(Entries):
         return [_stacked(shares, (mode,), size, width) for mode, size in enumerate(self.shape)]
 
 
+def checked_weights(tensor: DaskTensor, weights: Any) -> Any:
+    """Return weights of the entries of a tensor in chunks, or None where all are one; raise if they cannot be that."""
+    entries = ChunkedEntries(tensor, weights)
+    known = entries.summary
+    if known["infinite"]:
+        raise ValueError(
+            f"tensor must be finite where it was observed; {known['infinite']} of {math.prod(tensor.shape)} entries are "
+            "infinite. Leave them out with observed="
+        )
+    if known["wrong weights"] or not known["count"]:
+        raise ValueError("observed must be finite, not negative, and not all zero")
+    return weights if known["unequal weights"] else None
+
+
 SUMMARY = ("square", "weight", "entry", "count", "wrong weights", "infinite", "unequal weights")
 """Sums over all entries: of their weighted squares, their weights, the weighted entries; numbers of entries that were
 observed, of weights that are negative or not finite, of entries that are infinite, and of weights that are not one."""
 
 
-def _of_chunk(asked: Asked, ranges: Ranges, block: Array, weights: Array | None = None) -> Shares:
+def _of_chunk(asked: Asked, ranges: Ranges, block: Array, weights: Array) -> Shares:
     entries = to_host(tensor_of_chunk(block).to_dense())
-    given = np.ones(entries.shape) if weights is None else np.asarray(to_host(weights), dtype=np.float64)
+    given = to_host(weights)
     known = np.where(np.isnan(entries), 0.0, given)
     if asked.method == "summary":
         return _summary(entries, given, known, ranges)

@@ -12,6 +12,7 @@ import numpy as np
 from array_api_compat import array_namespace, is_array_api_obj
 
 from codiag._array import Array, like, to_host
+from codiag._chunked_entries import checked_weights
 from codiag._entries import Entries, entries_of
 from codiag._missing import looked_at, without_missing
 from codiag._symmetry import (
@@ -224,7 +225,7 @@ def _checked_rank(rank: object, tensor: Tensor) -> int:
 def _checked_observed(observed: Array, tensor: Tensor) -> Array | None:
     """Return weights of the entries, in the library and the precision of the tensor; None where all are one."""
     if isinstance(tensor, DaskTensor):
-        return observed  # checked where missing entries were sought
+        return checked_weights(tensor, observed)
     given = to_host(observed) if hasattr(observed, "dtype") else np.asarray(observed)
     if given.dtype.kind not in "buif":
         raise TypeError(f"observed must be boolean, or hold weights; got an array of {given.dtype}")

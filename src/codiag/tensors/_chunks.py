@@ -79,8 +79,8 @@ def sum_over_chunks(function: OfChunk, arrays: Sequence[Any], asked: Any) -> Sha
 def chunked_like(array: Any, other: Any) -> Any:
     """Return another array of the same shape in double precision, in the chunks of a dask array."""
     if not hasattr(other, "rechunk"):
-        other = dask.array.from_array(np.asarray(other), chunks=array.chunks)
-    return other.rechunk(array.chunks).astype(np.float64)
+        other = dask.array.from_array(np.asarray(other), chunks=-1 if np.size(other) == 1 else array.chunks)
+    return dask.array.broadcast_to(other, array.shape).rechunk(array.chunks).astype(np.float64)
 
 
 def _held(content: Any) -> tuple[Any, bool]:

@@ -9,12 +9,13 @@ from itertools import permutations
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace, device, is_array_api_obj, is_numpy_array
+from array_api_compat import array_namespace, device, is_numpy_array
 
 from codiag._array import Array, moved, to_host
 from codiag._validation import as_flag
 from codiag.tensors._base import REAL, Tensor, as_scale, check_shape, check_symmetric_shape
 from codiag.tensors._dense import DenseTensor
+from codiag.tensors._first_look import FirstLook, first_look
 from codiag.tensors._sparse import SparseTensor
 from codiag.tensors._sums import (
     Core,
@@ -44,8 +45,9 @@ class DaskTensor(Tensor):
     array : dask array of shape (d_0, d_1, d_2, ...)
         Real numbers, three modes or more; chunks of NumPy, CuPy or pydata/sparse, of any sizes. A worker needs memory
         for one chunk of every thread, and about 200 MB beyond.
-    symmetric : bool
-        Declare that permuting the modes leaves the tensor as it is. Not checked.
+    symmetric : bool, optional
+        Whether permuting the modes leaves the tensor as it is. By default that is detected, to rounding, in the first
+        pass over the chunks.
 
     Examples
     --------
@@ -60,7 +62,7 @@ class DaskTensor(Tensor):
 
     holds_entries = True
 
-    def __init__(self, array: Any, *, symmetric: bool = False) -> None:
+    def __init__(self, array: Any, *, symmetric: bool | None = None) -> None:
         if any(math.isnan(size) for size in array.shape):
             raise ValueError(
                 f"tensor must have chunks of known sizes; got a dask array of shape {array.shape}. Call "
@@ -74,12 +76,41 @@ class DaskTensor(Tensor):
             )
         if array.dtype.kind not in "biuf":
             raise TypeError(f"tensor must hold real numbers; got a dask array of {array.dtype}")
-        as_flag("symmetric", symmetric)
+        if symmetric is not None:
+            as_flag("symmetric", symmetric)
         if symmetric:
             check_symmetric_shape(self.shape)
         self.array = array
-        self.symmetric = bool(symmetric)
-        self._squared_norm: float | None = None
+        self._symmetric = False if symmetric is None and len(set(self.shape)) > 1 else symmetric
+        self.unseen = True
+
+    @property
+    def symmetric(self) -> bool:  # type: ignore[override]
+        """Whether permuting the modes leaves the tensor as it is: as declared, or by a first look at its entries."""
+        if self._symmetric is None:
+            self.look()
+        return bool(self._symmetric)
+
+    def look(self, width: int = 0) -> FirstLook:
+        undecided = self._symmetric is None
+        if self._look is None or self._look.width < width or undecided:
+            self._look = first_look(self, width, one_mode=bool(self._symmetric), probe=undecided)
+            if undecided:
+                self._symmetric = self._look.asymmetry is not None and self._look.asymmetry < self._rounding()
+        return self._look
+
+    def check(self) -> None:
+        limit = float(np.finfo(self.reference.dtype).max)
+        if not self.squared_norm() < limit:
+            raise ValueError(
+                f"tensor must be finite, with entries whose squares fit into {self.reference.dtype}; the squared norm "
+                f"of {self!r} is {self.squared_norm():g}. NaN in a dask array are missing entries; leave out slices "
+                "with infinities, or divide by the largest entry"
+            )
+        self.unseen = False
+
+    def _rounding(self) -> float:
+        return 1e-10 if self.reference.dtype == np.float64 else 1e-4
 
     @property
     def reference(self) -> Array:
@@ -124,7 +155,11 @@ class DaskTensor(Tensor):
         return self._with(self.array.transpose(tuple(axes)))
 
     def without_symmetry(self) -> DaskTensor:
-        return DaskTensor(self.array)
+        if self._symmetric is False:
+            return self
+        other = DaskTensor(self.array, symmetric=False)
+        other.unseen = self.unseen
+        return other
 
     def compress(self, *bases: Array | None) -> Tensor:
         core: Tensor = self.read(Core(bases))[0]
@@ -138,9 +173,7 @@ class DaskTensor(Tensor):
         return products
 
     def squared_norm(self) -> float:
-        if self._squared_norm is None:
-            self._squared_norm = float(self.read(SquaredNorm())[0])
-        return self._squared_norm
+        return self.look().squared_norm
 
     def squared_distance(self, weights: Array, factors: Sequence[Array]) -> float:
         return float(self.read(SquaredDistance(weights, factors))[0])
@@ -155,8 +188,9 @@ class DaskTensor(Tensor):
         """
         if len(set(self.shape)) > 1:
             return math.inf
-        first, turned, self._squared_norm = self.read(*symmetry_probes(self), SquaredNorm())
-        return asymmetry(first, turned, self.squared_norm())
+        if self._look is not None and self._look.asymmetry is not None:
+            return self._look.asymmetry
+        return asymmetry(*self.read(*symmetry_probes(self), SquaredNorm()))
 
     def symmetrized(self) -> DaskTensor:
         """Average the tensor over all permutations of its modes, as soon as it is read.
@@ -192,22 +226,31 @@ class DaskTensor(Tensor):
         return _as_entries(self.array.compute()).astype(self.reference.dtype, copy=False)
 
     def __mul__(self, scale: object) -> Tensor:
-        return self._with(self.array * as_scale(scale, self.reference)) if isinstance(scale, REAL) else NotImplemented
+        if not isinstance(scale, REAL):
+            return NotImplemented
+        other = self._with(self.array * as_scale(scale, self.reference))
+        other.unseen = self.unseen
+        if self._look is not None:
+            other._look = self._look.scaled(float(scale))
+        return other
 
     __rmul__ = __mul__
 
     def _with(self, array: Any) -> DaskTensor:
-        return DaskTensor(array, symmetric=self.symmetric)
+        return DaskTensor(array, symmetric=self._symmetric)
 
     def __repr__(self) -> str:
         n_chunks = math.prod(self.array.numblocks)
-        return f"{super().__repr__()[:-1]}, {n_chunks} chunk{'s' if n_chunks > 1 else ''})"
+        kind = "symmetric " if self._symmetric else ""  # what is not known yet is not worth a pass
+        sizes = " x ".join(str(size) for size in self.shape)
+        return f"DaskTensor({kind}{sizes}, {n_chunks} chunk{'s' if n_chunks > 1 else ''})"
 
 
 def _sums_of_chunk(asked: Sequence[Sum], ranges: Ranges, block: Array) -> Shares:
     """Return all sums of a pass for one chunk, computed as those of a tensor of its kind."""
     local = tensor_of_chunk(block)
-    own = [_in_library_of(local.reference, one.within(ranges)) for one in asked]
+    known: dict[Any, Array] = {}
+    own = [_prepared(one.within(ranges), local.reference, known) for one in asked]
     shares: Shares = {}
     for number, (one, result) in enumerate(zip(asked, local.read(*own), strict=True)):
         shares |= {(number, *key): to_host(share) for key, share in one.shares(result, ranges).items()}
@@ -232,17 +275,22 @@ def tensor_of_chunk(block: Array) -> DenseTensor | SparseTensor:
     return DenseTensor.of(block, symmetric=False)
 
 
-def _in_library_of(reference: Array, value: Any) -> Any:
-    """Return arrays, in sequences and dataclasses too, where the reference lives, in their own precision."""
-    if is_numpy_array(reference):
-        return value
+def _prepared(value: Any, reference: Array, known: dict[Any, Array]) -> Any:
+    """Return a request with its arrays where the reference lives, in their own precision, and equal rows one object.
+
+    By that a tensor sees which products several requests have in common.
+    """
     if isinstance(value, Sum):
-        return replace(value, **{name: _in_library_of(reference, item) for name, item in vars(value).items()})  # type: ignore[type-var]
+        return replace(value, **{name: _prepared(item, reference, known) for name, item in vars(value).items()})  # type: ignore[type-var]
     if isinstance(value, tuple | list):
-        return tuple(_in_library_of(reference, item) for item in value)
-    if not is_array_api_obj(value):
+        return tuple(_prepared(item, reference, known) for item in value)
+    if not isinstance(value, np.ndarray):
         return value
-    return array_namespace(reference).asarray(value, device=device(reference))
+    key = (value.__array_interface__["data"][0], value.shape, value.strides)
+    if key not in known:
+        library = array_namespace(reference)
+        known[key] = value if is_numpy_array(reference) else library.asarray(value, device=device(reference))
+    return known[key]
 
 
 def _as_entries(computed: Array) -> np.ndarray:
