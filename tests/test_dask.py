@@ -13,12 +13,15 @@ import pytest
 from numpy.testing import assert_allclose
 
 import codiag
+from codiag.constraints import Fixed
+from codiag.methods import Auto
 from codiag.synthetic import unit_factor
 from codiag.tensors import DaskTensor, DenseTensor, FactoredTensor
 from codiag.tensors._sums import Core, Products, SquaredDistance, SquaredNorm
 
 dask = pytest.importorskip("dask", reason="dask is not installed; it is the extra 'dask'")
 da = pytest.importorskip("dask.array")
+_chunks = pytest.importorskip("codiag.tensors._chunks")
 
 LAYOUTS = {
     "whole": (-1, -1, -1),
@@ -74,6 +77,124 @@ def test_sparse_chunks(expected):
         tensor = DaskTensor(array)
         assert_allclose(numbers(tensor.read(*asked(tensor.shape))), expected, rtol=1e-11, atol=1e-12)
         assert_allclose(tensor.to_dense(), ENTRIES)
+
+
+@pytest.fixture
+def reads(monkeypatch):
+    """How often all chunks of an array are gone through, whoever asks."""
+    count = []
+    plain = _chunks.sum_over_chunks
+
+    def counted(*arguments):
+        count.append(arguments)
+        return plain(*arguments)
+
+    monkeypatch.setattr(_chunks, "sum_over_chunks", counted)
+    return count
+
+
+SHAPE = (22, 20, 24)
+
+
+@pytest.fixture
+def large(monkeypatch):
+    """Return entries and their factors, few, that are worked on like those of a large tensor."""
+    monkeypatch.setattr("codiag.tensors._first_look.SMALL", 1000)
+    return noisy(SHAPE)
+
+
+def fits_agree(fit, expected, atol=1e-10):
+    assert fit.converged == expected.converged
+    assert fit.relative_error == pytest.approx(expected.relative_error, abs=atol)
+    assert fit.n_observed == expected.n_observed
+    for one, other in zip([fit.weights, *fit.factors], [expected.weights, *expected.factors], strict=True):
+        assert type(one) is np.ndarray
+        assert_allclose(one, other, atol=atol)
+
+
+def test_the_fit_is_that_of_the_array_in_four_reads(reads):
+    entries, factors = noisy((130, 128, 135))
+    array = da.from_array(entries, chunks=((1, 100, 29), 128, (35, 100)))
+    fit = codiag.factorize(array, 3, seed=0)
+    assert len(reads) <= 4
+    fits_agree(fit, codiag.factorize(entries, 3, seed=0))
+    assert codiag.factor_error(fit, factors) < 1.5 * np.mean(fit.standard_errors)
+
+
+def test_every_chunk_is_computed_as_often_as_it_is_read(large, reads):
+    n_computed = []
+    array = da.from_array(large[0], chunks=(15, 20, 7))
+    array = array.map_blocks(lambda block: n_computed.append(block.size) or block, dtype=float, meta=array._meta)
+    n_computed.clear()
+    codiag.factorize(array, 3, seed=0)
+    assert sum(n_computed) == len(reads) * array.size
+
+
+def test_single_precision(large):
+    entries = large[0].astype(np.float32)
+    fit = codiag.factorize(da.from_array(entries, chunks=12), 3, seed=0)
+    fits_agree(fit, codiag.factorize(entries, 3, seed=0), atol=1e-5)
+    assert fit.factors[0].dtype == np.float32
+
+
+def test_small_arrays_are_computed_once(reads):
+    array = da.from_array(ENTRIES, chunks=20)
+    fits_agree(codiag.factorize(array, 3, seed=0), codiag.factorize(ENTRIES, 3, seed=0), atol=1e-13)
+    assert reads == []
+
+
+def test_missing_entries(large):
+    """NaN in the chunks, and weights as an array of NumPy or of dask in chunks of their own."""
+    entries = large[0]
+    rng = np.random.default_rng(0)
+    hidden = rng.random(entries.shape) < 0.1
+    array = da.from_array(np.where(hidden, np.nan, entries), chunks=12)
+    method = Auto(max_starts=1, tol=1e-4)
+    expected = codiag.factorize(entries, 3, observed=~hidden, method=method, seed=0)
+    fits_agree(codiag.factorize(array, 3, method=method, seed=0), expected, atol=1e-9)
+    weights = np.where(hidden, 0.0, 2.0)
+    for observed in (weights, da.from_array(weights, chunks=(10, 4, 24))):
+        fits_agree(codiag.factorize(da.from_array(entries, chunks=12), 3, observed=observed, method=method, seed=0), expected)
+
+
+@pytest.mark.parametrize(
+    ("observed", "words"),
+    [(-np.ones(SHAPE), "not negative"), (np.zeros(SHAPE), "not all zero"), (np.ones((2, 3, 4)), "shape of the tensor")],
+)
+def test_weights_that_are_none(observed, words, large):
+    with pytest.raises(ValueError, match=f"observed must .*{words}"):
+        codiag.factorize(da.from_array(large[0], chunks=12), 3, observed=observed)
+
+
+def test_infinities_are_refused(large):
+    array = da.from_array(large[0], chunks=12)
+    with pytest.raises(ValueError, match="tensor must be finite"):
+        codiag.factorize(da.where(array == array.max(), np.inf, array), 3)
+
+
+@pytest.mark.parametrize("constraints", ["nonnegative", ["orthogonal", None, None], [Fixed(np.eye(22, 3)), None, None]])
+def test_constraints(constraints, large):
+    method = Auto(max_starts=1, tol=1e-6)
+    entries = np.abs(large[0])
+    fit = codiag.factorize(da.from_array(entries, chunks=12), 3, constraints=constraints, method=method, seed=0)
+    fits_agree(fit, codiag.factorize(entries, 3, constraints=constraints, method=method, seed=0))
+
+
+def test_symmetry_is_detected_declared_and_refused(large, reads):
+    rng = np.random.default_rng(0)
+    factor = unit_factor(20, 3, rng)
+    entries = FactoredTensor(np.ones(3), [factor] * 3).to_dense()
+    level = 0.01 * np.linalg.norm(entries) / entries.size**0.5
+    fit = codiag.factorize(da.from_array(entries, chunks=12), 3, seed=0)
+    assert fit.symmetric
+    assert len(reads) <= 4
+    noise = level * rng.standard_normal(entries.shape)
+    array = da.from_array(entries + noise, chunks=(7, 20, 11))
+    for symmetric in (True, (0, 1), False):
+        fit = codiag.factorize(array, 3, symmetric=symmetric, seed=0)
+        fits_agree(fit, codiag.factorize(entries + noise, 3, symmetric=symmetric, seed=0))
+    with pytest.raises(ValueError, match=r"symmetric=True needs a tensor .* up to noise"):
+        codiag.factorize(da.from_array(noise, chunks=12), 3, symmetric=True)
 
 
 def slow_chunk(block, folder, block_id):

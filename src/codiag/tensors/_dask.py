@@ -210,7 +210,7 @@ class DaskTensor(Tensor):
 
         Parameters
         ----------
-        observed : array of shape `shape`
+        observed : array of shape `shape`, or of one entry
             Boolean, or weights.
 
         Returns
@@ -220,7 +220,12 @@ class DaskTensor(Tensor):
         """
         from codiag.tensors._chunks import chunked_like
 
-        return chunked_like(self.array, observed)
+        given = observed if hasattr(observed, "dtype") else np.asarray(observed)
+        if given.dtype.kind not in "buif":
+            raise TypeError(f"observed must be boolean, or hold weights; got an array of {given.dtype}")
+        if tuple(given.shape) not in (self.shape, (1,) * self.order):
+            raise ValueError(f"observed must have the shape of the tensor, {self.shape}; got {tuple(given.shape)}")
+        return chunked_like(self.array, given)
 
     def to_dense(self) -> Array:
         return _as_entries(self.array.compute()).astype(self.reference.dtype, copy=False)
