@@ -12,7 +12,6 @@ import argparse
 import json
 import resource
 import threading
-import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -114,8 +115,8 @@ def checked_weights(tensor: DaskTensor, weights: Any) -> Any:
     known = entries.summary
     if known["infinite"]:
         raise ValueError(
-            f"tensor must be finite where it was observed; {known['infinite']} of {math.prod(tensor.shape)} entries are "
-            "infinite. Leave them out with observed="
+            f"tensor must be finite where it was observed; {known['infinite']} of {math.prod(tensor.shape)} entries "
+            "are infinite. Leave them out with observed="
         )
     if known["wrong weights"] or not known["count"]:
         raise ValueError("observed must be finite, not negative, and not all zero")
@@ -167,7 +168,7 @@ def _in_order(ranges: Ranges, groups: Sequence[Sequence[int]]) -> np.ndarray:
     index = np.ogrid[tuple(ranges)]
     in_order = np.ones((1,) * len(ranges), dtype=bool)
     for group in groups:
-        for one, other in zip(group[:-1], group[1:], strict=True):
+        for one, other in pairwise(group):
             in_order = in_order & (index[one] <= index[other])
     return in_order
 

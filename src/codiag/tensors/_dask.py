@@ -30,7 +30,7 @@ from codiag.tensors._sums import (
 )
 
 OfChunk = Callable[..., Shares]
-"""Called as ``function(asked, ranges, *blocks)`` for the blocks at a place: a function of a module, sent by its name."""
+"""Called as ``function(asked, ranges, *blocks)`` for every chunk; a function of a module, which is sent by its name."""
 
 
 class DaskTensor(Tensor):

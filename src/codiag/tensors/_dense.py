@@ -206,7 +206,11 @@ class DenseTensor(Tensor):
         float
             The share of the tensor that permuting its modes changes: 0 if symmetric, about 1.3 for pure noise.
         """
-        return math.inf if len(set(self.shape)) > 1 else self._asymmetry_and_squared_norm()[0]
+        if len(set(self.shape)) > 1:
+            return math.inf
+        if self._look is not None and self._look.asymmetry is not None:
+            return self._look.asymmetry
+        return asymmetry(*self.read(*symmetry_probes(self), SquaredNorm()))
 
     def symmetrized(self) -> DenseTensor:
         """Average the tensor over all permutations of its modes.
@@ -216,12 +220,6 @@ class DenseTensor(Tensor):
         DenseTensor
         """
         return DenseTensor.of(symmetrize(self.to_dense()), symmetric=True)
-
-        if len(set(self.shape)) > 1:
-            return math.inf
-        if self._look is not None and self._look.asymmetry is not None:
-            return self._look.asymmetry
-        return asymmetry(*self.read(*symmetry_probes(self), SquaredNorm()))
 
     def _asymmetry_of_corner(self) -> float:
         """Return what permuting changes of a few rows and columns, in units of rounding; not a number if all are zero.
