@@ -41,8 +41,7 @@ def make(path: Path, size: int, side: int, rank: int, noise: float) -> list[np.n
     wanted = {"size": size, "side": side, "rank": rank, "noise": noise}
     if done.exists() and json.loads(done.read_text()) == wanted:
         return factors
-    options = {"shape": (size,) * 3, "chunks": (side,) * 3, "dtype": "f8", "compressors": None}
-    array: Any = zarr.create_array(store=str(path), overwrite=True, **options)
+    array = zarr.create_array(store=str(path), overwrite=True, shape=(size,) * 3, chunks=(side,) * 3, dtype="f8")
     for number, place in enumerate(np.ndindex(*[-(-size // side)] * 3)):
         ranges = tuple(slice(index * side, min((index + 1) * side, size)) for index in place)
         rows = [factor[part] for factor, part in zip(factors, ranges, strict=True)]

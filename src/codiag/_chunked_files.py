@@ -21,7 +21,11 @@ def split_dataset(path: Path) -> tuple[Path, str | None]:
 
 def open_zarr(path: Path) -> dict[str, Any]:
     """Return the arrays of a Zarr folder by name, not read yet: one without a name where it is nothing else."""
-    stored = _imported("zarr", path).open(str(path), mode="r")
+    zarr = _imported("zarr", path)
+    try:
+        stored = zarr.open(str(path), mode="r")
+    except (ValueError, OSError) as error:  # which zarr words in terms of its own
+        raise ValueError(f"{path.name} is not a readable .zarr folder: {error}") from error
     return {"": stored} if hasattr(stored, "shape") else dict(_arrays_of_group(stored))
 
 

@@ -89,6 +89,7 @@ def factorize(
         start = time.perf_counter()
         loaded = read_entries(tensor, variable)
         reading = time.perf_counter() - start
+        command.passes.over(loaded.shape)
         constraints = _constraints(nonnegative, nn_modes, len(loaded.shape))
         data, observed = _observed(loaded, missing)
         problem = codiag.Problem(data, rank, constraints, observed, symmetric=symmetric)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NoReturn
 
@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 
 from codiag._writing import visible
-from codiag.tensors._first_look import SMALL
+from codiag.tensors._first_look import is_large
 
 out = Console()
 err = Console(stderr=True)
@@ -44,19 +44,20 @@ def _say(heading: str, message: str) -> None:
 
 
 @contextmanager
-def progress(message: str) -> Iterator[None]:
-    """Show the progress on a terminal, as the methods log it, with a bar of the passes over a large tensor."""
+def progress(message: str) -> Iterator[Passes]:
+    """Show the progress on a terminal, as the methods log it, with a bar of the passes over a tensor to be named."""
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[passes]}"))
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as display:
         task = display.add_task(message, total=None, passes="")
-        handlers: dict[str, logging.Handler] = {"codiag": Stages(display, task), "codiag.reads": Passes(display, task)}
+        passes = Passes(display, task)
+        handlers: dict[str, logging.Handler] = {"codiag": Stages(display, task), "codiag.reads": passes}
         loggers = {name: logging.getLogger(name) for name in handlers}
         levels = {name: logger.level for name, logger in loggers.items()}
         for name, logger in loggers.items():
             logger.addHandler(handlers[name])
             logger.setLevel(handlers[name].level)
         try:
-            yield
+            yield passes
         finally:
             for name, logger in loggers.items():
                 logger.removeHandler(handlers[name])
@@ -75,10 +76,7 @@ class Stages(logging.Handler):
 
 
 class Passes(logging.Handler):
-    """Shows how much of all passes over a large tensor is done: of more than the usual number, once they begin.
-
-    The first large tensor that is read is the one that was given; cores that may follow are not counted.
-    """
+    """Shows how much of all passes over a large tensor is done: of more than the usual number, once they begin."""
 
     def __init__(self, display: Progress, task: TaskID) -> None:
         super().__init__(logging.DEBUG)
@@ -86,10 +84,12 @@ class Passes(logging.Handler):
         self._shape: tuple[int, ...] | None = None
         self._n_done = 0
 
+    def over(self, shape: Sequence[int]) -> None:
+        """Count passes over a tensor of this shape: its cores and chunks are read, too. One in memory has no bar."""
+        self._shape = tuple(shape) if is_large(shape) else None
+
     def emit(self, record: logging.LogRecord) -> None:
         shape, part, n_parts = (getattr(record, name) for name in ("shape", "part", "n_parts"))
-        if self._shape is None and math.prod(shape) > SMALL:
-            self._shape = shape
         if shape != self._shape:
             return
         done = self._n_done + part / n_parts

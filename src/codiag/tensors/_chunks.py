@@ -85,7 +85,7 @@ def chunked_like(array: Any, other: Any) -> Any:
 
 def _held(content: Any) -> tuple[Any, bool]:
     """Return what every task refers to, by name, and whether copies of it were sent to the workers beforehand."""
-    client = getattr(get_scheduler(), "__self__", None)
+    client: Any = getattr(get_scheduler(), "__self__", None)
     if _n_bytes(content) > IN_GRAPH and hasattr(client, "scatter"):
         return client.scatter(content, broadcast=True, hash=False), True
     return dask.delayed(content, name=f"codiag-asked-{uuid.uuid4().hex}", traverse=False), False
