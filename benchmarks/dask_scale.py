@@ -12,6 +12,7 @@ import argparse
 import json
 import resource
 import threading
+import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -84,6 +85,11 @@ class Counted:
         return self._notes.stat().st_size / float(n_chunks)
 
 
+def processor_seconds(client: Any) -> float:
+    """Return the processor time that all workers have used so far."""
+    return float(sum(client.run(time.process_time).values()))
+
+
 @contextmanager
 def watched(client: Any) -> Iterator[dict[str, float]]:
     """Keep the most memory, and the most that was spilled, that workers have told of while a block runs, in GB."""
@@ -119,16 +125,24 @@ def run(folder: Path, gigabytes: float, rank: int, noise: float, mapped: bool) -
         stored = Counted(path, path.with_suffix(".reads"))
         array = da.from_array(stored, chunks=stored.chunks)
         stored = Counted(path, path.with_suffix(".reads"))
+        start = processor_seconds(client)
         with watched(client) as most:
             fit, seconds = timed(lambda: codiag.factorize(array, rank, seed=0))
+        used = processor_seconds(client) - start
         n_reads = stored.n_reads()
         n_sums = round(n_reads)
-        sums = [timed(lambda: plain.sum().compute())[1] for _ in range(n_sums)]
+        start = processor_seconds(client)
+        sums = sum(timed(lambda: plain.sum().compute())[1] for _ in range(n_sums))
+        used_by_sums = processor_seconds(client) - start
+    passes = f"{n_sums} passes of dask.array.sum"
     rows = [
         ("reads of the tensor", f"{n_reads:.2f}"),
         ("seconds", f"{seconds:.1f}"),
-        (f"seconds of {n_sums} passes of dask.array.sum", f"{sum(sums):.1f}"),
-        ("ratio", f"{seconds / sum(sums):.2f}"),
+        (f"seconds of {passes}", f"{sums:.1f}"),
+        ("ratio", f"{seconds / sums:.2f}"),
+        ("processor seconds of the workers", f"{used:.1f}"),
+        (f"processor seconds of the workers in {passes}", f"{used_by_sums:.1f}"),
+        ("ratio of processor seconds", f"{used / used_by_sums:.2f}"),
         ("peak memory of a worker, GB", f"{most['worker']:.2f}"),
         ("peak memory of the client, GB", f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2:.2f}"),
         ("spilled, GB", f"{most['spilled']:.2f}"),
