@@ -9,7 +9,7 @@ from itertools import permutations
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace, device, is_numpy_array
+from array_api_compat import array_namespace, device, is_dask_array, is_numpy_array
 
 from codiag._array import Array, moved, to_host
 from codiag._validation import as_flag
@@ -63,6 +63,10 @@ class DaskTensor(Tensor):
     holds_entries = True
 
     def __init__(self, array: Any, *, symmetric: bool | None = None) -> None:
+        if not is_dask_array(array):
+            raise TypeError(
+                f"array must be a dask array; got {type(array).__name__}. codiag.tensors.as_tensor takes every array"
+            )
         if any(math.isnan(size) for size in array.shape):
             raise ValueError(
                 f"tensor must have chunks of known sizes; got a dask array of shape {array.shape}. Call "
