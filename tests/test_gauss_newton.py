@@ -11,6 +11,7 @@ from codiag.methods.least_squares import _gauss_newton as gauss_newton
 from codiag.methods.least_squares._gauss_newton import Limits, minimize
 from codiag.methods.least_squares._objective import LeastSquares
 from codiag.methods.least_squares._polish import polish
+from codiag.methods.least_squares._ranges import coupled, solve_directly
 from codiag.synthetic import noisy_tensor
 from codiag.tensors import DenseTensor, FactoredTensor, symmetrize
 from codiag.theory._sensitivity import sensitivity
@@ -70,6 +71,19 @@ def test_curvature_is_the_square_of_the_jacobian(kind):
     assert_allclose(curvature.matrix(), derivative.T @ derivative, atol=1e-6)
     move = np.random.default_rng(1).standard_normal(point.shape)
     assert_allclose(curvature.product(move).ravel(), curvature.matrix() @ move.ravel(), atol=1e-10)
+
+
+@EVERY
+@pytest.mark.parametrize("damping", [1.0, 1e-6])
+def test_steps_solve_the_damped_equations(kind, damping):
+    """Moves out of the ranges of the factors are solved for apart, and the step is that of all equations together."""
+    objective, _, point = setting(kind)
+    curvature, slope = objective.curvature(point), objective.gradient(point)
+    inner = coupled(curvature, slope, damping)
+    step = inner.outward(solve_directly(inner.curvature, inner.slope, damping))
+    damped = curvature.product(step) + damping * curvature.scales * step
+    assert_allclose(damped, -slope, atol=1e-8 * np.abs(slope).max())
+    assert inner.slope.shape[0] == sum(min(part.shape) for part in objective.layout.factors(point))
 
 
 @EVERY

@@ -6,9 +6,8 @@ import math
 from dataclasses import replace
 
 import numpy as np
-from array_api_compat import array_namespace
 
-from codiag._array import Array, epsilon, largest_signs, like, moved, to_host
+from codiag._array import Array, array_namespace, epsilon, largest_signs, like, moved, to_host
 from codiag._estimate import Estimate
 from codiag._factorization import Factorization
 from codiag._problem import Problem

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from array_api_compat import array_namespace
 
-from codiag._array import Array, moved
+from codiag._array import Array, array_namespace, moved
 from codiag._estimate import Estimate, Log
 from codiag._problem import Problem
 from codiag._validation import as_flag, as_number

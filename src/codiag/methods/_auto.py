@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-from array_api_compat import array_namespace
 
+from codiag._array import array_namespace
 from codiag._estimate import Estimate, Log
 from codiag._problem import Problem
 from codiag._validation import as_number

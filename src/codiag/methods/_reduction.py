@@ -7,9 +7,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from array_api_compat import array_namespace
 
-from codiag._array import Array, double, fits_block, identity, largest_signs, like, moved
+from codiag._array import (
+    Array,
+    array_namespace,
+    double,
+    fits_block,
+    identity,
+    largest_signs,
+    like,
+    moved,
+    on_host,
+    to_host,
+)
 from codiag._problem import Problem
 from codiag.tensors import DenseTensor, FactoredTensor, Tensor
 from codiag.tensors._first_look import OVERSAMPLING, is_large, range_rank
@@ -22,6 +32,11 @@ ROUNDS = 5
 SIDES = 1 / 64
 """Entries, relative to those of the tensor, that it may have with one mode after the other left as it is."""
 
+HOST_WORK = 2**24
+"""Entries times rank up to which a core on an accelerator is worked on by the host. A step of least squares takes about
+six times as many operations, some milliseconds on the host; the hundred small kernels of a step take as long to launch,
+however little they have to do."""
+
 
 @dataclass(frozen=True, eq=False)
 class Reduction:
@@ -33,6 +48,8 @@ class Reduction:
         ``tensor.compress(*bases)``, at most `rank` in every mode.
     bases : tuple of arrays of shape (d_m, k_m), or None
         Orthonormal columns; None where the mode was small enough. Equal in all modes if symmetric.
+    home : array
+        Empty, in double precision, where components of the whole tensor live; the core may live on the host.
     dense : DenseTensor, optional
         The whole tensor, in double precision, where it is small enough to work on: made once.
     sides : Sides, optional
@@ -41,6 +58,7 @@ class Reduction:
 
     core: DenseTensor
     bases: tuple[Array | None, ...]
+    home: Array
     dense: DenseTensor | None = None
     sides: Sides | None = None
 
@@ -51,22 +69,23 @@ class Reduction:
 
     def opened(self) -> Reduction:
         """Return the whole tensor as its own core where it is small enough to work on, else this reduction."""
-        return self if self.dense is None else Reduction(self.dense, (None,) * self.dense.order, self.dense)
+        return self if self.dense is None else replace(self, core=self.dense, bases=(None,) * self.dense.order)
 
     def lower(self, components: FactoredTensor) -> FactoredTensor:
-        """Return components of the tensor in the coordinates of the core."""
+        """Return components of the tensor in the coordinates of the core, where the core lives."""
         return components.changed(
-            lambda factor, mode: _inside(double(factor), self.bases[mode]), double(components.weights)
+            lambda factor, mode: moved(_inside(moved(factor, self.home), self.bases[mode]), self.core.reference),
+            moved(components.weights, self.core.reference),
         )
 
     def lift(self, components: FactoredTensor) -> FactoredTensor:
-        """Return components of the core in the coordinates of the tensor."""
+        """Return components of the core in the coordinates of the tensor, where the tensor lives."""
 
         def outside(factor: Array, mode: int) -> Array:
-            basis = self.bases[mode]
-            return factor if basis is None else double(basis) @ factor
+            basis, factor = self.bases[mode], moved(factor, self.home)
+            return factor if basis is None else moved(basis, self.home) @ factor
 
-        return components.changed(outside)
+        return components.changed(outside, moved(components.weights, self.home))
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +113,10 @@ def _lowered(factors: Sequence[Array], bases: Sequence[Array | None]) -> list[Ar
 
 
 def _inside(factor: Array, basis: Array | None) -> Array:
-    return factor if basis is None else array_namespace(factor).matrix_transpose(double(basis)) @ factor
+    if basis is None:
+        return factor
+    basis = double(basis)
+    return array_namespace(basis).matrix_transpose(basis) @ moved(factor, basis)
 
 
 def reduce(problem: Problem, rng: np.random.Generator, *, including: Sequence[Array] | None = None) -> Reduction:
@@ -109,15 +131,17 @@ def reduce(problem: Problem, rng: np.random.Generator, *, including: Sequence[Ar
     reduction = _reduced(tensor, rank, rng, including)
     if reduction.core.squared_norm() > VANISHING * tensor.squared_norm():
         return reduction
-    return _reduced(reduction.dense or tensor, rank + OVERSAMPLING, rng, including)
+    wider = _reduced(reduction.dense or tensor, rank + OVERSAMPLING, rng, including)
+    return replace(wider, home=reduction.home)
 
 
 def _reduced(tensor: Tensor, rank: int, rng: np.random.Generator, including: Sequence[Array] | None) -> Reduction:
     if max(tensor.shape) <= rank or (including is not None and not is_large(tensor.shape)):
-        return whole(tensor)
+        return whole(tensor, rank)
     if not is_large(tensor.shape):
-        dense = _as_core(tensor)
-        return replace(compressed(dense, _dominant_bases(dense, rank)), dense=dense)
+        dense = _as_core(tensor, rank)
+        reduction = compressed(dense, _dominant_bases(dense, rank))
+        return replace(reduction, home=double(tensor.reference), dense=dense)
     outer = _sketched_bases(tensor, rank, rng)
     if including is not None:
         outer = _widened(outer, including, tensor)
@@ -126,7 +150,7 @@ def _reduced(tensor: Tensor, rank: int, rng: np.random.Generator, including: Seq
     if including is not None:
         inner = _widened(inner, _lowered(including, outer), sketch.core)
     bases = _chained(outer, inner, tensor)
-    reduction = Reduction(compressed(sketch.core, inner).core, bases, sides=sketch.sides)
+    reduction = replace(sketch, core=compressed(sketch.core, inner).core, bases=bases)
     better = _improved(tensor, rank, reduction)
     if including is None or better is reduction:
         return better
@@ -141,11 +165,12 @@ def _with_sides(tensor: Tensor, bases: tuple[Array | None, ...]) -> Reduction:
     if not fits_block(n_entries) and n_entries > SIDES * math.prod(tensor.shape):
         return compressed(tensor, bases)
     asked = [Core(tuple(None if other == mode else basis for other, basis in enumerate(bases))) for mode in modes]
-    sides = Sides(bases, tuple(_as_core(side) for side in tensor.read(*asked)))
-    if bases[0] is None:
-        return Reduction(sides.tensors[0], bases, sides=sides)
-    core = sides.tensors[0].compress(double(bases[0]), *[None] * (tensor.order - 1))
-    return Reduction(DenseTensor.of(core.to_dense(), symmetric=tensor.symmetric), bases, sides=sides)
+    sides = Sides(bases, tuple(_in_double_precision(side) for side in tensor.read(*asked)))
+    core = sides.tensors[0]
+    if bases[0] is not None:
+        entries = core.compress(double(bases[0]), *[None] * (tensor.order - 1)).to_dense()
+        core = DenseTensor.of(entries, symmetric=tensor.symmetric)
+    return Reduction(_as_core(core, max(core.shape)), bases, double(tensor.reference), sides=sides)
 
 
 def _widened(bases: Sequence[Array | None], factors: Sequence[Array], tensor: Tensor) -> tuple[Array | None, ...]:
@@ -166,24 +191,32 @@ def range_bases(tensor: Tensor, rank: int, rng: np.random.Generator) -> list[Arr
     """Return orthonormal bases (d_m, min(d_m, rank)) of the dominant range of every mode."""
     reduction = _reduced(tensor, rank, rng, None)
     return [
-        identity(size, tensor.reference) if basis is None else basis
+        identity(size, tensor.reference) if basis is None else moved(basis, tensor.reference)
         for size, basis in zip(tensor.shape, reduction.bases, strict=True)
     ]
 
 
-def whole(tensor: Tensor) -> Reduction:
+def whole(tensor: Tensor, rank: int) -> Reduction:
     """Return the tensor as its own core, in double precision."""
-    core = _as_core(tensor)
-    return Reduction(core, (None,) * tensor.order, core)
+    core = _as_core(tensor, rank)
+    return Reduction(core, (None,) * tensor.order, double(tensor.reference), core)
 
 
 def compressed(tensor: Tensor, bases: tuple[Array | None, ...]) -> Reduction:
     """Return the tensor in the coordinates of bases."""
-    return Reduction(_as_core(tensor.compress(*bases)), bases)
+    core = tensor.compress(*bases)
+    return Reduction(_as_core(core, max(core.shape)), bases, double(tensor.reference))
 
 
-def _as_core(tensor: Tensor) -> DenseTensor:
-    """Return a tensor as a dense one in double precision: itself where it is one."""
+def _as_core(tensor: Tensor, rank: int) -> DenseTensor:
+    """Return a tensor as a dense one in double precision, where work on it is fastest: itself where it is one."""
+    exact = _in_double_precision(tensor)
+    if on_host(exact.reference) or math.prod(tensor.shape) * rank > HOST_WORK:
+        return exact
+    return DenseTensor.of(to_host(exact.to_dense()), symmetric=tensor.symmetric)
+
+
+def _in_double_precision(tensor: Tensor) -> DenseTensor:
     entries = tensor.to_dense()
     exact = double(entries)
     if exact is entries and isinstance(tensor, DenseTensor):
@@ -281,4 +314,4 @@ def _in_turns(tensor: Tensor, rank: int, known: Sequence[Array | None]) -> Reduc
     if tensor.symmetric:
         return compressed(tensor, tuple(bases))
     core = opened.compress(*(basis if mode == last else None for mode, basis in enumerate(bases)))
-    return Reduction(_as_core(core), tuple(bases))
+    return Reduction(_as_core(core, rank), tuple(bases), double(tensor.reference))

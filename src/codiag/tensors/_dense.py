@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace, device, is_numpy_array, is_torch_array
+from array_api_compat import device, is_numpy_array, is_torch_array
 
-from codiag._array import Array, blocks, moved, on_host, precise, to_host, widest
+from codiag._array import Array, array_namespace, blocks, moved, on_host, precise, to_host, widest
 from codiag._validation import as_flag, as_real_array
 from codiag.tensors._base import Tensor, check_shape, check_symmetric_shape
 from codiag.tensors._first_look import FirstLook, first_look, is_large

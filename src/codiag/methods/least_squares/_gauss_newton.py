@@ -7,17 +7,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from array_api_compat import array_namespace
-
-from codiag._array import Array, identity
+from codiag._array import Array, array_namespace
 from codiag._entries import Entries
 from codiag._problem import Problem
 from codiag.methods.least_squares._objective import LeastSquares
+from codiag.methods.least_squares._ranges import coupled, solve_directly
 from codiag.methods.least_squares._restricted import CurvatureLike, Restricted
 from codiag.tensors import FactoredTensor
 
 EXPLICIT = 300, 600
-"""Unknowns up to which the Gauss-Newton matrix is written down: always, and where conjugate gradients creep."""
+"""Coupled unknowns up to which a step is solved for directly: always, and where conjugate gradients creep."""
 
 
 UNSEEN = 1e-3
@@ -238,26 +237,26 @@ def gauss_newton_step(
     objective: LeastSquares, whole: CurvatureLike, slope: Array, damping: float
 ) -> tuple[Array, float]:
     """Return the damped step of the unknowns that are free, and the decrease it promises."""
-    xp = array_namespace(slope)
-    curvature, scale = objective.restricted(whole, slope), objective.total
+    curvature = objective.restricted(whole, slope)
     if isinstance(curvature, Restricted):
         slope = curvature.allowed(slope)
+    equations = coupled(curvature, slope, damping)
+    move = equations.outward(_solution(objective, equations.curvature, equations.slope, damping))
+    return move, _promise(move, slope, damping * curvature.scales)
+
+
+def _solution(objective: LeastSquares, curvature: CurvatureLike, slope: Array, damping: float) -> Array:
+    """Solve the damped equations: directly where they are few, else by conjugate gradients."""
     n = math.prod(slope.shape)
     if isinstance(curvature, Restricted) and curvature.tangent is not None:
         n = max(n, EXPLICIT[1] + 1)  # no matrix to write down
     move, explicit = None, EXPLICIT[0 if objective.entries is None else 1]
     if n > explicit:
         strict, least = n <= EXPLICIT[1], objective.accuracy
-        move = _conjugate_gradients(curvature, slope, damping, scale, strict=strict, least=least)
+        move = _conjugate_gradients(curvature, slope, damping, objective.total, strict=strict, least=least)
     if move is None and n > EXPLICIT[1]:
-        move = -curvature.preconditioner(damping)(slope)
-    elif move is None:
-        matrix, diagonal = curvature.matrix(), xp.reshape(curvature.scales, (-1,))
-        move = xp.reshape(
-            xp.linalg.solve(matrix + damping * diagonal * identity(n, matrix), -xp.reshape(slope, (-1, 1))),
-            slope.shape,
-        )
-    return move, _promise(move, slope, damping * curvature.scales)
+        return -curvature.preconditioner(damping)(slope)
+    return solve_directly(curvature, slope, damping) if move is None else move
 
 
 def _promise(move: Array, slope: Array, damping: Array) -> float:

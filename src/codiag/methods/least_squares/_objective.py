@@ -7,14 +7,19 @@ from collections.abc import Sequence
 from functools import cached_property, partial
 
 import numpy as np
-from array_api_compat import array_namespace
 
-from codiag._array import Array, double, like, moved
+from codiag._array import Array, array_namespace, double, like, moved
 from codiag._entries import Entries, ListedEntries
 from codiag._problem import Problem
 from codiag.constraints import Constraint
 from codiag.constraints._base import solve_rows
-from codiag.methods.least_squares._components import hadamard_gram, merged_modes, solve_semidefinite, unit_columns
+from codiag.methods.least_squares._components import (
+    hadamard_gram,
+    merged_modes,
+    product_without,
+    solve_semidefinite,
+    unit_columns,
+)
 from codiag.methods.least_squares._curvature import curvature_of
 from codiag.methods.least_squares._layout import Layout
 from codiag.methods.least_squares._observed_curvature import ObservedCurvature
@@ -127,8 +132,8 @@ class LeastSquares:
         layout, order = self.layout, self.tensor.order
         if layout.signs is None:
             factors = layout.expanded(point)
-            pairs = zip(factors, products, strict=True)
-            parts = [factor @ hadamard_gram(factors, [m]) - product for m, (factor, product) in enumerate(pairs)]
+            grams, pairs = [factor.T @ factor for factor in factors], zip(factors, products, strict=True)
+            parts = [factor @ product_without(grams, [m]) - product for m, (factor, product) in enumerate(pairs)]
             return layout.folded(_without_scaling(factors, parts))
         gram = (xp.matrix_transpose(point) @ point) ** (order - 1)
         return order * layout.signs * ((point * layout.signs) @ gram - products[0])

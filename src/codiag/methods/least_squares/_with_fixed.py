@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from array_api_compat import array_namespace
 
-from codiag._array import Array, like
+from codiag._array import Array, array_namespace, like
 from codiag._problem import Problem
 from codiag.methods.least_squares._components import hadamard_gram, solve_semidefinite
 from codiag.methods.least_squares._filled import filled
