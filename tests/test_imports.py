@@ -17,12 +17,12 @@ SOURCE = Path(codiag.__file__).parent
 HEAVY = ["torch", "dask", "matplotlib", "pandas", "sklearn", "typer", "rich", "pooch"]
 # A module may import from its own layer and from those before it. A part of a package may have a layer of its own.
 LAYERS = [
-    {"_array", "_reading", "_threads", "_writing"},
+    {"_array", "_chunked_files", "_reading", "_threads", "_writing"},
     {"_validation"},
     {"_parallel"},
     {"diagonalize", "tensors"},
     {"constraints"},
-    {"_missing", "_entries", "_symmetry"},
+    {"_missing", "_entries", "_chunked_entries", "_symmetry"},
     {"_problem", "_estimate"},
     {"methods._directions", "methods._reduction"},
     {"methods._listed_range"},

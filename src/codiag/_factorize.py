@@ -45,9 +45,10 @@ def factorize(
     Parameters
     ----------
     tensor : array or Tensor
-        Of order three or more: an array of NumPy (also mapped from a file), torch, CuPy or JAX, a COO tensor of
-        pydata/sparse or pyttb, or any `codiag.tensors.Tensor`. Never modified. Indices of a sparse tensor that have no
-        entries take no memory but for their rows of zeros in the factors.
+        Of order three or more: an array of NumPy (also mapped from a file), torch, CuPy, JAX or dask, a COO tensor of
+        pydata/sparse or pyttb, or any `codiag.tensors.Tensor`. Never modified. A dask array too large for memory stays
+        in its chunks, which the scheduler of dask reads a few times; the result is in NumPy. Indices of a sparse tensor
+        that have no entries take no memory but for their rows of zeros in the factors.
         A `codiag.Problem` says all of this itself, and more; then only `method` and `seed` are given beside it.
     rank : int
         Number of components.
