@@ -17,7 +17,7 @@ SOURCE = Path(codiag.__file__).parent
 HEAVY = ["torch", "dask", "matplotlib", "pandas", "sklearn", "typer", "rich", "pooch"]
 # A module may import from its own layer and from those before it. A part of a package may have a layer of its own.
 LAYERS = [
-    {"_array", "_reading", "_writing"},
+    {"_array", "_parts", "_reading", "_writing"},
     {"_validation"},
     {"diagonalize", "tensors"},
     {"constraints"},

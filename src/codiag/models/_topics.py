@@ -9,9 +9,18 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
+from codiag._parts import Parts
 from codiag.models._moment_topics import MomentTopics
-from codiag.models._text import em_step, log_likelihood, topic_log_likelihood, topic_mixtures, topic_posteriors
+from codiag.models._text import (
+    em_step,
+    log_likelihood,
+    smoothed,
+    topic_log_likelihood,
+    topic_mixtures,
+    topic_posteriors,
+)
 from codiag.models._topic_moments import Topics
+from codiag.models._topic_parts import SMOOTHING, mixed_after_steps, single_after_steps
 
 
 class LatentDirichlet(MomentTopics):
@@ -82,17 +91,23 @@ class LatentDirichlet(MomentTopics):
         alpha_0: float = 1.0,
         method: Any = None,
         polish: int = 5,
+        n_blocks: int = 0,
         random_state: int | None = None,
     ) -> None:
         super().__init__(n_components, method=method, polish=polish, random_state=random_state)
         self.alpha_0 = alpha_0
+        self.n_blocks = n_blocks
 
     def _after_steps(self, components: Topics, counts: sparse.csr_array) -> Topics:
         topics, prior = components.components, self._prior(components.weights)
         mixtures = topic_mixtures(counts, topics, prior, n_steps=4)
         for _ in range(self.polish):
-            topics, mixtures = em_step(counts, topics, mixtures, prior, smoothing=1e-2)
+            topics, mixtures = em_step(counts, topics, mixtures, prior, smoothing=SMOOTHING)
         return replace(components, components=topics, weights=np.mean(mixtures, axis=0))
+
+    def _after_passes(self, components: Topics, parts: Parts) -> Topics:
+        topics, weights = mixed_after_steps(parts, components, self._prior(components.weights), self.polish)
+        return replace(components, components=topics, weights=weights)
 
     def _shares(self, counts: sparse.csr_array) -> np.ndarray:
         return topic_mixtures(counts, self.components_, self.doc_topic_prior_, n_steps=20)
@@ -155,9 +170,16 @@ class SingleTopic(MomentTopics):
     alpha_0: float = 0.0
 
     def __init__(
-        self, n_components: int = 10, *, method: Any = None, polish: int = 0, random_state: int | None = None
+        self,
+        n_components: int = 10,
+        *,
+        method: Any = None,
+        polish: int = 0,
+        n_blocks: int = 0,
+        random_state: int | None = None,
     ) -> None:
         super().__init__(n_components, method=method, polish=polish, random_state=random_state)
+        self.n_blocks = n_blocks
 
     def predict(self, X: Any) -> np.ndarray:  # noqa: N803
         """Return the most probable topic of each document of X, of shape (documents, words).
@@ -181,8 +203,11 @@ class SingleTopic(MomentTopics):
         topics, weights = components.components, components.weights
         for _ in range(self.polish):
             posterior = topic_posteriors(counts, topics, weights)
-            raw = (counts.T @ posterior).T + 1e-2
-            topics, weights = raw / raw.sum(axis=1, keepdims=True), posterior.mean(axis=0)
+            topics, weights = smoothed((counts.T @ posterior).T, SMOOTHING), posterior.mean(axis=0)
+        return replace(components, components=topics, weights=weights)
+
+    def _after_passes(self, components: Topics, parts: Parts) -> Topics:
+        topics, weights = single_after_steps(parts, components, self.polish)
         return replace(components, components=topics, weights=weights)
 
     def _shares(self, counts: sparse.csr_array) -> np.ndarray:
