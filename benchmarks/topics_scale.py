@@ -1,9 +1,9 @@
 """Topics of many documents as a dask array of sparse parts: time, memory, and the distance from one process.
 
 ``python -m benchmarks.topics_scale --documents 1000000``. Documents are drawn part by part from a seed, each time a
-part is read, so that nothing is kept on disk; reading takes its own time, which is printed. Memory is the largest resident
-size of the process, with the threads of dask in it. ``--serial`` fits the same parts one after the other without dask
-and prints by how much topics differ, ``--whole`` all documents as one matrix in memory.
+part is read, so that nothing is kept on disk; reading takes its own time, which is printed. Memory is the largest
+resident size of the process, with the threads of dask in it. ``--serial`` fits the same parts one after the other
+without dask and prints by how much topics differ, ``--whole`` all documents as one matrix in memory.
 """
 
 from __future__ import annotations

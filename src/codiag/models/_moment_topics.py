@@ -104,7 +104,7 @@ class MomentTopics(TransformerMixin, SummedModel[TopicMoments, Topics]):
         """Return sums in a basis that documents show, three times as wide as there are topics."""
         return WordStatistics.empty(self.basis_ if hasattr(self, "basis_") else self._first_basis(part))
 
-    def moments_of(self, sums: WordStatistics) -> TopicMoments:
+    def moments_of(self, sums: WordStatistics, like: TopicMoments | None = None) -> TopicMoments:
         """Return the moments of topics that sums over documents make."""
         width = sums.basis.shape[1]
         if self.n_components > width:

@@ -71,8 +71,12 @@ class SummedModel(MomentModel[M, C]):
         """Return sums over nothing, to which this chunk can be added."""
 
     @abstractmethod
-    def moments_of(self, sums: Any) -> M:
-        """Return the moments that sums make, without what is to be said about them."""
+    def moments_of(self, sums: Any, like: M | None = None) -> M:
+        """Return the moments that sums make, without what is to be said about them.
+
+        Where moments of nearly the same sums are given, what could be chosen in several ways is chosen as there: a
+        jackknife is right for what varies smoothly with the data.
+        """
 
     @abstractmethod
     def moments_of_chunk(self, blocks: Blocks, part: Any) -> M:
@@ -146,7 +150,7 @@ class SummedModel(MomentModel[M, C]):
         found = self.in_units(components, moments)
         super().keep(found, moments)
         self._blocks = moments.blocks
-        known = self._standard_errors(found, moments.blocks)
+        known = self._standard_errors(found, moments)
         for name in found.parameter_names():
             attribute = f"{name}_standard_errors_"
             if name in known:
@@ -154,17 +158,18 @@ class SummedModel(MomentModel[M, C]):
             elif hasattr(self, attribute):  # of an earlier fit
                 delattr(self, attribute)
 
-    def _standard_errors(self, found: C, blocks: Blocks | None) -> dict[str, np.ndarray]:
+    def _standard_errors(self, found: C, moments: M) -> dict[str, np.ndarray]:
+        blocks = moments.blocks
         if blocks is None or not 2 <= self.n_blocks <= len(blocks.sums):
             return {}
         sizes = np.array([sums.size for sums in blocks.sums.values()])
-        return jackknife(found, list(self._replicates(list(blocks.sums.values()))), sizes)
+        return jackknife(found, list(self._replicates(list(blocks.sums.values()), moments)), sizes)
 
-    def _replicates(self, sums: list[MomentSums]) -> Iterator[C]:
+    def _replicates(self, sums: list[MomentSums], whole: M) -> Iterator[C]:
         """Yield the parameters of components without each of the blocks."""
         for place, others in enumerate(leave_one_out(sums)):
             try:
-                moments = self.moments_of(others)
+                moments = self.moments_of(others, whole)
                 fit = None
                 if moments.problem is not None:
                     fit = solve(moments.problem, self.strategy(), as_seed(self.random_state))

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from codiag._array import blocks
-from codiag.models._sampling_noise import noise_of
+from codiag.models._sampling_noise import coins, noise_of
 from codiag.models._sums import MomentSums
 from codiag.tensors import CrossMomentTensor, symmetrize
 
@@ -64,7 +64,7 @@ class WordStatistics(MomentSums):
         used = np.stack([lengths > 0, lengths >= 2, lengths >= 3])
         tuples = lengths * np.stack([np.ones(n), lengths - 1, (lengths - 1) * (lengths - 2)])
         shares, pairs, triples = used / np.where(used, tuples, 1)
-        chosen = _chosen(self.start + self.n_seen, n)
+        chosen = coins(self.start + self.n_seen, n)
         inside = part @ self.basis
         columns = np.hstack([scale[:, None] * inside for scale in (pairs, chosen * pairs, triples)])
         products = part.T @ columns
@@ -134,10 +134,3 @@ class WordStatistics(MomentSums):
 def frequency_roots(mean: np.ndarray, n_documents: float) -> np.ndarray:
     """Return the roots of word frequencies, with which noise is alike for all words; not zero for unseen ones."""
     return np.sqrt(np.maximum(mean, 1e-2 / max(n_documents * mean.size, 1)))
-
-
-def _chosen(start: int, n: int) -> np.ndarray:
-    """Return a coin for each of n documents after the first so many: the same whatever chunks they come in."""
-    mixed = (np.arange(start, start + n, dtype=np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    return (mixed >> np.uint64(63)).astype(bool)
