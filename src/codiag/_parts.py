@@ -111,10 +111,8 @@ def _delayed_parts(collection: Any) -> list[Any]:
     """Return the parts of a collection as delayed objects; of an array, all columns of some rows."""
     if not hasattr(type(collection), "to_delayed"):  # a delayed object, which pretends to have every attribute
         return [collection]
-    if hasattr(type(collection), "rechunk"):
-        if collection.ndim != 2:
-            raise ValueError(f"X must have two dimensions, one row per sample; got shape {collection.shape}")
-        collection = collection.rechunk({1: -1})
+    if hasattr(type(collection), "rechunk") and collection.ndim > 1:
+        collection = collection.rechunk(dict.fromkeys(range(1, collection.ndim), -1))
     delayed = collection.to_delayed()
     return list(delayed.ravel()) if hasattr(delayed, "ravel") else list(delayed)
 

@@ -55,12 +55,26 @@ class SummedModel(MomentModel[M, C]):
         -------
         self
         """
+        warn_caller(self.learn_more(X))
+        return self
+
+    def learn_more(self, data: Any) -> tuple[Warning, ...]:
+        """Do the work of `partial_fit`, silently, and return what is to be warned of.
+
+        Parameters
+        ----------
+        data : data
+            As for `partial_fit`.
+
+        Returns
+        -------
+        tuple of Warning
+        """
         self.check_parameters()
         seen: Blocks | None = getattr(self, "_blocks", None)
-        part = self.checked_part(X, first=seen is None)
+        part = self.checked_part(data, first=seen is None)
         blocks = (Blocks({0: self.empty_sums(part)}) if seen is None else seen).with_part(part, self.n_blocks)
-        warn_caller(self.estimate(self.moments_of_chunk(blocks, part)))
-        return self
+        return self.estimate(self.moments_of_chunk(blocks, part))
 
     @abstractmethod
     def checked_part(self, raw: Any, *, first: bool) -> Any:
