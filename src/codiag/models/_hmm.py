@@ -133,7 +133,9 @@ class HiddenMarkov(SummedModel[ChainMoments, Chain]):
         Parameters
         ----------
         X : array of shape (n,) or (n, 1), or list of sequences
-            All symbols in a row, or sequences of symbols.
+            All symbols in a row, or sequences of symbols. Or in parts, each a sequence or a list of sequences: a dask
+            bag or array, a list of delayed parts, or a function that returns an iterator over parts. They are read once
+            for the moments, and once more for every step of `polish`.
         lengths : sequence of int, optional
             Where all symbols are in a row, how many of them belong to each sequence; by default all to one.
 

@@ -29,7 +29,7 @@ def jackknife(whole: C, replicates: Sequence[C], sizes: np.ndarray) -> dict[str,
         others = np.stack([np.asarray(getattr(one, name)) for one in aligned])
         h = ratios.reshape(-1, *[1] * value.ndim)
         pseudo = h * value - (h - 1) * others
-        # The mean over replicates of one weight each: for blocks of one size, that of the pseudo-values.
+        # For blocks of one size this is the mean of the pseudo-values.
         center = len(others) * value - np.sum((1 - 1 / h) * others, axis=0)
         errors[name] = np.sqrt(np.mean((pseudo - center) ** 2 / (h - 1), axis=0))
     return errors

@@ -57,6 +57,9 @@ class SphericalGaussianMixture(DensityMixin, SummedModel[OneGaussian | GaussianM
         How the moment is factorized; by default `codiag.methods.Auto`.
     polish : int
         Steps of expectation maximization afterwards; zero is the pure method of moments.
+    n_blocks : int
+        Blocks of samples that are left out in turn for standard errors (jackknife), at least 2, better 20; zero for
+        none. They are those of estimates by moments alone, so that `polish` must be zero.
     random_state : int, optional
         Seed; the answer does not depend on it where the data determines it.
 
@@ -69,9 +72,19 @@ class SphericalGaussianMixture(DensityMixin, SummedModel[OneGaussian | GaussianM
         The variance of each Gaussian, in every direction; at least 1e-8 of the mean variance of the features, also
         where samples coincide.
     labels_ : array of shape (n,)
-        The most probable Gaussian of each sample.
+        The most probable Gaussian of each sample; not there where samples came in parts.
+    means_standard_errors_, weights_standard_errors_, covariances_standard_errors_ : as the parameters
+        Where `n_blocks` asks for them.
     diagnostics_ : Diagnostics
     n_features_in_ : int
+
+    Notes
+    -----
+    `fit` takes samples in parts, too: a dask array, a bag or a list of delayed parts, a list of arrays, a function that
+    returns an iterator over them, or an iterator. Means and moments up to the third are formed where the parts are, in
+    one read, and merged in a tree; every step of `polish` is one more read, so that an iterator needs `polish` zero.
+    The answer is that of one array to rounding, and so is that of `partial_fit`, which begins anew after `fit` of one
+    array. The third moment takes the cube of the number of features in memory, of which there may be 256.
 
     Examples
     --------

@@ -54,6 +54,9 @@ class LatentDirichlet(MomentTopics):
     polish : int
         Steps of expectation maximization on the likelihood afterwards: they lower the perplexity of real text, and pull
         topics towards each document's own words. Zero is the pure method of moments, which is consistent.
+    n_blocks : int
+        Blocks of documents that are left out in turn for standard errors (jackknife), at least 2, better 20; zero for
+        none. They are those of estimates by moments alone, so that `polish` must be zero.
     random_state : int, optional
         Seed; the answer does not depend on it where the data determines it.
 
@@ -68,8 +71,22 @@ class LatentDirichlet(MomentTopics):
     diagnostics_ : Diagnostics
         Eigenvalues of the second moment and the sampling noise beside them, relative error of the fit, mass clipped
         away.
+    components_standard_errors_, weights_standard_errors_ : as `components_` and `weights_`
+        Where `n_blocks` asks for them.
     n_features_in_ : int
         Number of words.
+
+    Notes
+    -----
+    `fit` takes documents in parts, too, and never holds all of them: a dask array with sparse or dense chunks of rows,
+    a dask bag or a list of delayed parts, a list of matrices, or a function that returns an iterator over them. They
+    are read once for the frequencies of words, about ten times for the range of the second moment, once for sums in
+    that range, and once for every step of `polish`; sums are formed where the parts are, and added in a tree. The
+    topics are those of one matrix, to about 1e-10.
+
+    An iterator can be read once: as with `partial_fit`, its first part then fixes the basis that sums are formed in,
+    three times as wide as there are topics, which costs some precision where that part is small; the other parts, and
+    their order, make no difference but to rounding. Where `n_blocks` is set, every part belongs to one block.
 
     Examples
     --------
@@ -82,6 +99,15 @@ class LatentDirichlet(MomentTopics):
     >>> model = LatentDirichlet(2, random_state=0).fit(counts)
     >>> model.components_.shape, model.transform(counts[:3]).shape
     ((2, 8), (3, 2))
+
+    The same documents in parts, and how well they determine the shares of the topics:
+
+    >>> parts = np.array_split(counts, 10)
+    >>> bool(np.allclose(LatentDirichlet(2, random_state=0).fit(parts).components_, model.components_))
+    True
+    >>> moments = LatentDirichlet(2, polish=0, n_blocks=10, random_state=0).fit(parts)
+    >>> bool(np.all(moments.weights_standard_errors_ < 0.05))
+    True
     """
 
     def __init__(
@@ -140,7 +166,8 @@ class SingleTopic(MomentTopics):
     r"""The single topic model by moments: every document is about one topic.
 
     Then :math:`E_3 = \sum_i w_i \mu_i^{\otimes 3}`, and topics are the factors. `transform` gives the probability of
-    each topic for each document. Attributes are those of `LatentDirichlet` with `alpha_0` zero.
+    each topic for each document. Attributes are those of `LatentDirichlet` with `alpha_0` zero, and documents may come in
+    parts as there.
 
     *Needs*, *costs* and *guarantees* as `LatentDirichlet`. *Fails* where documents mix topics: they are then taken for
     topics of their own, with a bias that more data does not remove.
@@ -153,6 +180,9 @@ class SingleTopic(MomentTopics):
         How the moment is factorized; by default `codiag.methods.Auto`.
     polish : int
         Steps of expectation maximization afterwards; zero is the pure method of moments.
+    n_blocks : int
+        Blocks of documents that are left out in turn for standard errors (jackknife), at least 2, better 20; zero for
+        none. They are those of estimates by moments alone, so that `polish` must be zero.
     random_state : int, optional
         Seed; the answer does not depend on it where the data determines it.
 
