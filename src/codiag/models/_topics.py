@@ -166,8 +166,8 @@ class SingleTopic(MomentTopics):
     r"""The single topic model by moments: every document is about one topic.
 
     Then :math:`E_3 = \sum_i w_i \mu_i^{\otimes 3}`, and topics are the factors. `transform` gives the probability of
-    each topic for each document. Attributes are those of `LatentDirichlet` with `alpha_0` zero, and documents may come in
-    parts as there.
+    each topic for each document. Attributes are those of `LatentDirichlet` with `alpha_0` zero, and documents may come
+    in parts as there.
 
     *Needs*, *costs* and *guarantees* as `LatentDirichlet`. *Fails* where documents mix topics: they are then taken for
     topics of their own, with a bias that more data does not remove.
