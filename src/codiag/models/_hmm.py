@@ -176,22 +176,22 @@ class HiddenMarkov(SummedModel[ChainMoments, Chain]):
         found = self._of_counts(Blocks({0: ChainSums.empty().of(data)}, 1))
         return replace(found, sequences=numbered(data, found.counts.symbols))
 
-    def checked_part(self, raw: list[np.ndarray], *, first: bool) -> list[np.ndarray]:
+    def _checked_part(self, raw: list[np.ndarray], *, first: bool) -> list[np.ndarray]:
         """Return sequences of symbols."""
         return raw
 
-    def empty_sums(self, part: list[np.ndarray]) -> ChainSums:
+    def _empty_sums(self, part: list[np.ndarray]) -> ChainSums:
         """Return counts over no sequences."""
         return ChainSums.empty()
 
-    def moments_of_chunk(self, blocks: Blocks, part: list[np.ndarray]) -> ChainMoments:
+    def _moments_of_chunk(self, blocks: Blocks, part: list[np.ndarray]) -> ChainMoments:
         """Return the moments after sequences were added."""
         return self._of_counts(blocks)
 
     def _of_counts(self, blocks: Blocks) -> ChainMoments:
-        return replace(self.moments_of(blocks.total()), blocks=blocks)
+        return replace(self._moments_of(blocks.total()), blocks=blocks)
 
-    def moments_of(self, sums: ChainSums, like: ChainMoments | None = None) -> ChainMoments:
+    def _moments_of(self, sums: ChainSums, like: ChainMoments | None = None) -> ChainMoments:
         """Return the moments that counts of symbols make."""
         k, occurring = self.n_components, sums.symbols.size
         if k > occurring:

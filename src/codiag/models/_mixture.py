@@ -116,47 +116,47 @@ class SphericalGaussianMixture(DensityMixin, SummedModel[OneGaussian | GaussianM
         parts = as_parts(data, is_matrix)
         if parts is not None:
             return self._of_parts(parts)
-        samples = self.checked_part(data, first=True)
+        samples = self._checked_part(data, first=True)
         _check_size(samples.shape[0], samples.shape[1], self.n_components)
-        self.check_blocks(samples.shape[0], "samples")
+        self._check_blocks(samples.shape[0], "samples")
         located = Samples.of(samples)
         if self.n_blocks == 0:
             return gaussian_moments(located, self.n_components, self.strategy())
         blocks = Blocks.of(GaussianSums.empty(samples.shape[1]), samples, self.n_blocks)
-        return replace(self.moments_of(blocks.total()), blocks=blocks, samples=located)
+        return replace(self._moments_of(blocks.total()), blocks=blocks, samples=located)
 
     def _of_parts(self, parts: Parts) -> OneGaussian | GaussianMoments:
         """Return the moments of parts, in one pass."""
-        self.check_reads(parts)
-        self.check_blocks(parts.n_parts, "parts")
+        self._check_reads(parts)
+        self._check_blocks(parts.n_parts, "parts")
         blocks = parts.reduce(_sums_of_part, self.n_blocks, numbered=True)
-        self.check_blocks(blocks.n_parts, "parts")
+        self._check_blocks(blocks.n_parts, "parts")
         sums = blocks.total()
         _check_size(sums.n, sums.mean.size, self.n_components)
         self.n_features_in_ = sums.mean.size
-        return replace(self.moments_of(sums), blocks=blocks, parts=parts)
+        return replace(self._moments_of(sums), blocks=blocks, parts=parts)
 
-    def checked_part(self, raw: Any, *, first: bool) -> np.ndarray:
+    def _checked_part(self, raw: Any, *, first: bool) -> np.ndarray:
         """Return samples as an array of doubles, two of them or more."""
         with np.errstate(over="ignore", invalid="ignore"):  # sums of finite numbers may not be finite
             return validate_data(self, raw, reset=first, **INPUT)
 
-    def empty_sums(self, part: np.ndarray) -> GaussianSums:
+    def _empty_sums(self, part: np.ndarray) -> GaussianSums:
         """Return sums over no samples."""
         return GaussianSums.empty(part.shape[1])
 
-    def moments_of(
+    def _moments_of(
         self, sums: GaussianSums, like: OneGaussian | GaussianMoments | None = None
     ) -> OneGaussian | GaussianMoments:
         """Return the moments of Gaussians that sums over samples make."""
         near = like.alike if isinstance(like, GaussianMoments) else None
         return moments_from_sums(sums, self.n_components, self.strategy(), near)
 
-    def moments_of_chunk(self, blocks: Blocks, part: np.ndarray) -> OneGaussian | GaussianMoments:
+    def _moments_of_chunk(self, blocks: Blocks, part: np.ndarray) -> OneGaussian | GaussianMoments:
         """Return the moments after samples were added."""
         sums = blocks.total()
         _check_size(sums.n, sums.mean.size, self.n_components)
-        return replace(self.moments_of(sums), blocks=blocks)
+        return replace(self._moments_of(sums), blocks=blocks)
 
     def parameters(self, fit: Factorization, moments: OneGaussian | GaussianMoments) -> Gaussians:
         """Return means, weights and variances, in the unit of the moments."""
@@ -182,7 +182,7 @@ class SphericalGaussianMixture(DensityMixin, SummedModel[OneGaussian | GaussianM
         variances = np.maximum(spread / means.shape[1], moments.floor)
         return replace(components, means=means, weights=mass / mass.sum(), covariances=variances)
 
-    def in_units(self, components: Gaussians, moments: OneGaussian | GaussianMoments) -> Gaussians:
+    def _in_units(self, components: Gaussians, moments: OneGaussian | GaussianMoments) -> Gaussians:
         """Return to the unit of the data."""
         means = components.means * moments.unit + moments.center
         return replace(components, means=means, covariances=components.covariances * moments.unit**2)

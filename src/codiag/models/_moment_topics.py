@@ -47,21 +47,21 @@ class MomentTopics(TransformerMixin, SummedModel[TopicMoments, Topics]):
         parts = as_parts(data, is_matrix)
         if parts is not None:
             return self._of_iterator(parts) if parts.once else self._of_parts(parts)
-        counts = self.checked_part(data, first=True)
-        self.check_blocks(counts.shape[0], "documents")
+        counts = self._checked_part(data, first=True)
+        self._check_blocks(counts.shape[0], "documents")
         if not np.any(np.asarray(counts.sum(axis=1)) >= 3):
             raise ValueError(f"X must hold documents of three words or more; all {counts.shape[0]} have fewer")
         k, alpha_0 = self.n_components, float(self.alpha_0)
         basis = range_of_pairs(counts, min(k + N_SPARE, counts.shape[1]), alpha_0, as_seed(self.random_state))
         blocks = Blocks.of(WordStatistics.empty(basis), counts, self.n_blocks)
-        found = self.moments_of(blocks.total())
+        found = self._moments_of(blocks.total())
         noise = pair_noise(counts, alpha_0, basis[:, :k])
         complaints = (*_about_counts(counts), *hidden_component(float(found.values[k - 1]), noise, k))
         return replace(found, noise=noise, counts=counts, blocks=blocks, complaints=complaints)
 
     def _of_parts(self, parts: Parts) -> TopicMoments:
         """Return the moments of parts that can be read again: a pass for frequencies, some for the basis, one more."""
-        self.check_blocks(parts.n_parts, "parts")
+        self._check_blocks(parts.n_parts, "parts")
         corpus = read_corpus(parts)
         self._check_words(corpus.n_words)
         self.n_features_in_ = corpus.n_words
@@ -70,12 +70,12 @@ class MomentTopics(TransformerMixin, SummedModel[TopicMoments, Topics]):
 
     def _of_iterator(self, parts: Parts) -> TopicMoments:
         """Return the moments of parts that can be read once, of which the first fixes the basis."""
-        self.check_reads(parts)
-        self.check_blocks(None, "parts")
+        self._check_reads(parts)
+        self._check_blocks(None, "parts")
         bases: list[np.ndarray] = []
 
         def sums_of(part: Any, place: int) -> Blocks:
-            counts = self.checked_part(as_matrix(part), first=place == 0)
+            counts = self._checked_part(as_matrix(part), first=place == 0)
             if place == 0:
                 bases.append(self._first_basis(counts))
             return sums_of_part(counts, bases[0], self.n_blocks, place)
@@ -84,27 +84,27 @@ class MomentTopics(TransformerMixin, SummedModel[TopicMoments, Topics]):
 
     def _of_blocks(self, blocks: Blocks) -> TopicMoments:
         """Return the moments of sums over all documents."""
-        self.check_blocks(blocks.n_parts, "parts")
+        self._check_blocks(blocks.n_parts, "parts")
         sums, k = blocks.total(), self.n_components
         if not sums.n_documents[2]:
             raise ValueError(f"X must hold documents of three words or more; all {sums.n_seen} have fewer")
-        found = self.moments_of(sums)
+        found = self._moments_of(sums)
         noise = sums.noise(float(self.alpha_0), found.inner)
         told = _about(sums.n_seen, sums.n_seen - int(sums.n_documents[2]), whole=sums.n_broken == 0)
         complaints = (*told, *hidden_component(float(found.values[k - 1]), noise, k))
         return replace(found, noise=noise, blocks=blocks, complaints=complaints)
 
-    def checked_part(self, raw: Any, *, first: bool) -> sparse.csr_array:
+    def _checked_part(self, raw: Any, *, first: bool) -> sparse.csr_array:
         """Return counts of no fewer words than topics: the one matrix that all moments and steps read."""
         counts = as_counts(validate_data(self, raw, reset=first, **INPUT), "X")
         self._check_words(counts.shape[1])
         return counts
 
-    def empty_sums(self, part: sparse.csr_array) -> WordStatistics:
+    def _empty_sums(self, part: sparse.csr_array) -> WordStatistics:
         """Return sums in a basis that documents show, three times as wide as there are topics."""
         return WordStatistics.empty(self.basis_ if hasattr(self, "basis_") else self._first_basis(part))
 
-    def moments_of(self, sums: WordStatistics, like: TopicMoments | None = None) -> TopicMoments:
+    def _moments_of(self, sums: WordStatistics, like: TopicMoments | None = None) -> TopicMoments:
         """Return the moments of topics that sums over documents make."""
         width = sums.basis.shape[1]
         if self.n_components > width:
@@ -115,9 +115,9 @@ class MomentTopics(TransformerMixin, SummedModel[TopicMoments, Topics]):
         orthogonal = self.strategy().needs_orthogonal
         return TopicMoments.of(sums, self.n_components, float(self.alpha_0), orthogonal=orthogonal)
 
-    def moments_of_chunk(self, blocks: Blocks, part: sparse.csr_array) -> TopicMoments:
+    def _moments_of_chunk(self, blocks: Blocks, part: sparse.csr_array) -> TopicMoments:
         """Return the moments after documents were added."""
-        found = self.moments_of(blocks.total())
+        found = self._moments_of(blocks.total())
         noise = found.statistics.noise(float(self.alpha_0), found.inner)
         return replace(found, noise=noise, blocks=blocks, complaints=_about_counts(part))
 

@@ -31,7 +31,7 @@ C = TypeVar("C", bound=Components)
 class SummedModel(MomentModel[M, C]):
     """A model whose moments are sums over samples, which add up over parts of the data.
 
-    A subclass implements `checked_part`, `empty_sums` and `moments_of`, and in `moments` gives its moments the sums
+    A subclass implements `_checked_part`, `_empty_sums` and `_moments_of`, and in `moments` gives its moments the sums
     they come from, by block, where standard errors are asked for.
     """
 
@@ -72,20 +72,20 @@ class SummedModel(MomentModel[M, C]):
         """
         self.check_parameters()
         seen: Blocks | None = getattr(self, "_blocks", None)
-        part = self.checked_part(data, first=seen is None)
-        blocks = (Blocks({0: self.empty_sums(part)}) if seen is None else seen).with_part(part, self.n_blocks)
-        return self.estimate(self.moments_of_chunk(blocks, part))
+        part = self._checked_part(data, first=seen is None)
+        blocks = (Blocks({0: self._empty_sums(part)}) if seen is None else seen).with_part(part, self.n_blocks)
+        return self.estimate(self._moments_of_chunk(blocks, part))
 
     @abstractmethod
-    def checked_part(self, raw: Any, *, first: bool) -> Any:
+    def _checked_part(self, raw: Any, *, first: bool) -> Any:
         """Return a chunk of data in the form that sums take, or say what is wrong with it."""
 
     @abstractmethod
-    def empty_sums(self, part: Any) -> MomentSums:
+    def _empty_sums(self, part: Any) -> MomentSums:
         """Return sums over nothing, to which this chunk can be added."""
 
     @abstractmethod
-    def moments_of(self, sums: Any, like: M | None = None) -> M:
+    def _moments_of(self, sums: Any, like: M | None = None) -> M:
         """Return the moments that sums make, without what is to be said about them.
 
         Where moments of nearly the same sums are given, what could be chosen in several ways is chosen as there: a
@@ -93,10 +93,10 @@ class SummedModel(MomentModel[M, C]):
         """
 
     @abstractmethod
-    def moments_of_chunk(self, blocks: Blocks, part: Any) -> M:
+    def _moments_of_chunk(self, blocks: Blocks, part: Any) -> M:
         """Return the moments after a chunk was added, with what is to be said about them and it."""
 
-    def in_units(self, components: C, moments: M) -> C:
+    def _in_units(self, components: C, moments: M) -> C:
         """Return components in the units of the data; by default they are.
 
         Parameters
@@ -119,7 +119,7 @@ class SummedModel(MomentModel[M, C]):
                 "n_blocks must be 0, for no standard errors, or at least 2, of which one is left out; got 1"
             )
 
-    def check_blocks(self, available: int | None, what: str) -> None:
+    def _check_blocks(self, available: int | None, what: str) -> None:
         """Raise unless standard errors that are asked for can be had from so many parts or samples.
 
         Parameters
@@ -140,7 +140,7 @@ class SummedModel(MomentModel[M, C]):
                 f"{self.n_blocks}"
             )
 
-    def check_reads(self, parts: Parts) -> None:
+    def _check_reads(self, parts: Parts) -> None:
         """Raise where the data can be read once, and steps after the moments would read it again.
 
         Parameters
@@ -161,7 +161,7 @@ class SummedModel(MomentModel[M, C]):
         components : Components
         moments : Moments
         """
-        found = self.in_units(components, moments)
+        found = self._in_units(components, moments)
         super().keep(found, moments)
         self._blocks = moments.blocks
         known = self._standard_errors(found, moments)
@@ -183,11 +183,11 @@ class SummedModel(MomentModel[M, C]):
         """Yield the parameters of components without each of the blocks."""
         for place, others in enumerate(leave_one_out(sums)):
             try:
-                moments = self.moments_of(others, whole)
+                moments = self._moments_of(others, whole)
                 fit = None
                 if moments.problem is not None:
                     fit = solve(moments.problem, self.strategy(), as_seed(self.random_state))
-                yield self.in_units(self.parameters(fit, moments), moments)
+                yield self._in_units(self.parameters(fit, moments), moments)
             except ValueError as error:
                 error.add_note(f"This was without block {place} of {len(sums)}, for standard errors (n_blocks).")
                 raise
