@@ -74,9 +74,10 @@ def test_any_layout_of_chunks(layout, expected):
         assert_allclose(numbers(tensor.read(*asked(tensor.shape))), expected, rtol=1e-11, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_processes(expected):
     tensor = DaskTensor(da.from_array(ENTRIES, chunks=20))
-    with dask.config.set(scheduler="processes", num_workers=2):
+    with dask.config.set(scheduler="processes", num_workers=1):  # more of them take long to start
         assert_allclose(numbers(tensor.read(*asked(tensor.shape))), expected, rtol=1e-11, atol=1e-12)
 
 
@@ -182,7 +183,7 @@ def test_infinities_are_refused(large):
         codiag.factorize(da.where(array == array.max(), np.inf, array), 3)
 
 
-@pytest.mark.parametrize("constraints", ["nonnegative", ["orthogonal", None, None], [Fixed(np.eye(22, 3)), None, None]])
+@pytest.mark.parametrize("constraints", ["nonnegative", [Fixed(np.eye(22, 3)), None, None]])
 def test_constraints(constraints, large):
     method = Auto(max_starts=1, tol=1e-6)
     entries = np.abs(large[0])
@@ -223,10 +224,12 @@ def client():
         yield found
 
 
-def test_distributed_and_a_lost_worker(client, tmp_path, expected):
-    """One of two workers is killed in the middle of a pass: what it had done is done again."""
-    array = da.from_array(ENTRIES, chunks=14).map_blocks(slow_chunk, str(tmp_path), dtype=ENTRIES.dtype)
-    tensor, victim = DaskTensor(array), next(iter(client.run(os.getpid).values()))
+@pytest.mark.slow
+def test_distributed_and_a_lost_worker(client, tmp_path, large):
+    """One of two workers is killed in the middle of a fit: what it had done of a pass is done again."""
+    entries = large[0]
+    array = da.from_array(entries, chunks=(8, 7, 12)).map_blocks(slow_chunk, str(tmp_path), dtype=entries.dtype)
+    victim = next(iter(client.run(os.getpid).values()))
 
     def kill():
         while len(list(tmp_path.glob(f"{victim}-*"))) < 4:
@@ -235,10 +238,10 @@ def test_distributed_and_a_lost_worker(client, tmp_path, expected):
 
     thread = threading.Thread(target=kill)
     thread.start()
-    found = numbers(tensor.read(*asked(tensor.shape)))
+    fit = codiag.factorize(array, 3, seed=0)
     thread.join()
-    assert_allclose(found, expected, rtol=1e-11, atol=1e-12)
-    assert len(list(tmp_path.iterdir())) > array.npartitions  # some chunks were read twice
+    assert len(list(tmp_path.iterdir())) > array.npartitions  # some chunks were read by both
+    fits_agree(fit, codiag.factorize(entries, 3, seed=0))
 
 
 def test_large_factors_are_sent_to_workers_once(client, monkeypatch, expected):
