@@ -29,7 +29,7 @@ LAYERS = [
     {"methods"},
     {"_factorization"},
     {"theory", "metrics"},
-    {"_result", "_factorize"},
+    {"_result", "_factorize", "_transform"},
     {""},  # codiag itself: what it exports
     {"selection", "models", "drop_in", "synthetic", "datasets", "_corpora", "_files", "tables"},
     {"plotting"},
@@ -39,7 +39,7 @@ LAYERS = [
 ]
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 APART = [{"diagonalize", "tensors"}, *({"_factorization", name} for name in RANK if name.startswith("methods"))]
-LAZY = {("_factorization", "theory")}  # what a result is worth is computed where it is asked for
+LAZY = {("_factorization", "theory"), ("_factorization", "_transform")}  # computed where they are asked for
 PROGRAMS = {"cli", "experiments"}  # run by commands: their modules are no engine
 
 

@@ -19,6 +19,8 @@ from codiag._array import Array, to_host
 from codiag._estimate import Stage
 from codiag._reading import as_file, as_path
 from codiag._writing import save_arrays
+from codiag.constraints import Constraint
+from codiag.constraints._records import recorded, restored
 from codiag.tensors import FactoredTensor
 from codiag.tensors._base import all_equal
 
@@ -64,6 +66,8 @@ class Factorization:
     problem : Problem, optional
         What was asked, where constraints or missing entries matter to `noise` and `standard_errors`: these are computed
         from it. Files and pickled copies hold them in its place.
+    constraints : tuple of Constraint or None, optional
+        What was asked of the factors, mode by mode; None where all are free. `transform` asks it of new coefficients.
 
     Examples
     --------
@@ -85,6 +89,7 @@ class Factorization:
     symmetric: bool | None = None
     n_observed: int | None = None
     problem: Problem | None = None
+    constraints: tuple[Constraint | None, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.symmetric is not False:
@@ -166,6 +171,48 @@ class Factorization:
 
         return diagnose(self)
 
+    def transform(self, new: Any, mode: int = 0, *, observed: Any = None) -> Array:
+        r"""Return the coefficients of new samples along a mode, with the factors of the other modes as they are.
+
+        Coefficients :math:`x_i` make :math:`\sum_i x_i\, b_i \otimes c_i \otimes \dots` least distant from a sample,
+        over the entries observed; weights are included, so that those of the data that was fitted are
+        ``fit.factors[mode] * fit.weights``, as exactly as the fit is at an optimum. Coefficients of new samples are
+        non-negative, or held back by ridges, where those of the fit were. Constraints that tie samples together,
+        orthogonal columns and fixed factors of this mode, say nothing about new ones, whose coefficients are free.
+
+        Parameters
+        ----------
+        new : array or Tensor of shape (d_0, ..., n, ...)
+            As in `codiag.factorize`, with n samples along the mode and the others in the sizes of the fit. NaN and
+            masked entries are missing.
+        mode : int
+            Which mode the samples are along, counted from 0, or from the end if negative.
+        observed : array in the shape of `new`, optional
+            Which entries were observed, or non-negative weights for them.
+
+        Returns
+        -------
+        array of shape (n, rank)
+            In the library and the precision of `new`. Where the entries of a sample do not determine its coefficients,
+            the smallest of those that fit.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> a, b, c = (np.random.default_rng(size).random((size, 2)) for size in (6, 5, 4))
+        >>> fit = codiag.factorize(np.einsum("ir,jr,kr->ijk", a, b, c), 2, seed=0)
+        >>> np.allclose(fit.transform(fit.to_tensor()), fit.factors[0] * fit.weights)
+        True
+        >>> sample = fit.to_tensor()[3:4]
+        >>> sample[0, 1, :] = np.nan  # not observed
+        >>> np.allclose(fit.transform(sample), fit.factors[0][3] * fit.weights)
+        True
+        """
+        from codiag._transform import coefficients
+
+        return coefficients(self, new, mode, observed)
+
     def to_tensor(self) -> Array:
         """Form the tensor that the components add up to.
 
@@ -218,6 +265,9 @@ class Factorization:
         }
         kept = self.factors[:1] if self.symmetric else self.factors
         arrays = {f"factor_{mode}": to_host(factor) for mode, factor in enumerate(kept)}
+        if self.constraints is not None:
+            asked = enumerate(self.constraints)
+            meta["constraints"] = [recorded(one, arrays, f"constraint_{mode}") for mode, one in asked]
         if self.problem is not None or "sensitivity" in vars(self):
             meta |= {"noise": self.noise, "n_parameters": self.sensitivity.n_parameters}
             meta["undetermined"] = self.sensitivity.undetermined
@@ -267,6 +317,7 @@ class Factorization:
             residual_excess=meta.get("residual_excess"),
             symmetric=symmetric,
             n_observed=meta.get("n_observed"),
+            constraints=cls._read_constraints(meta.get("constraints"), file),
         )
         if "worth" in file:
             from codiag.theory._sensitivity import Sensitivity
@@ -276,6 +327,12 @@ class Factorization:
             known = Sensitivity(tuple(entries), file["worth"], meta["n_parameters"], rows)
             vars(fit).update(sensitivity=known, noise=meta["noise"])
         return fit
+
+    @staticmethod
+    def _read_constraints(records: list[Any] | None, file: Any) -> tuple[Constraint | None, ...] | None:
+        if records is None:
+            return None
+        return tuple(restored(record, file, f"constraint_{mode}") for mode, record in enumerate(records))
 
     def __getstate__(self) -> dict[str, Any]:
         if self.problem is None:
