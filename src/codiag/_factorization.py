@@ -209,9 +209,9 @@ class Factorization:
         >>> np.allclose(fit.transform(sample), fit.factors[0][3] * fit.weights)
         True
         """
-        from codiag._transform import coefficients
+        from codiag._transform import transform
 
-        return coefficients(self, new, mode, observed)
+        return transform(self, new, mode, observed)
 
     def to_tensor(self) -> Array:
         """Form the tensor that the components add up to.

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from array_api_compat import array_namespace
 
 from codiag._array import Array, double, epsilon, identity, like, moved, to_host
-from codiag._entries import entries_of
+from codiag._entries import Entries, entries_of
 from codiag._missing import without_missing
 from codiag._problem import as_observed
 from codiag.constraints import Constraint
 from codiag.constraints._base import times_gram
 from codiag.methods.least_squares._components import hadamard_gram
-from codiag.tensors import Tensor, as_tensor
+from codiag.tensors import FactoredTensor, Tensor, as_tensor
 
 if TYPE_CHECKING:
     from codiag._factorization import Factorization
@@ -28,14 +28,30 @@ ROUNDINGS = 10
 """Eigenvalues of equations up to so many times rank and rounding, relative to the largest, are zero."""
 
 
-def coefficients(fit: Factorization, new: Any, mode: Any, observed: Any) -> Array:
+class Samples(NamedTuple):
+    """Samples along a mode of a fit: the tensor that holds them, and what was observed of it, or None for all."""
+
+    tensor: Tensor
+    entries: Entries | None
+
+    @classmethod
+    def of(cls, fit: Factorization, new: Any, mode: int, observed: Any) -> Samples:
+        """Read what a user gives, or say what is wrong with it."""
+        entries, known = without_missing(new, observed)
+        _check_shape(fit, getattr(entries, "shape", None) or np.shape(entries), mode)
+        tensor = as_tensor(entries, False)
+        return cls(tensor, entries_of(tensor, None if known is None else as_observed(known, tensor)))
+
+
+def transform(fit: Factorization, new: Any, mode: Any, observed: Any) -> Array:
     """Return what `Factorization.transform` does."""
     mode = _as_mode(mode, len(fit.shape))
-    entries, known = without_missing(new, observed)
-    _check_shape(fit, getattr(entries, "shape", None) or np.shape(entries), mode)
-    tensor = as_tensor(entries, False)
-    weights = None if known is None else as_observed(known, tensor)
-    gram, product = _equations(fit, tensor, weights, mode)
+    return coefficients(fit, Samples.of(fit, new, mode, observed), mode)
+
+
+def coefficients(fit: Factorization, samples: Samples, mode: int) -> Array:
+    """Return the coefficients of samples, shape (n, rank)."""
+    gram, product = _equations(fit, samples, mode)
     constraint = None if fit.constraints is None else fit.constraints[mode]
     if constraint is not None and constraint.ridge:
         found = _solution_with_ridge(fit, mode, constraint.ridge, gram, product)
@@ -43,7 +59,19 @@ def coefficients(fit: Factorization, new: Any, mode: Any, observed: Any) -> Arra
         found = _solution(gram, product)
     else:
         found = _solution_under(constraint, gram, product)
-    return moved(found, tensor.reference)
+    return moved(found, samples.tensor.reference)
+
+
+def explained_share(fit: Factorization, new: Any) -> float:
+    """Return the share of the squares of new samples along the first mode, as observed, that components explain."""
+    tensor, entries = samples = Samples.of(fit, new, 0, None)
+    reference = tensor.reference
+    others = [like(to_host(factor), reference) for factor in fit.factors[1:]]
+    ones = like(np.ones(fit.rank), reference)
+    found = FactoredTensor(ones, [coefficients(fit, samples, 0), *others], symmetric=False)
+    left = tensor.squared_distance(ones, found.factors) if entries is None else entries.distance(found)
+    total = tensor.squared_norm() if entries is None else entries.square()
+    return 1 - left / total if total > 0 else 1.0
 
 
 def sizes_of_others(fit: Factorization, mode: int) -> np.ndarray | None:
@@ -77,12 +105,12 @@ def _fixed_sizes(factor: np.ndarray, constraint: Constraint) -> np.ndarray:
     return lengths[np.argmax(overlaps, axis=1)]
 
 
-def _equations(fit: Factorization, tensor: Tensor, weights: Array | None, mode: int) -> tuple[Array, Array]:
+def _equations(fit: Factorization, samples: Samples, mode: int) -> tuple[Array, Array]:
     """Return the normal equations of the coefficients: one Gram matrix for all samples, or one for each."""
+    tensor, entries = samples
     reference = double(tensor.reference)
     factors = [like(to_host(factor).astype(np.float64), reference) for factor in fit.factors]
     factors[mode] = like(np.zeros((tensor.shape[mode], fit.rank)), reference)
-    entries = entries_of(tensor, weights)
     if entries is not None:
         return entries.row_grams(factors, mode), entries.row_products(factors, mode)
     product = tensor.mttkrp([moved(factor, tensor.reference) for factor in factors], mode)
