@@ -21,13 +21,14 @@ LAYERS = [
     {"_validation"},
     {"diagonalize", "tensors"},
     {"constraints"},
-    {"_missing", "_entries", "_symmetry"},
+    {"_missing", "_entries", "_symmetry", "_labels"},
+    {"_labelled"},
     {"_problem", "_estimate"},
     {"methods._directions", "methods._reduction"},
     {"methods._listed_range"},
     {"methods.least_squares"},
     {"methods"},
-    {"_factorization"},
+    {"_factorization", "_fit_files", "_exports"},
     {"theory", "metrics"},
     {"_result", "_factorize", "_transform"},
     {""},  # codiag itself: what it exports
@@ -39,7 +40,11 @@ LAYERS = [
 ]
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 APART = [{"diagonalize", "tensors"}, *({"_factorization", name} for name in RANK if name.startswith("methods"))]
-LAZY = {("_factorization", "theory"), ("_factorization", "_transform")}  # computed where they are asked for
+LAZY = {  # what is computed where it is asked for
+    ("_factorization", "theory"),
+    ("_factorization", "_transform"),
+    ("_fit_files", "theory"),
+}
 PROGRAMS = {"cli", "experiments"}  # run by commands: their modules are no engine
 
 

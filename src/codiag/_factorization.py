@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
-import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,10 +15,11 @@ from array_api_compat import array_namespace
 
 from codiag._array import Array, to_host
 from codiag._estimate import Stage
+from codiag._fit_files import read_fit, write_fit
+from codiag._labels import Labels
 from codiag._reading import as_file, as_path
-from codiag._writing import save_arrays
+from codiag._writing import visible
 from codiag.constraints import Constraint
-from codiag.constraints._records import recorded, restored
 from codiag.tensors import FactoredTensor
 from codiag.tensors._base import all_equal
 
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
     from codiag._problem import Problem
     from codiag.theory._diagnosis import Diagnosis
     from codiag.theory._sensitivity import Sensitivity
-
-FORMAT = "codiag factorization 1"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -68,6 +65,9 @@ class Factorization:
         from it. Files and pickled copies hold them in its place.
     constraints : tuple of Constraint or None, optional
         What was asked of the factors, mode by mode; None where all are free. `transform` asks it of new coefficients.
+    labels : Labels, optional
+        What the modes and their indices are called, where the data said so: an xarray.DataArray, a pandas Series with
+        an index of several levels, or a long data frame.
 
     Examples
     --------
@@ -90,6 +90,7 @@ class Factorization:
     n_observed: int | None = None
     problem: Problem | None = None
     constraints: tuple[Constraint | None, ...] | None = None
+    labels: Labels | None = None
 
     def __post_init__(self) -> None:
         if self.symmetric is not False:
@@ -222,6 +223,32 @@ class Factorization:
         """
         return self.tensor.to_dense()
 
+    def to_xarray(self) -> Any:
+        """Return weights and factors as labelled arrays.
+
+        Returns
+        -------
+        xarray.Dataset
+            ``weights`` along the dimension ``component``, counted from 0, and for each mode ``factor_NAME`` along the
+            mode and ``component``, in the labels of the data; modes without names are ``mode_0``, ``mode_1``, ...
+        """
+        from codiag._exports import as_dataset
+
+        return as_dataset(self)
+
+    def to_frames(self) -> dict[str, Any]:
+        """Return the factors as data frames, as in ``fit.to_frames()["time"].to_csv("time.csv")``.
+
+        Returns
+        -------
+        dict of str to pandas.DataFrame
+            By the names of the modes: a row for each label and a column for each component, counted from 0, of unit
+            length; its size is in `weights`.
+        """
+        from codiag._exports import as_frames
+
+        return as_frames(self)
+
     def to_tensorly(self) -> Any:
         """Convert to TensorLy, with copies, so that changing one mode leaves the others.
 
@@ -252,30 +279,8 @@ class Factorization:
         path : str or path
             The ending is added where it is missing.
         """
-        meta = {
-            "format": FORMAT,
-            "relative_error": self.relative_error,
-            "norm": self.norm,
-            "converged": self.converged,
-            "symmetric": self.symmetric,
-            "order": len(self.factors),
-            "residual_excess": self.residual_excess,
-            "stages": [list(stage) for stage in self.stages],
-            "n_observed": self.n_observed,
-        }
-        kept = self.factors[:1] if self.symmetric else self.factors
-        arrays = {f"factor_{mode}": to_host(factor) for mode, factor in enumerate(kept)}
-        if self.constraints is not None:
-            asked = enumerate(self.constraints)
-            meta["constraints"] = [recorded(one, arrays, f"constraint_{mode}") for mode, one in asked]
-        if self.problem is not None or "sensitivity" in vars(self):
-            meta |= {"noise": self.noise, "n_parameters": self.sensitivity.n_parameters}
-            meta["undetermined"] = self.sensitivity.undetermined
-            arrays |= {f"sensitivity_{mode}": self.sensitivity.entries[mode] for mode in range(len(kept))}
-            arrays["worth"] = self.sensitivity.worth
-        arrays |= {"weights": to_host(self.weights), "meta": np.array(json.dumps(meta))}
         name = str(as_path("path", path))
-        save_arrays(Path(name if name.lower().endswith(".npz") else name + ".npz"), arrays)
+        write_fit(Path(name if name.lower().endswith(".npz") else name + ".npz"), self)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Factorization:
@@ -295,44 +300,9 @@ class Factorization:
             path = Path(f"{path}.npz")
         path = as_file("path", path)
         try:
-            with zipfile.ZipFile(path), np.load(path, allow_pickle=False) as file:
-                return cls._read(file)
+            return read_fit(path, cls)
         except Exception as error:  # damage shows as errors of almost any kind
             raise ValueError(f"{path} was not written by Factorization.save, or is damaged: {error}") from error
-
-    @classmethod
-    def _read(cls, file: Any) -> Factorization:
-        meta = json.loads(str(file["meta"]))
-        if meta["format"] != FORMAT:
-            raise KeyError("format")
-        order, symmetric = meta["order"], meta["symmetric"]
-        factors = [file[f"factor_{mode}"] for mode in range(1 if symmetric else order)]
-        fit = cls(
-            weights=file["weights"],
-            factors=tuple(factors * (order if symmetric else 1)),
-            relative_error=meta["relative_error"],
-            norm=meta["norm"],
-            converged=meta["converged"],
-            stages=tuple(Stage(*stage) for stage in meta["stages"]),
-            residual_excess=meta.get("residual_excess"),
-            symmetric=symmetric,
-            n_observed=meta.get("n_observed"),
-            constraints=cls._read_constraints(meta.get("constraints"), file),
-        )
-        if "worth" in file:
-            from codiag.theory._sensitivity import Sensitivity
-
-            rows = tuple(tuple(mode) for mode in meta["undetermined"])
-            entries = [file[f"sensitivity_{mode}"] for mode in range(len(factors))] * (order if symmetric else 1)
-            known = Sensitivity(tuple(entries), file["worth"], meta["n_parameters"], rows)
-            vars(fit).update(sensitivity=known, noise=meta["noise"])
-        return fit
-
-    @staticmethod
-    def _read_constraints(records: list[Any] | None, file: Any) -> tuple[Constraint | None, ...] | None:
-        if records is None:
-            return None
-        return tuple(restored(record, file, f"constraint_{mode}") for mode, record in enumerate(records))
 
     def __getstate__(self) -> dict[str, Any]:
         if self.problem is None:
@@ -351,9 +321,13 @@ class Factorization:
     def __repr__(self) -> str:
         kind = "symmetric " if self.symmetric else ""
         return (
-            f"Factorization({self.rank} components of a {kind}tensor {' x '.join(str(size) for size in self.shape)}, "
+            f"Factorization({self.rank} components of a {kind}tensor {self._sizes()}, "
             f"relative_error={self.relative_error:.3g}, converged={self.converged})"
         )
+
+    def _sizes(self) -> str:
+        names = [""] * len(self.shape) if self.labels is None else [f" {visible(name)}" for name in self.labels.names]
+        return " x ".join(f"{size}{name}" for size, name in zip(self.shape, names, strict=True))
 
 
 def _copied(array: Array) -> Array:

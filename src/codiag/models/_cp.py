@@ -11,7 +11,8 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from codiag._array import Array, like, to_host
-from codiag._factorize import as_method, complaint_about, solve
+from codiag._factorize import as_method, complaint_about, solve, with_labels
+from codiag._labelled import read_labelled
 from codiag._problem import Problem
 from codiag._transform import explained_share
 from codiag._validation import ConvergenceWarning, as_real_array
@@ -90,7 +91,8 @@ class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         tuple of Warning
         """
         self.check_parameters()
-        samples = self._checked(data, reset=True)
+        plain, labels = read_labelled(data)
+        samples = self._checked(plain, reset=True)
         limit = math.prod(sorted(samples.shape)[:-1])
         if self.n_components > limit:
             raise ValueError(
@@ -99,7 +101,8 @@ class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
             )
         method = as_method(self.method)
         problem = Problem(samples, self.n_components, self.constraints, symmetric=False)
-        self.factorization_ = solve(problem, method, as_seed(self.random_state))
+        fit = solve(problem, method, as_seed(self.random_state))
+        self.factorization_ = fit if labels is None else with_labels(fit, labels)
         self.factors_ = list(self.factorization_.factors[1:])
         complaint = complaint_about(self.factorization_, problem, method)
         return () if complaint is None else (ConvergenceWarning(complaint),)

@@ -1,4 +1,4 @@
-"""Samples in terms of components: `codiag.models.CP`, and `transform` of what was fitted."""
+"""Samples in terms of components, and labelled data."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
+import codiag
 from codiag.models import CP
+from codiag.tables import Labelled, Labels, labelled_tensor
 
 from ..arrays import choose
 from ..case import Case, covers
@@ -46,3 +48,34 @@ def components_of_samples(rng: np.random.Generator) -> Case:
 
     arguments = {"X": data, "n_components": rank, "constraints": constraints}
     return Case("codiag.models.CP", fit, arguments, True, (check,), named=("tensor", "rank"), advice=True)
+
+
+@covers("codiag.tables.labelled_tensor", "codiag.tables.Labelled", "codiag.tables.Labels")
+def long_tables(rng: np.random.Generator) -> Case:
+    """Tables with a row for each entry, some of which are left out, in any order."""
+    import pandas as pd
+
+    shape = tuple(int(size) for size in rng.integers(2, 6, int(choose(rng, 3, 3, 4))))
+    labels = [np.array([f"x{i}" for i in range(size)]) if rng.random() < 0.5 else np.arange(size) / 2 for size in shape]
+    names = tuple("abcd"[: len(shape)])
+    dense = rng.standard_normal(shape) + 5
+    kept = rng.permutation(dense.size)[: dense.size - int(rng.integers(0, 3))]
+    places = np.unravel_index(kept, shape)
+    columns = {name: own[place] for name, own, place in zip(names, labels, places, strict=True)}
+    table = pd.DataFrame(columns | {"value": dense[places]})
+    absent = choose(rng, "missing", "zero")
+
+    def check(found: Any, _given: dict[str, Any]) -> Problems:
+        seen = np.zeros(shape, bool)
+        seen[places] = True
+        expected = np.where(seen, dense, np.nan if absent == "missing" else 0)
+        present = np.ix_(*(np.isin(own, other) for own, other in zip(labels, found.labels.values, strict=True)))
+        if not np.array_equal(found.tensor, expected[present], equal_nan=True):
+            yield "model", "entries are not where their labels say"
+        again = Labelled(found.tensor, Labels(names, tuple(found.labels.values)))
+        if absent == "zero" and codiag.factorize(again, 1, seed=0).labels is not again.labels:
+            yield "model", "labels are lost"
+
+    arguments = {"table": table, "absent": absent}
+    named = ("modes", "value", "labels", "tensor")
+    return Case("codiag.tables.labelled_tensor", labelled_tensor, arguments, True, (check,), named=named)
