@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -214,6 +214,29 @@ class Factorization:
 
         return transform(self, new, mode, observed)
 
+    def plot(self, *, n_components: int = 12, spatial: Sequence[int] | None = None, bands: bool = True) -> Any:
+        """Draw the components, mode by mode, with bands of standard errors, in the labels of the data.
+
+        As `codiag.plotting.components`, which also draws on axes that you have; `codiag.plotting.residuals` and
+        `codiag.plotting.leverage` show what is left of the data, and which indices determine the fit.
+
+        Parameters
+        ----------
+        n_components : int
+            At most so many are drawn, those with the largest weights.
+        spatial : pair of int, optional
+            Two modes that are the rows and the columns of an image.
+        bands : bool
+            Whether to draw what holds the truth in 95 of 100 cases, entry by entry.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        from codiag.plotting import components
+
+        return components(self, n_components=n_components, spatial=spatial, bands=bands)
+
     def to_tensor(self) -> Array:
         """Form the tensor that the components add up to.
 
@@ -324,6 +347,11 @@ class Factorization:
             f"Factorization({self.rank} components of a {kind}tensor {self._sizes()}, "
             f"relative_error={self.relative_error:.3g}, converged={self.converged})"
         )
+
+    def _repr_html_(self) -> str:
+        from codiag._summary import fit_html
+
+        return fit_html(self)
 
     def _sizes(self) -> str:
         names = [""] * len(self.shape) if self.labels is None else [f" {visible(name)}" for name in self.labels.names]
