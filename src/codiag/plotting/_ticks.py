@@ -28,7 +28,7 @@ def log_axis(axis: Any, values: Sequence[float]) -> None:
     ...     axes = figure.subplots()
     ...     log_axis(axes.xaxis, [20, 150])
     >>> [label.get_text() for label in axes.get_xticklabels()]
-    ['20', '50', '100']
+    ['20', '50', '100', '200']
     """
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
 
