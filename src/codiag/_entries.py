@@ -11,7 +11,7 @@ from scipy import sparse
 
 from codiag._array import Array, double, identity, like, on_host, pick, to_host
 from codiag.tensors import FactoredTensor, SparseTensor, Tensor
-from codiag.tensors._dense import khatri_rao
+from codiag.tensors._sums import khatri_rao
 
 LISTED = 0.1
 """Share of the entries below which those that were observed are listed: reading a list takes ten times as long each."""

@@ -22,6 +22,7 @@ from codiag.methods import METHODS, Auto, Method
 from codiag.methods._method import fit_or_refuse
 from codiag.methods.least_squares._objective import LeastSquares
 from codiag.tensors import DenseTensor, Tensor
+from codiag.tensors._first_look import is_large, sketch_width
 from codiag.theory._diagnosis import CANCELLING, cancelling_pairs, congruences, whole_norm
 
 ALIASES = {"ojd": "ojd1", "nojd": "nojd1"}
@@ -123,19 +124,24 @@ def _refuse_twice(given: dict[str, Any]) -> None:
 
 def solve(problem: Problem, method: Method, seed: Any = None) -> Factorization:
     """Do the work of `factorize`, silently: what is to be said of the fit, `complaint_about` says."""
-    norm = math.sqrt(LeastSquares(problem).total)
-    if not 0 < norm < math.inf:
-        raise UndeterminedError(f"tensor must not be all zero, and finite; the norm of {problem.tensor!r} is {norm:g}")
     rng = as_generator(seed, apart=True)
     smaller, kept = (problem, None) if method.sized or problem.asks else _without_empty_rows(problem)
+    if is_large(smaller.tensor.shape) and smaller.tensor.holds_entries and not problem.asks:
+        smaller.tensor.look(sketch_width(problem.rank, smaller.tensor.shape))
+    norm = math.sqrt(LeastSquares(smaller).total)
+    if not 0 < norm < math.inf:
+        raise UndeterminedError(f"tensor must not be all zero, and finite; the norm of {problem.tensor!r} is {norm:g}")
     reference = problem.tensor.reference
     safe = 1e40 if reference.dtype == array_namespace(reference).float64 else 1e6
     # Powers of the entries are to be numbers, too; what a method was given for this tensor is not scaled with it.
     scale = 1.0 if method.sized or 1 / safe < norm < safe else norm
     estimate = fit_or_refuse(method, _in_double_precision(smaller.scaled(1 / scale)), rng)
     if scale != 1:
-        found = estimate.components
-        estimate = estimate._replace(components=found.changed(lambda factor, _: factor, found.weights * scale))
+        found, left = estimate.components, estimate.squared_distance
+        estimate = estimate._replace(
+            components=found.changed(lambda factor, _: factor, found.weights * scale),
+            squared_distance=None if left is None else left * scale**2,
+        )
     fit = as_factorization(estimate, smaller)
     return fit if kept is None else _with_empty_rows(fit, kept, problem.tensor)
 

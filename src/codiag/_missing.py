@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace, is_array_api_obj
 
 from codiag._array import Array, like, to_host
+from codiag.tensors import Tensor, as_tensor
+from codiag.tensors._first_look import is_large, sketch_width
 
 
 def without_missing(raw: Any, observed: Any) -> tuple[Any, Any]:
     """Return an array with zeros where entries are missing, and which are not; what is no array stays as it is.
 
     Missing are NaN, what a masked array masks, and what `observed` gives no weight, whatever stands there. None in
-    place of the second where nothing is missing.
+    place of the second where nothing is missing. A large array is not searched for NaN: see `looked_at`.
     """
     if isinstance(raw, np.ma.MaskedArray):
         hidden = np.ma.getmaskarray(raw)
@@ -26,8 +29,30 @@ def without_missing(raw: Any, observed: Any) -> tuple[Any, Any]:
         given = np.asarray(to_host(observed) if is_array_api_obj(observed) else observed)
         if given.dtype.kind in "buif" and not np.all(given > 0):
             raw = _zeroed(raw, given > 0)
+    if observed is None and is_large(raw.shape):
+        return raw, None
     if not xp.isdtype(raw.dtype, "real floating") or not bool(xp.isnan(xp.sum(raw))):
         return raw, observed
+    return _without_nan(raw, observed)
+
+
+def looked_at(raw: Any, rank: object, symmetric: object) -> tuple[Any, Any]:
+    """Return a large tensor after a first look at its entries, which shows whether all are there and finite.
+
+    Where some are not there, an array with zeros in place of NaN, and which entries are known. What is small or was
+    looked at before stays as it is.
+    """
+    is_array = is_array_api_obj(raw) and is_large(getattr(raw, "shape", ()))
+    tensor = as_tensor(raw, False if isinstance(symmetric, bool) and not symmetric else None) if is_array else raw
+    if not isinstance(tensor, Tensor) or not tensor.unseen:
+        return raw, None
+    if math.isnan(tensor.look(sketch_width(rank, tensor.shape)).squared_norm) and is_array:
+        return _without_nan(raw, None)
+    tensor.check()
+    return tensor, None
+
+
+def _without_nan(raw: Array, observed: Any) -> tuple[Array, Any]:
     known = ~np.isnan(to_host(raw))
     return (raw, observed) if known.all() else (_zeroed(raw, known), _both(observed, known))
 

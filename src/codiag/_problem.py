@@ -13,7 +13,7 @@ from array_api_compat import array_namespace, is_array_api_obj
 
 from codiag._array import Array, like, to_host
 from codiag._entries import Entries, entries_of
-from codiag._missing import without_missing
+from codiag._missing import looked_at, without_missing
 from codiag._symmetry import (
     Symmetry,
     as_symmetry,
@@ -80,7 +80,11 @@ class Problem:
         symmetric: bool | Sequence[int] | None = None,
     ) -> None:
         tensor, observed = without_missing(tensor, observed)
+        if observed is None:
+            tensor, observed = looked_at(tensor, rank, symmetric)
         known, weights, symmetry = _with_symmetry(tensor, observed, symmetric)
+        if known.unseen:
+            known.check()
         rank = _checked_rank(rank, known)
         given = as_constraints(constraints, known.shape, rank)
         if symmetric is None and not is_same_within(given, groups_of(symmetry, known.order)):

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from array_api_compat import array_namespace
 
-from codiag._array import Array, double, epsilon, identity, like, moved, to_host
+from codiag._array import Array, array_namespace, double, epsilon, identity, like, moved, to_host
 from codiag._entries import Entries, entries_of
 from codiag._labelled import read_labelled
 from codiag._labels import Labels

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from array_api_compat import array_namespace, is_jax_array
+from array_api_compat import is_jax_array
 
-from codiag._array import Array, identity, largest_signs, like, to_host
+from codiag._array import Array, array_namespace, identity, largest_signs, like, to_host
 from codiag._validation import as_generator, as_number, as_rank, as_stack, as_weights
 from codiag.diagonalize._compression import compress, range_bases
 from codiag.diagonalize._diagonalization import Diagonalization

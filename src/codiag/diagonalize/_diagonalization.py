@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from array_api_compat import array_namespace
 
-from codiag._array import Array, epsilon, to_host
+from codiag._array import Array, array_namespace, epsilon, to_host
 from codiag._html import html_table
 from codiag.diagonalize._standard_errors import NoisePropagation
 

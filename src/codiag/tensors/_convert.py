@@ -46,6 +46,8 @@ def as_tensor(raw: Any, symmetric: bool | None = None) -> Tensor:
     if symmetric is not None and not isinstance(symmetric, bool | np.bool_):
         raise TypeError(f"symmetric must be True, False or None; got {symmetric!r}")
     tensor = _wrap(raw)
+    if symmetric is not None and not symmetric and isinstance(tensor, DenseTensor):
+        return tensor.without_symmetry()  # which need not be known, so that the entries are not read
     if symmetric is None or bool(symmetric) == tensor.symmetric:
         return tensor
     if not symmetric:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -12,6 +13,7 @@ from codiag._array import Array, blocks, double, fits_block, squares, to_host
 from codiag._validation import as_flag, as_number, as_real_array
 from codiag.tensors._base import CLOSE, REAL, Tensor, as_scale, check_shape, check_symmetric_shape
 from codiag.tensors._factored import FactoredTensor
+from codiag.tensors._sums import Sum, logged
 
 
 class SparseTensor(Tensor):
@@ -170,8 +172,13 @@ class SparseTensor(Tensor):
             _scatter(product, self.coords[mode, part], rows)
         return product
 
+    def read(self, *asked: Sum) -> list[Any]:
+        """Compute several sums: each goes through the list in its own way, all between two changes of what is asked."""
+        (results,) = logged(([one.of(self) for one in asked] for _ in range(1)), 1, self.shape, asked)
+        return results
+
     def squared_norm(self) -> float:
-        return squares(self.values)
+        return squares(self.values) if self._look is None else self._look.squared_norm
 
     def inner(self, weights: Array, factors: Sequence[Array]) -> float:
         return sum(float(np.vdot(values, model)) for values, model in self._beside(weights, factors))

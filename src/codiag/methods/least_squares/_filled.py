@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 
-from array_api_compat import array_namespace
-
+from codiag._array import array_namespace
 from codiag._problem import Problem
 from codiag.tensors import DenseTensor, SparseTensor, Tensor
 

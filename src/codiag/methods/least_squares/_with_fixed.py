@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from array_api_compat import array_namespace
 
-from codiag._array import Array, like
+from codiag._array import Array, array_namespace, like
 from codiag._problem import Problem
 from codiag.methods.least_squares._components import hadamard_gram, solve_semidefinite
 from codiag.methods.least_squares._filled import filled
 from codiag.methods.least_squares._rank_one import split_columns
 from codiag.tensors import FactoredTensor
-from codiag.tensors._dense import khatri_rao
+from codiag.tensors._sums import khatri_rao
 
 
 def with_fixed(problem: Problem) -> FactoredTensor:
