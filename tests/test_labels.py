@@ -147,6 +147,13 @@ def test_files_and_copies_keep_labels(tmp_path):
             assert own.dtype == expected.dtype
 
 
+def test_diagnoses_name_rows_by_their_labels():
+    tensor = entries()
+    tensor[2] = np.nan
+    fit = codiag.factorize(Labelled(tensor, Labels(NAMES, VALUES)), 1, seed=0)
+    assert "Too few entries were observed of person, row cem" in str(fit.diagnose())
+
+
 def test_labels_of_other_kinds_are_written_out():
     labels = Labels(("a",), ([("x", 1), ("y", 2.5)],))
     assert Labels(("a",), (np.array(["x", 1], dtype=object),)).values[0].tolist() == ["x", "1"]

@@ -24,7 +24,7 @@ ASKED = {
     "free": None,
     "nonnegative": "nonnegative",
     "ridge": Ridge(0.02),
-    "unequal ridges": [Ridge(0.01), Ridge(0.1), Ridge(0.3)],
+    "unequal ridges": [Ridge(0.02), Ridge(0.04), Ridge(0.08)],
     "ridges and a fixed factor": [Ridge(0.5), Fixed(KNOWN), Ridge(2.0)],
     "nonnegative and a fixed factor": ["nonnegative", Fixed(KNOWN), None],
 }
