@@ -17,12 +17,13 @@ SOURCE = Path(codiag.__file__).parent
 HEAVY = ["torch", "dask", "matplotlib", "pandas", "sklearn", "typer", "rich", "pooch"]
 # A module may import from its own layer and from those before it. A part of a package may have a layer of its own.
 LAYERS = [
-    {"_array", "_reading", "_writing"},
+    {"_array", "_chunked_files", "_parts", "_reading", "_threads", "_writing"},
     {"_html"},
     {"_validation"},
+    {"_parallel"},
     {"diagonalize", "tensors"},
     {"constraints"},
-    {"_missing", "_entries", "_symmetry", "_labels"},
+    {"_missing", "_entries", "_chunked_entries", "_symmetry", "_labels"},
     {"_labelled"},
     {"_problem", "_estimate"},
     {"methods._directions", "methods._reduction"},
@@ -31,7 +32,7 @@ LAYERS = [
     {"methods"},
     {"_factorization", "_fit_files", "_exports", "_summary"},
     {"theory", "metrics"},
-    {"_result", "_factorize", "_transform"},
+    {"_result", "_factorize", "_each", "_transform"},
     {""},  # codiag itself: what it exports
     {"selection", "models", "drop_in", "synthetic", "datasets", "_corpora", "_files", "tables"},
     {"plotting"},

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._array import Array, to_host
+from codiag._array import Array, all_equal, to_host
 from codiag._estimate import Stage
 from codiag._fit_files import read_fit, write_fit
 from codiag._labels import Labels
@@ -21,7 +21,6 @@ from codiag._reading import as_file, as_path
 from codiag._writing import visible
 from codiag.constraints import Constraint
 from codiag.tensors import FactoredTensor
-from codiag.tensors._base import all_equal
 
 if TYPE_CHECKING:
     from codiag._problem import Problem

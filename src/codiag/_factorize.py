@@ -17,6 +17,7 @@ from codiag._labelled import read_labelled
 from codiag._labels import Labels
 from codiag._problem import Problem
 from codiag._result import as_factorization
+from codiag._threads import few_threads
 from codiag._validation import ConvergenceWarning, UndeterminedError, as_generator
 from codiag.methods import METHODS, Auto, Method
 from codiag.methods._method import fit_or_refuse
@@ -46,12 +47,13 @@ def factorize(
     Parameters
     ----------
     tensor : array or Tensor
-        Of order three or more: an array of NumPy (also mapped from a file), torch, CuPy or JAX, a COO tensor of
-        pydata/sparse or pyttb, or any `codiag.tensors.Tensor`. Never modified. Indices of a sparse tensor that have no
-        entries take no memory but for their rows of zeros in the factors. Labels are kept of an xarray.DataArray, a
-        pandas Series whose index has a level for each mode, and a data frame with a column of labels for each mode and
-        the values in its last column; of the latter two, combinations that are not listed are missing, unless
-        `codiag.tables.labelled_tensor` says otherwise.
+        Of order three or more: an array of NumPy (also mapped from a file), torch, CuPy, JAX or dask, a COO tensor of
+        pydata/sparse or pyttb, or any `codiag.tensors.Tensor`. Never modified. A dask array too large for memory stays
+        in its chunks, which the scheduler of dask reads a few times; the result is in NumPy. Indices of a sparse tensor
+        that have no entries take no memory but for their rows of zeros in the factors. Labels are kept of an
+        xarray.DataArray, a pandas Series whose index has a level for each mode, and a data frame with a column of
+        labels for each mode and the values in its last column; of the latter two, combinations that are not listed are
+        missing, unless `codiag.tables.labelled_tensor` says otherwise.
         A `codiag.Problem` says all of this itself, and more; then only `method` and `seed` are given beside it.
     rank : int
         Number of components.
@@ -75,6 +77,16 @@ def factorize(
     Factorization
         With ``weights, factors = fit``.
 
+    See Also
+    --------
+    factorize_each : Many tensors, in parallel.
+
+    Notes
+    -----
+    Arrays so small that threads of linear algebra would only wait for each other are fitted on one: of up to four
+    million multiplications in a product of the tensor with factors, its number of entries times the rank. That limit
+    holds for the process while only such fits run, in any number of Python's threads; then all is as it was.
+
     Examples
     --------
     >>> import numpy as np
@@ -92,12 +104,7 @@ def factorize(
     (True, True)
     """
     tensor, labels = read_labelled(tensor)
-    if isinstance(tensor, Problem):
-        given = {"rank": rank, "symmetric": symmetric, "constraints": constraints, "observed": observed}
-        _refuse_twice(given)
-        problem = tensor
-    else:
-        problem = Problem(tensor, rank, constraints, observed, symmetric=symmetric)
+    problem = as_problem(tensor, rank, constraints, observed, symmetric)
     strategy = as_method(method)
     fit = solve(problem, strategy, seed)
     complaint = complaint_about(fit, problem, strategy)
@@ -114,16 +121,26 @@ def with_labels(fit: Factorization, labels: Labels) -> Factorization:
     return replace(fit, labels=labels)
 
 
-def _refuse_twice(given: dict[str, Any]) -> None:
+def as_problem(tensor: Any, rank: Any, constraints: Any, observed: Any, symmetric: Any) -> Problem:
+    """Return the problem that arguments of `factorize` state; one that was given says all of this itself."""
+    if not isinstance(tensor, Problem):
+        return Problem(tensor, rank, constraints, observed, symmetric=symmetric)
+    given = {"rank": rank, "symmetric": symmetric, "constraints": constraints, "observed": observed}
     for name, value in given.items():
         if value is not None:
             raise TypeError(
                 f"{name} must be left out where a Problem is given, which has its own; got {name}={value!r}"
             )
+    return tensor
 
 
 def solve(problem: Problem, method: Method, seed: Any = None) -> Factorization:
     """Do the work of `factorize`, silently: what is to be said of the fit, `complaint_about` says."""
+    with few_threads(float(problem.rank) * math.prod(problem.tensor.shape)):
+        return _solved(problem, method, seed)
+
+
+def _solved(problem: Problem, method: Method, seed: Any) -> Factorization:
     rng = as_generator(seed, apart=True)
     smaller, kept = (problem, None) if method.sized or problem.asks else _without_empty_rows(problem)
     if is_large(smaller.tensor.shape) and smaller.tensor.holds_entries and not problem.asks:

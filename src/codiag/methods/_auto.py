@@ -49,11 +49,12 @@ class Auto(Method):
     `OJD`, followed by least squares over orthonormal factors.
 
     *Needs* contractions of the tensor; works on all of it where it has at most two million entries. *Costs* three
-    passes over a large tensor to compress it, :math:`O(k^4)` flops a sweep of the diagonalization and a step of least
-    squares on the core, and one to three passes to polish. *Guarantees*, without noise, exact components where the rank
-    is at most the second largest mode; with noise, a minimum of least squares where `converged` says so, with the
-    standard errors of first-order theory. *Fails* to find the best of several minima where the rank exceeds the modes,
-    or noise hides components: `fit.diagnose()` tells what to look for.
+    passes over a large tensor to look at it and to compress it, :math:`O(k^4)` flops a sweep of the diagonalization and
+    a step of least squares on the core, and one pass to polish, or a few where noise is strong or ranks are large.
+    *Guarantees*, without noise, exact components where the rank is at most the second largest mode; with noise, a
+    minimum of least squares where `converged` says so, with the standard errors of first-order theory. *Fails* to find
+    the best of several minima where the rank exceeds the modes, or noise hides components: `fit.diagnose()` tells what
+    to look for.
 
     Parameters
     ----------

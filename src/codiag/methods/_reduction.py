@@ -30,7 +30,7 @@ VANISHING = 1e-12
 
 ROUNDS = 5
 SIDES = 1 / 64
-"""Entries, relative to those of the tensor, that it may have with one mode after the other left as it is."""
+"""Entries, relative to those that are stored, that a tensor may have with one mode after the other left as it is."""
 
 HOST_WORK = 2**24
 """Entries times rank up to which a core on an accelerator is worked on by the host. A step of least squares takes about
@@ -162,7 +162,7 @@ def _with_sides(tensor: Tensor, bases: tuple[Array | None, ...]) -> Reduction:
     modes = range(1 if tensor.symmetric else tensor.order)
     sizes = [size if basis is None else basis.shape[1] for size, basis in zip(tensor.shape, bases, strict=True)]
     n_entries = sum(math.prod(sizes) // sizes[mode] * tensor.shape[mode] for mode in modes)
-    if not fits_block(n_entries) and n_entries > SIDES * math.prod(tensor.shape):
+    if not fits_block(n_entries) and n_entries > SIDES * tensor.n_stored:
         return compressed(tensor, bases)
     asked = [Core(tuple(None if other == mode else basis for other, basis in enumerate(bases))) for mode in modes]
     sides = Sides(bases, tuple(_in_double_precision(side) for side in tensor.read(*asked)))

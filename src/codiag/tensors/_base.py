@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from array_api_compat import array_namespace
-from scipy import sparse
 
-from codiag._array import Array, blocks, double, fits_block, identity, pick, squares
+from codiag._array import Array, all_equal, blocks, double, fits_block, identity, pick, squares
 from codiag._validation import as_flag
 from codiag.tensors._first_look import FirstLook, first_look
 
@@ -112,6 +111,11 @@ class Tensor(ABC):
     def order(self) -> int:
         """Number of modes."""
         return len(self.shape)
+
+    @property
+    def n_stored(self) -> int:
+        """Number of entries that storage holds: of a dense tensor all of them."""
+        return math.prod(self.shape)
 
     @property
     def reference(self) -> Array:
@@ -347,11 +351,6 @@ class Tensor(ABC):
         return DenseTensor.of(core, symmetric=all_equal(bases) and self.symmetric)
 
 
-def all_equal(arrays: Sequence[Array | None]) -> bool:
-    """Tell whether all matrices have the same shape and entries, or are all None."""
-    return all(_equal(arrays[0], array) for array in arrays[1:])
-
-
 def symmetry_of(arrays: Sequence[Array], symmetric: bool | None, name: str) -> bool:
     """Return whether a tensor made of one array a mode is symmetric: as declared, or by default if all are equal."""
     if symmetric is not None:
@@ -361,17 +360,6 @@ def symmetry_of(arrays: Sequence[Array], symmetric: bool | None, name: str) -> b
     if symmetric and not equal:
         raise ValueError(f"symmetric=True needs equal {name} for all modes; these differ. Leave symmetric out")
     return equal
-
-
-def _equal(first: Array | None, second: Array | None) -> bool:
-    if first is second:
-        return True
-    if first is None or second is None or first.shape != second.shape:
-        return False
-    if sparse.issparse(first) or sparse.issparse(second):
-        return bool(sparse.issparse(first) and sparse.issparse(second) and (first != second).nnz == 0)
-    xp = array_namespace(first, second)
-    return bool(xp.all(first == second))
 
 
 def check_shape(shape: Sequence[int], name: str = "tensor") -> tuple[int, ...]:

@@ -212,6 +212,15 @@ class DenseTensor(Tensor):
             return self._look.asymmetry
         return asymmetry(*self.read(*symmetry_probes(self), SquaredNorm()))
 
+    def symmetrized(self) -> DenseTensor:
+        """Average the tensor over all permutations of its modes.
+
+        Returns
+        -------
+        DenseTensor
+        """
+        return DenseTensor.of(symmetrize(self.to_dense()), symmetric=True)
+
     def _asymmetry_of_corner(self) -> float:
         """Return what permuting changes of a few rows and columns, in units of rounding; not a number if all are zero.
 

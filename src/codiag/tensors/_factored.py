@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from codiag._array import Array, array_namespace, double, fits_block, pick, squares
+from codiag._array import Array, all_equal, array_namespace, double, fits_block, pick, squares
 from codiag._validation import as_real_array
-from codiag.tensors._base import REAL, Tensor, all_equal, as_scale, check_shape, symmetry_of
+from codiag.tensors._base import REAL, Tensor, as_scale, check_shape, symmetry_of
 from codiag.tensors._sums import khatri_rao
 
 CANCELLING = 1e-6

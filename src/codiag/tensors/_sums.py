@@ -157,7 +157,9 @@ class SquaredDistance(Sum):
         xp = array_namespace(entries)
         first, *others, last = (moved(self.factors[mode], entries) for mode in slab.order)
         columns = khatri_rao([first[slab.rows, :] * moved(self.weights, entries), *others])
-        return {(): _squares(entries - columns @ xp.matrix_transpose(last))}
+        gap = columns @ xp.matrix_transpose(last)
+        gap -= entries  # in place where the library can: another array as large would cost as much as the product
+        return {(): _squares(gap)}
 
     def multiple(self, result: float, scale: float) -> float:
         return _squared_multiple(result, scale)
@@ -372,9 +374,13 @@ def _squared_multiple(result: float, scale: float) -> float:
 
 
 def _contract(block: Array, basis: Array, axis: int) -> Array:
-    """Multiply one axis by the transpose of a basis."""
+    """Multiply one axis by the transpose of a basis: without a copy of the block that has its axes in another order."""
     xp = array_namespace(block)
-    return xp.moveaxis(xp.tensordot(block, basis, axes=((axis,), (0,))), -1, axis)
+    shape, turned = block.shape, xp.matrix_transpose(basis)
+    if axis == block.ndim - 1:
+        return block @ basis
+    product = turned @ xp.reshape(block, (*shape[:axis], shape[axis], -1))
+    return xp.reshape(product, (*shape[:axis], basis.shape[1], *shape[axis + 1 :]))
 
 
 def _contract_pairwise(half: Array, factors: Sequence[Array], axis: int) -> Array:
