@@ -13,6 +13,8 @@ from array_api_compat import array_namespace
 
 from codiag._array import double, to_host
 from codiag._factorization import Factorization
+from codiag._labelled import read_labelled
+from codiag._labels import Labels
 from codiag._problem import Problem
 from codiag._result import as_factorization
 from codiag._threads import few_threads
@@ -48,7 +50,10 @@ def factorize(
         Of order three or more: an array of NumPy (also mapped from a file), torch, CuPy, JAX or dask, a COO tensor of
         pydata/sparse or pyttb, or any `codiag.tensors.Tensor`. Never modified. A dask array too large for memory stays
         in its chunks, which the scheduler of dask reads a few times; the result is in NumPy. Indices of a sparse tensor
-        that have no entries take no memory but for their rows of zeros in the factors.
+        that have no entries take no memory but for their rows of zeros in the factors. Labels are kept of an
+        xarray.DataArray, a pandas Series whose index has a level for each mode, and a data frame with a column of
+        labels for each mode and the values in its last column; of the latter two, combinations that are not listed are
+        missing, unless `codiag.tables.labelled_tensor` says otherwise.
         A `codiag.Problem` says all of this itself, and more; then only `method` and `seed` are given beside it.
     rank : int
         Number of components.
@@ -98,13 +103,22 @@ def factorize(
     >>> np.array_equal(fit.factors[0], fit.factors[1]), codiag.factor_error(fit, (a, a, c)) < 1e-10
     (True, True)
     """
+    tensor, labels = read_labelled(tensor)
     problem = as_problem(tensor, rank, constraints, observed, symmetric)
     strategy = as_method(method)
     fit = solve(problem, strategy, seed)
     complaint = complaint_about(fit, problem, strategy)
     if complaint is not None:
         warnings.warn(complaint, ConvergenceWarning, stacklevel=2)
-    return fit
+    return fit if labels is None else with_labels(fit, labels)
+
+
+def with_labels(fit: Factorization, labels: Labels) -> Factorization:
+    """Return a fit that knows what its modes and their indices are called."""
+    sizes = [len(labels.index(mode, size)) for mode, size in enumerate(fit.shape[: len(labels.values)])]
+    if len(labels.values) != len(fit.shape) or sizes != list(fit.shape):
+        raise ValueError(f"labels must be for the modes of the tensor, {fit.shape}; got {sizes}")
+    return replace(fit, labels=labels)
 
 
 def as_problem(tensor: Any, rank: Any, constraints: Any, observed: Any, symmetric: Any) -> Problem:

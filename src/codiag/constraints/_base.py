@@ -36,6 +36,8 @@ class Constraint(ABC):
     steps: ClassVar[bool] = False  # whether `free` and `tangent` tell what Gauss-Newton steps need to know
     curved: ClassVar[bool] = False  # whether `tangent` has something to say
     either_sign: ClassVar[bool] = False  # whether the sign of a column may be changed
+    by_rows: ClassVar[bool] = False
+    """Whether each row satisfies it or not by itself, so that it holds for the coefficients of new samples, too."""
 
     @property
     def ridge(self) -> float:
