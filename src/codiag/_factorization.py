@@ -148,6 +148,13 @@ class Factorization:
             return tuple(np.where(np.isinf(own), np.inf, self.noise * own) for own in self.sensitivity.entries)
 
     @cached_property
+    def weight_standard_errors(self) -> np.ndarray:
+        """Standard errors of the weights, shape (rank,), by the same theory; NaN where there were too many unknowns."""
+        with np.errstate(invalid="ignore"):
+            own = self.sensitivity.weights
+            return np.where(np.isinf(own), np.inf, self.noise * own)
+
+    @cached_property
     def sensitivity(self) -> Sensitivity:
         """What noise of unit variance does to the components, and what each of them is worth."""
         from codiag.theory._restricted_sensitivity import restricted_sensitivity
@@ -222,7 +229,7 @@ class Factorization:
             meta |= {"noise": self.noise, "n_parameters": self.sensitivity.n_parameters}
             meta["undetermined"] = self.sensitivity.undetermined
             arrays |= {f"sensitivity_{mode}": self.sensitivity.entries[mode] for mode in range(len(kept))}
-            arrays["worth"] = self.sensitivity.worth
+            arrays |= {"worth": self.sensitivity.worth, "sensitivity_weights": self.sensitivity.weights}
         arrays |= {"weights": to_host(self.weights), "meta": np.array(json.dumps(meta))}
         name = str(as_path("path", path))
         save_arrays(Path(name if name.lower().endswith(".npz") else name + ".npz"), arrays)
@@ -273,7 +280,9 @@ class Factorization:
 
             rows = tuple(tuple(mode) for mode in meta["undetermined"])
             entries = [file[f"sensitivity_{mode}"] for mode in range(len(factors))] * (order if symmetric else 1)
-            known = Sensitivity(tuple(entries), file["worth"], meta["n_parameters"], rows)
+            worth = file["worth"]
+            weights = file["sensitivity_weights"] if "sensitivity_weights" in file else np.full_like(worth, np.nan)
+            known = Sensitivity(tuple(entries), worth, meta["n_parameters"], rows, weights)
             vars(fit).update(sensitivity=known, noise=meta["noise"])
         return fit
 

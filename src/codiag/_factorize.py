@@ -114,11 +114,9 @@ def solve(problem: Problem, method: Method, seed: Any = None) -> Factorization:
         raise UndeterminedError(f"tensor must not be all zero, and finite; the norm of {problem.tensor!r} is {norm:g}")
     rng = as_generator(seed, apart=True)
     smaller, kept = (problem, None) if method.sized or problem.asks else _without_empty_rows(problem)
-    reference = problem.tensor.reference
-    safe = 1e40 if reference.dtype == array_namespace(reference).float64 else 1e6
-    # Powers of the entries are to be numbers, too; what a method was given for this tensor is not scaled with it.
-    scale = 1.0 if method.sized or 1 / safe < norm < safe else norm
-    estimate = fit_or_refuse(method, _in_double_precision(smaller.scaled(1 / scale)), rng)
+    # What a method was given for this tensor is not scaled with it.
+    scale = 1.0 if method.sized or has_safe_powers(problem.tensor, norm) else norm
+    estimate = fit_or_refuse(method, in_double_precision(smaller.scaled(1 / scale)), rng)
     if scale != 1:
         found = estimate.components
         estimate = estimate._replace(components=found.changed(lambda factor, _: factor, found.weights * scale))
@@ -126,7 +124,13 @@ def solve(problem: Problem, method: Method, seed: Any = None) -> Factorization:
     return fit if kept is None else _with_empty_rows(fit, kept, problem.tensor)
 
 
-def _in_double_precision(problem: Problem) -> Problem:
+def has_safe_powers(tensor: Tensor, norm: float) -> bool:
+    """Tell whether powers of the entries of a tensor are numbers, too, neither infinite nor zero."""
+    safe = 1e40 if tensor.reference.dtype == array_namespace(tensor.reference).float64 else 1e6
+    return 1 / safe < norm < safe
+
+
+def in_double_precision(problem: Problem) -> Problem:
     """Ask the same of an array in double precision where entries count one by one, or constraints must hold exactly."""
     tensor = problem.tensor
     if not problem.asks or not isinstance(tensor, DenseTensor):

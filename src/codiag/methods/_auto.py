@@ -158,11 +158,16 @@ def _first(problem: Problem, complete: bool, rng: np.random.Generator, log: Log)
         found = Auto(max_starts=1).fit(problem, rng)
         log.extend(found.stages)
         return found.components
-    reduction, rank = reduce(problem, rng), problem.rank
-    roles = _roles(reduction.core, rank)
+    reduction = reduce(problem, rng)
+    return reduction.lift(start_on(reduction.core, problem.rank, rng, log))
+
+
+def start_on(core: DenseTensor, rank: int, rng: np.random.Generator, log: Log) -> FactoredTensor:
+    """Return the components that the diagonalization of a core finds, or random ones where there is nothing to."""
+    roles = _roles(core, rank)
     if rank > 1 and roles is None:
-        return reduction.lift(random_start(problem.on(reduction.core), rng))
-    return reduction.lift(_start(reduction.core, roles, rank, rng, log))
+        return random_start(Problem(core, rank), rng)
+    return _start(core, roles, rank, rng, log)
 
 
 def _rough(core: Problem, start: FactoredTensor) -> Outcome:
