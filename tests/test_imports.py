@@ -30,8 +30,9 @@ LAYERS = [
     {"_factorization"},
     {"theory", "metrics"},
     {"_result", "_factorize"},
+    {"selection"},
     {""},  # codiag itself: what it exports
-    {"selection", "models", "drop_in", "synthetic", "datasets", "_corpora", "_files", "tables"},
+    {"models", "drop_in", "synthetic", "datasets", "_corpora", "_files", "tables"},
     {"plotting"},
     {"experiments"},
     {"cli"},
@@ -39,7 +40,8 @@ LAYERS = [
 ]
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 APART = [{"diagonalize", "tensors"}, *({"_factorization", name} for name in RANK if name.startswith("methods"))]
-LAZY = {("_factorization", "theory")}  # what a result is worth is computed where it is asked for
+# What a result is worth is computed, and drawn, where it is asked for; a rank is chosen where none is given.
+LAZY = {("_factorization", "theory"), ("_factorize", "selection"), ("selection", "plotting")}
 PROGRAMS = {"cli", "experiments"}  # run by commands: their modules are no engine
 
 

@@ -9,6 +9,7 @@ from codiag._problem import Problem
 from codiag._validation import ConvergenceWarning
 from codiag.diagonalize import Diagonalization, joint_diagonalize
 from codiag.metrics import factor_error, match_components
+from codiag.selection import RankChoice, choose_rank
 
 __version__ = "0.1.0"
 
@@ -17,7 +18,9 @@ __all__ = [
     "Diagonalization",
     "Factorization",
     "Problem",
+    "RankChoice",
     "__version__",
+    "choose_rank",
     "factor_error",
     "factorize",
     "joint_diagonalize",
@@ -35,6 +38,7 @@ _PACKAGES = (
     "metrics",
     "models",
     "plotting",
+    "selection",
     "synthetic",
     "tables",
     "tensors",

@@ -30,7 +30,7 @@ MOST_EMPTY_BYTES = 2**30
 
 def factorize(
     tensor: Any,
-    rank: int | None = None,
+    rank: int | str | None = None,
     *,
     method: Method | str | None = None,
     symmetric: bool | Sequence[int] | None = None,
@@ -89,6 +89,8 @@ def factorize(
         given = {"rank": rank, "symmetric": symmetric, "constraints": constraints, "observed": observed}
         _refuse_twice(given)
         problem = tensor
+    elif isinstance(rank, str) and rank == "auto":
+        problem = _with_chosen_rank(Problem(tensor, 1, constraints, observed, symmetric=symmetric), seed)
     else:
         problem = Problem(tensor, rank, constraints, observed, symmetric=symmetric)
     strategy = as_method(method)
@@ -97,6 +99,16 @@ def factorize(
     if complaint is not None:
         warnings.warn(complaint, ConvergenceWarning, stacklevel=2)
     return fit
+
+
+def _with_chosen_rank(problem: Problem, seed: Any) -> Problem:
+    """Ask for as many components as the tensor supports, of one to ten."""
+    from codiag.selection._choose import DEFAULT_RANKS, choose
+
+    choice = choose(problem, DEFAULT_RANKS, as_generator(seed, apart=True))
+    if choice.rank is None:
+        raise ValueError(f"rank cannot be 'auto' here. {choice.reason} See codiag.choose_rank, or give an integer")
+    return replace(problem, rank=choice.rank)
 
 
 def _refuse_twice(given: dict[str, Any]) -> None:

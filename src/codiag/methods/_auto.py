@@ -99,7 +99,7 @@ class Auto(Method):
     def fit(self, problem: Problem, rng: np.random.Generator) -> Estimate:
         if problem.asks:
             limits = Limits(self.max_sweeps, self.tol)
-            return fit_known(problem, _first, rng, limits, self.max_starts, self.monitor)
+            return fit_known(problem, first_components, rng, limits, self.max_starts, self.monitor)
         log = Log()
         tensor, rank = problem.tensor, problem.rank
         reduction = reduce(problem, rng)
@@ -152,7 +152,7 @@ REPLACEMENTS = 20
 """Components that may be replaced, on each start."""
 
 
-def _first(problem: Problem, complete: bool, rng: np.random.Generator, log: Log) -> FactoredTensor:
+def first_components(problem: Problem, complete: bool, rng: np.random.Generator, log: Log) -> FactoredTensor:
     """Return components of a tensor: fitted, or where it is not complete as the diagonalization finds them."""
     if complete:
         found = Auto(max_starts=1).fit(problem, rng)

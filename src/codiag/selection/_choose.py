@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,15 +11,18 @@ import numpy as np
 from codiag._problem import Problem
 from codiag._validation import as_generator, as_number
 from codiag.selection._choice import RankChoice
-from codiag.selection._evidence import evidence_for, flaw_of
+from codiag.selection._evidence import evidence_for
 from codiag.selection._halves import split_halves
 from codiag.selection._rule import decide
 from codiag.selection._scan import scan
+from codiag.selection._soundness import is_sound
+
+DEFAULT_RANKS = range(1, 11)
 
 
 def choose_rank(
     tensor: Any,
-    ranks: Iterable[int] = range(1, 11),
+    ranks: Iterable[int] = DEFAULT_RANKS,
     *,
     constraints: Any = None,
     observed: Any = None,
@@ -81,20 +84,24 @@ def choose_rank(
     >>> choice = codiag.choose_rank(noisy_tensor((8, 9, 10), 3, noise=0.01, seed=1).tensor, range(1, 6), seed=0)
     >>> choice.rank
     3
-    >>> print(choice.reason)
+    >>> print(choice.reason[:45])
     Rank 3: all components stand out of the noise
     """
     wanted = _checked(ranks)
-    problem = _largest(tensor, wanted, constraints, observed)
-    possible = [rank for rank in wanted if rank <= problem.rank]
-    rng = as_generator(seed, apart=True)
-    found = scan(problem, possible, rng, worth_more=lambda fit: not flaw_of(fit))
-    halves = split_halves(found, possible, rng)
-    evidence = [evidence_for(found, rank, halves) for rank in possible]
+    return choose(Problem(tensor, wanted[0], constraints, observed), wanted, as_generator(seed, apart=True))
+
+
+def choose(problem: Problem, ranks: Sequence[int], rng: np.random.Generator) -> RankChoice:
+    """Do the work of `choose_rank` for a problem that is asked for each of the ranks, in ascending order."""
+    problem = _largest(problem, ranks)
+    ranks = [rank for rank in ranks if rank <= problem.rank]
+    found = scan(problem, ranks, rng, is_sound=is_sound)
+    halves = split_halves(found, ranks, rng)
+    evidence = tuple(evidence_for(found, rank, halves) for rank in ranks)
     rank, reason = decide(evidence)
     if rank is not None:
         found.finish(rank)
-    return RankChoice(rank, reason, found.fits, tuple(evidence))
+    return RankChoice(rank, reason, found.fits, evidence)
 
 
 def _checked(ranks: Iterable[int]) -> list[int]:
@@ -109,12 +116,11 @@ def _checked(ranks: Iterable[int]) -> list[int]:
     return sorted({int(rank) for rank in wanted})
 
 
-def _largest(tensor: Any, ranks: list[int], constraints: Any, observed: Any) -> Problem:
-    """Return the problem for the largest rank that the shape and the constraints allow."""
-    problem = Problem(tensor, ranks[0], constraints, observed)
-    for rank in reversed(ranks[1:]):
+def _largest(problem: Problem, ranks: Sequence[int]) -> Problem:
+    """Return the problem for the largest of the ranks that the shape and the constraints allow."""
+    for rank in reversed(ranks):
         try:
             return replace(problem, rank=rank)
-        except ValueError:
+        except ValueError:  # says for which rank it is too high; the one that the problem has is not
             continue
     return problem

@@ -7,17 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from codiag._array import epsilon, to_host
-from codiag._factorization import Factorization
+from codiag._array import to_host
 from codiag._problem import Problem
 from codiag.methods._reduction import SMALL
-from codiag.methods.least_squares._growth import shared_group
-from codiag.methods.least_squares._objective import LeastSquares
-from codiag.methods.least_squares._residual import excess_over_flips, noise_excess
 from codiag.metrics._core_consistency import consistency_of
 from codiag.selection._halves import Halves
 from codiag.selection._scan import Scan
-from codiag.theory._diagnosis import CANCELLING, cancelling_pairs, congruences, largest_noise_term, whole_norm
+from codiag.selection._soundness import flaw_of, is_degenerate, residual_excess
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,26 +56,6 @@ class Evidence:
         return math.nan if self.held_out is None else math.sqrt(float(np.sum(self.held_out)))
 
 
-def flaw_of(fit: Factorization) -> str:
-    """Return what is wrong with the components of a fit, in a few words, or nothing."""
-    if is_degenerate(fit):
-        return "components cancel"
-    if not math.isfinite(fit.noise):
-        return "no entries to spare"
-    if math.isinf(float(np.max(fit.sensitivity.factors))):
-        return "not determined"
-    # What is worth NaN was not computed, and is not held against the rank.
-    if np.any(fit.sensitivity.worth <= largest_noise_term(fit) ** 2):
-        return "fits noise"
-    return ""
-
-
-def is_degenerate(fit: Factorization) -> bool:
-    """Tell whether some components of a fit cancel each other."""
-    weights = np.abs(to_host(fit.weights).astype(np.float64))
-    return bool(weights.max() > CANCELLING * whole_norm(fit) or cancelling_pairs(weights, congruences(fit)))
-
-
 def evidence_for(found: Scan, rank: int, halves: Halves) -> Evidence:
     """Return all that is known about one of the ranks of a scan."""
     fit, asked = found.fits[rank], found.asked(rank)
@@ -92,7 +68,7 @@ def evidence_for(found: Scan, rank: int, halves: Halves) -> Evidence:
         halves.errors.get(rank),
         halves.congruence.get(rank, math.nan),
         float(np.min(ratios)),
-        _excess(fit, asked),
+        residual_excess(fit, asked),
         is_degenerate(fit),
         flaw_of(fit),
     )
@@ -102,18 +78,3 @@ def _consistency(found: Scan, rank: int, asked: Problem) -> float:
     if found.reduction is not None and found.reduction.dense is None:  # the core is that of the tensor
         return consistency_of(found.outcomes[rank].components, Problem(found.reduction.core, rank))
     return consistency_of(found.fits[rank].tensor, asked) if math.prod(asked.tensor.shape) <= SMALL else math.nan
-
-
-def _excess(fit: Factorization, problem: Problem) -> float:
-    """Return how far the residual stands out of noise, also where `Factorization` leaves that out for its price."""
-    if fit.residual_excess is not None:
-        return fit.residual_excess
-    scarce = 2 * problem.n_parameters > problem.n_entries
-    if scarce or not problem.asks or math.prod(problem.tensor.shape) > SMALL:
-        return math.nan
-    if fit.relative_error < 1e3 * epsilon(problem.tensor.reference):
-        return 0.0
-    objective = LeastSquares(problem)
-    if problem.entries is None and not problem.shared:
-        return noise_excess(objective.residual(fit.tensor))
-    return excess_over_flips(objective.left_over(fit.tensor), shared_group(problem))

@@ -10,23 +10,23 @@ import numpy as np
 
 from codiag._estimate import Estimate, Log
 from codiag._factorization import Factorization
-from codiag._factorize import has_safe_powers, in_double_precision, solve
+from codiag._factorize import has_safe_powers, in_double_precision
 from codiag._problem import Problem
 from codiag._result import as_factorization, canonical
-from codiag.methods import Auto
-from codiag.methods._auto import REPLACEMENTS, start_on
-from codiag.methods._known import improved
+from codiag.methods._auto import REPLACEMENTS, first_components, start_on
+from codiag.methods._known import fit_from, improved, starts_for
 from codiag.methods._reduction import Reduction, reduce
-from codiag.methods.least_squares._fit import LEAST_POLISH, ROUGH, closest, finish
+from codiag.methods.least_squares._fit import ROUGH, closest, finish
 from codiag.methods.least_squares._gauss_newton import Limits, Outcome, minimize
 from codiag.methods.least_squares._objective import LeastSquares
 from codiag.methods.least_squares._rank_one import best_rank_one
 from codiag.methods.least_squares._replacement import replace_components
 from codiag.methods.least_squares._residual import noise_excess
+from codiag.selection._soundness import residual_excess
 from codiag.tensors import FactoredTensor
 
-BRIEF = replace(ROUGH, max_sweeps=LEAST_POLISH)
-"""For ranks that nothing speaks for: too many components settle slowly, and on noise."""
+BRIEF = replace(ROUGH, max_sweeps=10)
+"""For ranks that are too high."""
 
 
 @dataclass
@@ -49,52 +49,76 @@ class Scan:
     fits: dict[int, Factorization] = field(default_factory=dict)
     outcomes: dict[int, Outcome] = field(default_factory=dict)
 
-    @property
-    def is_on_core(self) -> bool:
-        """Whether the tensor was too large to fit to anything but its core."""
-        return self.reduction is not None and self.reduction.dense is None
-
     def asked(self, rank: int) -> Problem:
         """Return the problem for one of the ranks."""
         return replace(self.problem, rank=rank)
 
+    def reduced(self, rank: int) -> Problem:
+        """Return the problem of the core for one of the ranks."""
+        return self.problem if self.reduction is None else Problem(self.reduction.core, rank)
+
+    def lifted(self, rank: int) -> Factorization:
+        """Return the fit to the core as one to the tensor: without another pass over a large one."""
+        reduction, outcome, asked = self.reduction, self.outcomes[rank], self.asked(rank)
+        lifted = reduction.lift(outcome.components)
+        if reduction.dense is not None:
+            return as_factorization(Estimate(lifted, (), False), asked)
+        components, total = canonical(lifted, asked), asked.tensor.squared_norm()
+        left = max(total - reduction.core.squared_norm(), 0.0) + 2 * outcome.objective
+        error = math.sqrt(left / total)
+        return Factorization(components.weights, components.factors, error, math.sqrt(total), False)
+
     def finish(self, rank: int) -> None:
         """Bring the fit of one rank to its minimum, on all of the tensor."""
-        if self.reduction is not None and not self.fits[rank].converged:
-            asked = self.asked(rank)
-            found = finish(asked, self.reduction, self.outcomes[rank], Limits(max_sweeps=300), Log(), REPLACEMENTS)
-            self.fits[rank] = as_factorization(found, asked)
+        asked, limits, log = self.asked(rank), Limits(max_sweeps=300), Log()
+        if self.reduction is not None:
+            found = finish(asked, self.reduction, self.outcomes[rank], limits, log, REPLACEMENTS)
+        else:
+            found = fit_from(asked, [self.fits[rank].tensor], limits, log, None)
+        self.fits[rank] = as_factorization(found, asked)
 
 
 def scan(
-    problem: Problem, ranks: Sequence[int], rng: np.random.Generator, *, worth_more: Callable[[Factorization], bool] | None
+    problem: Problem,
+    ranks: Sequence[int],
+    rng: np.random.Generator,
+    *,
+    is_sound: Callable[[Factorization], bool],
+    polish: bool = True,
 ) -> Scan:
-    """Fit components of every rank, in ascending order; those that `worth_more` says it of are fitted to the end.
-
-    Without it, none is, and fits stay on the core.
+    """Fit components of every rank, in ascending order, to where further steps gain less than noise explains.
 
     A free and complete tensor is compressed once, for the largest rank, and all fits begin on that core: from its
     diagonalization, and from the components of the rank before joined by the largest rank-one terms of what these
-    leave. Constraints and missing entries are fitted on all of the tensor, rank by rank, from the same two starts.
+    leave. Once these leave noise, and one more is not sound, further ranks get a few steps from the rank before: too
+    many components settle slowly, and on noise. Unless they are to be polished, fits stay on the core. Constraints and
+    missing entries are fitted on all of the tensor, rank by rank, from the same two starts.
     """
     if problem.asks or not has_safe_powers(problem.tensor, math.sqrt(problem.tensor.squared_norm())):
-        return _rank_by_rank(in_double_precision(problem), ranks, rng)
-    reduction = reduce(problem, rng)
-    found = Scan(problem, reduction)
-    before: Outcome | None = None
-    quiet = False
+        return _rank_by_rank(in_double_precision(problem), ranks, rng, is_sound)
+    found = Scan(problem, reduce(problem, rng))
+    is_noise = is_over = False
     for rank in ranks:
-        reduced = Problem(reduction.core, rank)
-        starts = [start_on(reduction.core, rank, rng, Log())]
-        if before is not None:
-            starts.append(extended(reduced, before.components))
-        before = closest([minimize(reduced, start, ROUGH) for start in starts])
-        if not quiet:  # once the residual is noise, all that could be put in place of a component is noise too
-            before, _ = replace_components(reduced, before, ROUGH, max_replacements=REPLACEMENTS)
-            quiet = noise_excess(LeastSquares(reduced).residual(before.components)) <= 1
-        found.outcomes[rank] = before
-        found.fits[rank] = _lifted(found, reduction, rank, worth_more)
+        outcome = found.outcomes.get(max(found.outcomes, default=0))
+        n_replacements = 0 if is_noise or not polish else REPLACEMENTS  # once only noise is left, that is all there is
+        outcome = _on_core(found.reduced(rank), outcome, rng, n_replacements, is_over)
+        found.outcomes[rank] = outcome
+        found.fits[rank] = _polished(found, rank) if polish and not is_over else found.lifted(rank)
+        is_over = is_over or (is_noise and not is_sound(found.fits[rank]))
+        is_noise = is_noise or noise_excess(LeastSquares(found.reduced(rank)).residual(outcome.components)) <= 1
     return found
+
+
+def _on_core(
+    problem: Problem, before: Outcome | None, rng: np.random.Generator, n_replacements: int, is_over: bool
+) -> Outcome:
+    """Fit a core, from the fit of a lower rank and from the diagonalization."""
+    starts = [] if before is None else [extended(problem, before.components)]
+    if is_over and starts:
+        return minimize(problem, starts[0], BRIEF)
+    starts.append(start_on(problem.tensor, problem.rank, rng, Log()))
+    found = closest([minimize(problem, start, ROUGH) for start in starts])
+    return replace_components(problem, found, ROUGH, max_replacements=n_replacements)[0]
 
 
 def extended(problem: Problem, components: FactoredTensor) -> FactoredTensor:
@@ -105,46 +129,37 @@ def extended(problem: Problem, components: FactoredTensor) -> FactoredTensor:
     return components
 
 
-def _lifted(
-    found: Scan, reduction: Reduction, rank: int, worth_more: Callable[[Factorization], bool] | None) -> Factorization:
-    """Return the fit to the core as one to the tensor, improved there where the tensor is small."""
-    outcome, asked = found.outcomes[rank], found.asked(rank)
-    if reduction.dense is None or worth_more is None:
-        return _on_core(asked, reduction, outcome)
-    dense = asked.on(reduction.dense)
-    outcome = minimize(dense, reduction.lift(outcome.components), BRIEF)
-    fit = as_factorization(Estimate(outcome.components, (), False), asked)
-    if worth_more(fit):
-        outcome = minimize(dense, outcome.components, Limits())
-        fit = as_factorization(Estimate(outcome.components, (), outcome.converged), asked)
-    return fit
+def _polished(found: Scan, rank: int) -> Factorization:
+    """Return the fit to the core as one to the tensor, improved there where the tensor is small enough."""
+    asked, reduction = found.asked(rank), found.reduction
+    if reduction is None or reduction.dense is None:
+        return found.lifted(rank)
+    outcome = minimize(asked.on(reduction.dense), reduction.lift(found.outcomes[rank].components), ROUGH)
+    return as_factorization(Estimate(outcome.components, (), False), asked)
 
 
-def _on_core(problem: Problem, reduction: Reduction, outcome: Outcome) -> Factorization:
-    """Return a fit to the core as one to the tensor, without another pass over it."""
-    components, total = canonical(reduction.lift(outcome.components), problem), problem.tensor.squared_norm()
-    left = max(total - reduction.core.squared_norm(), 0.0) + 2 * outcome.objective
-    error = math.sqrt(left / total)
-    return Factorization(components.weights, components.factors, error, math.sqrt(total), False)
-
-
-def _rank_by_rank(problem: Problem, ranks: Sequence[int], rng: np.random.Generator) -> Scan:
-    """Fit all of the tensor for every rank: from the starts of the default method, and from the rank before."""
+def _rank_by_rank(
+    problem: Problem, ranks: Sequence[int], rng: np.random.Generator, is_sound: Callable[[Factorization], bool]
+) -> Scan:
+    """Fit all of the tensor for every rank, under its constraints, to what was observed."""
     found = Scan(problem)
+    is_noise = is_over = False
     for rank in ranks:
         asked = found.asked(rank)
-        fit = solve(asked, Auto(max_starts=2), rng)
-        if found.fits:
-            fit = _unless_beaten(fit, asked, found.fits[max(found.fits)].tensor)
-        found.fits[rank] = fit
+        before = found.fits.get(max(found.fits, default=0))
+        found.fits[rank] = fit = _as_asked(asked, before, rng, is_over)
+        is_over = is_over or (is_noise and not is_sound(fit))
+        is_noise = is_noise or residual_excess(fit, asked) <= 1
     return found
 
 
-def _unless_beaten(fit: Factorization, problem: Problem, before: FactoredTensor) -> Factorization:
-    """Return a fit, or a better one that the components of a lower rank lead to."""
+def _as_asked(
+    problem: Problem, before: Factorization | None, rng: np.random.Generator, is_over: bool
+) -> Factorization:
+    """Fit a tensor under constraints, or with missing entries, from a lower rank and from where methods start."""
     objective = LeastSquares(problem)
-    other = improved(objective, extended(problem, before), ROUGH)
-    if objective.relative_error(other.components) > fit.relative_error * (1 - 1e-6):
-        return fit
-    other = improved(objective, other.components, Limits())
-    return as_factorization(Estimate(other.components, fit.stages, other.converged), problem)
+    starts = [] if before is None else [extended(problem, before.tensor)]
+    if not is_over or not starts:
+        starts.append(next(starts_for(problem, first_components, rng, Log(), 1)))
+    found = closest([improved(objective, start, BRIEF if is_over else ROUGH) for start in starts])
+    return as_factorization(Estimate(found.components, (), False), problem)
