@@ -84,10 +84,12 @@ class RankChoice:
         return f"RankChoice(rank={self.rank}, of {tried})"
 
     def __str__(self) -> str:
-        heading = ("rank", "error", "held out", "halves", "core", "weight/se", "residual", "")
+        heading = ("rank", "error", "held out", "halves", "core %", "weight/se", "residual", "")
         rows = [heading, *(_row(one, self.rank) for one in self.evidence)]
         widths = [max(len(row[place]) for row in rows) for place in range(len(heading))]
-        lines = ["  ".join(cell.rjust(width) for cell, width in zip(row[:-1], widths[:-1], strict=True)) for row in rows]
+        lines = [
+            "  ".join(cell.rjust(width) for cell, width in zip(row[:-1], widths[:-1], strict=True)) for row in rows
+        ]
         marked = [f"{line}  {row[-1]}".rstrip() for line, row in zip(lines, rows, strict=True)]
         return "\n".join([self.reason, "", *marked])
 
@@ -100,8 +102,8 @@ def _row(one: Evidence, rank: int | None) -> tuple[str, ...]:
         f"{one.relative_error:.3g}",
         _shown(one.held_out_error, ".3g"),
         _shown(one.congruence, ".2f"),
-        f"{one.core_consistency:.0f} %" if one.core_consistency > -100 else "-" if np.isnan(one.core_consistency) else "< 0",
-        _shown(one.smallest_ratio, ".3g"),
+        "< 0" if one.core_consistency < -100 else _shown(one.core_consistency, ".0f"),
+        "> 1e6" if one.smallest_ratio > 1e6 else _shown(one.smallest_ratio, ".3g"),
         _shown(one.residual_excess, ".2f"),
         verdict,
     )

@@ -104,7 +104,7 @@ def choose(problem: Problem, ranks: Sequence[int], rng: np.random.Generator) -> 
     return RankChoice(rank, reason, found.fits, evidence)
 
 
-def _checked(ranks: Iterable[int]) -> list[int]:
+def _checked(ranks: Any) -> list[int]:
     """Return ranks in ascending order, each once."""
     if isinstance(ranks, str) or not isinstance(ranks, Iterable):
         raise TypeError(f"ranks must be a range, or another iterable of integers; got {ranks!r}")

@@ -29,7 +29,7 @@ def decide(table: Sequence[Evidence]) -> tuple[int | None, str]:
             f"differ at every rank (the best, {best.rank}, has a congruence of {best.congruence:.2f})."
         )
     chosen = _predicting(alike)
-    return chosen.rank, _of_prediction(chosen, alike, largest, table)
+    return chosen.rank, _of_prediction(chosen, largest, table)
 
 
 def _predicting(candidates: Sequence[Evidence]) -> Evidence:
@@ -61,6 +61,8 @@ def _nothing(table: Sequence[Evidence]) -> str:
 
 
 def _of_white_noise(chosen: Evidence, table: Sequence[Evidence]) -> str:
+    if chosen.residual_excess == 0:
+        return f"Rank {chosen.rank}: it explains the tensor up to rounding, and {_beyond(chosen, table)}."
     return (
         f"Rank {chosen.rank}: all components stand out of the noise (the smallest weight is "
         f"{chosen.smallest_ratio:.3g} standard errors), the residual passes for white noise, and "
@@ -82,18 +84,19 @@ def _beyond(chosen: Evidence, table: Sequence[Evidence]) -> str:
     return f"rank {after.rank} {words.get(after.flaw, 'is not needed')}"
 
 
-def _of_prediction(
-    chosen: Evidence, alike: Sequence[Evidence], largest: Evidence, table: Sequence[Evidence]
-) -> str:
+def _of_prediction(chosen: Evidence, largest: Evidence, table: Sequence[Evidence]) -> str:
     known = not math.isnan(largest.residual_excess)
-    why = "the residual is not white noise at any rank" if known else "whether the residual is noise is not known"
-    said = f"Rank {chosen.rank}: {why}, so that prediction and replication decide; "
+    said = "the residual is not white noise at any rank" if known else "whether the residual is noise is not known"
     if chosen.held_out is None:
-        said += f"it is the highest rank with sound components, of which {_beyond(chosen, table)}"
+        said += (
+            ", and the data cannot be halved; this is the highest rank whose components stand out of the noise: "
+            f"{_beyond(chosen, table)}"
+        )
     else:
         said += (
-            f"it predicts what was left out as well as any (error {chosen.held_out_error:.3g}), and both halves of the "
-            f"data have its components (congruence {chosen.congruence:.2f})"
+            f", so that prediction and replication decide: it predicts what was left out as well as any (error "
+            f"{chosen.held_out_error:.3g}), and both halves of the data have its components (congruence "
+            f"{chosen.congruence:.2f})"
         )
     more = " Higher ranks may fit better: try them." if chosen.rank == table[-1].rank else ""
-    return f"{said}.{more}"
+    return f"Rank {chosen.rank}: {said}.{more}"

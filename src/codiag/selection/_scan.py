@@ -23,9 +23,9 @@ from codiag.methods.least_squares._rank_one import best_rank_one
 from codiag.methods.least_squares._replacement import replace_components
 from codiag.methods.least_squares._residual import noise_excess
 from codiag.selection._soundness import residual_excess
-from codiag.tensors import FactoredTensor
+from codiag.tensors import DenseTensor, FactoredTensor
 
-BRIEF = replace(ROUGH, max_sweeps=10)
+BRIEF = replace(ROUGH, max_sweeps=4)
 """For ranks that are too high."""
 
 
@@ -53,21 +53,6 @@ class Scan:
         """Return the problem for one of the ranks."""
         return replace(self.problem, rank=rank)
 
-    def reduced(self, rank: int) -> Problem:
-        """Return the problem of the core for one of the ranks."""
-        return self.problem if self.reduction is None else Problem(self.reduction.core, rank)
-
-    def lifted(self, rank: int) -> Factorization:
-        """Return the fit to the core as one to the tensor: without another pass over a large one."""
-        reduction, outcome, asked = self.reduction, self.outcomes[rank], self.asked(rank)
-        lifted = reduction.lift(outcome.components)
-        if reduction.dense is not None:
-            return as_factorization(Estimate(lifted, (), False), asked)
-        components, total = canonical(lifted, asked), asked.tensor.squared_norm()
-        left = max(total - reduction.core.squared_norm(), 0.0) + 2 * outcome.objective
-        error = math.sqrt(left / total)
-        return Factorization(components.weights, components.factors, error, math.sqrt(total), False)
-
     def finish(self, rank: int) -> None:
         """Bring the fit of one rank to its minimum, on all of the tensor."""
         asked, limits, log = self.asked(rank), Limits(max_sweeps=300), Log()
@@ -91,34 +76,55 @@ def scan(
     A free and complete tensor is compressed once, for the largest rank, and all fits begin on that core: from its
     diagonalization, and from the components of the rank before joined by the largest rank-one terms of what these
     leave. Once these leave noise, and one more is not sound, further ranks get a few steps from the rank before: too
-    many components settle slowly, and on noise. Unless they are to be polished, fits stay on the core. Constraints and
-    missing entries are fitted on all of the tensor, rank by rank, from the same two starts.
+    many components settle slowly, and on noise. Unless they are to be polished, fits stay on the core, from one start.
+    Constraints and missing entries are fitted on all of the tensor, rank by rank, from the same two starts.
     """
     if problem.asks or not has_safe_powers(problem.tensor, math.sqrt(problem.tensor.squared_norm())):
         return _rank_by_rank(in_double_precision(problem), ranks, rng, is_sound)
-    found = Scan(problem, reduce(problem, rng))
+    reduction = reduce(problem, rng)
+    found = Scan(problem, reduction)
     is_noise = is_over = False
     for rank in ranks:
-        outcome = found.outcomes.get(max(found.outcomes, default=0))
-        n_replacements = 0 if is_noise or not polish else REPLACEMENTS  # once only noise is left, that is all there is
-        outcome = _on_core(found.reduced(rank), outcome, rng, n_replacements, is_over)
+        reduced = Problem(reduction.core, rank)
+        n_replacements = REPLACEMENTS if polish and not is_noise else 0  # only noise is left to replace them by
+        before = found.outcomes.get(max(found.outcomes, default=0))
+        if not polish and not is_over and rank <= sorted(reduction.core.shape)[-2]:
+            before = None  # the diagonalization alone is enough where other fits vouch for the minimum
+        outcome = _on_core(reduced, reduction.core, before, rng, n_replacements, is_over)
         found.outcomes[rank] = outcome
-        found.fits[rank] = _polished(found, rank) if polish and not is_over else found.lifted(rank)
+        found.fits[rank] = _lifted(found.asked(rank), reduction, outcome, polish=polish and not is_over)
         is_over = is_over or (is_noise and not is_sound(found.fits[rank]))
-        is_noise = is_noise or noise_excess(LeastSquares(found.reduced(rank)).residual(outcome.components)) <= 1
+        is_noise = is_noise or noise_excess(LeastSquares(reduced).residual(outcome.components)) <= 1
     return found
 
 
 def _on_core(
-    problem: Problem, before: Outcome | None, rng: np.random.Generator, n_replacements: int, is_over: bool
+    problem: Problem,
+    core: DenseTensor,
+    before: Outcome | None,
+    rng: np.random.Generator,
+    n_replacements: int,
+    is_over: bool,
 ) -> Outcome:
     """Fit a core, from the fit of a lower rank and from the diagonalization."""
     starts = [] if before is None else [extended(problem, before.components)]
     if is_over and starts:
         return minimize(problem, starts[0], BRIEF)
-    starts.append(start_on(problem.tensor, problem.rank, rng, Log()))
+    starts.append(start_on(core, problem.rank, rng, Log()))
     found = closest([minimize(problem, start, ROUGH) for start in starts])
     return replace_components(problem, found, ROUGH, max_replacements=n_replacements)[0]
+
+
+def _lifted(problem: Problem, reduction: Reduction, outcome: Outcome, *, polish: bool) -> Factorization:
+    """Return a fit to the core as one to the tensor: improved there, or without another pass over a large one."""
+    components = reduction.lift(outcome.components)
+    if reduction.dense is not None:
+        if polish:
+            components = minimize(problem.on(reduction.dense), components, ROUGH).components
+        return as_factorization(Estimate(components, (), False), problem)
+    components, total = canonical(components, problem), problem.tensor.squared_norm()
+    left = max(total - reduction.core.squared_norm(), 0.0) + 2 * outcome.objective
+    return Factorization(components.weights, components.factors, math.sqrt(left / total), math.sqrt(total), False)
 
 
 def extended(problem: Problem, components: FactoredTensor) -> FactoredTensor:
@@ -127,15 +133,6 @@ def extended(problem: Problem, components: FactoredTensor) -> FactoredTensor:
     while components.rank < problem.rank:
         components = components.joined(best_rank_one(objective.left_over(components)))
     return components
-
-
-def _polished(found: Scan, rank: int) -> Factorization:
-    """Return the fit to the core as one to the tensor, improved there where the tensor is small enough."""
-    asked, reduction = found.asked(rank), found.reduction
-    if reduction is None or reduction.dense is None:
-        return found.lifted(rank)
-    outcome = minimize(asked.on(reduction.dense), reduction.lift(found.outcomes[rank].components), ROUGH)
-    return as_factorization(Estimate(outcome.components, (), False), asked)
 
 
 def _rank_by_rank(
@@ -153,9 +150,7 @@ def _rank_by_rank(
     return found
 
 
-def _as_asked(
-    problem: Problem, before: Factorization | None, rng: np.random.Generator, is_over: bool
-) -> Factorization:
+def _as_asked(problem: Problem, before: Factorization | None, rng: np.random.Generator, is_over: bool) -> Factorization:
     """Fit a tensor under constraints, or with missing entries, from a lower rank and from where methods start."""
     objective = LeastSquares(problem)
     starts = [] if before is None else [extended(problem, before.tensor)]

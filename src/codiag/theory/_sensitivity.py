@@ -138,7 +138,7 @@ def _worth(covariance: np.ndarray, point: np.ndarray, order: int) -> np.ndarray:
 
 
 def _weight_errors(covariance: np.ndarray, factors: list[np.ndarray], components: FactoredTensor) -> np.ndarray:
-    r"""Return the errors of weights :math:`w = \prod_m \|p_m\|`, whose logarithm has the slopes :math:`p_m / \|p_m\|^2`."""
+    r"""Return the errors of weights, :math:`w = \prod_m \|p_m\|`: the logarithm has slopes :math:`p_m / \|p_m\|^2`."""
     repeats = components.order // len(factors)
     slopes = repeats * np.concatenate([factor / np.sum(factor**2, axis=0) for factor in factors])
     variances = np.einsum("ai,aibi,bi->i", slopes, covariance, slopes)
