@@ -8,6 +8,7 @@ import numpy as np
 
 from codiag._array import like, to_host
 from codiag._problem import Problem
+from codiag.methods.least_squares._components import unit_components
 from codiag.tensors import DenseTensor, FactoredTensor, SparseTensor, Tensor
 
 if TYPE_CHECKING:
@@ -17,11 +18,11 @@ if TYPE_CHECKING:
 def core_consistency(fit: Factorization, tensor: Any) -> float:
     r"""Return how diagonal the core is that fits a tensor best in the factors of a fit, in percent.
 
-    The Tucker core :math:`G = T \times_1 A_1^+ \times_2 A_2^+ \dots` of the factors, weights included, would have
-    ones on its diagonal and zeros elsewhere, as :math:`I`, if components explained the tensor without interactions:
-    the value is :math:`100 \, (1 - \|G - I\|^2 / k)`. Near 100 the model is appropriate; around 50 and below, where it
-    may be negative, there are too many components, or the tensor is no sum of components. Noise lowers the value where
-    factors are collinear, however right the model.
+    The Tucker core :math:`G = T \times_1 A_1^+ \times_2 A_2^+ \dots` of unit factors, the first of them times the
+    weights, would have ones on its diagonal and zeros elsewhere, as :math:`I`, if components explained the tensor
+    without interactions: the value is :math:`100 \, (1 - \|G - I\|^2 / k)`. Near 100 the model is appropriate; around
+    50 and below, where it may be negative, there are too many components, or the tensor is no sum of components. Noise
+    lowers the value where factors are collinear, however right the model.
 
     Parameters
     ----------
@@ -53,8 +54,10 @@ def core_consistency(fit: Factorization, tensor: Any) -> float:
     """
     if not (hasattr(fit, "factors") and hasattr(fit, "problem")):
         raise TypeError(f"fit must be a Factorization, what codiag.factorize returns; got {type(fit).__name__}")
-    given = fit.problem
-    problem = Problem(tensor, fit.rank, observed=None if given is None else given.observed)
+    given = None if fit.problem is None else fit.problem.observed
+    if tuple(getattr(tensor, "shape", fit.shape)) != fit.shape:
+        raise ValueError(f"tensor must have the shape of the fit, {fit.shape}; got {tuple(tensor.shape)}")
+    problem = Problem(tensor, fit.rank, observed=given)
     if problem.tensor.shape != fit.shape:
         raise ValueError(f"tensor must have the shape of the fit, {fit.shape}; got {problem.tensor.shape}")
     return consistency_of(fit.tensor, problem)
@@ -62,6 +65,7 @@ def core_consistency(fit: Factorization, tensor: Any) -> float:
 
 def consistency_of(components: FactoredTensor, problem: Problem) -> float:
     """Return the core consistency of components with the tensor of a problem, holes filled."""
+    components = unit_components(components)
     factors = [to_host(factor).astype(np.float64) for factor in components.factors]
     factors[0] = factors[0] * to_host(components.weights)
     tensor = problem.tensor

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from codiag._factorization import Factorization
+from codiag._factorize import has_safe_powers
 from codiag._problem import Problem
-from codiag._validation import as_generator, as_number
+from codiag._validation import UndeterminedError, as_generator, as_number
+from codiag.methods.least_squares._objective import LeastSquares
 from codiag.selection._choice import RankChoice
 from codiag.selection._evidence import evidence_for
 from codiag.selection._halves import split_halves
@@ -93,7 +97,11 @@ def choose_rank(
 
 def choose(problem: Problem, ranks: Sequence[int], rng: np.random.Generator) -> RankChoice:
     """Do the work of `choose_rank` for a problem that is asked for each of the ranks, in ascending order."""
-    problem = _largest(problem, ranks)
+    norm = math.sqrt(LeastSquares(problem).total)
+    if not 0 < norm < math.inf:
+        raise UndeterminedError(f"tensor must not be all zero, and finite; the norm of {problem.tensor!r} is {norm:g}")
+    scale = 1.0 if has_safe_powers(problem.tensor, norm) else norm
+    problem = _largest(problem.scaled(1 / scale), ranks)
     ranks = [rank for rank in ranks if rank <= problem.rank]
     found = scan(problem, ranks, rng, is_sound=is_sound)
     halves = split_halves(found, ranks, rng)
@@ -101,7 +109,20 @@ def choose(problem: Problem, ranks: Sequence[int], rng: np.random.Generator) -> 
     rank, reason = decide(evidence)
     if rank is not None:
         found.finish(rank)
-    return RankChoice(rank, reason, found.fits, evidence)
+    return RankChoice(rank, reason, _scaled(found.fits, scale), evidence)
+
+
+def _scaled(fits: dict[int, Factorization], scale: float) -> dict[int, Factorization]:
+    if scale == 1:
+        return fits
+    return {
+        rank: replace(fit, weights=fit.weights * scale, norm=fit.norm * scale, problem=_times(fit.problem, scale))
+        for rank, fit in fits.items()
+    }
+
+
+def _times(problem: Problem | None, scale: float) -> Problem | None:
+    return None if problem is None else problem.scaled(scale)
 
 
 def _checked(ranks: Any) -> list[int]:

@@ -123,8 +123,10 @@ def _held_out(
     """Return the errors of blocks of each half as the other predicts them, by rank."""
     sizes = [size if place != mode else 0 for place, size in enumerate(parts[0].tensor.shape)]
     other = int(np.argmax(sizes))
+    if sizes[other] < 2:
+        return {}
     columns = rng.permutation(sizes[other])
-    groups = [np.sort(group) for group in np.array_split(columns, min(GROUPS, sizes[other])) if group.size]
+    groups = [np.sort(group) for group in np.array_split(columns, min(GROUPS, sizes[other]))]
     errors: dict[int, list[float]] = {rank: [] for rank in fits[0]}
     total = 0.0
     for half, known in zip(reversed(parts), fits, strict=True):

@@ -10,7 +10,7 @@ import numpy as np
 
 from codiag._estimate import Estimate, Log
 from codiag._factorization import Factorization
-from codiag._factorize import has_safe_powers, in_double_precision
+from codiag._factorize import in_double_precision
 from codiag._problem import Problem
 from codiag._result import as_factorization, canonical
 from codiag.methods._auto import REPLACEMENTS, first_components, start_on
@@ -79,7 +79,7 @@ def scan(
     many components settle slowly, and on noise. Unless they are to be polished, fits stay on the core, from one start.
     Constraints and missing entries are fitted on all of the tensor, rank by rank, from the same two starts.
     """
-    if problem.asks or not has_safe_powers(problem.tensor, math.sqrt(problem.tensor.squared_norm())):
+    if problem.asks:
         return _rank_by_rank(in_double_precision(problem), ranks, rng, is_sound)
     reduction = reduce(problem, rng)
     found = Scan(problem, reduction)
