@@ -47,8 +47,9 @@ def factorize(
         pydata/sparse or pyttb, or any `codiag.tensors.Tensor`. Never modified. Indices of a sparse tensor that have no
         entries take no memory but for their rows of zeros in the factors.
         A `codiag.Problem` says all of this itself, and more; then only `method` and `seed` are given beside it.
-    rank : int
-        Number of components.
+    rank : int or "auto"
+        Number of components; "auto" is what `codiag.choose_rank` chooses of one to ten, and an error where it finds no
+        rank supported.
     method : Method or str, optional
         A configured object of `codiag.methods`, or the name of one: "ojd0", "ojd1", "nojd0", "nojd1", "als", "nls",
         "tpm", "lathauwer", "sd2", "givens". By default `Auto`: joint diagonalization, then least squares.

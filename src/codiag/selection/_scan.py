@@ -92,7 +92,8 @@ def scan(
             before = None  # the diagonalization alone is enough where other fits vouch for the minimum
         outcome = _on_core(reduced, reduction.core, before, rng, n_replacements, is_over)
         found.outcomes[rank] = outcome
-        found.fits[rank] = _lifted(found.asked(rank), reduction, outcome, polish=polish and not is_over)
+        limits = None if not polish else BRIEF if is_over else ROUGH
+        found.fits[rank] = _lifted(found.asked(rank), reduction, outcome, limits)
         is_over = is_over or (is_noise and not is_sound(found.fits[rank]))
         is_noise = is_noise or noise_excess(LeastSquares(reduced).residual(outcome.components)) <= 1
     return found
@@ -115,12 +116,12 @@ def _on_core(
     return replace_components(problem, found, ROUGH, max_replacements=n_replacements)[0]
 
 
-def _lifted(problem: Problem, reduction: Reduction, outcome: Outcome, *, polish: bool) -> Factorization:
+def _lifted(problem: Problem, reduction: Reduction, outcome: Outcome, limits: Limits | None) -> Factorization:
     """Return a fit to the core as one to the tensor: improved there, or without another pass over a large one."""
     components = reduction.lift(outcome.components)
     if reduction.dense is not None:
-        if polish:
-            components = minimize(problem.on(reduction.dense), components, ROUGH).components
+        if limits is not None:
+            components = minimize(problem.on(reduction.dense), components, limits).components
         return as_factorization(Estimate(components, (), False), problem)
     components, total = canonical(components, problem), problem.tensor.squared_norm()
     left = max(total - reduction.core.squared_norm(), 0.0) + 2 * outcome.objective
