@@ -34,6 +34,7 @@ from codiag.models import HiddenMarkov, LatentDirichlet, MultiviewMixture, Singl
 from codiag.synthetic import PlantedTensor, Stack, matrix_stack, mild_factor, orthonormal_factor
 from codiag.tensors import (
     CrossMomentTensor,
+    DaskTensor,
     DenseTensor,
     FactoredTensor,
     MomentTensor,
@@ -140,6 +141,17 @@ def _mapped(entries: np.ndarray, symmetric: bool) -> Tensor:
     return DenseTensor(mapped, symmetric=symmetric)
 
 
+def _dask(entries: np.ndarray, symmetric: bool) -> Tensor:
+    """Return a tensor in unequal chunks, along the first mode and the last."""
+    array = pytest.importorskip("dask.array", reason="dask is not installed; it is the extra 'dask'")
+    import dask
+
+    dask.config.set(scheduler="synchronous")  # for good: the laws are not about threads, and these take time to start
+    cut = [(1, size - 1) if size > 1 else (1,) for size in entries.shape]
+    chunks = (cut[0], *entries.shape[1:-1], cut[-1])
+    return DaskTensor(array.from_array(entries, chunks=chunks), symmetric=symmetric)
+
+
 def _torch(values: np.ndarray) -> Any:
     torch = pytest.importorskip("torch", reason="torch is not installed; it is the extra 'torch'")
     return torch.asarray(values)
@@ -217,6 +229,7 @@ TENSORS: dict[str, Callable[[np.ndarray, bool], Tensor]] = {
     "dense": lambda entries, symmetric: DenseTensor(entries, symmetric=symmetric),
     "columns first": lambda entries, symmetric: DenseTensor(np.asfortranarray(entries), symmetric=symmetric),
     "mapped": _mapped,
+    "dask": _dask,
     **{name: partial(_dense, library) for name, library in LIBRARIES.items()},
     "sparse": _sparse,
     "sum": _sum,

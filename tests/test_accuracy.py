@@ -44,7 +44,7 @@ PROBLEMS = {
 @pytest.mark.parametrize("noise", [0.0, 1e-3, 1e-2])
 def test_as_good_as_from_the_truth(name, noise):
     shape, rank, symmetric = PROBLEMS[name]
-    found, oracle, alike = ratios(shape, rank, noise, symmetric=symmetric, seeds=3)
+    found, oracle, alike = ratios(shape, rank, noise, symmetric=symmetric, seeds=2)
     # Where noise hides a component, there may be several fits that it does not tell apart.
     assert np.all((found <= np.maximum(1e-10, 1.05 * oracle)) | (alike & (found <= 2 * oracle)))
 
@@ -62,10 +62,10 @@ def test_full_rank(noise, symmetric):
 @pytest.mark.parametrize("name", ["symmetric 50, k = 10", "asymmetric 50, k = 10", "30 x 40 x 60, k = 10"])
 @pytest.mark.parametrize("noise", [1e-3, 1e-2])
 def test_one_answer(name, noise):
-    """Ten seeds, one factorization."""
+    """Four seeds, one factorization."""
     shape, rank, symmetric = PROBLEMS[name]
     problem = noisy_tensor(shape, rank, symmetric=symmetric, noise=noise, seed=1)
-    fits = [codiag.factorize(problem.tensor, rank, seed=seed) for seed in range(10)]
+    fits = [codiag.factorize(problem.tensor, rank, seed=seed) for seed in range(4)]
     assert max(largest_distance(fit, fits[0]) for fit in fits[1:]) < 1e-6
     # Order and signs included: nothing has to be matched.
     for fit in fits[1:]:

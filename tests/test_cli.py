@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+from rich.progress import Progress
 from typer.testing import CliRunner
 
 import codiag
@@ -76,6 +77,42 @@ def test_factorize_takes_methods_and_symmetry(tmp_path):
     options = [str(tmp_path / "two.npz"), "-r", "3", "--method", "nojd1", "--variable", "X"]
     assert "a symmetric tensor" in runner.invoke(app, ["factorize", *options, "--symmetric"]).stdout
     assert "a symmetric tensor" not in runner.invoke(app, ["factorize", *options, "--not-symmetric"]).stdout
+
+
+@pytest.mark.parametrize("name", ["x.npy", "x.zarr", "x.h5", "x.h5:/X"])
+def test_factorize_reads_large_files_in_parts(tmp_path, name, monkeypatch):
+    """And shows how many passes are done, of those that it takes, on a terminal."""
+    entries = noisy_tensor((22, 20, 24), 3, noise=1e-2, seed=0).tensor
+    path = tmp_path / name.partition(":")[0]
+    write_chunks(path, entries, monkeypatch)
+    monkeypatch.setattr("codiag.tensors._first_look.SMALL", 1000)
+    seen = []
+    plain = Progress.update
+    monkeypatch.setattr(Progress, "update", lambda self, *ids, **new: (seen.append(new), plain(self, *ids, **new)))
+    options = [str(tmp_path / name), "-k", "3", "--out", str(tmp_path / "out.npz")]
+    result = runner.invoke(app, ["factorize", *options])
+    assert result.exit_code == 0, result.output
+    expected = codiag.factorize(entries, 3, seed=0)
+    for found, factor in zip(codiag.Factorization.load(tmp_path / "out.npz").factors, expected.factors, strict=True):
+        np.testing.assert_allclose(found, factor, atol=1e-10)
+    assert all(0 < new["completed"] <= 4 for new in seen if "completed" in new)
+    passes = list(dict.fromkeys(new["passes"] for new in seen if "passes" in new))
+    assert passes == [f"pass {number} of 4" for number in (1, 2, 3, 4)]
+
+
+def write_chunks(path, entries, monkeypatch):
+    if path.suffix == ".npy":
+        np.save(path, entries)
+        return
+    dask = pytest.importorskip("dask", reason="dask is not installed; it is the extra 'dask'")
+    monkeypatch.setitem(dask.config.config, "array", {**dask.config.config.get("array", {}), "chunk-size": "16kiB"})
+    if path.suffix == ".zarr":
+        pytest.importorskip("zarr", reason="zarr is not installed; it is in the extra 'files'").save(path, entries)
+        return
+    h5py = pytest.importorskip("h5py", reason="h5py is not installed; it is in the extra 'files'")
+    with h5py.File(path, "w") as file:
+        file.create_dataset("X", data=entries, chunks=(10, 10, 10))
+        file.create_dataset("labels", data=np.arange(22))
 
 
 @pytest.fixture

@@ -170,7 +170,7 @@ def test_classes_are_named_so_that_most_votes_are_right():
 @pytest.mark.parametrize("method", [None, "tpm", "als", "ojd1"])
 def test_small_votes_of_any_kind_get_an_answer(method):
     """Constant, repeated, contradictory, nearly empty: where moments fail, the majority is asked."""
-    for seed in range(30 if method is None else 8):
+    for seed in range(15 if method is None else 5):
         rng = np.random.default_rng(seed)
         votes = rng.integers(-1, 3, (rng.integers(2, 20), rng.integers(2, 7)))
         votes = np.tile(votes[:4], (2, 1)) if seed % 3 == 0 else votes
@@ -225,7 +225,7 @@ def test_pooled_smoothing_makes_a_worker_without_votes_like_the_others():
 
 @pytest.mark.slow
 def test_errors_of_moments_fall_like_the_root_of_the_tasks():
-    sizes = [1000, 4000, 16000, 64000]
+    sizes = [1000, 4000, 16000]
     errors = []
     for n in sizes:
         runs = [crowd(3, n=n, n_workers=30, seed=seed) for seed in range(3)]

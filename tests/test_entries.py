@@ -11,11 +11,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 import codiag
 from cases import LIBRARIES
 from codiag._array import to_host
+from codiag._chunked_entries import ChunkedEntries
 from codiag._entries import DenseEntries, Entries, ListedEntries
 from codiag.methods._listed_range import reduce_listed
 from codiag.methods.least_squares._gauss_newton import Limits, minimize
 from codiag.methods.least_squares._objective import LeastSquares
-from codiag.tensors import FactoredTensor, SparseTensor
+from codiag.tensors import DaskTensor, FactoredTensor, SparseTensor
 
 SHAPES = [(4, 5, 3), (3, 2, 4, 3)]
 RANK = 2
@@ -57,16 +58,26 @@ class Case:
         places = np.nonzero(self.weights)
         return ListedEntries(np.stack(places), self.tensor[places], self.weights[places], self.shape)
 
+    def chunked(self) -> ChunkedEntries:
+        """Return the entries in chunks, with NaN where nothing was observed, whatever its weight."""
+        array = pytest.importorskip("dask.array", reason="dask is not installed; it is the extra 'dask'")
+        hidden = np.where(self.weights > 0, self.tensor, np.nan)
+        cut = [(1, size - 1) for size in self.shape[:2]]
+        tensor = DaskTensor(array.from_array(hidden, chunks=(*cut, *self.shape[2:])))
+        return ChunkedEntries(tensor, tensor.weights_of(np.where(self.weights > 0, self.weights, 1.0)))
+
 
 @pytest.fixture(params=SHAPES, ids=["order 3", "order 4"])
 def case(request: pytest.FixtureRequest) -> Case:
     return Case(request.param)
 
 
-@pytest.fixture(params=["dense", "listed", "listed in parts"])
+@pytest.fixture(params=["dense", "listed", "listed in parts", "chunked"])
 def entries(request: pytest.FixtureRequest, case: Case, monkeypatch: pytest.MonkeyPatch) -> Entries:
     if request.param == "dense":
         return DenseEntries(case.tensor, case.weights)
+    if request.param == "chunked":
+        return case.chunked()
     if request.param == "listed in parts":
         monkeypatch.setattr("codiag._entries.CHUNK", 7 * RANK)
     return case.listed()
@@ -110,6 +121,14 @@ def test_counts_are_entries_of_each_slice(entries: Entries, case: Case) -> None:
     for mode, count in enumerate(entries.counts()):
         others = tuple(other for other in range(len(case.shape)) if other != mode)
         assert_array_equal(count, np.sum(case.weights > 0, axis=others))
+
+
+def test_different_entries_are_those_in_order(entries: Entries, case: Case) -> None:
+    index = np.stack(np.nonzero(case.weights))
+    for groups in ([(0, 1), (2,)], [(0, 2), (1,)], [(0,), (1,), (2,)]):
+        expected = np.all([np.all(np.diff(index[list(group)], axis=0) >= 0, axis=0) for group in groups], axis=0)
+        assert entries.n_sorted(groups) == np.count_nonzero(expected)
+    assert_allclose(entries.mean_weight(), np.mean(case.weights[case.weights > 0]))
 
 
 def test_the_residual_of_a_list_is_the_weighted_gap(case: Case) -> None:

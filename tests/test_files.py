@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import pickle
+import sys
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from numpy.testing import assert_array_equal
 from scipy.io import savemat
 
 from codiag._files import read_tensor
-from codiag.tensors import DenseTensor, SparseTensor
+from codiag.tensors import DaskTensor, DenseTensor, SparseTensor
 
 ENTRIES = np.arange(24.0).reshape(2, 3, 4)
 
@@ -53,6 +54,62 @@ def test_files_of_pydata_sparse(tmp_path):
     sparse = pytest.importorskip("sparse", reason="pydata/sparse is not installed; it is the extra 'sparse'")
     sparse.save_npz(tmp_path / "a.npz", sparse.COO.from_numpy(ENTRIES))
     assert_array_equal(read_tensor(tmp_path / "a.npz").to_dense(), ENTRIES)
+
+
+def stored(path, arrays):
+    """Write arrays by name, of which an empty one is alone, as a Zarr folder or an HDF5 file."""
+    if path.suffix == ".zarr":
+        zarr = pytest.importorskip("zarr", reason="zarr is not installed; it is in the extra 'files'")
+        if "" in arrays:
+            zarr.save_array(str(path), arrays[""])
+            return
+        group = zarr.open_group(str(path), mode="w")
+        for name, array in arrays.items():
+            group.create_array(name, data=array)
+        return
+    h5py = pytest.importorskip("h5py", reason="h5py is not installed; it is in the extra 'files'")
+    with h5py.File(path, "w") as file:
+        for name, array in arrays.items():
+            file.create_dataset(name or "X", data=array, chunks=True)
+
+
+@pytest.mark.parametrize("name", ["a.zarr", "a.h5", "a.hdf5"])
+def test_arrays_that_are_stored_in_chunks(tmp_path, name):
+    pytest.importorskip("dask", reason="dask is not installed; it is the extra 'dask'")
+    stored(tmp_path / name, {"": ENTRIES})
+    tensor = read_tensor(tmp_path / name)
+    assert isinstance(tensor, DaskTensor)
+    assert_array_equal(tensor.to_dense(), ENTRIES)
+    several = tmp_path / f"b{name}"
+    stored(several, {"first": ENTRIES, "inside/second": 2 * ENTRIES, "labels": np.arange(3)})
+    assert_array_equal(read_tensor(several, "inside/second").to_dense(), 2 * ENTRIES)
+    assert_array_equal(read_tensor(f"{several}:/inside/second").to_dense(), 2 * ENTRIES)
+    with pytest.raises(
+        ValueError, match=r"must hold one array .* first \(2, 3, 4\), inside/second \(2, 3, 4\), labels"
+    ):
+        read_tensor(several)
+    with pytest.raises(ValueError, match="has no array 'third'; it holds first, inside/second, labels"):
+        read_tensor(f"{several}:third")
+
+
+@pytest.mark.parametrize(("name", "package"), [("a.zarr", "zarr"), ("a.h5", "h5py"), ("a.h5", "dask.array")])
+def test_what_is_missing_to_read_chunks_is_named(tmp_path, name, package, monkeypatch):
+    stored(tmp_path / name, {"": ENTRIES})
+    monkeypatch.setitem(sys.modules, package, None)
+    words = rf"without {package.partition('.')[0]}, which is not installed.*pip install 'codiag\[dask,files\]'"
+    with pytest.raises(ValueError, match=words):
+        read_tensor(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["a.zarr", "a.h5"])
+def test_files_of_chunks_that_are_none(tmp_path, name):
+    with pytest.raises(FileNotFoundError, match=rf"{name} is not a"):
+        read_tensor(tmp_path / name)
+    pytest.importorskip("zarr")
+    pytest.importorskip("h5py")
+    (tmp_path / name).write_bytes(b"nothing of the kind")
+    with pytest.raises(ValueError, match=rf"{name} is not a readable"):
+        read_tensor(tmp_path / name)
 
 
 def test_mat(tmp_path):
@@ -124,7 +181,7 @@ def write(path, content):
         ("a.tns", b"1.5 1 1 4\n", "whole coordinates"),
         ("a.tns", b"1 1 4\n", "at least three modes"),
         ("a.tns.gz", b"not zipped", "a.tns.gz is not a readable"),
-        ("a.csv", b"1,2,3", r"read from \.npy, \.npz, \.mat, \.tns, \.tns\.gz files; got a.csv"),
+        ("a.csv", b"1,2,3", r"read from \.npy, \.npz, .* \.zarr, \.h5, \.hdf5 files; got a.csv"),
     ],
 )
 def test_files_that_are_none(tmp_path, name, content, words):

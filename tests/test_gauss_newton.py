@@ -8,8 +8,10 @@ from numpy.testing import assert_allclose
 
 import codiag
 from codiag.methods.least_squares import _gauss_newton as gauss_newton
-from codiag.methods.least_squares._gauss_newton import Limits, minimize, polish
+from codiag.methods.least_squares._gauss_newton import Limits, minimize
 from codiag.methods.least_squares._objective import LeastSquares
+from codiag.methods.least_squares._polish import polish
+from codiag.methods.least_squares._ranges import coupled, solve_directly
 from codiag.synthetic import noisy_tensor
 from codiag.tensors import DenseTensor, FactoredTensor, symmetrize
 from codiag.theory._sensitivity import sensitivity
@@ -69,6 +71,19 @@ def test_curvature_is_the_square_of_the_jacobian(kind):
     assert_allclose(curvature.matrix(), derivative.T @ derivative, atol=1e-6)
     move = np.random.default_rng(1).standard_normal(point.shape)
     assert_allclose(curvature.product(move).ravel(), curvature.matrix() @ move.ravel(), atol=1e-10)
+
+
+@EVERY
+@pytest.mark.parametrize("damping", [1.0, 1e-6])
+def test_steps_solve_the_damped_equations(kind, damping):
+    """Moves out of the ranges of the factors are solved for apart, and the step is that of all equations together."""
+    objective, _, point = setting(kind)
+    curvature, slope = objective.curvature(point), objective.gradient(point)
+    inner = coupled(curvature, slope, damping)
+    step = inner.outward(solve_directly(inner.curvature, inner.slope, damping))
+    damped = curvature.product(step) + damping * curvature.scales * step
+    assert_allclose(damped, -slope, atol=1e-8 * np.abs(slope).max())
+    assert inner.slope.shape[0] == sum(min(part.shape) for part in objective.layout.factors(point))
 
 
 @EVERY
@@ -152,11 +167,25 @@ def test_polish_reaches_the_minimum_in_a_few_passes(symmetric):
     tensor = DenseTensor(problem.tensor, symmetric=symmetric)
     truth = FactoredTensor(problem.weights, problem.factors)
     asked = codiag.Problem(tensor, 3)
-    best = minimize(asked, truth, Limits(tol=1e-13, gain=0)).components.to_dense()
-    polished, n_passes, converged = polish(asked, truth, max_passes=4, tol=1e-8)
-    assert n_passes <= 4
-    assert converged
-    assert_allclose(polished.to_dense(), best, atol=1e-7 * np.abs(best).max())
+    best = minimize(asked, truth, Limits(tol=1e-13, gain=0)).components
+    polished = polish(asked, truth, None)
+    assert polished.n_reads <= 4
+    assert polished.converged
+    left, least = (tensor.squared_distance(one.weights, one.factors) for one in (polished.components, best))
+    assert left == pytest.approx(least, rel=1e-3 / 700)  # a thousandth of a variance of the noise
+    assert polished.squared_distance == pytest.approx(left, rel=1e-8)
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_polish_is_not_done_before_it_is_at_a_minimum(symmetric):
+    problem = noisy_tensor((9, 9, 9), 3, symmetric=symmetric, noise=0.1, seed=1)
+    tensor = DenseTensor(problem.tensor, symmetric=symmetric)
+    far = FactoredTensor(problem.weights, [factor + 0.1 for factor in problem.factors], symmetric=symmetric)
+    polished = polish(codiag.Problem(tensor, 3), far, None, max_reads=1)
+    assert not polished.converged
+    at_start = tensor.squared_distance(far.weights, far.factors)
+    assert polished.squared_distance == pytest.approx(at_start)  # measured: no step was taken that it could not trust
+    assert polish(codiag.Problem(tensor, 3), far, None, max_reads=30).converged
 
 
 def test_polish_keeps_a_start_that_steps_would_spoil():
@@ -164,9 +193,9 @@ def test_polish_keeps_a_start_that_steps_would_spoil():
     problem = noisy_tensor((20, 20, 20), 3, seed=1)
     tensor = DenseTensor(problem.tensor.astype(np.float32))
     truth = FactoredTensor(problem.weights, problem.factors)
-    polished, _, converged = polish(codiag.Problem(tensor, 3), truth, max_passes=3, tol=1e-7)
-    assert converged
-    assert_allclose(polished.to_dense(), problem.tensor, atol=1e-5)
+    polished = polish(codiag.Problem(tensor, 3), truth, None)
+    assert polished.converged
+    assert_allclose(polished.components.to_dense(), problem.tensor, atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["three modes", "symmetric", "symmetric of even order"])

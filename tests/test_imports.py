@@ -17,11 +17,12 @@ SOURCE = Path(codiag.__file__).parent
 HEAVY = ["torch", "dask", "matplotlib", "pandas", "sklearn", "typer", "rich", "pooch"]
 # A module may import from its own layer and from those before it. A part of a package may have a layer of its own.
 LAYERS = [
-    {"_array", "_reading", "_writing"},
+    {"_array", "_chunked_files", "_parts", "_reading", "_threads", "_writing"},
     {"_validation"},
+    {"_parallel"},
     {"diagonalize", "tensors"},
     {"constraints"},
-    {"_missing", "_entries", "_symmetry"},
+    {"_missing", "_entries", "_chunked_entries", "_symmetry"},
     {"_problem", "_estimate"},
     {"methods._directions", "methods._reduction"},
     {"methods._listed_range"},
@@ -29,7 +30,7 @@ LAYERS = [
     {"methods"},
     {"_factorization"},
     {"theory", "metrics"},
-    {"_result", "_factorize"},
+    {"_result", "_factorize", "_each"},
     {"selection"},
     {""},  # codiag itself: what it exports
     {"models", "drop_in", "synthetic", "datasets", "_corpora", "_files", "tables"},

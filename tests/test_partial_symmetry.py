@@ -14,6 +14,7 @@ from codiag.methods._known import improved
 from codiag.methods.least_squares import LeastSquares, Limits
 from codiag.methods.least_squares._curvature import curvature_of
 from codiag.methods.least_squares._layout import Layout
+from codiag.methods.least_squares._ranges import coupled, solve_directly
 from codiag.methods.least_squares._residual import excess_over_flips
 from codiag.tensors import DenseTensor, FactoredTensor, SparseTensor
 
@@ -96,6 +97,10 @@ def test_derivatives_are_those_of_the_objective(shape, shared, observed):
         assert np.sum(slope * move) == pytest.approx(change, rel=1e-6)
     curvature, move = objective.curvature(point), rng.standard_normal(point.shape)
     np.testing.assert_allclose(curvature.matrix() @ move.ravel(), curvature.product(move).ravel(), atol=1e-8)
+    inner = coupled(curvature, slope, 1e-3)
+    step = inner.outward(solve_directly(inner.curvature, inner.slope, 1e-3))
+    damped = curvature.product(step) + 1e-3 * curvature.scales * step
+    np.testing.assert_allclose(damped, -slope, atol=1e-8 * np.abs(slope).max())
 
 
 def test_the_second_derivative_is_that_of_the_objective():

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import resource
 import subprocess
 import sys
 import tracemalloc
+from typing import ClassVar
 
+import array_api_compat.numpy
 import numpy as np
 import pytest
 
@@ -16,17 +19,39 @@ from codiag.synthetic import unit_factor
 from codiag.tensors import DenseTensor, FactoredTensor, SparseTensor
 
 
+class Counted:
+    """An array of a library of its own that gives entries by its index alone, and counts those it gave."""
+
+    device = "cpu"
+
+    def __init__(self, entries):
+        self._entries, self.shape, self.ndim, self.dtype = entries, entries.shape, entries.ndim, entries.dtype
+        self.n_given = 0
+
+    def __getitem__(self, place):
+        given = self._entries[place].copy()
+        self.n_given += given.size
+        return given
+
+    def __array__(self, *arguments, **options):
+        raise AssertionError("the whole array is copied")
+
+    def __array_namespace__(self, api_version=None):
+        return array_api_compat.numpy  # of whose functions none can do anything with this array
+
+    @property
+    def n_reads(self):
+        return self.n_given / self._entries.size
+
+
 @pytest.fixture
-def passes(monkeypatch):
-    """How often the entries of a tensor of a given shape are gone through, whoever asks."""
-    count: dict[tuple[int, ...], int] = {}
-    plain = DenseTensor._slabs
+def reads(caplog):
+    """Count passes over the entries of a tensor of this shape, whoever asks."""
+    caplog.set_level(logging.DEBUG, "codiag.reads")
 
-    def counted(self, *arguments, **options):
-        count[self.shape] = count.get(self.shape, 0) + 1
-        return plain(self, *arguments, **options)
+    def count(shape):
+        return sum(record.shape == shape and record.part == 1 for record in caplog.records if hasattr(record, "part"))
 
-    monkeypatch.setattr(DenseTensor, "_slabs", counted)
     return count
 
 
@@ -43,16 +68,134 @@ def noisy(size, rank, noise=0.01, *, symmetric=False):
     return entries, factors
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("symmetric", [True, False])
-def test_at_most_eight_passes(symmetric, passes):
-    """From an array, the first look (finite, norm, symmetry) and the polish included: at the error of least squares."""
-    entries, factors = noisy(200, 20, symmetric=symmetric)
-    fit = codiag.factorize(entries, 20, seed=0)
+def test_at_most_four_reads(symmetric, dtype, reads):
+    """From an array to the error of least squares: checks, norm, symmetry, polish and the error of the fit included."""
+    entries, factors = noisy(130, 10, symmetric=symmetric)
+    counted = Counted(entries.astype(dtype))
+    fit = codiag.factorize(counted, 10, seed=0)
     assert fit.symmetric == symmetric
-    assert 4 < passes[entries.shape] <= 8
+    assert 3 < counted.n_reads < 4.001
+    assert reads(entries.shape) == 4
     assert fit.converged
     assert codiag.factor_error(fit, factors) == pytest.approx(np.mean(fit.standard_errors), rel=0.1)
+
+
+def test_at_most_four_reads_of_a_mapped_file(tmp_path, reads):
+    entries, factors = noisy(130, 10)
+    np.save(tmp_path / "tensor.npy", np.asfortranarray(entries))
+    fit = codiag.factorize(np.load(tmp_path / "tensor.npy", mmap_mode="r"), 10, seed=0)
+    assert reads(entries.shape) == 4
+    assert codiag.factor_error(fit, factors) == pytest.approx(np.mean(fit.standard_errors), rel=0.1)
+
+
+class CountedSparse(SparseTensor):
+    """A list of entries that counts how often it is gone through: a read at a time, or any other contraction by itself.
+
+    What a tensor without its empty rows does is counted, too.
+    """
+
+    count: ClassVar[list[str]] = []
+    reading = False
+
+    def _with(self, coords, values, shape):
+        return CountedSparse(coords, values, shape, symmetric=self.symmetric, absent=self.absent, check=False)
+
+    def read(self, *asked):
+        self.count.append("read")
+        self.reading = True
+        results = super().read(*asked)
+        self.reading = False
+        return results
+
+
+def _counted(name):
+    def method(self, *arguments, **options):
+        if not self.reading and not (name == "squared_norm" and self._look is not None):
+            self.count.append(name)
+        return getattr(SparseTensor, name)(self, *arguments, **options)
+
+    return method
+
+
+for contraction in (
+    "project",
+    "compress",
+    "mttkrp",
+    "mttkrps",
+    "squared_norm",
+    "squared_distance",
+    "inner",
+    "to_dense",
+):
+    setattr(CountedSparse, contraction, _counted(contraction))
+
+
+def test_at_most_four_reads_of_a_sparse_tensor():
+    rng = np.random.default_rng(0)
+    factors = [unit_factor(150, 3, rng) * np.repeat(np.eye(3), 50, axis=0) for _ in range(3)]
+    dense = FactoredTensor(np.ones(3), factors).to_dense()
+    places = np.nonzero(dense)
+    values = dense[places]
+    values += 0.01 * np.linalg.norm(values) / values.size**0.5 * rng.standard_normal(values.size)
+    CountedSparse.count.clear()
+    fit = codiag.factorize(CountedSparse(np.array(places), values, dense.shape), 3, seed=0)
+    assert CountedSparse.count == ["read"] * 4
+    assert fit.converged
+    explicit = FactoredTensor(*fit).to_dense()
+    explicit[places] -= values
+    assert fit.relative_error == pytest.approx(np.linalg.norm(explicit) / np.linalg.norm(values), rel=1e-8)
+
+
+@pytest.mark.parametrize("method", ["nojd1", "sd2", "lathauwer", "nls"])
+def test_other_methods_read_no_more(method):
+    entries, factors = noisy(150, 5)
+    counted = Counted(entries)
+    fit = codiag.factorize(counted, 5, method=method, seed=0)
+    assert counted.n_reads < 4.001
+    assert codiag.factor_error(fit, factors) < 1e-2
+
+
+@pytest.mark.parametrize("shape", [(130, 130, 130), (39, 40, 41, 42), (300, 200, 40)])
+@pytest.mark.parametrize(("rank", "noise"), [(1, 1e-2), (5, 0.0), (5, 1e-3), (5, 0.1), (20, 1e-2), (5, 0.7)])
+def test_the_error_of_a_fit_is_the_distance_of_its_components(shape, rank, noise):
+    """Where the last step is predicted, and where it is not trusted."""
+    rng = np.random.default_rng([*shape, rank])
+    factors = [unit_factor(size, rank, rng) for size in shape]
+    entries = FactoredTensor(1 + rng.random(rank), factors).to_dense()
+    entries += noise * np.linalg.norm(entries) / entries.size**0.5 * rng.standard_normal(shape)
+    fit = codiag.factorize(entries, rank, seed=0)
+    explicit = np.linalg.norm(entries - FactoredTensor(*fit).to_dense()) / np.linalg.norm(entries)
+    assert fit.relative_error == pytest.approx(explicit, rel=1e-8, abs=1e-14)
+    assert fit.converged
+    if noise > 0:
+        assert codiag.factor_error(fit, factors) < 1.5 * np.mean(fit.standard_errors)
+
+
+def test_large_arrays_are_not_read_when_they_are_made(reads):
+    counted = Counted(np.ones((150, 150, 150)))
+    tensor = DenseTensor(counted)
+    assert tensor.unseen
+    assert counted.n_given < 1000
+    assert tensor.symmetric
+    assert reads(tensor.shape) == 1
+
+
+@pytest.mark.parametrize("symmetric", [None, True, False])
+def test_large_arrays_that_are_not_finite_are_refused(symmetric):
+    entries = np.ones((150, 150, 150))
+    entries[3, 4, 5] = np.inf
+    with pytest.raises(ValueError, match=r"tensor must be finite; 1 of 3375000 .* first at \(3, 4, 5\)"):
+        codiag.factorize(entries, 2, symmetric=symmetric)
+
+
+def test_missing_entries_of_a_large_array_are_found():
+    entries, _ = noisy(130, 2)
+    hidden = np.random.default_rng(1).random(entries.shape) < 0.1
+    problem = codiag.Problem(np.where(hidden, np.nan, entries), 2)
+    assert np.array_equal(problem.observed, ~hidden)
+    assert np.array_equal(problem.tensor.to_dense(), np.where(hidden, 0, entries))
 
 
 @pytest.mark.parametrize("symmetric", [True, False])

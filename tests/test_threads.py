@@ -5,20 +5,24 @@ from __future__ import annotations
 import ast
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
 
 import codiag
-from codiag.methods import ALS
+from codiag._threads import SMALL_PRODUCT, ThreadLimit
+from codiag.methods import ALS, NLS
 from codiag.models import MultiviewMixture, SingleTopic
-from codiag.synthetic import matrix_stack, mild_factor
+from codiag.synthetic import matrix_stack, mild_factor, noisy_tensor
 from simulated import single_topic_corpus, views
 
 SOURCE = Path(codiag.__file__).parent
 WARNING = {  # the public functions: here, and nowhere below them, something is said
+    "_each.py",
     "_factorize.py",
     "diagonalize/_joint_diagonalize.py",
     "drop_in/_tensorly_cp.py",
@@ -27,12 +31,19 @@ WARNING = {  # the public functions: here, and nowhere below them, something is 
 }
 
 
+@cache
+def parsed():
+    """Return the nodes of every file that speaks of warnings."""
+    texts = {path: path.read_text() for path in SOURCE.rglob("*.py")}
+    return {path: list(ast.walk(ast.parse(text))) for path, text in texts.items() if "warnings" in text}
+
+
 def calling(name):
     """Return the files in which this function of the module `warnings` is called, or imported by name."""
     return {
         path.relative_to(SOURCE).as_posix()
-        for path in SOURCE.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
+        for path, nodes in parsed().items()
+        for node in nodes
         if (isinstance(node, ast.Attribute) and node.attr == name and ast.unparse(node.value) == "warnings")
         or (isinstance(node, ast.ImportFrom) and node.module == "warnings")
     }
@@ -81,3 +92,94 @@ def test_two_hundred_fits_in_eight_threads():
     assert warnings.showwarning is show
     for place, ours in enumerate(found):
         assert_array_equal(ours, expected[place % len(jobs)])
+
+
+class Library:
+    """A BLAS library that remembers how many threads it was set to."""
+
+    def __init__(self, num_threads):
+        self.num_threads, self.seen = num_threads, [num_threads]
+
+    def set_num_threads(self, number):
+        self.num_threads = number
+        self.seen.append(number)
+
+
+def limit_of(*libraries):
+    limit = ThreadLimit()
+    limit.__dict__["_libraries"] = list(libraries)
+    return limit
+
+
+def test_small_fits_run_on_one_thread_until_the_last_of_them_ends():
+    """Whatever the order in which they end, and also where one of them fails."""
+    several, single = Library(4), Library(1)
+    limit = limit_of(several, single)
+    first, second = limit.around(1), limit.around(SMALL_PRODUCT)
+    first.__enter__()
+    second.__enter__()
+    assert several.num_threads == 1
+    first.__exit__(None, None, None)
+    assert several.num_threads == 1
+    assert not second.__exit__(ValueError, ValueError("a fit that fails"), None)
+    assert several.seen == [4, 1, 4]
+    assert single.seen == [1]
+
+
+def test_a_large_fit_has_its_threads_while_it_runs():
+    library = Library(4)
+    limit = limit_of(library)
+    with limit.around(1):
+        with limit.around(SMALL_PRODUCT + 1):
+            assert library.num_threads == 4
+        assert library.num_threads == 1
+    assert library.num_threads == 4
+
+
+def test_a_number_of_threads_that_somebody_else_has_set_stays():
+    library = Library(4)
+    with limit_of(library).around(1):
+        library.set_num_threads(2)
+    assert library.num_threads == 2
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_fits_in_threads_leave_the_threads_of_blas_as_they_were(n_threads):
+    """Some of them are refused; those that run are on one thread."""
+    libraries = ThreadpoolController().select(user_api="blas").lib_controllers
+    tensor = noisy_tensor((4, 5, 6), 2, noise=0.01, seed=0).tensor
+    seen = []
+
+    def note(components, relative_error):
+        seen.extend(library.num_threads for library in libraries)
+
+    def fit(place):
+        converged = codiag.factorize(tensor, 2, method=NLS(monitor=note, max_sweeps=20), seed=place).converged
+        with pytest.raises(ValueError, match="all zero"):
+            codiag.factorize(np.zeros((3, 3, 3)), 2)
+        return converged
+
+    before = [library.num_threads for library in libraries]
+    try:
+        set_threads(libraries, [n_threads] * len(libraries))
+        with ThreadPoolExecutor(8) as pool:
+            assert all(pool.map(fit, range(16)))
+            assert {library.num_threads for library in libraries} == {n_threads}
+    finally:
+        set_threads(libraries, before)
+    assert set(seen) == {1}
+
+
+def set_threads(libraries, numbers):
+    for library, number in zip(libraries, numbers, strict=True):
+        library.set_num_threads(number)
+        getattr(library, "clear_controlling_thread", lambda: None)()
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_a_limit_of_the_caller_holds_after_a_fit(n_threads):
+    tensor = noisy_tensor((4, 5, 6), 2, noise=0.01, seed=0).tensor
+    with threadpool_limits(n_threads, user_api="blas"):
+        before = [library["num_threads"] for library in threadpool_info()]
+        codiag.factorize(tensor, 2, seed=0)
+        assert [library["num_threads"] for library in threadpool_info()] == before

@@ -148,12 +148,12 @@ class TestTopics:
     def test_a_failed_chunk_is_not_counted(self):
         counts, *_ = mixed_corpus(3000, 0)
         model = LatentDirichlet(3, polish=0, random_state=0).partial_fit(counts)
-        before = model._statistics.n_documents.copy()
+        before = model._blocks.total().n_documents.copy()
         with pytest.raises(ValueError, match="expecting 20 features"):
             model.partial_fit(np.full((4, 5), 3))
         with pytest.raises(ValueError, match="n_components must be at most 9"):
             model.set_params(n_components=12).partial_fit(counts)
-        assert_array_equal(model._statistics.n_documents, before)
+        assert_array_equal(model._blocks.total().n_documents, before)
 
 
 def separated(n, seed=0, k=2):

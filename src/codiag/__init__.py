@@ -3,6 +3,7 @@
 from importlib import import_module
 from types import ModuleType
 
+from codiag._each import factorize_each
 from codiag._factorization import Factorization
 from codiag._factorize import factorize
 from codiag._problem import Problem
@@ -23,6 +24,7 @@ __all__ = [
     "choose_rank",
     "factor_error",
     "factorize",
+    "factorize_each",
     "joint_diagonalize",
     "match_components",
 ]

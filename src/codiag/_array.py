@@ -5,21 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
+import array_api_compat
 import numpy as np
-from array_api_compat import (
-    array_namespace,
-    device,
-    is_cupy_array,
-    is_jax_array,
-    is_numpy_array,
-    is_torch_array,
-)
+from array_api_compat import device, is_cupy_array, is_jax_array, is_numpy_array, is_torch_array
+from scipy import sparse
 
 Array: TypeAlias = Any
 """An array of any library that follows the array API standard, for which there is no static type yet."""
 
 BLOCK = 2**22
 """Entries that are worked on at a time where a result would be larger than what it is made for."""
+
+
+_NUMPY = array_api_compat.array_namespace(np.zeros(0))
+
+
+def array_namespace(*arrays: Array) -> Any:
+    """Return the namespace of the library of arrays: at once for NumPy, where small problems ask a thousand times."""
+    if all(type(array) is np.ndarray for array in arrays):
+        return _NUMPY
+    return array_api_compat.array_namespace(*arrays)
 
 
 def like(values: np.ndarray, reference: Array) -> Array:
@@ -135,3 +140,19 @@ def epsilon(array: Array) -> float:
 def on_host(array: Array) -> bool:
     """Tell whether the array lives in the memory of the processor that runs Python."""
     return is_numpy_array(array) or "cpu" in str(device(array)).lower()
+
+
+def all_equal(arrays: Sequence[Array | None]) -> bool:
+    """Tell whether all matrices have the same shape and entries, or are all None."""
+    return all(_equal(arrays[0], array) for array in arrays[1:])
+
+
+def _equal(first: Array | None, second: Array | None) -> bool:
+    if first is second:
+        return True
+    if first is None or second is None or first.shape != second.shape:
+        return False
+    if sparse.issparse(first) or sparse.issparse(second):
+        return bool(sparse.issparse(first) and sparse.issparse(second) and (first != second).nnz == 0)
+    xp = array_namespace(first, second)
+    return bool(xp.all(first == second))

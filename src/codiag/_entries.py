@@ -10,8 +10,8 @@ from array_api_compat import array_namespace, is_numpy_array, is_torch_array
 from scipy import sparse
 
 from codiag._array import Array, double, identity, like, on_host, pick, to_host
-from codiag.tensors import FactoredTensor, SparseTensor, Tensor
-from codiag.tensors._dense import khatri_rao
+from codiag.tensors import DaskTensor, FactoredTensor, SparseTensor, Tensor
+from codiag.tensors._sums import khatri_rao
 
 LISTED = 0.1
 """Share of the entries below which those that were observed are listed: reading a list takes ten times as long each."""
@@ -319,6 +319,10 @@ def entries_of(tensor: Tensor, weights: Array | None) -> Entries | None:
         return ListedEntries(tensor.coords[:, kept], tensor.values[kept], listed[kept], tensor.shape)
     if weights is None:
         return None
+    if isinstance(tensor, DaskTensor):
+        from codiag._chunked_entries import ChunkedEntries
+
+        return ChunkedEntries(tensor, weights)
     known = to_host(weights)
     if np.count_nonzero(known) >= LISTED * known.size or not is_numpy_array(tensor.reference):
         return DenseEntries(tensor.to_dense(), weights)

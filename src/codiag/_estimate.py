@@ -75,6 +75,8 @@ class Estimate(NamedTuple):
         How they were found.
     converged : bool
         Whether the method reached its tolerance.
+    squared_distance : float, optional
+        Of the components from the tensor, where the method knows it: it is not measured once more.
 
     Examples
     --------
@@ -88,3 +90,4 @@ class Estimate(NamedTuple):
     components: FactoredTensor
     stages: Sequence[Stage]
     converged: bool
+    squared_distance: float | None = None

@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._array import Array, to_host
+from codiag._array import Array, all_equal, to_host
 from codiag._estimate import Stage
 from codiag._reading import as_file, as_path
 from codiag._writing import save_arrays
 from codiag.tensors import FactoredTensor
-from codiag.tensors._base import all_equal
 
 if TYPE_CHECKING:
     from codiag._problem import Problem

@@ -15,11 +15,13 @@ from codiag._array import double, to_host
 from codiag._factorization import Factorization
 from codiag._problem import Problem
 from codiag._result import as_factorization
+from codiag._threads import few_threads
 from codiag._validation import ConvergenceWarning, UndeterminedError, as_generator
 from codiag.methods import METHODS, Auto, Method
 from codiag.methods._method import fit_or_refuse
 from codiag.methods.least_squares._objective import LeastSquares
 from codiag.tensors import DenseTensor, Tensor
+from codiag.tensors._first_look import is_large, sketch_width
 from codiag.theory._diagnosis import CANCELLING, cancelling_pairs, congruences, whole_norm
 
 ALIASES = {"ojd": "ojd1", "nojd": "nojd1"}
@@ -43,9 +45,10 @@ def factorize(
     Parameters
     ----------
     tensor : array or Tensor
-        Of order three or more: an array of NumPy (also mapped from a file), torch, CuPy or JAX, a COO tensor of
-        pydata/sparse or pyttb, or any `codiag.tensors.Tensor`. Never modified. Indices of a sparse tensor that have no
-        entries take no memory but for their rows of zeros in the factors.
+        Of order three or more: an array of NumPy (also mapped from a file), torch, CuPy, JAX or dask, a COO tensor of
+        pydata/sparse or pyttb, or any `codiag.tensors.Tensor`. Never modified. A dask array too large for memory stays
+        in its chunks, which the scheduler of dask reads a few times; the result is in NumPy. Indices of a sparse tensor
+        that have no entries take no memory but for their rows of zeros in the factors.
         A `codiag.Problem` says all of this itself, and more; then only `method` and `seed` are given beside it.
     rank : int or "auto"
         Number of components; "auto" is what `codiag.choose_rank` chooses of one to ten, and an error where it finds no
@@ -70,6 +73,16 @@ def factorize(
     Factorization
         With ``weights, factors = fit``.
 
+    See Also
+    --------
+    factorize_each : Many tensors, in parallel.
+
+    Notes
+    -----
+    Arrays so small that threads of linear algebra would only wait for each other are fitted on one: of up to four
+    million multiplications in a product of the tensor with factors, its number of entries times the rank. That limit
+    holds for the process while only such fits run, in any number of Python's threads; then all is as it was.
+
     Examples
     --------
     >>> import numpy as np
@@ -86,14 +99,10 @@ def factorize(
     >>> np.array_equal(fit.factors[0], fit.factors[1]), codiag.factor_error(fit, (a, a, c)) < 1e-10
     (True, True)
     """
-    if isinstance(tensor, Problem):
-        given = {"rank": rank, "symmetric": symmetric, "constraints": constraints, "observed": observed}
-        _refuse_twice(given)
-        problem = tensor
-    elif isinstance(rank, str) and rank == "auto":
+    if isinstance(rank, str) and rank == "auto" and not isinstance(tensor, Problem):
         problem = _with_chosen_rank(Problem(tensor, 1, constraints, observed, symmetric=symmetric), seed)
     else:
-        problem = Problem(tensor, rank, constraints, observed, symmetric=symmetric)
+        problem = as_problem(tensor, rank, constraints, observed, symmetric)
     strategy = as_method(method)
     fit = solve(problem, strategy, seed)
     complaint = complaint_about(fit, problem, strategy)
@@ -112,27 +121,42 @@ def _with_chosen_rank(problem: Problem, seed: Any) -> Problem:
     return replace(problem, rank=choice.rank)
 
 
-def _refuse_twice(given: dict[str, Any]) -> None:
+def as_problem(tensor: Any, rank: Any, constraints: Any, observed: Any, symmetric: Any) -> Problem:
+    """Return the problem that arguments of `factorize` state; one that was given says all of this itself."""
+    if not isinstance(tensor, Problem):
+        return Problem(tensor, rank, constraints, observed, symmetric=symmetric)
+    given = {"rank": rank, "symmetric": symmetric, "constraints": constraints, "observed": observed}
     for name, value in given.items():
         if value is not None:
             raise TypeError(
                 f"{name} must be left out where a Problem is given, which has its own; got {name}={value!r}"
             )
+    return tensor
 
 
 def solve(problem: Problem, method: Method, seed: Any = None) -> Factorization:
     """Do the work of `factorize`, silently: what is to be said of the fit, `complaint_about` says."""
-    norm = math.sqrt(LeastSquares(problem).total)
-    if not 0 < norm < math.inf:
-        raise UndeterminedError(f"tensor must not be all zero, and finite; the norm of {problem.tensor!r} is {norm:g}")
+    with few_threads(float(problem.rank) * math.prod(problem.tensor.shape)):
+        return _solved(problem, method, seed)
+
+
+def _solved(problem: Problem, method: Method, seed: Any) -> Factorization:
     rng = as_generator(seed, apart=True)
     smaller, kept = (problem, None) if method.sized or problem.asks else _without_empty_rows(problem)
+    if is_large(smaller.tensor.shape) and smaller.tensor.holds_entries and not problem.asks:
+        smaller.tensor.look(sketch_width(problem.rank, smaller.tensor.shape))
+    norm = math.sqrt(LeastSquares(smaller).total)
+    if not 0 < norm < math.inf:
+        raise UndeterminedError(f"tensor must not be all zero, and finite; the norm of {problem.tensor!r} is {norm:g}")
     # What a method was given for this tensor is not scaled with it.
     scale = 1.0 if method.sized or has_safe_powers(problem.tensor, norm) else norm
     estimate = fit_or_refuse(method, in_double_precision(smaller.scaled(1 / scale)), rng)
     if scale != 1:
-        found = estimate.components
-        estimate = estimate._replace(components=found.changed(lambda factor, _: factor, found.weights * scale))
+        found, left = estimate.components, estimate.squared_distance
+        estimate = estimate._replace(
+            components=found.changed(lambda factor, _: factor, found.weights * scale),
+            squared_distance=None if left is None else left * scale**2,
+        )
     fit = as_factorization(estimate, smaller)
     return fit if kept is None else _with_empty_rows(fit, kept, problem.tensor)
 

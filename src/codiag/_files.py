@@ -6,41 +6,52 @@ import gzip
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from codiag._chunked_files import HDF5, in_chunks, open_hdf5, open_zarr, split_dataset
 from codiag._reading import as_file, as_path, read_numbers, readable
-from codiag.tensors import DenseTensor, SparseTensor, Tensor
+from codiag.tensors import SparseTensor, Tensor, as_tensor
 
 
 def read_tensor(path: str | Path, variable: str | None = None) -> Tensor:
     """Read a tensor from a file, as `read_entries` does; all of its entries must be finite."""
     entries = read_entries(path, variable)
     with readable(Path(path)):
-        return entries if isinstance(entries, SparseTensor) else DenseTensor(entries)
+        return as_tensor(entries)
 
 
-def read_entries(path: str | Path, variable: str | None = None) -> np.ndarray | SparseTensor:
+def read_entries(path: str | Path, variable: str | None = None) -> Any:
     """Read the entries of a tensor, or the list of a sparse one; nothing in the file is ever executed.
 
     Parameters
     ----------
     path : str or Path
         ``.npy`` (mapped, not loaded), ``.npz`` (one array, or `coords`, `values` or `data`, and `shape` of a COO
-        tensor), ``.mat`` of MATLAB up to version 7, or FROSTT ``.tns`` and ``.tns.gz``, whose coordinates count from
-        one.
+        tensor), ``.mat`` of MATLAB up to version 7, FROSTT ``.tns`` and ``.tns.gz``, whose coordinates count from
+        one, a ``.zarr`` folder or an ``.h5`` or ``.hdf5`` file, which are read in chunks. ``file.h5:/group/array``
+        names an array of those last three.
     variable : str, optional
         Which array, where the file holds several.
+
+    Returns
+    -------
+    array of NumPy, dask array, or SparseTensor
     """
-    path = as_path("path", path)
+    path, named = split_dataset(as_path("path", path))
     readers = {".npy": _read_npy, ".npz": _read_npz, ".mat": _read_mat, ".tns": _read_tns, ".tns.gz": _read_tns}
+    readers |= {".zarr": _read_zarr} | dict.fromkeys(HDF5, _read_hdf5)
     ending = "".join(path.suffixes[-2:]).lower() if path.suffix == ".gz" else path.suffix.lower()
     if ending not in readers:
         kinds = ", ".join(readers)
         raise ValueError(f"path must be of another kind: a tensor is read from {kinds} files; got {path.name}")
-    as_file("path", path)
+    if ending != ".zarr":
+        as_file("path", path)
+    elif not path.exists():
+        raise FileNotFoundError(f"{path} is not a folder")
     with readable(path):
-        return readers[ending](path, variable)
+        return readers[ending](path, variable or named)
 
 
 def _read_npy(path: Path, variable: str | None) -> np.ndarray | SparseTensor:
@@ -94,8 +105,19 @@ def _read_tns(path: Path, variable: str | None) -> np.ndarray | SparseTensor:
     return SparseTensor(coords, table[:, -1], tuple(int(row.max()) + 1 for row in coords))
 
 
-def _chosen(path: Path, arrays: Mapping[str, np.ndarray], variable: str | None) -> np.ndarray:
+def _read_zarr(path: Path, variable: str | None) -> Any:
+    arrays = open_zarr(path)
+    alone = variable is None and list(arrays) == [""]
+    return in_chunks(arrays[""] if alone else _chosen(path, arrays, variable), path)
+
+
+def _read_hdf5(path: Path, variable: str | None) -> Any:
+    return in_chunks(_chosen(path, open_hdf5(path), variable), path)
+
+
+def _chosen(path: Path, arrays: Mapping[str, Any], variable: str | None) -> Any:
     if variable is not None:
+        variable = variable.strip("/") if variable not in arrays else variable
         if variable not in arrays:
             raise ValueError(f"{path.name} has no array {variable!r}; it holds {', '.join(sorted(arrays)) or 'none'}")
         return arrays[variable]

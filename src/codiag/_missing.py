@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace, is_array_api_obj
+from array_api_compat import array_namespace, is_array_api_obj, is_dask_array
 
 from codiag._array import Array, like, to_host
+from codiag.tensors import DaskTensor, Tensor, as_tensor
+from codiag.tensors._first_look import is_large, sketch_width
 
 
 def without_missing(raw: Any, observed: Any) -> tuple[Any, Any]:
     """Return an array with zeros where entries are missing, and which are not; what is no array stays as it is.
 
     Missing are NaN, what a masked array masks, and what `observed` gives no weight, whatever stands there. None in
-    place of the second where nothing is missing.
+    place of the second where nothing is missing. A large array is not searched for NaN: see `looked_at`.
     """
+    if is_dask_array(raw) and not is_large(raw.shape):
+        raw = DaskTensor(raw).array.compute()
+    if is_dask_array(raw):
+        return (raw, None) if observed is None else in_chunks_without_missing(raw, observed)
     if isinstance(raw, np.ma.MaskedArray):
         hidden = np.ma.getmaskarray(raw)
         raw, observed = raw.filled(0), _both(observed, ~hidden) if hidden.any() else observed
@@ -26,8 +33,32 @@ def without_missing(raw: Any, observed: Any) -> tuple[Any, Any]:
         given = np.asarray(to_host(observed) if is_array_api_obj(observed) else observed)
         if given.dtype.kind in "buif" and not np.all(given > 0):
             raw = _zeroed(raw, given > 0)
+    if observed is None and is_large(raw.shape):
+        return raw, None
     if not xp.isdtype(raw.dtype, "real floating") or not bool(xp.isnan(xp.sum(raw))):
         return raw, observed
+    return _without_nan(raw, observed)
+
+
+def looked_at(raw: Any, rank: object, symmetric: object) -> tuple[Any, Any]:
+    """Return a large tensor after a first look at its entries, which shows whether all are there and finite.
+
+    Where some are not there, an array with zeros in place of NaN, and which entries are known. What is small or was
+    looked at before stays as it is.
+    """
+    is_array = is_array_api_obj(raw) and is_large(getattr(raw, "shape", ()))
+    tensor = as_tensor(raw, False if isinstance(symmetric, bool) and not symmetric else None) if is_array else raw
+    if not isinstance(tensor, Tensor) or not tensor.unseen:
+        return raw, None
+    if math.isnan(tensor.look(sketch_width(rank, tensor.shape)).squared_norm) and is_array:
+        return _without_nan(raw, None)
+    tensor.check()
+    return tensor, None
+
+
+def _without_nan(raw: Array, observed: Any) -> tuple[Array, Any]:
+    if is_dask_array(raw):
+        return in_chunks_without_missing(raw, observed)
     known = ~np.isnan(to_host(raw))
     return (raw, observed) if known.all() else (_zeroed(raw, known), _both(observed, known))
 
@@ -43,3 +74,11 @@ def _both(observed: Any, known: np.ndarray) -> np.ndarray:
         return known
     given = np.asarray(to_host(observed) if is_array_api_obj(observed) else observed)
     return np.where(known, given, 0) if given.shape == known.shape else given
+
+
+def in_chunks_without_missing(raw: Array, observed: Any) -> tuple[Array, Any]:
+    """Do the same for a dask array too large to be computed: the weights of its entries are in its chunks, too."""
+    tensor = DaskTensor(raw, symmetric=False)
+    weights = tensor.weights_of(np.ones((1,) * raw.ndim) if observed is None else observed)
+    known = (weights > 0) & ~np.isnan(raw)
+    return np.where(known, raw, 0), np.where(known, weights, 0.0)

@@ -12,8 +12,9 @@ import numpy as np
 from array_api_compat import array_namespace, is_array_api_obj
 
 from codiag._array import Array, like, to_host
+from codiag._chunked_entries import checked_weights
 from codiag._entries import Entries, entries_of
-from codiag._missing import without_missing
+from codiag._missing import looked_at, without_missing
 from codiag._symmetry import (
     Symmetry,
     as_symmetry,
@@ -25,8 +26,9 @@ from codiag._symmetry import (
 )
 from codiag._validation import as_rank, as_real_array
 from codiag.constraints import Constraint, as_constraints
-from codiag.tensors import DenseTensor, Tensor, as_tensor
+from codiag.tensors import DaskTensor, Tensor, as_tensor
 from codiag.tensors._base import check_symmetric_shape
+from codiag.tensors._convert import array_of, tensor_of_array
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -80,7 +82,11 @@ class Problem:
         symmetric: bool | Sequence[int] | None = None,
     ) -> None:
         tensor, observed = without_missing(tensor, observed)
+        if observed is None:
+            tensor, observed = looked_at(tensor, rank, symmetric)
         known, weights, symmetry = _with_symmetry(tensor, observed, symmetric)
+        if known.unseen:
+            known.check()
         rank = _checked_rank(rank, known)
         given = as_constraints(constraints, known.shape, rank)
         if symmetric is None and not is_same_within(given, groups_of(symmetry, known.order)):
@@ -185,7 +191,8 @@ def n_parameters(tensor: Tensor, rank: int) -> int:
 def _with_symmetry(tensor: Any, observed: Any, raw: Any) -> tuple[Tensor, Array | None, Symmetry]:
     """Return a tensor, the weights of its entries, and which modes share a factor, over which it is averaged."""
     declared = raw is None or isinstance(raw, bool | np.bool_)
-    if declared and not (raw and observed is not None and is_array_api_obj(tensor)):
+    is_array = is_array_api_obj(tensor) or isinstance(tensor, DaskTensor)
+    if declared and not (raw and observed is not None and is_array):
         known = as_tensor(tensor, raw)
         return known, None if observed is None else _checked_observed(observed, known), known.symmetric
     known = as_tensor(tensor, False)
@@ -194,10 +201,11 @@ def _with_symmetry(tensor: Any, observed: Any, raw: Any) -> tuple[Tensor, Array 
     if observed is None:
         return as_tensor(tensor, True) if symmetric is True else with_shared_modes(known, shared), None, symmetric
     weights = _checked_observed(observed, known)
-    if isinstance(known, DenseTensor):
+    stored = array_of(known)
+    if stored is not None:
         check_symmetric_shape([known.shape[mode] for mode in shared])
-        entries, weights = mean_over(known.to_dense(), weights, shared)
-        known = DenseTensor.of(entries, symmetric=symmetric is True)
+        entries, weights = mean_over(stored, weights, shared)
+        known = tensor_of_array(entries, symmetric=symmetric is True)
     return known, weights, symmetric
 
 
@@ -216,6 +224,8 @@ def _checked_rank(rank: object, tensor: Tensor) -> int:
 
 def _checked_observed(observed: Array, tensor: Tensor) -> Array | None:
     """Return weights of the entries, in the library and the precision of the tensor; None where all are one."""
+    if isinstance(tensor, DaskTensor):
+        return checked_weights(tensor, observed)
     given = to_host(observed) if hasattr(observed, "dtype") else np.asarray(observed)
     if given.dtype.kind not in "buif":
         raise TypeError(f"observed must be boolean, or hold weights; got an array of {given.dtype}")

@@ -6,18 +6,17 @@ import math
 from dataclasses import replace
 
 import numpy as np
-from array_api_compat import array_namespace
 
-from codiag._array import Array, epsilon, largest_signs, like, moved, to_host
+from codiag._array import Array, array_namespace, epsilon, largest_signs, like, moved, to_host
 from codiag._estimate import Estimate
 from codiag._factorization import Factorization
 from codiag._problem import Problem
 from codiag.constraints import Constraint
-from codiag.methods._reduction import SMALL
 from codiag.methods.least_squares._components import unit_components
 from codiag.methods.least_squares._objective import LeastSquares
 from codiag.methods.least_squares._residual import noise_excess
 from codiag.tensors import FactoredTensor
+from codiag.tensors._first_look import is_large
 from codiag.theory._diagnosis import whole_norm
 
 RUNAWAY = 1e3
@@ -28,7 +27,7 @@ def as_factorization(estimate: Estimate, problem: Problem) -> Factorization:
     """Return the components of an estimate in their final form, with the error they leave."""
     objective = LeastSquares(problem)
     components = canonical(estimate.components, problem)
-    relative_error = math.sqrt(objective.distance(components)) / math.sqrt(objective.total)
+    relative_error = math.sqrt(_distance(objective, estimate, components) / objective.total)
     fit = Factorization(
         weights=components.weights,
         factors=components.factors,
@@ -43,6 +42,18 @@ def as_factorization(estimate: Estimate, problem: Problem) -> Factorization:
     )
     largest = float(np.max(np.abs(to_host(components.weights))))
     return fit if largest <= RUNAWAY * whole_norm(fit) else replace(fit, converged=False)
+
+
+def _distance(objective: LeastSquares, estimate: Estimate, components: FactoredTensor) -> float:
+    """Return the squared distance of the final components, measured unless the estimate knows it.
+
+    In single precision it is measured, too, where rounding the components to that may show in it.
+    """
+    known, reference = estimate.squared_distance, components.weights
+    rounding = epsilon(reference) if reference.dtype == array_namespace(reference).float32 else 0.0
+    if known is None or rounding**2 * objective.total > 1e-8 * known:
+        return objective.distance(components)
+    return known
 
 
 def canonical(components: FactoredTensor, problem: Problem) -> FactoredTensor:
@@ -78,7 +89,7 @@ def _excess(objective: LeastSquares, components: FactoredTensor, relative_error:
     problem, tensor = objective.problem, objective.tensor
     if relative_error < 1e3 * epsilon(tensor.reference):
         return 0.0  # rounding, whatever it looks like
-    if problem.asks or not tensor.holds_entries or math.prod(tensor.shape) > SMALL:
+    if problem.asks or not tensor.holds_entries or is_large(tensor.shape):
         return None
     if 2 * problem.n_parameters > problem.n_entries:
         return None

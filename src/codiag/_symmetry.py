@@ -12,8 +12,8 @@ from array_api_compat import array_namespace
 
 from codiag._array import Array
 from codiag.constraints import Constraint
-from codiag.tensors import DenseTensor, Tensor
-from codiag.tensors._convert import MOST_ASYMMETRY
+from codiag.tensors import Tensor
+from codiag.tensors._convert import MOST_ASYMMETRY, array_of, tensor_of_array
 
 Symmetry: TypeAlias = bool | tuple[int, ...]
 
@@ -76,19 +76,19 @@ def with_shared_modes(tensor: Tensor, shared: tuple[int, ...]) -> Tensor:
 
     Least squares asks for no more than that mean, whatever the tensor.
     """
-    if not isinstance(tensor, DenseTensor):
+    entries = array_of(tensor)
+    if entries is None:
         return tensor
-    entries = tensor.to_dense()
     mean, _ = mean_over(entries, None, shared)
     n_turns = math.factorial(len(shared))
-    left = DenseTensor.of(entries - mean, symmetric=False).squared_norm()
+    left = tensor_of_array(entries - mean, symmetric=False).squared_norm()
     share = math.sqrt(2 * n_turns / (n_turns - 1) * left / max(tensor.squared_norm(), 1e-300))
     if share > MOST_ASYMMETRY:
         raise ValueError(
             f"symmetric={shared} needs a tensor that permuting these modes leaves as it is, up to noise; that changes "
             f"{share:.0%} of this one. Leave symmetric out to let the modes have factors of their own"
         )
-    return DenseTensor.of(mean, symmetric=False)
+    return tensor_of_array(mean, symmetric=False)
 
 
 Constraints: TypeAlias = tuple[Constraint | None, ...] | None

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from codiag._writing import written_at_once
 from codiag.cli.outputs import Outputs, check_outputs
-from codiag.cli.terminal import err, fail, out, progress, shown, user_errors
+from codiag.cli.terminal import Passes, err, fail, out, progress, shown, user_errors
 
 app = typer.Typer(
     help="Factorize tensors by jointly diagonalizing matrices.",
@@ -29,9 +29,10 @@ Force = Annotated[bool, typer.Option("--force", help="Replace files that exist; 
 
 @dataclass
 class Command:
-    """The files that a command was asked to write, and those that it wrote."""
+    """The files that a command was asked to write, those that it wrote, and the bar of its passes over data."""
 
     outputs: Outputs
+    passes: Passes
     saved: list[str] = field(default_factory=list)
 
     def save(self, option: str, write: Callable[[Path], None], contents: str = "") -> None:
@@ -68,8 +69,8 @@ def working(
 ) -> Iterator[Command]:
     """Check the outputs of a command, then show its progress and report errors of the user in one sentence."""
     check_outputs(outputs or {}, sources, force=force)
-    with user_errors(), progress(message):
-        yield Command(outputs or {})
+    with user_errors(), progress(message) as passes:
+        yield Command(outputs or {}, passes)
 
 
 def table_of(title: str, words: Sequence[str], numbers: Sequence[str], caption: str | None = None) -> Table:

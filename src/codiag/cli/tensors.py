@@ -8,7 +8,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 from rich.table import Table
 
@@ -16,20 +15,26 @@ import codiag
 from codiag.cli.commands import Force, Seed, app, table_of, working
 from codiag.cli.outputs import ARRAYS
 from codiag.cli.terminal import shown
-from codiag.tensors import DenseTensor, SparseTensor
+from codiag.tensors import SparseTensor
 
 if TYPE_CHECKING:
     from codiag.experiments.compare import Comparison
 
 SHOWN = 30
 """Components that fit on a screen."""
-TensorFile = Annotated[Path, typer.Argument(help="A .npy, .npz, .mat or .tns(.gz) file.", show_default=False)]
+TensorFile = Annotated[
+    Path,
+    typer.Argument(
+        help="A .npy, .npz, .mat, .tns(.gz), .zarr or .h5 file; x.h5:/name is one array of several.", show_default=False
+    ),
+]
 Rank = Annotated[int, typer.Option("--rank", "-k", "-r", help="Number of components.", show_default=False)]
 Symmetric = Annotated[
     bool | None, typer.Option("--symmetric/--not-symmetric", help="Whether all modes share one factor.")
 ]
 Variable = Annotated[
-    str | None, typer.Option("--variable", help="Which array, where the file holds several.", show_default=False)
+    str | None,
+    typer.Option("--variable", "--dataset", help="Which array, where the file holds several.", show_default=False),
 ]
 Nonnegative = Annotated[bool, typer.Option("--nonnegative", help="Factors have no negative entries.")]
 NonnegativeModes = Annotated[
@@ -84,9 +89,11 @@ def factorize(
         start = time.perf_counter()
         loaded = read_entries(tensor, variable)
         reading = time.perf_counter() - start
+        command.passes.over(loaded.shape)
         constraints = _constraints(nonnegative, nn_modes, len(loaded.shape))
         data, observed = _observed(loaded, missing)
         problem = codiag.Problem(data, rank, constraints, observed, symmetric=symmetric)
+        _refuse_missing(problem, missing)
         fit = codiag.factorize(problem, method=method, seed=seed)
         command.save("--out", fit.save, "; read it with codiag.Factorization.load")
     error = f"relative error [bold]{fit.relative_error:.3e}[/bold]"
@@ -122,21 +129,25 @@ def _constraints(nonnegative: bool, modes: str | None, order: int) -> list[str |
     return ["nonnegative" if str(mode) in named else None for mode in range(order)]
 
 
-def _observed(entries: np.ndarray | SparseTensor, missing: Missing) -> tuple[Any, np.ndarray | None]:
+def _observed(entries: Any, missing: Missing) -> tuple[Any, Any]:
     """Return the tensor, and which of its entries were observed, as the option says."""
     if isinstance(entries, SparseTensor):
         if missing is Missing.NAN:
             raise ValueError("--missing nan is for arrays; --missing zero takes what a sparse file does not list")
         listed = SparseTensor(entries.coords, entries.values, entries.shape, absent="missing")
         return (listed if missing is Missing.ZERO else entries), None
-    if missing is Missing.NONE:
-        if entries.dtype.kind == "f" and entries.size and np.isnan(np.min(entries)):
-            raise ValueError(
-                f"the tensor must not hold NaN unless these are missing, and {np.count_nonzero(np.isnan(entries))} of "
-                f"its {entries.size} entries are NaN; add --missing nan to fit the others"
-            )
-        return DenseTensor(entries), None
     return entries, entries != 0 if missing is Missing.ZERO else None
+
+
+def _refuse_missing(problem: codiag.Problem, missing: Missing) -> None:
+    """Raise where entries are missing that were not said to be."""
+    if missing is Missing.NONE and problem.entries is not None:
+        n_entries = math.prod(problem.tensor.shape)
+        n_missing = n_entries - int(problem.entries.counts()[0].sum())
+        raise ValueError(
+            f"the tensor must not hold NaN unless these are missing, and {n_missing} of its {n_entries} entries are "
+            "NaN; add --missing nan to fit the others"
+        )
 
 
 def _stage_table(fit: codiag.Factorization, reading: float) -> Table:

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NoReturn
 
 import typer
 from rich.console import Console
 from rich.markup import escape
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 
 from codiag._writing import visible
+from codiag.tensors._first_look import is_large
 
 out = Console()
 err = Console(stderr=True)
+
+READS = 4
+"""Passes over a large tensor that a fit takes, unless its components do not explain it."""
 
 
 def shown(text: object) -> str:
@@ -38,20 +44,59 @@ def _say(heading: str, message: str) -> None:
 
 
 @contextmanager
-def progress(message: str) -> Iterator[None]:
-    """Show the progress on a terminal, as the methods log it."""
-    with err.status(message) as status:
-        logger = logging.getLogger("codiag")
-        handler = logging.Handler()
-        handler.emit = lambda record: status.update(shown(f"done: {record.getMessage()}"))  # type: ignore[method-assign]
-        level = logger.level
-        logger.addHandler(handler)
-        logger.setLevel(logging.INFO)
+def progress(message: str) -> Iterator[Passes]:
+    """Show the progress on a terminal, as the methods log it, with a bar of the passes over a tensor to be named."""
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[passes]}"))
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as display:
+        task = display.add_task(message, total=None, passes="")
+        passes = Passes(display, task)
+        handlers: dict[str, logging.Handler] = {"codiag": Stages(display, task), "codiag.reads": passes}
+        loggers = {name: logging.getLogger(name) for name in handlers}
+        levels = {name: logger.level for name, logger in loggers.items()}
+        for name, logger in loggers.items():
+            logger.addHandler(handlers[name])
+            logger.setLevel(handlers[name].level)
         try:
-            yield
+            yield passes
         finally:
-            logger.removeHandler(handler)
-            logger.setLevel(level)
+            for name, logger in loggers.items():
+                logger.removeHandler(handlers[name])
+                logger.setLevel(levels[name])
+
+
+class Stages(logging.Handler):
+    """Shows what has been done last."""
+
+    def __init__(self, display: Progress, task: TaskID) -> None:
+        super().__init__(logging.INFO)
+        self._display, self._task = display, task
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._display.update(self._task, description=shown(f"done: {record.getMessage()}"))
+
+
+class Passes(logging.Handler):
+    """Shows how much of all passes over a large tensor is done: of more than the usual number, once they begin."""
+
+    def __init__(self, display: Progress, task: TaskID) -> None:
+        super().__init__(logging.DEBUG)
+        self._display, self._task = display, task
+        self._shape: tuple[int, ...] | None = None
+        self._n_done = 0
+
+    def over(self, shape: Sequence[int]) -> None:
+        """Count passes over a tensor of this shape: its cores and chunks are read, too. One in memory has no bar."""
+        self._shape = tuple(shape) if is_large(shape) else None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        shape, part, n_parts = (getattr(record, name) for name in ("shape", "part", "n_parts"))
+        if shape != self._shape:
+            return
+        done = self._n_done + part / n_parts
+        self._n_done += part == n_parts
+        total = max(READS, math.ceil(done))
+        words = f"pass {math.ceil(done)} of {total}"
+        self._display.update(self._task, completed=done, total=total, passes=words)
 
 
 @contextmanager
@@ -62,4 +107,4 @@ def user_errors() -> Iterator[None]:
     except (ValueError, TypeError, OSError) as error:
         fail(str(error))
     except MemoryError:
-        fail("it does not fit into memory; tensors in .npy files are read slab by slab")
+        fail("it does not fit into memory; tensors in .npy, .zarr and .h5 files are read part by part")

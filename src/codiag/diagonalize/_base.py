@@ -6,12 +6,13 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from array_api_compat import array_namespace, is_jax_array
+from array_api_compat import is_jax_array
 
-from codiag._array import Array, identity, largest_signs, like, to_host
+from codiag._array import Array, array_namespace, identity, largest_signs, like, to_host
+from codiag._threads import few_threads
 from codiag._validation import as_generator, as_number, as_rank, as_stack, as_weights
 from codiag.diagonalize._compression import compress, range_bases
 from codiag.diagonalize._diagonalization import Diagonalization
@@ -136,6 +137,10 @@ class Diagonalizer(ABC):
             With `converged` and `n_sweeps`; `codiag.joint_diagonalize` turns the former into a warning.
         """
         given = as_stack(matrices, symmetric=self.symmetric)
+        with few_threads(float(given.shape[-1]) * math.prod(given.shape)):
+            return self._diagonalized(given, weights, seed)
+
+    def _diagonalized(self, given: Array, weights: Any, seed: Any) -> Diagonalization:
         stack = to_host(given) if is_jax_array(given) and math.prod(given.shape) <= NOT_COMPILED else given
         weights = as_weights(weights, stack)
         rng = as_generator(seed)

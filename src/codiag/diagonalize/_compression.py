@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from array_api_compat import array_namespace
 
-from codiag._array import Array, epsilon, like, to_host
+from codiag._array import Array, array_namespace, epsilon, like, to_host
 from codiag._validation import as_rank
 from codiag.diagonalize._starts import random_combinations
 

@@ -14,9 +14,7 @@ from __future__ import annotations
 
 import math
 
-from array_api_compat import array_namespace
-
-from codiag._array import Array
+from codiag._array import Array, array_namespace
 
 
 def contraction(ratio: Array, gaps: Array, n: int) -> Array:

@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from array_api_compat import array_namespace
 
-from codiag._array import Array, epsilon
+from codiag._array import Array, array_namespace, epsilon
 from codiag.diagonalize._standard_errors import NoisePropagation
 
 

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from array_api_compat import array_namespace
 
-from codiag._array import Array, epsilon, identity, moved
+from codiag._array import Array, array_namespace, epsilon, identity, moved
 from codiag._validation import as_number
 from codiag.diagonalize._base import Diagonalizer, Iterate
 from codiag.diagonalize._rounds import (

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from array_api_compat import array_namespace
 
-from codiag._array import Array, epsilon, identity, like, moved, to_host
+from codiag._array import Array, array_namespace, epsilon, identity, like, moved, to_host
 from codiag.diagonalize._base import Diagonalizer, Iterate
 from codiag.diagonalize._rounds import (
     Round,

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cached_property
 
-from array_api_compat import array_namespace, device
+from array_api_compat import device
 
-from codiag._array import Array, identity, is_mutable, on_host
+from codiag._array import Array, array_namespace, identity, is_mutable, on_host
 
 CACHED_ELEMENTS, DEVICE_ELEMENTS = 2**17, 2**27
 """Elements of the intermediate product, on the host (what a cache holds) and on an accelerator (what fills it)."""

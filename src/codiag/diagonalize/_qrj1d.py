@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from array_api_compat import array_namespace
 
-from codiag._array import Array, epsilon, identity, moved
+from codiag._array import Array, array_namespace, epsilon, identity, moved
 from codiag.diagonalize._base import Diagonalizer, Iterate
 from codiag.diagonalize._jacobi import rotation_sweep
 from codiag.diagonalize._rounds import Round, balance_rows, on_device, paired_layout, round_robin, transform_pairs

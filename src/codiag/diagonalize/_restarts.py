@@ -6,9 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from array_api_compat import array_namespace
-
-from codiag._array import Array
+from codiag._array import Array, array_namespace
 from codiag.diagonalize._base import Iterate
 from codiag.diagonalize._products import Slabs
 

@@ -8,9 +8,7 @@ side is :math:`(y_{ji} - y_{ij}) / \sum_l (d_{il} - d_{jl})^2`. On two sides eac
 
 from __future__ import annotations
 
-from array_api_compat import array_namespace
-
-from codiag._array import Array, epsilon, to_host
+from codiag._array import Array, array_namespace, epsilon, to_host
 from codiag.diagonalize._contraction import contraction
 from codiag.diagonalize._fixed_point import Step
 from codiag.diagonalize._products import Slabs, TwoSidedSlabs

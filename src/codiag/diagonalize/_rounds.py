@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from array_api_compat import array_namespace, device
+from array_api_compat import device
 
-from codiag._array import Array, is_mutable, to_host
+from codiag._array import Array, array_namespace, is_mutable, to_host
 
 Round = tuple[Array, Array]
 """Index arrays p and q of disjoint pairs (p_i, q_i), p_i < q_i."""

@@ -12,9 +12,8 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from array_api_compat import array_namespace
 
-from codiag._array import Array, epsilon, like, to_host
+from codiag._array import Array, array_namespace, epsilon, like, to_host
 from codiag.diagonalize._contraction import contraction
 from codiag.diagonalize._fixed_point import Limits, Outcome, Step, find_fixed_point
 from codiag.diagonalize._products import Slabs, TwoSidedSlabs
@@ -92,11 +91,14 @@ def _measured(point: Array, move: Array, gaps: Array, sides: tuple[Array, Array]
     """
     xp = array_namespace(point)
     k = gaps.shape[0]
-    rows, columns = (xp.linalg.vector_norm(side, axis=1) for side in sides)
+    rows = xp.linalg.vector_norm(sides[0], axis=1)
+    columns = rows if sides[1] is sides[0] else xp.linalg.vector_norm(sides[1], axis=1)
     pairs = rows[:, None] * columns[None, :]
     sizes = xp.abs(move)
     total = xp.sum(energy)
-    variance = total / (n * (xp.sum(pairs**2) - xp.sum((rows * columns) ** 2)))
+    squares, other_squares = rows**2, columns**2
+    # The sum over all pairs (i, j) of different components, as the product of two sums without the terms (i, i).
+    variance = total / (n * (xp.sum(squares) * xp.sum(other_squares) - xp.vecdot(squares, other_squares)))
     scaled = xp.max(sizes * xp.sqrt(gaps) / pairs)
     unsettled = xp.sum(xp.astype(gaps == 0, gaps.dtype)) - k
     rate = contraction(xp.sqrt(n * variance) * pairs, gaps, n)

@@ -8,9 +8,8 @@ H. He and D. Kressner, "Randomized joint diagonalization of symmetric matrices",
 from __future__ import annotations
 
 import numpy as np
-from array_api_compat import array_namespace
 
-from codiag._array import Array, double, epsilon, like, moved, to_host
+from codiag._array import Array, array_namespace, double, epsilon, like, moved, to_host
 
 
 def random_combinations(stack: Array, rng: np.random.Generator, count: int) -> Array:

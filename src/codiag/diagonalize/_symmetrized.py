@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-from array_api_compat import array_namespace
 
-from codiag._array import Array, like, to_host
+from codiag._array import Array, array_namespace, like, to_host
 from codiag.diagonalize._base import Diagonalizer, Iterate, check_method
 
 

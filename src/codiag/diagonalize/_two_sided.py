@@ -8,9 +8,8 @@ from itertools import count, islice
 from typing import ClassVar
 
 import numpy as np
-from array_api_compat import array_namespace
 
-from codiag._array import Array, like, moved
+from codiag._array import Array, array_namespace, like, moved
 from codiag._validation import as_flag
 from codiag.diagonalize._base import Iterate
 from codiag.diagonalize._fixed_point import Limits, Outcome, find_fixed_point

@@ -14,7 +14,7 @@ from codiag._factorization import Factorization
 from codiag._validation import as_generator
 from codiag.drop_in._given_starts import columns
 from codiag.tensors._convert import components_of
-from codiag.tensors._dense import khatri_rao
+from codiag.tensors._sums import khatri_rao
 
 
 def is_complex(tensor: Any) -> bool:

@@ -13,7 +13,7 @@ from codiag._array import Array, like, to_host
 from codiag._factorization import Factorization
 from codiag.drop_in._complex_fit import is_complex
 from codiag.tensors import as_tensor
-from codiag.tensors._dense import khatri_rao
+from codiag.tensors._sums import khatri_rao
 
 
 def with_unit_weights(fit: Factorization, *, balanced: bool = False) -> Factorization:

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from array_api_compat import array_namespace
 
-from codiag._array import Array, moved
+from codiag._array import Array, array_namespace, moved
 from codiag._estimate import Estimate, Log
 from codiag._problem import Problem
 from codiag._validation import as_flag, as_number
@@ -116,6 +115,8 @@ class ALS(Method):
             current = objective.feasible(current)
         elif problem.symmetric:
             current = with_best_weights(tensor, merged_modes(current).factors)
+        else:
+            return Estimate(current, log.stages, converged, None if problem.asks else error**2 * objective.total)
         return Estimate(current, log.stages, converged)
 
     def _start(self, problem: Problem, rng: np.random.Generator) -> Estimate:

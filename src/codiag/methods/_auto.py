@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-from array_api_compat import array_namespace
 
+from codiag._array import array_namespace
 from codiag._estimate import Estimate, Log
 from codiag._problem import Problem
 from codiag._validation import as_number
@@ -49,11 +49,12 @@ class Auto(Method):
     `OJD`, followed by least squares over orthonormal factors.
 
     *Needs* contractions of the tensor; works on all of it where it has at most two million entries. *Costs* three
-    passes over a large tensor to compress it, :math:`O(k^4)` flops a sweep of the diagonalization and a step of least
-    squares on the core, and one to three passes to polish. *Guarantees*, without noise, exact components where the rank
-    is at most the second largest mode; with noise, a minimum of least squares where `converged` says so, with the
-    standard errors of first-order theory. *Fails* to find the best of several minima where the rank exceeds the modes,
-    or noise hides components: `fit.diagnose()` tells what to look for.
+    passes over a large tensor to look at it and to compress it, :math:`O(k^4)` flops a sweep of the diagonalization and
+    a step of least squares on the core, and one pass to polish, or a few where noise is strong or ranks are large.
+    *Guarantees*, without noise, exact components where the rank is at most the second largest mode; with noise, a
+    minimum of least squares where `converged` says so, with the standard errors of first-order theory. *Fails* to find
+    the best of several minima where the rank exceeds the modes, or noise hides components: `fit.diagnose()` tells what
+    to look for.
 
     Parameters
     ----------
@@ -111,7 +112,7 @@ class Auto(Method):
         roles = _roles(core, rank)
         if rank > 1 and roles is None:
             log.add("random starts: the rank is too large to diagonalize", 0, 1.0)
-            return self._search(problem, reduction, None, 3 * self.max_starts, rng, log)
+            return self._search(problem, reduction, None, math.inf, 3 * self.max_starts, rng, log)
         outcomes: list[Outcome] = []
         while len(outcomes) < min(self.max_starts, 2):
             outcomes.append(approach(reduced, _start(core, roles, rank, rng, log), limits, log, REPLACEMENTS))
@@ -123,26 +124,32 @@ class Auto(Method):
         n_starts = self.max_starts - len(outcomes)
         if rank == 1 or n_starts == 0 or left < POOR**2 * tensor.squared_norm() or is_stopped(limits):
             return found
-        return self._search(problem, reduction, found, n_starts, rng, log)
+        return self._search(problem, reduction, found, best.objective, n_starts, rng, log)
 
     def _search(
         self,
         problem: Problem,
         reduction: Reduction,
         found: Estimate | None,
+        reached: float,
         n_starts: int,
         rng: np.random.Generator,
         log: Log,
     ) -> Estimate:
-        """Try random starts, on all of the tensor where it is small: a poor fit may be one of many local optima."""
+        """Try random starts, on all of the tensor where it is small: a poor fit may be one of many local optima.
+
+        Where it is not, they are compared on the core, where the fit so far had `reached` its objective.
+        """
         tensor, reduction = problem.tensor, reduction.opened()
         core = problem.on(reduction.core)
         limits = Limits(self.max_sweeps, self.tol, watch=watch(self.monitor, reduction, tensor))
         outcomes = [_rough(core, random_start(core, rng)) for _ in range(n_starts)]
         log.add(f"least squares from {n_starts} random starts", sum(one.n_sweeps for one in outcomes), math.nan)
         if found is not None:
-            before = tensor.squared_distance(found.components.weights, found.components.factors) / 2
-            if not closest(outcomes).objective < before * (1 - 1e-6):
+            least = LeastSquares(core).noise_variance  # what rough ends of one minimum differ by is less
+            if reduction.complete:
+                reached, least = tensor.squared_distance(found.components.weights, found.components.factors) / 2, 1e-6
+            if not closest(outcomes).objective < reached * (1 - least):
                 return found._replace(stages=log.stages)
         best = approach(core, closest(outcomes).components, limits, log, REPLACEMENTS)
         return finish(problem, reduction, best, limits, log, REPLACEMENTS)

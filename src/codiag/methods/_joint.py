@@ -87,7 +87,7 @@ class JointMethod(Method):
         return components, fit.converged
 
     def _reduce(self, problem: Problem, rng: np.random.Generator) -> Reduction:
-        return reduce(problem, rng) if self.compress else whole(problem.tensor)
+        return reduce(problem, rng) if self.compress else whole(problem.tensor, problem.rank)
 
     def _draw(self, core: DenseTensor, roles: Roles, rng: np.random.Generator) -> list[np.ndarray]:
         sizes = [core.shape[mode] for mode in roles.others]

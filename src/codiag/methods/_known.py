@@ -15,7 +15,6 @@ from codiag.constraints import Orthogonal
 from codiag.methods._als import ALS
 from codiag.methods._joint import OJD
 from codiag.methods._listed_range import reduce_listed, shows_ranges
-from codiag.methods._reduction import SMALL
 from codiag.methods._slices import assign_roles
 from codiag.methods.least_squares._components import random_components
 from codiag.methods.least_squares._filled import filled
@@ -27,6 +26,7 @@ from codiag.methods.least_squares._orthogonal import rotate
 from codiag.methods.least_squares._residual import excess_over_flips, noise_excess
 from codiag.methods.least_squares._with_fixed import with_fixed
 from codiag.tensors import FactoredTensor, SparseTensor
+from codiag.tensors._first_look import is_large
 
 PER_UNKNOWN = 100
 """Entries of a row for each of its unknowns that a part of a long list is to have: the Gauss-Newton matrix of these is
@@ -56,7 +56,7 @@ def fit_known(
     log, objective = Log(), LeastSquares(problem)
     watch = _Watch(monitor, objective) if monitor is not None else None
     fine = rough = replace(limits, watch=watch)
-    if math.prod(problem.tensor.shape) <= SMALL:
+    if not is_large(problem.tensor.shape):
         rough = replace(ROUGH, max_sweeps=min(ROUGH.max_sweeps, limits.max_sweeps), watch=watch)
     outcomes: list[Outcome] = []
     for start in starts_for(problem, first, rng, log, max_starts):
@@ -141,7 +141,7 @@ def starts_for(
     if any(constraint is not None and constraint.known for constraint in problem.constraints or ()):
         yield with_fixed(problem)
         return
-    small, tensor = math.prod(problem.tensor.shape) <= SMALL, problem.tensor
+    small, tensor = not is_large(problem.tensor.shape), problem.tensor
     if isinstance(tensor, SparseTensor) and problem.entries is not None:
         if not small or shows_ranges(tensor, problem.rank):
             reduction = reduce_listed(tensor, problem.rank, rng)
@@ -199,7 +199,7 @@ def _swept(problem: Problem, start: FactoredTensor) -> FactoredTensor:
 
 def _is_noise(objective: LeastSquares, components: FactoredTensor) -> bool:
     """Tell whether the residual passes for noise; that of a tensor too large to form is taken for it."""
-    if math.prod(objective.tensor.shape) > SMALL:
+    if is_large(objective.tensor.shape):
         return True
     if objective.distance(components) < 1e-20 * objective.total:
         return True

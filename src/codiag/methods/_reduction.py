@@ -7,20 +7,35 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from array_api_compat import array_namespace
 
-from codiag._array import Array, double, identity, largest_signs, like, moved
+from codiag._array import (
+    Array,
+    array_namespace,
+    double,
+    fits_block,
+    identity,
+    largest_signs,
+    like,
+    moved,
+    on_host,
+    to_host,
+)
 from codiag._problem import Problem
 from codiag.tensors import DenseTensor, FactoredTensor, Tensor
-
-SMALL = 2**21
-"""Entries up to which a tensor is made dense and its ranges are found exactly."""
+from codiag.tensors._first_look import OVERSAMPLING, is_large, range_rank
+from codiag.tensors._sums import Core, Products
 
 VANISHING = 1e-12
 """Share of a tensor below which a core holds nothing but rounding: the modes of a tensor can tie at odds."""
 
-OVERSAMPLING = 10
 ROUNDS = 5
+SIDES = 1 / 64
+"""Entries, relative to those that are stored, that a tensor may have with one mode after the other left as it is."""
+
+HOST_WORK = 2**24
+"""Entries times rank up to which a core on an accelerator is worked on by the host. A step of least squares takes about
+six times as many operations, some milliseconds on the host; the hundred small kernels of a step take as long to launch,
+however little they have to do."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,13 +48,19 @@ class Reduction:
         ``tensor.compress(*bases)``, at most `rank` in every mode.
     bases : tuple of arrays of shape (d_m, k_m), or None
         Orthonormal columns; None where the mode was small enough. Equal in all modes if symmetric.
+    home : array
+        Empty, in double precision, where components of the whole tensor live; the core may live on the host.
     dense : DenseTensor, optional
         The whole tensor, in double precision, where it is small enough to work on: made once.
+    sides : Sides, optional
+        The tensor with one mode at a time left as it is, where that is small.
     """
 
     core: DenseTensor
     bases: tuple[Array | None, ...]
+    home: Array
     dense: DenseTensor | None = None
+    sides: Sides | None = None
 
     @property
     def complete(self) -> bool:
@@ -48,57 +69,108 @@ class Reduction:
 
     def opened(self) -> Reduction:
         """Return the whole tensor as its own core where it is small enough to work on, else this reduction."""
-        return self if self.dense is None else Reduction(self.dense, (None,) * self.dense.order, self.dense)
+        return self if self.dense is None else replace(self, core=self.dense, bases=(None,) * self.dense.order)
 
     def lower(self, components: FactoredTensor) -> FactoredTensor:
-        """Return components of the tensor in the coordinates of the core."""
-
-        def inside(factor: Array, mode: int) -> Array:
-            basis = self.bases[mode]
-            factor = double(factor)
-            return factor if basis is None else array_namespace(factor).matrix_transpose(double(basis)) @ factor
-
-        return components.changed(inside, double(components.weights))
+        """Return components of the tensor in the coordinates of the core, where the core lives."""
+        return components.changed(
+            lambda factor, mode: moved(_inside(moved(factor, self.home), self.bases[mode]), self.core.reference),
+            moved(components.weights, self.core.reference),
+        )
 
     def lift(self, components: FactoredTensor) -> FactoredTensor:
-        """Return components of the core in the coordinates of the tensor."""
+        """Return components of the core in the coordinates of the tensor, where the tensor lives."""
 
         def outside(factor: Array, mode: int) -> Array:
-            basis = self.bases[mode]
-            return factor if basis is None else double(basis) @ factor
+            basis, factor = self.bases[mode], moved(factor, self.home)
+            return factor if basis is None else moved(basis, self.home) @ factor
 
-        return components.changed(outside)
+        return components.changed(outside, moved(components.weights, self.home))
+
+
+@dataclass(frozen=True, eq=False)
+class Sides:
+    """A tensor compressed in all modes but one, for each of its modes, or for the first if it is symmetric.
+
+    They give the products of the tensor with all factors that lie in the ranges of the bases, exactly.
+    """
+
+    bases: tuple[Array | None, ...]
+    tensors: tuple[DenseTensor, ...]
+
+    def products(self, factors: Sequence[Array]) -> list[Array]:
+        """Return the products of the tensor with factors, in double precision, for every mode that has a side."""
+        inside, found = _lowered(factors, self.bases), []
+        for mode, side in enumerate(self.tensors):
+            known = [factors[other] if other == mode else factor for other, factor in enumerate(inside)]
+            found.append(side.mttkrp(known, mode))
+        return found
+
+
+def _lowered(factors: Sequence[Array], bases: Sequence[Array | None]) -> list[Array]:
+    """Return factors in the coordinates of bases, in double precision."""
+    return [_inside(double(factor), basis) for factor, basis in zip(factors, bases, strict=True)]
+
+
+def _inside(factor: Array, basis: Array | None) -> Array:
+    if basis is None:
+        return factor
+    basis = double(basis)
+    return array_namespace(basis).matrix_transpose(basis) @ moved(factor, basis)
 
 
 def reduce(problem: Problem, rng: np.random.Generator, *, including: Sequence[Array] | None = None) -> Reduction:
     """Compress every mode that is larger than the rank to its dominant range, and that of the factors to include.
 
-    Small tensors are unfolded and decomposed. Large ones are multiplied by random vectors, once from outside and once
-    from within the range so found, and compressed: three passes. Where the range then holds less than half of the
-    tensor, which is noise for the rest, the bases are improved in turns until that share settles. For rank one a few
-    more directions are kept.
+    Small tensors are unfolded and decomposed. Large ones are multiplied by random vectors, once from outside, which is
+    part of the first look at a tensor, and once from within the range so found, and compressed: three passes. Where the
+    range then holds less than half of the tensor, which is noise for the rest, the bases are improved in turns until
+    that share settles.
     """
-    tensor, rank = problem.tensor, problem.rank
-    if rank == 1:
-        rank += OVERSAMPLING  # where directions tie, one in each mode need not hold any component
+    tensor, rank = problem.tensor, range_rank(problem.rank)
     reduction = _reduced(tensor, rank, rng, including)
     if reduction.core.squared_norm() > VANISHING * tensor.squared_norm():
         return reduction
-    return _reduced(reduction.dense or tensor, rank + OVERSAMPLING, rng, including)
+    wider = _reduced(reduction.dense or tensor, rank + OVERSAMPLING, rng, including)
+    return replace(wider, home=reduction.home)
 
 
 def _reduced(tensor: Tensor, rank: int, rng: np.random.Generator, including: Sequence[Array] | None) -> Reduction:
-    if max(tensor.shape) <= rank or (including is not None and math.prod(tensor.shape) <= SMALL):
-        return whole(tensor)
-    if math.prod(tensor.shape) <= SMALL:
-        dense = _as_core(tensor)
-        return replace(compressed(dense, _dominant_bases(dense, rank)), dense=dense)
+    if max(tensor.shape) <= rank or (including is not None and not is_large(tensor.shape)):
+        return whole(tensor, rank)
+    if not is_large(tensor.shape):
+        dense = _as_core(tensor, rank)
+        reduction = compressed(dense, _dominant_bases(dense, rank))
+        return replace(reduction, home=double(tensor.reference), dense=dense)
     outer = _sketched_bases(tensor, rank, rng)
-    sketch = compressed(tensor, outer)
+    if including is not None:
+        outer = _widened(outer, including, tensor)
+    sketch = _with_sides(tensor, outer)
     inner = _dominant_bases(sketch.core, rank)
+    if including is not None:
+        inner = _widened(inner, _lowered(including, outer), sketch.core)
     bases = _chained(outer, inner, tensor)
-    reduction = _improved(tensor, rank, Reduction(compressed(sketch.core, inner).core, bases))
-    return reduction if including is None else compressed(tensor, _widened(reduction.bases, including, tensor))
+    reduction = replace(sketch, core=compressed(sketch.core, inner).core, bases=bases)
+    better = _improved(tensor, rank, reduction)
+    if including is None or better is reduction:
+        return better
+    return compressed(tensor, _widened(better.bases, including, tensor))
+
+
+def _with_sides(tensor: Tensor, bases: tuple[Array | None, ...]) -> Reduction:
+    """Return the tensor in the coordinates of bases, from its sides where they are small: one pass."""
+    modes = range(1 if tensor.symmetric else tensor.order)
+    sizes = [size if basis is None else basis.shape[1] for size, basis in zip(tensor.shape, bases, strict=True)]
+    n_entries = sum(math.prod(sizes) // sizes[mode] * tensor.shape[mode] for mode in modes)
+    if not fits_block(n_entries) and n_entries > SIDES * tensor.n_stored:
+        return compressed(tensor, bases)
+    asked = [Core(tuple(None if other == mode else basis for other, basis in enumerate(bases))) for mode in modes]
+    sides = Sides(bases, tuple(_in_double_precision(side) for side in tensor.read(*asked)))
+    core = sides.tensors[0]
+    if bases[0] is not None:
+        entries = core.compress(double(bases[0]), *[None] * (tensor.order - 1)).to_dense()
+        core = DenseTensor.of(entries, symmetric=tensor.symmetric)
+    return Reduction(_as_core(core, max(core.shape)), bases, double(tensor.reference), sides=sides)
 
 
 def _widened(bases: Sequence[Array | None], factors: Sequence[Array], tensor: Tensor) -> tuple[Array | None, ...]:
@@ -119,24 +191,32 @@ def range_bases(tensor: Tensor, rank: int, rng: np.random.Generator) -> list[Arr
     """Return orthonormal bases (d_m, min(d_m, rank)) of the dominant range of every mode."""
     reduction = _reduced(tensor, rank, rng, None)
     return [
-        identity(size, tensor.reference) if basis is None else basis
+        identity(size, tensor.reference) if basis is None else moved(basis, tensor.reference)
         for size, basis in zip(tensor.shape, reduction.bases, strict=True)
     ]
 
 
-def whole(tensor: Tensor) -> Reduction:
+def whole(tensor: Tensor, rank: int) -> Reduction:
     """Return the tensor as its own core, in double precision."""
-    core = _as_core(tensor)
-    return Reduction(core, (None,) * tensor.order, core)
+    core = _as_core(tensor, rank)
+    return Reduction(core, (None,) * tensor.order, double(tensor.reference), core)
 
 
 def compressed(tensor: Tensor, bases: tuple[Array | None, ...]) -> Reduction:
     """Return the tensor in the coordinates of bases."""
-    return Reduction(_as_core(tensor.compress(*bases)), bases)
+    core = tensor.compress(*bases)
+    return Reduction(_as_core(core, max(core.shape)), bases, double(tensor.reference))
 
 
-def _as_core(tensor: Tensor) -> DenseTensor:
-    """Return a tensor as a dense one in double precision: itself where it is one."""
+def _as_core(tensor: Tensor, rank: int) -> DenseTensor:
+    """Return a tensor as a dense one in double precision, where work on it is fastest: itself where it is one."""
+    exact = _in_double_precision(tensor)
+    if on_host(exact.reference) or math.prod(tensor.shape) * rank > HOST_WORK:
+        return exact
+    return DenseTensor.of(to_host(exact.to_dense()), symmetric=tensor.symmetric)
+
+
+def _in_double_precision(tensor: Tensor) -> DenseTensor:
     entries = tensor.to_dense()
     exact = double(entries)
     if exact is entries and isinstance(tensor, DenseTensor):
@@ -176,22 +256,23 @@ def _dominant_basis(tensor: Tensor, mode: int, rank: int) -> Array | None:
 
 
 def _sketched_bases(tensor: Tensor, rank: int, rng: np.random.Generator) -> tuple[Array | None, ...]:
-    """Return bases a little wider than the rank, from two products with random vectors."""
-    n = rank + OVERSAMPLING
-    directions = [like(rng.standard_normal((size, n)), tensor.reference) for size in tensor.shape]
-    bases = _ranges(tensor, directions, rank)
+    """Return bases a little wider than the rank, from two products with random vectors, one by the first look."""
+    seen = tensor.look(rank + OVERSAMPLING)
+    n, modes = rank + OVERSAMPLING, [0] if tensor.symmetric else list(range(tensor.order))
+    if not set(modes) <= set(seen.products):
+        seen = replace(seen, products=dict(zip(modes, tensor.read(Products(seen.directions))[0], strict=True)))
+    bases = _ranges(tensor, [seen.products[mode] for mode in modes], rank)
     within = [
         direction if basis is None else basis @ like(rng.standard_normal((basis.shape[1], n)), tensor.reference)
-        for direction, basis in zip(directions, bases, strict=True)
+        for direction, basis in zip(seen.directions, bases, strict=True)
     ]
-    return _ranges(tensor, within, rank)
+    return _ranges(tensor, tensor.read(Products(within, modes))[0], rank)
 
 
-def _ranges(tensor: Tensor, directions: Sequence[Array], rank: int) -> tuple[Array | None, ...]:
+def _ranges(tensor: Tensor, products: Sequence[Array], rank: int) -> tuple[Array | None, ...]:
     xp = array_namespace(tensor.reference)
     if tensor.symmetric:
-        return (xp.linalg.qr(tensor.mttkrp(directions, 0))[0],) * tensor.order
-    products = tensor.mttkrps(directions)
+        return (xp.linalg.qr(products[0])[0],) * tensor.order
     return tuple(None if product.shape[0] <= rank else xp.linalg.qr(product)[0] for product in products)
 
 
@@ -215,15 +296,22 @@ def _improved(tensor: Tensor, rank: int, reduction: Reduction) -> Reduction:
     for _ in range(ROUNDS):
         if held > total / 2:
             break
-        bases = list(reduction.bases)
-        for mode in range(1 if tensor.symmetric else tensor.order):
-            if bases[mode] is None:
-                continue
-            opened = tensor.compress(*(None if other == mode else basis for other, basis in enumerate(bases)))
-            basis = moved(_dominant_basis(opened, mode, rank), tensor.reference)
-            bases = [basis] * tensor.order if tensor.symmetric else [*bases[:mode], basis, *bases[mode + 1 :]]
-        reduction = compressed(tensor, tuple(bases))
+        reduction = _in_turns(tensor, rank, reduction.bases)
         before, held = held, reduction.core.squared_norm()
         if held < 1.001 * before:
             break
     return reduction
+
+
+def _in_turns(tensor: Tensor, rank: int, known: Sequence[Array | None]) -> Reduction:
+    bases, opened, last = list(known), tensor, 0
+    for mode in range(1 if tensor.symmetric else tensor.order):
+        if bases[mode] is None:
+            continue
+        opened, last = tensor.compress(*(None if other == mode else basis for other, basis in enumerate(bases))), mode
+        basis = moved(_dominant_basis(opened, mode, rank), tensor.reference)
+        bases = [basis] * tensor.order if tensor.symmetric else [*bases[:mode], basis, *bases[mode + 1 :]]
+    if tensor.symmetric:
+        return compressed(tensor, tuple(bases))
+    core = opened.compress(*(basis if mode == last else None for mode, basis in enumerate(bases)))
+    return Reduction(_as_core(core, rank), tuple(bases), double(tensor.reference))

@@ -7,9 +7,8 @@ from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
-from array_api_compat import array_namespace
 
-from codiag._array import Array
+from codiag._array import Array, array_namespace
 from codiag._problem import Problem
 from codiag._validation import UndeterminedError
 from codiag.diagonalize import Diagonalization, Diagonalizer

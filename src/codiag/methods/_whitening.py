@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array_api_compat import array_namespace
 
-from codiag._array import Array, double, like, to_host
+from codiag._array import Array, like, moved, to_host
 from codiag._problem import Problem
 from codiag._validation import UndeterminedError
 from codiag.methods._reduction import Reduction, compressed
@@ -21,7 +21,9 @@ def whitened(problem: Problem) -> tuple[Reduction, Reduction]:
     moment = like(to_host(problem.second_moment), tensor.reference)
     basis = xp.flip(xp.linalg.eigh((moment + xp.matrix_transpose(moment)) / 2)[1][:, -problem.rank :], axis=1)
     reduction = compressed(tensor, (basis,) * tensor.order)
-    return reduction, whiten(reduction.core, double(xp.matrix_transpose(basis) @ moment @ basis))
+    return reduction, whiten(
+        reduction.core, moved(xp.matrix_transpose(basis) @ moment @ basis, reduction.core.reference)
+    )
 
 
 def whiten(core: DenseTensor, moment: Array | None = None) -> Reduction:
@@ -46,7 +48,8 @@ def whiten(core: DenseTensor, moment: Array | None = None) -> Reduction:
         )
     basis = vectors / xp.sqrt(values)
     white = core.compress(*[basis] * core.order)
-    return Reduction(DenseTensor.of(white.to_dense(), symmetric=True), (vectors * xp.sqrt(values),) * core.order)
+    bases = (vectors * xp.sqrt(values),) * core.order
+    return Reduction(DenseTensor.of(white.to_dense(), symmetric=True), bases, core.reference)
 
 
 def _contraction(core: DenseTensor) -> Array:

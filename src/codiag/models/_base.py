@@ -88,10 +88,10 @@ class Model(BaseEstimator):
         """Raise unless parameters are what they must be; models add checks of their own.
 
         Those that all models have by the same name, where this one has them: `n_components`, `polish`, `alpha_0`,
-        `n_partitions`, `method`, `random_state`.
+        `n_partitions`, `n_blocks`, `method`, `random_state`.
         """
         given = self.get_params(deep=False)
-        numbers = {"n_components": False, "n_partitions": False, "polish": True}
+        numbers = {"n_components": False, "n_partitions": False, "polish": True, "n_blocks": True}
         for name, zero in numbers.items():
             if name in given and not (given[name] is None and name in self.optional):
                 as_number(name, given[name], integer=True, zero=zero)

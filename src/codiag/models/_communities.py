@@ -6,9 +6,9 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
-from threadpoolctl import threadpool_limits
 
 from codiag._factorize import as_method
+from codiag._threads import few_threads
 from codiag._validation import UndeterminedError, as_flag, as_number
 from codiag.methods import Method
 from codiag.models._base import Model, as_seed, warn_caller
@@ -148,7 +148,7 @@ class MixedMembershipCommunities(Model):
         linked = np.flatnonzero(network.degrees > 0)
         inside = network.subgraph(linked)
         order = canonical_order(inside.adjacency)
-        with threadpool_limits(1):  # many small products, for which threads only wait for each other
+        with few_threads(0):  # many small products
             found = self._find(inside.subgraph(order), as_seed(self.random_state))
         k = found.memberships.shape[1]
         self.memberships_ = np.full((network.nodes.size, k), 1 / k)

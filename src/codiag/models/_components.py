@@ -33,6 +33,8 @@ class Components:
     """
 
     shared: ClassVar[frozenset[str]] = frozenset()
+    key: ClassVar[str] = "weights"
+    """The field by whose rows components are told apart."""
 
     weights: np.ndarray
     diagnostics: Diagnostics
@@ -50,6 +52,16 @@ class Components:
         """
         own = {name: value for name, value in vars(self).items() if name not in self.shared}
         return replace(self, **{name: _rows(value, order) for name, value in own.items()})
+
+    def parameter_names(self) -> tuple[str, ...]:
+        """Return the names of the fields that are arrays with a row for each component.
+
+        Returns
+        -------
+        tuple of str
+        """
+        own = (name for name in vars(self) if name not in self.shared)
+        return tuple(name for name in own if isinstance(getattr(self, name), np.ndarray))
 
     def sorted(self) -> Self:
         """Return components by weight, largest first; those of equal weight keep their order.

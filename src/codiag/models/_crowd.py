@@ -19,6 +19,7 @@ from codiag.models._crowd_information import Uncertainty, information_uncertaint
 from codiag.models._crowd_prior import run_with_estimated_prior
 from codiag.models._crowd_samples import sample_uncertainty
 from codiag.models._crowd_start import as_groups, as_numbers, start_from_given, start_from_majority, start_from_moments
+from codiag.models._vote_parts import votes_at_hand
 from codiag.models._vote_tables import Tables, class_names
 from codiag.models._votes import Votes, as_votes
 
@@ -164,7 +165,9 @@ class DawidSkene(Model):
             Votes: a frame of pandas or polars, or a dict, with the columns task, worker and label; a tuple of the three
             columns; or a matrix of labels with `missing` where a worker has not seen a task. A vote given twice counts
             twice. An array or a list that looks like three columns is refused, or read as such where it is a list of
-            three: lines of a matrix share their labels, and columns do not.
+            three: lines of a matrix share their labels, and columns do not. Or a table in parts, each a frame, a dict
+            or a tuple of columns: a data frame of dask, a list of frames, an iterator, or a function that returns one.
+            Parts are read once; of each vote three whole numbers are kept, and a task may be in several parts.
         y : ignored
 
         Returns
@@ -186,7 +189,7 @@ class DawidSkene(Model):
         tuple of Warning
         """
         self.check_parameters()
-        votes = as_votes(data, self.missing)
+        votes = votes_at_hand(data, self.missing)
         prior = self._prior(votes)
         start = self._start(votes, prior)
         run, uncertainty = self._run_from(votes, start, prior)

@@ -20,9 +20,9 @@ from codiag.models._alignment import common_order
 from codiag.models._sampling_noise import weakest
 from codiag.models._second_moment import leading_range
 from codiag.models._simplex import mixture_weights
-from codiag.models._view_moments import ViewMoments, start_from_views
+from codiag.models._view_moments import start_from_views
+from codiag.models._view_sums import ViewSums
 from codiag.models._votes import MOST_CELLS, Votes
-from codiag.tensors import CrossMomentTensor
 
 FLOOR = 1e-6
 """The least entry of a confusion matrix, before columns are divided by their sums."""
@@ -123,7 +123,8 @@ def _estimate_partition(
     if not strength > max(noise, 1e-9):
         return f"votes do not tell {k} classes apart: the weakest is {strength:.2g} strong, chance alone {noise:.2g}"
     try:
-        weights, means = start_from_views(ViewMoments(CrossMomentTensor(*views)), k, method, seed)
+        sums = ViewSums.empty(k, k, k).update((np.ones(votes.tasks.size), *views))
+        weights, means = start_from_views(sums.finish(), k, method, seed)
         confusions = _worker_confusions(votes, groups, views, means, weights / weights.sum())
     except (UndeterminedError, np.linalg.LinAlgError) as error:
         return f"their third moment has no {k} components: {error}"

@@ -33,16 +33,23 @@ def posteriors(
     return filtered * backward, pairs
 
 
-def baum_welch(
+def baum_welch_sums(
     sequences: list[np.ndarray], start: np.ndarray, transitions: np.ndarray, emissions: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return start, transitions and emissions after one step of Baum and Welch."""
+    """Return expected beginnings, transitions and emissions, sums over sequences."""
     first, moves, shown = np.zeros_like(start), np.zeros_like(transitions), np.zeros_like(emissions)
     for symbols in sequences:
         states, pairs = posteriors(symbols, start, transitions, emissions)
         first, moves = first + states[0], moves + pairs
         for state in range(start.size):
             shown[state] += np.bincount(symbols, states[:, state], minlength=emissions.shape[1])
+    return first, moves, shown
+
+
+def from_baum_welch_sums(
+    first: np.ndarray, moves: np.ndarray, shown: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return start, transitions and emissions after one step of Baum and Welch."""
     rows = [matrix + 1e-10 for matrix in (first[None], moves, shown)]
     normal = [matrix / matrix.sum(axis=1, keepdims=True) for matrix in rows]
     return normal[0][0], normal[1], normal[2]

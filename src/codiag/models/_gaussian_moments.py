@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from codiag._factorization import Factorization
+from codiag._parts import Parts
 from codiag.methods import Method
-from codiag.models._base import Moments
 from codiag.models._components import Components
 from codiag.models._diagnostics import Diagnostics
+from codiag.models._gaussian_sums import GaussianSums, signed_around
 from codiag.models._sampling_noise import hidden_component, random_signs, weakest_direction
 from codiag.models._second_moment import check_second_moment, core_diagnostics, core_problem
-from codiag.tensors import MomentTensor, SymmetricOuterTensor
+from codiag.models._summed import SummedMoments
+from codiag.tensors import DenseTensor, MomentTensor, SymmetricOuterTensor, Tensor, symmetrize
 
 NARROWEST = 1e-8
 """The least variance of a Gaussian, relative to the mean variance of the features: densities are to be numbers."""
@@ -22,6 +25,8 @@ NARROWEST = 1e-8
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Gaussians(Components):
     """Means (k, d), weights and variances (k,)."""
+
+    key: ClassVar[str] = "means"
 
     means: np.ndarray
     covariances: np.ndarray
@@ -61,10 +66,20 @@ class Samples:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class OneGaussian(Moments):
+class LocatedMoments(SummedMoments):
+    """Moments around a center, in a unit; the samples, where they are at hand, or parts that can be read again."""
+
+    center: np.ndarray
+    unit: float
+    floor: float  # least variance
+    samples: Samples | None = None
+    parts: Parts | None = None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class OneGaussian(LocatedMoments):
     """The second moment of samples, which is all that one Gaussian needs."""
 
-    samples: Samples
     values: np.ndarray  # eigenvalues, largest first
 
     def parameters(self, fit: object) -> Gaussians:
@@ -82,10 +97,9 @@ class OneGaussian(Moments):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class GaussianMoments(Moments):
+class GaussianMoments(LocatedMoments):
     """Moments of samples that were moved in a direction in which means do not differ, to make these independent."""
 
-    samples: Samples
     alike: np.ndarray  # (d,), that direction
     offset: np.ndarray  # (d,), by which they were moved
     second: np.ndarray  # (d, d), the variance of the Gaussians taken off
@@ -94,7 +108,6 @@ class GaussianMoments(Moments):
     shift: np.ndarray  # (d,): sum_i pi_i sigma_i^2 mu_i
     variance: float  # mean of the Gaussians'
     noise: float  # what sampling alone would show of the last of k eigenvalues
-    floor: float  # least variance
 
     def parameters(self, fit: Factorization) -> Gaussians:
         """Return the Gaussians, from the factors of the third moment."""
@@ -116,35 +129,88 @@ class GaussianMoments(Moments):
         )
 
 
+class Quiet(NamedTuple):
+    """The directions in which Gaussians alone vary, and what follows from the covariance of samples for k of them."""
+
+    floor: float
+    directions: np.ndarray  # (d, d - k + 1)
+    variance: float
+    alike: np.ndarray  # (d,), one of the directions
+    offset: np.ndarray  # (d,), along it, which is added to samples to make the means of Gaussians independent
+
+    @classmethod
+    def of(cls, values: np.ndarray, vectors: np.ndarray, k: int, near: np.ndarray | None = None) -> Quiet:
+        """Return them from eigenvalues, smallest first, and eigenvectors of the covariance.
+
+        Of all directions, that of the smallest eigenvalue, or the one nearest to a direction that is given: eigenvalues
+        are all alike there, and a few other samples would turn their directions by any angle.
+        """
+        n_quiet = values.size - k + 1
+        variance = float(np.mean(np.maximum(values[:n_quiet], 0)))
+        directions = vectors[:, :n_quiet]
+        alike = directions[:, 0] if near is None else directions @ (directions.T @ near)
+        alike = alike / np.linalg.norm(alike) if near is not None else alike
+        return cls(NARROWEST * float(np.mean(values)), directions, variance, alike, np.sqrt(values[-1]) * alike)
+
+
 def gaussian_moments(samples: Samples, k: int, method: Method) -> OneGaussian | GaussianMoments:
     """Ask for k Gaussians; where the origin lies makes no difference."""
     inside = samples.inside
     n, d = inside.shape
     values, vectors = np.linalg.eigh(inside.T @ inside / n)
+    place: dict[str, Any] = {"samples": samples, "center": samples.center, "unit": samples.unit}
     if k == 1:
-        return OneGaussian(problem=None, samples=samples, values=values[::-1])
-    floor, quiet = NARROWEST * float(np.mean(values)), vectors[:, : d - k + 1]
-    variance = float(np.mean(np.maximum(values[: d - k + 1], 0)))
-    offset = np.sqrt(values[-1]) * quiet[:, 0]
-    moved = inside + offset
-    second = moved.T @ moved / n - variance * np.eye(d)
+        return OneGaussian(problem=None, values=values[::-1], floor=NARROWEST * float(np.mean(values)), **place)
+    quiet = Quiet.of(values, vectors, k)
+    moved = inside + quiet.offset
+    second = moved.T @ moved / n - quiet.variance * np.eye(d)
+    shift = moved.T @ np.mean((inside @ quiet.directions) ** 2, axis=1) / n
+    errors = [(moved.T * signs) @ moved / n for signs in random_signs(n)]
+    return replace(_asked(MomentTensor(moved), second, shift, errors, quiet, k, method), **place)
+
+
+def moments_from_sums(
+    sums: GaussianSums, k: int, method: Method, near: np.ndarray | None = None
+) -> OneGaussian | GaussianMoments:
+    """Ask for k Gaussians, from sums over samples alone, moved in a direction near to one that is given."""
+    found = sums.finish()
+    d = found.center.size
+    values, vectors = np.linalg.eigh(found.second)
+    place: dict[str, Any] = {"center": found.center, "unit": found.unit}
+    if k == 1:
+        return OneGaussian(problem=None, values=values[::-1], floor=NARROWEST * float(np.mean(values)), **place)
+    quiet = Quiet.of(values, vectors, k, near)
+    square = quiet.directions @ quiet.directions.T / quiet.directions.shape[1]
+    shift = np.einsum("abc,bc->a", found.third, square) + np.sum(square * found.second) * quiet.offset
+    raw = found.second + np.outer(quiet.offset, quiet.offset)
+    third = found.third + 3 * symmetrize(np.einsum("ab,c->abc", found.second, quiet.offset))
+    third += np.einsum("a,b,c->abc", *[quiet.offset] * 3)
+    signed = signed_around(found.signed, found.signed_first, found.signed_second, -quiet.offset)[2]
+    second, moment = raw - quiet.variance * np.eye(d), DenseTensor(symmetrize(third), symmetric=True)
+    return replace(_asked(moment, second, shift, list(signed), quiet, k, method), **place)
+
+
+def _asked(
+    raw: Tensor, second: np.ndarray, shift: np.ndarray, errors: list[np.ndarray], quiet: Quiet, k: int, method: Method
+) -> GaussianMoments:
+    """Ask for k Gaussians in moments of samples that were moved, the second without the variance of Gaussians."""
     values, vectors = np.linalg.eigh(second)
     values, basis = values[::-1], vectors[:, ::-1][:, :k]
     check_second_moment(values, k, "n_components")
-    size, noise = weakest_direction(second, [(moved.T * signs) @ moved / n for signs in random_signs(n)], k)
-    shift = moved.T @ np.mean((inside @ quiet) ** 2, axis=1) / n
-    third = MomentTensor(moved) - SymmetricOuterTensor(np.eye(d), shift)
+    size, noise = weakest_direction(second, errors, k)
+    third = raw - SymmetricOuterTensor(np.eye(second.shape[0]), shift)
     return GaussianMoments(
         problem=core_problem(third, basis, values, orthogonal=method.needs_orthogonal),
         complaints=hidden_component(size, noise, k),
-        samples=samples,
-        alike=quiet[:, 0],
-        offset=offset,
+        center=np.zeros(second.shape[0]),
+        unit=1.0,
+        alike=quiet.alike,
+        offset=quiet.offset,
         second=second,
         values=values,
         basis=basis,
         shift=shift,
-        variance=variance,
+        variance=quiet.variance,
         noise=noise,
-        floor=floor,
+        floor=quiet.floor,
     )

@@ -2,36 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from codiag._factorization import Factorization
+from codiag._parts import Parts, as_parts, is_dask
 from codiag._problem import Problem
-from codiag.models._base import MomentModel, Moments, warn_caller
+from codiag.models._base import warn_caller
+from codiag.models._chain_sums import ChainSums, TripleCounts
 from codiag.models._components import Components
 from codiag.models._diagnostics import Diagnostics
-from codiag.models._forward_backward import baum_welch, best_path, forward, posteriors
-from codiag.models._sampling_noise import hidden_component, random_signs, weakest_direction
-from codiag.models._sequences import known_symbols, numbered, split_sequences
+from codiag.models._forward_backward import baum_welch_sums, best_path, forward, from_baum_welch_sums, posteriors
+from codiag.models._sampling_noise import hidden_component, weakest_direction
+from codiag.models._sequences import numbered, split_sequences
 from codiag.models._simplex import mixture_weights, on_simplex
+from codiag.models._summed import SummedModel, SummedMoments
+from codiag.models._sums import Blocks, Totals
 from codiag.models._view_moments import MappedProblem, ViewMoments
 from codiag.tensors import CrossMomentTensor, SparseTensor
 
-BLOCKS = 32
-"""Parts of a chain that are taken for independent of each other, where its own sampling noise is told."""
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ChainMoments(Moments):
+class ChainMoments(SummedMoments):
     """Moments of three symbols in a row, divided by roots of frequencies, and the way back."""
 
-    sequences: list[np.ndarray]  # every symbol by its place among all
-    symbols: np.ndarray
-    seen: np.ndarray  # places of those that occur
+    counts: TripleCounts
+    sequences: list[np.ndarray] | None = None  # every symbol by its place among all, where they are at hand
+    parts: Parts | None = None  # or where they can be read again
     scales: list[np.ndarray]  # for the first, second and third of three symbols
     correlation: float
     noise: float
@@ -49,6 +51,8 @@ class ChainMoments(Moments):
 class Chain(Components):
     """Start (k,), transitions (k, k) and emissions (k, symbols); weights are how often states are visited."""
 
+    key: ClassVar[str] = "emissionprob"
+
     startprob: np.ndarray
     transmat: np.ndarray
     emissionprob: np.ndarray
@@ -59,7 +63,7 @@ class Chain(Components):
         return replace(moved, transmat=moved.transmat[:, order])
 
 
-class HiddenMarkov(MomentModel[ChainMoments, Chain]):
+class HiddenMarkov(SummedModel[ChainMoments, Chain]):
     r"""A hidden Markov model over symbols, by the method of moments.
 
     Given the state at the middle of three symbols in a row they are independent:
@@ -116,6 +120,8 @@ class HiddenMarkov(MomentModel[ChainMoments, Chain]):
     ['rain', 'sun', 'wind']
     """
 
+    n_blocks = 0
+
     def __init__(
         self, n_components: int = 2, *, method: Any = None, polish: int = 10, random_state: int | None = None
     ) -> None:
@@ -127,7 +133,9 @@ class HiddenMarkov(MomentModel[ChainMoments, Chain]):
         Parameters
         ----------
         X : array of shape (n,) or (n, 1), or list of sequences
-            All symbols in a row, or sequences of symbols.
+            All symbols in a row, or sequences of symbols. Or in parts, each a sequence or a list of sequences: a dask
+            bag or array, a list of delayed parts, or a function that returns an iterator over parts. They are read once
+            for the moments, and once more for every step of `polish`.
         lengths : sequence of int, optional
             Where all symbols are in a row, how many of them belong to each sequence; by default all to one.
 
@@ -135,28 +143,70 @@ class HiddenMarkov(MomentModel[ChainMoments, Chain]):
         -------
         self
         """
-        warn_caller(self.learn(split_sequences(X, lengths)))
+        parts = _as_parts(X)
+        if parts is not None and lengths is not None:
+            raise ValueError("lengths must be None where X comes in parts, each a sequence or a list of sequences")
+        warn_caller(self.learn(split_sequences(X, lengths) if parts is None else parts))
         return self
 
-    def moments(self, data: list[np.ndarray]) -> ChainMoments:
-        """Return the moments of sequences of symbols."""
-        k, symbols = self.n_components, known_symbols(data)
-        sequences = numbered(data, symbols)
-        seen = np.unique(np.concatenate(sequences))
-        if k > seen.size:
-            raise ValueError(f"n_components must be at most {seen.size}, the number of symbols; got {k}")
-        triples = _triples([np.searchsorted(seen, sequence) for sequence in sequences])
+    def partial_fit(self, X: Any, lengths: Any = None) -> Self:  # noqa: N803
+        """Add sequences to those seen so far and estimate again, by moments alone.
+
+        What chunks there are, and in which order they come, makes no difference; a sequence that is cut in two loses
+        the triples at the cut.
+
+        Parameters
+        ----------
+        X : array of shape (n,) or (n, 1), or list of sequences
+            As for `fit`.
+        lengths : sequence of int, optional
+            As for `fit`.
+
+        Returns
+        -------
+        self
+        """
+        warn_caller(self.learn_more(split_sequences(X, lengths)))
+        return self
+
+    def moments(self, data: list[np.ndarray] | Parts) -> ChainMoments:
+        """Return the moments of sequences of symbols, or of parts, which are read in one pass."""
+        if isinstance(data, Parts):
+            return replace(self._of_counts(Blocks({0: data.reduce(_counts_of_part)}, 1)), parts=data)
+        found = self._of_counts(Blocks({0: ChainSums.empty().of(data)}, 1))
+        return replace(found, sequences=numbered(data, found.counts.symbols))
+
+    def _checked_part(self, raw: list[np.ndarray], *, first: bool) -> list[np.ndarray]:
+        """Return sequences of symbols."""
+        return raw
+
+    def _empty_sums(self, part: list[np.ndarray]) -> ChainSums:
+        """Return counts over no sequences."""
+        return ChainSums.empty()
+
+    def _moments_of_chunk(self, blocks: Blocks, part: list[np.ndarray]) -> ChainMoments:
+        """Return the moments after sequences were added."""
+        return self._of_counts(blocks)
+
+    def _of_counts(self, blocks: Blocks) -> ChainMoments:
+        return replace(self._moments_of(blocks.total()), blocks=blocks)
+
+    def _moments_of(self, sums: ChainSums, like: ChainMoments | None = None) -> ChainMoments:
+        """Return the moments that counts of symbols make."""
+        k, occurring = self.n_components, sums.symbols.size
+        if k > occurring:
+            raise ValueError(f"n_components must be at most {occurring}, the number of symbols; got {k}")
+        counts = sums.finish()
         # Counts have variances in proportion to their means: divided by roots of frequencies, nearly equal ones.
-        scales = [np.sqrt(np.bincount(row, minlength=seen.size) / row.size) for row in triples]
-        size, noise = _correlation(triples, scales, k)
+        shares = counts.numbers / counts.numbers.sum()
+        scales = [np.sqrt(np.bincount(row, weights=shares, minlength=occurring)) for row in counts.triples]
+        size, noise = _correlation(counts, scales, k)
         # Methods for orthogonal factors are given views to whiten by.
-        mapped = MappedProblem.of(_views(triples, scales), k) if self.strategy().needs_orthogonal else None
+        mapped = MappedProblem.of(_views(counts, scales), k) if self.strategy().needs_orthogonal else None
         return ChainMoments(
-            problem=_scaled_problem(triples, scales, k) if mapped is None else mapped.problem,
+            problem=_scaled_problem(counts, scales, k) if mapped is None else mapped.problem,
             complaints=hidden_component(size, noise, k),
-            sequences=sequences,
-            symbols=symbols,
-            seen=seen,
+            counts=counts,
             scales=scales,
             correlation=size,
             noise=noise,
@@ -165,11 +215,10 @@ class HiddenMarkov(MomentModel[ChainMoments, Chain]):
 
     def parameters(self, fit: Factorization, moments: ChainMoments) -> Chain:
         """Return start, transitions and emissions."""
-        seen, scales, k = moments.seen, moments.scales, fit.rank
+        counts, scales, k = moments.counts, moments.scales, fit.rank
         second, third = moments.factors(fit)
         # One state shows symbols as often as they occur; of several, none need do so.
-        frequencies = np.bincount(np.concatenate(moments.sequences), minlength=moments.symbols.size)[seen, None]
-        emissions, clipped = on_simplex(frequencies if k == 1 else scales[1][:, None] * second)
+        emissions, clipped = on_simplex(counts.frequencies[:, None] if k == 1 else scales[1][:, None] * second)
         following, _ = on_simplex(scales[2][:, None] * third)
         raw = np.linalg.lstsq(emissions, following, rcond=None)[0]  # T = O^+ C, columns of sum one
         transitions, moved = on_simplex(raw)
@@ -182,29 +231,38 @@ class HiddenMarkov(MomentModel[ChainMoments, Chain]):
             clipped_mass=max(clipped, moved),
             emission_condition=float(sizes[0] / max(sizes[-1], 1e-300)),
         )
-        start, n_sequences = stationary, len(moments.sequences)
-        if n_sequences > 1:  # their beginnings tell
-            first = np.bincount([sequence[0] for sequence in moments.sequences], minlength=moments.symbols.size)
-            start = mixture_weights(emissions, first[seen] / n_sequences)
-        shown = np.full((k, moments.symbols.size), 1e-12 / moments.symbols.size)
-        shown[:, seen] = emissions.T
+        start = stationary
+        if counts.n_sequences > 1:  # their beginnings tell
+            start = mixture_weights(emissions, counts.firsts / counts.n_sequences)
+        shown = np.full((k, counts.symbols.size), 1e-12 / counts.symbols.size)
+        shown[:, counts.seen] = emissions.T
         shown /= shown.sum(axis=1, keepdims=True)
         return Chain(
             weights=stationary, startprob=start, transmat=transitions.T, emissionprob=shown, diagnostics=diagnostics
         )
 
+    def polished(self, components: Chain, moments: ChainMoments) -> Chain:
+        """Return the model after steps of Baum and Welch, where sequences are at hand, or can be read."""
+        at_hand = moments.sequences is not None or moments.parts is not None
+        return super().polished(components, moments) if at_hand else components
+
     def em_step(self, components: Chain, moments: ChainMoments) -> Chain:
         """Return the model after one step of Baum and Welch."""
         found = components.startprob, components.transmat, components.emissionprob
-        start, transitions, emissions = baum_welch(moments.sequences, *found)
+        if moments.sequences is not None:
+            sums = baum_welch_sums(moments.sequences, *found)
+        elif moments.parts is not None:
+            sums = moments.parts.reduce(_steps_of_part, moments.counts.symbols, *found).values
+        start, transitions, emissions = from_baum_welch_sums(*sums)
         visited = _stationary(transitions.T)
         return replace(components, weights=visited, startprob=start, transmat=transitions, emissionprob=emissions)
 
     def keep(self, components: Chain, moments: ChainMoments) -> None:
-        """Set the attributes of hmmlearn, and what the symbols are."""
+        """Set the attributes of hmmlearn, what the symbols are, and counts to which `partial_fit` adds."""
         self.startprob_, self.transmat_ = components.startprob, components.transmat
         self.emissionprob_, self.diagnostics_ = components.emissionprob, components.diagnostics
-        self.n_features, self.symbols_ = moments.symbols.size, moments.symbols
+        self.n_features, self.symbols_ = moments.counts.symbols.size, moments.counts.symbols
+        self._blocks = moments.blocks
 
     def score(self, X: Any, lengths: Any = None) -> float:  # noqa: N803
         """Return the log-likelihood of all sequences.
@@ -280,28 +338,39 @@ class HiddenMarkov(MomentModel[ChainMoments, Chain]):
         return numbered(split_sequences(X, lengths), self.symbols_)
 
 
-def _triples(sequences: list[np.ndarray]) -> np.ndarray:
-    """Return all three symbols in a row, (3, n)."""
-    windows = [np.stack([s[:-2], s[1:-1], s[2:]]) for s in sequences if s.size >= 3]
-    if not windows:
-        raise ValueError("X must hold a sequence of three symbols or more; all are shorter")
-    return np.concatenate(windows, axis=1)
+def _as_parts(raw: Any) -> Parts | None:
+    """Return sequences in parts: what can be iterated over otherwise, is a sequence, or a list of them."""
+    listed = isinstance(raw, list | tuple) and bool(raw) and all(is_dask(part) for part in raw)
+    return as_parts(raw, is_dask) if listed or is_dask(raw) or callable(raw) else None
 
 
-def _views(triples: np.ndarray, scales: list[np.ndarray]) -> ViewMoments:
+def _sequences_of(part: Any) -> list[np.ndarray]:
+    return split_sequences(list(part) if isinstance(part, Iterator) else part)
+
+
+def _counts_of_part(part: Any) -> ChainSums:
+    return ChainSums.empty().of(_sequences_of(part))
+
+
+def _steps_of_part(part: Any, symbols: np.ndarray, *parameters: np.ndarray) -> Totals:
+    return Totals(*baum_welch_sums(numbered(_sequences_of(part), symbols), *parameters))
+
+
+def _views(counts: TripleCounts, scales: list[np.ndarray]) -> ViewMoments:
     """Return the moments of three views, each an indicator of the symbol."""
-    n = triples.shape[1]
+    m = counts.numbers.size
     views = [
-        sparse.csr_array((1 / scale[row], (np.arange(n), row)), shape=(n, scale.size))
-        for scale, row in zip(scales, triples, strict=True)
+        sparse.csr_array((1 / scale[row], (np.arange(m), row)), shape=(m, scale.size))
+        for scale, row in zip(scales, counts.triples, strict=True)
     ]
-    return ViewMoments(CrossMomentTensor(*views))
+    return ViewMoments(CrossMomentTensor(*views, weights=counts.numbers / counts.numbers.sum()))
 
 
-def _scaled_problem(triples: np.ndarray, scales: list[np.ndarray], k: int) -> Problem:
+def _scaled_problem(counts: TripleCounts, scales: list[np.ndarray], k: int) -> Problem:
     """Ask for the components of the third moment as it is, a sparse tensor of frequencies."""
-    values = 1 / (triples.shape[1] * np.prod([scale[row] for scale, row in zip(scales, triples, strict=True)], axis=0))
-    return Problem(SparseTensor(triples, values, tuple(scale.size for scale in scales)), k, symmetric=False)
+    divided = np.prod([scale[row] for scale, row in zip(scales, counts.triples, strict=True)], axis=0)
+    values = counts.numbers / (counts.numbers.sum() * divided)
+    return Problem(SparseTensor(counts.triples, values, tuple(scale.size for scale in scales)), k, symmetric=False)
 
 
 def _stationary(transitions: np.ndarray) -> np.ndarray:
@@ -312,14 +381,13 @@ def _stationary(transitions: np.ndarray) -> np.ndarray:
     return found / found.sum()
 
 
-def _correlation(triples: np.ndarray, scales: list[np.ndarray], k: int) -> tuple[float, float]:
+def _correlation(counts: TripleCounts, scales: list[np.ndarray], k: int) -> tuple[float, float]:
     """Return the k-th singular value of scaled pairs of neighbors, and its sampling noise."""
-    left, right = triples[0], triples[1]
-    values = 1 / (left.size * scales[0][left] * scales[1][right])
+    left, right = counts.triples[0], counts.triples[1]
+    divided = counts.numbers.sum() * scales[0][left] * scales[1][right]
     shape = scales[0].size, scales[1].size
 
-    def pairs(signs: np.ndarray | float) -> sparse.csr_array:
-        return sparse.csr_array((signs * values, (left, right)), shape=shape)
+    def pairs(numbers: np.ndarray) -> sparse.csr_array:
+        return sparse.csr_array((numbers / divided, (left, right)), shape=shape)
 
-    signed = [pairs(signs) for signs in random_signs(left.size, n_blocks=BLOCKS)]
-    return weakest_direction(pairs(1.0), signed, k)
+    return weakest_direction(pairs(counts.numbers), [pairs(signed) for signed in counts.signed], k)

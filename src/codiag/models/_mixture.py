@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import logsumexp
 from sklearn.base import DensityMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from codiag._factorization import Factorization
+from codiag._parts import Parts, as_parts, is_matrix
 from codiag.methods import Method
-from codiag.models._base import MomentModel, warn_caller
+from codiag.models._base import warn_caller
 from codiag.models._gaussian_moments import (
-    NARROWEST,
     GaussianMoments,
     Gaussians,
     OneGaussian,
     Samples,
     gaussian_moments,
+    moments_from_sums,
 )
+from codiag.models._gaussian_sums import GaussianSums
 from codiag.models._second_moment import CORE_METHOD
+from codiag.models._summed import SummedModel
+from codiag.models._sums import Blocks, Totals
+
+INPUT: dict[str, Any] = {"dtype": np.float64, "ensure_min_samples": 2}
+"""What scikit-learn is to make of samples."""
+APART = 2**36
+"""Distance between the numbers that samples of different parts have: more than a part can hold."""
 
 
-class SphericalGaussianMixture(DensityMixin, MomentModel[OneGaussian | GaussianMoments, Gaussians]):
+class SphericalGaussianMixture(DensityMixin, SummedModel[OneGaussian | GaussianMoments, Gaussians]):
     r"""A mixture of spherical Gaussians by the method of moments of Hsu & Kakade (2013).
 
     Means must be linearly independent, k at most the number of features. With :math:`\bar\sigma^2` the mean of the
@@ -47,6 +57,9 @@ class SphericalGaussianMixture(DensityMixin, MomentModel[OneGaussian | GaussianM
         How the moment is factorized; by default `codiag.methods.Auto`.
     polish : int
         Steps of expectation maximization afterwards; zero is the pure method of moments.
+    n_blocks : int
+        Blocks of samples that are left out in turn for standard errors (jackknife), at least 2, better 20; zero for
+        none. They are those of estimates by moments alone, so that `polish` must be zero.
     random_state : int, optional
         Seed; the answer does not depend on it where the data determines it.
 
@@ -59,9 +72,19 @@ class SphericalGaussianMixture(DensityMixin, MomentModel[OneGaussian | GaussianM
         The variance of each Gaussian, in every direction; at least 1e-8 of the mean variance of the features, also
         where samples coincide.
     labels_ : array of shape (n,)
-        The most probable Gaussian of each sample.
+        The most probable Gaussian of each sample; not there where samples came in parts.
+    means_standard_errors_, weights_standard_errors_, covariances_standard_errors_ : as the parameters
+        Where `n_blocks` asks for them.
     diagnostics_ : Diagnostics
     n_features_in_ : int
+
+    Notes
+    -----
+    `fit` takes samples in parts, too: a dask array, a bag or a list of delayed parts, a list of arrays, a function that
+    returns an iterator over them, or an iterator. Means and moments up to the third are formed where the parts are, in
+    one read, and merged in a tree; every step of `polish` is one more read, so that an iterator needs `polish` zero.
+    The answer is that of one array to rounding, and so is that of `partial_fit`, which begins anew after `fit` of one
+    array. The third moment takes the cube of the number of features in memory, of which there may be 256.
 
     Examples
     --------
@@ -77,31 +100,100 @@ class SphericalGaussianMixture(DensityMixin, MomentModel[OneGaussian | GaussianM
     default_method: ClassVar[Method] = CORE_METHOD
 
     def __init__(
-        self, n_components: int = 2, *, method: Any = None, polish: int = 10, random_state: int | None = None
+        self,
+        n_components: int = 2,
+        *,
+        method: Any = None,
+        polish: int = 10,
+        n_blocks: int = 0,
+        random_state: int | None = None,
     ) -> None:
         super().__init__(n_components, method=method, polish=polish, random_state=random_state)
+        self.n_blocks = n_blocks
 
     def moments(self, data: Any) -> OneGaussian | GaussianMoments:
-        """Return the moments of samples, an array of shape (n, n_features)."""
+        """Return the moments of samples, an array of shape (n, n_features), or in parts."""
+        parts = as_parts(data, is_matrix)
+        if parts is not None:
+            return self._of_parts(parts)
+        samples = self._checked_part(data, first=True)
+        _check_size(samples.shape[0], samples.shape[1], self.n_components)
+        self._check_blocks(samples.shape[0], "samples")
+        located = Samples.of(samples)
+        if self.n_blocks == 0:
+            return gaussian_moments(located, self.n_components, self.strategy())
+        blocks = Blocks.of(GaussianSums.empty(samples.shape[1]), samples, self.n_blocks)
+        return replace(self._moments_of(blocks.total()), blocks=blocks, samples=located)
+
+    def _of_parts(self, parts: Parts) -> OneGaussian | GaussianMoments:
+        """Return the moments of parts, in one pass."""
+        self._check_reads(parts)
+        self._check_blocks(parts.n_parts, "parts")
+        blocks = parts.reduce(_sums_of_part, self.n_blocks, numbered=True)
+        self._check_blocks(blocks.n_parts, "parts")
+        sums = blocks.total()
+        _check_size(sums.n, sums.mean.size, self.n_components)
+        self.n_features_in_ = sums.mean.size
+        return replace(self._moments_of(sums), blocks=blocks, parts=parts)
+
+    def _checked_part(self, raw: Any, *, first: bool) -> np.ndarray:
+        """Return samples as an array of doubles, two of them or more."""
         with np.errstate(over="ignore", invalid="ignore"):  # sums of finite numbers may not be finite
-            samples = validate_data(self, data, dtype=np.float64, ensure_min_samples=2)
-        _check_size(samples, self.n_components)
-        return gaussian_moments(Samples.of(samples), self.n_components, self.strategy())
+            return validate_data(self, raw, reset=first, **INPUT)
+
+    def _empty_sums(self, part: np.ndarray) -> GaussianSums:
+        """Return sums over no samples."""
+        return GaussianSums.empty(part.shape[1])
+
+    def _moments_of(
+        self, sums: GaussianSums, like: OneGaussian | GaussianMoments | None = None
+    ) -> OneGaussian | GaussianMoments:
+        """Return the moments of Gaussians that sums over samples make."""
+        near = like.alike if isinstance(like, GaussianMoments) else None
+        return moments_from_sums(sums, self.n_components, self.strategy(), near)
+
+    def _moments_of_chunk(self, blocks: Blocks, part: np.ndarray) -> OneGaussian | GaussianMoments:
+        """Return the moments after samples were added."""
+        sums = blocks.total()
+        _check_size(sums.n, sums.mean.size, self.n_components)
+        return replace(self._moments_of(sums), blocks=blocks)
 
     def parameters(self, fit: Factorization, moments: OneGaussian | GaussianMoments) -> Gaussians:
         """Return means, weights and variances, in the unit of the moments."""
         return moments.parameters(fit)
 
+    def polished(self, components: Gaussians, moments: OneGaussian | GaussianMoments) -> Gaussians:
+        """Return the Gaussians after steps of expectation maximization, where samples are at hand, or can be read."""
+        at_hand = moments.samples is not None or moments.parts is not None
+        return super().polished(components, moments) if at_hand else components
+
     def em_step(self, components: Gaussians, moments: OneGaussian | GaussianMoments) -> Gaussians:
         """Return the Gaussians after one step of expectation maximization."""
-        return _em_step(moments.samples.inside, components)
+        parameters = components.means, components.covariances, components.weights
+        if moments.samples is not None:
+            sums = em_sums(moments.samples.inside, *parameters)
+        elif moments.parts is not None:
+            sums = moments.parts.reduce(_em_sums_of_part, moments.center, moments.unit, *parameters)
+        mass, totals, squares = sums.values
+        mass = mass + 1e-10
+        means = totals / mass[:, None]
+        # Squares of distances are differences of squares, precise since samples are centered and of unit size.
+        spread = squares / mass - np.sum(means**2, axis=1)
+        variances = np.maximum(spread / means.shape[1], moments.floor)
+        return replace(components, means=means, weights=mass / mass.sum(), covariances=variances)
+
+    def _in_units(self, components: Gaussians, moments: OneGaussian | GaussianMoments) -> Gaussians:
+        """Return to the unit of the data."""
+        means = components.means * moments.unit + moments.center
+        return replace(components, means=means, covariances=components.covariances * moments.unit**2)
 
     def keep(self, components: Gaussians, moments: OneGaussian | GaussianMoments) -> None:
-        """Return to the unit of the data, and label the samples."""
-        samples = moments.samples
-        means = components.means * samples.unit + samples.center
-        super().keep(replace(components, means=means, covariances=components.covariances * samples.unit**2), moments)
-        self.labels_ = np.argmax(self._log_joint(samples.given), axis=1)
+        """Set learned attributes, and label the samples where they are at hand."""
+        super().keep(components, moments)
+        if moments.samples is not None:
+            self.labels_ = np.argmax(self._log_joint(moments.samples.given), axis=1)
+        elif hasattr(self, "labels_"):  # of an earlier fit
+            del self.labels_
 
     def predict_proba(self, X: Any) -> np.ndarray:  # noqa: N803
         """Return the probability of each Gaussian for each sample.
@@ -200,8 +292,7 @@ class SphericalGaussianMixture(DensityMixin, MomentModel[OneGaussian | GaussianM
         return log_densities(samples, self.means_, self.covariances_) + np.log(self.weights_)
 
 
-def _check_size(samples: np.ndarray, k: int) -> None:
-    n, d = samples.shape
+def _check_size(n: int, d: int, k: int) -> None:
     if k > d:
         raise ValueError(
             f"n_components must be at most {d}, the number of features, since means are to be linearly independent; "
@@ -220,13 +311,24 @@ def log_densities(samples: np.ndarray, means: np.ndarray, variances: np.ndarray)
     return -0.5 * (np.maximum(squares, 0) / widths + samples.shape[1] * logarithms)
 
 
-def _em_step(samples: np.ndarray, found: Gaussians) -> Gaussians:
-    joint = log_densities(samples, found.means, found.covariances) + np.log(found.weights)
+def em_sums(samples: np.ndarray, means: np.ndarray, variances: np.ndarray, weights: np.ndarray) -> Totals:
+    """Return what expectation maximization sums: the mass of Gaussians, and samples and squares by their shares."""
+    joint = log_densities(samples, means, variances) + np.log(weights)
     shares = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
-    mass = shares.sum(axis=0) + 1e-10
-    means = (shares.T @ samples) / mass[:, None]
-    # Squares of distances are differences of squares, precise since samples are centered and of unit size.
-    squares = shares.T @ np.sum(samples**2, axis=1) / mass - np.sum(means**2, axis=1)
-    floor = NARROWEST * np.mean(np.var(samples, axis=0))
-    variances = np.maximum(squares / samples.shape[1], floor)
-    return replace(found, means=means, weights=mass / mass.sum(), covariances=variances)
+    return Totals(shares.sum(axis=0), shares.T @ samples, shares.T @ np.sum(samples**2, axis=1))
+
+
+def _em_sums_of_part(part: Any, center: np.ndarray, unit: float, *parameters: np.ndarray) -> Totals:
+    return em_sums((_samples_of(part) - center) / unit, *parameters)
+
+
+def _sums_of_part(part: Any, n_blocks: int, place: int) -> Blocks:
+    samples = _samples_of(part)
+    sums = GaussianSums.empty(samples.shape[1], start=place * APART).of(samples)
+    return Blocks({place % max(n_blocks, 1): sums}, 1)
+
+
+def _samples_of(part: Any) -> np.ndarray:
+    """Return a part as an array of doubles; the parts of a bag are lists of arrays."""
+    rows = np.concatenate(list(part)) if isinstance(part, list | tuple | Iterator) else part
+    return check_array(rows, dtype=np.float64, input_name="X")

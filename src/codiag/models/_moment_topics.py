@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -13,20 +13,29 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from codiag._factorization import Factorization
+from codiag._parts import Parts, as_parts, is_matrix
 from codiag._validation import as_number
 from codiag.methods import Method
-from codiag.models._base import MomentModel, as_seed, warn_caller
+from codiag.models._base import as_seed
 from codiag.models._sampling_noise import hidden_component
 from codiag.models._second_moment import CORE_METHOD
+from codiag.models._summed import SummedModel
+from codiag.models._sums import Blocks
 from codiag.models._topic_moments import TopicMoments, Topics, pair_noise, range_of_pairs
+from codiag.models._topic_parts import (
+    INPUT,
+    N_SPARE,
+    as_matrix,
+    range_of_parts,
+    read_corpus,
+    sums_of_part,
+    sums_of_parts,
+)
 from codiag.models._word_statistics import WordStatistics
 from codiag.tensors._words import as_counts
 
-INPUT: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "ensure_non_negative": True}
-"""What scikit-learn is to make of counts."""
 
-
-class MomentTopics(TransformerMixin, MomentModel[TopicMoments, Topics]):
+class MomentTopics(TransformerMixin, SummedModel[TopicMoments, Topics]):
     """Topics by moments of words: what models of one topic a document, and of mixtures of topics, have in common."""
 
     default_method: ClassVar[Method] = CORE_METHOD
@@ -34,63 +43,99 @@ class MomentTopics(TransformerMixin, MomentModel[TopicMoments, Topics]):
     """Sum of the Dirichlet parameters of the mixtures, zero where a document has one topic."""
 
     def moments(self, data: Any) -> TopicMoments:
-        """Return the moments of counts of words, of shape (documents, words), sparse or dense."""
-        counts = self._checked(data, reset=True)
+        """Return the moments of counts of words, of shape (documents, words), sparse or dense, or in parts."""
+        parts = as_parts(data, is_matrix)
+        if parts is not None:
+            return self._of_iterator(parts) if parts.once else self._of_parts(parts)
+        counts = self._checked_part(data, first=True)
+        self._check_blocks(counts.shape[0], "documents")
         if not np.any(np.asarray(counts.sum(axis=1)) >= 3):
             raise ValueError(f"X must hold documents of three words or more; all {counts.shape[0]} have fewer")
         k, alpha_0 = self.n_components, float(self.alpha_0)
-        basis = range_of_pairs(counts, min(k + 2, counts.shape[1]), alpha_0, as_seed(self.random_state))
-        found = self._moments_of(WordStatistics.empty(basis).plus(counts))
+        basis = range_of_pairs(counts, min(k + N_SPARE, counts.shape[1]), alpha_0, as_seed(self.random_state))
+        blocks = Blocks.of(WordStatistics.empty(basis), counts, self.n_blocks)
+        found = self._moments_of(blocks.total())
         noise = pair_noise(counts, alpha_0, basis[:, :k])
         complaints = (*_about_counts(counts), *hidden_component(float(found.values[k - 1]), noise, k))
-        return replace(found, noise=noise, counts=counts, complaints=complaints)
+        return replace(found, noise=noise, counts=counts, blocks=blocks, complaints=complaints)
 
-    def partial_fit(self, X: Any, y: object = None) -> Self:  # noqa: N803
-        """Add documents to those seen so far and estimate again, by moments alone.
+    def _of_parts(self, parts: Parts) -> TopicMoments:
+        """Return the moments of parts that can be read again: a pass for frequencies, some for the basis, one more."""
+        self._check_blocks(parts.n_parts, "parts")
+        corpus = read_corpus(parts)
+        self._check_words(corpus.n_words)
+        self.n_features_in_ = corpus.n_words
+        basis = range_of_parts(parts, corpus, self.n_components, float(self.alpha_0), as_seed(self.random_state))
+        return replace(self._of_blocks(sums_of_parts(parts, basis, self.n_blocks)), parts=parts)
 
-        The first chunk fixes the basis, three times as wide as there are topics; what chunks there are, and in which
-        order they come, makes no other difference.
+    def _of_iterator(self, parts: Parts) -> TopicMoments:
+        """Return the moments of parts that can be read once, of which the first fixes the basis."""
+        self._check_reads(parts)
+        self._check_blocks(None, "parts")
+        bases: list[np.ndarray] = []
 
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (documents, words)
-        y : ignored
+        def sums_of(part: Any, place: int) -> Blocks:
+            counts = self._checked_part(as_matrix(part), first=place == 0)
+            if place == 0:
+                bases.append(self._first_basis(counts))
+            return sums_of_part(counts, bases[0], self.n_blocks, place)
 
-        Returns
-        -------
-        self
-        """
-        self.check_parameters()
-        counts = self._checked(X, reset=not hasattr(self, "_statistics"))
-        basis = getattr(self, "basis_", None)
-        if basis is None:
-            width = min(3 * self.n_components, counts.shape[1])
-            basis = range_of_pairs(counts, width, float(self.alpha_0), as_seed(self.random_state))
-        if self.n_components > basis.shape[1]:
+        return self._of_blocks(parts.reduce(sums_of, numbered=True))
+
+    def _of_blocks(self, blocks: Blocks) -> TopicMoments:
+        """Return the moments of sums over all documents."""
+        self._check_blocks(blocks.n_parts, "parts")
+        sums, k = blocks.total(), self.n_components
+        if not sums.n_documents[2]:
+            raise ValueError(f"X must hold documents of three words or more; all {sums.n_seen} have fewer")
+        found = self._moments_of(sums)
+        noise = sums.noise(float(self.alpha_0), found.inner)
+        told = _about(sums.n_seen, sums.n_seen - int(sums.n_documents[2]), whole=sums.n_broken == 0)
+        complaints = (*told, *hidden_component(float(found.values[k - 1]), noise, k))
+        return replace(found, noise=noise, blocks=blocks, complaints=complaints)
+
+    def _checked_part(self, raw: Any, *, first: bool) -> sparse.csr_array:
+        """Return counts of no fewer words than topics: the one matrix that all moments and steps read."""
+        counts = as_counts(validate_data(self, raw, reset=first, **INPUT), "X")
+        self._check_words(counts.shape[1])
+        return counts
+
+    def _empty_sums(self, part: sparse.csr_array) -> WordStatistics:
+        """Return sums in a basis that documents show, three times as wide as there are topics."""
+        return WordStatistics.empty(self.basis_ if hasattr(self, "basis_") else self._first_basis(part))
+
+    def _moments_of(self, sums: WordStatistics, like: TopicMoments | None = None) -> TopicMoments:
+        """Return the moments of topics that sums over documents make."""
+        width = sums.basis.shape[1]
+        if self.n_components > width:
             raise ValueError(
-                f"n_components must be at most {basis.shape[1]}, the width of the basis that the first chunk has "
-                f"fixed; got {self.n_components}. Fit anew"
+                f"n_components must be at most {width}, the width of the basis that the first chunk has fixed; got "
+                f"{self.n_components}. Fit anew"
             )
-        found = self._moments_of(getattr(self, "_statistics", WordStatistics.empty(basis)).plus(counts))
+        orthogonal = self.strategy().needs_orthogonal
+        return TopicMoments.of(sums, self.n_components, float(self.alpha_0), orthogonal=orthogonal)
+
+    def _moments_of_chunk(self, blocks: Blocks, part: sparse.csr_array) -> TopicMoments:
+        """Return the moments after documents were added."""
+        found = self._moments_of(blocks.total())
         noise = found.statistics.noise(float(self.alpha_0), found.inner)
-        warn_caller(self.estimate(replace(found, noise=noise, complaints=_about_counts(counts))))
-        return self
+        return replace(found, noise=noise, blocks=blocks, complaints=_about_counts(part))
 
     def parameters(self, fit: Factorization, moments: TopicMoments) -> Topics:
         """Return topics and their weights."""
         return moments.parameters(fit)
 
     def polished(self, components: Topics, moments: TopicMoments) -> Topics:
-        """Return topics after steps of expectation maximization, where all documents are at hand."""
-        if moments.counts is None or self.polish == 0:
-            return components
-        return self._after_steps(components, moments.counts)
+        """Return topics after steps of expectation maximization, where all documents are at hand, or can be read."""
+        if self.polish and moments.counts is not None:
+            return self._after_steps(components, moments.counts)
+        return self._after_passes(components, moments.parts) if self.polish and moments.parts else components
 
     def keep(self, components: Topics, moments: TopicMoments) -> None:
-        """Keep the sums over documents, too, to which `partial_fit` adds."""
+        """Keep the basis of the sums, too, and what mixtures are like."""
         super().keep(components, moments)
         self.doc_topic_prior_ = self._prior(components.weights)
-        self._statistics, self.basis_ = moments.statistics, moments.statistics.basis
+        self.basis_ = moments.statistics.basis
 
     def transform(self, X: Any) -> np.ndarray:  # noqa: N803
         """Return the share of each topic in each document, rows of sum one.
@@ -182,6 +227,10 @@ class MomentTopics(TransformerMixin, MomentModel[TopicMoments, Topics]):
         """Return topics after `polish` steps of expectation maximization."""
 
     @abstractmethod
+    def _after_passes(self, components: Topics, parts: Parts) -> Topics:
+        """Return the same, from documents in parts, which are read again for each step."""
+
+    @abstractmethod
     def _shares(self, counts: sparse.csr_array) -> np.ndarray:
         """Return what `transform` does."""
 
@@ -189,9 +238,9 @@ class MomentTopics(TransformerMixin, MomentModel[TopicMoments, Topics]):
     def _log_likelihood(self, counts: sparse.csr_array) -> float:
         """Return what `score` does."""
 
-    def _moments_of(self, statistics: WordStatistics) -> TopicMoments:
-        orthogonal = self.strategy().needs_orthogonal
-        return TopicMoments.of(statistics, self.n_components, float(self.alpha_0), orthogonal=orthogonal)
+    def _first_basis(self, counts: sparse.csr_array) -> np.ndarray:
+        width = min(3 * self.n_components, counts.shape[1])
+        return range_of_pairs(counts, width, float(self.alpha_0), as_seed(self.random_state))
 
     def _prior(self, weights: np.ndarray) -> np.ndarray:
         return np.maximum(self.alpha_0 * weights, 1e-2 / self.n_components)
@@ -201,25 +250,24 @@ class MomentTopics(TransformerMixin, MomentModel[TopicMoments, Topics]):
         check_is_fitted(self)
         return as_counts(validate_data(self, raw, reset=False, **INPUT), "X")
 
-    def _checked(self, raw: Any, *, reset: bool) -> sparse.csr_array:
-        """Return counts of no fewer words than topics: the one matrix that all moments and steps read."""
-        counts = as_counts(validate_data(self, raw, reset=reset, **INPUT), "X")
-        if self.n_components > counts.shape[1]:
-            raise ValueError(
-                f"n_components must be at most {counts.shape[1]}, the number of words; got {self.n_components}"
-            )
-        return counts
+    def _check_words(self, n_words: int) -> None:
+        if self.n_components > n_words:
+            raise ValueError(f"n_components must be at most {n_words}, the number of words; got {self.n_components}")
 
 
 def _about_counts(counts: sparse.csr_array) -> tuple[str, ...]:
     """Return what a user must be told of counts: what they say nothing about."""
-    told = []
     short = int(np.sum(np.asarray(counts.sum(axis=1)) < 3))
-    if short:
+    return _about(counts.shape[0], short, whole=np.array_equal(counts.data, np.rint(counts.data)))
+
+
+def _about(n_documents: int, n_short: int, *, whole: bool) -> tuple[str, ...]:
+    told: list[str] = []
+    if n_short:
         told.append(
-            f"{short} of {counts.shape[0]} documents have fewer than three words and count for lower moments only"
+            f"{n_short} of {n_documents} documents have fewer than three words and count for lower moments only"
         )
-    if not np.array_equal(counts.data, np.rint(counts.data)):
+    if not whole:
         told.append(
             "X is not of whole numbers: moments are unbiased for counts of words, not for shares or tf-idf weights"
         )

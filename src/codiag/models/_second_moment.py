@@ -18,6 +18,10 @@ from codiag.tensors import Tensor
 
 CORE_METHOD = Auto(max_starts=1, max_sweeps=40)
 """What factorizes cores by default. One start: a residual that is no noise is not a reason to look elsewhere here."""
+SPARE = 8
+"""Columns of blocks beyond those that are asked for: convergence is that of the gap behind all of them."""
+MOST_COLUMNS = 1500
+"""Columns of all blocks together at which Lanczos steps end."""
 
 
 def leading_range(multiply: Callable[[np.ndarray], np.ndarray], size: int, k: int, seed: int) -> np.ndarray:
@@ -30,6 +34,42 @@ def leading_range(multiply: Callable[[np.ndarray], np.ndarray], size: int, k: in
     operator = LinearOperator((size, size), matvec=multiply, matmat=multiply, dtype=np.float64)
     values, vectors = eigsh(operator, k=k, which="LA", v0=start, tol=1e-8)
     return vectors[:, np.argsort(-values)]
+
+
+def leading_range_in_passes(
+    multiply: Callable[[np.ndarray], np.ndarray], size: int, k: int, seed: int, *, n_spare: int, tol: float = 1e-7
+) -> np.ndarray:
+    """Return what `leading_range` does, `n_spare` more columns than k, for products that cost a pass over the data.
+
+    Block Lanczos steps, a pass each, until the residuals of the first k are small; those beside them are whatever is
+    left over, which need not converge: sampling noise has no gaps. What is estimated in the basis of an exact moment
+    does not depend on the basis, so that errors of the basis are multiplied by the sampling noise.
+    """
+    if size <= max(200, 3 * (k + n_spare)):
+        return leading_range(multiply, size, k + n_spare, seed)
+    width = k + n_spare + SPARE
+    rng = as_generator(seed, "random_state")
+    columns = np.linalg.qr(rng.standard_normal((size, width)))[0]
+    matrix = np.zeros((0, 0))
+    last = columns
+    while True:
+        image = multiply(last)
+        products = columns.T @ image
+        matrix = np.block([[matrix, products[:-width]], [products[:-width].T, symmetrized(products[-width:])]])
+        values, inner = np.linalg.eigh(matrix)
+        leading = inner[:, ::-1]
+        image = image - columns @ products
+        image = image - columns @ (columns.T @ image)
+        following, triangle = np.linalg.qr(image)
+        residuals = np.linalg.norm(triangle @ leading[-width:, :k], axis=0)
+        if np.all(residuals <= tol * np.max(np.abs(values))) or columns.shape[1] + width > min(size, MOST_COLUMNS):
+            return columns @ leading[:, : k + n_spare]
+        columns, last = np.hstack([columns, following]), following
+
+
+def symmetrized(matrix: np.ndarray) -> np.ndarray:
+    """Return the mean of a matrix and its transpose."""
+    return (matrix + matrix.T) / 2
 
 
 def check_second_moment(values: np.ndarray, k: int, name: str, *, least: float = 1e-12) -> None:

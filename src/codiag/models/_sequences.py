@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from codiag.models._names import sorted_names
-
 MANY = 10**7
 """Symbols above which those that are not seen would fill the memory with zeros."""
 
@@ -38,19 +36,6 @@ def split_sequences(raw: Any, lengths: Any = None) -> list[np.ndarray]:
     if counts.sum() != symbols.size:
         raise ValueError(f"lengths must add up to {symbols.size}, the number of symbols; they add up to {counts.sum()}")
     return np.split(symbols, np.cumsum(counts)[:-1])
-
-
-def known_symbols(sequences: list[np.ndarray]) -> np.ndarray:
-    """Return the symbols that are counted: 0, 1, ... up to the largest number, or the names in their order."""
-    if sequences[0].dtype.kind not in "iu":
-        return sorted_names([symbol for sequence in sequences for symbol in sequence.tolist()])
-    largest = max(int(sequence.max()) for sequence in sequences)
-    if largest >= MANY:
-        raise ValueError(
-            f"X must hold symbols below {MANY}, as they number the columns of emissionprob_; got {largest}. Number "
-            "those that occur by numpy.unique(X, return_inverse=True), or give them as strings"
-        )
-    return np.arange(largest + 1)
 
 
 def numbered(sequences: list[np.ndarray], symbols: np.ndarray) -> list[np.ndarray]:

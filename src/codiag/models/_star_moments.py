@@ -17,8 +17,8 @@ from codiag.methods import Method
 from codiag.models._networks import Network
 from codiag.models._second_moment import leading_range
 from codiag.models._simplex import on_simplex_rows
-from codiag.models._view_moments import ViewMoments, start_from_views
-from codiag.tensors import CrossMomentTensor
+from codiag.models._view_moments import start_from_views
+from codiag.models._view_sums import ViewSums
 
 SMALL = 500
 """Nodes up to which links are kept as a dense matrix, whose parts are taken more quickly."""
@@ -56,7 +56,7 @@ def estimate_memberships(
     links = [stars.links[centers][:, leaf] for leaf in leaves]
     bases = [_basis(links, own, weights, k) for own in range(3)]
     views = [link @ basis for link, basis in zip(links, bases, strict=True)]
-    moments = ViewMoments(CrossMomentTensor(*views, weights=weights), alpha_0)
+    moments = ViewSums.empty(k, k, k).update((weights, *views)).finish(alpha_0)
     _, means = start_from_views(moments, k, method, 0, max_sweeps=10)
     memberships = np.empty((n, k))
     for own, others in ((centers, (0, 1, 2)), (leaves[0], (1, 2)), (leaves[1], (0, 2)), (leaves[2], (0, 1))):

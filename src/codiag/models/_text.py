@@ -43,9 +43,22 @@ def em_step(
     counts: sparse.csr_array, topics: np.ndarray, mixtures: np.ndarray, prior: np.ndarray, smoothing: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return topics (k, words) and mixtures (documents, k) after one step of expectation maximization, in one pass."""
+    raw, mixtures = em_sums(counts, topics, mixtures, prior)
+    return smoothed(raw, smoothing), mixtures
+
+
+def em_sums(
+    counts: sparse.csr_array, topics: np.ndarray, mixtures: np.ndarray, prior: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return how many words belong to topics (k, words), a sum over documents, and the next mixtures."""
     shares = shared_out(counts, mixtures, topics)
-    raw = topics * (shares.T @ mixtures).T + smoothing
-    return raw / raw.sum(axis=1, keepdims=True), _mixed(mixtures, shares, topics, prior)
+    return topics * (shares.T @ mixtures).T, _mixed(mixtures, shares, topics, prior)
+
+
+def smoothed(raw: np.ndarray, smoothing: float) -> np.ndarray:
+    """Return topics, rows of sum one, from numbers of words (k, words), to each of which a little is added."""
+    raw = raw + smoothing
+    return raw / raw.sum(axis=1, keepdims=True)
 
 
 def _mixed(mixtures: np.ndarray, shares: sparse.csr_array, topics: np.ndarray, prior: np.ndarray) -> np.ndarray:

@@ -5,17 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 
 from codiag._factorization import Factorization
-from codiag.models._base import Moments
+from codiag._parts import Parts
 from codiag.models._components import Components
 from codiag.models._sampling_noise import noise_of, random_signs
 from codiag.models._second_moment import check_second_moment, core_diagnostics, core_problem, leading_range
 from codiag.models._simplex import mixture_weights, on_simplex
+from codiag.models._summed import SummedMoments
 from codiag.models._word_statistics import WordStatistics, frequency_roots
 from codiag.tensors import DenseTensor, WordPairs, word_frequencies
 
@@ -27,11 +29,13 @@ Products = Callable[[np.ndarray], np.ndarray]
 class Topics(Components):
     """Topics (k, words), rows of sum one, and their weights (k,)."""
 
+    key: ClassVar[str] = "components"
+
     components: np.ndarray
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class TopicMoments(Moments):
+class TopicMoments(SummedMoments):
     """Moments of topics in the coordinates of a basis, from sums over documents alone."""
 
     statistics: WordStatistics
@@ -41,11 +45,12 @@ class TopicMoments(Moments):
     inner: np.ndarray  # (r, k): leading eigenvectors
     noise: float = math.nan  # what sampling alone would show of the last of k eigenvalues, once that is known
     counts: sparse.csr_array | None = None  # the documents, where all of them are at hand
+    parts: Parts | None = None  # or where they can be read again
 
     @classmethod
     def of(cls, statistics: WordStatistics, k: int, alpha_0: float, *, orthogonal: bool) -> TopicMoments:
         """Ask for k topics."""
-        mean, second, square, third = statistics.moments(alpha_0)
+        mean, second, square, third = statistics.finish(alpha_0)
         values, vectors = np.linalg.eigh(square)
         values, inner = values[::-1], vectors[:, ::-1][:, :k]
         check_second_moment(values, k, "n_components")
@@ -80,14 +85,19 @@ def range_of_pairs(counts: sparse.csr_array, k: int, alpha_0: float, seed: int |
     """
     mean = word_frequencies(counts, check=False)
     roots = frequency_roots(mean, counts.shape[0])
-    pairs = WordPairs(counts, check=False)
+    multiply = scaled_pairs(WordPairs(counts, check=False).__matmul__, mean, roots, alpha_0)
+    return leading_range(multiply, counts.shape[1], k, 0 if seed is None else seed) / roots[:, None]
+
+
+def scaled_pairs(pairs: Products, mean: np.ndarray, roots: np.ndarray, alpha_0: float) -> Products:
+    """Return products with the second moment of topics, words divided by roots, from those with pairs of words."""
 
     def multiply(columns: np.ndarray) -> np.ndarray:
         inside = (columns.T / roots).T
-        image = (alpha_0 + 1) * (pairs @ inside) - alpha_0 * np.multiply.outer(mean, mean @ inside)
+        image = (alpha_0 + 1) * pairs(inside) - alpha_0 * np.multiply.outer(mean, mean @ inside)
         return (image.T / roots).T
 
-    return leading_range(multiply, counts.shape[1], k, 0 if seed is None else seed) / roots[:, None]
+    return multiply
 
 
 def pair_noise(counts: sparse.csr_array, alpha_0: float, basis: np.ndarray) -> float:

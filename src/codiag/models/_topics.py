@@ -9,9 +9,18 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
+from codiag._parts import Parts
 from codiag.models._moment_topics import MomentTopics
-from codiag.models._text import em_step, log_likelihood, topic_log_likelihood, topic_mixtures, topic_posteriors
+from codiag.models._text import (
+    em_step,
+    log_likelihood,
+    smoothed,
+    topic_log_likelihood,
+    topic_mixtures,
+    topic_posteriors,
+)
 from codiag.models._topic_moments import Topics
+from codiag.models._topic_parts import SMOOTHING, mixed_after_steps, single_after_steps
 
 
 class LatentDirichlet(MomentTopics):
@@ -45,6 +54,9 @@ class LatentDirichlet(MomentTopics):
     polish : int
         Steps of expectation maximization on the likelihood afterwards: they lower the perplexity of real text, and pull
         topics towards each document's own words. Zero is the pure method of moments, which is consistent.
+    n_blocks : int
+        Blocks of documents that are left out in turn for standard errors (jackknife), at least 2, better 20; zero for
+        none. They are those of estimates by moments alone, so that `polish` must be zero.
     random_state : int, optional
         Seed; the answer does not depend on it where the data determines it.
 
@@ -59,8 +71,22 @@ class LatentDirichlet(MomentTopics):
     diagnostics_ : Diagnostics
         Eigenvalues of the second moment and the sampling noise beside them, relative error of the fit, mass clipped
         away.
+    components_standard_errors_, weights_standard_errors_ : as `components_` and `weights_`
+        Where `n_blocks` asks for them.
     n_features_in_ : int
         Number of words.
+
+    Notes
+    -----
+    `fit` takes documents in parts, too, and never holds all of them: a dask array with sparse or dense chunks of rows,
+    a dask bag or a list of delayed parts, a list of matrices, or a function that returns an iterator over them. They
+    are read once for the frequencies of words, about ten times for the range of the second moment, once for sums in
+    that range, and once for every step of `polish`; sums are formed where the parts are, and added in a tree. The
+    topics are those of one matrix, to about 1e-10.
+
+    An iterator can be read once: as with `partial_fit`, its first part then fixes the basis that sums are formed in,
+    three times as wide as there are topics, which costs some precision where that part is small; the other parts, and
+    their order, make no difference but to rounding. Where `n_blocks` is set, every part belongs to one block.
 
     Examples
     --------
@@ -73,6 +99,15 @@ class LatentDirichlet(MomentTopics):
     >>> model = LatentDirichlet(2, random_state=0).fit(counts)
     >>> model.components_.shape, model.transform(counts[:3]).shape
     ((2, 8), (3, 2))
+
+    The same documents in parts, and how well they determine the shares of the topics:
+
+    >>> parts = np.array_split(counts, 10)
+    >>> bool(np.allclose(LatentDirichlet(2, random_state=0).fit(parts).components_, model.components_))
+    True
+    >>> moments = LatentDirichlet(2, polish=0, n_blocks=10, random_state=0).fit(parts)
+    >>> bool(np.all(moments.weights_standard_errors_ < 0.05))
+    True
     """
 
     def __init__(
@@ -82,17 +117,23 @@ class LatentDirichlet(MomentTopics):
         alpha_0: float = 1.0,
         method: Any = None,
         polish: int = 5,
+        n_blocks: int = 0,
         random_state: int | None = None,
     ) -> None:
         super().__init__(n_components, method=method, polish=polish, random_state=random_state)
         self.alpha_0 = alpha_0
+        self.n_blocks = n_blocks
 
     def _after_steps(self, components: Topics, counts: sparse.csr_array) -> Topics:
         topics, prior = components.components, self._prior(components.weights)
         mixtures = topic_mixtures(counts, topics, prior, n_steps=4)
         for _ in range(self.polish):
-            topics, mixtures = em_step(counts, topics, mixtures, prior, smoothing=1e-2)
+            topics, mixtures = em_step(counts, topics, mixtures, prior, smoothing=SMOOTHING)
         return replace(components, components=topics, weights=np.mean(mixtures, axis=0))
+
+    def _after_passes(self, components: Topics, parts: Parts) -> Topics:
+        topics, weights = mixed_after_steps(parts, components, self._prior(components.weights), self.polish)
+        return replace(components, components=topics, weights=weights)
 
     def _shares(self, counts: sparse.csr_array) -> np.ndarray:
         return topic_mixtures(counts, self.components_, self.doc_topic_prior_, n_steps=20)
@@ -125,7 +166,8 @@ class SingleTopic(MomentTopics):
     r"""The single topic model by moments: every document is about one topic.
 
     Then :math:`E_3 = \sum_i w_i \mu_i^{\otimes 3}`, and topics are the factors. `transform` gives the probability of
-    each topic for each document. Attributes are those of `LatentDirichlet` with `alpha_0` zero.
+    each topic for each document. Attributes are those of `LatentDirichlet` with `alpha_0` zero, and documents may come
+    in parts as there.
 
     *Needs*, *costs* and *guarantees* as `LatentDirichlet`. *Fails* where documents mix topics: they are then taken for
     topics of their own, with a bias that more data does not remove.
@@ -138,6 +180,9 @@ class SingleTopic(MomentTopics):
         How the moment is factorized; by default `codiag.methods.Auto`.
     polish : int
         Steps of expectation maximization afterwards; zero is the pure method of moments.
+    n_blocks : int
+        Blocks of documents that are left out in turn for standard errors (jackknife), at least 2, better 20; zero for
+        none. They are those of estimates by moments alone, so that `polish` must be zero.
     random_state : int, optional
         Seed; the answer does not depend on it where the data determines it.
 
@@ -155,9 +200,16 @@ class SingleTopic(MomentTopics):
     alpha_0: float = 0.0
 
     def __init__(
-        self, n_components: int = 10, *, method: Any = None, polish: int = 0, random_state: int | None = None
+        self,
+        n_components: int = 10,
+        *,
+        method: Any = None,
+        polish: int = 0,
+        n_blocks: int = 0,
+        random_state: int | None = None,
     ) -> None:
         super().__init__(n_components, method=method, polish=polish, random_state=random_state)
+        self.n_blocks = n_blocks
 
     def predict(self, X: Any) -> np.ndarray:  # noqa: N803
         """Return the most probable topic of each document of X, of shape (documents, words).
@@ -181,8 +233,11 @@ class SingleTopic(MomentTopics):
         topics, weights = components.components, components.weights
         for _ in range(self.polish):
             posterior = topic_posteriors(counts, topics, weights)
-            raw = (counts.T @ posterior).T + 1e-2
-            topics, weights = raw / raw.sum(axis=1, keepdims=True), posterior.mean(axis=0)
+            topics, weights = smoothed((counts.T @ posterior).T, SMOOTHING), posterior.mean(axis=0)
+        return replace(components, components=topics, weights=weights)
+
+    def _after_passes(self, components: Topics, parts: Parts) -> Topics:
+        topics, weights = single_after_steps(parts, components, self.polish)
         return replace(components, components=topics, weights=weights)
 
     def _shares(self, counts: sparse.csr_array) -> np.ndarray:

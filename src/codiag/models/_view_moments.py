@@ -34,13 +34,18 @@ class ViewMoments:
         self.alpha_0 = alpha_0
         self.shape = moment.shape
 
+    @property
+    def unmixed(self) -> Tensor:
+        """The third moment of samples that do not mix components."""
+        return self.raw
+
     def mean(self, mode: int) -> np.ndarray:
         """Return the mean of a view, (d,)."""
         return np.asarray(self.raw.views[mode].T @ self.raw.weights)
 
     def pairs(self, left: int, right: int) -> np.ndarray:
         """Return the second moment of two views."""
-        product = self._products(left, right)
+        product = self.products(left, right)
         if self.alpha_0 == 0:
             return product
         means = np.outer(self.mean(left), self.mean(right))
@@ -50,16 +55,17 @@ class ViewMoments:
     def third(self) -> Tensor:
         """The third moment; dense where samples mix components."""
         if self.alpha_0 == 0:
-            return self.raw
+            return self.unmixed
         alpha_0, means = self.alpha_0, [self.mean(mode) for mode in range(3)]
-        third = (alpha_0 + 1) * (alpha_0 + 2) / 2 * np.asarray(self.raw.to_dense())
+        third = (alpha_0 + 1) * (alpha_0 + 2) / 2 * np.asarray(self.unmixed.to_dense())
         third += alpha_0**2 * np.einsum("a,b,c->abc", *means)
         for (left, right), mode, places in (((0, 1), 2, "ab,c"), ((0, 2), 1, "ac,b"), ((1, 2), 0, "bc,a")):
-            products = np.einsum(f"{places}->abc", self._products(left, right), means[mode])
+            products = np.einsum(f"{places}->abc", self.products(left, right), means[mode])
             third -= alpha_0 * (alpha_0 + 1) / 2 * products
         return DenseTensor(third)
 
-    def _products(self, left: int, right: int) -> np.ndarray:
+    def products(self, left: int, right: int) -> np.ndarray:
+        """Return the mean of products of two views."""
         weights = self.raw.weights / np.sum(self.raw.weights)
         return as_dense(self.raw.views[left].T @ scaled(self.raw.views[right], weights))
 

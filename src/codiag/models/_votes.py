@@ -99,6 +99,14 @@ def as_votes(
         raise ValueError("votes must hold at least one vote; got none")
     coded = [_encode(column, name, known) for column, name, known in zip(columns, NAMES, names, strict=True)]
     (task, tasks), (worker, workers), (label, classes) = coded
+    found = Votes(task, worker, label, tasks, workers, classes, container)
+    check_cells(found)
+    return found
+
+
+def check_cells(votes: Votes) -> None:
+    """Raise where there are so many labels that they must be a mistake."""
+    tasks, workers, classes = votes.tasks, votes.workers, votes.classes
     n_cells = workers.size * classes.size**2
     if n_cells > MOST_CELLS or (n_cells > MANY_CELLS and classes.size > tasks.size):
         raise ValueError(
@@ -106,7 +114,6 @@ def as_votes(
             f"{n_cells} numbers in confusion matrices. Are labels numbers that were measured, or are the columns in "
             "another order than task, worker, label?"
         )
-    return Votes(task, worker, label, tasks, workers, classes, container)
 
 
 def _container(votes: Any) -> str:

@@ -1,69 +1,106 @@
-"""Sums over documents from which topics are estimated: they add up over chunks, machines and days."""
+"""Sums over documents from which topics are estimated."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import ClassVar, Self
 
 import numpy as np
 from scipy import sparse
 
-from codiag.models._sampling_noise import noise_of
-from codiag.tensors import WordMomentTensor, WordPairs, symmetrize, word_frequencies
+from codiag._array import blocks
+from codiag.models._sampling_noise import coins, noise_of
+from codiag.models._sums import MomentSums
+from codiag.tensors import CrossMomentTensor, symmetrize
 
 
-@dataclass
-class WordStatistics:
+@dataclass(eq=False)
+class WordStatistics(MomentSums):
     r"""Unbiased moments of words in the coordinates of a basis :math:`\Omega`, summed over documents.
 
-    Nothing is larger than words x columns of the basis.
+    Nothing is larger than words x columns of the basis. Terms of the third moment that belong to single words are kept
+    as sums of that size, and contracted once, at the end.
     """
+
+    constant: ClassVar[frozenset[str]] = frozenset({"basis"})
+    own: ClassVar[frozenset[str]] = frozenset({"start"})
 
     basis: np.ndarray  # (words, r)
     n_documents: np.ndarray  # how many of at least one, two and three words
     first: np.ndarray  # (words,): sum of word shares
     second: np.ndarray  # (words, r): sum of pairs, times the basis
-    third: np.ndarray  # (r, r, r): sum of triples, compressed
-    n_seen: int  # how many documents, of any length
-    half: tuple[np.ndarray, np.ndarray, np.ndarray]  # the first three sums over a random half of the documents
+    cube: np.ndarray  # (r, r, r): sum of triples of positions, equal ones among them, compressed
+    ends: np.ndarray  # (words, r): of pairs of positions in triples, times the basis
+    singles: np.ndarray  # (words,): of positions in triples
+    half_numbers: np.ndarray  # the first three sums over a random half of the documents
+    half_first: np.ndarray
+    half_second: np.ndarray
+    n_seen: int = 0  # how many documents, of any length
+    n_broken: int = 0  # how many blocks of them with counts that are not whole numbers
+    start: int = 0  # the number of the first document, by which the random half is drawn
 
     @classmethod
-    def empty(cls, basis: np.ndarray) -> WordStatistics:
+    def empty(cls, basis: np.ndarray, start: int = 0) -> Self:
         """Return sums over nothing."""
         words, r = basis.shape
-        half = np.zeros(3), np.zeros(words), np.zeros((words, r))
-        return cls(basis, np.zeros(3), np.zeros(words), np.zeros((words, r)), np.zeros((r, r, r)), 0, half)
+        first, second, cube = np.zeros(words), np.zeros((words, r)), np.zeros((r, r, r))
+        return cls(basis, np.zeros(3), first, second, cube, second, first, np.zeros(3), first, second, start=start)
 
-    def plus(self, counts: sparse.csr_array) -> WordStatistics:
-        """Return the sums with documents added."""
-        total = replace(self)
-        total._add(counts)
+    @property
+    def size(self) -> int:
+        return self.n_seen
+
+    def of(self, part: sparse.csr_array) -> Self:
+        """Return the sums over documents alone, which come after those seen so far; some documents at a time."""
+        total = self.empty(self.basis, self.start + self.n_seen)
+        for rows in blocks(part.shape[0], 4 * self.basis.shape[1]):
+            if rows.stop > rows.start:
+                total.merge(total._of_block(part if rows.stop - rows.start == part.shape[0] else part[rows]))
         return total
 
-    def _add(self, counts: sparse.csr_array) -> None:
-        sums = self._lower_sums(counts)
-        self.n_documents, self.first, self.second = (
-            total + part for total, part in zip((self.n_documents, self.first, self.second), sums, strict=True)
-        )
-        if sums[0][2]:
-            core = WordMomentTensor(counts, check=False).compress(*[self.basis] * 3).to_dense()
-            self.third = self.third + sums[0][2] * core
-        some = self._lower_sums(counts, _chosen(self.n_seen, counts.shape[0]))
-        self.half = tuple(total + part for total, part in zip(self.half, some, strict=True))
-        self.n_seen = self.n_seen + counts.shape[0]
-
-    def _lower_sums(
-        self, counts: sparse.csr_array, chosen: np.ndarray | None = None
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the numbers of documents, and sums of word shares and of pairs, over all documents or those chosen."""
-        lengths = np.asarray(counts.sum(axis=1)).ravel()
+    def _of_block(self, part: sparse.csr_array) -> Self:
+        n, r = part.shape[0], self.basis.shape[1]
+        lengths = np.asarray(part.sum(axis=1)).ravel()
         used = np.stack([lengths > 0, lengths >= 2, lengths >= 3])
-        weights = None if chosen is None else chosen.astype(np.float64)
-        numbers = np.sum(used if chosen is None else used & chosen, axis=1)
-        shares = word_frequencies(counts, weights, check=False)
-        pairs = WordPairs(counts, weights, check=False) @ self.basis
-        return (numbers, numbers[0] * shares, numbers[1] * pairs) if chosen is None else (numbers, shares, pairs)
+        tuples = lengths * np.stack([np.ones(n), lengths - 1, (lengths - 1) * (lengths - 2)])
+        shares, pairs, triples = used / np.where(used, tuples, 1)
+        chosen = coins(self.start + self.n_seen, n)
+        inside = part @ self.basis
+        columns = np.hstack([scale[:, None] * inside for scale in (pairs, chosen * pairs, triples)])
+        products = part.T @ columns
+        first, own, half_first, half_own, singles = (
+            part.T @ np.stack([shares, pairs, chosen * shares, chosen * pairs, triples], axis=1)
+        ).T
+        cube = CrossMomentTensor(inside, inside, inside, weights=triples, symmetric=False, check=False).to_dense()
+        return type(self)(
+            basis=self.basis,
+            n_documents=used.sum(axis=1),
+            first=first,
+            second=products[:, :r] - own[:, None] * self.basis,
+            cube=cube,
+            ends=products[:, 2 * r :],
+            singles=singles,
+            half_numbers=np.sum(used & chosen, axis=1),
+            half_first=half_first,
+            half_second=products[:, r : 2 * r] - half_own[:, None] * self.basis,
+            n_seen=n,
+            n_broken=int(not np.array_equal(part.data, np.rint(part.data))),
+        )
 
-    def moments(self, alpha_0: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    @property
+    def third(self) -> np.ndarray:
+        r"""The sum of triples of distinct positions, compressed, (r, r, r).
+
+        With e the ends and s the singles, :math:`C - \sum_i \Omega_i \otimes \Omega_i \otimes e_i` (its three
+        placements) :math:`+ 2 \sum_i s_i \Omega_i^{\otimes 3}`.
+        """
+        ones = np.ones(self.basis.shape[0])
+        corrections = self.ends - 2 / 3 * self.singles[:, None] * self.basis
+        views = self.basis, self.basis, corrections
+        placed = CrossMomentTensor(*views, weights=ones, symmetric=False, check=False).to_dense()
+        return self.cube - placed - placed.transpose(0, 2, 1) - placed.transpose(2, 0, 1)
+
+    def finish(self, alpha_0: float = 0.0) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         r"""Return :math:`E_1`, :math:`M_2 \Omega`, :math:`\Omega^\top M_2 \Omega` and the compressed :math:`M_3`."""
         mean, pairs, triples = (
             total / max(n, 1) for total, n in zip((self.first, self.second, self.third), self.n_documents, strict=True)
@@ -83,7 +120,8 @@ class WordStatistics:
         From a random sign for each document, words divided by the roots of their frequencies as in the basis.
         """
         whole = self.n_documents, self.first, self.second
-        signed, first, second = (2 * part - total for part, total in zip(self.half, whole, strict=True))
+        half = self.half_numbers, self.half_first, self.half_second
+        signed, first, second = (2 * part - total for part, total in zip(half, whole, strict=True))
         numbers = np.maximum(self.n_documents, 1)
         mean, shares = self.first / numbers[0], first / numbers[0]
         inner = self.basis.T @ mean
@@ -96,10 +134,3 @@ class WordStatistics:
 def frequency_roots(mean: np.ndarray, n_documents: float) -> np.ndarray:
     """Return the roots of word frequencies, with which noise is alike for all words; not zero for unseen ones."""
     return np.sqrt(np.maximum(mean, 1e-2 / max(n_documents * mean.size, 1)))
-
-
-def _chosen(start: int, n: int) -> np.ndarray:
-    """Return a coin for each of n documents after the first so many: the same whatever chunks they come in."""
-    mixed = (np.arange(start, start + n, dtype=np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    return (mixed >> np.uint64(63)).astype(bool)

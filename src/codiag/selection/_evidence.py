@@ -9,11 +9,11 @@ import numpy as np
 
 from codiag._array import to_host
 from codiag._problem import Problem
-from codiag.methods._reduction import SMALL
 from codiag.metrics._core_consistency import consistency_of
 from codiag.selection._halves import Halves
 from codiag.selection._scan import Scan
 from codiag.selection._soundness import flaw_of, is_degenerate, residual_excess
+from codiag.tensors._first_look import is_large
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,4 +77,4 @@ def evidence_for(found: Scan, rank: int, halves: Halves) -> Evidence:
 def _consistency(found: Scan, rank: int, asked: Problem) -> float:
     if found.reduction is not None and found.reduction.dense is None:  # the core is that of the tensor
         return consistency_of(found.outcomes[rank].components, Problem(found.reduction.core, rank))
-    return consistency_of(found.fits[rank].tensor, asked) if math.prod(asked.tensor.shape) <= SMALL else math.nan
+    return math.nan if is_large(asked.tensor.shape) else consistency_of(found.fits[rank].tensor, asked)

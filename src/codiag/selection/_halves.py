@@ -12,13 +12,13 @@ from array_api_compat import array_namespace
 from codiag._array import Array, like, pick, to_host
 from codiag._factorization import Factorization
 from codiag._problem import Problem
-from codiag.methods._reduction import SMALL
 from codiag.methods.least_squares._objective import LeastSquares
 from codiag.metrics._core_consistency import known_entries
 from codiag.metrics._factors import match_components
 from codiag.selection._scan import Scan, scan
 from codiag.selection._soundness import is_sound
 from codiag.tensors import DenseTensor, FactoredTensor
+from codiag.tensors._first_look import is_large
 
 GROUPS = 4
 """Groups of columns, each of which is left out in turn where the rows of a half are to be predicted."""
@@ -82,7 +82,7 @@ def _formed(found: Scan, rng: np.random.Generator) -> Problem | None:
         turns = [np.linalg.qr(rng.standard_normal((size, size)))[0] for size in core.shape]
         turned = core.without_symmetry().compress(*[like(turn, core.reference) for turn in turns])
         return Problem(turned, problem.rank, symmetric=False)
-    if math.prod(problem.tensor.shape) > SMALL:
+    if is_large(problem.tensor.shape):
         return None
     entries, observed = problem.tensor.to_dense(), problem.observed
     if problem.entries is not None and observed is None:

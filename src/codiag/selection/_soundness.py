@@ -9,10 +9,10 @@ import numpy as np
 from codiag._array import epsilon, to_host
 from codiag._factorization import Factorization
 from codiag._problem import Problem
-from codiag.methods._reduction import SMALL
 from codiag.methods.least_squares._growth import shared_group
 from codiag.methods.least_squares._objective import LeastSquares
 from codiag.methods.least_squares._residual import excess_over_flips, noise_excess
+from codiag.tensors._first_look import is_large
 from codiag.theory._diagnosis import CANCELLING, cancelling_pairs, congruences, largest_noise_term, whole_norm
 
 
@@ -46,7 +46,7 @@ def residual_excess(fit: Factorization, problem: Problem) -> float:
     if fit.residual_excess is not None:
         return fit.residual_excess
     scarce = 2 * problem.n_parameters > problem.n_entries
-    if scarce or not problem.asks or math.prod(problem.tensor.shape) > SMALL:
+    if scarce or not problem.asks or is_large(problem.tensor.shape):
         return math.nan
     if fit.relative_error < 1e3 * epsilon(problem.tensor.reference):
         return 0.0

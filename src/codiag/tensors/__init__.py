@@ -3,6 +3,7 @@
 from codiag.tensors._base import Tensor
 from codiag.tensors._combine import ScaledTensor, SumTensor
 from codiag.tensors._convert import as_tensor
+from codiag.tensors._dask import DaskTensor
 from codiag.tensors._dense import DenseTensor, symmetrize
 from codiag.tensors._factored import FactoredTensor
 from codiag.tensors._moments import CrossMomentTensor, MomentTensor
@@ -12,6 +13,7 @@ from codiag.tensors._words import WordMomentTensor, WordPairs, word_frequencies
 
 __all__ = [
     "CrossMomentTensor",
+    "DaskTensor",
     "DenseTensor",
     "FactoredTensor",
     "MomentTensor",

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from array_api_compat import array_namespace
-from scipy import sparse
 
-from codiag._array import Array, blocks, double, fits_block, identity, pick, squares
+from codiag._array import Array, all_equal, blocks, double, fits_block, identity, pick, squares
 from codiag._validation import as_flag
+from codiag.tensors._first_look import FirstLook, first_look
 
 if TYPE_CHECKING:
     from codiag.tensors._dense import DenseTensor
+    from codiag.tensors._sums import Sum
 
 REAL = int | float | np.integer | np.floating
 """Numbers that may multiply a tensor."""
@@ -43,6 +44,8 @@ class Tensor(ABC):
         Whether every permutation of the modes leaves the tensor as it is, so that all modes share one factor.
     holds_entries : bool
         Whether `to_dense` costs no more than a pass over the entries.
+    unseen : bool
+        Whether it is not known yet that all entries are finite: large data is not read before that is needed.
 
     Examples
     --------
@@ -72,6 +75,8 @@ class Tensor(ABC):
     shape: tuple[int, ...]
     symmetric: bool = False
     holds_entries: bool = False
+    unseen: bool = False
+    _look: FirstLook | None = None
 
     @abstractmethod
     def project(self, *directions: Array) -> Array:
@@ -108,9 +113,52 @@ class Tensor(ABC):
         return len(self.shape)
 
     @property
+    def n_stored(self) -> int:
+        """Number of entries that storage holds: of a dense tensor all of them."""
+        return math.prod(self.shape)
+
+    @property
     def reference(self) -> Array:
         """An array, empty, of the library, the device and the precision that results have."""
         return np.zeros(0)
+
+    def read(self, *asked: Sum) -> list[Any]:
+        """Compute several sums over the entries, in one pass over the data where the storage allows.
+
+        Parameters
+        ----------
+        *asked : objects of `codiag.tensors._sums`
+            Such as `SquaredNorm` or `Products`.
+
+        Returns
+        -------
+        list
+            One result for each, in their order: what the method of the tensor gives that it stands for.
+        """
+        return [one.of(self) for one in asked]
+
+    def look(self, width: int = 0) -> FirstLook:
+        """Read the tensor for the first time, or recall what that has shown.
+
+        Parameters
+        ----------
+        width : int
+            Random directions at least that it is to be multiplied by.
+
+        Returns
+        -------
+        FirstLook
+            The squared norm and the products.
+        """
+        if self._look is None or self._look.width < width:
+            self._look = first_look(self, width, one_mode=self.symmetric)
+        return self._look
+
+    def check(self) -> None:
+        """Raise a `ValueError` unless all entries are finite, from a first look at them where there was none."""
+        if self.unseen and not math.isfinite(self.look().squared_norm):
+            raise ValueError(f"tensor must be finite; some entries of {self!r}, or their squares, are NaN or infinite")
+        self.unseen = False
 
     def compress(self, *bases: Array | None) -> Tensor:
         """Multiply every mode by the transpose of a basis.
@@ -300,12 +348,7 @@ class Tensor(ABC):
     def _compressed(self, core: Array, bases: Sequence[Array | None]) -> DenseTensor:
         from codiag.tensors._dense import DenseTensor
 
-        return DenseTensor.of(core, symmetric=self.symmetric and all_equal(bases))
-
-
-def all_equal(arrays: Sequence[Array | None]) -> bool:
-    """Tell whether all matrices have the same shape and entries, or are all None."""
-    return all(_equal(arrays[0], array) for array in arrays[1:])
+        return DenseTensor.of(core, symmetric=all_equal(bases) and self.symmetric)
 
 
 def symmetry_of(arrays: Sequence[Array], symmetric: bool | None, name: str) -> bool:
@@ -317,17 +360,6 @@ def symmetry_of(arrays: Sequence[Array], symmetric: bool | None, name: str) -> b
     if symmetric and not equal:
         raise ValueError(f"symmetric=True needs equal {name} for all modes; these differ. Leave symmetric out")
     return equal
-
-
-def _equal(first: Array | None, second: Array | None) -> bool:
-    if first is second:
-        return True
-    if first is None or second is None or first.shape != second.shape:
-        return False
-    if sparse.issparse(first) or sparse.issparse(second):
-        return bool(sparse.issparse(first) and sparse.issparse(second) and (first != second).nnz == 0)
-    xp = array_namespace(first, second)
-    return bool(xp.all(first == second))
 
 
 def check_shape(shape: Sequence[int], name: str = "tensor") -> tuple[int, ...]:

@@ -11,6 +11,8 @@ from codiag._validation import as_flag
 from codiag.tensors._base import REAL, Tensor, as_scale, check_symmetric_shape
 from codiag.tensors._convert import as_tensor
 from codiag.tensors._factored import FactoredTensor
+from codiag.tensors._first_look import FirstLook
+from codiag.tensors._sums import Sum
 
 
 class SumTensor(Tensor):
@@ -49,6 +51,12 @@ class SumTensor(Tensor):
             check_symmetric_shape(self.shape)
         self.symmetric = bool(symmetric)
         self.holds_entries = all(term.holds_entries for term in self.terms)
+        self.unseen = any(term.unseen for term in self.terms)
+
+    def check(self) -> None:
+        for term in self.terms:
+            term.check()
+        self.unseen = False
 
     @property
     def reference(self) -> Array:
@@ -125,6 +133,21 @@ class ScaledTensor(Tensor):
         self.tensor: Tensor = inner
         self.scale: float = as_scale(scale, inner.reference)
         self.shape, self.symmetric, self.holds_entries = inner.shape, inner.symmetric, inner.holds_entries
+        self.unseen = inner.unseen
+
+    def look(self, width: int = 0) -> FirstLook:
+        return self.tensor.look(width).scaled(self.scale)
+
+    def check(self) -> None:
+        self.tensor.check()
+        self.unseen = False
+
+    def read(self, *asked: Sum) -> list[Any]:
+        """Ask the tensor itself, and multiply what it gives."""
+        if self.scale == 0:
+            return super().read(*asked)
+        results = self.tensor.read(*(one.of_multiple(1 / self.scale) for one in asked))
+        return [one.multiple(result, self.scale) for one, result in zip(asked, results, strict=True)]
 
     @property
     def reference(self) -> Array:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from array_api_compat import is_dask_array
 
 from codiag.tensors._base import Tensor, check_shape, check_symmetric_shape
-from codiag.tensors._dense import DenseTensor, symmetrize
+from codiag.tensors._dask import DaskTensor
+from codiag.tensors._dense import DenseTensor
 from codiag.tensors._factored import FactoredTensor
 from codiag.tensors._sparse import SparseTensor
 
@@ -46,12 +48,14 @@ def as_tensor(raw: Any, symmetric: bool | None = None) -> Tensor:
     if symmetric is not None and not isinstance(symmetric, bool | np.bool_):
         raise TypeError(f"symmetric must be True, False or None; got {symmetric!r}")
     tensor = _wrap(raw)
+    if symmetric is not None and not symmetric and isinstance(tensor, DenseTensor | DaskTensor):
+        return tensor.without_symmetry()  # which need not be known, so that the entries are not read
     if symmetric is None or bool(symmetric) == tensor.symmetric:
         return tensor
     if not symmetric:
         return tensor.without_symmetry()
     check_symmetric_shape(tensor.shape)
-    if not isinstance(tensor, DenseTensor):
+    if not isinstance(tensor, DenseTensor | DaskTensor):
         raise ValueError(
             f"symmetric=True contradicts {tensor!r}, which does not declare that. Build it with symmetric=True, or, if "
             "it is given by components, with equal factors for all modes; or leave symmetric out"
@@ -63,7 +67,20 @@ def as_tensor(raw: Any, symmetric: bool | None = None) -> Tensor:
             f"{share:.0%} of this one. Leave symmetric out to let the modes have factors of their own, or pass "
             "codiag.tensors.symmetrize(tensor) to factorize its symmetric part"
         )
-    return DenseTensor.of(symmetrize(tensor.to_dense()), symmetric=True)
+    return tensor.symmetrized()
+
+
+def array_of(tensor: Tensor) -> Any:
+    """Return the array that a tensor is stored as, in memory or in chunks; None where it is stored otherwise."""
+    if isinstance(tensor, DaskTensor):
+        return tensor.array
+    return tensor.to_dense() if isinstance(tensor, DenseTensor) else None
+
+
+def tensor_of_array(array: Any, *, symmetric: bool) -> DenseTensor | DaskTensor:
+    """Return the tensor of an array, in memory or in chunks, without a check of its entries."""
+    kind = DaskTensor if is_dask_array(array) else DenseTensor.of
+    return kind(array, symmetric=symmetric)
 
 
 def components_of(raw: Any) -> tuple[Any, list[Any]] | None:
@@ -95,6 +112,8 @@ def _wrap(raw: Any) -> Tensor:
         raise TypeError(
             f"tensor must be an array or a codiag.tensors.Tensor; got the string {raw!r}. Load the file first"
         )
+    if is_dask_array(raw):
+        return DaskTensor(raw)
     if hasattr(raw, "tocoo") and hasattr(raw, "fill_value"):
         raw = raw.tocoo()
     if all(hasattr(raw, name) for name in ("coords", "data", "shape")) and hasattr(raw.coords, "shape"):

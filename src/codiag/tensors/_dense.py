@@ -5,13 +5,29 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace, device, is_numpy_array, is_torch_array
+from array_api_compat import device, is_numpy_array, is_torch_array
 
-from codiag._array import Array, blocks, like, moved, on_host, pick, precise, squares, to_host, widest
+from codiag._array import Array, array_namespace, blocks, moved, on_host, precise, to_host, widest
 from codiag._validation import as_flag, as_real_array
 from codiag.tensors._base import Tensor, check_shape, check_symmetric_shape
+from codiag.tensors._first_look import FirstLook, first_look, is_large
+from codiag.tensors._sums import (
+    Core,
+    Products,
+    Shares,
+    Slab,
+    SquaredDistance,
+    SquaredNorm,
+    Sum,
+    added,
+    asymmetry,
+    khatri_rao,
+    logged,
+    symmetry_probes,
+)
 
 
 class DenseTensor(Tensor):
@@ -27,7 +43,8 @@ class DenseTensor(Tensor):
     symmetric : bool, optional
         Whether permuting the modes leaves the tensor as it is. By default that is detected, to rounding.
     check : bool
-        Whether to check that the array holds finite real numbers. False takes that on trust.
+        Whether to check that the array holds finite real numbers. False takes that on trust. Arrays of more than two
+        million entries are checked, and looked at for symmetry, when that is needed: see `Tensor.unseen`.
 
     Examples
     --------
@@ -50,13 +67,32 @@ class DenseTensor(Tensor):
             check_symmetric_shape(self.shape)
         self._memory_order = _memory_order(self._entries)
         self._squared_norm: float | None = None
-        with np.errstate(all="ignore"):  # entries that are not finite are found below
-            if symmetric is None and self._seems_symmetric():
-                share, self._squared_norm = self._asymmetry_and_squared_norm()
-                symmetric = share < self._rounding()
-        self.symmetric = bool(symmetric)
-        if check:
-            self._check_range()
+        self._symmetric = None if symmetric is None else bool(symmetric)
+        self._seems_symmetric = bool(symmetric)
+        if symmetric is None:
+            gap = self._asymmetry_of_corner()
+            self._symmetric, self._seems_symmetric = False if gap > 1 else None, gap <= 1
+        self.unseen = check and is_large(self.shape)
+        if not is_large(self.shape):
+            self._symmetric = self.symmetric
+            if check:
+                self.check()
+
+    @property
+    def symmetric(self) -> bool:  # type: ignore[override]
+        """Whether permuting the modes leaves the tensor as it is: as declared, or by a first look at its entries."""
+        if self._symmetric is None:
+            self.look()
+        return bool(self._symmetric)
+
+    def look(self, width: int = 0) -> FirstLook:
+        undecided = self._symmetric is None
+        if self._look is None or self._look.width < width or undecided:
+            self._look = first_look(self, width, one_mode=self._seems_symmetric, probe=undecided)
+            self._squared_norm = self._look.squared_norm
+            if undecided:
+                self._symmetric = self._look.asymmetry is not None and self._look.asymmetry < self._rounding()
+        return self._look
 
     @classmethod
     def of(cls, array: Array, *, symmetric: bool) -> DenseTensor:
@@ -75,7 +111,7 @@ class DenseTensor(Tensor):
         """
         return cls(array, symmetric=symmetric, check=False)
 
-    def _check_range(self) -> None:
+    def check(self) -> None:
         """Raise unless the entries are finite and their squares neither overflow nor all vanish."""
         range_of = array_namespace(self.reference).finfo(self.reference.dtype)
         if not self.squared_norm() < float(range_of.max):
@@ -83,6 +119,7 @@ class DenseTensor(Tensor):
         least = max(float(range_of.smallest_normal), 1e-290)
         if self.squared_norm() < least and np.any(to_host(self._entries) != 0):
             self._raise_out_of_range()
+        self.unseen = False
 
     @cached_property
     def reference(self) -> Array:
@@ -106,80 +143,57 @@ class DenseTensor(Tensor):
         return DenseTensor.of(xp.permute_dims(self._entries, tuple(axes)), symmetric=self.symmetric)
 
     def without_symmetry(self) -> DenseTensor:
-        return DenseTensor.of(self._entries, symmetric=False)
+        if self._symmetric is False:
+            return self
+        other = DenseTensor.of(self._entries, symmetric=False)
+        other.unseen, other._squared_norm = self.unseen, self._squared_norm
+        return other
+
+    def read(self, *asked: Sum) -> list[Any]:
+        """Compute several sums, in one pass over the slabs."""
+        order = self._memory_order
+        columns: list[Array] = []
+        for one in asked:
+            last = one.last_columns(order)
+            columns += [] if last is None or any(last is known for known in columns) else [last]
+        joined = array_namespace(*columns).concat(columns, axis=1) if len(columns) > 1 else next(iter(columns), None)
+        width = max([one.width for one in asked] + ([] if joined is None else [joined.shape[1]]), default=0)
+        shares: list[Shares] = [{} for _ in asked]
+        with np.errstate(all="ignore"):  # entries that are not finite show in the squared norm
+            for rows, block in self._slabs(order, asked, width=width):
+                slab = Slab(block, order, rows, self.shape, joined, columns)
+                shares = [added(share, one.over(slab)) for share, one in zip(shares, asked, strict=True)]
+            return [one.total(share, self) for share, one in zip(shares, asked, strict=True)]
 
     def compress(self, *bases: Array | None) -> DenseTensor:
-        xp = array_namespace(self.reference)
-        ordered = [bases[mode] for mode in self._memory_order]
-        parts, total = [], None
-        for rows, block in self._slabs(self._memory_order):
-            for axis in range(self.order - 1, 0, -1):
-                block = block if ordered[axis] is None else _contract(block, ordered[axis], axis)
-            if ordered[0] is None:
-                parts.append(block)
-                continue
-            share = _contract(block, ordered[0][rows, :], 0)
-            total = share if total is None else total + share
-        core = xp.concat(parts) if total is None else total
-        return self._compressed(xp.permute_dims(core, tuple(np.argsort(self._memory_order).tolist())), bases)
+        core: DenseTensor = self.read(Core(bases))[0]
+        return core
 
     def mttkrp(self, factors: Sequence[Array], mode: int) -> Array:
-        return self._mttkrps(factors, [mode])[mode]
+        return self.read(Products(factors, [mode]))[0][0]
 
     def mttkrps(self, factors: Sequence[Array]) -> list[Array]:
-        products = self._mttkrps(factors, range(self.order))
-        return [products[mode] for mode in range(self.order)]
-
-    def _mttkrps(self, factors: Sequence[Array], modes: Sequence[int]) -> dict[int, Array]:
-        """Contract slab by slab; one product with the last factor serves all modes but the last."""
-        xp = array_namespace(self.reference)
-        ordered = [factors[mode] for mode in self._memory_order]
-        wanted = [self._memory_order.index(mode) for mode in modes]
-        last = self.order - 1
-        rows_of_first: list[Array] = []
-        sums: dict[int, Array] = {}
-        for rows, block in self._slabs(self._memory_order, width=factors[0].shape[1]):
-            inside = [ordered[0][rows, :], *ordered[1:]]
-            shares = {}
-            if last in wanted:
-                columns = xp.matrix_transpose(khatri_rao(inside[:-1]))
-                shares[last] = columns @ xp.reshape(block, (-1, block.shape[-1]))
-            if wanted != [last]:
-                half = block @ inside[-1]
-                shares |= {axis: _contract_pairwise(half, inside, axis) for axis in wanted if axis != last}
-            if 0 in shares:
-                rows_of_first.append(shares.pop(0))
-            sums = {axis: share + sums[axis] if axis in sums else share for axis, share in shares.items()}
-        if rows_of_first:
-            sums[0] = rows_of_first[0] if len(rows_of_first) == 1 else xp.concat(rows_of_first)
-        return {
-            self._memory_order[axis]: xp.matrix_transpose(total) if axis == last else total
-            for axis, total in sums.items()
-        }
+        products: list[Array] = self.read(Products(factors))[0]
+        return products
 
     def squared_norm(self) -> float:
         if self._squared_norm is None:
-            with np.errstate(all="ignore"):
-                self._squared_norm = sum(squares(block) for _, block in self._slabs(self._memory_order))
+            self._squared_norm = float(self.read(SquaredNorm())[0])
         return self._squared_norm
 
     def squared_distance(self, weights: Array, factors: Sequence[Array]) -> float:
-        return sum(squares(entries - model) for entries, model in self._beside(weights, factors))
+        return float(self.read(SquaredDistance(weights, factors))[0])
 
     def inner(self, weights: Array, factors: Sequence[Array]) -> float:
-        total = 0.0
-        for entries, model in self._beside(weights, factors):
-            total += float(array_namespace(entries).sum(entries * model))
-        return total
-
-    def _beside(self, weights: Array, factors: Sequence[Array]) -> Iterator[tuple[Array, Array]]:
-        """Yield entries and those that components give, slab by slab as matrices, in double precision if possible."""
         exact = precise(self.reference)
         xp = array_namespace(exact)
         weights, ordered = moved(weights, exact), [moved(factors[mode], exact) for mode in self._memory_order]
+        total = 0.0
         for rows, block in self._slabs(self._memory_order, width=weights.shape[0]):
             columns = khatri_rao([ordered[0][rows, :] * weights, *ordered[1:-1]])
-            yield xp.reshape(precise(block), (-1, block.shape[-1])), columns @ xp.matrix_transpose(ordered[-1])
+            model = columns @ xp.matrix_transpose(ordered[-1])
+            total += float(xp.sum(xp.reshape(precise(block), model.shape) * model))
+        return total
 
     def to_dense(self) -> Array:
         return self._cast(self._entries)
@@ -192,43 +206,41 @@ class DenseTensor(Tensor):
         float
             The share of the tensor that permuting its modes changes: 0 if symmetric, about 1.3 for pure noise.
         """
-        return math.inf if len(set(self.shape)) > 1 else self._asymmetry_and_squared_norm()[0]
-
-    def _asymmetry_and_squared_norm(self) -> tuple[float, float]:
-        """Return both from one pass over the entries of a tensor whose modes have one size."""
-        xp = array_namespace(self.reference)
-        rng = np.random.default_rng(0)
-        probes = [like(rng.standard_normal(self.shape[0]), self.reference) for _ in range(self.order - 2)]
-        parts, turned, total = [], None, 0.0
-        for rows, block in self._slabs(self._memory_order):  # symmetric in this order of the modes if in any
-            parts.append(_without_last(block, probes))
-            share = xp.tensordot(probes[-1][rows], _without_last(block, probes[:-1]), axes=((0,), (0,)))
-            turned = share if turned is None else turned + share
-            total += squares(block)
-        first = parts[0] if len(parts) == 1 else xp.concat(parts)
-        # A swap of two modes and a turn of all generate every permutation.
-        gaps = [first - xp.matrix_transpose(first), first - turned]
-        # On average a projection is as large as the tensor; one that happens to be small has no more noise in it.
-        norm = math.sqrt(total)
-        size = max(float(xp.linalg.vector_norm(first)), norm if math.isfinite(norm) else 0.0)
-        share = max(float(xp.linalg.vector_norm(gap)) for gap in gaps) / size if size > 0 else math.inf
-        return share, total
-
-    def _seems_symmetric(self) -> bool:
-        """Tell whether a few rows and columns are symmetric, which rules out most tensors that are not."""
         if len(set(self.shape)) > 1:
-            return False
-        few, corner = np.unique(np.linspace(0, self.shape[0] - 1, 6).astype(int)), self._entries
-        for axis in range(self.order):
-            corner = pick(corner, few, axis)
-        entries = to_host(corner).astype(np.float64)
-        gap = max(float(np.abs(entries - np.moveaxis(entries, 0, axis)).max()) for axis in range(1, self.order))
-        return gap <= 10 * self._rounding() * float(np.abs(entries).max())
+            return math.inf
+        if self._look is not None and self._look.asymmetry is not None:
+            return self._look.asymmetry
+        return asymmetry(*self.read(*symmetry_probes(self), SquaredNorm()))
+
+    def symmetrized(self) -> DenseTensor:
+        """Average the tensor over all permutations of its modes.
+
+        Returns
+        -------
+        DenseTensor
+        """
+        return DenseTensor.of(symmetrize(self.to_dense()), symmetric=True)
+
+    def _asymmetry_of_corner(self) -> float:
+        """Return what permuting changes of a few rows and columns, in units of rounding; not a number if all are zero.
+
+        That rules out most tensors that are not symmetric.
+        """
+        if len(set(self.shape)) > 1:
+            return math.inf
+        step = max((self.shape[0] - 1) // 5, 1)
+        entries = to_host(self._entries[(slice(0, 5 * step + 1, step),) * self.order]).astype(np.float64)
+        with np.errstate(all="ignore"):  # entries that are not finite are found elsewhere
+            gap = max(float(np.abs(entries - np.moveaxis(entries, 0, axis)).max()) for axis in range(1, self.order))
+            largest = float(np.abs(entries).max())
+        return gap / (10 * self._rounding() * largest) if largest > 0 else math.nan
 
     def _rounding(self) -> float:
         return 1e-10 if self.reference.dtype == array_namespace(self.reference).float64 else 1e-4
 
-    def _slabs(self, order: Sequence[int], width: int = 1) -> Iterator[tuple[slice, Array]]:
+    def _slabs(
+        self, order: Sequence[int], asked: Sequence[object] = (), *, width: int = 1
+    ) -> Iterator[tuple[slice, Array]]:
         """Yield parts along the first mode of the given order, with the modes in that order, as floating point.
 
         `width` is what the last mode is to become in products: slabs are small enough for either.
@@ -237,7 +249,8 @@ class DenseTensor(Tensor):
         turned = tuple(order) != tuple(range(self.order))
         entries = xp.permute_dims(self._entries, tuple(order)) if turned else self._entries
         row = math.prod(entries.shape[1:-1]) * max(entries.shape[-1], width)
-        for rows in blocks(entries.shape[0], row, scale=1 if on_host(self._entries) else 64):
+        parts = list(blocks(entries.shape[0], row, scale=1 if on_host(self._entries) else 64))
+        for rows in logged(parts, len(parts), self.shape, asked):
             yield rows, self._cast(entries[rows, ...])
 
     def _cast(self, block: Array) -> Array:
@@ -265,15 +278,6 @@ def _memory_order(array: Array) -> tuple[int, ...]:
     strides = array.strides if is_numpy_array(array) else array.stride() if is_torch_array(array) else None
     order = range(array.ndim) if strides is None else np.argsort([-stride for stride in strides], kind="stable")
     return tuple(int(mode) for mode in order)
-
-
-def khatri_rao(factors: Sequence[Array]) -> Array:
-    """Return the columnwise Kronecker product, shape (d_0 d_1 ..., r), the first factor varying slowest."""
-    xp = array_namespace(factors[0])
-    product = factors[0]
-    for factor in factors[1:]:
-        product = xp.reshape(product[:, None, :] * factor[None, :, :], (-1, factor.shape[1]))
-    return product
 
 
 def symmetrize(array: Array) -> Array:
@@ -306,28 +310,3 @@ def symmetrize(array: Array) -> Array:
     for turn in turns[1:]:
         mean = mean + xp.permute_dims(array, turn) / len(turns)
     return mean
-
-
-def _without_last(block: Array, probes: Sequence[Array]) -> Array:
-    """Contract the last modes of a block, one with each probe, so that the first and two more are left."""
-    for probe in reversed(probes):
-        block = block @ probe
-    return block
-
-
-def _contract(block: Array, basis: Array, axis: int) -> Array:
-    """Multiply one axis by the transpose of a basis."""
-    xp = array_namespace(block)
-    if axis == block.ndim - 1:
-        return block @ basis
-    return xp.moveaxis(xp.tensordot(block, basis, axes=((axis,), (0,))), -1, axis)
-
-
-def _contract_pairwise(half: Array, factors: Sequence[Array], axis: int) -> Array:
-    """Contract all axes but one and the last of (d_0, ..., d_{N-2}, r) with factors, column by column."""
-    xp = array_namespace(half)
-    for other in range(half.ndim - 2, -1, -1):
-        if other != axis:
-            shape = (factors[other].shape[0], *[1] * (half.ndim - 2 - other), factors[other].shape[1])
-            half = xp.sum(half * xp.reshape(factors[other], shape), axis=other)
-    return half

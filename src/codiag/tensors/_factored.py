@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 
-from array_api_compat import array_namespace
+import numpy as np
 
-from codiag._array import Array, double, fits_block, pick, squares
+from codiag._array import Array, all_equal, array_namespace, double, fits_block, pick, squares
 from codiag._validation import as_real_array
-from codiag.tensors._base import REAL, Tensor, all_equal, as_scale, check_shape, symmetry_of
-from codiag.tensors._dense import khatri_rao
+from codiag.tensors._base import REAL, Tensor, as_scale, check_shape, symmetry_of
+from codiag.tensors._sums import khatri_rao
 
 CANCELLING = 1e-6
 """Share of the inner products of components that must be left in their sum for it to be taken as it is."""
@@ -223,6 +223,8 @@ def _triangle(factor: Array) -> Array:
 
 def _floating(array: Array, name: str) -> Array:
     """Return an array of floating-point numbers as it is, and others as such."""
+    if type(array) is np.ndarray and array.dtype == np.float64:
+        return array
     if hasattr(array, "dtype") and str(array.dtype).endswith(("float64", "float32")):
         return array
     return as_real_array(array, name, "keep real and imaginary parts as two tensors")

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
-from scipy import sparse
 
-from codiag._array import Array, blocks, double, fits_block, squares, to_host
-from codiag._validation import as_flag, as_number, as_real_array
+from codiag._array import Array, blocks, double, fits_block, squares
+from codiag._validation import as_flag, as_number
 from codiag.tensors._base import CLOSE, REAL, Tensor, as_scale, check_shape, check_symmetric_shape
 from codiag.tensors._factored import FactoredTensor
+from codiag.tensors._fibers import FiberCore, FiberInner, FiberProducts, FiberSum, totals_over
+from codiag.tensors._listing import Listing, as_coordinates, as_values, in_memory_order
+from codiag.tensors._sums import Core, Products, SquaredDistance, Sum, logged
 
 
 class SparseTensor(Tensor):
@@ -30,8 +33,15 @@ class SparseTensor(Tensor):
         What entries are that are not listed. Missing ones say nothing about the components: contractions take them for
         zeros, and fits leave them out.
     check : bool
-        Whether to check coordinates and values, and to add the values of equal coordinates. Without, `coords` must be
-        an array of int64 with distinct columns inside of the shape, and `values` finite floating-point numbers.
+        Whether to check coordinates and values, to sort entries, and to add the values of equal coordinates. Without,
+        `coords` must be an array of integers with distinct columns inside of the shape, and `values` finite
+        floating-point numbers.
+
+    Attributes
+    ----------
+    coords : array of int32, or of int64 where a mode is too long for that, shape (order, n)
+        In the order of memory of a dense array.
+    values : array of shape (n,)
 
     Examples
     --------
@@ -62,14 +72,16 @@ class SparseTensor(Tensor):
         self.symmetric = bool(symmetric)
         self.absent = absent
         if check:
-            coords = _as_coordinates(coords, self.shape)
-            values = _as_values(values, coords.shape[1])
-            if absent == "zero":
-                coords, values = _summed(coords, values, self.shape)
-            else:
-                _check_distinct(coords, self.shape)
+            coords = as_coordinates(coords, self.shape)
+            values = as_values(values, coords.shape[1])
+            coords, values = in_memory_order(coords, values, self.shape, distinct=absent == "missing")
         self.coords: np.ndarray = coords
         self.values: np.ndarray = values
+        self._listings: dict[tuple[int, ...], Listing] = {}
+
+    @property
+    def n_stored(self) -> int:
+        return int(self.values.size)
 
     @property
     def reference(self) -> Array:
@@ -77,7 +89,7 @@ class SparseTensor(Tensor):
 
     def project(self, *directions: Array) -> Array:
         n, (rows, columns) = directions[0].shape[0], self.shape[:2]
-        cells = self.coords[0] * columns + self.coords[1]
+        cells = self.coords[0].astype(np.int64) * columns + self.coords[1]
         stack = np.empty((n, rows * columns), dtype=self.values.dtype)
         for l in range(n):
             scaled = self.values
@@ -127,70 +139,111 @@ class SparseTensor(Tensor):
         (SparseTensor(2 x 2 x 2, 2 entries), [[3, 70], [5, 60], [7, 50]])
         """
         as_number("at_least", at_least, integer=True, zero=True)
-        rows = [np.unique(self.coords)] * self.order if self.symmetric else [np.unique(row) for row in self.coords]
-        kept = [_filled(row, min(size, at_least)) for row, size in zip(rows, self.shape, strict=True)]
-        coords = np.stack([np.searchsorted(*pair) for pair in zip(kept, self.coords, strict=True)])
-        shape = [row.size for row in kept]
+        sides = [self.coords.reshape(-1)] if self.symmetric else list(self.coords)
+        kept = [
+            _filled(_distinct(row, size), min(size, at_least)) for row, size in zip(sides, self.shape, strict=False)
+        ]
+        kept *= self.order if self.symmetric else 1
+        shape = tuple(rows.size for rows in kept)
+        if shape == self.shape:
+            return self, kept
+        coords = np.stack([_positions(*pair) for pair in zip(kept, self.coords, strict=True)])
         return self._with(coords, self.values, shape), kept
 
     def _with(self, coords: np.ndarray, values: np.ndarray, shape: Sequence[int]) -> SparseTensor:
         """Return a tensor of other entries and the same kind."""
         return SparseTensor(coords, values, shape, symmetric=self.symmetric, absent=self.absent, check=False)
 
+    def read(self, *asked: Sum) -> list[Any]:
+        """Compute several sums in one pass over the entries; those that open modes, in the order of these modes."""
+        passes: dict[tuple[int, ...], dict[int, FiberSum]] = {}
+        for place, one in enumerate(asked):
+            front, fiber_sum = self._as_fiber_sum(one)
+            if fiber_sum is not None:
+                passes.setdefault(front, {})[place] = fiber_sum
+        totals: dict[int, list[np.ndarray]] = {}
+        for front, sums in logged(list(passes.items()) or [((0,), {})], max(len(passes), 1), self.shape, asked):
+            totals |= zip(sums, totals_over(self._listing(front), list(sums.values())), strict=True)
+        return [
+            self._result(one, totals[place]) if place in totals else one.of(self) for place, one in enumerate(asked)
+        ]
+
+    def _as_fiber_sum(self, one: Sum) -> tuple[tuple[int, ...], FiberSum | None]:
+        """Return how a sum is computed over fibers, and the modes that these are to be sorted by, if it can be."""
+        if isinstance(one, Products):
+            return (0,), FiberProducts(one.factors, range(self.order) if one.modes is None else one.modes)
+        if isinstance(one, SquaredDistance):
+            return (0,), FiberInner(one.weights, one.factors)
+        if not isinstance(one, Core) or all(basis is None for basis in one.bases):
+            return (), None
+        front = self._front(one.bases)
+        closed = [basis for mode, basis in enumerate(one.bases) if mode not in front and basis is not None]
+        return front, FiberCore(one.bases[front[0]], closed)
+
+    def _front(self, bases: Sequence[Array | None]) -> tuple[int, ...]:
+        """Return the modes that stay open; if none does, the one whose slices are compressed on their own."""
+        opened = tuple(mode for mode, basis in enumerate(bases) if basis is None)
+        shortest = int(np.argmin(self.shape))
+        # A slice takes as many operations as about so many entries, and a new order of these takes a pass or two.
+        few = 8 * self.shape[shortest] <= min(self.shape[0], self.values.size)
+        return opened or ((shortest,) if few else (0,))
+
+    def _listing(self, front: tuple[int, ...]) -> Listing:
+        """Return the entries in the order of some modes, sorted when they are first asked for."""
+        if front not in self._listings:
+            self._listings[front] = Listing(self.coords, self.values, self.shape).turned(front)
+        return self._listings[front]
+
+    def _result(self, one: Sum, totals: list[np.ndarray]) -> Any:
+        if isinstance(one, SquaredDistance):
+            return self._distance_from(float(totals[0][0]), one)
+        if not isinstance(one, Core):
+            return totals
+        front = self._front(one.bases)
+        order = [*front, *(mode for mode in range(self.order) if mode not in front)]
+        sizes = [size if basis is None else basis.shape[1] for size, basis in zip(self.shape, one.bases, strict=True)]
+        core = totals[0].reshape([sizes[mode] for mode in order]).transpose(np.argsort(order))
+        return self._compressed(np.ascontiguousarray(core), one.bases)
+
     def compress(self, *bases: Array | None) -> Tensor:
-        """Sum Kronecker products of basis rows, in blocks of entries."""
-        opened = [mode for mode, basis in enumerate(bases) if basis is None]
-        closed = {mode: basis for mode, basis in enumerate(bases) if basis is not None}
-        first = None if opened else closed.pop(0)  # with no mode left open, its sum is a matrix product
-        sizes = [basis.shape[1] for basis in closed.values()]
-        cells = np.zeros(self.values.size, dtype=np.int64)
-        for mode in opened:
-            cells = cells * self.shape[mode] + self.coords[mode]
-        height = math.prod(self.shape[mode] for mode in opened) if first is None else first.shape[1]
-        core = np.zeros((height, math.prod(sizes)), dtype=self.values.dtype)
-        for part in blocks(self.values.size, core.shape[1]):
-            rows = self.values[part, None]
-            for mode, basis in closed.items():
-                rows = (rows[:, :, None] * basis[self.coords[mode, part]][:, None, :]).reshape(rows.shape[0], -1)
-            if first is None:
-                _scatter(core, cells[part], rows)
-            else:
-                core += first[self.coords[0, part]].T @ rows
-        leading = [self.shape[mode] for mode in opened] if first is None else [first.shape[1]]
-        order = np.argsort((opened or [0]) + list(closed))
-        return self._compressed(np.ascontiguousarray(core.reshape(leading + sizes).transpose(order)), bases)
+        if all(basis is None for basis in bases):
+            return self._compressed(self.to_dense(), bases)
+        core: Tensor = self.read(Core(bases))[0]
+        return core
 
     def mttkrp(self, factors: Sequence[Array], mode: int) -> Array:
-        product = np.zeros((self.shape[mode], factors[0].shape[1]), dtype=self.values.dtype)
-        for part in blocks(self.values.size, factors[0].shape[1]):
-            rows = self.values[part, None]
-            for other, factor in enumerate(factors):
-                if other != mode:
-                    rows = rows * factor[self.coords[other, part]]
-            _scatter(product, self.coords[mode, part], rows)
-        return product
+        return self.read(Products(factors, [mode]))[0][0]
+
+    def mttkrps(self, factors: Sequence[Array]) -> list[Array]:
+        products: list[Array] = self.read(Products(factors))[0]
+        return products
 
     def squared_norm(self) -> float:
-        return squares(self.values)
+        return squares(self.values) if self._look is None else self._look.squared_norm
 
     def inner(self, weights: Array, factors: Sequence[Array]) -> float:
-        return sum(float(np.vdot(values, model)) for values, model in self._beside(weights, factors))
+        return float(totals_over(self._listing((0,)), [FiberInner(weights, factors)])[0][0][0])
 
     def squared_distance(self, weights: Array, factors: Sequence[Array]) -> float:
-        r"""Return :math:`\sum_{T_e \ne 0} (T_e - M_e)^2 + \sum_{T_e = 0} M_e^2`.
+        r"""Return :math:`\|T\|^2 - 2 \langle T, M \rangle + \|M\|^2`, right to about 1e-16 of :math:`\|M\|^2`.
 
-        The second part is :math:`\|M\|^2 - \sum_{T_e \ne 0} M_e^2`, right to about 1e-16 of :math:`\|M\|^2`. Where that
-        is too little and the zeros are not too many, each of them is subtracted.
+        Where that is too little, entries are subtracted one by one, zeros too unless they are too many.
         """
-        on, energy, size = 0.0, 0.0, FactoredTensor(weights, factors, symmetric=False).squared_norm()
-        for values, model in self._beside(weights, factors):
+        return float(self.read(SquaredDistance(weights, factors))[0])
+
+    def _distance_from(self, inner: float, one: SquaredDistance) -> float:
+        size = FactoredTensor(one.weights, one.factors, symmetric=False).squared_norm()
+        total = self.squared_norm() - 2 * inner + size
+        if total >= CLOSE * size:
+            return total
+        n_entries = math.prod(self.shape)
+        if fits_block(n_entries) or n_entries <= 4 * self.values.size:
+            return self._squared_distance_everywhere(one.weights, one.factors)
+        on, energy = 0.0, 0.0
+        for values, model in self._beside(one.weights, one.factors):
             on += squares(values - model)
             energy += squares(model)
-        total = on + max(size - energy, 0.0)
-        n_entries = math.prod(self.shape)
-        if total < CLOSE * size and (fits_block(n_entries) or n_entries <= 4 * self.values.size):
-            return self._squared_distance_everywhere(weights, factors)
-        return total
+        return on + max(size - energy, 0.0)
 
     def _squared_distance_everywhere(self, weights: Array, factors: Sequence[Array]) -> float:
         """Subtract entry by entry, zeros too, in blocks of slices along the first mode."""
@@ -220,6 +273,24 @@ class SparseTensor(Tensor):
         return f"{super().__repr__()[:-1]}, {self.values.size} entries)"
 
 
+def _distinct(places: np.ndarray, size: int) -> np.ndarray:
+    """Return the indices below `size` that occur, sorted."""
+    if size > 16 * places.size:
+        return np.unique(places)
+    occurs = np.zeros(size, dtype=bool)
+    occurs[places] = True
+    return np.flatnonzero(occurs)
+
+
+def _positions(kept: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """Return where indices stand among those kept, which are sorted."""
+    if kept[-1] > 16 * places.size:
+        return np.searchsorted(kept, places).astype(places.dtype)
+    position = np.zeros(kept[-1] + 1, dtype=places.dtype)
+    position[kept] = np.arange(kept.size)
+    return position.take(places)
+
+
 def _filled(rows: np.ndarray, count: int) -> np.ndarray:
     """Return sorted indices with the first that are not among them, so that there are so many."""
     missing = max(count - rows.size, 0)
@@ -227,64 +298,3 @@ def _filled(rows: np.ndarray, count: int) -> np.ndarray:
         return rows
     # Of the first `count` indices at least `missing` are not among those there are.
     return np.union1d(rows, np.setdiff1d(np.arange(count), rows)[:missing])
-
-
-def _scatter(target: np.ndarray, cells: np.ndarray, rows: np.ndarray) -> None:
-    """Add each row to the cell of the target it belongs to."""
-    n = cells.size
-    gather = sparse.csr_matrix((np.ones(n, rows.dtype), (cells, np.arange(n))), shape=(target.shape[0], n))
-    target += gather @ rows
-
-
-def _as_coordinates(coords: Array, shape: tuple[int, ...]) -> np.ndarray:
-    places = to_host(coords) if hasattr(coords, "shape") else np.asarray(coords)
-    if places.ndim != 2 or places.shape[0] != len(shape):
-        raise ValueError(
-            f"coords must have shape ({len(shape)}, n), one row per mode; got {places.shape}"
-            + ("; pass coords.T" if places.ndim == 2 and places.shape[1] == len(shape) else "")
-        )
-    if places.size and places.dtype.kind not in "iu":
-        raise TypeError(f"coords must be integers; got {places.dtype}")
-    for mode, (row, size) in enumerate(zip(places, shape, strict=True)):
-        if row.size and (row.min() < 0 or row.max() >= size):
-            wrong = int(row.min() if row.min() < 0 else row.max())
-            hint = "; coordinates count from zero" if wrong == size else ""
-            raise ValueError(f"coords must lie between 0 and {size - 1} in mode {mode}; got {wrong}{hint}")
-    return places.astype(np.int64, copy=False)
-
-
-def _as_values(values: Array, count: int) -> np.ndarray:
-    entries = to_host(as_real_array(values, "values", "keep real and imaginary parts as two tensors"))
-    if entries.shape != (count,):
-        raise ValueError(f"values must have shape ({count},), one per coordinate; got {entries.shape}")
-    if not np.all(np.isfinite(entries)):
-        raise ValueError(f"values must be finite; {int(np.sum(~np.isfinite(entries)))} are NaN or infinite")
-    return entries
-
-
-def _check_distinct(places: np.ndarray, shape: tuple[int, ...]) -> None:
-    """Raise if an entry was listed twice: a fit could not tell whether its values are to be added or averaged."""
-    if math.prod(shape) < 2**62:
-        keys = np.sort(np.ravel_multi_index(tuple(places), shape))
-        twice = keys[1:][keys[1:] == keys[:-1]]
-        first = [int(row[0]) for row in np.unravel_index(twice[:1], shape)] if twice.size else []
-    else:
-        unique, counts = np.unique(places, axis=1, return_counts=True)
-        first = unique[:, counts > 1][:, 0].tolist() if np.any(counts > 1) else []
-    if first:
-        raise ValueError(
-            f"coords must be distinct where absent='missing'; entry {tuple(first)} occurs more than once. Add or "
-            "average its values first"
-        )
-
-
-def _summed(places: np.ndarray, values: np.ndarray, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """Add the values of equal coordinates and drop zeros, entries in the order of memory."""
-    if math.prod(shape) < 2**62:
-        keys, inverse = np.unique(np.ravel_multi_index(tuple(places), shape), return_inverse=True)
-        unique = np.stack(np.unravel_index(keys, shape))
-    else:
-        unique, inverse = np.unique(places, axis=1, return_inverse=True)
-    sums = np.bincount(inverse.ravel(), values, minlength=unique.shape[1]).astype(values.dtype)
-    kept = sums != 0
-    return np.ascontiguousarray(unique[:, kept]), sums[kept]

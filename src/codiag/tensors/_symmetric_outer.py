@@ -7,9 +7,9 @@ from typing import Any
 
 from array_api_compat import array_namespace, device, is_array_api_obj
 
-from codiag._array import Array, blocks, double, identity, squares
+from codiag._array import Array, all_equal, blocks, double, identity, squares
 from codiag._validation import as_real_array
-from codiag.tensors._base import Tensor, all_equal, check_shape
+from codiag.tensors._base import Tensor, check_shape
 
 
 class SymmetricOuterTensor(Tensor):

@@ -51,6 +51,26 @@ def the_default(rng: np.random.Generator) -> Case:
     return Case("codiag.factorize", codiag.factorize, arguments, valid, checks, named=NAMED)
 
 
+@covers("codiag.factorize_each", weight=2)
+def several(rng: np.random.Generator) -> Case:
+    """A few tensors at once, each of which must be fitted as by itself."""
+    helds = [random_array(rng) for _ in range(int(rng.integers(1, 4)))]
+    ranks = [random_rank(rng, held.dense.shape) for held in helds]
+    arguments = {"tensors": [held.data for held in helds], "rank": ranks, "seed": int(rng.integers(2**31))}
+
+    def check(fits: Any, given: dict[str, Any]) -> Problems:
+        if len(fits) != len(helds):
+            yield "length", f"{len(fits)} fits of {len(helds)} tensors"
+        for place, (fit, held, rank) in enumerate(zip(fits, helds, ranks, strict=False)):
+            seed = np.random.SeedSequence(given["seed"], spawn_key=(place,))
+            alone = codiag.factorize(held.data, rank, seed=seed)  # type: ignore[arg-type]
+            if np.asarray(alone.weights).tobytes() != np.asarray(fit.weights).tobytes():
+                yield "each", f"tensor {place} has other weights alone: {alone.weights} and {fit.weights}"
+
+    valid = True if all(is_moderate(held) for held in helds) else None
+    return Case("codiag.factorize_each", codiag.factorize_each, arguments, valid, (check,), named=("tensors", "rank"))
+
+
 def _configured(rng: np.random.Generator) -> tuple[Any, str]:
     """Return a method with options, or the name of one, and what it claims."""
     tol, sweeps = choose(rng, 1e-6, 1e-9), int(choose(rng, 1, 3, 50, 300))

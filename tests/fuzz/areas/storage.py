@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from scipy import sparse
 
 from codiag.tensors import (
     CrossMomentTensor,
+    DaskTensor,
     DenseTensor,
     FactoredTensor,
     MomentTensor,
@@ -99,6 +101,30 @@ def anything_as_tensor(rng: np.random.Generator) -> Case:
     return Case(
         "codiag.tensors.as_tensor", as_tensor, arguments, True if is_moderate(held) else None, checks, ("tensor",)
     )
+
+
+@covers("codiag.tensors.DaskTensor", weight=1)
+def dask_tensor(rng: np.random.Generator) -> Case:
+    """Arrays in chunks of any sizes; where dask is not installed, arrays that are not in chunks, and are refused."""
+    shape = random_shape(rng)
+    precision = choose(rng, "float64", "float32")
+    entries = rng.standard_normal(shape).astype(precision)
+    chunks = tuple(int(rng.integers(1, size + 1)) for size in shape)
+    installed = find_spec("dask") is not None
+
+    def build(array: Any) -> Any:
+        if installed and isinstance(array, np.ndarray):
+            import dask
+            import dask.array
+
+            dask.config.set(scheduler="synchronous")  # in a process of its own
+            array = dask.array.from_array(array, chunks=chunks if array.shape == shape else -1)
+        tensor = DaskTensor(array)
+        tensor.check()
+        return tensor
+
+    check = about_tensor(entries.astype(np.float64), precision, int(rng.integers(2**31)))
+    return Case("codiag.tensors.DaskTensor", build, {"array": entries}, installed, (check,), named=("tensor",))
 
 
 @covers("codiag.tensors.SparseTensor", weight=2)

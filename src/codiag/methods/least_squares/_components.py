@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
-from array_api_compat import array_namespace
 
-from codiag._array import Array, like
+from codiag._array import Array, array_namespace, like
 from codiag.tensors import FactoredTensor, Tensor
 
 
 def hadamard_gram(factors: Sequence[Array], leave_out: Sequence[int] = ()) -> Array:
     """Return the entrywise product of the Gram matrices of the factors, but for some."""
-    xp = array_namespace(factors[0])
-    kept = [factor for mode, factor in enumerate(factors) if mode not in leave_out]
-    product = xp.matrix_transpose(kept[0]) @ kept[0]
-    for factor in kept[1:]:
-        product = product * (xp.matrix_transpose(factor) @ factor)
-    return product
+    return product_without([factor.T @ factor for factor in factors], leave_out)
+
+
+def product_without(grams: Sequence[Array], leave_out: Sequence[int] = ()) -> Array:
+    """Return the entrywise product of Gram matrices, one a mode, but for some."""
+    kept = [gram for mode, gram in enumerate(grams) if mode not in leave_out]
+    return math.prod(kept[1:], start=kept[0])
 
 
 def solve_semidefinite(gram: Array, target: Array) -> Array:

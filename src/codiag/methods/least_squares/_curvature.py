@@ -16,10 +16,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from array_api_compat import array_namespace, device
+from array_api_compat import device
 
-from codiag._array import Array, identity
-from codiag.methods.least_squares._components import hadamard_gram
+from codiag._array import Array, array_namespace, identity, like, on_host, to_host
+from codiag.methods.least_squares._components import product_without
 from codiag.methods.least_squares._layout import Layout
 from codiag.tensors import DenseTensor
 
@@ -38,15 +38,16 @@ class Curvature:
 
     def __init__(self, layout: Layout, point: Array, residual: DenseTensor | None = None) -> None:
         xp = array_namespace(point)
-        self.point = point
+        self.point, self.layout = point, layout
         self._residual_terms = [] if residual is None else _residual_terms(layout, point, residual)
         self.exact = residual is not None
         self._factors = layout.factors(point)
         order, signs = len(layout.shape), layout.signs
         if signs is None:
             modes = range(order)
-            self.own = [hadamard_gram(self._factors, [m]) for m in modes]
-            self._cross = [[None if m == n else hadamard_gram(self._factors, [m, n]) for n in modes] for m in modes]
+            grams = [factor.T @ factor for factor in self._factors]
+            self.own = [product_without(grams, [m]) for m in modes]
+            self._cross = [[None if m == n else product_without(grams, [m, n]) for n in modes] for m in modes]
         else:
             gram = xp.matrix_transpose(point) @ point
             both = signs[:, None] * signs[None, :]
@@ -70,7 +71,7 @@ class Curvature:
 
     def product(self, move: Array) -> Array:
         xp = array_namespace(move)
-        moves = self._split(move)
+        moves = self.layout.factors(move)
         overlaps = [xp.matrix_transpose(part) @ factor for part, factor in zip(moves, self._factors, strict=True)]
         parts = []
         for part, factor, own, cross in zip(moves, self._factors, self.own, self._cross, strict=True):
@@ -95,14 +96,16 @@ class Curvature:
 
     def preconditioner(self, damping: float) -> Callable[[Array], Array]:
         xp = array_namespace(self.own[0])
-        scales = [part[0, :] for part in self._split(self.scales)]
+        scales = [part[0, :] for part in self.layout.factors(self.scales)]
         inverses = [
-            xp.linalg.inv(own + damping * scale * identity(own.shape[0], own))
+            _small_inverse(own + damping * scale * identity(own.shape[0], own))
             for own, scale in zip(self.own, scales, strict=True)
         ]
         if len(inverses) == 1:
             return lambda move: move @ inverses[0]
-        return lambda move: xp.concat([part @ inv for part, inv in zip(self._split(move), inverses, strict=True)])
+        return lambda move: xp.concat(
+            [part @ inv for part, inv in zip(self.layout.factors(move), inverses, strict=True)]
+        )
 
     def matrix(self) -> Array:
         """Return the matrix itself, unknowns numbered row by row of the array (D, k)."""
@@ -147,47 +150,48 @@ class Curvature:
         square = xp.sum(self._factors[0] ** 2, axis=0)
         return xp.linalg.diagonal(self.own[0]) / xp.where(square > 0, square, xp.ones_like(square))
 
-    def _split(self, move: Array) -> list[Array]:
-        if len(self._factors) == 1:
-            return [move]
-        ends = np.cumsum([factor.shape[0] for factor in self._factors]).tolist()
-        return [move[end - factor.shape[0] : end, :] for end, factor in zip(ends, self._factors, strict=True)]
-
 
 class SharedCurvature:
     """The same where some modes share a factor: that of factors of their own, with equal moves for those modes."""
 
     def __init__(self, layout: Layout, point: Array, residual: DenseTensor | None = None) -> None:
-        self.point, self._layout = point, layout
+        self.point, self.layout = point, layout
         self._apart = Layout(layout.shape, None)
         self._base = Curvature(self._apart, self._expanded(point), residual)
         self.exact = self._base.exact
         self.scales = self._folded(self._base.scales)
 
     def _expanded(self, move: Array) -> Array:
-        return array_namespace(move).concat(self._layout.expanded(move))
+        return array_namespace(move).concat(self.layout.expanded(move))
 
     def _folded(self, image: Array) -> Array:
-        return self._layout.folded(self._apart.factors(image))
+        return self.layout.folded(self._apart.factors(image))
 
     def product(self, move: Array) -> Array:
         return self._folded(self._base.product(self._expanded(move)))
 
     def matrix(self) -> Array:
-        return self._layout.folded_matrix(self._base.matrix(), self.point.shape[1])
+        return self.layout.folded_matrix(self._base.matrix(), self.point.shape[1])
 
     def preconditioner(self, damping: float) -> Callable[[Array], Array]:
         xp = array_namespace(self.point)
-        counts = [len(group) for group in self._layout.groups]
-        owns = [self._base.own[group[0]] for group in self._layout.groups]
-        scales = [part[0, :] for part in self._layout.factors(self.scales)]
+        counts = [len(group) for group in self.layout.groups]
+        owns = [self._base.own[group[0]] for group in self.layout.groups]
+        scales = [part[0, :] for part in self.layout.factors(self.scales)]
         inverses = [
-            xp.linalg.inv(count * own + damping * scale * identity(own.shape[0], own))
+            _small_inverse(count * own + damping * scale * identity(own.shape[0], own))
             for count, own, scale in zip(counts, owns, scales, strict=True)
         ]
         return lambda move: xp.concat(
-            [part @ inverse for part, inverse in zip(self._layout.factors(move), inverses, strict=True)]
+            [part @ inverse for part, inverse in zip(self.layout.factors(move), inverses, strict=True)]
         )
+
+
+def _small_inverse(matrix: Array) -> Array:
+    """Return the inverse of a matrix as large as the rank, by the host: an accelerator takes milliseconds to start."""
+    if on_host(matrix):
+        return array_namespace(matrix).linalg.inv(matrix)
+    return like(np.linalg.inv(to_host(matrix)), matrix)
 
 
 def _residual_terms(layout: Layout, point: Array, residual: DenseTensor) -> list[tuple[int, int, Array]]:

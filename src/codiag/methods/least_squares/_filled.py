@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from array_api_compat import array_namespace
-
+from codiag._array import array_namespace
+from codiag._chunked_entries import ChunkedEntries
 from codiag._problem import Problem
 from codiag.tensors import DenseTensor, SparseTensor, Tensor
 
@@ -17,6 +17,8 @@ def filled(problem: Problem) -> Tensor:
         return SparseTensor(problem.tensor.coords, problem.tensor.values / share, problem.tensor.shape, check=False)
     if problem.observed is None:
         return problem.tensor
+    if isinstance(problem.entries, ChunkedEntries):
+        return problem.entries.filled()
     entries, weights = problem.tensor.to_dense(), problem.observed
     xp = array_namespace(entries)
     known = xp.where(weights > 0, entries, xp.zeros_like(entries))

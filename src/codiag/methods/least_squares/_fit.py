@@ -10,7 +10,8 @@ from typing import TypeAlias
 from codiag._estimate import Estimate, Log
 from codiag._problem import Problem
 from codiag.methods._reduction import Reduction
-from codiag.methods.least_squares._gauss_newton import Limits, Outcome, minimize, polish
+from codiag.methods.least_squares._gauss_newton import Limits, Outcome, minimize
+from codiag.methods.least_squares._polish import polish
 from codiag.methods.least_squares._replacement import replace_components
 from codiag.methods.least_squares._saddles import leave_saddles
 from codiag.tensors import FactoredTensor, Tensor
@@ -21,9 +22,6 @@ ROUGH = Limits(max_sweeps=100, tol=1e-6, gain=0.1, rough=True)
 POLISH_ENTRIES, LEAST_POLISH = 2**24, 30
 """Entries that all sweeps of a polish may visit together, and sweeps that are allowed whatever the size: from the end
 of a fit to the core few are needed, unless the model does not fit."""
-
-PASSES = 3
-"""Steps on a tensor too large to work on at leisure."""
 
 Monitor: TypeAlias = Callable[[FactoredTensor, float], bool | None]
 """Called as ``monitor(components, relative_error)`` after a step; True ends the fit there."""
@@ -63,9 +61,10 @@ def finish(
         if n_replaced > 0:
             outcome = _settled(dense, better.components, unwatched, log, f"polish, {n_replaced} replaced")
         return Estimate(outcome.components, log.stages, outcome.converged)
-    components, n_passes, converged = polish(problem, components, max_passes=PASSES, tol=1e-7)
-    log.add("polish", n_passes, math.nan, step_flops(tensor, components.rank) * n_passes)
-    return Estimate(components, log.stages, converged)
+    polished = polish(problem, components, reduction.sides)
+    flops = step_flops(tensor, components.rank) * polished.n_reads
+    log.add("polish", polished.n_reads, relative_error(tensor, polished.squared_distance / 2), flops)
+    return Estimate(polished.components, log.stages, polished.converged, polished.squared_distance)
 
 
 def _settled(problem: Problem, start: FactoredTensor, limits: Limits, log: Log, name: str) -> Outcome:

@@ -7,17 +7,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from array_api_compat import array_namespace
-
-from codiag._array import Array, epsilon, identity
+from codiag._array import Array, array_namespace
 from codiag._entries import Entries
 from codiag._problem import Problem
 from codiag.methods.least_squares._objective import LeastSquares
+from codiag.methods.least_squares._ranges import coupled, solve_directly
 from codiag.methods.least_squares._restricted import CurvatureLike, Restricted
 from codiag.tensors import FactoredTensor
 
 EXPLICIT = 300, 600
-"""Unknowns up to which the Gauss-Newton matrix is written down: always, and where conjugate gradients creep."""
+"""Coupled unknowns up to which a step is solved for directly: always, and where conjugate gradients creep."""
 
 
 UNSEEN = 1e-3
@@ -132,7 +131,7 @@ def minimize(
     """
     objective = LeastSquares(problem, start, entries=entries, sample=sample)
     layout = objective.layout
-    state = _evaluate(objective, objective.projected(layout.pack(start, balanced=not problem.constraints)))
+    state = evaluated(objective, objective.projected(layout.pack(start, balanced=not problem.constraints)))
     floor = 1e-30 * max(objective.total, 1e-300)
     damping, progress = Damping(), Progress(objective.noise_variance, limits.gain)
     n_sweeps = n_refused = 0
@@ -164,10 +163,14 @@ def _is_minimum(objective: LeastSquares, state: State) -> bool:
     """Tell whether a step that is hardly damped promises nothing that noise would show, or rounding leave."""
     if not math.isfinite(state.objective):
         return False
-    _, promised = _step(objective, objective.curvature(state.point), state.gradient, 1e-9)
+    _, promised = gauss_newton_step(objective, objective.curvature(state.point), state.gradient, 1e-9)
+    return promised <= max(unseen(objective) * state.objective, ROUNDING**2 * objective.total)
+
+
+def unseen(objective: LeastSquares) -> float:
+    """Return the share of the objective that a further step may gain at a point that counts as a minimum."""
     variance = objective.noise_variance
-    unseen = min(UNSEEN * variance, NEGLIGIBLE) if variance > 0 else NEGLIGIBLE
-    return promised <= max(unseen * state.objective, ROUNDING**2 * objective.total)
+    return min(UNSEEN * variance, NEGLIGIBLE) if variance > 0 else NEGLIGIBLE
 
 
 class Trial(NamedTuple):
@@ -185,9 +188,9 @@ def _trial(objective: LeastSquares, state: State, damping: float, progress: Prog
         if trial is not None:
             return trial
         progress.newton_failed()
-    move, promised = _step(objective, objective.curvature(state.point), state.gradient, damping)
-    end = _evaluate(objective, objective.projected(state.point + move))
-    return Trial(end, _relative_size(end.point - state.point, state.point), promised, False)
+    move, promised = gauss_newton_step(objective, objective.curvature(state.point), state.gradient, damping)
+    end = evaluated(objective, objective.projected(state.point + move))
+    return Trial(end, relative_size(end.point - state.point, state.point), promised, False)
 
 
 def _newton_trial(objective: LeastSquares, state: State, damping: float) -> Trial | None:
@@ -196,11 +199,11 @@ def _newton_trial(objective: LeastSquares, state: State, damping: float) -> Tria
     move = _newton_move(curvature, state.gradient, damping, objective.total)
     if move is None:
         return None
-    end = _evaluate(objective, state.point + move)
+    end = evaluated(objective, state.point + move)
     if not end.objective < state.objective:
         return None
     promised = _promise(move, state.gradient, damping * curvature.scales)
-    return Trial(end, _relative_size(move, state.point), promised, True)
+    return Trial(end, relative_size(move, state.point), promised, True)
 
 
 def _newton_move(curvature: CurvatureLike, slope: Array, damping: float, scale: float) -> Array | None:
@@ -217,7 +220,7 @@ def _newton_move(curvature: CurvatureLike, slope: Array, damping: float, scale: 
     return -xp.reshape((vectors @ (along / (xp.abs(values) + damping))) / roots, slope.shape)
 
 
-def _relative_size(move: Array, point: Array) -> float:
+def relative_size(move: Array, point: Array) -> float:
     """Return the largest move of a component, relative to its size."""
     xp = array_namespace(point)
     moves, sizes = xp.linalg.vector_norm(move, axis=0), xp.linalg.vector_norm(point, axis=0)
@@ -225,54 +228,35 @@ def _relative_size(move: Array, point: Array) -> float:
     return float(xp.max(moves / xp.where(sizes > floor, sizes, xp.full_like(sizes, floor))))
 
 
-def polish(problem: Problem, start: FactoredTensor, *, max_passes: int, tol: float) -> tuple[FactoredTensor, int, bool]:
-    """Take Gauss-Newton steps that lower the gradient, one pass over the tensor each; return them counted.
-
-    From a fit to a core that holds all but noise, one step comes within the square of what the core lost, and the
-    objective, known only to rounding of the squared norm, is not asked.
-    """
-    objective = LeastSquares(problem, start)
-    layout = objective.layout
-    point = layout.pack(start)
-    tol = max(tol, 100 * epsilon(problem.tensor.reference))
-    best, size, kept = math.inf, math.inf, point
-    for n_passes in range(1, max_passes + 1):
-        move, expected = _step(objective, objective.curvature(point), objective.gradient(point), 1e-12)
-        if not expected < best:  # worse than before: rounding, or too far for the steps
-            return layout.components(kept), n_passes, size < math.sqrt(tol)
-        size = _relative_size(move, point)
-        best, kept, point = expected, point, point + move
-        if size < tol:
-            break
-    return layout.components(point), n_passes, size < math.sqrt(tol)
-
-
-def _evaluate(objective: LeastSquares, point: Array) -> State:
+def evaluated(objective: LeastSquares, point: Array) -> State:
+    """Return the state at a point: one pass over the tensor."""
     return State(point, *objective.value_and_gradient(point))
 
 
-def _step(objective: LeastSquares, whole: CurvatureLike, slope: Array, damping: float) -> tuple[Array, float]:
+def gauss_newton_step(
+    objective: LeastSquares, whole: CurvatureLike, slope: Array, damping: float
+) -> tuple[Array, float]:
     """Return the damped step of the unknowns that are free, and the decrease it promises."""
-    xp = array_namespace(slope)
-    curvature, scale = objective.restricted(whole, slope), objective.total
+    curvature = objective.restricted(whole, slope)
     if isinstance(curvature, Restricted):
         slope = curvature.allowed(slope)
+    equations = coupled(curvature, slope, damping)
+    move = equations.outward(_solution(objective, equations.curvature, equations.slope, damping))
+    return move, _promise(move, slope, damping * curvature.scales)
+
+
+def _solution(objective: LeastSquares, curvature: CurvatureLike, slope: Array, damping: float) -> Array:
+    """Solve the damped equations: directly where they are few, else by conjugate gradients."""
     n = math.prod(slope.shape)
     if isinstance(curvature, Restricted) and curvature.tangent is not None:
         n = max(n, EXPLICIT[1] + 1)  # no matrix to write down
     move, explicit = None, EXPLICIT[0 if objective.entries is None else 1]
     if n > explicit:
         strict, least = n <= EXPLICIT[1], objective.accuracy
-        move = _conjugate_gradients(curvature, slope, damping, scale, strict=strict, least=least)
+        move = _conjugate_gradients(curvature, slope, damping, objective.total, strict=strict, least=least)
     if move is None and n > EXPLICIT[1]:
-        move = -curvature.preconditioner(damping)(slope)
-    elif move is None:
-        matrix, diagonal = curvature.matrix(), xp.reshape(curvature.scales, (-1,))
-        move = xp.reshape(
-            xp.linalg.solve(matrix + damping * diagonal * identity(n, matrix), -xp.reshape(slope, (-1, 1))),
-            slope.shape,
-        )
-    return move, _promise(move, slope, damping * curvature.scales)
+        return -curvature.preconditioner(damping)(slope)
+    return solve_directly(curvature, slope, damping) if move is None else move
 
 
 def _promise(move: Array, slope: Array, damping: Array) -> float:

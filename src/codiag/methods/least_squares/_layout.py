@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
 
 import numpy as np
-from array_api_compat import array_namespace, device
+from array_api_compat import device
 
-from codiag._array import Array
+from codiag._array import Array, array_namespace
 from codiag._symmetry import groups_of
 from codiag.methods.least_squares._components import unit_components
 from codiag.tensors import FactoredTensor
@@ -35,7 +37,7 @@ class Layout:
         negative = components.weights < 0 if components.order % 2 == 0 else ones < 0
         return cls(components.shape, xp.where(negative, -ones, ones))
 
-    @property
+    @cached_property
     def groups(self) -> list[tuple[int, ...]]:
         """The modes that belong to each factor, in the order in which factors stand in the unknowns."""
         return groups_of(self.signs is not None or self.shared, len(self.shape))
@@ -62,9 +64,13 @@ class Layout:
         """Return the scaled factors, one for all modes that share it."""
         if self.signs is not None:
             return [point]
+        return [point[rows, :] for rows in self._rows]
+
+    @cached_property
+    def _rows(self) -> list[slice]:
+        """The rows of the unknowns that belong to each factor."""
         sizes = [self.shape[group[0]] for group in self.groups]
-        ends = np.cumsum(sizes).tolist()
-        return [point[end - size : end, :] for end, size in zip(ends, sizes, strict=True)]
+        return [slice(end - size, end) for end, size in zip(accumulate(sizes), sizes, strict=True)]
 
     def components(self, point: Array) -> FactoredTensor:
         """Return the components as a tensor."""

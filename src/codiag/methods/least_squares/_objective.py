@@ -7,19 +7,25 @@ from collections.abc import Sequence
 from functools import cached_property, partial
 
 import numpy as np
-from array_api_compat import array_namespace
 
-from codiag._array import Array, double, like, moved
+from codiag._array import Array, array_namespace, double, like, moved
 from codiag._entries import Entries, ListedEntries
 from codiag._problem import Problem
 from codiag.constraints import Constraint
 from codiag.constraints._base import solve_rows
-from codiag.methods.least_squares._components import hadamard_gram, merged_modes, solve_semidefinite, unit_columns
+from codiag.methods.least_squares._components import (
+    hadamard_gram,
+    merged_modes,
+    product_without,
+    solve_semidefinite,
+    unit_columns,
+)
 from codiag.methods.least_squares._curvature import curvature_of
 from codiag.methods.least_squares._layout import Layout
 from codiag.methods.least_squares._observed_curvature import ObservedCurvature
 from codiag.methods.least_squares._restricted import CurvatureLike, Restricted
 from codiag.tensors import DenseTensor, FactoredTensor, Tensor
+from codiag.tensors._sums import Products, SquaredDistance
 
 
 class LeastSquares:
@@ -88,14 +94,28 @@ class LeastSquares:
         """Return the derivative of the objective: one pass over the tensor."""
         if self.entries is not None:
             return self.value_and_gradient(point)[1]
-        slope = self._slope(point)
+        return self.gradient_from(point, self.tensor.read(self.products(point))[0])
+
+    def products(self, point: Array) -> Products:
+        """Return what to ask of the tensor for the gradient at a point."""
+        layout, reference = self.layout, self.tensor.reference
+        factors = layout.factors(point) if layout.signs is not None else layout.expanded(point)
+        known = [moved(factor, reference) for factor in factors]  # the tensor may be in single precision
+        return Products(known) if layout.signs is None else Products(known * self.tensor.order, [0])
+
+    def gradient_from(self, point: Array, products: Sequence[Array]) -> Array:
+        """Return the derivative of the objective from the products of the tensor at the point."""
+        slope = self._slope(point, [moved(product, point) for product in products])
         return slope if self._strengths is None else slope + self._strengths * point
 
     def value_and_gradient(self, point: Array) -> tuple[float, Array]:
-        """Return the objective and its derivative: of entries that were observed, in one pass over them."""
-        if self.entries is None:
-            return self.value(point), self.gradient(point)
+        """Return the objective and its derivative, in one pass over the tensor, or over what of it was observed."""
         layout = self.layout
+        if self.entries is None:
+            model = layout.components(point)
+            asked = self.products(point), SquaredDistance(model.weights, model.factors)
+            products, distance = self.tensor.read(*asked)
+            return distance / 2 + self._ridge(point), self.gradient_from(point, products)
         distance, slopes = self.entries.distance_and_slopes(layout.expanded(point))
         if layout.signs is None:
             slopes = _without_scaling(layout.expanded(point), slopes)
@@ -107,20 +127,16 @@ class LeastSquares:
     def _ridge(self, point: Array) -> float:
         return 0.0 if self._strengths is None else float(array_namespace(point).sum(self._strengths * point**2)) / 2
 
-    def _slope(self, point: Array) -> Array:
+    def _slope(self, point: Array, products: Sequence[Array]) -> Array:
         xp = array_namespace(point)
-        layout, tensor = self.layout, self.tensor
-        order = tensor.order
-        factors = layout.factors(point) if layout.signs is not None else layout.expanded(point)
-        known = [moved(factor, tensor.reference) for factor in factors]  # the tensor may be in single precision
+        layout, order = self.layout, self.tensor.order
         if layout.signs is None:
-            products = [moved(product, point) for product in tensor.mttkrps(known)]
-            pairs = zip(factors, products, strict=True)
-            parts = [factor @ hadamard_gram(factors, [m]) - product for m, (factor, product) in enumerate(pairs)]
+            factors = layout.expanded(point)
+            grams, pairs = [factor.T @ factor for factor in factors], zip(factors, products, strict=True)
+            parts = [factor @ product_without(grams, [m]) - product for m, (factor, product) in enumerate(pairs)]
             return layout.folded(_without_scaling(factors, parts))
         gram = (xp.matrix_transpose(point) @ point) ** (order - 1)
-        product = moved(tensor.mttkrp(known * order, 0), point)
-        return order * layout.signs * ((point * layout.signs) @ gram - product)
+        return order * layout.signs * ((point * layout.signs) @ gram - products[0])
 
     def curvature(self, point: Array) -> CurvatureLike:
         """Return the Gauss-Newton matrix at a point, of the entries alone."""

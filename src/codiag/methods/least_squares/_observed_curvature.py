@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from array_api_compat import array_namespace
-
-from codiag._array import Array, identity
+from codiag._array import Array, array_namespace, identity
 from codiag._entries import Entries
 from codiag.methods.least_squares._layout import Layout
 

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from array_api_compat import array_namespace
-
-from codiag._array import Array, moved
+from codiag._array import Array, array_namespace, moved
 from codiag._problem import Problem
 from codiag.methods.least_squares._components import unit_columns
 from codiag.methods.least_squares._gauss_newton import Limits, Outcome

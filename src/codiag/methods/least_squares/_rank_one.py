@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from array_api_compat import array_namespace
 
-from codiag._array import Array, like, to_host
+from codiag._array import Array, array_namespace, like, to_host
 from codiag.methods._listed_range import hollow_spectrum
 from codiag.methods.least_squares._components import hadamard_gram, unit_columns, unit_components
 from codiag.tensors import FactoredTensor, SparseTensor, Tensor

@@ -6,9 +6,8 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from array_api_compat import array_namespace
 
-from codiag._array import like, to_host
+from codiag._array import array_namespace, like, to_host
 from codiag.methods._listed_range import hollow_spectrum
 from codiag.tensors import DenseTensor, SparseTensor, Tensor
 

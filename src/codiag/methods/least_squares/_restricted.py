@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from array_api_compat import array_namespace
-
-from codiag._array import Array, identity
+from codiag._array import Array, array_namespace, identity
 
 
 class CurvatureLike(Protocol):

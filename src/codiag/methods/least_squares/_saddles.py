@@ -10,9 +10,8 @@ import math
 from dataclasses import replace
 
 import numpy as np
-from array_api_compat import array_namespace
 
-from codiag._array import Array, like, to_host
+from codiag._array import Array, array_namespace, like, to_host
 from codiag._problem import Problem
 from codiag.methods.least_squares._gauss_newton import NEGLIGIBLE, Limits, Outcome, minimize
 from codiag.methods.least_squares._objective import LeastSquares

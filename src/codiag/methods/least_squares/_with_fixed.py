@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
-from array_api_compat import array_namespace
 
-from codiag._array import Array, like
+from codiag._array import Array, array_namespace, like
 from codiag._problem import Problem
 from codiag.methods.least_squares._components import hadamard_gram, solve_semidefinite
 from codiag.methods.least_squares._filled import filled
 from codiag.methods.least_squares._rank_one import split_columns
-from codiag.tensors import FactoredTensor
-from codiag.tensors._dense import khatri_rao
+from codiag.tensors import DenseTensor, FactoredTensor, Tensor
+from codiag.tensors._first_look import is_large
+from codiag.tensors._sums import Core, khatri_rao
 
 
 def with_fixed(problem: Problem) -> FactoredTensor:
@@ -33,9 +31,7 @@ def with_fixed(problem: Problem) -> FactoredTensor:
     factors: dict[int, Array] = dict(known)
     if rest:
         fixed = list(known.values())
-        rows = math.prod(tensor.shape[mode] for mode in known)
-        side = xp.reshape(xp.permute_dims(tensor.to_dense(), (*known, *rest)), (rows, -1))
-        columns = solve_semidefinite(hadamard_gram(fixed), xp.matrix_transpose(khatri_rao(fixed)) @ side)
+        columns = solve_semidefinite(hadamard_gram(fixed), _products(tensor, known))
         sizes = [tensor.shape[mode] for mode in rest]
         split = split_columns(xp.matrix_transpose(columns), sizes)
         factors |= dict(zip(rest, split, strict=True))
@@ -43,3 +39,16 @@ def with_fixed(problem: Problem) -> FactoredTensor:
             factors[rest[0]] = xp.matrix_transpose(columns)
     weights = like(np.ones(problem.rank), tensor.reference)
     return FactoredTensor(weights, [factors[mode] for mode in range(tensor.order)], symmetric=False)
+
+
+def _products(tensor: Tensor, known: dict[int, Array]) -> Array:
+    """Return Z^T times the unfolding, (k, d_m d_n ...): of a tensor too large to be formed, in one pass over it."""
+    xp = array_namespace(tensor.reference)
+    rest = [mode for mode in range(tensor.order) if mode not in known]
+    fixed = list(known.values())
+    if isinstance(tensor, DenseTensor) or not is_large(tensor.shape):
+        side = xp.reshape(xp.permute_dims(tensor.to_dense(), (*known, *rest)), (khatri_rao(fixed).shape[0], -1))
+        return xp.matrix_transpose(khatri_rao(fixed)) @ side
+    rank = fixed[0].shape[1]
+    bases = [tuple(known[m][:, i : i + 1] if m in known else None for m in range(tensor.order)) for i in range(rank)]
+    return xp.stack([xp.reshape(core.to_dense(), (-1,)) for core in tensor.read(*map(Core, bases))])

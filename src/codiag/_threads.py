@@ -1,0 +1,104 @@
+"""Threads of linear algebra: one is enough for small arrays.
+
+A BLAS library divides every product and every solution among its threads, also those so small that the threads only
+wait for each other; and where processes or threads of Python fit small tensors side by side, each of them would start
+as many as there are cores. While small fits run, and no other, BLAS is held to one thread.
+
+How many threads BLAS has is a setting of the whole process, and this is the one place where codiag changes such a
+setting for a while. It is safe with threads because fits are counted, under a lock: the first small fit sets the limit,
+the last one removes it, and a fit that is not small removes it as long as it runs. A library gets back the number of
+threads that it had, unless somebody else has changed it meanwhile, and never more. Where a ``threadpool_limits`` of the
+caller's holds in another thread, recent versions of threadpoolctl leave that as it is, and so does this. What cannot be
+had is a limit for one thread of Python alone: products of the caller's own threads run on one core, too, while small
+fits run beside them; and a ``threadpool_limits`` that begins beside a fit in another thread and outlasts it restores
+the limit that it found.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Any
+
+from threadpoolctl import ThreadpoolController
+
+SMALL_PRODUCT = 2**22
+"""Multiplications of the largest product up to which a fit is small. Measured with OpenBLAS and two threads: no gain by
+the second up to 2^18, a factor of 1.1 to 1.3 up to here, at twice the work; 1.5 and more from 2^23 on."""
+
+
+class ThreadLimit:
+    """A limit of one BLAS thread that holds while there are small fits, and no others."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._n_small = self._n_large = 0
+        self._before: list[tuple[Any, int]] = []
+
+    @cached_property
+    def _libraries(self) -> list[Any]:
+        """The BLAS libraries of this process, looked up once, which takes milliseconds."""
+        found: list[Any] = ThreadpoolController().select(user_api="blas").lib_controllers
+        return found
+
+    @contextmanager
+    def around(self, n_multiplications: float) -> Iterator[None]:
+        """Run a fit whose largest product has so many multiplications."""
+        small = n_multiplications <= SMALL_PRODUCT
+        self._count(small, 1)
+        try:
+            yield
+        finally:
+            self._count(small, -1)
+
+    def _count(self, small: bool, change: int) -> None:
+        with self._lock:
+            if small:
+                self._n_small += change
+            else:
+                self._n_large += change
+            if self._n_small > 0 and self._n_large == 0:
+                self._limit()
+            else:
+                self._restore()
+
+    def _limit(self) -> None:
+        if self._before:
+            return
+        for library in self._libraries:
+            n_threads = library.num_threads
+            if n_threads is not None and n_threads > 1:
+                _set(library, 1)
+                self._before.append((library, n_threads))
+
+    def _restore(self) -> None:
+        for library, n_threads in self._before:
+            if library.num_threads == 1:
+                _set(library, n_threads)
+        self._before = []
+
+    def forget(self) -> None:
+        """Start anew in a process that was forked, where no fit goes on and a lock may have been left closed."""
+        self._lock = threading.Lock()
+        self._n_small = self._n_large = 0
+        self._restore()
+
+
+def _set(library: Any, n_threads: int) -> None:
+    """Set a number of threads, and let other threads of Python set it after this: the last fit need not be the first.
+
+    Recent versions of threadpoolctl ignore all threads but the one that was first, until that one gives way.
+    """
+    library.set_num_threads(n_threads)
+    if hasattr(library, "clear_controlling_thread"):
+        library.clear_controlling_thread()
+
+
+_LIMIT = ThreadLimit()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_LIMIT.forget)
+
+few_threads = _LIMIT.around

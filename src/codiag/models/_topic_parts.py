@@ -1,0 +1,146 @@
+"""Passes over documents that come in parts: frequencies, pairs, sums and steps of expectation maximization."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import check_array
+
+from codiag._parts import Parts
+from codiag.models._second_moment import leading_range_in_passes
+from codiag.models._sums import Blocks, Totals
+from codiag.models._text import em_sums, smoothed, topic_mixtures, topic_posteriors
+from codiag.models._topic_moments import Topics, scaled_pairs
+from codiag.models._word_statistics import WordStatistics, frequency_roots
+from codiag.tensors import WordPairs, word_frequencies
+from codiag.tensors._words import as_counts
+
+INPUT: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "ensure_non_negative": True}
+"""What scikit-learn is to make of counts."""
+N_SPARE = 2
+"""Columns of a basis beyond the number of topics, for the gap behind these."""
+SMOOTHING = 1e-2
+"""Words that are added to every topic and word in a step of expectation maximization."""
+APART = 2**40
+"""Distance between the numbers that documents of different parts have: more than a part can hold."""
+
+
+class Corpus(NamedTuple):
+    """What one pass over documents tells of them."""
+
+    n_words: int
+    n_documents: int
+    mean: np.ndarray  # (words,)
+
+
+def counts_of(part: Any, n_words: int | None = None) -> sparse.csr_array:
+    """Return a part as counts of so many words."""
+    counts = as_counts(check_array(as_matrix(part), **INPUT), "X")
+    if n_words is not None and counts.shape[1] != n_words:
+        raise ValueError(
+            f"X must have parts of {n_words} features each, as the first has; one has {counts.shape[1]} features"
+        )
+    return counts
+
+
+def as_matrix(part: Any) -> Any:
+    """Return a part as one matrix; the parts of a bag are lists of matrices."""
+    if isinstance(part, list | tuple | Iterator):
+        return sparse.vstack([sparse.csr_array(one) for one in part], format="csr")
+    return part
+
+
+def read_corpus(parts: Parts) -> Corpus:
+    """Return frequencies of words and numbers of documents, in one pass."""
+    shares, numbers = parts.reduce(_frequencies).values
+    n_documents, n_used, n_long = (int(number) for number in numbers)
+    if not n_long:
+        raise ValueError(f"X must hold documents of three words or more; all {n_documents} have fewer")
+    return Corpus(shares.size, n_documents, shares / max(n_used, 1))
+
+
+def range_of_parts(parts: Parts, corpus: Corpus, k: int, alpha_0: float, seed: int | None) -> np.ndarray:
+    """Return a basis of the range of the second moment of topics, a pass for each step of the eigenvalue problem."""
+    roots = frequency_roots(corpus.mean, corpus.n_documents)
+
+    def pairs(columns: np.ndarray) -> np.ndarray:
+        product, number = parts.reduce(_pair_products, columns).values
+        return product / max(int(number), 1)
+
+    multiply = scaled_pairs(pairs, corpus.mean, roots, alpha_0)
+    n_spare = min(N_SPARE, corpus.n_words - k)
+    found = leading_range_in_passes(multiply, corpus.n_words, k, 0 if seed is None else seed, n_spare=n_spare)
+    return found / roots[:, None]
+
+
+def sums_of_parts(parts: Parts, basis: np.ndarray, n_blocks: int) -> Blocks:
+    """Return the sums over documents, by block, in one pass."""
+    return parts.reduce(sums_of_part, basis, n_blocks, numbered=True)
+
+
+def mixed_after_steps(parts: Parts, found: Topics, prior: np.ndarray, n_steps: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return topics and mean mixtures after steps of expectation maximization, a pass each.
+
+    Mixtures of documents are not kept, but found again from all topics so far: memory does not grow with documents.
+    """
+    history = [found.components]
+    for _ in range(n_steps):
+        raw, mixtures, number = parts.reduce(_mixture_steps, history, prior).values
+        history.append(smoothed(raw, SMOOTHING))
+    return history[-1], mixtures / number
+
+
+def single_after_steps(parts: Parts, found: Topics, n_steps: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return topics and weights after steps of expectation maximization for documents of one topic, a pass each."""
+    topics, weights = found.components, found.weights
+    for _ in range(n_steps):
+        raw, posteriors, number = parts.reduce(_posterior_steps, topics, weights).values
+        topics, weights = smoothed(raw, SMOOTHING), posteriors / number
+    return topics, weights
+
+
+class _Frequencies(Totals):
+    """Sums of shares of words, and numbers of documents."""
+
+    def merge(self, other: Totals) -> Totals:
+        """Add other sums to these; refuse those over other words."""
+        mine, theirs = self.values[0].size, other.values[0].size
+        if mine != theirs:
+            raise ValueError(f"X must have parts with the same number of features; got {mine} and {theirs}")
+        return super().merge(other)
+
+
+def _frequencies(part: Any) -> _Frequencies:
+    counts = counts_of(part)
+    lengths = np.asarray(counts.sum(axis=1)).ravel()
+    numbers = np.array([lengths.size, np.sum(lengths > 0), np.sum(lengths >= 3)])
+    return _Frequencies(word_frequencies(counts, np.ones(lengths.size), check=False), numbers)
+
+
+def _pair_products(part: Any, columns: np.ndarray) -> Totals:
+    counts = counts_of(part, columns.shape[0])
+    used = np.asarray(counts.sum(axis=1)).ravel() >= 2
+    return Totals(WordPairs(counts, np.ones(used.size), check=False) @ columns, int(used.sum()))
+
+
+def sums_of_part(part: Any, basis: np.ndarray, n_blocks: int, place: int) -> Blocks:
+    """Return the sums over the documents of a part, in the block whose turn it is."""
+    sums = WordStatistics.empty(basis, start=place * APART).of(counts_of(part, basis.shape[0]))
+    return Blocks({place % max(n_blocks, 1): sums}, 1)
+
+
+def _mixture_steps(part: Any, history: list[np.ndarray], prior: np.ndarray) -> Totals:
+    counts = counts_of(part, history[0].shape[1])
+    mixtures = topic_mixtures(counts, history[0], prior, n_steps=4)
+    for topics in history:
+        raw, mixtures = em_sums(counts, topics, mixtures, prior)
+    return Totals(raw, mixtures.sum(axis=0), counts.shape[0])
+
+
+def _posterior_steps(part: Any, topics: np.ndarray, weights: np.ndarray) -> Totals:
+    counts = counts_of(part, topics.shape[1])
+    posterior = topic_posteriors(counts, topics, weights)
+    return Totals((counts.T @ posterior).T, posterior.sum(axis=0), counts.shape[0])

@@ -1,0 +1,87 @@
+"""What is to be known of a large tensor before anything else, from one pass over its entries."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from codiag._array import Array, like
+from codiag.tensors._sums import Products, SquaredNorm, Sum, asymmetry, symmetry_probes
+
+if TYPE_CHECKING:
+    from codiag.tensors._base import Tensor
+
+SMALL = 2**21
+"""Entries up to which a tensor is looked at when it is made, made dense, and its ranges found exactly."""
+
+OVERSAMPLING = 10
+"""Random directions beyond the rank."""
+
+
+@dataclass(frozen=True, eq=False)
+class FirstLook:
+    """What a first pass over the entries has shown.
+
+    Attributes
+    ----------
+    squared_norm : float
+        Of the tensor; not finite where an entry is not.
+    asymmetry : float, optional
+        The share of the tensor that permuting its modes changes, where that was asked for.
+    directions : tuple of arrays of shape (d_m, width)
+        Random, and the same for every tensor of this shape.
+    products : mapping from int to array of shape (d_m, width)
+        The tensor times these directions in all modes but one: of all modes, or of the first if they are equal.
+    """
+
+    squared_norm: float
+    asymmetry: float | None
+    directions: tuple[Array, ...]
+    products: Mapping[int, Array]
+
+    @property
+    def width(self) -> int:
+        return int(self.directions[0].shape[1])
+
+    def scaled(self, scale: float) -> FirstLook:
+        """Return what a multiple of the tensor would have shown."""
+        size = scale * math.sqrt(self.squared_norm)
+        products = {mode: scale * product for mode, product in self.products.items()}
+        return FirstLook(size * size, self.asymmetry, self.directions, products)
+
+
+def first_look(tensor: Tensor, width: int, *, one_mode: bool, probe: bool = False) -> FirstLook:
+    """Read a tensor once: its norm, its products with random directions, and if asked whether it is symmetric."""
+    rng = np.random.default_rng(0)  # what is seen depends on the data alone, so that it can be kept
+    directions = tuple(like(rng.standard_normal((size, width)), tensor.reference) for size in tensor.shape)
+    modes = [0] if one_mode else list(range(tensor.order))
+    asked: list[Sum] = [SquaredNorm(), *([Products(directions, [0] if one_mode else None)] if width > 0 else [])]
+    probes: Sequence[Sum] = symmetry_probes(tensor) if probe else ()
+    total, *found = tensor.read(*asked, *probes)
+    share = asymmetry(found[-2], found[-1], total) if probe else None
+    products: list[Any] = found[0] if width > 0 else []
+    return FirstLook(total, share, directions, dict(zip(modes, products, strict=False)))
+
+
+def is_large(shape: Sequence[int]) -> bool:
+    """Tell whether a tensor of this shape is read as seldom as can be."""
+    return math.prod(shape) > SMALL
+
+
+def sketch_width(rank: object, shape: Sequence[int]) -> int:
+    """Return the number of random directions from which the ranges of a tensor are found; 0 where none are needed."""
+    if isinstance(rank, bool) or not isinstance(rank, int | np.integer) or not 0 < rank < max(shape):
+        return 0
+    return int(range_rank(int(rank))) + OVERSAMPLING if is_large(shape) else 0
+
+
+def range_rank(rank: int) -> int:
+    """Return the directions a mode that are to hold components: a few more than one.
+
+    Where directions tie, one in each mode need not hold any component.
+    """
+    return rank + OVERSAMPLING if rank == 1 else rank

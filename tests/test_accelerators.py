@@ -1,0 +1,92 @@
+"""Work on small cores goes to the host, wherever the tensor lives; where there is an accelerator, the same answers."""
+
+from __future__ import annotations
+
+import array_api_strict as strict
+import numpy as np
+import pytest
+
+import codiag
+from cases import METHODS
+from codiag.diagonalize import _retractions
+from codiag.methods import _reduction
+from codiag.synthetic import matrix_stack, mild_factor
+from codiag.tensors import DenseTensor, FactoredTensor, symmetrize
+
+
+@pytest.fixture
+def accelerator(monkeypatch):
+    """Take arrays of another library for those of an accelerator; mixing them with NumPy's is an error."""
+    monkeypatch.setattr(_reduction, "on_host", lambda array: isinstance(array, np.ndarray))
+
+
+def planted(shape, rank, *, symmetric=False):
+    rng = np.random.default_rng(0)
+    factors = [np.linalg.qr(rng.standard_normal((size, rank)))[0] for size in shape]
+    factors = factors[:1] * len(shape) if symmetric else factors
+    noise = 1e-3 * rng.standard_normal(shape)
+    return FactoredTensor(2 + rng.random(rank), factors).to_dense() + (
+        symmetrize(noise) if symmetric else noise
+    ), factors
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_answer_does_not_depend_on_where_the_core_lives(name, accelerator):
+    case = METHODS[name]
+    entries, _ = planted((8, 8, 8) if case.only_symmetric_cubes else (7, 8, 9), 3, symmetric=case.only_symmetric_cubes)
+    here = codiag.factorize(entries, 3, method=case.method, seed=0)
+    there = codiag.factorize(strict.asarray(entries), 3, method=case.method, seed=0)
+    assert isinstance(there.factors[0], type(strict.asarray(entries)))
+    assert codiag.factor_error([np.asarray(factor) for factor in there.factors], here.factors) < 1e-10
+
+
+@pytest.mark.parametrize("method", ["ojd1", "tpm"])
+def test_a_second_moment_goes_where_the_core_goes(method, accelerator):
+    entries, (factor, *_) = planted((8, 8, 8), 3, symmetric=True)
+    problem = codiag.Problem(strict.asarray(entries), 3, second_moment=strict.asarray(factor @ factor.T))
+    fit = codiag.factorize(problem, method=method, seed=0)
+    assert codiag.factor_error([np.asarray(found) for found in fit.factors], [factor] * 3) < 1e-2
+
+
+@pytest.mark.parametrize("rank", [1, 4])
+def test_components_of_a_large_tensor_come_back_to_where_it_lives(rank, accelerator):
+    entries, factors = planted((120, 130, 140), rank)
+    fit = codiag.factorize(strict.asarray(entries), rank, seed=0)
+    assert fit.converged
+    assert codiag.factor_error([np.asarray(factor) for factor in fit.factors], factors) < 1e-2
+
+
+@pytest.mark.parametrize("work", [0, 2**40])
+def test_cores_live_where_work_on_them_is_fastest(work, accelerator, monkeypatch):
+    monkeypatch.setattr(_reduction, "HOST_WORK", work)
+    tensor = DenseTensor(strict.asarray(planted((7, 8, 9), 3)[0]))
+    reduction = _reduction.reduce(codiag.Problem(tensor, 3), np.random.default_rng(0))
+    assert isinstance(reduction.core.to_dense(), np.ndarray) == (work > 0)
+
+
+@pytest.mark.parametrize("size", [0.01, 0.3, 3.0])
+def test_products_solve_what_factorizations_solve(size, monkeypatch):
+    rng = np.random.default_rng(0)
+    move = rng.standard_normal((60, 60))
+    move *= size / np.linalg.norm(move)
+    target = rng.standard_normal((60, 60))
+    exact = np.linalg.solve(np.eye(60) - move, target)
+    monkeypatch.setattr(_retractions, "on_host", lambda _: False)
+    found = _retractions.solve_near_identity(move, target)
+    assert np.linalg.norm(found - exact) < (1e-2 if size < 1 else 1e-12) * np.linalg.norm(exact)
+
+
+def test_the_inverse_of_a_singular_matrix_stays_bounded():
+    matrix = np.diag([1.0, 0.5, 0.0])
+    inverse = _retractions.inverse_by_products(matrix)
+    np.testing.assert_allclose(inverse, np.diag([1.0, 2.0, 0.0]), atol=1e-12)
+
+
+def test_shears_end_at_the_same_factors(monkeypatch):
+    """Where inverses are found by products, the steps differ where they are large, and their end does not."""
+    stack = matrix_stack(mild_factor(140, 140, np.random.default_rng(0)), 140, noise=1e-3, seed=1).matrices
+    factored = codiag.joint_diagonalize(stack, seed=0)
+    monkeypatch.setattr(_retractions, "on_host", lambda _: False)
+    multiplied = codiag.joint_diagonalize(stack, seed=0)
+    assert multiplied.converged
+    assert codiag.factor_error(multiplied, factored.factor) < 1e-5

@@ -1,0 +1,375 @@
+"""Sums over data merge: in any parts, in any order, wherever the parts are; and standard errors from the same sums."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from scipy.optimize import linear_sum_assignment
+
+from codiag._parts import as_parts, is_matrix
+from codiag.models import DawidSkene, HiddenMarkov, LatentDirichlet, SingleTopic, SphericalGaussianMixture
+from codiag.models._chain_sums import ChainSums
+from codiag.models._gaussian_sums import GaussianSums
+from codiag.models._sums import leave_one_out, merged
+from codiag.models._view_sums import ViewSums
+from codiag.models._vote_parts import VoteSums
+from codiag.models._word_statistics import WordStatistics
+from simulated import chain, gaussians, mixed_corpus, single_topic_corpus, views
+
+
+@dataclass(frozen=True)
+class SumsCase:
+    """Sums, data that is cut into parts, and the moments that do not depend on how."""
+
+    empty: Any
+    data: Any
+    cut: Callable[[Any, np.ndarray], Any]
+    moments: Callable[[Any], list[np.ndarray]]  # arrays that make up what `finish` returns
+
+
+def _votes():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 3, 60)
+    task, worker = np.nonzero(rng.random((60, 8)) < 0.7)
+    given = np.where(rng.random(task.size) < 0.7, truth[task], rng.integers(0, 3, task.size))
+    columns = [np.array([f"{name}{i}" for i in column]) for name, column in (("t", task), ("w", worker), ("l", given))]
+    return np.stack(columns, axis=1)[rng.permutation(task.size)]
+
+
+def _views_of(sums):
+    found = sums.finish(alpha_0=0.4)
+    pairs = [found.pairs(left, right) for left, right in ((0, 1), (1, 2), (0, 2))]
+    return [*(found.mean(mode) for mode in range(3)), *pairs, found.third.to_dense()]
+
+
+def _votes_of(sums):
+    votes = sums.finish()
+    return [votes.counts.toarray(), *(names == sorted(names) for names in (votes.tasks.tolist(),))]
+
+
+RNG = np.random.default_rng(0)
+COUNTS = sparse.csr_array(RNG.poisson(0.6, (60, 12)).astype(float))
+SUMS = {
+    "words": SumsCase(
+        WordStatistics.empty(RNG.standard_normal((12, 4))), COUNTS, lambda c, rows: c[rows], lambda s: [*s.finish(0.7)]
+    ),
+    "gaussian": SumsCase(
+        GaussianSums.empty(6), gaussians(60, 0)[0] + 30, lambda x, rows: x[rows], lambda s: [*s.finish()[:4]]
+    ),
+    "chain": SumsCase(
+        ChainSums.empty(),
+        np.array_split(chain(900, 0)[0], 60),
+        lambda sequences, rows: [sequences[row] for row in rows],
+        lambda s: [np.asarray(part) for place, part in enumerate(s.finish()) if place != 4],
+    ),
+    "views": SumsCase(
+        ViewSums.empty(4, 5, 6),
+        (RNG.random(60), *views(60, 0)[0]),
+        lambda columns, rows: tuple(column[rows] for column in columns),
+        _views_of,
+    ),
+    "votes": SumsCase(VoteSums(), _votes(), lambda table, rows: tuple(table[rows].T), _votes_of),
+}
+EVERY = pytest.mark.parametrize("case", SUMS.values(), ids=SUMS)
+
+
+def parts_of(case, n_parts, seed):
+    """Return sums over parts of unequal sizes, samples dealt at random."""
+    rng = np.random.default_rng(seed)
+    n = len(case.data) if not isinstance(case.data, tuple) and not sparse.issparse(case.data) else 60
+    order, cuts = rng.permutation(n), np.sort(rng.choice(np.arange(1, n), n_parts - 1, replace=False))
+    return n, [case.empty.of(case.cut(case.data, np.sort(rows))) for rows in np.split(order, cuts)]
+
+
+def assert_same(case, one, other):
+    for mine, theirs in zip(case.moments(one), case.moments(other), strict=True):
+        assert_allclose(mine, theirs, rtol=1e-10, atol=1e-10 * max(np.max(np.abs(theirs)), 1e-300))
+
+
+@EVERY
+@pytest.mark.parametrize("seed", range(3))
+def test_merging_equals_one_pass(case, seed):
+    n, parts = parts_of(case, 2 + 3 * seed, seed)
+    whole = copy.copy(case.empty).update(case.cut(case.data, np.arange(n)))
+    assert_same(case, merged([case.empty, *parts]), whole)
+    assert sum(part.size for part in parts) == pytest.approx(whole.size)
+
+
+@EVERY
+def test_merging_is_associative_and_commutative(case):
+    _, (a, b, c) = parts_of(case, 3, 9)
+    assert_same(case, merged([merged([a, b]), c]), merged([a, merged([b, c])]))
+    assert_same(case, merged([a, b, c]), merged([c, b, a]))
+    assert_same(case, merged([a, case.empty]), merged([case.empty, a]))
+
+
+@EVERY
+def test_merging_changes_the_first_alone_and_updating_is_in_place(case):
+    _, (a, b) = parts_of(case, 2, 4)
+    before = [copy.deepcopy(case.moments(part)) for part in (a, b)]
+    total = copy.copy(a)
+    assert total.merge(b) is total
+    for part, kept in zip((a, b), before, strict=True):
+        for mine, theirs in zip(case.moments(part), kept, strict=True):
+            assert_array_equal(mine, theirs)
+
+
+def test_each_block_is_left_out_once():
+    case = SUMS["words"]
+    _, parts = parts_of(case, 7, 1)
+    for place, others in enumerate(leave_one_out(parts)):
+        assert_same(case, others, merged([part for other, part in enumerate(parts) if other != place]))
+
+
+def test_sums_of_other_kinds_are_not_merged():
+    with pytest.raises(ValueError, match="sums must have the same basis"):
+        WordStatistics.empty(np.eye(3)).merge(WordStatistics.empty(2 * np.eye(3)))
+    with pytest.raises(TypeError, match="other must be WordStatistics"):
+        WordStatistics.empty(np.eye(3)).merge(GaussianSums.empty(3))
+    with pytest.raises(TypeError, match="symbols of one kind"):
+        ChainSums.empty().update([np.arange(4)]).merge(ChainSums.empty().of([np.array(["a", "b", "c"])]))
+
+
+def large_vocabulary(n, seed=0, words=400):
+    rng = np.random.default_rng(1)
+    topics = rng.dirichlet(np.full(words, 0.1), 3)
+    rng = np.random.default_rng(seed)
+    return sparse.csr_array(rng.multinomial(40, rng.dirichlet(np.full(3, 0.3), n) @ topics).astype(float))
+
+
+def rows_of(data, n_parts):
+    cuts = np.linspace(0, data.shape[0], n_parts + 1).astype(int) ** 2 // data.shape[0]
+    return [data[low:high] for low, high in pairwise(cuts)]
+
+
+FITTED = {
+    "dirichlet": (LatentDirichlet(3, polish=2, random_state=0), large_vocabulary(900), ("components_", "weights_")),
+    "single": (SingleTopic(4, polish=2, random_state=0), single_topic_corpus(900, 0)[0], ("components_", "weights_")),
+    "gaussian": (SphericalGaussianMixture(3, random_state=0), gaussians(900, 0)[0], ("means_", "covariances_")),
+}
+FITTED["dirichlet, moments"] = (LatentDirichlet(3, polish=0, random_state=0), *FITTED["dirichlet"][1:])
+
+
+@pytest.mark.parametrize("name", FITTED)
+@pytest.mark.parametrize("n_parts", [1, 9])
+def test_parts_are_fitted_like_the_whole(name, n_parts):
+    """Range, moments and steps of expectation maximization: errors of the range are below 1e-7, times the noise."""
+    model, data, names = FITTED[name]
+    parts = rows_of(data, n_parts)
+    whole = copy.deepcopy(model).fit(data)
+    for given in (parts, lambda: iter(parts)):
+        found = copy.deepcopy(model).fit(given)
+        for attribute in names:
+            assert_allclose(getattr(found, attribute), getattr(whole, attribute), atol=1e-8)
+        assert 0.3 < found.diagnostics_["sampling_noise"] / whole.diagnostics_["sampling_noise"] < 3
+        assert found.n_features_in_ == data.shape[1]
+
+
+class TestDask:
+    """The same tree of sums everywhere: the same answer, to the last bit where parts are the same."""
+
+    @pytest.mark.parametrize(
+        ("name", "scheduler"), [(name, "threads") for name in FITTED] + [("dirichlet, moments", "synchronous")]
+    )
+    def test_arrays(self, name, scheduler):
+        dask = pytest.importorskip("dask")
+        da = pytest.importorskip("dask.array")
+        model, data, names = FITTED[name]
+        dense = data.toarray() if sparse.issparse(data) else data
+        array = da.from_array(dense, chunks=(120, 3))
+        parts = [data[start : start + 120] for start in range(0, 900, 120)]
+        expected = copy.deepcopy(model).fit(parts)
+        with dask.config.set(scheduler=scheduler):
+            found = copy.deepcopy(model).fit(array)
+            if sparse.issparse(data):
+                delayed = copy.deepcopy(model).fit([dask.delayed(part) for part in parts])
+                assert_array_equal(delayed.components_, expected.components_)
+                kept = copy.deepcopy(model).fit(array.rechunk((120, -1)).map_blocks(sparse.csr_array))
+                assert_array_equal(kept.components_, expected.components_)
+        for attribute in names:
+            assert_allclose(getattr(found, attribute), getattr(expected, attribute), atol=1e-12)
+
+    def test_bags_of_parts_and_sequences(self):
+        bag = pytest.importorskip("dask.bag")
+        model, data, _ = FITTED["dirichlet, moments"]
+        found = copy.deepcopy(model).fit(bag.from_sequence(rows_of(data, 5), npartitions=2))
+        assert_allclose(found.components_, copy.deepcopy(model).fit(data).components_, atol=1e-8)
+        sequences = np.array_split(chain(4000, 0)[0], 6)
+        found, whole = (
+            HiddenMarkov(3, polish=1, random_state=0).fit(given)
+            for given in (bag.from_sequence(sequences, npartitions=3), list(sequences))
+        )
+        assert_allclose(found.emissionprob_, whole.emissionprob_, atol=1e-12)
+        assert_allclose(found.transmat_, whole.transmat_, atol=1e-12)
+
+    @pytest.mark.filterwarnings("ignore")  # of tornado and asyncio
+    def test_a_cluster(self):
+        distributed = pytest.importorskip("distributed")
+        da = pytest.importorskip("dask.array")
+        model, data, _ = FITTED["dirichlet, moments"]
+        options = {"n_workers": 2, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
+        with distributed.Client(**options):
+            found = copy.deepcopy(model).fit(da.from_array(data.toarray(), chunks=(77, -1)))
+        expected = copy.deepcopy(model).fit(da.from_array(data.toarray(), chunks=(77, -1)))
+        assert_allclose(found.components_, expected.components_, atol=1e-12)
+
+    def test_a_part_that_is_wrong_is_named(self):
+        dask = pytest.importorskip("dask")
+        parts = rows_of(FITTED["dirichlet"][1], 4)
+        for given in ([*parts, -parts[0]], [dask.delayed(part) for part in (*parts, -parts[0])]):
+            with pytest.raises(ValueError, match="Negative values") as caught:
+                LatentDirichlet(3).fit(given)
+            assert "This was in part 4 of X." in caught.value.__notes__
+
+
+def test_iterators_are_read_once_and_give_what_chunks_give():
+    data = large_vocabulary(900)
+    parts = rows_of(data, 5)
+    chunks = LatentDirichlet(3, polish=0, random_state=0)
+    for part in parts:
+        chunks.partial_fit(part)
+    model = LatentDirichlet(3, polish=0, random_state=0).fit(data)
+    basis = model.basis_
+    model.fit(iter(parts))
+    assert_allclose(model.components_, chunks.components_, atol=1e-12)
+    assert model.basis_.shape != basis.shape
+    assert np.max(np.abs(model.components_ - LatentDirichlet(3, polish=0).fit(data).components_)) < 0.05
+    for kind in (LatentDirichlet, SphericalGaussianMixture):
+        with pytest.raises(ValueError, match="polish must be 0 where X is an iterator"):
+            kind(3).fit(iter([np.ones((3, 4))]))
+    samples = gaussians(900, 0)[0]
+    found = SphericalGaussianMixture(3, polish=0, random_state=0).fit(iter(rows_of(samples, 5)))
+    assert_allclose(found.means_, SphericalGaussianMixture(3, polish=0, random_state=0).fit(samples).means_, atol=1e-9)
+    once = as_parts(iter([np.ones((2, 1))]), is_matrix)
+    once.reduce(GaussianSums.empty(1).of)
+    with pytest.raises(ValueError, match="this iterator has been read"):
+        once.reduce(GaussianSums.empty(1).of)
+
+
+def test_chunks_of_gaussians_and_chains_add_up():
+    samples = gaussians(2000, 0)[0]
+    model = SphericalGaussianMixture(3, random_state=0).fit(samples)
+    assert model.labels_.shape == (2000,)
+    for part in rows_of(samples, 4):
+        model.partial_fit(part)
+    expected = SphericalGaussianMixture(3, polish=0, random_state=0).fit(samples)
+    assert_allclose(model.means_, expected.means_, atol=1e-9)
+    assert not hasattr(model, "labels_")  # they are not at hand
+    symbols = chain(9000, 0)[0]
+    names = np.array(list("abcdefgh"))[symbols]
+    chunked = HiddenMarkov(3, random_state=0)
+    for start in (0, 3000, 6000):
+        chunked.partial_fit(names[start : start + 3000])
+    expected = HiddenMarkov(3, polish=0, random_state=0).fit(names, [3000] * 3)
+    assert_allclose(chunked.emissionprob_, expected.emissionprob_, atol=1e-12)
+    assert_array_equal(chunked.symbols_, expected.symbols_)
+
+
+def test_votes_in_parts_of_a_table():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(_votes(), columns=["task", "worker", "label"])
+    parts = [frame[start : start + 50] for start in range(0, len(frame), 50)]
+    whole = DawidSkene(random_state=0).fit(frame)
+    for given in (parts, iter(parts), [*parts, frame[:0]]):
+        found = DawidSkene(random_state=0).fit(given)
+        pd.testing.assert_frame_equal(found.errors_, whole.errors_, atol=1e-10)
+        pd.testing.assert_frame_equal(found.probas_, whole.probas_, atol=1e-10)
+    delayed = pytest.importorskip("dask").delayed
+    pd.testing.assert_frame_equal(DawidSkene(random_state=0).fit(list(map(delayed, parts))).probas_, whole.probas_)
+    with pytest.raises(TypeError, match="parts that are tables"):
+        DawidSkene().fit(iter([np.ones((4, 4))]))
+
+
+GAUSSIAN = "means", "weights", "covariances"
+
+
+def _aligned(rows, truth):
+    return linear_sum_assignment(np.linalg.norm(truth[:, None] - rows[None], axis=2))[1]
+
+
+class TestStandardErrors:
+    """From sums over blocks that are left out in turn."""
+
+    @pytest.mark.parametrize(
+        ("model", "draw", "rows", "names"),
+        [
+            (LatentDirichlet(3, polish=0, random_state=0), mixed_corpus, "components_", ("components", "weights")),
+            (SingleTopic(4, random_state=0), single_topic_corpus, "components_", ("components", "weights")),
+            (SphericalGaussianMixture(3, polish=0, random_state=0), gaussians, "means_", GAUSSIAN),
+        ],
+        ids=["dirichlet", "single", "gaussian"],
+    )
+    def test_they_are_the_spread_over_data_sets(self, model, draw, rows, names):
+        """Over 40 data sets, a spread is known to 11 %; standard errors from 20 blocks, of five data sets, to 7 %."""
+        truth, estimates, errors = draw(10, 0)[1], [], []
+        for seed in range(40):
+            found = copy.deepcopy(model).fit(draw(2000, seed)[0])
+            order = _aligned(getattr(found, rows), truth)
+            estimates.append([getattr(found, f"{name}_")[order] for name in names])
+        for seed in range(5):
+            found = copy.deepcopy(model).set_params(n_blocks=20).fit(draw(2000, seed)[0])
+            order = _aligned(getattr(found, rows), truth)
+            errors.append([getattr(found, f"{name}_standard_errors_")[order] for name in names])
+        for place in range(len(names)):
+            spread = np.std([one[place] for one in estimates], axis=0)
+            told = np.sqrt(np.mean([np.square(one[place]) for one in errors], axis=0))
+            used = spread > 0.2 * np.max(spread)  # words that topics hardly have are clipped at zero
+            assert 0.75 < np.mean(told[used] / spread[used]) < 1.25
+
+    def test_one_gaussian_is_the_mean_of_its_samples(self):
+        """Whose standard error is known: the spread of a feature over the root of the number."""
+        samples = np.random.default_rng(0).standard_normal((4000, 3)) * [1, 2, 3]
+        model = SphericalGaussianMixture(1, polish=0, n_blocks=100).fit(samples)
+        assert_allclose(model.means_standard_errors_[0], samples.std(axis=0) / np.sqrt(4000), rtol=0.25)
+
+    def test_parts_are_blocks(self):
+        samples = gaussians(3000, 0)[0]
+        options = {"polish": 0, "random_state": 0, "n_blocks": 5}
+        parts = np.array_split(samples, 12)
+        found = SphericalGaussianMixture(3, **options).fit(parts)
+        chunked = SphericalGaussianMixture(3, **options)
+        for place, part in enumerate(parts):
+            chunked.partial_fit(part)
+            assert hasattr(chunked, "means_standard_errors_") == (place >= 4)
+        assert_allclose(found.means_standard_errors_, chunked.means_standard_errors_, rtol=1e-6)
+        again = found.set_params(n_blocks=0).fit(samples)
+        assert not hasattr(again, "means_standard_errors_")
+
+    @pytest.mark.parametrize(
+        ("options", "given", "words"),
+        [
+            ({"n_blocks": 1}, None, "n_blocks must be 0, for no standard errors, or at least 2"),
+            ({"n_blocks": -1}, None, "n_blocks must"),
+            ({"n_blocks": 20, "polish": 3}, None, "polish must be 0 where n_blocks=20"),
+            ({"n_blocks": 20, "polish": 0}, 4, "n_blocks must be at most 4, the number of parts"),
+            ({"n_blocks": 2000, "polish": 0}, None, "n_blocks must be at most 300, the number of"),
+        ],
+    )
+    @pytest.mark.parametrize("kind", [LatentDirichlet, SphericalGaussianMixture])
+    def test_what_cannot_be_left_out(self, kind, options, given, words):
+        data = mixed_corpus(300, 0)[0] if kind is LatentDirichlet else gaussians(300, 0)[0]
+        with pytest.raises(ValueError, match=words):
+            kind(3, **options).fit(data if given is None else np.array_split(data, given))
+
+
+def test_parts_that_cannot_be_fitted():
+    with pytest.raises(ValueError, match="parts with the same number of features; got 12 and 5"):
+        LatentDirichlet(2).fit([COUNTS, COUNTS[:, :5]])
+    with pytest.raises(ValueError, match="parts with the same number of features"):
+        SphericalGaussianMixture(2).fit([np.eye(3), np.eye(4)])
+    with pytest.raises(ValueError, match="X must hold at least one part"):
+        LatentDirichlet(2).fit(lambda: iter([]))
+    with pytest.raises(ValueError, match="X must have at most 256 features"):
+        SphericalGaussianMixture(2).fit([np.ones((2, 300))])
+    with pytest.raises(ValueError, match="documents of three words or more; all 4 have fewer"):
+        LatentDirichlet(2).fit([np.eye(2), np.eye(2)])
+    with pytest.raises(ValueError, match="lengths must be None where X comes in parts"):
+        HiddenMarkov(2).fit(lambda: iter([[0, 1]]), lengths=[2])
