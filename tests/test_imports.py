@@ -33,8 +33,9 @@ LAYERS = [
     {"_factorization", "_fit_files", "_exports", "_summary"},
     {"theory", "metrics"},
     {"_result", "_factorize", "_each", "_transform"},
+    {"selection"},
     {""},  # codiag itself: what it exports
-    {"selection", "models", "drop_in", "synthetic", "datasets", "_corpora", "_files", "tables"},
+    {"models", "drop_in", "synthetic", "datasets", "_corpora", "_files", "tables"},
     {"plotting"},
     {"experiments"},
     {"cli"},
@@ -46,7 +47,9 @@ LAZY = {  # what is computed where it is asked for
     ("_factorization", "theory"),
     ("_factorization", "_transform"),
     ("_factorization", "plotting"),
+    ("_factorize", "selection"),
     ("_fit_files", "theory"),
+    ("selection", "plotting"),
 }
 PROGRAMS = {"cli", "experiments"}  # run by commands: their modules are no engine
 

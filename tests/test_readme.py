@@ -29,6 +29,7 @@ def test_snippets_run_and_say_the_truth(tmp_path, monkeypatch):
     for name in ("unmixed", "calibrated"):
         error = codiag.factor_error(names[name], names["truth"])
         assert re.search(rf"factor_error\({name}, truth\) +# {error:.4f}", README)
+    assert f"{names['choice'].reason}\n\nrank" in README
     model, crowd = names["model"], names["crowd"]
     majority = DawidSkene(init="majority", em_rounds=0).fit(crowd.votes)
     right, voted = (np.mean(one.labels_ == crowd.truth[one.tasks_]) for one in (model, majority))

@@ -153,6 +153,13 @@ class Factorization:
             return tuple(np.where(np.isinf(own), np.inf, self.noise * own) for own in self.sensitivity.entries)
 
     @cached_property
+    def weight_standard_errors(self) -> np.ndarray:
+        """Standard errors of the weights, shape (rank,), by the same theory; NaN where there were too many unknowns."""
+        with np.errstate(invalid="ignore"):
+            own = self.sensitivity.weights
+            return np.where(np.isinf(own), np.inf, self.noise * own)
+
+    @cached_property
     def sensitivity(self) -> Sensitivity:
         """What noise of unit variance does to the components, and what each of them is worth."""
         from codiag.theory._restricted_sensitivity import restricted_sensitivity

@@ -34,7 +34,7 @@ MOST_EMPTY_BYTES = 2**30
 
 def factorize(
     tensor: Any,
-    rank: int | None = None,
+    rank: int | str | None = None,
     *,
     method: Method | str | None = None,
     symmetric: bool | Sequence[int] | None = None,
@@ -55,8 +55,9 @@ def factorize(
         labels for each mode and the values in its last column; of the latter two, combinations that are not listed are
         missing, unless `codiag.tables.labelled_tensor` says otherwise.
         A `codiag.Problem` says all of this itself, and more; then only `method` and `seed` are given beside it.
-    rank : int
-        Number of components.
+    rank : int or "auto"
+        Number of components; "auto" is what `codiag.choose_rank` chooses of one to ten, and an error where it finds no
+        rank supported.
     method : Method or str, optional
         A configured object of `codiag.methods`, or the name of one: "ojd0", "ojd1", "nojd0", "nojd1", "als", "nls",
         "tpm", "lathauwer", "sd2", "givens". By default `Auto`: joint diagonalization, then least squares.
@@ -104,7 +105,10 @@ def factorize(
     (True, True)
     """
     tensor, labels = read_labelled(tensor)
-    problem = as_problem(tensor, rank, constraints, observed, symmetric)
+    if isinstance(rank, str) and rank == "auto" and not isinstance(tensor, Problem):
+        problem = _with_chosen_rank(Problem(tensor, 1, constraints, observed, symmetric=symmetric), seed)
+    else:
+        problem = as_problem(tensor, rank, constraints, observed, symmetric)
     strategy = as_method(method)
     fit = solve(problem, strategy, seed)
     complaint = complaint_about(fit, problem, strategy)
@@ -119,6 +123,16 @@ def with_labels(fit: Factorization, labels: Labels) -> Factorization:
     if len(labels.values) != len(fit.shape) or sizes != list(fit.shape):
         raise ValueError(f"labels must be for the modes of the tensor, {fit.shape}; got {sizes}")
     return replace(fit, labels=labels)
+
+
+def _with_chosen_rank(problem: Problem, seed: Any) -> Problem:
+    """Ask for as many components as the tensor supports, of one to ten."""
+    from codiag.selection._choose import DEFAULT_RANKS, choose
+
+    choice = choose(problem, DEFAULT_RANKS, as_generator(seed, apart=True))
+    if choice.rank is None:
+        raise ValueError(f"rank cannot be 'auto' here. {choice.reason} See codiag.choose_rank, or give an integer")
+    return replace(problem, rank=choice.rank)
 
 
 def as_problem(tensor: Any, rank: Any, constraints: Any, observed: Any, symmetric: Any) -> Problem:
@@ -148,11 +162,9 @@ def _solved(problem: Problem, method: Method, seed: Any) -> Factorization:
     norm = math.sqrt(LeastSquares(smaller).total)
     if not 0 < norm < math.inf:
         raise UndeterminedError(f"tensor must not be all zero, and finite; the norm of {problem.tensor!r} is {norm:g}")
-    reference = problem.tensor.reference
-    safe = 1e40 if reference.dtype == array_namespace(reference).float64 else 1e6
-    # Powers of the entries are to be numbers, too; what a method was given for this tensor is not scaled with it.
-    scale = 1.0 if method.sized or 1 / safe < norm < safe else norm
-    estimate = fit_or_refuse(method, _in_double_precision(smaller.scaled(1 / scale)), rng)
+    # What a method was given for this tensor is not scaled with it.
+    scale = 1.0 if method.sized or has_safe_powers(problem.tensor, norm) else norm
+    estimate = fit_or_refuse(method, in_double_precision(smaller.scaled(1 / scale)), rng)
     if scale != 1:
         found, left = estimate.components, estimate.squared_distance
         estimate = estimate._replace(
@@ -163,7 +175,13 @@ def _solved(problem: Problem, method: Method, seed: Any) -> Factorization:
     return fit if kept is None else _with_empty_rows(fit, kept, problem.tensor)
 
 
-def _in_double_precision(problem: Problem) -> Problem:
+def has_safe_powers(tensor: Tensor, norm: float) -> bool:
+    """Tell whether powers of the entries of a tensor are numbers, too, neither infinite nor zero."""
+    safe = 1e40 if tensor.reference.dtype == array_namespace(tensor.reference).float64 else 1e6
+    return 1 / safe < norm < safe
+
+
+def in_double_precision(problem: Problem) -> Problem:
     """Ask the same of an array in double precision where entries count one by one, or constraints must hold exactly."""
     tensor = problem.tensor
     if not problem.asks or not isinstance(tensor, DenseTensor):

@@ -46,7 +46,7 @@ def write_fit(path: Path, fit: Factorization) -> None:
         meta |= {"noise": fit.noise, "n_parameters": fit.sensitivity.n_parameters}
         meta["undetermined"] = fit.sensitivity.undetermined
         arrays |= {f"sensitivity_{mode}": fit.sensitivity.entries[mode] for mode in range(len(kept))}
-        arrays["worth"] = fit.sensitivity.worth
+        arrays |= {"worth": fit.sensitivity.worth, "sensitivity_weights": fit.sensitivity.weights}
     save_arrays(path, arrays | {"weights": to_host(fit.weights), "meta": np.array(json.dumps(meta))})
 
 
@@ -96,5 +96,8 @@ def _restore_sensitivity(fit: Factorization, meta: dict[str, Any], file: Any) ->
     order = len(fit.factors)
     entries = [file[f"sensitivity_{mode}"] for mode in range(1 if fit.symmetric else order)]
     rows = tuple(tuple(mode) for mode in meta["undetermined"])
-    known = Sensitivity(tuple(entries * (order if fit.symmetric else 1)), file["worth"], meta["n_parameters"], rows)
+    worth = file["worth"]
+    weights = file["sensitivity_weights"] if "sensitivity_weights" in file else np.full_like(worth, np.nan)
+    entries = entries * (order if fit.symmetric else 1)
+    known = Sensitivity(tuple(entries), worth, meta["n_parameters"], rows, weights)
     vars(fit).update(sensitivity=known, noise=meta["noise"])

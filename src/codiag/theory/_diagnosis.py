@@ -188,17 +188,21 @@ def cancelling_pairs(weights: np.ndarray, cosines: np.ndarray) -> tuple[tuple[in
     return tuple(pairs)
 
 
-def _superfluous(fit: Factorization) -> tuple[int, ...]:
-    r"""Return the components that are worth no more than the largest rank-one term of noise would be.
+def largest_noise_term(fit: Factorization) -> float:
+    r"""Return the weight that the largest rank-one term of the noise of a fit exceeds in one of a thousand cases.
 
-    Its weight is :math:`\sigma \sum_m \sqrt{d_m}` at most on average, and one of a thousand exceeds that by 3.7
-    :math:`\sigma` (concentration of Gaussian maxima).
+    It is :math:`\sigma \sum_m \sqrt{d_m}` at most on average, and one of a thousand exceeds that by 3.7 :math:`\sigma`
+    (concentration of Gaussian maxima). NaN where the noise is not known.
     """
+    noise = max(fit.noise, ROUNDING * fit.norm) if math.isfinite(fit.noise) else math.nan
+    return noise * (sum(math.sqrt(size) for size in fit.shape) + 3.7)
+
+
+def _superfluous(fit: Factorization) -> tuple[int, ...]:
+    """Return the components that are worth no more than the largest rank-one term of noise would be."""
     if fit.rank == 1 or not math.isfinite(fit.noise):
         return ()
-    rounding = ROUNDING * fit.norm
-    largest = max(fit.noise, rounding) * (sum(math.sqrt(size) for size in fit.shape) + 3.7)
-    return tuple(int(place) for place in np.flatnonzero(fit.sensitivity.worth <= largest**2))
+    return tuple(int(place) for place in np.flatnonzero(fit.sensitivity.worth <= largest_noise_term(fit) ** 2))
 
 
 def _reason(
