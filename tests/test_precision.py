@@ -10,7 +10,15 @@ import pytest
 import codiag
 from cases import TENSORS
 from codiag._array import like, to_host
-from codiag.tensors import CrossMomentTensor, DenseTensor, FactoredTensor, SparseTensor, SumTensor, SymmetricOuterTensor
+from codiag.tensors import (
+    CrossMomentTensor,
+    DaskTensor,
+    DenseTensor,
+    FactoredTensor,
+    SparseTensor,
+    SumTensor,
+    SymmetricOuterTensor,
+)
 
 RANK = 3
 
@@ -62,6 +70,14 @@ def sparse_minus_components(precision):
     return SparseTensor(places, kept[tuple(places)], kept.shape) - tensor, kept.astype(np.float64) - dense
 
 
+def sparse_chunks(precision):
+    array = pytest.importorskip("dask.array", reason="dask is not installed; it is the extra 'dask'")
+    sparse = pytest.importorskip("sparse", reason="sparse is not installed; it is the extra 'sparse'")
+    entries = few_entries((12, 11, 10), precision, 1e-3)
+    chunks = array.from_array(entries, chunks=(7, 11, 4)).map_blocks(sparse.COO.from_numpy)
+    return DaskTensor(chunks, symmetric=False), entries.astype(np.float64)
+
+
 def placements(precision):
     rng = np.random.default_rng(0)
     matrix, vector = rng.random((6, 6)).astype(precision), rng.random(6).astype(precision)
@@ -77,6 +93,7 @@ OTHERS = {
     "components": components,
     "sparse minus components": sparse_minus_components,
     "placements": placements,
+    "sparse chunks": sparse_chunks,
 }
 PRECISIONS = pytest.mark.parametrize("precision", [np.float32, np.float64], ids=lambda precision: precision.__name__)
 
