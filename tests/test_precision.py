@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import codiag
-from cases import TENSORS
+from cases import LIBRARIES, TENSORS
 from codiag._array import like, to_host
 from codiag.tensors import (
     CrossMomentTensor,
@@ -95,6 +95,9 @@ OTHERS = {
     "placements": placements,
     "sparse chunks": sparse_chunks,
 }
+IN_LIBRARIES = [kind for kind in TENSORS if kind.split()[-1] in LIBRARIES]
+NOISES = [(kind, noise) for kind in TENSORS for noise in (0.3, 1e-4, 1e-6, 0.0)
+          if noise < 0.3 or kind not in IN_LIBRARIES]  # fmt: skip
 PRECISIONS = pytest.mark.parametrize("precision", [np.float32, np.float64], ids=lambda precision: precision.__name__)
 
 
@@ -115,8 +118,7 @@ def assert_true(fit, entries):
 
 @pytest.mark.filterwarnings("ignore::codiag.ConvergenceWarning")
 @PRECISIONS
-@pytest.mark.parametrize("noise", [0.3, 1e-4, 1e-6, 0.0])
-@pytest.mark.parametrize("kind", TENSORS)
+@pytest.mark.parametrize(("kind", "noise"), NOISES)
 def test_claimed_errors_are_true(kind, precision, noise):
     entries = few_entries((12, 11, 10), precision, noise)
     fit = codiag.factorize(TENSORS[kind](entries, False), RANK, seed=0)
