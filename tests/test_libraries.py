@@ -144,6 +144,8 @@ def test_factorizations_agree_with_numpy(name, symmetric, place):
     case = METHODS[name]
     case.skip_unless_it_takes((7, 7, 7), symmetric)
     case.skip_where_all_is_compiled(place)
+    if place == "jax" and symmetric and name not in ("auto", "givens"):
+        pytest.skip("JAX compiles every operation for every shape; tensors that are not symmetric show the same")
     problem = case.problem((7, 7, 7), 4, symmetric=symmetric, noise=1e-3)
     given = placed(place, problem.tensor)
     expected = codiag.factorize(problem.tensor, 4, method=case.method, seed=0)

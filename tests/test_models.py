@@ -36,8 +36,8 @@ EVERY = pytest.mark.parametrize("name", MODELS)
 @EVERY
 def test_errors_fall_like_the_root_of_the_samples(name):
     """From 1e3 to 1e6 samples the slopes are between -0.485 and -0.555; here on fewer, for time."""
-    sizes = [3000, 10_000, 30_000, 100_000]
-    errors = [np.mean([MODELS[name].error(n, seed) for seed in range(4)]) for n in sizes]
+    sizes = [3000, 10_000, 30_000]
+    errors = [np.mean([MODELS[name].error(n, seed) for seed in range(6)]) for n in sizes]
     slope = np.polyfit(np.log(sizes), np.log(errors), 1)[0]
     assert -0.62 < slope < -0.38
     assert errors[-1] < 0.05
