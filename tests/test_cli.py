@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import csv
+import logging
 import re
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from typer.testing import CliRunner
 
 import codiag
 from codiag.cli import app
+from codiag.cli.terminal import progress
 from codiag.experiments.rivals import RIVALS
 from codiag.methods import ALS, METHODS
 from codiag.models import DawidSkene, MixedMembershipCommunities
@@ -98,6 +100,22 @@ def test_factorize_reads_large_files_in_parts(tmp_path, name, monkeypatch):
     assert all(0 < new["completed"] <= 4 for new in seen if "completed" in new)
     passes = list(dict.fromkeys(new["passes"] for new in seen if "passes" in new))
     assert passes == [f"pass {number} of 4" for number in (1, 2, 3, 4)]
+
+
+def test_progress_beyond_the_usual_number_of_passes(monkeypatch):
+    """No number of passes is promised that is not known, and the bar is not full while there is work."""
+    shape, n_parts, seen = (8, 8, 8), 2, []
+    monkeypatch.setattr("codiag.tensors._first_look.SMALL", 100)
+    monkeypatch.setattr(Progress, "update", lambda *_ids, **new: seen.append(new))
+    with progress("reading ...") as passes:
+        passes.over(shape)
+        for part in [1, 2] * 9:
+            logging.getLogger("codiag.reads").debug("a part", extra={"shape": shape, "part": part, "n_parts": n_parts})
+    usual = [f"pass {number} of 4" for number in range(1, 5)]
+    new = [one for one in seen if "passes" in one]
+    assert list(dict.fromkeys(one["passes"] for one in new)) == usual + [f"pass {number}" for number in range(5, 10)]
+    assert [one["completed"] for one in new] == [part / n_parts for part in range(1, 19)]
+    assert all(one["completed"] < one["total"] for one in new)
 
 
 def write_chunks(path, entries, monkeypatch):

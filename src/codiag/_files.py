@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from codiag._chunked_files import HDF5, in_chunks, open_hdf5, open_zarr, split_dataset
+from codiag._chunked_files import HDF5, ZARR, in_chunks, open_hdf5, open_zarr, split_dataset
 from codiag._reading import as_file, as_path, read_numbers, readable
 from codiag.tensors import SparseTensor, Tensor, as_tensor
 
@@ -30,8 +30,8 @@ def read_entries(path: str | Path, variable: str | None = None) -> Any:
     path : str or Path
         ``.npy`` (mapped, not loaded), ``.npz`` (one array, or `coords`, `values` or `data`, and `shape` of a COO
         tensor), ``.mat`` of MATLAB up to version 7, FROSTT ``.tns`` and ``.tns.gz``, whose coordinates count from
-        one, a ``.zarr`` folder or an ``.h5`` or ``.hdf5`` file, which are read in chunks. ``file.h5:/group/array``
-        names an array of those last three.
+        one, a ``.zarr`` folder, also a zipped one, or an ``.h5`` or ``.hdf5`` file, which are read in chunks.
+        ``file.h5:/group/array`` names an array of those last three.
     variable : str, optional
         Which array, where the file holds several.
 
@@ -41,15 +41,20 @@ def read_entries(path: str | Path, variable: str | None = None) -> Any:
     """
     path, named = split_dataset(as_path("path", path))
     readers = {".npy": _read_npy, ".npz": _read_npz, ".mat": _read_mat, ".tns": _read_tns, ".tns.gz": _read_tns}
-    readers |= {".zarr": _read_zarr} | dict.fromkeys(HDF5, _read_hdf5)
-    ending = "".join(path.suffixes[-2:]).lower() if path.suffix == ".gz" else path.suffix.lower()
+    readers |= dict.fromkeys(ZARR, _read_zarr) | dict.fromkeys(HDF5, _read_hdf5)
+    ending = "".join(path.suffixes[-2:]).lower() if path.suffix in (".gz", ".zip") else path.suffix.lower()
     if ending not in readers:
         kinds = ", ".join(readers)
         raise ValueError(f"path must be of another kind: a tensor is read from {kinds} files; got {path.name}")
+    if named is not None and variable is not None and variable.strip("/") != named:
+        raise ValueError(
+            f"{path.name} must be read for one array; got {named} after its name and {variable} as variable; leave "
+            "one out"
+        )
     if ending != ".zarr":
         as_file("path", path)
     elif not path.exists():
-        raise FileNotFoundError(f"{path} is not a folder")
+        raise FileNotFoundError(f"{path} is not a folder, nor a file")
     with readable(path):
         return readers[ending](path, variable or named)
 
@@ -107,8 +112,10 @@ def _read_tns(path: Path, variable: str | None) -> np.ndarray | SparseTensor:
 
 def _read_zarr(path: Path, variable: str | None) -> Any:
     arrays = open_zarr(path)
-    alone = variable is None and list(arrays) == [""]
-    return in_chunks(arrays[""] if alone else _chosen(path, arrays, variable), path)
+    if list(arrays) != [""]:
+        return in_chunks(_chosen(path, arrays, variable), path)
+    _no_variable(path, variable)
+    return in_chunks(arrays[""], path)
 
 
 def _read_hdf5(path: Path, variable: str | None) -> Any:

@@ -68,7 +68,8 @@ def working(
     message: str, outputs: Outputs | None = None, sources: Sequence[Path] = (), *, force: bool = False
 ) -> Iterator[Command]:
     """Check the outputs of a command, then show its progress and report errors of the user in one sentence."""
-    check_outputs(outputs or {}, sources, force=force)
+    with user_errors():
+        check_outputs(outputs or {}, sources, force=force)
     with user_errors(), progress(message) as passes:
         yield Command(outputs or {}, passes)
 

@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from codiag._chunked_files import split_dataset
 from codiag.cli.terminal import fail
 
 PICTURES = {".png", ".svg", ".pdf"}
@@ -23,9 +24,11 @@ def check_outputs(outputs: Outputs, sources: Sequence[Path] = (), *, force: bool
     """
     asked = {option: path for option, (path, _) in outputs.items() if path is not None}
     for option, path in asked.items():
-        for source in sources:
+        for source, _ in map(split_dataset, sources):
             if _same_file(path, source):
                 fail(f"{option} must not be the file that is read, {source}; choose another name")
+            if path.resolve().is_relative_to(source.resolve()):
+                fail(f"{option} must not lie in the folder that is read, {source}; choose another folder")
         _check_writable(path, option, outputs[option][1])
     for (first, one), (second, other) in itertools.combinations(asked.items(), 2):
         if _same_file(one, other):
