@@ -115,8 +115,8 @@ def test_nothing_is_wider_than_the_screen_and_all_can_be_read(page, tmp_path, wi
 
 
 def test_dark_is_dark(page, tmp_path):
-    def brightness(colour):
-        return sum(map(int, re.findall(r"\d+", colour)[:3]))
+    def brightness(color):
+        return sum(map(int, re.findall(r"\d+", color)[:3]))
 
     light = shown(page, tmp_path, 768)
     dark = shown(page, tmp_path, 768, "--blink-settings=preferredColorScheme=0")

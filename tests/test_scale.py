@@ -167,7 +167,7 @@ def test_the_error_of_a_fit_is_the_distance_of_its_components(shape, rank, noise
     entries += noise * np.linalg.norm(entries) / entries.size**0.5 * rng.standard_normal(shape)
     fit = codiag.factorize(entries, rank, seed=0)
     explicit = np.linalg.norm(entries - FactoredTensor(*fit).to_dense()) / np.linalg.norm(entries)
-    assert fit.relative_error == pytest.approx(explicit, rel=1e-8, abs=1e-14)
+    assert fit.relative_error == pytest.approx(explicit, rel=1e-9, abs=1e-14)  # twice what may be left out
     assert fit.converged
     if noise > 0:
         assert codiag.factor_error(fit, factors) < 1.5 * np.mean(fit.standard_errors)

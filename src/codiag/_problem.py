@@ -131,7 +131,7 @@ class Problem:
 
     @cached_property
     def asks(self) -> frozenset[str]:
-        """What a method must be able to honour: of "constraints", "observed" and "partial symmetry", what is given."""
+        """What a method must be able to honor: of "constraints", "observed" and "partial symmetry", what is given."""
         asked = {
             "constraints": self.constraints is not None,
             "observed": self.entries is not None,
