@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import codiag
-from cases import Plain
 from codiag.methods import ALS, METHODS, NOJD, Auto
 from codiag.synthetic import noisy_tensor
 from codiag.tensors import FactoredTensor, SparseTensor, symmetrize
+from tensor_cases import Plain
 
 CUBE = np.random.default_rng(0).standard_normal((4, 4, 4))
 

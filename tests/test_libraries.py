@@ -9,11 +9,12 @@ from numpy.testing import assert_allclose
 
 import codiag
 from assertions import assert_same_factors
-from cases import DIAGONALIZERS, LIBRARIES, METHODS
+from cases import DIAGONALIZERS, METHODS
 from codiag._array import to_host
 from codiag.diagonalize import _base as base
 from codiag.synthetic import noisy_tensor
 from codiag.tensors import CrossMomentTensor, SparseTensor
+from tensor_cases import LIBRARIES
 
 EVERY = pytest.mark.parametrize("library", LIBRARIES)
 FIELDS = ("factor", "inverse", "diagonals", "right_factor", "right_inverse", "residuals")

@@ -11,8 +11,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import codiag
 from assertions import assert_same_factors, assert_unit_columns, largest_distance
-from cases import LIBRARIES, METHODS, TENSORS
+from cases import METHODS
 from codiag.methods import ALS, NLS
+from tensor_cases import LIBRARIES, TENSORS
 
 EVERY = pytest.mark.parametrize("name", METHODS)
 SHAPES = [

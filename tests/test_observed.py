@@ -8,10 +8,11 @@ from numpy.testing import assert_allclose
 
 import codiag
 from assertions import assert_same_factors
-from cases import LIBRARIES, METHODS
+from cases import METHODS
 from codiag.methods import ALS, Auto
 from codiag.methods.least_squares._objective import LeastSquares
 from codiag.tensors import FactoredTensor
+from tensor_cases import LIBRARIES
 
 HONORING = {name: case for name, case in METHODS.items() if "observed" in case.method.honors}
 EVERY = pytest.mark.parametrize("name", HONORING)
