@@ -17,7 +17,7 @@ def without_missing(raw: Any, observed: Any) -> tuple[Any, Any]:
     """Return an array with zeros where entries are missing, and which are not; what is no array stays as it is.
 
     Missing are NaN, what a masked array masks, and what `observed` gives no weight, whatever stands there. None in
-    place of the second where nothing is missing. A large array is not searched for NaN: see `looked_at`.
+    place of the second where nothing is missing. A large array is not searched for NaN: see `after_first_look`.
     """
     if is_dask_array(raw) and not is_large(raw.shape):
         raw = DaskTensor(raw).array.compute()
@@ -40,7 +40,7 @@ def without_missing(raw: Any, observed: Any) -> tuple[Any, Any]:
     return _without_nan(raw, observed)
 
 
-def looked_at(raw: Any, rank: object, symmetric: object) -> tuple[Any, Any]:
+def after_first_look(raw: Any, rank: object, symmetric: object) -> tuple[Any, Any]:
     """Return a large tensor after a first look at its entries, which shows whether all are there and finite.
 
     Where some are not there, an array with zeros in place of NaN, and which entries are known. What is small or was

@@ -14,7 +14,7 @@ from array_api_compat import array_namespace, is_array_api_obj
 from codiag._array import Array, like, to_host
 from codiag._chunked_entries import checked_weights
 from codiag._entries import Entries, entries_of
-from codiag._missing import looked_at, without_missing
+from codiag._missing import after_first_look, without_missing
 from codiag._symmetry import (
     Symmetry,
     as_symmetry,
@@ -83,7 +83,7 @@ class Problem:
     ) -> None:
         tensor, observed = without_missing(tensor, observed)
         if observed is None:
-            tensor, observed = looked_at(tensor, rank, symmetric)
+            tensor, observed = after_first_look(tensor, rank, symmetric)
         known, weights, symmetry = _with_symmetry(tensor, observed, symmetric)
         if known.unseen:
             known.check()

@@ -5,13 +5,14 @@ wait for each other; and where processes or threads of Python fit small tensors 
 as many as there are cores. While small fits run, and no other, BLAS is held to one thread.
 
 How many threads BLAS has is a setting of the whole process, and this is the one place where codiag changes such a
-setting for a while. It is safe with threads because fits are counted, under a lock: the first small fit sets the limit,
-the last one removes it, and a fit that is not small removes it as long as it runs. A library gets back the number of
-threads that it had, unless somebody else has changed it meanwhile, and never more. Where a ``threadpool_limits`` of the
-caller's holds in another thread, recent versions of threadpoolctl leave that as it is, and so does this. What cannot be
-had is a limit for one thread of Python alone: products of the caller's own threads run on one core, too, while small
-fits run beside them; and a ``threadpool_limits`` that begins beside a fit in another thread and outlasts it restores
-the limit that it found.
+setting for a while; only the programs of `codiag.experiments`, which have a process to themselves, hold all that they
+compare to one thread, whatever its size. It is safe with threads because fits are counted, under a lock: the first
+small fit sets the limit, the last one removes it, and a fit that is not small removes it as long as it runs. A library
+gets back the number of threads that it had, unless somebody else has changed it meanwhile, and never more. Where a
+``threadpool_limits`` of the caller's holds in another thread, recent versions of threadpoolctl leave that as it is, and
+so does this. What cannot be had is a limit for one thread of Python alone: products of the caller's own threads run on
+one core, too, while small fits run beside them; and a ``threadpool_limits`` that begins beside a fit in another thread
+and outlasts it restores the limit that it found.
 """
 
 from __future__ import annotations

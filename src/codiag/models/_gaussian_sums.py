@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from codiag.models._sampling_noise import N_DRAWS, coins
+from codiag.models._sampling_noise import N_DRAWS, random_bits
 from codiag.models._sums import MomentSums
 from codiag.tensors import CrossMomentTensor, symmetrize
 
@@ -79,7 +79,7 @@ class GaussianSums(MomentSums):
             )
         center = part.mean(axis=0)
         inside = part - center
-        signs = 2.0 * coins((self.start + self.n) * N_DRAWS, n * N_DRAWS).reshape(n, N_DRAWS).T - 1
+        signs = 2.0 * random_bits((self.start + self.n) * N_DRAWS, n * N_DRAWS).reshape(n, N_DRAWS).T - 1
         third = CrossMomentTensor(inside, inside, inside, weights=np.ones(n), symmetric=False, check=False).to_dense()
         return type(self)(
             n=n,

@@ -30,7 +30,7 @@ from codiag.models._sums import Blocks, Totals
 
 INPUT: dict[str, Any] = {"dtype": np.float64, "ensure_min_samples": 2}
 """What scikit-learn is to make of samples."""
-APART = 2**36
+PART_STRIDE = 2**36
 """Distance between the numbers that samples of different parts have: more than a part can hold."""
 
 
@@ -324,7 +324,7 @@ def _em_sums_of_part(part: Any, center: np.ndarray, unit: float, *parameters: np
 
 def _sums_of_part(part: Any, n_blocks: int, place: int) -> Blocks:
     samples = _samples_of(part)
-    sums = GaussianSums.empty(samples.shape[1], start=place * APART).of(samples)
+    sums = GaussianSums.empty(samples.shape[1], start=place * PART_STRIDE).of(samples)
     return Blocks({place % max(n_blocks, 1): sums}, 1)
 
 

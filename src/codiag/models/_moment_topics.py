@@ -56,7 +56,7 @@ class MomentTopics(TransformerMixin, SummedModel[TopicMoments, Topics]):
         blocks = Blocks.of(WordStatistics.empty(basis), counts, self.n_blocks)
         found = self._moments_of(blocks.total())
         noise = pair_noise(counts, alpha_0, basis[:, :k])
-        complaints = (*_about_counts(counts), *hidden_component(float(found.values[k - 1]), noise, k))
+        complaints = (*_complaints_about(counts), *hidden_component(float(found.values[k - 1]), noise, k))
         return replace(found, noise=noise, counts=counts, blocks=blocks, complaints=complaints)
 
     def _of_parts(self, parts: Parts) -> TopicMoments:
@@ -90,8 +90,8 @@ class MomentTopics(TransformerMixin, SummedModel[TopicMoments, Topics]):
             raise ValueError(f"X must hold documents of three words or more; all {sums.n_seen} have fewer")
         found = self._moments_of(sums)
         noise = sums.noise(float(self.alpha_0), found.inner)
-        told = _about(sums.n_seen, sums.n_seen - int(sums.n_documents[2]), whole=sums.n_broken == 0)
-        complaints = (*told, *hidden_component(float(found.values[k - 1]), noise, k))
+        about_counts = _complaints(sums.n_seen, sums.n_seen - int(sums.n_documents[2]), whole=sums.n_broken == 0)
+        complaints = (*about_counts, *hidden_component(float(found.values[k - 1]), noise, k))
         return replace(found, noise=noise, blocks=blocks, complaints=complaints)
 
     def _checked_part(self, raw: Any, *, first: bool) -> sparse.csr_array:
@@ -119,7 +119,7 @@ class MomentTopics(TransformerMixin, SummedModel[TopicMoments, Topics]):
         """Return the moments after documents were added."""
         found = self._moments_of(blocks.total())
         noise = found.statistics.noise(float(self.alpha_0), found.inner)
-        return replace(found, noise=noise, blocks=blocks, complaints=_about_counts(part))
+        return replace(found, noise=noise, blocks=blocks, complaints=_complaints_about(part))
 
     def parameters(self, fit: Factorization, moments: TopicMoments) -> Topics:
         """Return topics and their weights."""
@@ -255,20 +255,20 @@ class MomentTopics(TransformerMixin, SummedModel[TopicMoments, Topics]):
             raise ValueError(f"n_components must be at most {n_words}, the number of words; got {self.n_components}")
 
 
-def _about_counts(counts: sparse.csr_array) -> tuple[str, ...]:
+def _complaints_about(counts: sparse.csr_array) -> tuple[str, ...]:
     """Return what a user must be told of counts: what they say nothing about."""
     short = int(np.sum(np.asarray(counts.sum(axis=1)) < 3))
-    return _about(counts.shape[0], short, whole=np.array_equal(counts.data, np.rint(counts.data)))
+    return _complaints(counts.shape[0], short, whole=np.array_equal(counts.data, np.rint(counts.data)))
 
 
-def _about(n_documents: int, n_short: int, *, whole: bool) -> tuple[str, ...]:
-    told: list[str] = []
+def _complaints(n_documents: int, n_short: int, *, whole: bool) -> tuple[str, ...]:
+    complaints: list[str] = []
     if n_short:
-        told.append(
+        complaints.append(
             f"{n_short} of {n_documents} documents have fewer than three words and count for lower moments only"
         )
     if not whole:
-        told.append(
+        complaints.append(
             "X is not of whole numbers: moments are unbiased for counts of words, not for shares or tf-idf weights"
         )
-    return tuple(told)
+    return tuple(complaints)

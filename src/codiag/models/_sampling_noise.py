@@ -28,8 +28,8 @@ def random_signs(n: int, n_blocks: int | None = None) -> np.ndarray:
     return signs[:, blocks]
 
 
-def coins(start: int, n: int) -> np.ndarray:
-    """Return a coin for each of n samples after the first so many: the same whatever parts they come in."""
+def random_bits(start: int, n: int) -> np.ndarray:
+    """Return a random bit for each of n samples from number `start` on: the same whatever parts they come in."""
     mixed = (np.arange(start, start + n, dtype=np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     return (mixed >> np.uint64(63)).astype(bool)

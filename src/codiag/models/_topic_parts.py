@@ -24,7 +24,7 @@ N_SPARE = 2
 """Columns of a basis beyond the number of topics, for the gap behind these."""
 SMOOTHING = 1e-2
 """Words that are added to every topic and word in a step of expectation maximization."""
-APART = 2**40
+PART_STRIDE = 2**40
 """Distance between the numbers that documents of different parts have: more than a part can hold."""
 
 
@@ -128,7 +128,7 @@ def _pair_products(part: Any, columns: np.ndarray) -> Totals:
 
 def sums_of_part(part: Any, basis: np.ndarray, n_blocks: int, place: int) -> Blocks:
     """Return the sums over the documents of a part, in the block whose turn it is."""
-    sums = WordStatistics.empty(basis, start=place * APART).of(counts_of(part, basis.shape[0]))
+    sums = WordStatistics.empty(basis, start=place * PART_STRIDE).of(counts_of(part, basis.shape[0]))
     return Blocks({place % max(n_blocks, 1): sums}, 1)
 
 
