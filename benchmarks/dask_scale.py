@@ -165,7 +165,7 @@ def run(folder: Path, gigabytes: float, rank: int, noise: float, mapped: bool) -
 
 @contextmanager
 def _cluster() -> Iterator[Any]:
-    options = {"n_workers": N_WORKERS, "threads_per_worker": 1, "memory_limit": MEMORY_LIMIT, "dashboard_address": None}
+    options = {"n_workers": N_WORKERS, "threads_per_worker": 1, "memory_limit": MEMORY_LIMIT, "dashboard_address": ":0"}
     with LocalCluster(**options) as cluster, Client(cluster) as client:
         yield client
 

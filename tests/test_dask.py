@@ -218,7 +218,7 @@ def slow_chunk(block, folder, block_id):
 @pytest.fixture(scope="module")
 def client():
     distributed = pytest.importorskip("distributed", reason="distributed is not installed; it is in the extra 'dask'")
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "memory_limit": 0}
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0", "memory_limit": 0}
     cluster = distributed.LocalCluster(**options, silence_logs="CRITICAL")
     with cluster, distributed.Client(cluster) as found:
         yield found

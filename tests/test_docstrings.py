@@ -13,7 +13,7 @@ import pytest
 import codiag
 
 NOTHING = (None, "None", "NoReturn")
-PROGRAMS = {"cli", "experiments", "plotting"}  # run by commands, not called by users
+PROGRAMS = {"cli", "experiments"}  # run by commands, not called by users
 PACKAGES = [name for name in dir(codiag) if inspect.ismodule(getattr(codiag, name)) and name not in PROGRAMS]
 
 

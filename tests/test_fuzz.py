@@ -15,8 +15,8 @@ from fuzz.runner import Plan, Summary, run
 from fuzz.state import snapshot
 from fuzz.watch import examine
 
-MODULES = ("methods", "diagonalize", "tensors", "models", "metrics", "theory", "synthetic", "datasets", "drop_in",
-           "tables", "_corpora", "_files", "cli")  # fmt: skip
+MODULES = ("methods", "diagonalize", "tensors", "models", "metrics", "selection", "theory", "synthetic", "datasets",
+           "drop_in", "tables", "_corpora", "_files", "cli")  # fmt: skip
 PLANTED = {
     "wrong relative_error": "relative_error",
     "not unit": "unit columns",

@@ -215,7 +215,7 @@ class TestDask:
         distributed = pytest.importorskip("distributed")
         da = pytest.importorskip("dask.array")
         model, data, _ = FITTED["dirichlet, moments"]
-        options = {"n_workers": 2, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
+        options = {"n_workers": 2, "threads_per_worker": 1, "processes": False, "dashboard_address": ":0"}
         with distributed.Client(**options):
             found = copy.deepcopy(model).fit(da.from_array(data.toarray(), chunks=(77, -1)))
         expected = copy.deepcopy(model).fit(da.from_array(data.toarray(), chunks=(77, -1)))

@@ -10,6 +10,7 @@ from codiag._problem import Problem
 from codiag._validation import ConvergenceWarning
 from codiag.diagonalize import Diagonalization, joint_diagonalize
 from codiag.metrics import factor_error, match_components
+from codiag.selection import RankChoice, choose_rank
 
 __version__ = "0.1.0"
 
@@ -18,7 +19,9 @@ __all__ = [
     "Diagonalization",
     "Factorization",
     "Problem",
+    "RankChoice",
     "__version__",
+    "choose_rank",
     "factor_error",
     "factorize",
     "factorize_each",
@@ -37,6 +40,7 @@ _PACKAGES = (
     "metrics",
     "models",
     "plotting",
+    "selection",
     "synthetic",
     "tables",
     "tensors",

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
-import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,16 +15,17 @@ from array_api_compat import array_namespace
 
 from codiag._array import Array, all_equal, to_host
 from codiag._estimate import Stage
+from codiag._fit_files import read_fit, write_fit
+from codiag._labels import Labels
 from codiag._reading import as_file, as_path
-from codiag._writing import save_arrays
+from codiag._writing import visible
+from codiag.constraints import Constraint
 from codiag.tensors import FactoredTensor
 
 if TYPE_CHECKING:
     from codiag._problem import Problem
     from codiag.theory._diagnosis import Diagnosis
     from codiag.theory._sensitivity import Sensitivity
-
-FORMAT = "codiag factorization 1"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -63,6 +62,11 @@ class Factorization:
     problem : Problem, optional
         What was asked, where constraints or missing entries matter to `noise` and `standard_errors`: these are computed
         from it. Files and pickled copies hold them in its place.
+    constraints : tuple of Constraint or None, optional
+        What was asked of the factors, mode by mode; None where all are free. `transform` asks it of new coefficients.
+    labels : Labels, optional
+        What the modes and their indices are called, where the data said so: an xarray.DataArray, a pandas Series with
+        an index of several levels, or a long data frame.
 
     Examples
     --------
@@ -84,6 +88,8 @@ class Factorization:
     symmetric: bool | None = None
     n_observed: int | None = None
     problem: Problem | None = None
+    constraints: tuple[Constraint | None, ...] | None = None
+    labels: Labels | None = None
 
     def __post_init__(self) -> None:
         if self.symmetric is not False:
@@ -147,6 +153,13 @@ class Factorization:
             return tuple(np.where(np.isinf(own), np.inf, self.noise * own) for own in self.sensitivity.entries)
 
     @cached_property
+    def weight_standard_errors(self) -> np.ndarray:
+        """Standard errors of the weights, shape (rank,), by the same theory; NaN where there were too many unknowns."""
+        with np.errstate(invalid="ignore"):
+            own = self.sensitivity.weights
+            return np.where(np.isinf(own), np.inf, self.noise * own)
+
+    @cached_property
     def sensitivity(self) -> Sensitivity:
         """What noise of unit variance does to the components, and what each of them is worth."""
         from codiag.theory._restricted_sensitivity import restricted_sensitivity
@@ -165,6 +178,71 @@ class Factorization:
 
         return diagnose(self)
 
+    def transform(self, new: Any, mode: int = 0, *, observed: Any = None) -> Array:
+        r"""Return the coefficients of new samples along a mode, with the factors of the other modes as they are.
+
+        Coefficients :math:`x_i` make :math:`\sum_i x_i\, b_i \otimes c_i \otimes \dots` least distant from a sample,
+        over the entries observed; weights are included, so that those of the data that was fitted are
+        ``fit.factors[mode] * fit.weights``, as exactly as the fit is at an optimum. Coefficients of new samples are
+        non-negative, or held back by ridges, where those of the fit were. Constraints that tie samples together,
+        orthogonal columns and fixed factors of this mode, say nothing about new ones, whose coefficients are free.
+
+        Parameters
+        ----------
+        new : array or Tensor of shape (d_0, ..., n, ...)
+            As in `codiag.factorize`, with n samples along the mode and the others in the sizes of the fit. NaN and
+            masked entries are missing.
+        mode : int
+            Which mode the samples are along, counted from 0, or from the end if negative.
+        observed : array in the shape of `new`, optional
+            Which entries were observed, or non-negative weights for them.
+
+        Returns
+        -------
+        array of shape (n, rank)
+            In the library and the precision of `new`. Where the entries of a sample do not determine its coefficients,
+            the smallest of those that fit.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> a, b, c = (np.random.default_rng(size).random((size, 2)) for size in (6, 5, 4))
+        >>> fit = codiag.factorize(np.einsum("ir,jr,kr->ijk", a, b, c), 2, seed=0)
+        >>> np.allclose(fit.transform(fit.to_tensor()), fit.factors[0] * fit.weights)
+        True
+        >>> sample = fit.to_tensor()[3:4]
+        >>> sample[0, 1, :] = np.nan  # not observed
+        >>> np.allclose(fit.transform(sample), fit.factors[0][3] * fit.weights)
+        True
+        """
+        from codiag._transform import transform
+
+        return transform(self, new, mode, observed)
+
+    def plot(self, *, n_components: int = 12, spatial: Sequence[int] | None = None, bands: bool = True) -> Any:
+        """Draw the components, mode by mode, with bands of standard errors, in the labels of the data.
+
+        As `codiag.plotting.components`, which also draws on axes that you have; `codiag.plotting.residuals` and
+        `codiag.plotting.leverage` show what is left of the data, and which indices determine the fit.
+
+        Parameters
+        ----------
+        n_components : int
+            At most so many are drawn, those with the largest weights.
+        spatial : pair of int, optional
+            Two modes that are the rows and the columns of an image.
+        bands : bool
+            Whether to draw what holds the truth in 95 of 100 cases, entry by entry.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        from codiag.plotting import components
+
+        return components(self, n_components=n_components, spatial=spatial, bands=bands)
+
     def to_tensor(self) -> Array:
         """Form the tensor that the components add up to.
 
@@ -173,6 +251,32 @@ class Factorization:
         array of shape (d_0, d_1, ...)
         """
         return self.tensor.to_dense()
+
+    def to_xarray(self) -> Any:
+        """Return weights and factors as labelled arrays.
+
+        Returns
+        -------
+        xarray.Dataset
+            ``weights`` along the dimension ``component``, counted from 0, and for each mode ``factor_NAME`` along the
+            mode and ``component``, in the labels of the data; modes without names are ``mode_0``, ``mode_1``, ...
+        """
+        from codiag._exports import as_dataset
+
+        return as_dataset(self)
+
+    def to_frames(self) -> dict[str, Any]:
+        """Return the factors as data frames, as in ``fit.to_frames()["time"].to_csv("time.csv")``.
+
+        Returns
+        -------
+        dict of str to pandas.DataFrame
+            By the names of the modes: a row for each label and a column for each component, counted from 0, of unit
+            length; its size is in `weights`.
+        """
+        from codiag._exports import as_frames
+
+        return as_frames(self)
 
     def to_tensorly(self) -> Any:
         """Convert to TensorLy, with copies, so that changing one mode leaves the others.
@@ -204,27 +308,8 @@ class Factorization:
         path : str or path
             The ending is added where it is missing.
         """
-        meta = {
-            "format": FORMAT,
-            "relative_error": self.relative_error,
-            "norm": self.norm,
-            "converged": self.converged,
-            "symmetric": self.symmetric,
-            "order": len(self.factors),
-            "residual_excess": self.residual_excess,
-            "stages": [list(stage) for stage in self.stages],
-            "n_observed": self.n_observed,
-        }
-        kept = self.factors[:1] if self.symmetric else self.factors
-        arrays = {f"factor_{mode}": to_host(factor) for mode, factor in enumerate(kept)}
-        if self.problem is not None or "sensitivity" in vars(self):
-            meta |= {"noise": self.noise, "n_parameters": self.sensitivity.n_parameters}
-            meta["undetermined"] = self.sensitivity.undetermined
-            arrays |= {f"sensitivity_{mode}": self.sensitivity.entries[mode] for mode in range(len(kept))}
-            arrays["worth"] = self.sensitivity.worth
-        arrays |= {"weights": to_host(self.weights), "meta": np.array(json.dumps(meta))}
         name = str(as_path("path", path))
-        save_arrays(Path(name if name.lower().endswith(".npz") else name + ".npz"), arrays)
+        write_fit(Path(name if name.lower().endswith(".npz") else name + ".npz"), self)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Factorization:
@@ -244,37 +329,9 @@ class Factorization:
             path = Path(f"{path}.npz")
         path = as_file("path", path)
         try:
-            with zipfile.ZipFile(path), np.load(path, allow_pickle=False) as file:
-                return cls._read(file)
+            return read_fit(path, cls)
         except Exception as error:  # damage shows as errors of almost any kind
             raise ValueError(f"{path} was not written by Factorization.save, or is damaged: {error}") from error
-
-    @classmethod
-    def _read(cls, file: Any) -> Factorization:
-        meta = json.loads(str(file["meta"]))
-        if meta["format"] != FORMAT:
-            raise KeyError("format")
-        order, symmetric = meta["order"], meta["symmetric"]
-        factors = [file[f"factor_{mode}"] for mode in range(1 if symmetric else order)]
-        fit = cls(
-            weights=file["weights"],
-            factors=tuple(factors * (order if symmetric else 1)),
-            relative_error=meta["relative_error"],
-            norm=meta["norm"],
-            converged=meta["converged"],
-            stages=tuple(Stage(*stage) for stage in meta["stages"]),
-            residual_excess=meta.get("residual_excess"),
-            symmetric=symmetric,
-            n_observed=meta.get("n_observed"),
-        )
-        if "worth" in file:
-            from codiag.theory._sensitivity import Sensitivity
-
-            rows = tuple(tuple(mode) for mode in meta["undetermined"])
-            entries = [file[f"sensitivity_{mode}"] for mode in range(len(factors))] * (order if symmetric else 1)
-            known = Sensitivity(tuple(entries), file["worth"], meta["n_parameters"], rows)
-            vars(fit).update(sensitivity=known, noise=meta["noise"])
-        return fit
 
     def __getstate__(self) -> dict[str, Any]:
         if self.problem is None:
@@ -293,9 +350,18 @@ class Factorization:
     def __repr__(self) -> str:
         kind = "symmetric " if self.symmetric else ""
         return (
-            f"Factorization({self.rank} components of a {kind}tensor {' x '.join(str(size) for size in self.shape)}, "
+            f"Factorization({self.rank} components of a {kind}tensor {self._sizes()}, "
             f"relative_error={self.relative_error:.3g}, converged={self.converged})"
         )
+
+    def _repr_html_(self) -> str:
+        from codiag._summary import fit_html
+
+        return fit_html(self)
+
+    def _sizes(self) -> str:
+        names = [""] * len(self.shape) if self.labels is None else [f" {visible(name)}" for name in self.labels.names]
+        return " x ".join(f"{size}{name}" for size, name in zip(self.shape, names, strict=True))
 
 
 def _copied(array: Array) -> Array:

@@ -13,6 +13,8 @@ from array_api_compat import array_namespace
 
 from codiag._array import double, to_host
 from codiag._factorization import Factorization
+from codiag._labelled import read_labelled
+from codiag._labels import Labels
 from codiag._problem import Problem
 from codiag._result import as_factorization
 from codiag._threads import few_threads
@@ -32,7 +34,7 @@ MOST_EMPTY_BYTES = 2**30
 
 def factorize(
     tensor: Any,
-    rank: int | None = None,
+    rank: int | str | None = None,
     *,
     method: Method | str | None = None,
     symmetric: bool | Sequence[int] | None = None,
@@ -48,10 +50,14 @@ def factorize(
         Of order three or more: an array of NumPy (also mapped from a file), torch, CuPy, JAX or dask, a COO tensor of
         pydata/sparse or pyttb, or any `codiag.tensors.Tensor`. Never modified. A dask array too large for memory stays
         in its chunks, which the scheduler of dask reads a few times; the result is in NumPy. Indices of a sparse tensor
-        that have no entries take no memory but for their rows of zeros in the factors.
+        that have no entries take no memory but for their rows of zeros in the factors. Labels are kept of an
+        xarray.DataArray, a pandas Series whose index has a level for each mode, and a data frame with a column of
+        labels for each mode and the values in its last column; of the latter two, combinations that are not listed are
+        missing, unless `codiag.tables.labelled_tensor` says otherwise.
         A `codiag.Problem` says all of this itself, and more; then only `method` and `seed` are given beside it.
-    rank : int
-        Number of components.
+    rank : int or "auto"
+        Number of components; "auto" is what `codiag.choose_rank` chooses of one to ten, and an error where it finds no
+        rank supported.
     method : Method or str, optional
         A configured object of `codiag.methods`, or the name of one: "ojd0", "ojd1", "nojd0", "nojd1", "als", "nls",
         "tpm", "lathauwer", "sd2", "givens". By default `Auto`: joint diagonalization, then least squares.
@@ -98,13 +104,35 @@ def factorize(
     >>> np.array_equal(fit.factors[0], fit.factors[1]), codiag.factor_error(fit, (a, a, c)) < 1e-10
     (True, True)
     """
-    problem = as_problem(tensor, rank, constraints, observed, symmetric)
+    tensor, labels = read_labelled(tensor)
+    if isinstance(rank, str) and rank == "auto" and not isinstance(tensor, Problem):
+        problem = _with_chosen_rank(Problem(tensor, 1, constraints, observed, symmetric=symmetric), seed)
+    else:
+        problem = as_problem(tensor, rank, constraints, observed, symmetric)
     strategy = as_method(method)
     fit = solve(problem, strategy, seed)
     complaint = complaint_about(fit, problem, strategy)
     if complaint is not None:
         warnings.warn(complaint, ConvergenceWarning, stacklevel=2)
-    return fit
+    return fit if labels is None else with_labels(fit, labels)
+
+
+def with_labels(fit: Factorization, labels: Labels) -> Factorization:
+    """Return a fit that knows what its modes and their indices are called."""
+    sizes = [len(labels.index(mode, size)) for mode, size in enumerate(fit.shape[: len(labels.values)])]
+    if len(labels.values) != len(fit.shape) or sizes != list(fit.shape):
+        raise ValueError(f"labels must be for the modes of the tensor, {fit.shape}; got {sizes}")
+    return replace(fit, labels=labels)
+
+
+def _with_chosen_rank(problem: Problem, seed: Any) -> Problem:
+    """Ask for as many components as the tensor supports, of one to ten."""
+    from codiag.selection._choose import DEFAULT_RANKS, choose
+
+    choice = choose(problem, DEFAULT_RANKS, as_generator(seed, apart=True))
+    if choice.rank is None:
+        raise ValueError(f"rank cannot be 'auto' here. {choice.reason} See codiag.choose_rank, or give an integer")
+    return replace(problem, rank=choice.rank)
 
 
 def as_problem(tensor: Any, rank: Any, constraints: Any, observed: Any, symmetric: Any) -> Problem:
@@ -134,11 +162,9 @@ def _solved(problem: Problem, method: Method, seed: Any) -> Factorization:
     norm = math.sqrt(LeastSquares(smaller).total)
     if not 0 < norm < math.inf:
         raise UndeterminedError(f"tensor must not be all zero, and finite; the norm of {problem.tensor!r} is {norm:g}")
-    reference = problem.tensor.reference
-    safe = 1e40 if reference.dtype == array_namespace(reference).float64 else 1e6
-    # Powers of the entries are to be numbers, too; what a method was given for this tensor is not scaled with it.
-    scale = 1.0 if method.sized or 1 / safe < norm < safe else norm
-    estimate = fit_or_refuse(method, _in_double_precision(smaller.scaled(1 / scale)), rng)
+    # What a method was given for this tensor is not scaled with it.
+    scale = 1.0 if method.sized or has_safe_powers(problem.tensor, norm) else norm
+    estimate = fit_or_refuse(method, in_double_precision(smaller.scaled(1 / scale)), rng)
     if scale != 1:
         found, left = estimate.components, estimate.squared_distance
         estimate = estimate._replace(
@@ -149,7 +175,13 @@ def _solved(problem: Problem, method: Method, seed: Any) -> Factorization:
     return fit if kept is None else _with_empty_rows(fit, kept, problem.tensor)
 
 
-def _in_double_precision(problem: Problem) -> Problem:
+def has_safe_powers(tensor: Tensor, norm: float) -> bool:
+    """Tell whether powers of the entries of a tensor are numbers, too, neither infinite nor zero."""
+    safe = 1e40 if tensor.reference.dtype == array_namespace(tensor.reference).float64 else 1e6
+    return 1 / safe < norm < safe
+
+
+def in_double_precision(problem: Problem) -> Problem:
     """Ask the same of an array in double precision where entries count one by one, or constraints must hold exactly."""
     tensor = problem.tensor
     if not problem.asks or not isinstance(tensor, DenseTensor):

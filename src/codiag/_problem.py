@@ -223,6 +223,13 @@ def _checked_rank(rank: object, tensor: Tensor) -> int:
 
 
 def _checked_observed(observed: Array, tensor: Tensor) -> Array | None:
+    weights = as_observed(observed, tensor)
+    if weights is not None and not isinstance(tensor, DaskTensor) and not np.any(to_host(weights)):
+        raise ValueError("observed must be finite, not negative, and not all zero")
+    return weights
+
+
+def as_observed(observed: Array, tensor: Tensor) -> Array | None:
     """Return weights of the entries, in the library and the precision of the tensor; None where all are one."""
     if isinstance(tensor, DaskTensor):
         return checked_weights(tensor, observed)
@@ -232,8 +239,8 @@ def _checked_observed(observed: Array, tensor: Tensor) -> Array | None:
     if given.shape != tensor.shape:
         raise ValueError(f"observed must have the shape of the tensor, {tensor.shape}; got {given.shape}")
     weights = given.astype(np.float64)
-    if not np.all(np.isfinite(weights)) or np.any(weights < 0) or not np.any(weights):
-        raise ValueError("observed must be finite, not negative, and not all zero")
+    if not np.all(np.isfinite(weights)) or np.any(weights < 0):
+        raise ValueError("observed must be finite, not negative")
     return None if np.all(weights == 1) else like(weights, tensor.reference)
 
 

@@ -39,6 +39,7 @@ def as_factorization(estimate: Estimate, problem: Problem) -> Factorization:
         symmetric=components.symmetric,
         n_observed=None if problem.entries is None else int(problem.entries.counts()[0].sum()),
         problem=problem if problem.asks else None,
+        constraints=problem.constraints,
     )
     largest = float(np.max(np.abs(to_host(components.weights))))
     return fit if largest <= RUNAWAY * whole_norm(fit) else replace(fit, converged=False)

@@ -13,11 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from codiag._labelled import of_series, of_table
+from codiag._labels import Labelled, Labels
 from codiag._reading import as_file, as_path
 from codiag._writing import inert, written_at_once
 from codiag.models._votes import NAMES, column_places, wanted_columns
 
-__all__ = ["read_edges", "read_votes", "write_table"]
+__all__ = ["Labelled", "Labels", "labelled_tensor", "read_edges", "read_votes", "write_table"]
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 ABSENT = {"", "na", "nan", "null", "none"}
@@ -69,6 +71,50 @@ def read_votes(path: str | Path) -> dict[str, np.ndarray]:
     if not votes:
         raise ValueError(f"{path.name} holds no votes, only names of columns")
     return {name: _as_column([row[place].strip() for _, row in votes]) for name, place in places.items()}
+
+
+def labelled_tensor(table: Any, *, modes: Any = None, value: Any = None, absent: str = "missing") -> Labelled:
+    """Turn a long table, a row for each entry, into a tensor with labels.
+
+    Parameters
+    ----------
+    table : data frame of pandas or polars, or pandas Series whose index has a level for each mode
+        Labels of a mode are sorted, or in the order of their categories; there is one value for each combination.
+    modes : sequence of str, optional
+        The columns that hold labels, one for each mode; by default all but that of the values.
+    value : str, optional
+        The column that holds the entries; by default the last.
+    absent : {"missing", "zero"}
+        What combinations of labels that are not listed are: not observed, as in measurements and ratings, or zero, as
+        in counts. NaN are missing in any case, unless few combinations are listed and the others are zero.
+
+    Returns
+    -------
+    Labelled
+        Tensor and labels, which `codiag.factorize` takes as they are.
+
+    Examples
+    --------
+    >>> import codiag
+    >>> from codiag.tables import labelled_tensor
+    >>> import pandas as pd
+    >>> dishes = {"rice": 2.0, "fish soup": 4.0}
+    >>> rows = [(person, dish, day, dishes[dish]) for person in "ab" for dish in dishes for day in (1, 2)]
+    >>> table = pd.DataFrame(rows, columns=["person", "dish", "day", "rating"])
+    >>> tensor, labels = labelled_tensor(table.iloc[:-1])
+    >>> tensor.shape, labels.names, labels.values[1].tolist()
+    ((2, 2, 2), ('person', 'dish', 'day'), ['fish soup', 'rice'])
+    >>> fit = codiag.factorize(table, 1, seed=0)
+    >>> fit.to_frames()["dish"][0].round(2).to_dict()
+    {'fish soup': 0.89, 'rice': 0.45}
+    """
+    if hasattr(table, "columns"):
+        return of_table(table, modes, value, absent)
+    if hasattr(table, "index") and hasattr(table.index, "get_level_values"):
+        if modes is not None or value is not None:
+            raise TypeError("modes and value are for data frames; the index of a Series says both")
+        return of_series(table, absent)
+    raise TypeError(f"table must be a data frame, or a pandas Series with several levels; got {type(table).__name__}")
 
 
 def read_edges(path: str | Path) -> np.ndarray:

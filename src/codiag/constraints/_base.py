@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
 from array_api_compat import array_namespace
 
 from codiag._array import Array, identity
@@ -36,6 +37,8 @@ class Constraint(ABC):
     steps: ClassVar[bool] = False  # whether `free` and `tangent` tell what Gauss-Newton steps need to know
     curved: ClassVar[bool] = False  # whether `tangent` has something to say
     either_sign: ClassVar[bool] = False  # whether the sign of a column may be changed
+    by_rows: ClassVar[bool] = False
+    """Whether each row satisfies it or not by itself, so that it holds for the coefficients of new samples, too."""
 
     @property
     def ridge(self) -> float:
@@ -110,6 +113,20 @@ class Constraint(ABC):
         array of shape (d, rank)
         """
         return move
+
+    def on_rows(self, rows: np.ndarray) -> Constraint | None:
+        """Return what is known of some rows of the factor alone.
+
+        Parameters
+        ----------
+        rows : numpy array of int
+
+        Returns
+        -------
+        Constraint or None
+            By default the same constraint; None where it says nothing about rows without the others.
+        """
+        return self
 
     def check(self, size: int, rank: int, mode: int) -> None:  # noqa: B027
         """Raise unless a factor of this shape can satisfy the constraint.

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._array import Array, moved, to_host
+from codiag._array import Array, moved, pick, to_host
 from codiag._validation import as_real_array
 from codiag.constraints._base import Constraint
 
@@ -48,6 +48,9 @@ class Fixed(Constraint):
 
     def free(self, factor: Array, slope: Array) -> Array:
         return array_namespace(factor).zeros_like(factor)
+
+    def on_rows(self, rows: np.ndarray) -> Constraint | None:
+        return Fixed(pick(self.factor, rows, 0))
 
     def check(self, size: int, rank: int, mode: int) -> None:
         if tuple(self.factor.shape) != (size, rank):

@@ -29,6 +29,7 @@ class NonNegative(Constraint):
     """
 
     steps: ClassVar[bool] = True
+    by_rows: ClassVar[bool] = True
 
     def project(self, factor: Array) -> Array:
         xp = array_namespace(factor)

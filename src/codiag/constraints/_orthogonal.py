@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
 from array_api_compat import array_namespace
 
 from codiag._array import Array, identity
@@ -64,6 +65,9 @@ class Orthogonal(Constraint):
         overlap = xp.matrix_transpose(factor) @ move
         normal = (overlap + xp.matrix_transpose(overlap)) / xp.where(both > 0, both, xp.ones_like(both))
         return move - factor @ (normal * (1 - identity(factor.shape[1], factor)))
+
+    def on_rows(self, rows: np.ndarray) -> Constraint | None:
+        return None  # parts of orthogonal columns need not be orthogonal
 
     def check(self, size: int, rank: int, mode: int) -> None:
         if rank > size:

@@ -34,6 +34,7 @@ class Ridge(Constraint):
 
     steps: ClassVar[bool] = True
     either_sign: ClassVar[bool] = True
+    by_rows: ClassVar[bool] = True
 
     strength: float
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from codiag._array import Array, array_namespace, epsilon
+from codiag._array import Array, array_namespace, epsilon, to_host
+from codiag._html import html_table
 from codiag.diagonalize._standard_errors import NoisePropagation
 
 
@@ -143,6 +145,15 @@ class Diagonalization:
         """
         xp = array_namespace(self.factor)
         return (self.factor[None, ...] * self.diagonals[:, None, :]) @ xp.matrix_transpose(self.right_factor)
+
+    def _repr_html_(self) -> str:
+        unresolved = {place for pair in self.unresolved for place in pair}
+        sizes = np.linalg.norm(to_host(self.diagonals), axis=0)
+        table: dict[str, Iterable[object]] = {"factor": range(sizes.size)}
+        table["norm of diagonals"] = [f"{size:.3g}" for size in sizes]
+        table["standard error"] = [f"{error:.2g}" for error in self.standard_errors]
+        table["told apart"] = ["no" if place in unresolved else "yes" for place in range(sizes.size)]
+        return html_table(repr(self), table)
 
     def __repr__(self) -> str:
         (rows, k), columns = self.factor.shape, self.right_factor.shape[0]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from codiag.plotting import INK, MUTED, OURS, THEIRS, paper
+from codiag.plotting import INK, MUTED, OURS, THEIRS, log_axis, paper
 
 if TYPE_CHECKING:
     from codiag.experiments.demo import Demo, Run
@@ -50,8 +50,8 @@ def _draw_times(demo: Demo, axis: Any) -> None:
         axis.annotate(f"{run.seconds:.2f} s", (run.error, place), xytext=(9, -4), textcoords="offset points", color=INK)
     axis.set_yticks(range(len(runs)), [run.method for run in runs])
     axis.tick_params(axis="y", length=0)
+    log_axis(axis.xaxis, [demo.oracle, *errors])
     axis.set(
-        xscale="log",
         xlim=(demo.oracle / 1.5, 3 * max(errors)),
         xlabel="mean distance of unit factors from the truth (dashed: oracle)",
         title="Error of every method, and its time",
@@ -64,9 +64,9 @@ def _draw_errors(demo: Demo, axis: Any) -> None:
     axis.scatter(predicted.ravel(), errors.ravel(), s=16, alpha=0.7, color=OURS, linewidths=0)
     limits = [0.7 * min(errors.min(), predicted.min()), 1.4 * max(errors.max(), predicted.max())]
     axis.plot(limits, limits, color=MUTED, linewidth=1, zorder=0)
+    log_axis(axis.xaxis, limits)
+    log_axis(axis.yaxis, limits)
     axis.set(
-        xscale="log",
-        yscale="log",
         xlabel="standard error predicted from the data alone",
         ylabel="measured error of the factor",
         title="Every factor: measured and predicted error",

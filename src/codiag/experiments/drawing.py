@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from codiag.experiments.reports import Figure, Panel, Series
-from codiag.plotting import INK, MUTED, paper
+from codiag.plotting import INK, MUTED, log_axis, paper
 
 STYLES: dict[str, tuple[str, str]] = {
     "OJD0": ("#56b4e9", "o"),
@@ -136,9 +136,9 @@ def _draw_panel(axis: Any, panel: Panel, styles: dict[str, tuple[str, str]]) -> 
     axis.grid(color=MUTED, alpha=0.2, linewidth=0.6)
     points = [(x, y) for series in panel.series for x, y in zip(series.x, series.y, strict=True) if math.isfinite(y)]
     if panel.x_log and points:
-        _log_axis(axis.xaxis, [x for x, _ in points], axis.set_xscale)
+        log_axis(axis.xaxis, [x for x, _ in points])
     if panel.y_log and points and all(y > 0 for _, y in points):
-        _log_axis(axis.yaxis, [y for _, y in points], axis.set_yscale)
+        log_axis(axis.yaxis, [y for _, y in points])
     places = sorted({x for x, _ in points})
     if not panel.x_log and len(places) <= 4 and all(x == round(x) for x in places):
         axis.set_xticks(places, [f"{x:.0f}" for x in places])
@@ -175,32 +175,3 @@ def _draw_series(axis: Any, series: Series, style: tuple[str, str], *, crowded: 
             axis.vlines(series.x, series.low, series.high, color=colour, linewidth=0.8, alpha=0.5)
         else:
             axis.fill_between(series.x, series.low, series.high, color=colour, alpha=0.12, linewidth=0)
-
-
-def _log_axis(axis: Any, values: Sequence[float], set_scale: Any) -> None:
-    """Make an axis logarithmic, with few labels that are plain numbers."""
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
-
-    set_scale("log")
-    low, high = math.log10(min(values)), math.log10(max(values))
-    steps = (1, 2, 5) if high - low < 1.2 else (1, 3) if high - low < 2.5 else (1,)
-    decades = range(math.floor(low) - 1, math.ceil(high) + 2)
-    ticks = [step * 10.0**decade for decade in decades for step in steps]
-    inside = [tick for tick in ticks if low - 0.15 <= math.log10(tick) <= high + 0.15]
-    if len(inside) < 2:
-        ticks = [step * 10.0**decade for decade in decades for step in range(1, 10)]
-        inside = [tick for tick in ticks if low - 0.15 <= math.log10(tick) <= high + 0.15]
-    while len(inside) > 6:
-        inside = inside[::2]
-    axis.set_major_locator(FixedLocator(inside))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: _short(value)))
-    axis.set_minor_locator(NullLocator())
-    axis.set_minor_formatter(NullFormatter())
-
-
-def _short(value: float) -> str:
-    if 1e-3 <= value < 1e4:
-        return f"{value:g}"
-    exponent = math.floor(math.log10(value) + 1e-9)
-    step = round(value / 10.0**exponent)
-    return f"{'' if step == 1 else f'{step}·'}10{str(exponent).translate(str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹'))}"

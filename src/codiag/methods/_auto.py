@@ -100,7 +100,7 @@ class Auto(Method):
     def fit(self, problem: Problem, rng: np.random.Generator) -> Estimate:
         if problem.asks:
             limits = Limits(self.max_sweeps, self.tol)
-            return fit_known(problem, _first, rng, limits, self.max_starts, self.monitor)
+            return fit_known(problem, first_components, rng, limits, self.max_starts, self.monitor)
         log = Log()
         tensor, rank = problem.tensor, problem.rank
         reduction = reduce(problem, rng)
@@ -159,17 +159,22 @@ REPLACEMENTS = 20
 """Components that may be replaced, on each start."""
 
 
-def _first(problem: Problem, complete: bool, rng: np.random.Generator, log: Log) -> FactoredTensor:
+def first_components(problem: Problem, complete: bool, rng: np.random.Generator, log: Log) -> FactoredTensor:
     """Return components of a tensor: fitted, or where it is not complete as the diagonalization finds them."""
     if complete:
         found = Auto(max_starts=1).fit(problem, rng)
         log.extend(found.stages)
         return found.components
-    reduction, rank = reduce(problem, rng), problem.rank
-    roles = _roles(reduction.core, rank)
+    reduction = reduce(problem, rng)
+    return reduction.lift(start_on(reduction.core, problem.rank, rng, log))
+
+
+def start_on(core: DenseTensor, rank: int, rng: np.random.Generator, log: Log) -> FactoredTensor:
+    """Return the components that the diagonalization of a core finds, or random ones where there is nothing to."""
+    roles = _roles(core, rank)
     if rank > 1 and roles is None:
-        return reduction.lift(random_start(problem.on(reduction.core), rng))
-    return reduction.lift(_start(reduction.core, roles, rank, rng, log))
+        return random_start(Problem(core, rank), rng)
+    return _start(core, roles, rank, rng, log)
 
 
 def _rough(core: Problem, start: FactoredTensor) -> Outcome:

@@ -59,7 +59,7 @@ def fit_known(
     if not is_large(problem.tensor.shape):
         rough = replace(ROUGH, max_sweeps=min(ROUGH.max_sweeps, limits.max_sweeps), watch=watch)
     outcomes: list[Outcome] = []
-    for start in _starts(problem, first, rng, log, max_starts):
+    for start in starts_for(problem, first, rng, log, max_starts):
         outcomes.append(improved(objective, start, rough))
         error = objective.relative_error(outcomes[-1].components)
         log.add("rough least squares as constrained and observed", outcomes[-1].n_sweeps, error)
@@ -134,9 +134,10 @@ def _minimized(objective: LeastSquares, start: FactoredTensor, limits: Limits) -
     return found._replace(n_sweeps=rough.n_sweeps + found.n_sweeps)
 
 
-def _starts(
+def starts_for(
     problem: Problem, first: First, rng: np.random.Generator, log: Log, max_starts: int
 ) -> Iterator[FactoredTensor]:
+    """Yield components to start from, the best first."""
     if any(constraint is not None and constraint.known for constraint in problem.constraints or ()):
         yield with_fixed(problem)
         return

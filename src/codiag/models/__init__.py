@@ -3,6 +3,7 @@
 from codiag.models._base import MomentModel, Moments
 from codiag.models._communities import MixedMembershipCommunities
 from codiag.models._components import Components
+from codiag.models._cp import CP
 from codiag.models._crowd import DawidSkene
 from codiag.models._diagnostics import Diagnostics
 from codiag.models._hmm import HiddenMarkov
@@ -11,6 +12,7 @@ from codiag.models._topics import LatentDirichlet, SingleTopic
 from codiag.models._views import MultiviewMixture
 
 __all__ = [
+    "CP",
     "Components",
     "DawidSkene",
     "Diagnostics",

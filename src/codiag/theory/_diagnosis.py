@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from codiag._array import to_host
+from codiag._writing import visible
 from codiag.theory._identifiability import condition, kruskal_condition
 
 if TYPE_CHECKING:
@@ -187,17 +188,21 @@ def cancelling_pairs(weights: np.ndarray, cosines: np.ndarray) -> tuple[tuple[in
     return tuple(pairs)
 
 
-def _superfluous(fit: Factorization) -> tuple[int, ...]:
-    r"""Return the components that are worth no more than the largest rank-one term of noise would be.
+def largest_noise_term(fit: Factorization) -> float:
+    r"""Return the weight that the largest rank-one term of the noise of a fit exceeds in one of a thousand cases.
 
-    Its weight is :math:`\sigma \sum_m \sqrt{d_m}` at most on average, and one of a thousand exceeds that by 3.7
-    :math:`\sigma` (concentration of Gaussian maxima).
+    It is :math:`\sigma \sum_m \sqrt{d_m}` at most on average, and one of a thousand exceeds that by 3.7 :math:`\sigma`
+    (concentration of Gaussian maxima). NaN where the noise is not known.
     """
+    noise = max(fit.noise, ROUNDING * fit.norm) if math.isfinite(fit.noise) else math.nan
+    return noise * (sum(math.sqrt(size) for size in fit.shape) + 3.7)
+
+
+def _superfluous(fit: Factorization) -> tuple[int, ...]:
+    """Return the components that are worth no more than the largest rank-one term of noise would be."""
     if fit.rank == 1 or not math.isfinite(fit.noise):
         return ()
-    rounding = ROUNDING * fit.norm
-    largest = max(fit.noise, rounding) * (sum(math.sqrt(size) for size in fit.shape) + 3.7)
-    return tuple(int(place) for place in np.flatnonzero(fit.sensitivity.worth <= largest**2))
+    return tuple(int(place) for place in np.flatnonzero(fit.sensitivity.worth <= largest_noise_term(fit) ** 2))
 
 
 def _reason(
@@ -216,7 +221,7 @@ def _reason(
     if math.isnan(error):
         return "there are too many unknowns"
     if any(fit.sensitivity.undetermined) and math.isinf(error):
-        return f"too few entries were observed of {_named_rows(fit.sensitivity.undetermined)}"
+        return f"too few entries were observed of {_named_rows(fit)}"
     if fit.noise * math.sqrt(max(fit.shape)) / max(weights[place], 1e-300) > error / 2:
         return f"its weight {weights[place]:.3g} is small beside the noise {fit.noise:.3g} in the entries"
     if likeness[twin] > 0.5:
@@ -257,7 +262,7 @@ def _advice(
         )
     if any(fit.sensitivity.undetermined):
         sentences.append(
-            f"Too few entries were observed of {_named_rows(fit.sensitivity.undetermined)}: their rows could be "
+            f"Too few entries were observed of {_named_rows(fit)}: their rows could be "
             "anything, and the factors with them. Leave these slices out, or keep the rows small by constraints=Ridge("
             "strength), the variance of the noise over that of the factors' entries."
         )
@@ -270,12 +275,16 @@ def _listed(places: tuple[int, ...]) -> str:
     return ", ".join(str(place) for place in places[:-1]) + f" and {places[-1]}"
 
 
-def _named_rows(rows: tuple[tuple[int, ...], ...]) -> str:
-    """Return modes with their rows in words, up to ten of each."""
+def _named_rows(fit: Factorization) -> str:
+    """Return modes with their rows that are not determined, in words and the labels of the data, up to ten of each."""
     parts = []
-    for mode, places in enumerate(rows):
+    for mode, places in enumerate(fit.sensitivity.undetermined):
         if places:
             more = f" and {len(places) - 10} more" if len(places) > 10 else ""
             noun = "row" if len(places) == 1 else "rows"
-            parts.append(f"mode {mode}, {noun} {', '.join(str(place) for place in places[:10])}{more}")
+            name, names = f"mode {mode}", np.arange(fit.shape[mode])
+            if fit.labels is not None:
+                name, names = fit.labels.names[mode], fit.labels.index(mode, fit.shape[mode])
+            listed = ", ".join(visible(str(names[place])) for place in places[:10])
+            parts.append(f"{visible(name)}, {noun} {listed}{more}")
     return "; ".join(parts)

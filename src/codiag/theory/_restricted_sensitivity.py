@@ -38,15 +38,15 @@ def restricted_sensitivity(components: FactoredTensor, problem: Problem) -> Sens
     unknowns = Unknowns.of(LeastSquares(problem, known), known)
     if np.count_nonzero(unknowns.free) > MOST_UNKNOWNS:
         entries = [np.full(places.shape, np.nan) for places in unknowns.places]
-        worth = np.full(known.rank, np.nan)
+        worth = weights = np.full(known.rank, np.nan)
         n_parameters = problem.n_parameters - float(np.count_nonzero(~unknowns.free))
     else:
-        entries, worth, n_parameters = _propagated(unknowns)
+        entries, worth, n_parameters, relative = _propagated(unknowns)
+        weights = np.abs(to_host(known.weights)) * relative
     loose = [unknowns.loose.ravel()[places] for places in unknowns.places]
     errors = tuple(np.where(own, np.inf, known) for own, known in zip(loose, entries, strict=True))
-    return Sensitivity(
-        errors, worth, n_parameters, tuple(tuple(np.flatnonzero(own.any(axis=1)).tolist()) for own in loose)
-    )
+    undetermined = tuple(tuple(np.flatnonzero(own.any(axis=1)).tolist()) for own in loose)
+    return Sensitivity(errors, worth, n_parameters, undetermined, weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,8 +155,8 @@ def _scaled_as_fitted(objective: LeastSquares, components: FactoredTensor) -> Ar
     return like(np.concatenate(scaled), point)
 
 
-def _propagated(unknowns: Unknowns) -> tuple[list[np.ndarray], np.ndarray, float]:
-    """Return the errors of the factors' entries, what components are worth, and how many parameters were determined."""
+def _propagated(unknowns: Unknowns) -> tuple[list[np.ndarray], np.ndarray, float, np.ndarray]:
+    """Return errors of factors' entries, what components are worth, how much was determined, and errors of weights."""
     index = np.flatnonzero(unknowns.free)
     curvature = to_host(unknowns.objective.curvature(unknowns.point).matrix())[np.ix_(index, index)]
     curvature = curvature / unknowns.objective.problem.mean_weight
@@ -174,7 +174,8 @@ def _propagated(unknowns: Unknowns) -> tuple[list[np.ndarray], np.ndarray, float
     n_parameters = float(np.sum(covariance * curvature))
     null = np.linalg.qr(vectors[:, ~kept])[0]
     softened = covariance + vectors[:, ~kept] @ vectors[:, ~kept].T / (STIFF * largest)
-    return _entry_errors(unknowns, covariance, null), _worth(unknowns, softened), n_parameters
+    errors, weights = _entry_errors(unknowns, covariance, null), _weight_errors(unknowns, covariance, null)
+    return errors, _worth(unknowns, softened), n_parameters, weights
 
 
 def _entry_errors(unknowns: Unknowns, covariance: np.ndarray, null: np.ndarray) -> list[np.ndarray]:
@@ -198,6 +199,19 @@ def _entry_errors(unknowns: Unknowns, covariance: np.ndarray, null: np.ndarray) 
             if np.sum((across @ null[index]) ** 2) > 1e-6:
                 own[:, i] = np.inf
     return errors
+
+
+def _weight_errors(unknowns: Unknowns, covariance: np.ndarray, null: np.ndarray) -> np.ndarray:
+    """Return the errors of weights relative to them, infinite where moves that change nothing observed change them."""
+    slopes = np.zeros((unknowns.values.size, unknowns.values.shape[1]))
+    for places in unknowns.places:
+        factor = unknowns.values.ravel()[places]
+        lengths = np.maximum(np.sum(factor**2, axis=0), 1e-300)
+        np.add.at(slopes, (places, np.arange(factor.shape[1])), factor / lengths)
+    slopes = slopes[unknowns.free.ravel()]
+    errors = np.sqrt(np.maximum(np.einsum("ai,ab,bi->i", slopes, covariance, slopes, optimize=True), 0))
+    moved = np.sum((null.T @ slopes) ** 2, axis=0) > 1e-6 * np.maximum(np.sum(slopes**2, axis=0), 1e-300)
+    return np.where(moved, np.inf, errors)
 
 
 def _worth(unknowns: Unknowns, covariance: np.ndarray) -> np.ndarray:

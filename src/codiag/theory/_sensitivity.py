@@ -35,12 +35,15 @@ class Sensitivity:
         Number of parameters that the data determines; those that ridges hold back count in part.
     undetermined : tuple of tuples of int
         Mode by mode, the rows of the factors for which too little was observed.
+    weights : array of shape (rank,)
+        Standard deviations of the weights, all factors being unknown too.
     """
 
     entries: tuple[np.ndarray, ...]
     worth: np.ndarray
     n_parameters: float
     undetermined: tuple[tuple[int, ...], ...]
+    weights: np.ndarray
 
     @cached_property
     def factors(self) -> np.ndarray:
@@ -94,7 +97,8 @@ def sensitivity(components: FactoredTensor) -> Sensitivity:
     entries = tuple(spreads * (components.order if signs is not None else 1))
     worth = _worth(covariance, np.concatenate(inner), components.order)
     n_known = float(n_parameters(components, components.rank))
-    return Sensitivity(entries, worth, n_known, ((),) * components.order)
+    weights = np.where(free, np.inf, _weight_errors(covariance, inner, components))
+    return Sensitivity(entries, worth, n_known, ((),) * components.order, weights)
 
 
 def _range(factor: np.ndarray) -> np.ndarray:
@@ -107,14 +111,14 @@ def of_present(
 ) -> Sensitivity:
     """Return the answer where some components have no weight: they could be anything, and are worth nothing."""
     entries = tuple(np.full((size, components.rank), np.inf) for size in components.shape)
-    worth = np.zeros(components.rank)
+    worth, weights = np.zeros(components.rank), np.full(components.rank, np.inf)
     if present.size == 0:
-        return Sensitivity(entries, worth, 0.0, ((),) * components.order)
+        return Sensitivity(entries, worth, 0.0, ((),) * components.order, weights)
     rest = compute(components.columns(present.tolist()))
-    worth[present] = rest.worth
+    worth[present], weights[present] = rest.worth, rest.weights
     for errors, known in zip(entries, rest.entries, strict=True):
         errors[:, present] = known
-    return replace(rest, entries=entries, worth=worth)
+    return replace(rest, entries=entries, worth=worth, weights=weights)
 
 
 def _inverse(matrix: np.ndarray, rank: int) -> tuple[np.ndarray, np.ndarray]:
@@ -131,6 +135,14 @@ def _worth(covariance: np.ndarray, point: np.ndarray, order: int) -> np.ndarray:
     own = np.einsum("aibi->iab", covariance)
     solved = np.linalg.solve(own, point.T[:, :, None])[:, :, 0]
     return np.maximum(np.sum(solved * point.T, axis=1), 0) / order**2
+
+
+def _weight_errors(covariance: np.ndarray, factors: list[np.ndarray], components: FactoredTensor) -> np.ndarray:
+    r"""Return the errors of weights, :math:`w = \prod_m \|p_m\|`: the logarithm has slopes :math:`p_m / \|p_m\|^2`."""
+    repeats = components.order // len(factors)
+    slopes = repeats * np.concatenate([factor / np.sum(factor**2, axis=0) for factor in factors])
+    variances = np.einsum("ai,aibi,bi->i", slopes, covariance, slopes)
+    return np.abs(to_host(components.weights)) * np.sqrt(np.maximum(variances, 0))
 
 
 def _across(block: np.ndarray, factor: np.ndarray) -> np.ndarray:

@@ -228,9 +228,9 @@ def relative_size(move: Array, point: Array) -> float:
     return float(xp.max(moves / xp.where(sizes > floor, sizes, xp.full_like(sizes, floor))))
 
 
-def evaluated(objective: LeastSquares, point: Array) -> State:
-    """Return the state at a point: one pass over the tensor."""
-    return State(point, *objective.value_and_gradient(point))
+def evaluated(objective: LeastSquares, point: Array, *, far: bool = False) -> State:
+    """Return the state at a point, from one pass over the tensor; `far` as in `LeastSquares.value_and_gradient`."""
+    return State(point, *objective.value_and_gradient(point, far=far))
 
 
 def gauss_newton_step(

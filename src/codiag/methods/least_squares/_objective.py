@@ -27,6 +27,9 @@ from codiag.methods.least_squares._restricted import CurvatureLike, Restricted
 from codiag.tensors import DenseTensor, FactoredTensor, Tensor
 from codiag.tensors._sums import Products, SquaredDistance
 
+FAR = 1e-5
+"""Share of the squared norm beyond which a difference of squared norms tells a squared distance to ten digits."""
+
 
 class LeastSquares:
     r"""Half the squared distance of components from the tensor of a problem.
@@ -108,9 +111,26 @@ class LeastSquares:
         slope = self._slope(point, [moved(product, point) for product in products])
         return slope if self._strengths is None else slope + self._strengths * point
 
-    def value_and_gradient(self, point: Array) -> tuple[float, Array]:
-        """Return the objective and its derivative, in one pass over the tensor, or over what of it was observed."""
+    def distance_from(self, point: Array, products: Sequence[Array]) -> float:
+        """Return the squared distance from the products of the tensor at the point: to rounding of its squared norm."""
+        model = self.layout.components(point)
+        terms = double(moved(products[0], point) * model.factors[0] * model.weights)
+        return max(self.total - 2 * float(array_namespace(terms).sum(terms)) + model.squared_norm(), 0.0)
+
+    def is_far(self, squared_distance: float) -> bool:
+        """Tell whether a squared distance is so large that a difference of squared norms tells it to ten digits."""
+        reference = self.tensor.reference
+        return reference.dtype == array_namespace(reference).float64 and squared_distance > FAR * self.total
+
+    def value_and_gradient(self, point: Array, *, far: bool = False) -> tuple[float, Array]:
+        """Return the objective and its derivative, in one pass over the tensor, or over what of it was observed.
+
+        Where the point is known to be far from the tensor, entries are not subtracted one by one.
+        """
         layout = self.layout
+        if self.entries is None and far:
+            products = self.tensor.read(self.products(point))[0]
+            return self.distance_from(point, products) / 2 + self._ridge(point), self.gradient_from(point, products)
         if self.entries is None:
             model = layout.components(point)
             asked = self.products(point), SquaredDistance(model.weights, model.factors)

@@ -48,12 +48,14 @@ def polish(problem: Problem, start: FactoredTensor, sides: Sides | None, max_rea
     """
     objective = LeastSquares(problem, start)
     layout, damping, before, n_reads = objective.layout, 1e-12, math.inf, 0
-    point = layout.pack(start)
+    point, far = layout.pack(start), False
     if sides is not None:
-        slope = objective.gradient_from(point, sides.products(objective.products(point).factors))
+        products = sides.products(objective.products(point).factors)
+        far = objective.is_far(objective.distance_from(point, products))
+        slope = objective.gradient_from(point, products)
         move, _ = gauss_newton_step(objective, objective.curvature(point), slope, damping)
         before, point = relative_size(move, point), point + move
-    state, n_reads = evaluated(objective, point), 1
+    state, n_reads = evaluated(objective, point, far=far), 1
     floor = max(ROUNDING, 10 * epsilon(problem.tensor.reference)) ** 2 * objective.total
     while True:
         move, promised = gauss_newton_step(objective, objective.curvature(state.point), state.gradient, damping)
@@ -66,7 +68,8 @@ def polish(problem: Problem, start: FactoredTensor, sides: Sides | None, max_rea
             return _end(objective, end, n_reads, converged=True)
         if n_reads >= max_reads:
             return _end(objective, state, n_reads, converged=promised <= unseen(objective) * state.objective)
-        trial, n_reads = evaluated(objective, state.point + move), n_reads + 1
+        far = objective.is_far(2 * state.objective)
+        trial, n_reads = evaluated(objective, state.point + move, far=far), n_reads + 1
         if trial.objective < state.objective:
             state, before, damping = trial, size, max(damping / 100, 1e-12)
         else:  # too far for the model, or rounding

@@ -1,62 +1,17 @@
-"""Figures. matplotlib is imported where a figure is drawn, and nowhere else."""
+"""The picture of a crowd."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from codiag._writing import visible
+from codiag.plotting._style import INK, MUTED, OURS, paper, shown
+from codiag.plotting._ticks import log_axis
 
 if TYPE_CHECKING:
     from codiag.models import DawidSkene
-
-INK, OURS, THEIRS, MUTED = "#22303c", "#00798c", "#d1495b", "#8d99a6"
-
-
-@contextmanager
-def paper(size: tuple[float, float]) -> Iterator[Any]:
-    """Give an empty figure in codiag's style.
-
-    Parameters
-    ----------
-    size : tuple of two floats
-        Width and height in inches.
-
-    Returns
-    -------
-    context manager
-        Of a `matplotlib.figure.Figure` that belongs to no window; settings of matplotlib are as before afterwards.
-
-    Examples
-    --------
-    >>> from io import BytesIO
-    >>> from codiag.plotting import paper
-    >>> with paper((4, 3)) as figure:
-    ...     _ = figure.subplots().plot([1, 2, 3])
-    ...     figure.savefig(BytesIO())
-    """
-    import matplotlib as mpl
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
-
-    style: Any = {
-        "font.size": 10,
-        "axes.edgecolor": INK,
-        "axes.titlesize": 11,
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "svg.fonttype": "none",
-        "svg.hashsalt": "codiag",
-    }
-    with mpl.rc_context(style):
-        figure = Figure(figsize=size, layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.08), facecolor="white")
-        FigureCanvasAgg(figure)
-        yield figure
 
 
 def draw_confusions(model: DawidSkene, path: Path, n_workers: int = 12) -> None:
@@ -96,8 +51,8 @@ def draw_confusions(model: DawidSkene, path: Path, n_workers: int = 12) -> None:
         for axis, worker in zip(axes, busiest, strict=False):
             cells = [[table[f"p({given}|{true})"][worker] for true in model.classes_] for given in model.classes_]
             image = axis.imshow(cells, cmap="magma_r", vmin=0, vmax=1, interpolation="nearest")
-            axis.set_title(f"{_cut(table['worker'][worker], 12)}: {table['accuracy'][worker]:.2f}", fontsize=9)
-            names = [_cut(name, 5) for name in model.classes_.tolist()] if k <= 6 else []
+            axis.set_title(f"{shown(table['worker'][worker], 12)}: {table['accuracy'][worker]:.2f}", fontsize=9)
+            names = [shown(name, 5) for name in model.classes_.tolist()] if k <= 6 else []
             axis.set_xticks(range(len(names)), names, fontsize=7)
             axis.set_yticks(range(len(names)), names, fontsize=7)
         for axis in axes[busiest.size :]:
@@ -108,15 +63,9 @@ def draw_confusions(model: DawidSkene, path: Path, n_workers: int = 12) -> None:
         axis.errorbar(table["votes"], table["accuracy"], yerr=bars, fmt="o", color=OURS, ecolor=MUTED, ms=4)
         axis.axhline(1 / k, color=MUTED, linestyle="--", linewidth=1)
         wide = table["votes"].max() > 20 * max(table["votes"].min(), 1)
-        axis.set(xscale="log" if wide else "linear", ylim=(0, 1.02))
+        if wide:
+            log_axis(axis.xaxis, np.maximum(table["votes"], 1))
+        axis.set(ylim=(0, 1.02))
         axis.set(xlabel="votes given", ylabel="share that is right (dashed: by chance)")
         axis.set_title("Every worker, with intervals of 90 %", color=INK)
         figure.savefig(path, dpi=150)
-
-
-def _cut(name: Any, length: int) -> str:
-    """Return a name that fits beside an axis: its beginning and its end, where names differ."""
-    text = visible(str(name))
-    half = length // 2
-    shown = text if len(text) <= length else f"{text[: length - half]}…{text[-half:]}"
-    return shown.replace("$", r"\$")  # which begins a formula of matplotlib

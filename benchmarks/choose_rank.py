@@ -1,0 +1,195 @@
+"""How often the rank that is chosen is the one that was planted, beside rules that others use.
+
+``python -m benchmarks.choose_rank --seeds 20 --jobs 16 --out FOLDER`` resumes where it stopped, and needs nothing but
+what codiag needs; ``--keep`` writes the tables to RESULTS.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import shlex
+import sys
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+import codiag
+from benchmarks.measure import keep
+from codiag.experiments.records import Cell, Record, Values, combinations, select
+from codiag.experiments.reports import Report, Table, sections
+from codiag.experiments.runs import Experiment, read, run, seed_of
+from codiag.methods import NLS
+from codiag.methods.least_squares import Limits, minimize
+from codiag.metrics._core_consistency import consistency_of
+from codiag.synthetic import PlantedTensor
+from codiag.tensors import FactoredTensor
+from codiag.theory._diagnosis import largest_noise_term
+
+SHAPE, TRIED = (30, 25, 20), range(1, 11)
+SETTLED = 50
+"""Steps by which fits are improved for the rules of others: those of too high a rank end early."""
+
+AXES = {
+    "rank": range(2, 9),
+    "noise": (0.01, 0.05, 0.2),
+    "collinearity": (0.0, 0.5, 0.8),
+    "weights": ("equal", "unequal"),
+}
+SETUP = (
+    f"Tensors of shape {' x '.join(map(str, SHAPE))}, rank 2 to 8; in every mode each two components have the cosine "
+    "that is called collinearity; weights are equal, or go down geometrically to a fifth; white noise of the stated "
+    "share of the norm. Ranks 1 to 10 are tried. Every rule sees the halves of codiag, "
+    "and its fits after up to 50 more steps."
+)
+COLUMNS = (
+    "Right: share of tensors with the rank that was planted. Above 2: of those whose smallest weight is more than "
+    "twice its standard error, in the fit from the truth. Above noise: of those whose smallest component is worth "
+    "more than the largest rank-one term of noise, so that it can be told from noise at all."
+)
+
+
+def planted(rank: int, noise: float, collinearity: float, weights: str, seed: int) -> PlantedTensor:
+    """Draw components with one cosine between each two of them in every mode, and noise of a share of their norm."""
+    rng = np.random.default_rng(seed)
+    triangle = np.linalg.cholesky((1 - collinearity) * np.eye(rank) + collinearity)
+    factors = tuple(np.linalg.qr(rng.standard_normal((size, rank)))[0] @ triangle.T for size in SHAPE)
+    sizes = np.ones(rank) if weights == "equal" else np.geomspace(1, 0.2, rank)
+    clean = FactoredTensor(sizes, factors, symmetric=False).to_dense()
+    errors = rng.standard_normal(SHAPE)
+    return PlantedTensor(clean + noise * np.linalg.norm(clean) / np.linalg.norm(errors) * errors, sizes, factors)
+
+
+def consistent(table: Mapping[str, np.ndarray], least: float) -> int:
+    """Return the largest rank with a core consistency of so many percent."""
+    return _largest(table, table["core_consistency"] >= least)
+
+
+def replicated(table: Mapping[str, np.ndarray], least: float) -> int:
+    """Return the largest rank whose components have a product of cosines between halves of so much, each of them."""
+    return _largest(table, table["congruence"] ** 2 >= least)
+
+
+def both(table: Mapping[str, np.ndarray]) -> int:
+    return _largest(table, (table["core_consistency"] >= 50) & (table["congruence"] ** 2 >= 0.9))
+
+
+def elbow(table: Mapping[str, np.ndarray]) -> int:
+    """Return the rank at which what one more explains falls most, by the ratio of successive gains."""
+    gains = np.diff(np.concatenate([[0.0], 1 - table["relative_error"] ** 2]))
+    gains = np.maximum(gains, 1e-12)
+    return int(table["rank"][np.argmax(gains[:-1] / gains[1:])])
+
+
+def predicted(table: Mapping[str, np.ndarray]) -> int:
+    return int(table["rank"][np.argmin(table["held_out_error"])])
+
+
+def _largest(table: Mapping[str, np.ndarray], is_in: np.ndarray) -> int:
+    return int(np.max(table["rank"][is_in], initial=0))
+
+
+RULES: Mapping[str, Callable[[Mapping[str, np.ndarray]], int]] = {
+    "core consistency, 50 %": partial(consistent, least=50),
+    "core consistency, 90 %": partial(consistent, least=90),
+    "split halves, match 0.9": partial(replicated, least=0.9),
+    "both, 50 % and 0.9": both,
+    "elbow, as DIFFIT": elbow,
+    "least held-out error": predicted,
+}
+
+
+def _measured(cell: Cell, _: int) -> Values:
+    """Return the rank that each rule chooses, and how far the smallest component is above noise."""
+    axes = {name: cell[name] for name in AXES}
+    tensor = planted(**axes, seed=seed_of("choose rank", axes, cell["seed"]))
+    begin = time.process_time()
+    choice = codiag.choose_rank(tensor.tensor, TRIED, seed=cell["seed"])
+    values = {"cpu": time.process_time() - begin, "codiag": float(choice.rank or 0)}
+    truth = NLS(init=(tensor.weights, tensor.factors), max_replacements=0, max_sweeps=1000)
+    oracle = codiag.factorize(tensor.tensor, cell["rank"], method=truth)
+    values["ratio"] = float(np.min(oracle.weights / oracle.weight_standard_errors))
+    table = _settled(choice, tensor.tensor)
+    values["worth"] = math.sqrt(float(np.min(oracle.sensitivity.worth))) / largest_noise_term(oracle)
+    return values | {name: float(rule(table)) for name, rule in RULES.items()}
+
+
+def _settled(choice: codiag.RankChoice, tensor: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the table with all fits brought closer to their minima, which other rules are about."""
+    norm, errors, consistency = np.linalg.norm(tensor), [], []
+    for rank, fit in choice.fits.items():
+        problem = codiag.Problem(tensor, rank)
+        found = minimize(problem, fit.tensor, Limits(max_sweeps=SETTLED))
+        errors.append(math.sqrt(2 * found.objective) / norm)
+        consistency.append(consistency_of(found.components, problem))
+    return choice.table | {"relative_error": np.array(errors), "core_consistency": np.array(consistency)}
+
+
+def _right(records: Sequence[Record], name: str, least: Mapping[str, float]) -> str:
+    kept = [one for one in records if all(one.values[key] > value for key, value in least.items())]
+    hits = [one.values[name] == one.cell["rank"] for one in kept]
+    return f"{np.mean(hits):.1%} of {len(hits)}" if hits else "-"
+
+
+def _report(records: Sequence[Record]) -> Report:
+    conditions: list[Mapping[str, float]] = [{}, {"ratio": 2.0}, {"worth": 1.0}]
+    rows = [(name, *(_right(records, name, least) for least in conditions)) for name in ("codiag", *RULES)]
+    tables = [Table("All", ("rule", "right", "above 2", "above noise"), rows)]
+    names = ("codiag", "core consistency, 50 %", "split halves, match 0.9", "elbow, as DIFFIT")
+    rows = []
+    for place in combinations({name: AXES[name] for name in ("collinearity", "weights", "noise")}):
+        here = select(records, **place)
+        ratio = min((one.values["ratio"] for one in here), default=math.nan)
+        rows.append(
+            (*map(str, place.values()), f"{ratio:.3g}", *(_right(here, name, {"ratio": 2.0}) for name in names))
+        )
+    headings = ("collinearity", "weights", "noise", "smallest ratio", *names)
+    tables.append(
+        Table("Where the smallest weight is above twice its standard error, all ranks together", headings, rows)
+    )
+    places = combinations({**AXES})
+    shares = [
+        np.mean([one.values["codiag"] == one.cell["rank"] for one in select(records, **place)]) for place in places
+    ]
+    seconds = [one.values["cpu"] for one in records]
+    summary = [
+        ("places on the grid", str(len(places))),
+        ("of these right for 90 % of the seeds or more", str(int(np.sum(np.array(shares) >= 0.9)))),
+        ("CPU seconds a scan, median and worst", f"{np.median(seconds):.2f}, {np.max(seconds):.2f}"),
+    ]
+    return Report([], [*tables, Table("Places and times", ("", ""), summary)])
+
+
+def _cells(n_seeds: int, _quick: bool) -> list[Cell]:
+    return combinations({"seed": range(n_seeds), **AXES})
+
+
+def experiment(n_seeds: int) -> Experiment:
+    """Return the grid as what the harness runs."""
+    return Experiment("choose-rank", "Choice of the rank", SETUP, partial(_cells, n_seeds), _measured, _report)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.choose_rank", description=__doc__)
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--jobs", type=int, default=0, help="processes; by default trials run in this one")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="no trial is begun after that time")
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "runs", help="folder of the records")
+    parser.add_argument("--keep", action="store_true", help="write the tables to RESULTS.md")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")  # for this program: how well everybody did is what it measures
+    grid = experiment(options.seeds)
+    failures = run([grid], options.out, jobs=options.jobs, minutes=options.minutes)
+    report = grid.report(read(grid, options.out))
+    text = "\n\n".join([f"## {grid.title}\n{SETUP} {COLUMNS}", *failures, *sections(report, [])])
+    print(text)
+    if options.keep:
+        keep("choose-rank", shlex.join(["python", "-m", "benchmarks.choose_rank", *sys.argv[1:]]), text)
+
+
+if __name__ == "__main__":
+    main()

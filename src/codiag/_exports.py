@@ -1,0 +1,39 @@
+"""Factorizations as labelled arrays and tables of other libraries."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from codiag._array import to_host
+from codiag._labels import Labels
+
+if TYPE_CHECKING:
+    from codiag._factorization import Factorization
+
+
+def as_dataset(fit: Factorization) -> Any:
+    """Return what `Factorization.to_xarray` does."""
+    from xarray import Dataset
+
+    labels = fit.labels or Labels.counted(len(fit.shape))
+    variables: dict[str, Any] = {"weights": ("component", to_host(fit.weights))}
+    coords: dict[str, Any] = {"component": np.arange(fit.rank)}
+    for name, own, factor in zip(labels.names, labels.values, fit.factors, strict=True):
+        variables[f"factor_{name}"] = ((name, "component"), to_host(factor))
+        coords |= {} if own is None else {name: own}
+    about = {"relative_error": fit.relative_error, "norm": fit.norm, "converged": int(fit.converged)}
+    return Dataset(variables, coords, about)
+
+
+def as_frames(fit: Factorization) -> dict[str, Any]:
+    """Return what `Factorization.to_frames` does."""
+    from pandas import DataFrame, Index, RangeIndex
+
+    labels, frames = fit.labels or Labels.counted(len(fit.shape)), {}
+    columns = RangeIndex(fit.rank, name="component")
+    for mode, (name, factor) in enumerate(zip(labels.names, fit.factors, strict=True)):
+        index = Index(labels.index(mode, fit.shape[mode]), name=name)
+        frames[name] = DataFrame(to_host(factor), index, columns)
+    return frames

@@ -1,0 +1,121 @@
+"""The components of a fit, mode by mode."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from codiag._array import to_host
+from codiag._validation import as_number
+from codiag.plotting._modes import different_modes, draw_along, is_ordered, labels_of, name_along
+from codiag.plotting._style import INK, color_of, grid_of_axes, plain, shown
+
+if TYPE_CHECKING:
+    from codiag._factorization import Factorization
+    from codiag._labels import Labels
+
+NORMAL = 1.96
+"""Standard errors to either side that hold the truth in 95 of 100 cases."""
+WIDTH, HEIGHT = 2.7, 1.15
+"""Inches of a panel."""
+
+
+def components(
+    fit: Factorization,
+    *,
+    n_components: int = 12,
+    spatial: Sequence[int] | None = None,
+    bands: bool = True,
+    axes: Any = None,
+) -> Any:
+    r"""Draw the components of a fit: a row for each, a column for each mode.
+
+    Modes whose indices have an order are lines, modes of categories (labels that are text) are bars; a pair of modes
+    that are the two sides of an image is shown as the image :math:`b_i c_i^\top`.
+
+    Parameters
+    ----------
+    fit : Factorization
+    n_components : int
+        At most so many are drawn, those with the largest weights.
+    spatial : pair of int, optional
+        Two modes that are the rows and the columns of an image.
+    bands : bool
+        Whether to draw what holds the truth in 95 of 100 cases, where standard errors are known: 1.96 of them to either
+        side, entry by entry.
+    axes : array of matplotlib axes, optional
+        A row for each component and a column for each mode, to draw on; by default a new figure is made.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        It belongs to no window; ``figure.savefig("components.png")`` writes it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import codiag
+    >>> a, b, c = (np.random.default_rng(size).random((size, 2)) for size in (6, 5, 4))
+    >>> fit = codiag.factorize(np.einsum("ir,jr,kr->ijk", a, b, c), 2, seed=0)
+    >>> figure = codiag.plotting.components(fit)
+    >>> len(figure.axes)
+    6
+    """
+    as_number("n_components", n_components, integer=True)
+    columns = _columns(fit, spatial)
+    labels, n_rows = labels_of(fit), min(fit.rank, int(n_components))
+    size = (WIDTH * len(columns) + 1.1, HEIGHT * n_rows + (0.75 if all(map(is_ordered, labels.values)) else 1.3))
+    with grid_of_axes(axes, (n_rows, len(columns)), size) as (figure, grid):
+        for place, modes in enumerate(columns):
+            if len(modes) == 2:
+                _draw_images(grid[:, place], fit, labels, modes)
+            else:
+                _draw_mode(grid[:, place], fit, labels, modes[0], bands=bands)
+        for row, axis in enumerate(grid[:, 0]):
+            weight = float(fit.weights[row])
+            axis.set_ylabel(f"{row}\n{weight:.3g}", rotation=0, ha="right", va="center", color=INK, fontsize=9)
+        if axes is None:
+            of = "" if n_rows == fit.rank else f"the largest {n_rows} of "
+            figure.suptitle(f"{of}{fit.rank} components, with their weights", fontsize=11, color=INK)
+    return figure
+
+
+def _columns(fit: Factorization, spatial: Sequence[int] | None) -> list[tuple[int, ...]]:
+    """Return which modes every column shows: one, or the two of an image."""
+    if spatial is None:
+        return [(mode,) for mode in different_modes(fit)]
+    order, pair = len(fit.shape), tuple(spatial)
+    if len(set(pair)) != 2 or any(mode not in range(order) for mode in pair):
+        raise ValueError(f"spatial must be two different modes, from 0 to {order - 1}; got {spatial}")
+    return [*((mode,) for mode in range(order) if mode not in pair), pair]
+
+
+def _draw_mode(column: Any, fit: Factorization, labels: Labels, mode: int, *, bands: bool) -> None:
+    factor, own = to_host(fit.factors[mode]), labels.values[mode]
+    errors = NORMAL * fit.entry_standard_errors[mode] if bands else np.zeros_like(factor)
+    rows = factor[:, : column.size]
+    # Bands wider than all that is drawn would make it flat, so they may leave the panel.
+    reach = np.nan_to_num(errors[:, : column.size], posinf=0.0)
+    reach = np.minimum(reach, np.ptp(rows))
+    low, high = min(0.0, float(np.min(rows - reach))), max(0.0, float(np.max(rows + reach)))
+    margin = 0.06 * (high - low)
+    for row, axis in enumerate(column):
+        draw_along(axis, own, rows[:, row], color_of(row), errors[:, row] if bands else None)
+        axis.set_ylim(low - margin, high + margin)
+        plain(axis)
+        name_along(axis, labels.names[mode], own, visible=row == column.size - 1)
+
+
+def _draw_images(column: Any, fit: Factorization, labels: Labels, modes: tuple[int, ...]) -> None:
+    first, second = (to_host(fit.factors[mode]) for mode in modes)
+    for row, axis in enumerate(column):
+        image = np.outer(first[:, row], second[:, row])
+        size = float(np.max(np.abs(image)))
+        signed = float(np.min(image)) < -1e-3 * size
+        axis.imshow(image, cmap="PuOr" if signed else "cividis", vmin=-size if signed else 0, vmax=size)
+        axis.set(xticks=[], yticks=[])
+        axis.spines[:].set_visible(False)
+    rows, columns = (shown(labels.names[mode], 20) for mode in modes)
+    column[-1].set_xlabel(f"{rows} (rows), {columns} (columns)", fontsize=9, labelpad=8)

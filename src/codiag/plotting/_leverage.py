@@ -1,0 +1,76 @@
+"""How much every index of a mode has to say about the components."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from codiag._array import to_host
+from codiag.plotting._modes import different_modes, draw_along, is_ordered, labels_of, name_along
+from codiag.plotting._style import INK, MUTED, OURS, families, grid_of_axes, plain, shown
+
+if TYPE_CHECKING:
+    from codiag._factorization import Factorization
+
+LARGE, NAMED = 3, 3
+"""Times the mean from which a leverage is called large, and how many such indices are named."""
+
+
+def leverage(fit: Factorization, *, axes: Any = None) -> Any:
+    r"""Draw the leverage of every index of every mode, :math:`\mathrm{diag}(A (A^\top A)^+ A^\top)`.
+
+    It is between 0 and 1, and the leverages of a mode add up to the rank. An index whose leverage is far above the
+    others determines a component almost alone: a sample to look at, and perhaps to leave out. Those above three times
+    the mean, the dashed line, are named.
+
+    Parameters
+    ----------
+    fit : Factorization
+    axes : array of matplotlib axes, optional
+        One for each mode, to draw on; by default a new figure is made.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import codiag
+    >>> fit = codiag.factorize(np.random.default_rng(0).random((6, 5, 4)), 2, seed=0)
+    >>> len(codiag.plotting.leverage(fit).axes)
+    3
+    """
+    labels, modes = labels_of(fit), different_modes(fit)
+    named = sum(not is_ordered(labels.values[mode]) for mode in modes)
+    with grid_of_axes(axes, (len(modes), 1), (6.4, 1.5 * len(modes) + 0.6 * named + 0.5)) as (figure, grid):
+        for axis, mode in zip(grid[:, 0], modes, strict=True):
+            values, own = leverages(to_host(fit.factors[mode])), labels.values[mode]
+            draw_along(axis, own, values, OURS)
+            axis.axhline(np.mean(values), color=MUTED, linewidth=1, linestyle="--")
+            _name_large(axis, own, values)
+            axis.set_ylim(0, 1.25 * float(np.max(values)))
+            plain(axis)
+            name_along(axis, labels.names[mode], own)
+        if axes is None:
+            figure.suptitle("Leverage of every index (dashed: mean)", fontsize=11, color=INK)
+    return figure
+
+
+def leverages(factor: np.ndarray) -> np.ndarray:
+    """Return the leverages of the rows of a factor, shape (d,)."""
+    left, values, _ = np.linalg.svd(factor.astype(np.float64), full_matrices=False)
+    kept = values > max(factor.shape) * np.finfo(float).eps * values[0]
+    return np.asarray(np.sum(left[:, kept] ** 2, axis=1))
+
+
+def _name_large(axis: Any, own: np.ndarray | None, values: np.ndarray) -> None:
+    places = np.arange(values.size) if own is None or not is_ordered(own) else own
+    names = np.arange(values.size) if own is None else own
+    for place in np.argsort(-values, kind="stable")[:NAMED]:
+        if values[place] > LARGE * np.mean(values):
+            where = (places[place], values[place])
+            text = shown(f"{names[place]:.6g}" if names.dtype.kind == "f" else names[place], 20)
+            style = {"ha": "center", "fontsize": 8, "color": INK, "fontfamily": families()}
+            axis.annotate(text, where, xytext=(0, 3), textcoords="offset points", **style)

@@ -1,0 +1,106 @@
+"""What a fit leaves of the data: where it is large, and whether it looks like noise."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.special import ndtri
+
+from codiag._array import to_host
+from codiag._labelled import read_labelled
+from codiag._missing import without_missing
+from codiag.plotting._modes import different_modes, draw_along, is_ordered, labels_of, name_along
+from codiag.plotting._style import INK, MUTED, OURS, grid_of_axes, plain
+from codiag.tensors import SparseTensor, as_tensor
+
+if TYPE_CHECKING:
+    from codiag._factorization import Factorization
+
+POINTS = 400
+"""Quantiles that are drawn."""
+LARGEST = 2**26
+"""Entries that are formed for a figure at most."""
+
+
+def residuals(fit: Factorization, tensor: Any, *, observed: Any = None, axes: Any = None) -> Any:
+    """Draw what a fit leaves of a tensor: its size along every mode, and its quantiles against those of a normal law.
+
+    Where noise is all that is left, the first are level and the last lie on the line. An index far above the dashed
+    line, the root mean square of all entries, is one that the components do not describe; ends that bend away from the
+    line are outliers.
+
+    Parameters
+    ----------
+    fit : Factorization
+    tensor : array or Tensor
+        What was fitted, as in `codiag.factorize`; NaN are missing. All entries are formed.
+    observed : array in the shape of the tensor, optional
+        Which entries were observed; weights count as 1 where they are not 0.
+    axes : array of matplotlib axes, optional
+        One for each mode and one more, to draw on; by default a new figure is made.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import codiag
+    >>> tensor = np.random.default_rng(0).random((6, 5, 4))
+    >>> figure = codiag.plotting.residuals(codiag.factorize(tensor, 2, seed=0), tensor)
+    >>> len(figure.axes)
+    4
+    """
+    left = residual_entries(fit, tensor, observed)
+    labels, modes = labels_of(fit), different_modes(fit)
+    named = sum(not is_ordered(labels.values[mode]) for mode in modes)
+    size = (6.4, 1.5 * len(modes) + 0.6 * named + 2.6)
+    ratios = (len(modes) + 1, 1)
+    with grid_of_axes(axes, ratios, size) as (figure, grid):
+        total = float(np.sqrt(np.nanmean(left**2)))
+        for axis, mode in zip(grid[:-1, 0], modes, strict=True):
+            others = tuple(other for other in range(left.ndim) if other != mode)
+            counts = np.sum(np.isfinite(left), axis=others)
+            sizes = np.sqrt(np.nansum(left**2, axis=others) / np.maximum(counts, 1))
+            draw_along(axis, labels.values[mode], sizes, OURS)
+            axis.axhline(total, color=MUTED, linewidth=1, linestyle="--")
+            axis.set_ylim(0, 1.15 * max(float(np.max(sizes)), total))
+            plain(axis)
+            name_along(axis, labels.names[mode], labels.values[mode])
+        _draw_quantiles(grid[-1, 0], left[np.isfinite(left)], total)
+        if axes is None:
+            figure.suptitle("Root mean square of the residual (dashed: of all)", fontsize=11, color=INK)
+    return figure
+
+
+def residual_entries(fit: Factorization, tensor: Any, observed: Any) -> np.ndarray:
+    """Return the entries minus the fit, NaN where nothing was observed."""
+    plain_tensor, observed = without_missing(read_labelled(tensor).tensor, observed)
+    known = as_tensor(plain_tensor, False)
+    if known.shape != fit.shape:
+        raise ValueError(f"tensor must have the shape of the fit, {fit.shape}; got {known.shape}")
+    if np.prod(fit.shape, dtype=float) > LARGEST:
+        raise ValueError(f"tensor must have at most {LARGEST} entries to be drawn; take some indices of its modes")
+    left = to_host(known.to_dense()).astype(np.float64) - to_host(fit.to_tensor())
+    if isinstance(known, SparseTensor) and known.absent == "missing":
+        observed = np.zeros(fit.shape, bool)
+        observed[tuple(known.coords)] = True
+    return left if observed is None else np.where(np.asarray(observed) > 0, left, np.nan)
+
+
+def _draw_quantiles(axis: Any, values: np.ndarray, total: float) -> None:
+    """Draw quantiles of values, in units of their root mean square, against those of a normal distribution."""
+    n = min(values.size, POINTS)
+    levels = (np.arange(n) + 0.5) / n
+    ends = np.array([0.5, values.size - 0.5]) / values.size  # the largest, which are outliers if any are
+    levels = np.unique(np.concatenate([levels, ends]))
+    found = np.quantile(values, levels) / (total if total > 0 else 1.0)
+    expected = ndtri(levels)
+    limit = 1.05 * float(np.max(np.abs(expected)))
+    axis.plot([-limit, limit], [-limit, limit], color=MUTED, linewidth=1)
+    axis.plot(expected, found, color=OURS, linestyle="", marker="o", markersize=2.5)
+    plain(axis)
+    axis.set_xlabel("quantile of a normal distribution", fontsize=9)
+    axis.set_ylabel("residual / root mean square", fontsize=8)

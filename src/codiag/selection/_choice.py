@@ -1,0 +1,113 @@
+"""What a choice of the rank returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from codiag._factorization import Factorization
+from codiag.selection._evidence import Evidence
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RankChoice:
+    """The rank that a tensor supports, and what speaks for and against all that were tried; print it to read it.
+
+    Attributes
+    ----------
+    rank : int or None
+        The number of components, or None where no rank is supported.
+    reason : str
+        Why, in a sentence.
+    fits : dict of int to Factorization
+        The fit of every rank. Of a complete tensor without constraints, all but the one that was chosen end where
+        further steps gain less than noise explains, before they have converged.
+    evidence : tuple of Evidence
+        The rows of `table`.
+
+    Examples
+    --------
+    >>> import codiag
+    >>> from codiag.synthetic import noisy_tensor
+    >>> choice = codiag.choose_rank(noisy_tensor((8, 9, 10), 3, noise=0.01, seed=1).tensor, range(1, 6), seed=0)
+    >>> choice.rank, choice.fit.rank
+    (3, 3)
+    >>> choice.table["rank"].tolist(), choice.table["flaw"].tolist()
+    ([1, 2, 3, 4, 5], ['', '', '', 'fits noise', 'fits noise'])
+    """
+
+    rank: int | None
+    reason: str
+    fits: dict[int, Factorization]
+    evidence: tuple[Evidence, ...]
+
+    @property
+    def fit(self) -> Factorization:
+        """The fit of the rank that was chosen; an error where none is supported."""
+        if self.rank is None:
+            raise ValueError(f"{self.reason} fits[rank] has the fit of each rank that was tried")
+        return self.fits[self.rank]
+
+    @cached_property
+    def table(self) -> dict[str, np.ndarray]:
+        """Columns by name, one row for each rank: ``pandas.DataFrame(choice.table)`` is a data frame.
+
+        ``rank``; ``relative_error`` of the fit; ``core_consistency`` in percent; ``held_out_error``, relative;
+        ``congruence`` of the halves; ``smallest_ratio``, of a weight to its standard error; ``residual_excess``;
+        ``degenerate``; ``flaw``, empty where the components are sound. NaN is what was not computed.
+        """
+        names = ["rank", "relative_error", "core_consistency", "held_out_error", "congruence", "smallest_ratio"]
+        names += ["residual_excess", "degenerate", "flaw"]
+        return {name: np.array([getattr(one, name) for one in self.evidence]) for name in names}
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw what speaks for each rank, the one that was chosen marked.
+
+        Parameters
+        ----------
+        axes : sequence of four matplotlib axes, optional
+            Where to draw errors, congruence and core consistency, ratios, and residuals. By default in a new figure.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        from codiag.selection._figure import draw_choice
+
+        return draw_choice(self, axes)
+
+    def __repr__(self) -> str:
+        tried = f"{self.evidence[0].rank} to {self.evidence[-1].rank}" if len(self.evidence) > 1 else "one rank"
+        return f"RankChoice(rank={self.rank}, of {tried})"
+
+    def __str__(self) -> str:
+        heading = ("rank", "error", "held out", "halves", "core %", "weight/se", "residual", "")
+        rows = [heading, *(_row(one, self.rank) for one in self.evidence)]
+        widths = [max(len(row[place]) for row in rows) for place in range(len(heading))]
+        lines = [
+            "  ".join(cell.rjust(width) for cell, width in zip(row[:-1], widths[:-1], strict=True)) for row in rows
+        ]
+        marked = [f"{line}  {row[-1]}".rstrip() for line, row in zip(lines, rows, strict=True)]
+        return "\n".join([self.reason, "", *marked])
+
+
+def _row(one: Evidence, rank: int | None) -> tuple[str, ...]:
+    """Return a row of the printed table."""
+    verdict = "<- chosen" if one.rank == rank else one.flaw
+    return (
+        str(one.rank),
+        f"{one.relative_error:.3g}",
+        _shown(one.held_out_error, ".3g"),
+        _shown(one.congruence, ".2f"),
+        "< 0" if one.core_consistency < -100 else _shown(one.core_consistency, ".0f"),
+        "> 1e6" if one.smallest_ratio > 1e6 else _shown(one.smallest_ratio, ".3g"),
+        _shown(one.residual_excess, ".2f"),
+        verdict,
+    )
+
+
+def _shown(value: float, form: str) -> str:
+    return "-" if np.isnan(value) else format(value, form)

@@ -1,0 +1,102 @@
+"""From what speaks for each rank to one of them, and the reason in a sentence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from codiag.selection._evidence import Evidence
+
+ALIKE = 0.85
+"""Cosine from which two factors count as similar: Lorenzo-Seva and ten Berge, Methodology 2, 2006."""
+
+
+def decide(table: Sequence[Evidence]) -> tuple[int | None, str]:
+    """Return the rank that is supported, or None, and why; `choose_rank` states the rule."""
+    sound = [one for one in table if not one.flaw]
+    if not sound:
+        return None, _nothing(table)
+    largest = sound[-1]
+    if largest.residual_excess <= 1:
+        return largest.rank, _of_white_noise(largest, table)
+    alike = [one for one in sound if not one.congruence < ALIKE]
+    if not alike:
+        best = max(sound, key=lambda one: one.congruence)
+        return None, (
+            f"No rank is supported: the residual is not white noise, and the components of two halves of the data "
+            f"differ at every rank (the best, {best.rank}, has a congruence of {best.congruence:.2f})."
+        )
+    chosen = _predicting(alike)
+    return chosen.rank, _of_prediction(chosen, largest, table)
+
+
+def _predicting(candidates: Sequence[Evidence]) -> Evidence:
+    """Return the smallest rank that predicts as well as the best, within one standard error of the difference."""
+    known = [one for one in candidates if one.held_out is not None]
+    if not known:
+        return candidates[-1]
+    best = min(known, key=lambda one: one.held_out_error)
+    return next(one for one in known if _is_as_good(one.held_out, best.held_out))
+
+
+def _is_as_good(errors: np.ndarray | None, best: np.ndarray | None) -> bool:
+    """Tell whether errors of blocks exceed the best by no more than one standard error of their differences."""
+    if errors is None or best is None:
+        return False
+    gaps = errors - best
+    spread = math.sqrt(gaps.size) * float(np.std(gaps, ddof=1)) if gaps.size > 1 else 0.0
+    return float(np.sum(gaps)) <= spread
+
+
+def _nothing(table: Sequence[Evidence]) -> str:
+    reasons = {
+        "fits noise": "at every rank that was tried some component is no larger than what noise alone would bring",
+        "components cancel": "at every rank that was tried components cancel each other",
+    }
+    flaws = {one.flaw for one in table}
+    default = "every rank that was tried has a flaw, which the table names"
+    return f"No rank is supported: {reasons.get(min(flaws), default) if len(flaws) == 1 else default}."
+
+
+def _of_white_noise(chosen: Evidence, table: Sequence[Evidence]) -> str:
+    if chosen.residual_excess == 0:
+        return f"Rank {chosen.rank}: it explains the tensor up to rounding, and {_beyond(chosen, table)}."
+    return (
+        f"Rank {chosen.rank}: all components stand out of the noise (the smallest weight is "
+        f"{chosen.smallest_ratio:.3g} standard errors), the residual passes for white noise, and "
+        f"{_beyond(chosen, table)}."
+    )
+
+
+def _beyond(chosen: Evidence, table: Sequence[Evidence]) -> str:
+    """Return what keeps the rank from being higher."""
+    after = next((one for one in table if one.rank > chosen.rank), None)
+    if after is None:
+        return "no higher rank was tried"
+    words = {
+        "fits noise": "fits a component to noise",
+        "components cancel": "has components that cancel each other",
+        "no entries to spare": "has as many parameters as there are entries",
+        "not determined": "has components that the data leaves open",
+    }
+    return f"rank {after.rank} {words.get(after.flaw, 'is not needed')}"
+
+
+def _of_prediction(chosen: Evidence, largest: Evidence, table: Sequence[Evidence]) -> str:
+    known = not math.isnan(largest.residual_excess)
+    said = "the residual is not white noise at any rank" if known else "whether the residual is noise is not known"
+    if chosen.held_out is None:
+        said += (
+            ", and the data cannot be halved; this is the highest rank whose components stand out of the noise: "
+            f"{_beyond(chosen, table)}"
+        )
+    else:
+        said += (
+            f", so that prediction and replication decide: it predicts what was left out as well as any (error "
+            f"{chosen.held_out_error:.3g}), and both halves of the data have its components (congruence "
+            f"{chosen.congruence:.2f})"
+        )
+    more = " Higher ranks may fit better: try them." if chosen.rank == table[-1].rank else ""
+    return f"Rank {chosen.rank}: {said}.{more}"

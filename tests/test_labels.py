@@ -1,0 +1,204 @@
+"""Labels of the data: read from what users hold, and there again in what they get."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import codiag
+from codiag.models import CP
+from codiag.tables import Labelled, Labels, labelled_tensor
+from codiag.tensors import SparseTensor
+
+PEOPLE = ["ann", "bob", "cem", "dan", "eve"]
+DAYS = np.array(["2024-01-01", "2024-01-02", "2024-01-03", "2024-01-05"], dtype="datetime64[D]").astype(
+    "datetime64[ns]"
+)
+WAVES = np.linspace(300.0, 350.5, 6)
+VALUES = (np.array(PEOPLE), DAYS, WAVES)
+NAMES = ("person", "day", "wave")
+
+
+def entries():
+    rng = np.random.default_rng(0)
+    return np.einsum("ir,jr,kr->ijk", *(rng.random((len(own), 2)) for own in VALUES)) + 0.01 * rng.random((5, 4, 6))
+
+
+def data_array():
+    xarray = pytest.importorskip("xarray")
+    return xarray.DataArray(entries(), dims=NAMES, coords=dict(zip(NAMES, VALUES, strict=True)))
+
+
+def series():
+    pandas = pytest.importorskip("pandas")
+    index = pandas.MultiIndex.from_product(VALUES, names=NAMES)
+    return pandas.Series(entries().ravel(), index).sample(frac=1, random_state=0)
+
+
+def pandas_table():
+    return series().reset_index(name="intensity")
+
+
+def polars_table(table=None):
+    polars = pytest.importorskip("polars")
+    table = pandas_table() if table is None else table
+    return polars.DataFrame({name: table[name].to_numpy() for name in table.columns})
+
+
+FORMS = {"xarray": data_array, "series": series, "pandas": pandas_table, "polars": polars_table}
+EVERY = pytest.mark.parametrize("form", FORMS)
+
+
+@EVERY
+def test_labels_are_read_and_change_nothing(form):
+    fit = codiag.factorize(FORMS[form](), 2, seed=0)
+    plain = codiag.factorize(entries(), 2, seed=0)
+    assert fit.labels.names == NAMES
+    for own, expected in zip(fit.labels.values, VALUES, strict=True):
+        assert_array_equal(own, expected)
+    assert_array_equal(fit.weights, plain.weights)
+    assert repr(fit).startswith("Factorization(2 components of a tensor 5 person x 4 day x 6 wave, relative_error")
+    assert plain.labels is None
+
+
+@EVERY
+def test_rows_that_are_left_out_are_missing(form):
+    pytest.importorskip({"series": "pandas"}.get(form, form))
+    table = pandas_table()
+    table = table[~((table["person"] == "ann") & (table["day"] == DAYS[1]) & (table["wave"] == WAVES[2]))]
+    in_series = table.set_index(list(NAMES))["intensity"]
+    kept = {"xarray": in_series.to_xarray, "series": lambda: in_series, "pandas": lambda: table}
+    kept = kept.get(form, lambda: polars_table(table))()
+    expected = entries()
+    expected[0, 1, 2] = np.nan
+    fit = codiag.factorize(kept, 2, seed=0)
+    assert fit.n_observed == 119
+    assert_array_equal(fit.weights, codiag.factorize(expected, 2, seed=0).weights)
+
+
+def test_rows_that_are_left_out_may_be_zero():
+    table = pandas_table()
+    tensor, _ = labelled_tensor(table[table["person"] != "ann"].iloc[:-20], absent="zero")
+    assert isinstance(tensor, np.ndarray)
+    assert np.sum(tensor == 0) == 20
+
+
+@pytest.mark.parametrize("absent", ["missing", "zero"])
+def test_few_rows_make_a_list(absent):
+    rng = np.random.default_rng(0)
+    places = np.unravel_index(rng.choice(30**3, 500, replace=False), (30, 30, 30))
+    table = pytest.importorskip("pandas").DataFrame(dict(zip("abc", places, strict=True)))
+    table["value"] = np.ones(500)
+    tensor, labels = labelled_tensor(table, absent=absent)
+    assert isinstance(tensor, SparseTensor)
+    assert tensor.absent == absent
+    dense = np.zeros((30, 30, 30))
+    dense[places] = 1
+    assert_array_equal(tensor.to_dense(), dense[np.ix_(*labels.values)])
+
+
+def test_columns_may_be_named_and_categories_keep_their_order():
+    pandas = pytest.importorskip("pandas")
+    table = pandas_table()
+    table["person"] = pandas.Categorical(table["person"], ["eve", "zoe", "dan", "cem", "bob", "ann"])
+    table["note"] = "nothing"
+    tensor, labels = labelled_tensor(table, modes=["wave", "person", "day"], value="intensity")
+    assert labels.names == ("wave", "person", "day")
+    assert labels.values[1].tolist() == ["eve", "dan", "cem", "bob", "ann"]
+    assert_array_equal(tensor, entries()[::-1].transpose(2, 0, 1))
+
+
+@EVERY
+def test_results_are_in_the_labels_of_the_data(form):
+    fit = codiag.factorize(FORMS[form](), 2, seed=0)
+    frames = fit.to_frames()
+    assert list(frames) == list(NAMES)
+    assert_array_equal(frames["person"].loc["cem"], fit.factors[0][2])
+    assert frames["day"].index.name == "day"
+    pytest.importorskip("xarray")
+    found = fit.to_xarray()
+    assert_array_equal(found["factor_wave"].sel(wave=WAVES[3]), fit.factors[2][3])
+    assert_array_equal(found["factor_day"].sel(day="2024-01-05"), fit.factors[1][3])
+    assert found["weights"].dims == ("component",)
+    model = (found["weights"] * found["factor_person"] * found["factor_day"] * found["factor_wave"]).sum("component")
+    assert_allclose(model.transpose(*NAMES), fit.to_tensor(), atol=1e-12)
+
+
+def test_results_without_labels_are_counted():
+    fit = codiag.factorize(entries(), 2, seed=0)
+    assert list(fit.to_frames()) == ["mode_0", "mode_1", "mode_2"]
+    assert fit.to_frames()["mode_1"].index.tolist() == [0, 1, 2, 3]
+    pytest.importorskip("xarray")
+    assert fit.to_xarray()["factor_mode_2"].shape == (6, 2)
+
+
+def test_files_and_copies_keep_labels(tmp_path):
+    labels = Labels(("who", "when", "what"), (PEOPLE, DAYS, None))
+    fit = codiag.factorize(Labelled(entries(), labels), 2, seed=0)
+    fit.save(tmp_path / "fit.npz")
+    for again in (codiag.Factorization.load(tmp_path / "fit.npz"), pickle.loads(pickle.dumps(fit))):
+        assert again.labels.names == ("who", "when", "what")
+        assert again.labels.values[2] is None
+        for own, expected in zip(again.labels.values[:2], VALUES, strict=False):
+            assert_array_equal(own, expected)
+            assert own.dtype == expected.dtype
+
+
+def test_diagnoses_name_rows_by_their_labels():
+    tensor = entries()
+    tensor[2] = np.nan
+    fit = codiag.factorize(Labelled(tensor, Labels(NAMES, VALUES)), 1, seed=0)
+    assert "Too few entries were observed of person, row cem" in str(fit.diagnose())
+
+
+def test_labels_of_other_kinds_are_written_out():
+    labels = Labels(("a",), ([("x", 1), ("y", 2.5)],))
+    assert Labels(("a",), (np.array(["x", 1], dtype=object),)).values[0].tolist() == ["x", "1"]
+    assert labels.values[0].dtype.kind == "U"
+
+
+def test_estimators_and_transform_know_them():
+    new = data_array()
+    model = CP(2, random_state=0).fit(new)
+    assert model.factorization_.labels.names == NAMES
+    assert_array_equal(model.transform(new[:2]), model.transform(entries()[:2]))
+    fit = codiag.factorize(new, 2, seed=0)
+    assert_array_equal(fit.transform(new[1:3]), fit.transform(entries()[1:3]))
+    with pytest.raises(ValueError, match="those of 'wave' differ"):
+        fit.transform(new[:, :, ::-1])
+    with pytest.raises(ValueError, match="those of 'day' differ"):
+        fit.transform(new.rename(day="night"))
+
+
+def changed(**columns):
+    return pandas_table().assign(**columns)
+
+
+@pytest.mark.parametrize(
+    ("table", "options", "error", "said"),
+    [
+        (lambda: changed().iloc[[0, 1, 1]], {}, ValueError, r"one value for each combination.*person .* has 2"),
+        (lambda: changed(person=None), {}, ValueError, "labels must not be missing; 120 of those in column 'person'"),
+        (lambda: changed(wave=np.nan), {}, ValueError, "labels must not be missing"),
+        (lambda: changed()[["person", "day", "intensity"]], {}, ValueError, "three modes or more"),
+        (changed, {"value": "weight"}, ValueError, "'weight' is none of them"),
+        (changed, {"modes": ["day", "day", "wave"]}, ValueError, "by different names"),
+        (changed, {"value": "person"}, TypeError, "values of a table must be numbers"),
+        (changed, {"absent": "nothing"}, ValueError, "absent must be 'missing' or 'zero'"),
+        (lambda: changed().iloc[:0], {}, ValueError, "the table has no rows"),
+        (lambda: changed().iloc[::13], {}, ValueError, "a table must list more than 10 entries"),
+        (lambda: series(), {"value": "x"}, TypeError, "modes and value are for data frames"),
+        (lambda: np.ones(3), {}, TypeError, "table must be a data frame"),
+    ],
+)
+def test_what_is_refused(table, options, error, said):
+    with pytest.raises(error, match=said):
+        labelled_tensor(table(), **options)
+
+
+def test_labels_must_fit():
+    with pytest.raises(ValueError, match="labels must be for the modes of the tensor"):
+        codiag.factorize(Labelled(entries(), Labels(("a", "b", "c"), (PEOPLE[:3], None, None))), 2, seed=0)

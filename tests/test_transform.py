@@ -1,0 +1,244 @@
+"""Coefficients of new samples: those of old ones are the fitted factor, and all are least squares, sample by sample."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from array_api_compat import array_namespace
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import nnls
+
+import codiag
+from cases import LIBRARIES, TENSORS
+from codiag.constraints import Constraint, Fixed, NonNegative, Ridge
+from codiag.methods import ALS
+from codiag.tensors import SparseTensor, symmetrize
+
+SHAPE, RANK = (7, 8, 9), 3
+KNOWN = np.random.default_rng(9).random((8, RANK)) * [1, 5, 0.2]
+ASKED = {
+    "free": None,
+    "nonnegative": "nonnegative",
+    "ridge": Ridge(0.02),
+    "unequal ridges": [Ridge(0.02), Ridge(0.04), Ridge(0.08)],
+    "ridges and a fixed factor": [Ridge(0.5), Fixed(KNOWN), Ridge(2.0)],
+    "nonnegative and a fixed factor": ["nonnegative", Fixed(KNOWN), None],
+}
+
+
+def noisy(seed=0, noise=0.02, known=None, shape=SHAPE):
+    rng = np.random.default_rng(seed)
+    factors = [rng.random((size, RANK)) * (rng.random((size, RANK)) < 0.7) for size in shape]
+    if known is not None:
+        factors[1] = known
+    clean = np.einsum("ir,jr,kr->ijk", *factors)
+    return clean + noise * np.sqrt(np.mean(clean**2)) * rng.standard_normal(shape)
+
+
+def settled(tensor, constraints=None, observed=None):
+    """Return a fit at an optimum to rounding: the default stops where noise hides what is left."""
+    fit = codiag.factorize(tensor, RANK, constraints=constraints, observed=observed, seed=0)
+    exact = ALS(init=fit, tol=1e-17, max_sweeps=1000)
+    return codiag.factorize(tensor, RANK, method=exact, constraints=constraints, observed=observed)
+
+
+def modes_of(constraints):
+    given = constraints if isinstance(constraints, list) else [constraints] * 3
+    return [mode for mode, constraint in enumerate(given) if not isinstance(constraint, Fixed)]
+
+
+def assert_same(found, expected):
+    assert_allclose(found, expected, atol=1e-8 * np.max(np.abs(expected)), rtol=0)
+
+
+@pytest.mark.filterwarnings("ignore:ALS did not converge")
+@pytest.mark.parametrize(
+    ("asked", "missing"), [("free", 0.0), ("nonnegative", 0.0), ("ridge", 0.0), *((asked, 0.2) for asked in ASKED)]
+)
+def test_old_samples_have_the_fitted_factor(asked, missing):
+    constraints = ASKED[asked]
+    tensor = noisy(known=KNOWN if "fixed" in asked else None)
+    tensor[np.random.default_rng(1).random(SHAPE) < missing] = np.nan
+    fit = settled(tensor, constraints)
+    for mode in modes_of(constraints):
+        assert_same(fit.transform(tensor, mode), fit.factors[mode] * fit.weights)
+
+
+@pytest.mark.parametrize("noise", [0, 1e-3])
+def test_old_samples_have_the_fitted_factor_by_default(noise):
+    tensor = noisy(noise=noise)
+    fit = codiag.factorize(tensor, RANK, seed=0)
+    for mode in (-3, 1, 2):
+        assert_same(fit.transform(tensor, mode), fit.factors[mode] * fit.weights)
+
+
+def test_weights_of_entries_count():
+    tensor, weights = noisy(), np.random.default_rng(2).random(SHAPE)
+    fit = settled(tensor, Ridge(0.02), weights)
+    assert_same(fit.transform(tensor, observed=weights), fit.factors[0] * fit.weights)
+    assert np.max(np.abs(fit.transform(tensor) - fit.factors[0] * fit.weights)) > 1e-4
+
+
+def test_modes_that_share_a_factor():
+    rng = np.random.default_rng(0)
+    a, c = rng.random((6, RANK)), rng.random((5, RANK))
+    stack = np.einsum("ir,jr,kr->ijk", a, a, c) + 1e-4 * rng.standard_normal((6, 6, 5))
+    stack = (stack + np.swapaxes(stack, 0, 1)) / 2
+    fit = codiag.factorize(stack, RANK, symmetric=(0, 1), seed=0)
+    for mode in range(3):
+        assert_same(fit.transform(stack, mode), fit.factors[mode] * fit.weights)
+    cube = symmetrize(np.einsum("ir,jr,kr->ijk", a, a, a) + 1e-4 * rng.standard_normal((6, 6, 6)))
+    fit = codiag.factorize(cube, RANK, seed=0)
+    assert fit.symmetric
+    assert_same(fit.transform(cube[:4]), fit.factors[0][:4] * fit.weights)
+
+
+def design(fit):
+    """Return the matrix (d_1 d_2, rank) that coefficients along mode 0 multiply, column by column."""
+    return np.einsum("jr,kr->jkr", *fit.factors[1:]).reshape(-1, fit.rank)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_new_samples_are_at_the_oracle(missing):
+    rng = np.random.default_rng(3)
+    new = noisy(4, noise=1.0, shape=(5, 8, 9))
+    new[rng.random(new.shape) < missing] = np.nan
+    free, kept = (codiag.factorize(noisy(), RANK, constraints=asked, seed=0) for asked in (None, "nonnegative"))
+    for sample, row, positive in zip(new, free.transform(new), kept.transform(new), strict=True):
+        seen = np.isfinite(sample.ravel())
+        assert_same(row, np.linalg.lstsq(design(free)[seen], sample.ravel()[seen], rcond=None)[0])
+        assert_same(positive, nnls(design(kept)[seen], sample.ravel()[seen])[0])
+    assert np.any(kept.transform(new) == 0)
+
+
+def test_ridges_hold_new_coefficients_back():
+    fit = codiag.factorize(noisy(), RANK, constraints=Ridge(0.5), seed=0)
+    sizes = fit.weights ** (2 / 3)  # in the other two modes, since all have the same ridge
+    new = noisy(4, shape=(5, 8, 9)).reshape(5, -1)
+    matrix = np.vstack([design(fit) * sizes, np.sqrt(0.5) * np.eye(RANK)])
+    expected = np.linalg.lstsq(matrix, np.hstack([new, np.zeros((5, RANK))]).T, rcond=None)[0].T * sizes
+    assert_same(fit.transform(new.reshape(5, 8, 9)), expected)
+
+
+@dataclass(frozen=True, eq=False)
+class NotPositive(Constraint):
+    """A constraint of a user's own, of rows one by one."""
+
+    by_rows: ClassVar[bool] = True
+
+    def project(self, factor):
+        return np.minimum(factor, 0)
+
+
+def test_constraints_of_ones_own_hold_for_new_samples():
+    fit = codiag.factorize(noisy(), RANK, constraints=[NotPositive(), None, None], seed=0)
+    new = noisy(4, noise=1.0)
+    expected = np.stack([-nnls(-design(fit), sample.ravel())[0] for sample in new])
+    assert np.any(expected == 0)
+    assert_same(fit.transform(new), expected)
+
+
+@pytest.mark.parametrize(
+    "asked", ["orthogonal", [Fixed(np.eye(7, RANK) + 0.1), None, None]], ids=["orthogonal", "fixed"]
+)
+def test_what_ties_samples_together_leaves_new_ones_free(asked):
+    fit = codiag.factorize(noisy(), RANK, constraints=asked, seed=0)
+    new = noisy(4, shape=(2, 8, 9))
+    assert_same(fit.transform(new), np.linalg.lstsq(design(fit), new.reshape(2, -1).T, rcond=None)[0].T)
+
+
+@pytest.mark.parametrize("asked", [None, "nonnegative", Ridge(0.1)], ids=["free", "nonnegative", "ridge"])
+def test_samples_do_not_depend_on_each_other(asked):
+    fit = codiag.factorize(noisy(), RANK, constraints=asked, seed=0)
+    new = noisy(4, shape=(5, 8, 9))
+    new[3, :5] = np.nan
+    alone = np.concatenate([fit.transform(new[i : i + 1]) for i in range(5)])
+    assert_same(fit.transform(new), alone)
+
+
+def test_samples_of_which_too_little_was_observed_have_the_smallest_coefficients():
+    fit = codiag.factorize(noisy(), RANK, seed=0)
+    new = np.full((2, 8, 9), np.nan)
+    assert_array_equal(fit.transform(new), np.zeros((2, RANK)))
+    new[1, 2, 3], row = 1.0, fit.factors[1][2] * fit.factors[2][3]
+    assert_allclose(fit.transform(new), [np.zeros(RANK), row / (row @ row)], atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", TENSORS)
+def test_every_kind_of_tensor(kind):
+    fit = codiag.factorize(noisy(shape=(5, 6, 7)), RANK, seed=0)
+    new = noisy(4, shape=(5, 6, 7))
+    found = fit.transform(TENSORS[kind](new, False))
+    assert_same(np.asarray(found), fit.transform(new))
+
+
+@pytest.mark.parametrize("asked", [None, "nonnegative"])
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_every_library(library, asked):
+    fit = codiag.factorize(noisy(), RANK, constraints=asked, seed=0)
+    new = noisy(4, shape=(4, 8, 9))
+    new[0, 0] = np.nan
+    given = LIBRARIES[library](new)
+    found = fit.transform(given)
+    assert array_namespace(found) is array_namespace(given)
+    assert_same(np.asarray(found), fit.transform(new))
+
+
+def test_precision_is_that_of_the_samples():
+    fit = codiag.factorize(noisy(), RANK, seed=0)
+    new = noisy(4).astype(np.float32)
+    assert fit.transform(new).dtype == np.float32
+    assert_allclose(fit.transform(new), fit.transform(new.astype(float)), atol=1e-5)
+
+
+def test_entries_that_a_list_leaves_out_are_missing_if_it_says_so():
+    fit = codiag.factorize(noisy(), RANK, seed=0)
+    new = noisy(4, shape=(4, 8, 9))
+    seen = np.random.default_rng(0).random(new.shape) < 0.5
+    listed = SparseTensor(np.stack(np.nonzero(seen)), new[seen], new.shape, absent="missing")
+    assert_same(fit.transform(listed), fit.transform(np.where(seen, new, np.nan)))
+    assert_same(fit.transform(np.ma.masked_array(new, ~seen)), fit.transform(new, observed=seen))
+
+
+@pytest.mark.parametrize("asked", ASKED)
+def test_files_and_copies_keep_what_was_asked(asked, tmp_path):
+    fit = codiag.factorize(noisy(known=KNOWN), RANK, constraints=ASKED[asked], seed=0)
+    fit.save(tmp_path / "fit.npz")
+    new = -noisy(4)
+    for again in (codiag.Factorization.load(tmp_path / "fit.npz"), pickle.loads(pickle.dumps(fit))):
+        for mode in range(3):
+            assert_array_equal(again.transform(new, mode), fit.transform(new, mode))
+
+
+def test_files_name_constraints_of_ones_own(tmp_path):
+    fit = codiag.factorize(noisy(), RANK, constraints=[NotPositive(), NonNegative(), None], seed=0)
+    fit.save(tmp_path / "fit.npz")
+    again = codiag.Factorization.load(tmp_path / "fit.npz")
+    assert_array_equal(again.transform(-noisy(), 1), np.zeros((8, RANK)))
+    with pytest.raises(ValueError, match=r"constraints of your own are not kept in files.* NotPositive"):
+        again.transform(noisy())
+
+
+@pytest.mark.parametrize(
+    ("new", "mode", "error", "said"),
+    [
+        (np.ones((8, 9)), 0, ValueError, r"new must have shape \(n, 8, 9\).*got \(8, 9\). A single sample"),
+        (np.ones((4, 9, 8)), 0, ValueError, r"new must have shape \(n, 8, 9\)"),
+        (np.ones((7, 8, 4)), 1, ValueError, r"new must have shape \(7, n, 9\)"),
+        (np.ones((0, 8, 9)), 0, ValueError, r"new must have shape \(n, 8, 9\)"),
+        (np.ones((4, 8, 9)), 3, ValueError, "mode must be one of the 3 of the fit, from 0 to 2; got 3"),
+        (np.ones((4, 8, 9)), "0", TypeError, "mode must be an integer"),
+        (np.full((4, 8, 9), np.inf), 0, ValueError, "tensor must be finite"),
+        (np.ones((4, 8, 9)) * 1j, 0, TypeError, "real"),
+    ],
+)
+def test_what_is_refused(new, mode, error, said):
+    fit = codiag.factorize(noisy(), RANK, seed=0)
+    with pytest.raises(error, match=said):
+        fit.transform(new, mode)
+    with pytest.raises(ValueError, match="observed must have the shape of the tensor"):
+        fit.transform(np.ones((4, 8, 9)), observed=np.ones((4, 8)))
