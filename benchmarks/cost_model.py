@@ -173,7 +173,7 @@ def seconds_per_task_of_a_cluster() -> float:
     """Measure the same for the client and the scheduler of a cluster, which are one process here."""
     from distributed import Client, LocalCluster
 
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster):
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster, Client(cluster):
         seconds_per_task()  # so that the workers have imported what they need
         return seconds_per_task(n_chunks=2000)
 

@@ -12,6 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "scale.md"
 pytestmark = pytest.mark.skipif(not PAGE.exists(), reason="the page lies in the repository")
+HERE = 'LocalCluster(processes=False, dashboard_address=":0", '
 ELSEWHERE = ("dask_jobqueue", "dask_kubernetes")
 
 
@@ -31,7 +32,7 @@ def names(text, tmp_path_factory):
         patch.syspath_prepend(str(ROOT))
         patch.chdir(tmp_path_factory.mktemp("page"))
         for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
-            code = compile(block.replace("LocalCluster(", "LocalCluster(processes=False, "), PAGE.name, "exec")
+            code = compile(block.replace("LocalCluster(", HERE), PAGE.name, "exec")
             if not any(package in block for package in ELSEWHERE):
                 exec(code, names)
     logger.setLevel(level)
