@@ -40,6 +40,29 @@ def test_the_answer_does_not_depend_on_where_the_core_lives(name, accelerator):
     assert codiag.factor_error([np.asarray(factor) for factor in there.factors], here.factors) < 1e-10
 
 
+@pytest.mark.parametrize("noise", [0.01, 0.3])
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_polish_replacements_and_random_starts_stay_on_the_host(noise, symmetric, accelerator):
+    """Replacing components, and random starts for a poor fit, are done where the core is."""
+    entries, _ = planted((12, 12, 12), 4, symmetric=symmetric)
+    errors = np.random.default_rng(1).standard_normal(entries.shape)
+    entries = entries + noise * (symmetrize(errors) if symmetric else errors)
+    here = codiag.factorize(entries, 4, seed=0)
+    there = codiag.factorize(strict.asarray(entries), 4, seed=0)
+    assert there.relative_error == pytest.approx(here.relative_error, rel=1e-8)
+    assert there.residual_excess == pytest.approx(here.residual_excess, rel=1e-6)
+
+
+@pytest.mark.parametrize("constraints", ["nonnegative", None])
+def test_constraints_and_missing_entries_on_an_accelerator(constraints, accelerator):
+    entries, _ = planted((9, 10, 11), 3)
+    entries = np.abs(entries)
+    entries[2, 3, 4] = np.nan if constraints is None else entries[2, 3, 4]
+    here = codiag.factorize(entries, 3, constraints=constraints, seed=0)
+    there = codiag.factorize(strict.asarray(entries), 3, constraints=constraints, seed=0)
+    assert there.relative_error == pytest.approx(here.relative_error, rel=1e-6)
+
+
 @pytest.mark.parametrize("method", ["ojd1", "tpm"])
 def test_a_second_moment_goes_where_the_core_goes(method, accelerator):
     entries, (factor, *_) = planted((8, 8, 8), 3, symmetric=True)
