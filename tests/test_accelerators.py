@@ -8,9 +8,7 @@ import pytest
 
 import codiag
 from cases import METHODS
-from codiag.diagonalize import _retractions
 from codiag.methods import _reduction
-from codiag.synthetic import matrix_stack, mild_factor
 from codiag.tensors import DenseTensor, FactoredTensor, symmetrize
 
 
@@ -85,31 +83,3 @@ def test_cores_live_where_work_on_them_is_fastest(work, accelerator, monkeypatch
     tensor = DenseTensor(strict.asarray(planted((7, 8, 9), 3)[0]))
     reduction = _reduction.reduce(codiag.Problem(tensor, 3), np.random.default_rng(0))
     assert isinstance(reduction.core.to_dense(), np.ndarray) == (work > 0)
-
-
-@pytest.mark.parametrize("size", [0.01, 0.3, 3.0])
-def test_products_solve_what_factorizations_solve(size, monkeypatch):
-    rng = np.random.default_rng(0)
-    move = rng.standard_normal((60, 60))
-    move *= size / np.linalg.norm(move)
-    target = rng.standard_normal((60, 60))
-    exact = np.linalg.solve(np.eye(60) - move, target)
-    monkeypatch.setattr(_retractions, "on_host", lambda _: False)
-    found = _retractions.solve_near_identity(move, target)
-    assert np.linalg.norm(found - exact) < (1e-2 if size < 1 else 1e-12) * np.linalg.norm(exact)
-
-
-def test_the_inverse_of_a_singular_matrix_stays_bounded():
-    matrix = np.diag([1.0, 0.5, 0.0])
-    inverse = _retractions.inverse_by_products(matrix)
-    np.testing.assert_allclose(inverse, np.diag([1.0, 2.0, 0.0]), atol=1e-12)
-
-
-def test_shears_end_at_the_same_factors(monkeypatch):
-    """Where inverses are found by products, the steps differ where they are large, and their end does not."""
-    stack = matrix_stack(mild_factor(140, 140, np.random.default_rng(0)), 140, noise=1e-3, seed=1).matrices
-    factored = codiag.joint_diagonalize(stack, seed=0)
-    monkeypatch.setattr(_retractions, "on_host", lambda _: False)
-    multiplied = codiag.joint_diagonalize(stack, seed=0)
-    assert multiplied.converged
-    assert codiag.factor_error(multiplied, factored.factor) < 1e-5
