@@ -20,7 +20,7 @@ def without_missing(raw: Any, observed: Any) -> tuple[Any, Any]:
     place of the second where nothing is missing. A large array is not searched for NaN: see `looked_at`.
     """
     if is_dask_array(raw) and not is_large(raw.shape):
-        raw = DaskTensor(raw).array.compute()
+        raw = DaskTensor(raw).gathered()
     if is_dask_array(raw):
         return (raw, None) if observed is None else in_chunks_without_missing(raw, observed)
     if isinstance(raw, np.ma.MaskedArray):
@@ -78,7 +78,7 @@ def _both(observed: Any, known: np.ndarray) -> np.ndarray:
 
 def in_chunks_without_missing(raw: Array, observed: Any) -> tuple[Array, Any]:
     """Do the same for a dask array too large to be computed: the weights of its entries are in its chunks, too."""
-    tensor = DaskTensor(raw, symmetric=False)
-    weights = tensor.weights_of(np.ones((1,) * raw.ndim) if observed is None else observed)
-    known = (weights > 0) & ~np.isnan(raw)
-    return np.where(known, raw, 0), np.where(known, weights, 0.0)
+    from codiag.tensors._chunks import without_missing_entries
+
+    weights = None if observed is None else DaskTensor(raw, symmetric=False).weights_of(observed)
+    return without_missing_entries(raw, weights)

@@ -217,7 +217,7 @@ class DaskTensor(Tensor):
 
         Parameters
         ----------
-        observed : array of shape `shape`, or of one entry
+        observed : array of shape `shape`
             Boolean, or weights.
 
         Returns
@@ -225,17 +225,29 @@ class DaskTensor(Tensor):
         dask array of shape `shape`
             In double precision.
         """
-        from codiag.tensors._chunks import chunked_like
+        from codiag.tensors._chunks import weights_in_chunks_of
 
         given = observed if hasattr(observed, "dtype") else np.asarray(observed)
         if given.dtype.kind not in "buif":
             raise TypeError(f"observed must be boolean, or hold weights; got an array of {given.dtype}")
-        if tuple(given.shape) not in (self.shape, (1,) * self.order):
+        if tuple(given.shape) != self.shape:
             raise ValueError(f"observed must have the shape of the tensor, {self.shape}; got {tuple(given.shape)}")
-        return chunked_like(self.array, given)
+        return weights_in_chunks_of(self.array, given)
 
     def to_dense(self) -> Array:
-        return _as_entries(self.array.compute()).astype(self.reference.dtype, copy=False)
+        return entries_of_chunk(self.gathered())
+
+    def gathered(self) -> Array:
+        """Compute all chunks.
+
+        Returns
+        -------
+        array of shape `shape`
+            Of the library of the chunks, sparse or masked if these are.
+        """
+        from codiag.tensors._chunks import gathered
+
+        return gathered(self.array, self.reference.dtype)
 
     def __mul__(self, scale: object) -> Tensor:
         if not isinstance(scale, REAL):
@@ -284,8 +296,18 @@ def _inner_of_chunk(components: tuple[Array, Sequence[Array]], ranges: Ranges, b
     return {(): local.inner(weights, rows)}
 
 
+def check_real(block: Array) -> None:
+    """Raise unless a chunk holds real numbers, whatever the array says that it holds."""
+    kind = getattr(block.dtype, "kind", "f")
+    if kind not in "biuf":
+        raise TypeError(f"it holds numbers of {block.dtype}, and should hold real ones, as the dtype of the array says")
+
+
 def tensor_of_chunk(block: Array) -> DenseTensor | SparseTensor:
-    """Return a chunk as a tensor of its own, without a look at its entries."""
+    """Return a chunk as a tensor of its own, without a look at its entries; NaN in place of those that are masked."""
+    check_real(block)
+    if isinstance(block, np.ma.MaskedArray):
+        block = np.ma.filled(block.astype(np.float32 if block.dtype == np.float32 else np.float64), np.nan)
     if hasattr(block, "tocoo") and hasattr(block, "fill_value"):
         block = block.tocoo()
     if hasattr(block, "coords") and hasattr(block, "fill_value"):
@@ -294,6 +316,11 @@ def tensor_of_chunk(block: Array) -> DenseTensor | SparseTensor:
         values = block.data if block.data.dtype == np.float32 else block.data.astype(np.float64)
         return SparseTensor(block.coords.astype(np.int64), values, block.shape, check=False)
     return DenseTensor.of(block, symmetric=False)
+
+
+def entries_of_chunk(block: Array) -> np.ndarray:
+    """Return the entries of a chunk of any kind in NumPy; NaN in place of those that are masked."""
+    return to_host(tensor_of_chunk(block).to_dense())
 
 
 def _prepared(value: Any, reference: Array, known: dict[Any, Array]) -> Any:
@@ -312,7 +339,3 @@ def _prepared(value: Any, reference: Array, known: dict[Any, Array]) -> Any:
         library = array_namespace(reference)
         known[key] = value if is_numpy_array(reference) else library.asarray(value, device=device(reference))
     return known[key]
-
-
-def _as_entries(computed: Array) -> np.ndarray:
-    return to_host(computed.todense() if hasattr(computed, "todense") else computed)
