@@ -135,3 +135,21 @@ def test_masked_weights_are_none_and_nan_is_no_weight(large):
     weights[0, 0, 0] = np.nan
     with pytest.raises(ValueError, match="observed must be finite"):
         codiag.factorize(chunked(entries()), 2, observed=weights)
+
+
+@pytest.mark.parametrize("scale", [1e-180, 1e180])
+def test_squares_out_of_range_are_told_from_zeros(scale, large):
+    with pytest.raises(ValueError, match="squares fit into float64; divide by the largest"):
+        codiag.factorize(chunked(entries()) * scale, 2)
+    with pytest.raises(ValueError, match="not all zero"):
+        codiag.factorize(chunked(entries()) * 0, 2)
+
+
+def test_entries_that_are_not_finite_are_located(large):
+    spoiled = entries()
+    spoiled[1, 12, 3] = spoiled[9, 2, 3] = spoiled[1, 14, 3] = np.inf
+    with pytest.raises(ValueError, match=r"3 of 3360 entries are NaN or infinite, the first at \(1, 12, 3\)"):
+        codiag.factorize(chunked(spoiled), 2)
+    spoiled = np.where(np.isinf(spoiled), np.nan, spoiled)
+    with pytest.raises(ValueError, match=r"first at \(1, 12, 3\)\. NaN are missing entries where factorize is given"):
+        codiag.factorize(DaskTensor(chunked(spoiled)), 2)

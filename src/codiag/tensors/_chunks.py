@@ -213,8 +213,9 @@ def ranges_of(chunks: Sequence[Sequence[int]], index: Sequence[int]) -> list[sli
 
 def _all_added(parts: Sequence[Shares]) -> Shares:
     total = parts[0]
-    for part in parts[1:]:
-        total = added(total, part)
+    with np.errstate(all="ignore"):  # entries that are not finite show in the squared norm
+        for part in parts[1:]:
+            total = added(total, part)
     return total
 
 

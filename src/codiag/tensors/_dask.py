@@ -15,7 +15,7 @@ from codiag._array import Array, moved, to_host
 from codiag._validation import as_flag
 from codiag.tensors._base import REAL, Tensor, as_scale, check_shape, check_symmetric_shape
 from codiag.tensors._dense import DenseTensor
-from codiag.tensors._first_look import FirstLook, first_look
+from codiag.tensors._first_look import EntryCount, FirstLook, check_range, entry_count, first_look
 from codiag.tensors._sparse import SparseTensor
 from codiag.tensors._sums import (
     Core,
@@ -104,14 +104,17 @@ class DaskTensor(Tensor):
         return self._look
 
     def check(self) -> None:
-        limit = float(np.finfo(self.reference.dtype).max)
-        if not self.squared_norm() < limit:
-            raise ValueError(
-                f"tensor must be finite, with entries whose squares fit into {self.reference.dtype}; the squared norm "
-                f"of {self!r} is {self.squared_norm():g}. NaN in a dask array are missing entries; leave out slices "
-                "with infinities, or divide by the largest entry"
-            )
+        way_out = (
+            "NaN are missing entries where factorize is given the dask array itself, and not a DaskTensor of it; leave "
+            "out infinities with observed=, or the slices that hold them"
+        )
+        check_range(self, self._count, way_out)
         self.unseen = False
+
+    def _count(self) -> EntryCount:
+        shares = self.sum_over_chunks(_count_of_chunk, None)
+        n_bad, n_nonzero = int(shares.pop((0,))), int(shares.pop((1,)))
+        return EntryCount(n_bad, min(shares, default=None), n_nonzero)
 
     def _rounding(self) -> float:
         return 1e-10 if self.reference.dtype == np.float64 else 1e-4
@@ -285,6 +288,15 @@ def _projected_chunk(directions: Sequence[Array], ranges: Ranges, block: Array) 
     local = tensor_of_chunk(block)
     own = [moved(rows[:, part], local.reference) for rows, part in zip(directions, ranges[2:], strict=True)]
     return {(ranges[0].start, ranges[1].start): to_host(local.project(*own))}
+
+
+def _count_of_chunk(_asked: None, ranges: Ranges, block: Array) -> Shares:
+    """Return numbers of entries that are not finite and that are not zero, and the place of the first of the former."""
+    n_bad, first, n_nonzero = entry_count(entries_of_chunk(block))
+    shares: Shares = {(0,): n_bad, (1,): n_nonzero}
+    if first is not None:
+        shares[tuple(rows.start + place for rows, place in zip(ranges, first, strict=True))] = 1
+    return shares
 
 
 def _inner_of_chunk(components: tuple[Array, Sequence[Array]], ranges: Ranges, block: Array) -> Shares:
