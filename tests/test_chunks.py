@@ -153,3 +153,24 @@ def test_entries_that_are_not_finite_are_located(large):
     spoiled = np.where(np.isinf(spoiled), np.nan, spoiled)
     with pytest.raises(ValueError, match=r"first at \(1, 12, 3\)\. NaN are missing entries where factorize is given"):
         codiag.factorize(DaskTensor(chunked(spoiled)), 2)
+
+
+@pytest.mark.parametrize("observed", [None, "all"])
+@pytest.mark.parametrize("symmetric", [True, (0, 1)])
+def test_means_over_permutations_have_no_more_chunks(symmetric, observed, large):
+    factor = np.random.default_rng(0).standard_normal((16, 2))
+    even = np.einsum("ir,jr,kr->ijk", factor, factor, factor)
+    array = da.from_array(even, chunks=(5, 11, 16))
+    weights = None if observed is None else np.where(even == even.max(), 1.0, 2.0)
+    problem = codiag.Problem(array, 2, observed=weights, symmetric=symmetric)
+    assert_allclose(problem.tensor.to_dense(), even, atol=1e-12)
+    assert problem.tensor.array.npartitions <= 2 * array.npartitions
+
+
+def test_chunks_that_differ_when_they_are_read_again_are_refused(large):
+    rng = np.random.default_rng(0)
+    array = chunked(entries(), lambda block: block + 0.01 * rng.standard_normal(block.shape))
+    with pytest.raises(ValueError, match=r"same entries whenever its chunks are computed.*persist\(\)"):
+        codiag.factorize(array, 2, seed=0)
+    fit = codiag.factorize(array.persist(), 2, seed=0)
+    assert fit.converged

@@ -145,7 +145,23 @@ class DaskTensor(Tensor):
         return sum_over_chunks(function, [self.array, *others], asked)
 
     def read(self, *asked: Sum) -> list[Any]:
-        shares = self.sum_over_chunks(_sums_of_chunk, asked)
+        """Compute several sums in one pass over the chunks; beside products, check by the norm that these are as at first."""
+        if self._look is None or not any(isinstance(one, Products | SquaredDistance) for one in asked):
+            return self._read(asked)
+        *results, squared_norm = self._read([*asked, SquaredNorm()])
+        self._check_same(squared_norm, self._look.squared_norm)
+        return results
+
+    def _check_same(self, now: float, before: float) -> None:
+        if math.isfinite(before) and not abs(now - before) <= self._rounding() * before:
+            raise ValueError(
+                "tensor must have the same entries whenever its chunks are computed; the squared norm of "
+                f"{self!r} was {before:.12g}, and is {now:.12g}. Store it before, or array.persist() it, if its chunks "
+                "are drawn at random or their source changes"
+            )
+
+    def _read(self, asked: Sequence[Sum]) -> list[Any]:
+        shares = self.sum_over_chunks(_sums_of_chunk, tuple(asked))
         by_sum: list[Shares] = [{} for _ in asked]
         for (number, *key), share in shares.items():
             by_sum[number][tuple(key)] = share
@@ -209,10 +225,13 @@ class DaskTensor(Tensor):
         -------
         DaskTensor
         """
+        from codiag.tensors._chunks import cubed
+
         turns = list(permutations(range(self.order)))
-        array = self.array / len(turns)
+        source = cubed(self.array, range(self.order))
+        array = source / len(turns)
         for turn in turns[1:]:
-            array = array + self.array.transpose(turn) / len(turns)
+            array = array + source.transpose(turn) / len(turns)
         return DaskTensor(array, symmetric=True)
 
     def weights_of(self, observed: Any) -> Any:
