@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -225,9 +226,8 @@ class TestDask:
         dask = pytest.importorskip("dask")
         parts = rows_of(FITTED["dirichlet"][1], 4)
         for given in ([*parts, -parts[0]], [dask.delayed(part) for part in (*parts, -parts[0])]):
-            with pytest.raises(ValueError, match="Negative values") as caught:
+            with pytest.raises(ValueError, match="Negative values in data passed to X; this was in part 4 of X"):
                 LatentDirichlet(3).fit(given)
-            assert "This was in part 4 of X." in caught.value.__notes__
 
 
 def test_iterators_are_read_once_and_give_what_chunks_give():
@@ -236,11 +236,8 @@ def test_iterators_are_read_once_and_give_what_chunks_give():
     chunks = LatentDirichlet(3, polish=0, random_state=0)
     for part in parts:
         chunks.partial_fit(part)
-    model = LatentDirichlet(3, polish=0, random_state=0).fit(data)
-    basis = model.basis_
-    model.fit(iter(parts))
+    model = LatentDirichlet(3, polish=0, random_state=0).fit(iter(parts))
     assert_allclose(model.components_, chunks.components_, atol=1e-12)
-    assert model.basis_.shape != basis.shape
     assert np.max(np.abs(model.components_ - LatentDirichlet(3, polish=0).fit(data).components_)) < 0.05
     for kind in (LatentDirichlet, SphericalGaussianMixture):
         with pytest.raises(ValueError, match="polish must be 0 where X is an iterator"):
@@ -330,18 +327,33 @@ class TestStandardErrors:
         model = SphericalGaussianMixture(1, polish=0, n_blocks=100).fit(samples)
         assert_allclose(model.means_standard_errors_[0], samples.std(axis=0) / np.sqrt(4000), rtol=0.25)
 
-    def test_parts_are_blocks(self):
+    def test_they_do_not_depend_on_parts(self):
+        """Nor on an order of parts that means something: errors from 20 blocks are known to 16 %."""
         samples = gaussians(3000, 0)[0]
-        options = {"polish": 0, "random_state": 0, "n_blocks": 5}
-        parts = np.array_split(samples, 12)
+        samples = samples[np.argsort(samples[:, 0])]
+        options = {"polish": 0, "random_state": 0, "n_blocks": 20}
+        parts = np.array_split(samples, 30)
+        whole = SphericalGaussianMixture(3, **options).fit(samples)
         found = SphericalGaussianMixture(3, **options).fit(parts)
         chunked = SphericalGaussianMixture(3, **options)
-        for place, part in enumerate(parts):
+        for part in (parts[0], np.concatenate(parts[1:20]), np.concatenate(parts[20:])):
             chunked.partial_fit(part)
-            assert hasattr(chunked, "means_standard_errors_") == (place >= 4)
-        assert_allclose(found.means_standard_errors_, chunked.means_standard_errors_, rtol=1e-6)
+        for other in (found, chunked):
+            ratios = other.means_standard_errors_ / whole.means_standard_errors_
+            assert 0.75 < np.exp(np.mean(np.log(ratios))) < 1.35
+        one = SphericalGaussianMixture(3, **options).fit([samples])
+        assert_allclose(one.means_standard_errors_, whole.means_standard_errors_)
         again = found.set_params(n_blocks=0).fit(samples)
         assert not hasattr(again, "means_standard_errors_")
+
+    def test_blocks_are_kept_where_chunks_follow(self):
+        samples = gaussians(600, 0)[0]
+        model = SphericalGaussianMixture(3, polish=0, n_blocks=20, random_state=0).fit(samples)
+        plain = SphericalGaussianMixture(3, polish=0, random_state=0).fit([samples])
+        assert len(pickle.dumps(model)) < 1.2 * len(pickle.dumps(plain))
+        with pytest.raises(ValueError, match="n_blocks must be 0, as with the sums that data is added to; got 20"):
+            model.partial_fit(samples)
+        assert not hasattr(HiddenMarkov, "n_blocks")
 
     @pytest.mark.parametrize(
         ("options", "given", "words"),
@@ -349,7 +361,7 @@ class TestStandardErrors:
             ({"n_blocks": 1}, None, "n_blocks must be 0, for no standard errors, or at least 2"),
             ({"n_blocks": -1}, None, "n_blocks must"),
             ({"n_blocks": 20, "polish": 3}, None, "polish must be 0 where n_blocks=20"),
-            ({"n_blocks": 20, "polish": 0}, 4, "n_blocks must be at most 4, the number of parts"),
+            ({"n_blocks": 2000, "polish": 0}, 4, "n_blocks must be at most 300, the number of"),
             ({"n_blocks": 2000, "polish": 0}, None, "n_blocks must be at most 300, the number of"),
         ],
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
@@ -13,8 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 from codiag._factorization import Factorization
 from codiag._parts import Parts, as_parts, is_dask
 from codiag._problem import Problem
+from codiag._validation import UndeterminedError
 from codiag.models._base import warn_caller
-from codiag.models._chain_sums import ChainSums, TripleCounts
+from codiag.models._chain_sums import APART, ChainSums, TripleCounts
 from codiag.models._components import Components
 from codiag.models._diagnostics import Diagnostics
 from codiag.models._forward_backward import baum_welch_sums, best_path, forward, from_baum_welch_sums, posteriors
@@ -22,7 +24,7 @@ from codiag.models._sampling_noise import hidden_component, weakest_direction
 from codiag.models._sequences import numbered, split_sequences
 from codiag.models._simplex import mixture_weights, on_simplex
 from codiag.models._summed import SummedModel, SummedMoments
-from codiag.models._sums import Blocks, Totals
+from codiag.models._sums import Totals
 from codiag.models._view_moments import MappedProblem, ViewMoments
 from codiag.tensors import CrossMomentTensor, SparseTensor
 
@@ -120,8 +122,6 @@ class HiddenMarkov(SummedModel[ChainMoments, Chain]):
     ['rain', 'sun', 'wind']
     """
 
-    n_blocks = 0
-
     def __init__(
         self, n_components: int = 2, *, method: Any = None, polish: int = 10, random_state: int | None = None
     ) -> None:
@@ -172,30 +172,29 @@ class HiddenMarkov(SummedModel[ChainMoments, Chain]):
     def moments(self, data: list[np.ndarray] | Parts) -> ChainMoments:
         """Return the moments of sequences of symbols, or of parts, which are read in one pass."""
         if isinstance(data, Parts):
-            return replace(self._of_counts(Blocks({0: data.reduce(_counts_of_part)}, 1)), parts=data)
-        found = self._of_counts(Blocks({0: ChainSums.empty().of(data)}, 1))
+            self._check_reads(data)
+            found = self._moments_of(data.reduce(_counts_of_part, numbered=True))
+            return replace(found, parts=None if data.once else data)
+        found = self._moments_of(ChainSums.empty().of(data))
         return replace(found, sequences=numbered(data, found.counts.symbols))
 
     def _checked_part(self, raw: list[np.ndarray], *, first: bool) -> list[np.ndarray]:
         """Return sequences of symbols."""
         return raw
 
-    def _empty_sums(self, part: list[np.ndarray]) -> ChainSums:
-        """Return counts over no sequences."""
-        return ChainSums.empty()
+    def _with_part(self, seen: ChainSums | None, part: list[np.ndarray]) -> ChainSums:
+        """Return the counts with sequences added."""
+        return ChainSums.empty().of(part) if seen is None else copy.copy(seen).update(part)
 
-    def _moments_of_chunk(self, blocks: Blocks, part: list[np.ndarray]) -> ChainMoments:
+    def _moments_of_seen(self, seen: ChainSums, part: list[np.ndarray]) -> ChainMoments:
         """Return the moments after sequences were added."""
-        return self._of_counts(blocks)
+        return self._moments_of(seen)
 
-    def _of_counts(self, blocks: Blocks) -> ChainMoments:
-        return replace(self._moments_of(blocks.total()), blocks=blocks)
-
-    def _moments_of(self, sums: ChainSums, like: ChainMoments | None = None) -> ChainMoments:
+    def _moments_of(self, sums: ChainSums) -> ChainMoments:
         """Return the moments that counts of symbols make."""
         k, occurring = self.n_components, sums.symbols.size
         if k > occurring:
-            raise ValueError(f"n_components must be at most {occurring}, the number of symbols; got {k}")
+            raise UndeterminedError(f"n_components must be at most {occurring}, the number of symbols; got {k}")
         counts = sums.finish()
         # Counts have variances in proportion to their means: divided by roots of frequencies, nearly equal ones.
         shares = counts.numbers / counts.numbers.sum()
@@ -206,6 +205,7 @@ class HiddenMarkov(SummedModel[ChainMoments, Chain]):
         return ChainMoments(
             problem=_scaled_problem(counts, scales, k) if mapped is None else mapped.problem,
             complaints=hidden_component(size, noise, k),
+            seen=sums,
             counts=counts,
             scales=scales,
             correlation=size,
@@ -262,7 +262,7 @@ class HiddenMarkov(SummedModel[ChainMoments, Chain]):
         self.startprob_, self.transmat_ = components.startprob, components.transmat
         self.emissionprob_, self.diagnostics_ = components.emissionprob, components.diagnostics
         self.n_features, self.symbols_ = moments.counts.symbols.size, moments.counts.symbols
-        self._blocks = moments.blocks
+        self._seen = moments.seen
 
     def score(self, X: Any, lengths: Any = None) -> float:  # noqa: N803
         """Return the log-likelihood of all sequences.
@@ -348,8 +348,8 @@ def _sequences_of(part: Any) -> list[np.ndarray]:
     return split_sequences(list(part) if isinstance(part, Iterator) else part)
 
 
-def _counts_of_part(part: Any) -> ChainSums:
-    return ChainSums.empty().of(_sequences_of(part))
+def _counts_of_part(part: Any, place: int) -> ChainSums:
+    return ChainSums.empty(start=place * APART).of(_sequences_of(part))
 
 
 def _steps_of_part(part: Any, symbols: np.ndarray, *parameters: np.ndarray) -> Totals:
@@ -390,4 +390,7 @@ def _correlation(counts: TripleCounts, scales: list[np.ndarray], k: int) -> tupl
     def pairs(numbers: np.ndarray) -> sparse.csr_array:
         return sparse.csr_array((numbers / divided, (left, right)), shape=shape)
 
-    return weakest_direction(pairs(counts.numbers), [pairs(signed) for signed in counts.signed], k)
+    # Around the mean: signs of few blocks do not add up to zero, and their sum would be taken for noise.
+    mean = counts.numbers / counts.numbers.sum()
+    errors = [pairs(signed - signed.sum() * mean) for signed in counts.signed]
+    return weakest_direction(pairs(counts.numbers), errors, k)

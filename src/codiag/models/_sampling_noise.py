@@ -21,11 +21,9 @@ SMALL = 500
 """Sides up to which singular values are found by a dense decomposition."""
 
 
-def random_signs(n: int, n_blocks: int | None = None) -> np.ndarray:
-    """Return signs (draws, n); where neighbors depend on each other, one sign for each of some blocks."""
-    blocks = np.arange(n) if n_blocks is None else np.arange(n) * min(n_blocks, n) // max(n, 1)
-    signs = np.random.default_rng(SEED).choice([-1.0, 1.0], (N_DRAWS, n))
-    return signs[:, blocks]
+def random_signs(n: int) -> np.ndarray:
+    """Return signs (draws, n)."""
+    return np.random.default_rng(SEED).choice([-1.0, 1.0], (N_DRAWS, n))
 
 
 def coins(start: int, n: int) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -70,7 +70,7 @@ def votes_at_hand(data: Any, missing: Any) -> Votes:
 
 
 def _votes_of_part(part: Any) -> VoteSums:
-    if isinstance(part, list | Iterator) and not _is_table(part):  # of a bag
+    if isinstance(part, list) and not _is_table(part):  # of a bag
         total = VoteSums()
         for table in part:
             total.update(table)
