@@ -99,6 +99,25 @@ def as_parts(data: Any, is_part: Callable[[Any], bool]) -> Parts | None:
     return None
 
 
+def listed(parts: Parts, function: Callable[..., Any], *shared: Any) -> list[Any]:
+    """Return what ``function(part, *shared)`` gives for every part that is not empty, in their order."""
+    found: list[Any] = parts.reduce(_as_item, function, *shared).items
+    return found
+
+
+class _Items:
+    def __init__(self, items: list[Any]) -> None:
+        self.items = items
+
+    def merge(self, other: _Items) -> None:
+        """Add the items of later parts."""
+        self.items = [*self.items, *other.items]
+
+
+def _as_item(part: Any, function: Callable[..., Any], *shared: Any) -> _Items:
+    return _Items([function(part, *shared)])
+
+
 def is_matrix(part: Any) -> bool:
     """Tell whether a part is a matrix, dense or sparse."""
     return getattr(part, "ndim", 0) == 2
@@ -143,7 +162,7 @@ def _leaf(function: Callable[..., Any], part: Any, place: int, numbered: bool, s
     try:
         return function(part, *shared, place=place) if numbered else function(part, *shared)
     except (ValueError, TypeError) as error:
-        error.args = (f"{error}; this was in part {place} of X", *error.args[1:])
+        error.args = (f"{str(error).removesuffix('.')}; this was in part {place} of X", *error.args[1:])
         raise
     except Exception as error:
         error.add_note(f"This was in part {place} of X.")

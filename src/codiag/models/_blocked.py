@@ -103,8 +103,8 @@ class BlockedModel(SummedModel[M, C]):
         moments : Moments
         """
         found = self._in_units(components, moments)
-        super().keep(found, moments)
         known = self._standard_errors(found, moments)
+        super().keep(found, moments)
         for name in found.parameter_names():
             attribute = f"{name}_standard_errors_"
             if name in known:

@@ -15,8 +15,6 @@ from codiag.models._sums import MomentSums
 
 BLOCKS = 32
 """Blocks of a chain, at most, that are taken for independent of each other, where its own sampling noise is told."""
-APART = 2**36
-"""Distance between the numbers that symbols of different parts have: more than a part can hold."""
 
 
 class TripleCounts(NamedTuple):

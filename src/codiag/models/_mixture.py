@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -11,7 +12,7 @@ from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from codiag._factorization import Factorization
-from codiag._parts import Parts, as_parts, is_matrix
+from codiag._parts import Parts, as_parts, is_matrix, listed
 from codiag._validation import UndeterminedError
 from codiag.methods import Method
 from codiag.models._base import warn_caller
@@ -210,7 +211,7 @@ class SphericalGaussianMixture(DensityMixin, BlockedModel[OneGaussian | Gaussian
 
         Parameters
         ----------
-        X : array of shape (n, n_features)
+        X : array of shape (n, n_features), or parts of it, as in `fit`
 
         Returns
         -------
@@ -224,7 +225,7 @@ class SphericalGaussianMixture(DensityMixin, BlockedModel[OneGaussian | Gaussian
 
         Parameters
         ----------
-        X : array of shape (n, n_features)
+        X : array of shape (n, n_features), or parts of it, as in `fit`
 
         Returns
         -------
@@ -237,22 +238,24 @@ class SphericalGaussianMixture(DensityMixin, BlockedModel[OneGaussian | Gaussian
 
         Parameters
         ----------
-        X : array of shape (n, n_features)
+        X : array of shape (n, n_features), or parts of it, as in `fit`
         y : ignored
 
         Returns
         -------
         array of shape (n,)
         """
+        if isinstance(X, Iterator):
+            raise ValueError("X must be data that can be read again for fit_predict; got an iterator. Give a list")
         warn_caller(self.learn(X))
-        return self.labels_
+        return self.labels_ if hasattr(self, "labels_") else self.predict(X)
 
     def score_samples(self, X: Any) -> np.ndarray:  # noqa: N803
         """Return the log-likelihood of each sample.
 
         Parameters
         ----------
-        X : array of shape (n, n_features)
+        X : array of shape (n, n_features), or parts of it, as in `fit`
 
         Returns
         -------
@@ -265,7 +268,7 @@ class SphericalGaussianMixture(DensityMixin, BlockedModel[OneGaussian | Gaussian
 
         Parameters
         ----------
-        X : array of shape (n, n_features)
+        X : array of shape (n, n_features), or parts of it, as in `fit`
         y : ignored
 
         Returns
@@ -296,7 +299,11 @@ class SphericalGaussianMixture(DensityMixin, BlockedModel[OneGaussian | Gaussian
 
     def _joint(self, X: Any) -> np.ndarray:  # noqa: N803
         check_is_fitted(self)
-        return self._log_joint(validate_data(self, X, dtype=np.float64, reset=False))
+        parts = as_parts(X, is_matrix)
+        return self._joint_of_part(X) if parts is None else np.concatenate(listed(parts, self._joint_of_part))
+
+    def _joint_of_part(self, part: Any) -> np.ndarray:
+        return self._log_joint(validate_data(self, _as_rows(part), dtype=np.float64, reset=False))
 
     def _log_joint(self, samples: np.ndarray) -> np.ndarray:
         return log_densities(samples, self.means_, self.covariances_) + np.log(self.weights_)
@@ -339,5 +346,9 @@ def _sums_of_part(part: Any, n_blocks: int, place: int) -> Blocks:
 
 def _samples_of(part: Any) -> np.ndarray:
     """Return a part as an array of doubles; the parts of a bag are lists of arrays."""
-    rows = np.concatenate(list(part)) if isinstance(part, list | tuple) else part
-    return check_array(rows, dtype=np.float64, input_name="X")
+    return check_array(_as_rows(part), dtype=np.float64, input_name="X")
+
+
+def _as_rows(part: Any) -> Any:
+    listed_rows = isinstance(part, list | tuple) and all(is_matrix(rows) for rows in part)
+    return np.concatenate(part) if listed_rows else part

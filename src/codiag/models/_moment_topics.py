@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -13,7 +13,7 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from codiag._factorization import Factorization
-from codiag._parts import Parts, as_parts, is_matrix
+from codiag._parts import Parts, as_parts, is_matrix, listed
 from codiag._validation import UndeterminedError, as_number
 from codiag.methods import Method
 from codiag.models._base import as_seed
@@ -69,6 +69,7 @@ class MomentTopics(TransformerMixin, BlockedModel[TopicMoments, Topics]):
         """Return the moments of parts that can be read again: a pass for frequencies, some for the basis, one more."""
         self._check_blocks()
         corpus = read_corpus(parts)
+        self._check_blocks(corpus.n_documents)
         self._check_words(corpus.n_words)
         self.n_features_in_ = corpus.n_words
         basis = range_of_parts(parts, corpus, self.n_components, float(self.alpha_0), as_seed(self.random_state))
@@ -164,12 +165,13 @@ class MomentTopics(TransformerMixin, BlockedModel[TopicMoments, Topics]):
         Parameters
         ----------
         X : array or sparse matrix of shape (documents, words)
+            Counts, or parts of them, as in `fit`.
 
         Returns
         -------
         array of shape (documents, n_components)
         """
-        return self._shares(self._known(X))
+        return np.concatenate(self._by_part(X, self._shares))
 
     def score(self, X: Any, y: object = None) -> float:  # noqa: N803
         """Return the log-likelihood of the documents of X, of shape (documents, words), in the order of their words.
@@ -177,14 +179,14 @@ class MomentTopics(TransformerMixin, BlockedModel[TopicMoments, Topics]):
         Parameters
         ----------
         X : array or sparse matrix of shape (documents, words)
-            Counts.
+            Counts, or parts of them, as in `fit`.
         y : ignored
 
         Returns
         -------
         float
         """
-        return self._log_likelihood(self._known(X))
+        return float(sum(self._by_part(X, self._log_likelihood)))
 
     def perplexity(self, X: Any) -> float:  # noqa: N803
         """Return the exponential of minus the mean log-likelihood of a word of X, of shape (documents, words).
@@ -192,14 +194,14 @@ class MomentTopics(TransformerMixin, BlockedModel[TopicMoments, Topics]):
         Parameters
         ----------
         X : array or sparse matrix of shape (documents, words)
-            Counts.
+            Counts, or parts of them, as in `fit`.
 
         Returns
         -------
         float
         """
-        counts = self._known(X)
-        return float(np.exp(-self._log_likelihood(counts) / max(counts.sum(), 1)))
+        total, n_words = np.sum(self._by_part(X, self._likelihood_and_length), axis=0)
+        return float(np.exp(-total / max(n_words, 1)))
 
     def top_words(self, vocabulary: Sequence[str] | np.ndarray, n: int = 10) -> list[list[str]]:
         """Return the most probable words of every topic.
@@ -262,10 +264,18 @@ class MomentTopics(TransformerMixin, BlockedModel[TopicMoments, Topics]):
     def _prior(self, weights: np.ndarray) -> np.ndarray:
         return np.maximum(self.alpha_0 * weights, 1e-2 / self.n_components)
 
-    def _known(self, raw: Any) -> sparse.csr_array:
-        """Return counts of the words that were there in `fit`."""
+    def _likelihood_and_length(self, counts: sparse.csr_array) -> tuple[float, float]:
+        return self._log_likelihood(counts), float(counts.sum())
+
+    def _by_part(self, raw: Any, function: Callable[[sparse.csr_array], Any]) -> list[Any]:
+        """Return what a function gives for counts, or for those of every part."""
         check_is_fitted(self)
-        return as_counts(validate_data(self, raw, reset=False, **INPUT), "X")
+        parts = as_parts(raw, is_matrix)
+        return [self._of_known(raw, function)] if parts is None else listed(parts, self._of_known, function)
+
+    def _of_known(self, raw: Any, function: Callable[[sparse.csr_array], Any]) -> Any:
+        """Return what a function gives for counts of the words that were there in `fit`."""
+        return function(as_counts(validate_data(self, as_matrix(raw), reset=False, **INPUT), "X"))
 
     def _check_words(self, n_words: int) -> None:
         if self.n_components > n_words:

@@ -30,6 +30,8 @@ def coins(start: int, n: int) -> np.ndarray:
     """Return a coin for each of n samples after the first so many: the same whatever parts they come in."""
     mixed = (np.arange(start, start + n, dtype=np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    # Twice: after one round, coins at regular distances, one for each block of equal parts, follow a pattern.
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return (mixed >> np.uint64(63)).astype(bool)
 
 
