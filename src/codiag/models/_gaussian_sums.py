@@ -7,6 +7,7 @@ from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
+from codiag._validation import UndeterminedError
 from codiag.models._sampling_noise import N_DRAWS, random_bits
 from codiag.models._sums import MomentSums
 from codiag.tensors import CrossMomentTensor, symmetrize
@@ -122,7 +123,7 @@ class GaussianSums(MomentSums):
         largest = float(np.max(np.abs([self.low, self.high])))
         reach = float(np.max([self.high - self.mean, self.mean - self.low]))
         if reach <= 1e-15 * largest:
-            raise ValueError(
+            raise UndeterminedError(
                 "X must hold samples that differ; all of them are the same, and a Gaussian around them would have no "
                 "width"
             )
