@@ -145,7 +145,7 @@ class DaskTensor(Tensor):
         return sum_over_chunks(function, [self.array, *others], asked)
 
     def read(self, *asked: Sum) -> list[Any]:
-        """Compute several sums in one pass over the chunks; beside products, check by the norm that these are as at first."""
+        """Compute several sums in one pass over the chunks; the norm beside products tells whether these have changed."""
         if self._look is None or not any(isinstance(one, Products | SquaredDistance) for one in asked):
             return self._read(asked)
         *results, squared_norm = self._read([*asked, SquaredNorm()])
