@@ -37,6 +37,7 @@ LAYERS = [
     {""},  # codiag itself: what it exports
     {"models", "drop_in", "synthetic", "datasets", "_corpora", "_files", "tables"},
     {"plotting"},
+    {"reports"},
     {"experiments"},
     {"cli"},
     {"__main__"},

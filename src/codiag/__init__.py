@@ -40,6 +40,7 @@ _PACKAGES = (
     "metrics",
     "models",
     "plotting",
+    "reports",
     "selection",
     "synthetic",
     "tables",
