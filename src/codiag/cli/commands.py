@@ -13,7 +13,7 @@ from rich import box
 from rich.console import RenderableType
 from rich.table import Table
 
-from codiag._writing import written_at_once
+from codiag._writing import write_text, written_at_once
 from codiag.cli.outputs import Outputs, check_outputs
 from codiag.cli.terminal import Passes, err, fail, out, progress, shown, user_errors
 
@@ -25,6 +25,10 @@ app = typer.Typer(
 )
 Seed = Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same answer.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace files that exist; never the one that is read.")]
+Report = Annotated[
+    Path | None,
+    typer.Option("--report", help="Where to write a page about the result, as .html.", show_default=False),
+]
 
 
 @dataclass
@@ -41,6 +45,10 @@ class Command:
         if path is not None:
             write(path)
             self.saved.append(f"Saved to [bold]{shown(path)}[/bold]{contents}")
+
+    def report(self, page: Callable[[], str]) -> None:
+        """Write the page that ``--report`` names, where it was given."""
+        self.save("--report", lambda path: write_text(path, page()), "; open it in a browser")
 
     def show(self, *items: RenderableType) -> None:
         """Print the result, and then where it was saved."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from codiag.cli.terminal import fail
@@ -12,6 +13,7 @@ from codiag.cli.terminal import fail
 PICTURES = {".png", ".svg", ".pdf"}
 TABLES = {".csv", ".tsv"}
 ARRAYS = {".npz"}
+PAGES = {".html"}
 Outputs = Mapping[str, tuple[Path | None, set[str]]]
 """For every option, the file that it names, if any, and the extensions that are allowed."""
 
@@ -33,6 +35,8 @@ def check_outputs(outputs: Outputs, sources: Sequence[Path] = (), *, force: bool
     for option, path in asked.items():
         if path.exists() and not force:
             fail(f"{option} must not be a file that exists, unless it is to be replaced: {path}. Then add --force")
+    if "--report" in asked and find_spec("matplotlib") is None:
+        fail("--report draws figures, and matplotlib is not installed. Get it with: pip install 'codiag[plot]'")
 
 
 def _same_file(one: Path, other: Path) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,9 +13,9 @@ import typer
 from rich.table import Table
 
 import codiag
-from codiag.cli.commands import Force, Seed, app, table_of, working
-from codiag.cli.outputs import ARRAYS
-from codiag.cli.terminal import shown
+from codiag.cli.commands import Force, Report, Seed, app, table_of, working
+from codiag.cli.outputs import ARRAYS, PAGES
+from codiag.cli.terminal import fail, shown
 from codiag.tensors import SparseTensor
 
 if TYPE_CHECKING:
@@ -29,6 +30,9 @@ TensorFile = Annotated[
     ),
 ]
 Rank = Annotated[int, typer.Option("--rank", "-k", "-r", help="Number of components.", show_default=False)]
+RankOrAuto = Annotated[
+    str, typer.Option("--rank", "-k", "-r", help="Number of components, or auto to choose it.", show_default=False)
+]
 Symmetric = Annotated[
     bool | None, typer.Option("--symmetric/--not-symmetric", help="Whether all modes share one factor.")
 ]
@@ -64,7 +68,7 @@ MissingEntries = Annotated[
 @app.command()
 def factorize(
     tensor: TensorFile,
-    rank: Rank,
+    rank: RankOrAuto,
     method: Annotated[
         str | None,
         typer.Option(
@@ -78,28 +82,55 @@ def factorize(
     result: Annotated[
         Path | None, typer.Option("--out", "-o", help="Where to save weights and factors, as .npz.", show_default=False)
     ] = None,
+    report: Report = None,
     seed: Seed = 0,
     variable: Variable = None,
     force: Force = False,
 ) -> None:
     """Write a tensor as a sum of components, and print their weights."""
     from codiag._files import read_entries
+    from codiag.reports import factorization_report
 
-    with working("reading ...", {"--out": (result, ARRAYS)}, [tensor], force=force) as command:
+    outputs = {"--out": (result, ARRAYS), "--report": (report, PAGES)}
+    with working("reading ...", outputs, [tensor], force=force) as command:
         start = time.perf_counter()
         loaded = read_entries(tensor, variable)
         reading = time.perf_counter() - start
         command.passes.over(loaded.shape)
         constraints = _constraints(nonnegative, nn_modes, len(loaded.shape))
         data, observed = _observed(loaded, missing)
-        problem = codiag.Problem(data, rank, constraints, observed, symmetric=symmetric)
+        known = 1 if rank == "auto" else _as_rank(rank)
+        problem = codiag.Problem(data, known, constraints, observed, symmetric=symmetric)
         _refuse_missing(problem, missing)
+        choice = _choose(problem, seed) if rank == "auto" else None
+        if choice is not None:
+            problem = replace(problem, rank=choice.rank)
         fit = codiag.factorize(problem, method=method, seed=seed)
         command.save("--out", fit.save, "; read it with codiag.Factorization.load")
+        command.report(lambda: factorization_report(fit, data, choice, observed=observed, title=tensor.name))
     error = f"relative error [bold]{fit.relative_error:.3e}[/bold]"
     if missing is not Missing.NONE:
         error += f" over the {problem.n_entries:,} entries observed, of {math.prod(loaded.shape):,}"
-    command.show(_stage_table(fit, reading), _weight_table(fit), error)
+    reason = [] if choice is None else [shown(choice.reason)]
+    command.show(_stage_table(fit, reading), *reason, _weight_table(fit), error)
+
+
+def _as_rank(rank: str) -> int:
+    try:
+        return int(rank)
+    except ValueError:
+        fail(f"--rank must be an integer, or auto; got {rank}")
+
+
+def _choose(problem: codiag.Problem, seed: int) -> codiag.RankChoice:
+    """Choose the rank that the tensor supports; exit where there is none."""
+    from codiag._validation import as_generator
+    from codiag.selection._choose import DEFAULT_RANKS, choose
+
+    choice = choose(problem, DEFAULT_RANKS, as_generator(seed, apart=True))
+    if choice.rank is None:
+        fail(f"--rank auto finds none: {choice.reason} Give --rank a number to fit it all the same")
+    return choice
 
 
 @app.command()

@@ -108,4 +108,4 @@ def _told(figure: Figure, place: int) -> str:
 
 
 def _table(part: Table) -> str:
-    return folded(part.title, table(part.title, part.headings, part.rows, words=len(part.headings)))
+    return folded(part.title, table(part.title, part.headings, part.rows, words=part.headings))
