@@ -104,7 +104,7 @@ def factorize(
         _refuse_missing(problem, missing)
         choice = _choose(problem, seed) if rank == "auto" else None
         if choice is not None:
-            problem = replace(problem, rank=choice.rank)
+            problem = replace(problem, rank=choice.fit.rank)
         fit = codiag.factorize(problem, method=method, seed=seed)
         command.save("--out", fit.save, "; read it with codiag.Factorization.load")
         command.report(lambda: factorization_report(fit, data, choice, observed=observed, title=tensor.name))
