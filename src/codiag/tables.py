@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from codiag._frames import SEPARATORS, ending_of, read_frame, separator_of
 from codiag._labelled import of_series, of_table
 from codiag._labels import Labelled, Labels
 from codiag._reading import as_file, as_path
@@ -21,7 +22,6 @@ from codiag.models._votes import NAMES, column_places, wanted_columns
 
 __all__ = ["Labelled", "Labels", "labelled_tensor", "read_edges", "read_votes", "write_table"]
 
-SEPARATORS = {".csv": ",", ".tsv": "\t"}
 ABSENT = {"", "na", "nan", "null", "none"}
 """Texts that mark a missing value."""
 ENDS = {"source", "target", "from", "to", "src", "dst", "node1", "node2", "u", "v"}
@@ -220,7 +220,7 @@ def _checked_rows(columns: Mapping[str, Iterable[Any]]) -> list[tuple[Any, ...]]
 
 
 def _ending(path: Path, endings: tuple[str, ...], *, must_exist: bool = True) -> str:
-    ending = Path(path.stem).suffix.lower() if path.suffix == ".gz" else path.suffix.lower()
+    ending = ending_of(path)
     if ending not in endings:
         more = "; .gz may follow" if must_exist else ""
         raise ValueError(f"path must end in {', '.join(endings)}{more}; got {path}")
@@ -240,9 +240,7 @@ def _rows(path: Path, separator: str | None) -> list[tuple[int, list[str]]]:
             if separator is None:
                 lines = ((number, line.replace(",", " ").split()) for number, line in enumerate(file, 1))
                 return [(number, fields) for number, fields in lines if fields]
-            first = file.readline()
-            if separator == "," and ";" in first and "," not in first:
-                separator = ";"
+            separator = separator_of(path, file.readline())
             file.seek(0)
             reader = csv.reader(file, delimiter=separator)
             return [(reader.line_num, row) for row in reader if row]
@@ -295,17 +293,6 @@ def _is_whole(field: str) -> bool:
 
 
 def _read_parquet(path: Path) -> dict[str, np.ndarray]:
-    frame = _parquet_frame(path)
+    frame = read_frame(path)
     places, _ = _columns(path.name, [str(column) for column in frame.columns])
     return {name: frame[frame.columns[place]].to_numpy() for name, place in places.items()}
-
-
-def _parquet_frame(path: Path) -> Any:
-    for reader in ("pandas", "polars"):
-        try:
-            return __import__(reader).read_parquet(path)
-        except ImportError:
-            continue
-        except Exception as error:  # every package has its own kinds
-            raise ValueError(f"{path.name} is not a readable .parquet file: {error}") from error
-    raise ValueError(f"{path.name}: reading .parquet files needs polars, or pandas with pyarrow; install one of them")

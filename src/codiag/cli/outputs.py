@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import itertools
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from codiag.cli.streams import STREAM
 from codiag.cli.terminal import fail
 
 PICTURES = {".png", ".svg", ".pdf"}
@@ -22,6 +24,12 @@ def check_outputs(outputs: Outputs, sources: Sequence[Path] = (), *, force: bool
     The input files `sources` are never replaced, whatever the name that is given; other files only with `force`.
     """
     asked = {option: path for option, (path, _) in outputs.items() if path is not None}
+    streams = [option for option, path in asked.items() if path == STREAM]
+    if len(streams) > 1:
+        fail(f"{streams[0]} and {streams[1]} must not both be -, the standard output; name a file for one")
+    for option in streams:
+        _check_stream(option, outputs[option][1])
+        del asked[option]
     for option, path in asked.items():
         for source in sources:
             if _same_file(path, source):
@@ -33,6 +41,19 @@ def check_outputs(outputs: Outputs, sources: Sequence[Path] = (), *, force: bool
     for option, path in asked.items():
         if path.exists() and not force:
             fail(f"{option} must not be a file that exists, unless it is to be replaced: {path}. Then add --force")
+
+
+def stream_ending(endings: set[str]) -> str:
+    """Return in which form a result goes to the standard output: as text where there is one."""
+    return ".csv" if ".csv" in endings else min(endings)
+
+
+def _check_stream(option: str, endings: set[str]) -> None:
+    if endings & PICTURES:
+        fail(f"{option} must be a file; pictures are not written to the standard output")
+    ending = stream_ending(endings)
+    if ending not in TABLES and sys.stdout.isatty():
+        fail(f"{option} must not be - on a terminal, which cannot show {ending} files; add > FILE or | PROGRAM")
 
 
 def _same_file(one: Path, other: Path) -> bool:
