@@ -317,6 +317,30 @@ def test_label_writes_labels_workers_and_a_picture(votes_file, tmp_path):
     assert str(worst) == next(word for word in sorted_by if word.isdigit())
 
 
+def test_label_takes_columns_wide_tables_and_pipes(votes_file):
+    expected = runner.invoke(app, ["label", str(votes_file), "--out", "-"])
+    assert expected.exit_code == 0, expected.output
+    _, *rows = [line.split(",") for line in votes_file.read_text().splitlines()]
+    renamed = "\n".join(["image,who,species", *map(",".join, rows), ",1,2"])
+    options = ["--task", "image", "--worker", "who", "--label", "species", "--skip-missing"]
+    piped = runner.invoke(app, ["label", "-", "--out", "-", *options], input=renamed)
+    assert piped.stdout == expected.stdout
+    workers = sorted({row[1] for row in rows}, key=int)
+    given = {(row[0], row[1]): row[2] for row in rows}
+    tasks = sorted({row[0] for row in rows}, key=int)
+    wide = [["task", *workers], *([task, *(given.get((task, worker), "") for worker in workers)] for task in tasks)]
+    piped = runner.invoke(app, ["label", "-", "--wide", "--out", "-"], input="\n".join(map(",".join, wide)))
+    assert piped.stdout == expected.stdout
+
+
+def test_label_without_matplotlib_fails_in_a_sentence(votes_file, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    result = runner.invoke(app, ["label", str(votes_file), "--figure", str(tmp_path / "crowd.png")])
+    assert result.exit_code == 2
+    assert "pip install 'codiag[plot]'" in result.output
+    assert not (tmp_path / "crowd.png").exists()
+
+
 def test_label_writes_nothing_when_votes_are_refused(votes_file, tmp_path):
     with votes_file.open("a") as file:
         file.write("7,,1\n")
