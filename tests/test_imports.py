@@ -18,7 +18,7 @@ HEAVY = ["torch", "dask", "matplotlib", "pandas", "sklearn", "typer", "rich", "p
 # A module may import from its own layer and from those before it. A part of a package may have a layer of its own.
 LAYERS = [
     {"_array", "_chunked_files", "_parts", "_reading", "_threads", "_writing"},
-    {"_html"},
+    {"_html", "_frames"},
     {"_validation"},
     {"_parallel"},
     {"diagonalize", "tensors"},

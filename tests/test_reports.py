@@ -278,13 +278,3 @@ def test_mistakes_end_before_any_work(files, monkeypatch):
     assert lost.exit_code == 2
     assert "pip install 'codiag[plot]'" in lost.output
     assert not (files / "report.html").exists()
-
-
-def test_rank_auto_says_where_there_is_none(tmp_path):
-    np.save(tmp_path / "noise.npy", np.random.default_rng(0).standard_normal((6, 7, 8)))
-    done = runner.invoke(app, ["factorize", str(tmp_path / "noise.npy"), "-k", "auto"])
-    assert done.exit_code == 2
-    assert "--rank auto finds none: No rank is supported" in done.output
-    done = runner.invoke(app, ["factorize", str(tmp_path / "noise.npy"), "-k", "three"])
-    assert done.exit_code == 2
-    assert "--rank must be an integer, or auto; got three" in done.output

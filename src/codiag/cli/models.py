@@ -61,20 +61,33 @@ def label(
     votes: Annotated[
         Path,
         typer.Argument(
-            help="A .csv, .tsv (also .gz) or .parquet file with task, worker and label.", show_default=False
+            help="A .csv, .tsv (also .gz) or .parquet file with task, worker and label; - for the standard input.",
+            show_default=False,
         ),
     ],
     result: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="Where to save labels and probabilities, .csv or .tsv.", show_default=False),
+        typer.Option(
+            "--out", "-o", help="Where to save labels and probabilities, .csv or .tsv; or -.", show_default=False
+        ),
     ] = None,
     workers: Annotated[
         Path | None,
         typer.Option("--workers", help="Where to save workers and their accuracy, .csv or .tsv.", show_default=False),
     ] = None,
     figure: Annotated[
-        Path | None, typer.Option("--figure", help="Where to draw confusion matrices.", show_default=False)
+        Path | None,
+        typer.Option("--figure", help="Where to draw confusion matrices, rows by true class.", show_default=False),
     ] = None,
+    task: Annotated[str | None, typer.Option("--task", help="Column of the tasks.", show_default=False)] = None,
+    worker: Annotated[str | None, typer.Option("--worker", help="Column of the workers.", show_default=False)] = None,
+    column: Annotated[str | None, typer.Option("--label", help="Column of the labels.", show_default=False)] = None,
+    wide: Annotated[
+        bool, typer.Option("--wide", help="The table has a row for each task and a column for each worker.")
+    ] = False,
+    skip_missing: Annotated[
+        bool, typer.Option("--skip-missing", help="Leave out votes without task, worker or label.")
+    ] = False,
     init: Annotated[str, typer.Option("--init", help="moments, or majority.")] = "moments",
     one_coin: Annotated[
         bool, typer.Option("--one-coin", help="Give each worker one accuracy for all classes.")
@@ -105,18 +118,20 @@ def label(
     outputs = {"--out": (result, TABLES), "--workers": (workers, TABLES), "--figure": (figure, PICTURES)}
     outputs["--report"] = (report, PAGES)
     with working("labeling ...", outputs, [votes], force=force) as command:
+        source = command.source(votes)
+        table = read_votes(source, task=task, worker=worker, label=column, wide=wide, skip_missing=skip_missing)
         model = DawidSkene(
             init=init,
             one_coin=one_coin,
             em_rounds=em_rounds,
             smoothing="estimated" if smoothing is None else smoothing,
             random_state=seed,
-        ).fit(read_votes(votes))
+        ).fit(table)
         command.save("--out", lambda path: write_table(path, model.label_table()))
         command.save("--workers", lambda path: write_table(path, model.worker_table()))
         command.report(lambda: crowd_report(model, title=votes.name))
     shares = ", ".join(f"{name} {share:.3f}" for name, share in zip(model.classes_, model.priors_, strict=True))
-    shared = f"{model.tasks_.size} tasks; shares of the classes: {shown(shares)}"
+    shared = f"{table['label'].size} votes on {model.tasks_.size} tasks; shares of the classes: {shown(shares)}"
     command.show(_worker_table(model, votes.name, sort), shared)
     command.draw("--figure", partial(draw_confusions, model))
 
