@@ -131,10 +131,14 @@ def test_a_fit_is_told_with_its_choice_and_diagnosis(results, pages):
     words = html.unescape(pages["fit"])
     assert choice.reason in words
     for row in choice.rows():
-        assert any(cells[place : place + 7] == list(row[:7]) for place in range(len(cells)))
-    for weight, error in zip(choice.fit.weights, choice.fit.weight_standard_errors, strict=True):
-        assert f"{weight:.4g}" in cells
-        assert f"{error:.2g}" in cells
+        assert any([cells[place], *cells[place + 2 : place + 8]] == list(row[:7]) for place in range(len(cells)))
+    fit, start = choice.fit, cells.index("standard error") + 4  # and a heading for each of three modes
+    for place, row in enumerate(np.reshape(cells[start : start + 7 * fit.rank], (fit.rank, 7))):
+        assert row[:2].tolist() == [str(place), fit.diagnose().verdicts[place]]
+        assert row[2:4].tolist() == [f"{fit.weights[place]:.4g}", f"{fit.weight_standard_errors[place]:.2g}"]
+        peaks = [np.argmax(np.abs(factor[:, place])) for factor in fit.factors]
+        assert row[4].endswith(str(peaks[0]))
+        assert row[5:].tolist() == [str(peak) for peak in peaks[1:]]
     for line in str(choice.fit.diagnose()).split("\n"):
         assert line in words
     assert f"{100 * (1 - choice.fit.relative_error**2):.4g} %" in words

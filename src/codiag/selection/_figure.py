@@ -59,4 +59,4 @@ def _draw(choice: RankChoice, axes: Sequence[Any]) -> None:
             axis.axvline(choice.rank, color=INK, linewidth=1, linestyle="--")
         axis.set_xticks(ranks[:: 1 + ranks.size // 12])
     for axis, place in ((errors, "upper right"), (shares, "lower left"), (residuals, "upper right")):
-        axis.legend(frameon=False, fontsize=8, loc=place)
+        axis.legend(frameon=True, framealpha=0.8, edgecolor="none", fontsize=8, loc=place)
