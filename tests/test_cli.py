@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import logging
 import re
 import subprocess
@@ -50,7 +51,7 @@ def test_demo_without_matplotlib_says_how_to_get_it(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setattr("codiag.experiments.demo.RIVALS", ())
     result = runner.invoke(app, ["demo", "--size", "4", "--figure", str(tmp_path / "demo.png")])
-    assert result.exit_code == 0
+    assert result.exit_code == 2
     assert "pip install 'codiag[plot]'" in result.output
     assert not (tmp_path / "demo.png").exists()
 
@@ -79,6 +80,93 @@ def test_factorize_takes_methods_and_symmetry(tmp_path):
     options = [str(tmp_path / "two.npz"), "-r", "3", "--method", "nojd1", "--variable", "X"]
     assert "a symmetric tensor" in runner.invoke(app, ["factorize", *options, "--symmetric"]).stdout
     assert "a symmetric tensor" not in runner.invoke(app, ["factorize", *options, "--not-symmetric"]).stdout
+
+
+def test_factorize_chooses_the_rank_and_says_why(tensor_file):
+    result = runner.invoke(app, ["factorize", str(tensor_file), "--rank", "auto", "--max-rank", "5"])
+    assert result.exit_code == 0, result.output
+    choice = codiag.choose_rank(np.load(tensor_file), range(1, 6), seed=0)
+    assert choice.rank == 3
+    printed = " ".join(result.stdout.split())
+    assert " ".join(str(choice).split()) in printed
+    assert "3 components" in printed
+
+
+def test_factorize_without_a_supported_rank_writes_nothing(tmp_path):
+    np.save(tmp_path / "noise.npy", np.random.default_rng(0).standard_normal((6, 7, 8)))
+    options = [str(tmp_path / "noise.npy"), "--rank", "auto", "--max-rank", "3", "--out", str(tmp_path / "out.npz")]
+    result = runner.invoke(app, ["factorize", *options])
+    assert result.exit_code == 2
+    assert "--rank auto finds none" in result.output
+    assert not (tmp_path / "out.npz").exists()
+
+
+def test_factorize_prints_errors_and_the_diagnosis(tensor_file):
+    printed = runner.invoke(app, ["factorize", str(tensor_file), "--rank", "4"]).stdout
+    fit = codiag.factorize(np.load(tensor_file), 4, seed=0)
+    for line in str(fit.diagnose()).splitlines():
+        assert line in printed
+    row = next(line.split() for line in printed.splitlines() if f"{float(fit.weights[0]):.6g}" in line)
+    assert row[2:] == [f"{error:.2g}" for error in (fit.weight_standard_errors[0], *fit.standard_errors[:, 0])]
+
+
+@pytest.fixture
+def long_table(tensor_file):
+    """Return a table of the entries in random order, with labels and a column that is neither."""
+    entries = np.load(tensor_file)
+    places = np.random.default_rng(0).permutation(np.argwhere(np.ones(entries.shape)))
+    columns = {"note": ["x"] * len(places), "value": entries[tuple(places.T)].tolist()}
+    columns |= {"sample": [f"s{i}" for i in places[:, 0]], "wave": 300 + places[:, 1], "day": places[:, 2]}
+    write_table(tensor_file.with_name("long.csv"), columns)
+    return tensor_file.with_name("long.csv")
+
+
+@pytest.mark.parametrize("libraries", [["pandas"], ["polars"], []], ids=str)
+def test_factorize_takes_long_tables_and_answers_in_their_labels(long_table, tensor_file, libraries, monkeypatch):
+    if libraries:
+        pytest.importorskip(libraries[0])
+    monkeypatch.setattr("codiag._frames.LIBRARIES", libraries)
+    out = long_table.with_name("out.csv")
+    options = [str(long_table), "-k", "3", "--modes", "sample,wave,day", "--value", "value", "--out", str(out)]
+    result = runner.invoke(app, ["factorize", *options])
+    assert result.exit_code == 0, result.output
+    fit = codiag.factorize(np.load(tensor_file), 3, seed=0)
+    rows = {(row["mode"], row["label"], row["component"]): row for row in read(out)}
+    assert len(rows) == 3 * (6 + 7 + 8)
+    for mode, name, label in ((0, "sample", "s4"), (1, "wave", "304"), (2, "day", "4")):
+        row = rows[name, label, "1"]
+        assert float(row["value"]) == pytest.approx(fit.factors[mode][4, 1], abs=1e-9)
+        assert float(row["standard_error"]) == pytest.approx(fit.entry_standard_errors[mode][4, 1], rel=1e-6)
+    strongest = f"s{np.argmax(np.abs(fit.factors[0][:, 0]))}"
+    rows = result.stdout.split("strongest labels")[1].splitlines()
+    assert next(row for row in rows if row.split()[:1] == ["0"]).split()[1].strip(",") == strongest
+
+
+def test_factorize_takes_what_a_table_does_not_list_as_it_is_told(long_table):
+    lines = long_table.read_text().splitlines()
+    long_table.write_text("\n".join(lines[:-6]))
+    options = ["factorize", str(long_table), "-k", "2", "--modes", "sample,wave,day", "--value", "value"]
+    assert "over the 330 entries observed, of 336" in runner.invoke(app, options).stdout
+    assert "observed" not in runner.invoke(app, [*options, "--absent", "zero"]).stdout
+
+
+@pytest.mark.parametrize("name", ["tensor.npy", "tensor.npy.gz", "long.csv", "tensor.tns"])
+def test_factorize_reads_pipes_and_writes_to_them(name, tensor_file, long_table):
+    entries = np.load(tensor_file)
+    packed = gzip.compress(tensor_file.read_bytes())
+    tensor_file.with_name("tensor.npy.gz").write_bytes(packed)
+    rows = np.column_stack([np.argwhere(np.ones(entries.shape)) + 1, entries.ravel()])
+    np.savetxt(tensor_file.with_name("tensor.tns"), rows, fmt=["%d"] * 3 + ["%.17g"])
+    columns = ["--modes", "sample,wave,day", "--value", "value"] if name == "long.csv" else []
+    options = ["-k", "3", "--out", "-", *columns]
+    piped = runner.invoke(app, ["factorize", "-", *options], input=tensor_file.with_name(name).read_bytes())
+    assert piped.exit_code == 0, piped.output
+    named = runner.invoke(app, ["factorize", str(tensor_file.with_name(name)), *options])
+    assert piped.stdout == named.stdout
+    found = list(csv.DictReader(piped.stdout.splitlines()))
+    weights = sorted({float(row["weight"]) for row in found}, reverse=True)
+    np.testing.assert_allclose(weights, codiag.factorize(entries, 3, seed=0).weights)
+    assert "relative error" in piped.stderr
 
 
 @pytest.mark.parametrize("name", ["x.npy", "x.zarr", "x.h5", "x.h5:/X"])
@@ -247,6 +335,30 @@ def test_label_writes_labels_workers_and_a_picture(votes_file, tmp_path):
     assert str(worst) == next(word for word in sorted_by if word.isdigit())
 
 
+def test_label_takes_columns_wide_tables_and_pipes(votes_file):
+    expected = runner.invoke(app, ["label", str(votes_file), "--out", "-"])
+    assert expected.exit_code == 0, expected.output
+    _, *rows = [line.split(",") for line in votes_file.read_text().splitlines()]
+    renamed = "\n".join(["image,who,species", *map(",".join, rows), ",1,2"])
+    options = ["--task", "image", "--worker", "who", "--label", "species", "--skip-missing"]
+    piped = runner.invoke(app, ["label", "-", "--out", "-", *options], input=renamed)
+    assert piped.stdout == expected.stdout
+    workers = sorted({row[1] for row in rows}, key=int)
+    given = {(row[0], row[1]): row[2] for row in rows}
+    tasks = sorted({row[0] for row in rows}, key=int)
+    wide = [["task", *workers], *([task, *(given.get((task, worker), "") for worker in workers)] for task in tasks)]
+    piped = runner.invoke(app, ["label", "-", "--wide", "--out", "-"], input="\n".join(map(",".join, wide)))
+    assert piped.stdout == expected.stdout
+
+
+def test_label_without_matplotlib_fails_in_a_sentence(votes_file, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    result = runner.invoke(app, ["label", str(votes_file), "--figure", str(tmp_path / "crowd.png")])
+    assert result.exit_code == 2
+    assert "pip install 'codiag[plot]'" in result.output
+    assert not (tmp_path / "crowd.png").exists()
+
+
 def test_label_writes_nothing_when_votes_are_refused(votes_file, tmp_path):
     with votes_file.open("a") as file:
         file.write("7,,1\n")
@@ -345,9 +457,19 @@ def test_progress_stays_off_pipes(tensor_file):
         (["factorize", "tensor.npy", "--rank", "3", "--missing", "some"], "--missing"),
         (["factorize", "tensor.tns", "--rank", "1", "--missing", "nan"], "--missing zero takes what a sparse file"),
         (["factorize", "tensor.npy", "--rank", "3", "--symmetric"], "symmetric=True needs modes of one size"),
-        (["factorize", "tensor.npy", "--rank", "3", "--out", "factors.csv"], "--out must end in .npz"),
+        (["factorize", "tensor.npy", "--rank", "3", "--out", "factors.txt"], "--out must end in .csv, .npz, .tsv"),
         (["factorize", "tensor.npy", "--rank", "3", "--out", "no/where.npz"], "folder that exists"),
-        (["factorize", "tensor.csv", "--rank", "3"], "a tensor is read from"),
+        (["factorize", "tensor.xls", "--rank", "3"], "a tensor is read from"),
+        (
+            ["factorize", "tensor.csv", "--rank", "3"],
+            "tensor.csv cannot be read as a tensor: tensor must have three modes",
+        ),
+        (["factorize", "long.csv", "--rank", "3", "--modes", "a,b,d"], "'d' is none of them"),
+        (["factorize", "long.csv", "--rank", "3", "--missing", "zero"], "--absent says what combinations a table does"),
+        (["factorize", "tensor.npy", "--rank", "3", "--value", "v"], "modes and value name columns of a table"),
+        (["factorize", "-", "--rank", "3"], "the standard input is empty"),
+        (["label", "tensor.csv", "--out", "-", "--workers", "-"], "must not both be -"),
+        (["label", "tensor.csv", "--figure", "-"], "--figure must be a file"),
         (["topics", "tensor.csv", "--topics", "2"], "a corpus is read from .npz or .txt files"),
         (["topics", "missing.npz", "--topics", "2"], "is not a file"),
         (["topics", "other.npz", "--topics", "2"], "other.npz is not a readable .npz file"),
@@ -370,6 +492,9 @@ def test_progress_stays_off_pipes(tensor_file):
 def test_mistakes_end_in_one_sentence(options, words, tensor_file, monkeypatch):
     monkeypatch.chdir(tensor_file.parent)
     (tensor_file.parent / "tensor.csv").write_text("1,2,3")
+    (tensor_file.parent / "long.csv").write_text(
+        "a,b,c,v\n" + "\n".join(f"{i % 2},{i // 2 % 3},{i // 6},1" for i in range(12))
+    )
     (tensor_file.parent / "tensor.tns").write_text("1 2 3 4.0")
     (tensor_file.parent / "other.csv").write_text("who,what\n1,2")
     np.savez(tensor_file.parent / "other.npz", a=np.ones(3))

@@ -29,6 +29,14 @@ def test_npy_is_mapped(tmp_path):
     assert_array_equal(tensor.to_dense(), ENTRIES)
 
 
+def test_npy_that_is_packed(tmp_path):
+    (tmp_path / "a.npy.gz").write_bytes(gzip.compress(_saved()))
+    assert_array_equal(read_tensor(tmp_path / "a.npy.gz").to_dense(), ENTRIES)
+    (tmp_path / "b.npy.gz").write_bytes(_saved())
+    with pytest.raises(ValueError, match=r"b\.npy\.gz is not a readable \.npy\.gz file"):
+        read_tensor(tmp_path / "b.npy.gz")
+
+
 def test_npz(tmp_path):
     np.savez(tmp_path / "one.npz", anything=ENTRIES, labels=np.arange(3))
     assert_array_equal(read_tensor(tmp_path / "one.npz").to_dense(), ENTRIES)
@@ -216,6 +224,8 @@ def write(path, content):
         ("a.npy", lambda path: np.save(path, np.array([[[Evil()]]], dtype=object)), "refused|pickled"),
         ("a.npz", lambda path: np.savez(path, a=np.array([[[Evil()]]], dtype=object)), "refused|pickled"),
         ("a.npz", b"PK not a zip", "a.npz"),
+        ("a.npz", b"garbage", "a.npz is not a readable .npz file: it does not begin like one"),
+        ("a.npz", pickle.dumps(Evil()), "a.npz holds pickled objects, which are refused"),
         ("a.npz", lambda path: np.savez(path, a=np.ones(3)), "must hold one array of three modes or more"),
         ("a.npy", lambda path: np.save(path, np.ones((3, 3))), "at least three modes"),
         ("a.mat", b"nonsense" * 40, "a.mat is not a readable .mat file"),
@@ -226,7 +236,8 @@ def write(path, content):
         ("a.tns", b"1.5 1 1 4\n", "whole coordinates"),
         ("a.tns", b"1 1 4\n", "at least three modes"),
         ("a.tns.gz", b"not zipped", "a.tns.gz is not a readable"),
-        ("a.csv", b"1,2,3", r"read from \.npy, \.npz, .* \.zarr, \.zarr\.zip, \.h5, \.hdf5 files; got a.csv"),
+        ("a.xls", b"1,2,3", r"read from \.npy, \.npy\.gz, .* \.zarr\.zip, \.h5, \.hdf5, .*\.parquet files; got a.xls"),
+        ("a.csv", b"1,2,3", r"a.csv cannot be read as a tensor: tensor must have three modes or more"),
     ],
 )
 def test_files_that_are_none(tmp_path, name, content, words):

@@ -32,7 +32,7 @@ HEAVY = [
 # A module may import from its own layer and from those before it. A part of a package may have a layer of its own.
 LAYERS = [
     {"_array", "_chunked_files", "_parts", "_reading", "_threads", "_writing"},
-    {"_html"},
+    {"_html", "_frames"},
     {"_validation"},
     {"_parallel"},
     {"diagonalize", "tensors"},
@@ -51,6 +51,7 @@ LAYERS = [
     {""},  # codiag itself: what it exports
     {"models", "drop_in", "synthetic", "datasets", "_corpora", "_files", "tables"},
     {"plotting"},
+    {"reports"},
     {"experiments"},
     {"cli"},
     {"__main__"},

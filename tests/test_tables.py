@@ -33,6 +33,60 @@ def test_votes_are_read_whatever_the_order_and_the_extra_columns(tmp_path):
     assert_array_equal(read_votes(tmp_path / "v.csv.gz")["worker"], [2])
 
 
+def test_columns_of_votes_are_named(tmp_path):
+    path = written(tmp_path / "v.csv", "image,who,label,species\n7,ann,x,cat\n8,bob,y,dog\n")
+    votes = read_votes(path, task="image", worker="who", label="species")
+    assert [votes[name].tolist() for name in ("task", "worker", "label")] == [[7, 8], ["ann", "bob"], ["cat", "dog"]]
+    assert read_votes(path, task="image", worker="who")["label"].tolist() == ["x", "y"]
+    with pytest.raises(
+        ValueError, match=r"task 'picture' is no column of v\.csv, which has image, who, label, species"
+    ):
+        read_votes(path, task="picture")
+    with pytest.raises(ValueError, match="must be three columns"):
+        read_votes(path, task="image", worker="image")
+    with pytest.raises(ValueError, match="Name others by task, worker and label; wide is for"):
+        read_votes(path, task="image")
+
+
+@pytest.mark.parametrize(
+    "order", ["image,ann,bob,carl\n7,cat,,dog\n8,NA,dog,dog\n", "ann,bob,image,carl\ncat,,7,dog\n,dog,8,dog\n"]
+)
+def test_wide_tables_hold_the_votes_of_long_ones(tmp_path, order):
+    votes = read_votes(written(tmp_path / "w.csv", order), wide=True, task="image")
+    assert set(zip(*(votes[name].tolist() for name in ("task", "worker", "label")), strict=True)) == {
+        (7, "ann", "cat"),
+        (7, "carl", "dog"),
+        (8, "bob", "dog"),
+        (8, "carl", "dog"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        ("a,b\n1,2\n", {"worker": "b"}, "must be left out of a wide table"),
+        ("a,b\n1,2\n", {"task": "c"}, "task 'c' is no column"),
+        ("a,b,b\n1,2,3\n", {}, "each once"),
+        ("a,b,c\n1,2\n", {}, "line 2 has 2 columns, not 3"),
+        ("a,b,c\n,2,3\n", {}, "line 2 has no task"),
+        ("a,b,c\n1,,\n", {}, "holds no votes"),
+    ],
+)
+def test_bad_wide_tables_are_named_by_line(tmp_path, text, options, message):
+    with pytest.raises(ValueError, match=message):
+        read_votes(written(tmp_path / "w.csv", text), wide=True, **options)
+
+
+def test_votes_that_lack_something_are_left_out_where_asked_for(tmp_path):
+    path = written(tmp_path / "v.csv", "task,worker,label\n1,2,3\n1,,3\n4,5,NA\n,1,1\n6,7,8\n")
+    votes = read_votes(path, skip_missing=True)
+    assert_array_equal(np.stack([*votes.values()], axis=1), [[1, 2, 3], [6, 7, 8]])
+    with pytest.raises(ValueError, match="3 lines of v"):
+        read_votes(path)
+    with pytest.raises(ValueError, match="line 3 has 2 columns, not 3"):
+        read_votes(written(tmp_path / "s.csv", "task,worker,label\n1,2,3\n1,2\n"), skip_missing=True)
+
+
 @pytest.mark.parametrize("package", ["polars", "pandas"])
 def test_parquet_is_read(tmp_path, package):
     module = pytest.importorskip(package)

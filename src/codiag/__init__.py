@@ -41,6 +41,7 @@ _PACKAGES = (
     "metrics",
     "models",
     "plotting",
+    "reports",
     "selection",
     "synthetic",
     "tables",

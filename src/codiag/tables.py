@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from codiag._frames import SEPARATORS, ending_of, read_frame, separator_of
 from codiag._labelled import of_series, of_table
 from codiag._labels import Labelled, Labels
 from codiag._reading import as_file, as_path
@@ -21,7 +22,6 @@ from codiag.models._votes import NAMES, column_places, wanted_columns
 
 __all__ = ["Labelled", "Labels", "labelled_tensor", "read_edges", "read_votes", "write_table"]
 
-SEPARATORS = {".csv": ",", ".tsv": "\t"}
 ABSENT = {"", "na", "nan", "null", "none"}
 """Texts that mark a missing value."""
 ENDS = {"source", "target", "from", "to", "src", "dst", "node1", "node2", "u", "v"}
@@ -30,8 +30,16 @@ SHOWN = 5
 """Number of bad lines that an error message names."""
 
 
-def read_votes(path: str | Path) -> dict[str, np.ndarray]:
-    r"""Read votes: the columns task, worker and label of a table.
+def read_votes(
+    path: str | Path,
+    *,
+    task: str | None = None,
+    worker: str | None = None,
+    label: str | None = None,
+    wide: bool = False,
+    skip_missing: bool = False,
+) -> dict[str, np.ndarray]:
+    r"""Read votes: the columns task, worker and label of a table, or a table of tasks and workers.
 
     Parameters
     ----------
@@ -40,6 +48,13 @@ def read_votes(path: str | Path) -> dict[str, np.ndarray]:
         or question; worker, rater, annotator or performer; label, rating, answer or response); other columns are
         ignored. Without a header there must be three columns of integers. Columns of integers are read as such, others
         as text.
+    task, worker, label : str, optional
+        The names of these columns, where they are others.
+    wide : bool
+        Whether the table has a row for each task, named in its first column or that called `task`, and a column for
+        each worker, which the first line names. Cells that are empty, or NA, are no votes.
+    skip_missing : bool
+        Whether to leave out votes without a task, a worker or a label; by default these are refused.
 
     Returns
     -------
@@ -60,16 +75,23 @@ def read_votes(path: str | Path) -> dict[str, np.ndarray]:
     """
     path = as_path("path", path)
     ending = _ending(path, (*SEPARATORS, ".parquet"))
-    if ending == ".parquet":
-        return _read_parquet(path)
-    rows = _rows(path, SEPARATORS[ending])
+    rows = _parquet_rows(path) if ending == ".parquet" else _rows(path, SEPARATORS[ending])
     if not rows:
         raise ValueError(f"{path.name} holds no votes")
-    places, named = _columns(path.name, rows[0][1])
+    n_columns = len(rows[0][1])
+    if wide:
+        if worker is not None or label is not None:
+            raise ValueError("worker and label must be left out of a wide table, whose columns are workers")
+        rows = _unpivoted(path.name, rows, task)
+        places, named = dict(zip(NAMES, range(3), strict=True)), False
+    else:
+        places, named = _columns(path.name, rows[0][1], {"task": task, "worker": worker, "label": label})
     votes = rows[1:] if named else rows
-    _check_rows(path.name, votes, places, len(rows[0][1]))
+    if skip_missing:
+        votes = [one for one in votes if len(one[1]) != n_columns or not _absent_of(one[1], places)]
+    _check_rows(path.name, votes, places, 3 if wide else n_columns)
     if not votes:
-        raise ValueError(f"{path.name} holds no votes, only names of columns")
+        raise ValueError(f"{path.name} holds no votes, only names of columns or what is missing")
     return {name: _as_column([row[place].strip() for _, row in votes]) for name, place in places.items()}
 
 
@@ -220,7 +242,7 @@ def _checked_rows(columns: Mapping[str, Iterable[Any]]) -> list[tuple[Any, ...]]
 
 
 def _ending(path: Path, endings: tuple[str, ...], *, must_exist: bool = True) -> str:
-    ending = Path(path.stem).suffix.lower() if path.suffix == ".gz" else path.suffix.lower()
+    ending = ending_of(path)
     if ending not in endings:
         more = "; .gz may follow" if must_exist else ""
         raise ValueError(f"path must end in {', '.join(endings)}{more}; got {path}")
@@ -240,9 +262,7 @@ def _rows(path: Path, separator: str | None) -> list[tuple[int, list[str]]]:
             if separator is None:
                 lines = ((number, line.replace(",", " ").split()) for number, line in enumerate(file, 1))
                 return [(number, fields) for number, fields in lines if fields]
-            first = file.readline()
-            if separator == "," and ";" in first and "," not in first:
-                separator = ";"
+            separator = separator_of(path, file.readline())
             file.seek(0)
             reader = csv.reader(file, delimiter=separator)
             return [(reader.line_num, row) for row in reader if row]
@@ -254,14 +274,50 @@ def _rows(path: Path, separator: str | None) -> list[tuple[int, list[str]]]:
         raise ValueError(f"{path.name} cannot be read: {error}") from error
 
 
-def _columns(name: str, first: list[str]) -> tuple[dict[str, int], bool]:
+def _columns(name: str, first: list[str], given: Mapping[str, str | None]) -> tuple[dict[str, int], bool]:
     """Return the positions of the columns, and whether the first line is a header."""
-    places = column_places(first)
+    wanted = {column: called for column, called in given.items() if called is not None}
+    fields = [field.strip() for field in first]
+    unknown = [f"{column} {called!r}" for column, called in wanted.items() if called not in fields]
+    if unknown:
+        raise ValueError(f"{unknown[0]} is no column of {name}, which has {', '.join(fields)[:200]}")
+    taken = {called: column for column, called in wanted.items()}
+    if len(taken) < len(wanted):
+        raise ValueError(f"task, worker and label must be three columns; got {', '.join(wanted.values())}")
+    left = [taken.get(field, "" if field.lower() in wanted else field) for field in fields]
+    places = column_places(left)
     if places is not None:
         return places, True
-    if len(first) == 3 and all(_is_whole(field.strip()) for field in first):
+    if not wanted and len(first) == 3 and all(_is_whole(field) for field in fields):
         return dict(zip(NAMES, range(3), strict=True)), False
-    raise ValueError(f"line 1 of {name} must name the columns {wanted_columns()}; it reads {', '.join(first)[:80]}")
+    raise ValueError(
+        f"line 1 of {name} must name the columns {wanted_columns()}; it reads {', '.join(first)[:80]}. Name others by "
+        "task, worker and label; wide is for a table with a row for each task and a column for each worker"
+    )
+
+
+def _unpivoted(name: str, rows: list[tuple[int, list[str]]], task: str | None) -> list[tuple[int, list[str]]]:
+    """Return the votes in a table of tasks and workers as rows of task, worker and label."""
+    workers = [field.strip() for field in rows[0][1]]
+    if task is not None and task not in workers:
+        raise ValueError(f"task {task!r} is no column of {name}, which has {', '.join(workers)[:200]}")
+    if len(workers) < 2 or len(set(workers)) < len(workers):
+        raise ValueError(f"line 1 of {name} must name the tasks' column and, each once, workers; it has {workers[:8]}")
+    place = 0 if task is None else workers.index(task)
+    bad = [
+        f"line {number} has {len(row)} columns, not {len(workers)}" for number, row in rows if len(row) != len(workers)
+    ]
+    _refuse(name, bad, "votes")
+    return [
+        (number, [row[place], worker, label])
+        for number, row in rows[1:]
+        for column, (worker, label) in enumerate(zip(workers, row, strict=True))
+        if column != place and label.strip().lower() not in ABSENT
+    ]
+
+
+def _absent_of(row: list[str], places: Mapping[str, int]) -> list[str]:
+    return [column for column, place in places.items() if row[place].strip().lower() in ABSENT]
 
 
 def _check_rows(name: str, votes: list[tuple[int, list[str]]], places: dict[str, int], n_columns: int) -> None:
@@ -270,7 +326,7 @@ def _check_rows(name: str, votes: list[tuple[int, list[str]]], places: dict[str,
         if len(row) != n_columns:
             bad.append(f"line {number} has {len(row)} columns, not {n_columns}")
         else:
-            empty = [column for column, place in places.items() if row[place].strip().lower() in ABSENT]
+            empty = _absent_of(row, places)
             bad += [f"line {number} has no {' and no '.join(empty)}"] if empty else []
     _refuse(name, bad, "votes")
 
@@ -294,18 +350,13 @@ def _is_whole(field: str) -> bool:
     return digits.isascii() and digits.isdigit() and len(digits) < 19 and (digits == "0" or digits[0] != "0")
 
 
-def _read_parquet(path: Path) -> dict[str, np.ndarray]:
-    frame = _parquet_frame(path)
-    places, _ = _columns(path.name, [str(column) for column in frame.columns])
-    return {name: frame[frame.columns[place]].to_numpy() for name, place in places.items()}
+def _parquet_rows(path: Path) -> list[tuple[int, list[str]]]:
+    """Return the names of columns and the rows of a file as text, as those of a ``.csv`` file."""
+    frame = read_frame(path)
+    columns = [[_as_text(cell) for cell in frame[name].to_list()] for name in frame.columns]
+    header = [str(name) for name in frame.columns]
+    return [(1, header), *((number, list(row)) for number, row in enumerate(zip(*columns, strict=True), 2))]
 
 
-def _parquet_frame(path: Path) -> Any:
-    for reader in ("pandas", "polars"):
-        try:
-            return __import__(reader).read_parquet(path)
-        except ImportError:
-            continue
-        except Exception as error:  # every package has its own kinds
-            raise ValueError(f"{path.name} is not a readable .parquet file: {error}") from error
-    raise ValueError(f"{path.name}: reading .parquet files needs polars, or pandas with pyarrow; install one of them")
+def _as_text(cell: object) -> str:
+    return "" if cell is None or cell != cell else str(cell)

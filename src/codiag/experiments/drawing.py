@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 from codiag.experiments.reports import Figure, Panel, Series
 from codiag.plotting import INK, MUTED, log_axis, paper
+from codiag.reports._pictures import as_svg
 
 STYLES: dict[str, tuple[str, str]] = {
     "OJD0": ("#56b4e9", "o"),
@@ -86,7 +86,7 @@ def panel_svg(figure: Figure, place: int) -> str:
     styles = styles_of(labels_of(figure))
     with paper((WIDTH, HEIGHT)) as canvas:
         _draw_panel(canvas.subplots(), figure.panels[place], styles)
-        return _as_svg(canvas)
+        return as_svg(canvas)
 
 
 def legend_svg(figure: Figure) -> str:
@@ -97,14 +97,7 @@ def legend_svg(figure: Figure) -> str:
     columns = 1 if longest > 24 else 2
     with paper((WIDTH, 0.25 + 0.22 * -(-len(handles) // columns))) as canvas:
         canvas.legend(handles=handles, loc="center", ncols=columns, frameon=False, fontsize=9)
-        return _as_svg(canvas)
-
-
-def _as_svg(canvas: Any) -> str:
-    file = BytesIO()
-    canvas.savefig(file, format="svg", metadata={"Date": None})
-    text = file.getvalue().decode()
-    return text[text.index("<svg") :]
+        return as_svg(canvas)
 
 
 def _handles(figure: Figure, styles: dict[str, tuple[str, str]]) -> list[Any]:

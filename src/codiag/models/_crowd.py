@@ -83,6 +83,8 @@ class DawidSkene(Model):
     errors_ : array of shape (n_workers, n_classes, n_classes)
         Confusion matrices, given label by true class, with columns of sum one. The name is crowd-kit's; in a data frame
         rows are by worker and given label.
+    confusion_matrices_ : array of shape (n_workers, n_classes, n_classes)
+        The same as scikit-learn has it: a row for each true class, of sum one, and a column for each given label.
     priors_ : array of shape (n_classes,)
         The shares of the classes.
     worker_accuracy_ : array of shape (n_workers,)
@@ -379,6 +381,7 @@ class DawidSkene(Model):
         self.labels_ = tables.series(labels, "agg_label", votes.tasks, "task")
         self.probas_ = tables.by_class(run.classes)
         self.errors_ = tables.confusions(run.model.confusions)
+        self.confusion_matrices_ = np.swapaxes(run.model.confusions, 1, 2)
         self.errors_standard_errors_ = tables.confusions(uncertainty.confusions)
         self.errors_spread_ = tables.confusions(spread)
         self.priors_ = tables.series(run.model.shares, "prior", votes.classes, "label")

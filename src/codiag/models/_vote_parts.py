@@ -11,7 +11,7 @@ import numpy as np
 from codiag._parts import as_parts
 from codiag.models._names import sorted_names
 from codiag.models._sums import MomentSums
-from codiag.models._votes import Votes, as_votes, check_cells
+from codiag.models._votes import Votes, as_votes, check_cells, check_classes
 
 COLUMNS = "task", "worker", "label"
 NAMES = "tasks", "workers", "classes"
@@ -67,7 +67,9 @@ class VoteSums(MomentSums):
 def votes_at_hand(data: Any, missing: Any) -> Votes:
     """Return votes in whatever form they are, or in parts of a table."""
     parts = None if _is_table(data) else as_parts(data, _is_table)
-    return as_votes(data, missing) if parts is None else parts.reduce(_votes_of_part).finish()
+    found = as_votes(data, missing) if parts is None else parts.reduce(_votes_of_part).finish()
+    check_classes(found)
+    return found
 
 
 def refuse_parts(data: Any) -> None:
