@@ -243,6 +243,8 @@ def _checked_rows(columns: Mapping[str, Iterable[Any]]) -> list[tuple[Any, ...]]
 
 def _ending(path: Path, endings: tuple[str, ...], *, must_exist: bool = True) -> str:
     ending = ending_of(path)
+    if must_exist and path.is_dir():
+        raise ValueError(f"path must be a file; {path} is a folder")
     if ending not in endings:
         more = "; .gz may follow" if must_exist else ""
         raise ValueError(f"path must end in {', '.join(endings)}{more}; got {path}")
