@@ -17,7 +17,7 @@ from codiag.experiments.rivals import RIVALS
 from codiag.methods import ALS, METHODS
 from codiag.models import DawidSkene, MixedMembershipCommunities
 from codiag.synthetic import crowd_votes, mixed_membership_graph, noisy_tensor, worker_errors
-from codiag.tables import read_edges, read_votes, write_table
+from codiag.tables import read_edges, read_graph, read_votes, write_table
 
 runner = CliRunner()
 
@@ -438,6 +438,20 @@ def test_communities_prints_and_writes_memberships(edges_file, tmp_path):
     assert "300 nodes, 3 communities" in result.stdout
     found = runner.invoke(app, ["communities", str(edges_file)])
     assert "300 nodes, 3 communities" in found.stdout
+
+
+def test_communities_honours_weights(edges_file):
+    rng = np.random.default_rng(0)
+    pairs = {tuple(sorted(pair)) for pair in read_edges(edges_file).tolist()}
+    lines = "source,target,weight\n" + "".join(f"{a},{b},{rng.integers(1, 4)}\n" for a, b in sorted(pairs))
+    path = edges_file.with_name("weighted.csv")
+    path.write_text(lines)
+    options = ["communities", str(path), "-k", "3", "--out", "-"]
+    weighted, plain = (runner.invoke(app, [*options, *more]).stdout for more in ([], ["--weight", "none"]))
+    model = MixedMembershipCommunities(3, random_state=0).fit(read_graph(path).adjacency)
+    rows = list(csv.DictReader(weighted.splitlines()))
+    np.testing.assert_allclose([float(row["p0"]) for row in rows], model.memberships_[:, 0], atol=1e-9)
+    assert weighted != plain
 
 
 def test_many_components_are_cut_short(tmp_path):

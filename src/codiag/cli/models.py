@@ -186,7 +186,9 @@ def communities(
     edges: Annotated[
         Path,
         typer.Argument(
-            help="A .txt, .csv or .tsv file (also .gz) with two linked nodes on every line.", show_default=False
+            help="A .txt, .csv or .tsv file (also .gz) with two linked nodes on every line, .graphml or .gml; - for "
+            "such lines on the standard input.",
+            show_default=False,
         ),
     ],
     k: Annotated[
@@ -196,6 +198,15 @@ def communities(
     result: Annotated[
         Path | None,
         typer.Option("--out", "-o", help="Where to save memberships, .csv or .tsv.", show_default=False),
+    ] = None,
+    weight: Annotated[
+        str | None,
+        typer.Option(
+            "--weight",
+            help="Column, by name or number from 1, or attribute with the weights of edges; none ignores them. By "
+            "default what is called weight.",
+            show_default=False,
+        ),
     ] = None,
     alpha_0: Annotated[float, typer.Option("--alpha-0", min=0, help="How mixed nodes are; 0 for one each.")] = 0.1,
     degree_corrected: Annotated[
@@ -215,9 +226,10 @@ def communities(
 ) -> None:
     """Find communities in a graph, which may overlap, and print their sizes."""
     from codiag.models import MixedMembershipCommunities
-    from codiag.tables import read_edges, write_table
+    from codiag.tables import read_graph, write_table
 
     with working("finding ...", {"--out": (result, TABLES)}, [edges], force=force) as command:
+        graph = read_graph(command.source(edges, ".txt"), weight=weight)
         model = MixedMembershipCommunities(
             k,
             alpha_0=alpha_0,
@@ -226,7 +238,7 @@ def communities(
             n_partitions=partitions,
             polish=polish,
             random_state=seed,
-        ).fit(read_edges(edges))
+        ).fit(graph)
         contents = ": every node, its strongest community, all memberships"
         command.save("--out", lambda path: write_table(path, model.membership_table()), contents)
     command.show(_community_table(model, edges.name))

@@ -134,7 +134,7 @@ def write_edges(rng: np.random.Generator) -> Path:
     return path
 
 
-@covers("codiag.tables.read_edges", "codiag.tables.write_table", weight=1.5)
+@covers("codiag.tables.read_edges", "codiag.tables.read_graph", "codiag.tables.write_table", weight=1.5)
 def edge_files(rng: np.random.Generator) -> Case:
     """Lists of edges, and tables that are written."""
     if rng.random() < 0.3:
