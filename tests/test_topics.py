@@ -69,6 +69,15 @@ class TestTopics:
         assert list(model.get_feature_names_out()) == [f"singletopic{i}" for i in range(4)]
         with pytest.raises(ValueError, match="vocabulary must have 20 words"):
             model.top_words(["a"])
+        with pytest.raises(
+            ValueError, match="vocabulary must be the 20 words, unless the model was fitted to a data f"
+        ):
+            model.top_words()
+
+    def test_top_words_are_the_columns_of_a_data_frame(self):
+        frame = pytest.importorskip("pandas").DataFrame(single_topic_corpus(3000, 0)[0]).add_prefix("word")
+        model = SingleTopic(4, random_state=0).fit(frame)
+        assert model.top_words(n=3) == model.top_words(list(frame.columns), n=3)
 
     def test_scikit_learn_goes_on_from_it(self):
         counts, *_ = mixed_corpus(3000, 0)

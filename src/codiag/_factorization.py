@@ -17,7 +17,7 @@ from codiag._array import Array, all_equal, to_host
 from codiag._estimate import Stage
 from codiag._fit_files import read_fit, write_fit
 from codiag._labels import Labels
-from codiag._reading import as_file, as_path
+from codiag._reading import as_file, as_path, reason_of
 from codiag._writing import visible
 from codiag.constraints import Constraint
 from codiag.tensors import FactoredTensor
@@ -334,7 +334,9 @@ class Factorization:
         try:
             return read_fit(path, cls)
         except Exception as error:  # damage shows as errors of almost any kind
-            raise ValueError(f"{path} was not written by Factorization.save, or is damaged: {error}") from error
+            raise ValueError(
+                f"{path} was not written by Factorization.save, or is damaged: {reason_of(error)}"
+            ) from error
 
     def __getstate__(self) -> dict[str, Any]:
         if self.problem is None:

@@ -14,7 +14,7 @@ from codiag._chunked_files import HDF5, ZARR, in_chunks, open_hdf5, open_zarr, s
 from codiag._frames import ending_of, read_frame
 from codiag._labelled import of_table
 from codiag._labels import Labelled
-from codiag._reading import as_file, as_path, read_mat, read_numbers, readable
+from codiag._reading import as_file, as_path, check_npz, read_mat, read_numbers, readable
 from codiag.tensors import SparseTensor, Tensor, as_tensor
 
 TABLES = (".csv", ".tsv", ".parquet")
@@ -57,6 +57,8 @@ def read_entries(path: str | Path, variable: str | None = None) -> Any:
     readers |= dict.fromkeys(ZARR, _read_zarr) | dict.fromkeys(HDF5, _read_hdf5)
     packed = path.suffix.lower() in (".gz", ".zip")
     ending = "".join(path.suffixes[-2:]).lower() if packed else path.suffix.lower()
+    if ending not in readers and path.is_dir():
+        raise ValueError(f"path must be a file, or a folder that ends in .zarr; {path} is another folder")
     if ending not in readers:
         kinds = ", ".join((*readers, *TABLES))
         raise ValueError(f"path must be of another kind: a tensor is read from {kinds} files; got {path.name}")
@@ -122,10 +124,7 @@ def _read_npy(path: Path, variable: str | None) -> np.ndarray | SparseTensor:
 
 
 def _read_npz(path: Path, variable: str | None) -> np.ndarray | SparseTensor:
-    with path.open("rb") as start:
-        first = start.read(2)
-    if first != b"PK" and first[:1] != b"\x80":
-        raise ValueError(f"{path.name} is not a readable .npz file: it does not begin like one")
+    check_npz(path)
     with _no_pickles(path), np.load(path, allow_pickle=False) as file:
         names = set(file.files)
         values = "values" if "values" in names else "data"

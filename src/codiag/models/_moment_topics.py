@@ -203,13 +203,13 @@ class MomentTopics(TransformerMixin, BlockedModel[TopicMoments, Topics]):
         total, n_words = np.sum(self._by_part(X, self._likelihood_and_length), axis=0)
         return float(np.exp(-total / max(n_words, 1)))
 
-    def top_words(self, vocabulary: Sequence[str] | np.ndarray, n: int = 10) -> list[list[str]]:
+    def top_words(self, vocabulary: Sequence[str] | np.ndarray | None = None, n: int = 10) -> list[list[str]]:
         """Return the most probable words of every topic.
 
         Parameters
         ----------
-        vocabulary : sequence of str
-            The word of every column of the counts.
+        vocabulary : sequence of str, optional
+            The word of every column of the counts; by default the columns of the data frame that was fitted.
         n : int
             How many of each topic.
 
@@ -219,6 +219,13 @@ class MomentTopics(TransformerMixin, BlockedModel[TopicMoments, Topics]):
         """
         check_is_fitted(self)
         as_number("n", n, integer=True)
+        if vocabulary is None:
+            vocabulary = getattr(self, "feature_names_in_", None)
+        if vocabulary is None:
+            raise ValueError(
+                f"vocabulary must be the {self.n_features_in_} words, unless the model was fitted to a data frame with "
+                "words for columns; got None"
+            )
         if isinstance(vocabulary, str) or not hasattr(vocabulary, "__len__"):
             raise TypeError(f"vocabulary must be the {self.n_features_in_} words, a sequence; got {vocabulary!r}")
         if len(vocabulary) != self.n_features_in_:

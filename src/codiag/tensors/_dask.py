@@ -145,7 +145,7 @@ class DaskTensor(Tensor):
         return sum_over_chunks(function, [self.array, *others], asked)
 
     def read(self, *asked: Sum) -> list[Any]:
-        """Compute several sums in one pass over the chunks; the norm beside products tells whether these have changed."""
+        """Compute several sums in one pass over the chunks; beside products, the norm shows whether they changed."""
         if self._look is None or not any(isinstance(one, Products | SquaredDistance) for one in asked):
             return self._read(asked)
         *results, squared_norm = self._read([*asked, SquaredNorm()])
