@@ -41,8 +41,9 @@ class DaskTensor(ArrayTensor):
     Parameters
     ----------
     array : dask array of shape (d_0, d_1, d_2, ...)
-        Real numbers, three modes or more; chunks of NumPy, CuPy or pydata/sparse, of any sizes. A worker needs memory
-        for one chunk of every thread, and about 200 MB beyond.
+        Real numbers, three modes or more; chunks of NumPy, CuPy or pydata/sparse, of any sizes, the same whenever they
+        are computed. Masked entries are NaN. A worker needs memory for one chunk of every thread, and about 200 MB
+        beyond.
     symmetric : bool, optional
         Whether permuting the modes leaves the tensor as it is. By default that is detected, to rounding, in the first
         pass over the chunks.
