@@ -174,3 +174,14 @@ def test_chunks_that_differ_when_they_are_read_again_are_refused(large):
         codiag.factorize(array, 2, seed=0)
     fit = codiag.factorize(array.persist(), 2, seed=0)
     assert fit.converged
+
+
+@pytest.mark.parametrize("in_chunks", [True, False])
+def test_missing_entries_of_large_samples_are_left_out(in_chunks, monkeypatch):
+    fit = codiag.factorize(entries(), 2, seed=0)
+    samples = entries()
+    samples[3, 3, 3] = np.nan
+    expected = fit.transform(samples, 0)
+    monkeypatch.setattr("codiag.tensors._first_look.SMALL", 1000)
+    assert np.all(np.isfinite(expected))
+    assert_allclose(fit.transform(chunked(samples) if in_chunks else samples, 0), expected, atol=1e-10)

@@ -15,25 +15,23 @@ from codiag._array import Array, moved, to_host
 from codiag._validation import as_flag
 from codiag.tensors._base import REAL, Tensor, as_scale, check_shape, check_symmetric_shape
 from codiag.tensors._dense import DenseTensor
-from codiag.tensors._first_look import EntryCount, FirstLook, check_range, entry_count, first_look
+from codiag.tensors._first_look import EntryCount, check_range, entry_count
 from codiag.tensors._sparse import SparseTensor
+from codiag.tensors._stored import ArrayTensor
 from codiag.tensors._sums import (
-    Core,
     Products,
     Ranges,
     Shares,
     SquaredDistance,
     SquaredNorm,
     Sum,
-    asymmetry,
-    symmetry_probes,
 )
 
 OfChunk = Callable[..., Shares]
 """Called as ``function(asked, ranges, *blocks)`` for every chunk; a function of a module, which is sent by its name."""
 
 
-class DaskTensor(Tensor):
+class DaskTensor(ArrayTensor):
     """A tensor in the chunks of a dask array, wherever these are: on disk, in other processes, on a cluster.
 
     Nothing is ever gathered but sums. Every chunk computes its part of all sums of a pass at once, with the means that
@@ -43,8 +41,9 @@ class DaskTensor(Tensor):
     Parameters
     ----------
     array : dask array of shape (d_0, d_1, d_2, ...)
-        Real numbers, three modes or more; chunks of NumPy, CuPy or pydata/sparse, of any sizes. A worker needs memory
-        for one chunk of every thread, and about 200 MB beyond.
+        Real numbers, three modes or more; chunks of NumPy, CuPy or pydata/sparse, of any sizes, the same whenever they
+        are computed. Masked entries are NaN. A worker needs memory for one chunk of every thread, and about 200 MB
+        beyond.
     symmetric : bool, optional
         Whether permuting the modes leaves the tensor as it is. By default that is detected, to rounding, in the first
         pass over the chunks.
@@ -59,8 +58,6 @@ class DaskTensor(Tensor):
     >>> tensor.squared_norm()
     120.0
     """
-
-    holds_entries = True
 
     def __init__(self, array: Any, *, symmetric: bool | None = None) -> None:
         if not is_dask_array(array):
@@ -86,22 +83,8 @@ class DaskTensor(Tensor):
             check_symmetric_shape(self.shape)
         self.array = array
         self._symmetric = False if symmetric is None and len(set(self.shape)) > 1 else symmetric
+        self._seems_symmetric = bool(symmetric)
         self.unseen = True
-
-    @property
-    def symmetric(self) -> bool:  # type: ignore[override]
-        """Whether permuting the modes leaves the tensor as it is: as declared, or by a first look at its entries."""
-        if self._symmetric is None:
-            self.look()
-        return bool(self._symmetric)
-
-    def look(self, width: int = 0) -> FirstLook:
-        undecided = self._symmetric is None
-        if self._look is None or self._look.width < width or undecided:
-            self._look = first_look(self, width, one_mode=bool(self._symmetric), probe=undecided)
-            if undecided:
-                self._symmetric = self._look.asymmetry is not None and self._look.asymmetry < self._rounding()
-        return self._look
 
     def check(self) -> None:
         way_out = (
@@ -115,9 +98,6 @@ class DaskTensor(Tensor):
         shares = self.sum_over_chunks(_count_of_chunk, None)
         n_bad, n_nonzero = int(shares.pop((0,))), int(shares.pop((1,)))
         return EntryCount(n_bad, min(shares, default=None), n_nonzero)
-
-    def _rounding(self) -> float:
-        return 1e-10 if self.reference.dtype == np.float64 else 1e-4
 
     @property
     def reference(self) -> Array:
@@ -145,7 +125,7 @@ class DaskTensor(Tensor):
         return sum_over_chunks(function, [self.array, *others], asked)
 
     def read(self, *asked: Sum) -> list[Any]:
-        """Compute several sums in one pass over the chunks; beside products, the norm shows whether they changed."""
+        """Compute several sums in one pass over the chunks; beside products, check that these are as before."""
         if self._look is None or not any(isinstance(one, Products | SquaredDistance) for one in asked):
             return self._read(asked)
         *results, squared_norm = self._read([*asked, SquaredNorm()])
@@ -184,39 +164,11 @@ class DaskTensor(Tensor):
         other.unseen = self.unseen
         return other
 
-    def compress(self, *bases: Array | None) -> Tensor:
-        core: Tensor = self.read(Core(bases))[0]
-        return core
-
-    def mttkrp(self, factors: Sequence[Array], mode: int) -> Array:
-        return self.read(Products(factors, [mode]))[0][0]
-
-    def mttkrps(self, factors: Sequence[Array]) -> list[Array]:
-        products: list[Array] = self.read(Products(factors))[0]
-        return products
-
     def squared_norm(self) -> float:
         return self.look().squared_norm
 
-    def squared_distance(self, weights: Array, factors: Sequence[Array]) -> float:
-        return float(self.read(SquaredDistance(weights, factors))[0])
-
     def inner(self, weights: Array, factors: Sequence[Array]) -> float:
         return float(self.sum_over_chunks(_inner_of_chunk, (weights, tuple(factors)))[()])
-
-    def asymmetry(self) -> float:
-        """Measure how far the tensor is from symmetric, along random vectors, which see any difference.
-
-        Returns
-        -------
-        float
-            The share of the tensor that permuting its modes changes: 0 if symmetric, about 1.3 for pure noise.
-        """
-        if len(set(self.shape)) > 1:
-            return math.inf
-        if self._look is not None and self._look.asymmetry is not None:
-            return self._look.asymmetry
-        return asymmetry(*self.read(*symmetry_probes(self), SquaredNorm()))
 
     def symmetrized(self) -> DaskTensor:
         """Average the tensor over all permutations of its modes, as soon as it is read.
