@@ -198,6 +198,17 @@ def test_missing_entries_of_a_large_array_are_found():
     assert np.array_equal(problem.tensor.to_dense(), np.where(hidden, 0, entries))
 
 
+def test_missing_entries_take_one_copy_and_their_weights():
+    entries = np.ones((160, 150, 140))
+    entries[3, 4, 5] = np.nan
+    tracemalloc.start()
+    problem = codiag.Problem(entries, 2)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert problem.n_entries == entries.size - 1
+    assert peak < 2.8 * entries.nbytes
+
+
 @pytest.mark.parametrize("symmetric", [True, False])
 def test_large_tensors_in_single_precision(symmetric):
     entries, factors = noisy(130, 5, symmetric=symmetric)

@@ -161,7 +161,7 @@ def _solved(problem: Problem, method: Method, seed: Any) -> Factorization:
         smaller.tensor.look(sketch_width(problem.rank, smaller.tensor.shape))
     norm = math.sqrt(LeastSquares(smaller).total)
     if not 0 < norm < math.inf:
-        raise UndeterminedError(f"tensor must not be all zero, and finite; the norm of {problem.tensor!r} is {norm:g}")
+        raise UndeterminedError(f"tensor must be finite, and not all zero; the norm of {problem.tensor!r} is {norm:g}")
     # What a method was given for this tensor is not scaled with it.
     scale = 1.0 if method.sized or has_safe_powers(problem.tensor, norm) else norm
     estimate = fit_or_refuse(method, in_double_precision(smaller.scaled(1 / scale)), rng)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace, is_array_api_obj
 
-from codiag._array import Array, like, to_host
+from codiag._array import Array, moved, to_host
 from codiag._chunked_entries import checked_weights
 from codiag._entries import Entries, entries_of
 from codiag._missing import looked_at, without_missing
@@ -241,7 +241,7 @@ def as_observed(observed: Array, tensor: Tensor) -> Array | None:
     weights = given.astype(np.float64)
     if not np.all(np.isfinite(weights)) or np.any(weights < 0):
         raise ValueError("observed must be finite, not negative")
-    return None if np.all(weights == 1) else like(weights, tensor.reference)
+    return None if np.all(weights == 1) else moved(weights, tensor.reference)
 
 
 def _checked_moment(second_moment: Array, tensor: Tensor) -> Array:

@@ -13,7 +13,7 @@ from array_api_compat import device, is_numpy_array, is_torch_array
 from codiag._array import Array, array_namespace, blocks, moved, on_host, precise, to_host, widest
 from codiag._validation import as_flag, as_real_array
 from codiag.tensors._base import Tensor, check_shape, check_symmetric_shape
-from codiag.tensors._first_look import FirstLook, first_look, is_large
+from codiag.tensors._first_look import FirstLook, check_range, entry_count, first_look, is_large
 from codiag.tensors._sums import (
     Core,
     Products,
@@ -113,12 +113,8 @@ class DenseTensor(Tensor):
 
     def check(self) -> None:
         """Raise unless the entries are finite and their squares neither overflow nor all vanish."""
-        range_of = array_namespace(self.reference).finfo(self.reference.dtype)
-        if not self.squared_norm() < float(range_of.max):
-            self._raise_not_finite()
-        least = max(float(range_of.smallest_normal), 1e-290)
-        if self.squared_norm() < least and np.any(to_host(self._entries) != 0):
-            self._raise_out_of_range()
+        way_out = "Fill them, or leave out the slices that hold them"
+        check_range(self, lambda: entry_count(to_host(self._entries)), way_out)
         self.unseen = False
 
     @cached_property
@@ -256,21 +252,6 @@ class DenseTensor(Tensor):
     def _cast(self, block: Array) -> Array:
         wanted = self.reference.dtype
         return block if block.dtype == wanted else array_namespace(block).astype(block, wanted)
-
-    def _raise_out_of_range(self) -> None:
-        raise ValueError(
-            f"tensor must have entries whose squares fit into {self.reference.dtype}; divide by the largest of them"
-        )
-
-    def _raise_not_finite(self) -> None:
-        bad = ~np.isfinite(to_host(self._entries))
-        if not bad.any():
-            self._raise_out_of_range()
-        first = tuple(int(i) for i in np.argwhere(bad)[0])
-        raise ValueError(
-            f"tensor must be finite; {int(bad.sum())} of {bad.size} entries are NaN or infinite, the first at {first}. "
-            "Fill them, or leave out the slices that hold them"
-        )
 
 
 def _memory_order(array: Array) -> tuple[int, ...]:
