@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Callable
+from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -17,6 +18,7 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.exceptions import NotFittedError
 
 from codiag._parts import as_parts, is_matrix
+from codiag._scattered import pass_with
 from codiag.models import DawidSkene, HiddenMarkov, LatentDirichlet, SingleTopic, SphericalGaussianMixture
 from codiag.models._chain_sums import ChainSums
 from codiag.models._gaussian_sums import GaussianSums
@@ -213,7 +215,8 @@ class TestDask:
         assert_allclose(found.transmat_, whole.transmat_, atol=1e-12)
 
     @pytest.mark.filterwarnings("ignore")  # of tornado and asyncio
-    def test_a_cluster(self):
+    def test_a_cluster(self, monkeypatch):
+        monkeypatch.setattr("codiag._scattered.IN_GRAPH", 0)  # copies are sent to workers
         distributed = pytest.importorskip("distributed")
         da = pytest.importorskip("dask.array")
         model, data, _ = FITTED["dirichlet, moments"]
@@ -222,6 +225,23 @@ class TestDask:
             found = copy.deepcopy(model).fit(da.from_array(data.toarray(), chunks=(77, -1)))
         expected = copy.deepcopy(model).fit(da.from_array(data.toarray(), chunks=(77, -1)))
         assert_allclose(found.components_, expected.components_, atol=1e-12)
+
+    @pytest.mark.parametrize("scattered", [True, False])
+    def test_a_pass_is_begun_again_where_all_copies_are_lost(self, scattered, monkeypatch):
+        monkeypatch.setattr("codiag._scattered._held", lambda content: (content, scattered))
+        outcomes = iter([CancelledError, CancelledError, None])
+
+        def run(held):
+            error = next(outcomes)
+            if error is not None:
+                raise error
+            return held
+
+        if scattered:
+            assert pass_with(5, run) == 5
+        else:
+            with pytest.raises(CancelledError):
+                pass_with(5, run)
 
     def test_a_part_that_is_wrong_is_named(self):
         dask = pytest.importorskip("dask")

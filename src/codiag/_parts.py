@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-FAN_IN = 8
-"""Sums that are merged at a time."""
+from codiag._scattered import FAN_IN, pass_with
+
 NOTHING = "X must hold samples, in at least one part; got no part, or empty ones alone"
 
 
@@ -64,12 +64,15 @@ class _DaskParts(Parts):
     def reduce(self, function: Callable[..., Any], *shared: Any, numbered: bool = False) -> Any:
         import dask
 
-        everywhere = dask.delayed(_packed, pure=False)(*(_scattered(one) for one in shared))
         leaf, merge = dask.delayed(_leaf, pure=False), dask.delayed(_merged, pure=False)
-        level = [leaf(function, part, place, numbered, everywhere) for place, part in enumerate(self._delayed)]
-        while len(level) > 1:
-            level = [merge(level[start : start + FAN_IN]) for start in range(0, len(level), FAN_IN)]
-        return _not_empty(dask.compute(level[0])[0])
+
+        def one_pass(held: Any) -> Any:
+            level = [leaf(function, part, place, numbered, held) for place, part in enumerate(self._delayed)]
+            while len(level) > 1:
+                level = [merge(level[start : start + FAN_IN]) for start in range(0, len(level), FAN_IN)]
+            return dask.compute(level[0])[0]
+
+        return _not_empty(pass_with(shared, one_pass))
 
 
 def as_parts(data: Any, is_part: Callable[[Any], bool]) -> Parts | None:
@@ -137,21 +140,6 @@ def _delayed_parts(collection: Any) -> list[Any]:
         collection = collection.rechunk(dict.fromkeys(range(1, collection.ndim), -1))
     delayed = collection.to_delayed()
     return list(delayed.ravel()) if hasattr(delayed, "ravel") else list(delayed)
-
-
-def _scattered(value: Any) -> Any:
-    """Return what all parts need as a node of the graph, or, on a cluster, as data that is sent to workers once."""
-    import dask
-    from dask.base import get_scheduler
-
-    owner: Any = getattr(get_scheduler(), "__self__", None)
-    if hasattr(owner, "scatter"):
-        return owner.scatter(value, broadcast=True, hash=False)
-    return dask.delayed(value, pure=False, traverse=False)
-
-
-def _packed(*shared: Any) -> tuple[Any, ...]:
-    return shared
 
 
 def _leaf(function: Callable[..., Any], part: Any, place: int, numbered: bool, shared: tuple[Any, ...]) -> Any:

@@ -83,6 +83,7 @@ class SphericalGaussianMixture(DensityMixin, BlockedModel[OneGaussian | Gaussian
     `fit` takes samples in parts, too: a dask array, a bag or a list of delayed parts, a list of arrays, a function that
     returns an iterator over them, or an iterator. Means and moments up to the third are formed where the parts are, in
     one read, and merged in a tree; every step of `polish` is one more read, so that an iterator needs `polish` zero.
+    Parts may be empty, or sorted: where `n_blocks` is set, the samples of every part are dealt to all blocks.
     The answer is that of one array to rounding, and so is that of `partial_fit`, which begins anew after `fit` of one
     array. The third moment takes the cube of the number of features in memory, of which there may be 256.
 

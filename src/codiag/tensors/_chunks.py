@@ -1,4 +1,4 @@
-"""Sums over the chunks of dask arrays, by whatever scheduler there is: the one file that imports dask."""
+"""Sums over the chunks of dask arrays, by whatever scheduler there is; imported only where a tensor is one of dask."""
 
 from __future__ import annotations
 
@@ -18,18 +18,9 @@ from dask.delayed import Delayed
 from dask.highlevelgraph import HighLevelGraph
 
 from codiag._array import Array
+from codiag._scattered import FAN_IN, pass_with
 from codiag.tensors._dask import OfChunk, check_real, entries_of_chunk
 from codiag.tensors._sums import Shares, added, reads
-
-FAN_IN = 8
-"""Contributions that are added at a time, so that no worker and no scheduler ever holds those of all chunks."""
-
-IN_GRAPH = 2**22
-"""Bytes of factors up to which they are one task of the graph, which a cluster makes again if its worker is lost; of
-more, which would burden the scheduler, every worker gets a copy before."""
-
-ATTEMPTS = 3
-"""Times that a pass is begun, at most, where all workers are lost that had these copies."""
 
 OBSERVED = "codiag-observed"
 """How names of the weights begin that a user has given, in the chunks of a tensor: by that an error finds them."""
@@ -55,15 +46,7 @@ def sum_over_chunks(function: OfChunk, arrays: Sequence[Any], asked: Any) -> Sha
     -------
     dict
     """
-    n_attempts = 0
-    while True:
-        held, scattered = _held((function, asked, arrays[0].chunks))
-        n_attempts += 1
-        try:
-            return _one_pass(arrays, held)
-        except CancelledError:
-            if not scattered or n_attempts == ATTEMPTS:
-                raise
+    return pass_with((function, asked, arrays[0].chunks), lambda held: _one_pass(arrays, held))
 
 
 def _one_pass(arrays: Sequence[Any], held: Any) -> Shares:
@@ -178,23 +161,6 @@ def cubed(array: Any, modes: Sequence[int]) -> Any:
     largest = [max(array.chunks[mode]) for mode in modes]
     side = max(round(math.prod(largest) ** (1 / len(modes))), 1)
     return array.rechunk(dict.fromkeys(modes, side))
-
-
-def _held(content: Any) -> tuple[Any, bool]:
-    """Return what every task refers to, by name, and whether copies of it were sent to the workers beforehand."""
-    client: Any = getattr(get_scheduler(), "__self__", None)
-    if _n_bytes(content) > IN_GRAPH and hasattr(client, "scatter"):
-        return client.scatter(content, broadcast=True, hash=False), True
-    return dask.delayed(content, name=f"codiag-asked-{uuid.uuid4().hex}", traverse=False), False
-
-
-def _n_bytes(content: Any) -> int:
-    """Return the size of the arrays in an object, a sequence or a dataclass of them."""
-    if isinstance(content, tuple | list):
-        return sum(_n_bytes(item) for item in content)
-    if hasattr(content, "nbytes"):
-        return int(content.nbytes)
-    return sum(_n_bytes(value) for value in vars(content).values()) if hasattr(content, "__dataclass_fields__") else 0
 
 
 def _of_chunk(*blocks: Array, held: tuple[OfChunk, Any, Any], block_id: tuple[int, ...]) -> Shares:
