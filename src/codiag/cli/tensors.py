@@ -134,7 +134,9 @@ def factorize(
         if loaded.labels is None:
             _refuse_missing(problem, missing)
         if rank == "auto":
+            command.passes.doing("choosing the rank ...")
             problem = _with_rank(problem, max_rank, seed, command)
+        command.passes.doing("factorizing ...")
         fit = codiag.factorize(problem, method=method, seed=seed)
         fit = fit if loaded.labels is None else with_labels(fit, loaded.labels)
         command.save("--out", lambda path: _save(path, fit), "" if _is_table(result) else LOADED)
