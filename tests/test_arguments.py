@@ -179,7 +179,11 @@ def test_huge_and_tiny_factors_have_directions_too():
         (lambda: DenseTensor(CUBE) * 10**400, ValueError, "scale must be a finite number of float64"),
         (lambda: DenseTensor(CUBE.astype(np.float32)) * 1e100, ValueError, "scale must be a finite number of float32"),
         (lambda: FactoredTensor(np.ones(1), [np.ones((3, 1))] * 3) * np.inf, ValueError, "scale must be a finite"),
-        (lambda: codiag.factorize(DenseTensor(CUBE) * 1e200, 1), ValueError, "finite; the norm of ScaledTensor"),
+        (
+            lambda: codiag.factorize(DenseTensor(CUBE) * 1e200, 1),
+            ValueError,
+            "finite, and not all zero; the norm of ScaledTensor",
+        ),
         (lambda: DenseTensor(np.ones((3, 3, 3)), symmetric="no"), TypeError, "symmetric must be True or False"),
         (lambda: SparseTensor([[0]] * 3, [1.0], (3, 3, 3), symmetric="no"), TypeError, "symmetric must be True or"),
         (lambda: SparseTensor([[0]] * 3, [1.0], (3.7, 3, 3)), TypeError, r"shape must hold integers.*\(3.7, 3, 3\)"),
