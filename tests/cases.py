@@ -357,7 +357,7 @@ METHODS = {
     "sd2": MethodCase(SD2()),
     "lathauwer": MethodCase(Lathauwer()),
     "givens": MethodCase(Givens(), orthogonal=True, only_symmetric_cubes=True),
-    "deflation": MethodCase(example("method").Deflation(), orthogonal=True),
+    "deflation": MethodCase(example("method").Deflation(rank_one=NLS(n_starts=2)), orthogonal=True),
 }
 
 

@@ -15,7 +15,7 @@ from simulated import chain, matched
 class TestChains:
     @pytest.mark.parametrize("polish", [0, 10])
     def test_a_chain(self, polish):
-        symbols, transitions, emissions, states = chain(50_000, 0)
+        symbols, transitions, emissions, states = chain(20_000, 0)
         model = HiddenMarkov(3, polish=polish, random_state=0).fit(symbols)
         assert matched(model.emissionprob_, emissions) < 0.05
         _, order = linear_sum_assignment(np.linalg.norm(emissions[:, None] - model.emissionprob_[None], axis=2))

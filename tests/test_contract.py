@@ -135,7 +135,7 @@ def test_weight_zero_is_no_matrix_at_all(name):
 @EVERY
 def test_same_seed_same_answer(name):
     case = DIAGONALIZERS[name]
-    matrices = case.stack(5, 20, noise=0.05).matrices
+    matrices = case.stack(5, 20, noise=0.05 if case.settles else 0.0).matrices
     first, second = (case.method(matrices, seed=3) for _ in range(2))
     np.testing.assert_array_equal(first.factor, second.factor)
     np.testing.assert_array_equal(first.diagonals, second.diagonals)

@@ -93,7 +93,7 @@ def test_expectation_maximization_is_that_of_dawid_and_skene():
     assert_allclose(model.priors_, shares, atol=1e-12)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     seed=st.integers(0, 10**6),
     k=st.integers(2, 4),
@@ -170,7 +170,7 @@ def test_classes_are_named_so_that_most_votes_are_right():
 @pytest.mark.parametrize("method", [None, "tpm", "als", "ojd1"])
 def test_small_votes_of_any_kind_get_an_answer(method):
     """Constant, repeated, contradictory, nearly empty: where moments fail, the majority is asked."""
-    for seed in range(15 if method is None else 5):
+    for seed in range(9 if method is None else 3):
         rng = np.random.default_rng(seed)
         votes = rng.integers(-1, 3, (rng.integers(2, 20), rng.integers(2, 7)))
         votes = np.tile(votes[:4], (2, 1)) if seed % 3 == 0 else votes
@@ -342,8 +342,8 @@ def test_partitions_that_tell_more_count_more():
 
 
 def test_directions_are_judged_by_tasks_that_had_no_say():
-    """Otherwise those of meaningless votes seem to mean something: in 6 of these 40 sets."""
-    for seed in range(40):
+    """Otherwise those of meaningless votes seem to mean something: in 6 of 40 sets, which are these."""
+    for seed in (1, 6, 14, 17, 18, 32):
         rng = np.random.default_rng(seed)
         votes = as_votes(tuple(rng.integers(0, size, 4000) for size in (400, 20, 3)))
         groups = np.stack([random_groups(votes, rng) for _ in range(10)])

@@ -237,6 +237,8 @@ def test_the_core_of_a_list_estimates_that_of_the_complete_tensor() -> None:
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_entries_of_every_library_agree_with_numpy(library: str, case: Case) -> None:
+    if library == "jax" and len(case.shape) > 3:
+        pytest.skip("JAX compiles every operation for every shape; order three shows the same")
     put = LIBRARIES[library]
     pairs = [(DenseEntries(case.tensor, case.weights), DenseEntries(put(case.tensor), put(case.weights)))]
     if library == "torch":

@@ -121,7 +121,7 @@ def test_known_findings_have_a_reason():
 
 def test_a_few_inputs_find_nothing_new():
     summary, new = Summary(), []
-    for outcome in run(Plan(seed=0, inputs=40, limit=10.0)):
+    for outcome in run(Plan(seed=0, inputs=20, limit=10.0)):
         summary.add(outcome)
         new += [(outcome.index, finding) for finding in outcome.findings if not is_known(finding)]
     assert new == []

@@ -14,7 +14,21 @@ import pytest
 import codiag
 
 SOURCE = Path(codiag.__file__).parent
-HEAVY = ["torch", "dask", "matplotlib", "pandas", "sklearn", "typer", "rich", "pooch"]
+HEAVY = [
+    "torch",
+    "jax",
+    "dask",
+    "distributed",
+    "xarray",
+    "zarr",
+    "h5py",
+    "matplotlib",
+    "pandas",
+    "sklearn",
+    "typer",
+    "rich",
+    "pooch",
+]
 # A module may import from its own layer and from those before it. A part of a package may have a layer of its own.
 LAYERS = [
     {"_array", "_chunked_files", "_parts", "_reading", "_threads", "_writing"},

@@ -184,7 +184,7 @@ class TestDask:
         da = pytest.importorskip("dask.array")
         model, data, names = FITTED[name]
         dense = data.toarray() if sparse.issparse(data) else data
-        array = da.from_array(dense, chunks=(120, 3))
+        array = da.from_array(dense, chunks=(120, dense.shape[1] // 2))
         parts = [data[start : start + 120] for start in range(0, 900, 120)]
         expected = copy.deepcopy(model).fit(parts)
         with dask.config.set(scheduler=scheduler):

@@ -74,7 +74,7 @@ class TestPoorFits:
         return min(fit.relative_error for fit in fits)
 
     @pytest.mark.filterwarnings("ignore::codiag.ConvergenceWarning")
-    @pytest.mark.parametrize("seed", [0, 1, 2])
+    @pytest.mark.parametrize("seed", [0, 1])
     def test_counts(self, seed):
         rng = np.random.default_rng(seed)
         means = np.einsum("ir,jr,kr->ijk", *[rng.gamma(0.5, 1, (size, 4)) for size in (15, 20, 25)])

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from codiag._chunked_files import HDF5, in_chunks, open_hdf5, open_zarr, split_dataset
-from codiag._reading import as_file, as_path, read_numbers, readable
+from codiag._reading import as_file, as_path, read_mat, read_numbers, readable
 from codiag.tensors import SparseTensor, Tensor, as_tensor
 
 
@@ -78,10 +78,8 @@ def _read_npz(path: Path, variable: str | None) -> np.ndarray | SparseTensor:
 
 
 def _read_mat(path: Path, variable: str | None) -> np.ndarray:
-    from scipy.io import loadmat
-
     try:
-        contents = loadmat(path)
+        contents = read_mat(path)
     except NotImplementedError as error:
         raise ValueError(f"{path.name} is of MATLAB 7.3; save it with save(..., '-v7')") from error
     arrays = {name: array for name, array in contents.items() if not name.startswith("__")}

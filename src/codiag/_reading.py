@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import os
 from collections.abc import Iterator
@@ -54,3 +55,15 @@ def read_numbers(lines: Iterator[str], dtype: Any = np.float64) -> np.ndarray:
     if first is None:
         return np.zeros((0, 0), dtype)
     return np.loadtxt(itertools.chain([first], lines), dtype=dtype, ndmin=2)
+
+
+def read_mat(path: Path) -> dict[str, Any]:
+    """Return the variables of a .mat file by name, matrices with few entries as sparse arrays where SciPy can do that.
+
+    Versions of SciPy that can warn unless they are told, and earlier ones do not know the option.
+    """
+    from scipy.io import loadmat
+
+    options = {"spmatrix": False} if "spmatrix" in inspect.signature(loadmat).parameters else {}
+    contents: dict[str, Any] = loadmat(path, **options)
+    return contents

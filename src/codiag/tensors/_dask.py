@@ -182,6 +182,9 @@ class DaskTensor(Tensor):
     def squared_distance(self, weights: Array, factors: Sequence[Array]) -> float:
         return float(self.read(SquaredDistance(weights, factors))[0])
 
+    def inner(self, weights: Array, factors: Sequence[Array]) -> float:
+        return float(self.sum_over_chunks(_inner_of_chunk, (weights, tuple(factors)))[()])
+
     def asymmetry(self) -> float:
         """Measure how far the tensor is from symmetric, along random vectors, which see any difference.
 
@@ -270,6 +273,15 @@ def _projected_chunk(directions: Sequence[Array], ranges: Ranges, block: Array) 
     local = tensor_of_chunk(block)
     own = [moved(rows[:, part], local.reference) for rows, part in zip(directions, ranges[2:], strict=True)]
     return {(ranges[0].start, ranges[1].start): to_host(local.project(*own))}
+
+
+def _inner_of_chunk(components: tuple[Array, Sequence[Array]], ranges: Ranges, block: Array) -> Shares:
+    """Return a chunk's part of an inner product: by a chunk's own method, which sums in double precision."""
+    local = tensor_of_chunk(block)
+    weights, factors = components
+    rows = tuple(factor[part, :] for factor, part in zip(factors, ranges, strict=True))
+    weights, rows = _prepared((weights, rows), local.reference, {})
+    return {(): local.inner(weights, rows)}
 
 
 def tensor_of_chunk(block: Array) -> DenseTensor | SparseTensor:

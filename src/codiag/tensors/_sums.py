@@ -331,11 +331,12 @@ def asymmetry(first: Tensor, turned: Tensor, squared_norm: float) -> float:
     xp = array_namespace(first.reference)
     size = first.shape[0]
     one, other = (xp.reshape(seen.to_dense(), (size, size)) for seen in (first, turned))
-    gaps = [one - xp.matrix_transpose(one), one - other]
     # On average a projection is as large as the tensor; one that happens to be small has no more noise in it.
     norm = squared_norm**0.5 if squared_norm < float("inf") else 0.0
-    whole = max(float(xp.linalg.vector_norm(one)), norm)
-    return max(float(xp.linalg.vector_norm(gap)) for gap in gaps) / whole if whole > 0 else float("inf")
+    with np.errstate(all="ignore"):  # entries that are not finite show in the squared norm
+        whole = max(float(xp.linalg.vector_norm(one)), norm)
+        gaps = [float(xp.linalg.vector_norm(gap)) for gap in (one - xp.matrix_transpose(one), one - other)]
+    return max(gaps) / whole if whole > 0 else float("inf")
 
 
 def khatri_rao(factors: Sequence[Array]) -> Array:
