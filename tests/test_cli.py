@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import logging
 import re
 import subprocess
 import sys
@@ -13,11 +14,13 @@ from typer.testing import CliRunner
 
 import codiag
 from codiag.cli import app
+from codiag.cli.terminal import progress
+from codiag.experiments.paper import EXPERIMENTS
 from codiag.experiments.rivals import RIVALS
 from codiag.methods import ALS, METHODS
 from codiag.models import DawidSkene, MixedMembershipCommunities
 from codiag.synthetic import crowd_votes, mixed_membership_graph, noisy_tensor, worker_errors
-from codiag.tables import read_edges, read_votes, write_table
+from codiag.tables import read_edges, read_graph, read_votes, write_table
 
 runner = CliRunner()
 
@@ -188,6 +191,22 @@ def test_factorize_reads_large_files_in_parts(tmp_path, name, monkeypatch):
     assert passes == [f"pass {number} of 4" for number in (1, 2, 3, 4)]
 
 
+def test_progress_beyond_the_usual_number_of_passes(monkeypatch):
+    """No number of passes is promised that is not known, and the bar is not full while there is work."""
+    shape, n_parts, seen = (8, 8, 8), 2, []
+    monkeypatch.setattr("codiag.tensors._first_look.SMALL", 100)
+    monkeypatch.setattr(Progress, "update", lambda *_ids, **new: seen.append(new))
+    with progress("reading ...") as passes:
+        passes.over(shape)
+        for part in [1, 2] * 9:
+            logging.getLogger("codiag.reads").debug("a part", extra={"shape": shape, "part": part, "n_parts": n_parts})
+    usual = [f"pass {number} of 4" for number in range(1, 5)]
+    new = [one for one in seen if "passes" in one]
+    assert list(dict.fromkeys(one["passes"] for one in new)) == usual + [f"pass {number}" for number in range(5, 10)]
+    assert [one["completed"] for one in new] == [part / n_parts for part in range(1, 19)]
+    assert all(one["completed"] < one["total"] for one in new)
+
+
 def write_chunks(path, entries, monkeypatch):
     if path.suffix == ".npy":
         np.save(path, entries)
@@ -285,6 +304,68 @@ def test_topics_of_plain_text(tmp_path):
     assert len(rows) == 2
 
 
+TEXTS = ["cats purr and cats sleep while dogs bark", "stocks fell as markets closed and stocks traded low"] * 12
+
+
+def write_texts(path):
+    """Write documents as a folder, lines or a table, by the name, and return what documents are called."""
+    if not path.suffix:
+        (path / "old").mkdir(parents=True)
+        names = [f"{'old/' * (i % 2)}{i:02d}.txt{'.gz' * (i % 3 == 0)}" for i in range(len(TEXTS))]
+        for name, text in zip(names, TEXTS, strict=True):
+            content = text.encode()
+            (path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+        return names
+    if ".csv" in path.name:
+        content = "id,body\n" + "".join(f'{i},"{text}"\n' for i, text in enumerate(TEXTS)) + "99,\n"
+    else:
+        content = "\n\n".join(TEXTS) + "\n"
+    path.write_bytes(gzip.compress(content.encode()) if path.suffix == ".gz" else content.encode())
+    return [str(i) for i in (range(1, 25) if ".csv" in path.name else range(1, 49, 2))]
+
+
+@pytest.mark.parametrize("name", ["folder", "lines.txt", "lines.txt.gz", "table.csv", "table.csv.gz"])
+def test_topics_reads_texts_and_writes_shares(tmp_path, name):
+    names = write_texts(tmp_path / name)
+    out, saved = tmp_path / "shares.csv", tmp_path / "topics.npz"
+    column = ["--text", "body"] if ".csv" in name else []
+    options = [str(tmp_path / name), "-k", "2", "--alpha-0", "0.01", "--documents", str(out), "--out", str(saved)]
+    result = runner.invoke(app, ["topics", *options, *column])
+    assert result.exit_code == 0, result.output
+    rows = {row["document"]: row for row in read(out)}
+    assert set(rows) == set(names)
+    about_cats = "cats" in TEXTS[0]
+    of_cats = {rows[one]["topic"] for one, text in zip(names, TEXTS, strict=True) if ("cats" in text) == about_cats}
+    assert len(of_cats) == 1
+    shares = np.array([[float(row["topic_0"]), float(row["topic_1"])] for row in rows.values()])
+    np.testing.assert_allclose(shares.sum(axis=1), 1)
+    with np.load(saved) as file:
+        np.testing.assert_allclose(file["shares"], shares)
+        assert file["documents"].astype(str).tolist() == list(rows)
+
+
+def test_topics_leaves_out_the_words_that_it_is_told(tmp_path):
+    write_texts(tmp_path / "lines.txt")
+    (tmp_path / "stop.txt").write_text("Cats\nstocks\n")
+    with (tmp_path / "lines.txt").open("a") as file:
+        file.write("cats purr and dogs bark while zebras sleep\n")
+
+    def words(*options):
+        saved = tmp_path / "topics.npz"
+        path = str(tmp_path / "lines.txt")
+        result = runner.invoke(app, ["topics", path, "-k", "2", "--out", str(saved), "--force", *options])
+        assert result.exit_code == 0, result.output
+        return set(np.load(saved)["vocabulary"].tolist())
+
+    assert {"zebras", "and"} & words() == set()
+    assert "cats" in words()
+    assert "and" in words("--stop-words", "none")
+    assert words("--stop-words", "none") - words("--stop-words", str(tmp_path / "stop.txt")) == {"cats", "stocks"}
+    assert "zebras" in words("--min-df", "1")
+    assert "zebras" in words("--min-df", "0.03")
+    assert "zebras" not in words("--min-df", "0.05")
+
+
 @pytest.fixture
 def votes_file(tmp_path):
     crowd = crowd_votes(300, worker_errors(20, 3, seed=0), density=0.5, seed=1)
@@ -379,6 +460,20 @@ def test_communities_prints_and_writes_memberships(edges_file, tmp_path):
     assert "300 nodes, 3 communities" in found.stdout
 
 
+def test_communities_honours_weights(edges_file):
+    rng = np.random.default_rng(0)
+    pairs = {tuple(sorted(pair)) for pair in read_edges(edges_file).tolist()}
+    lines = "source,target,weight\n" + "".join(f"{a},{b},{rng.integers(1, 4)}\n" for a, b in sorted(pairs))
+    path = edges_file.with_name("weighted.csv")
+    path.write_text(lines)
+    options = ["communities", str(path), "-k", "3", "--out", "-"]
+    weighted, plain = (runner.invoke(app, [*options, *more]).stdout for more in ([], ["--weight", "none"]))
+    model = MixedMembershipCommunities(3, random_state=0).fit(read_graph(path).adjacency)
+    rows = list(csv.DictReader(weighted.splitlines()))
+    np.testing.assert_allclose([float(row["p0"]) for row in rows], model.memberships_[:, 0], atol=1e-9)
+    assert weighted != plain
+
+
 def test_many_components_are_cut_short(tmp_path):
     np.save(tmp_path / "a.npy", noisy_tensor((40, 41, 42), 40, seed=0).tensor)
     result = runner.invoke(app, ["factorize", str(tmp_path / "a.npy"), "--rank", "40", "--method", "nojd0"])
@@ -405,6 +500,22 @@ def test_the_number_of_components_is_k_in_every_command(command, file, words, re
     result = runner.invoke(app, [command, str(request.getfixturevalue(file)), "-k", "2"])
     assert result.exit_code == 0, result.output
     assert words in result.output
+
+
+def test_help_of_reproduce_names_the_experiments():
+    result = runner.invoke(app, ["reproduce", "--help"])
+    assert result.exit_code == 0
+    for name in EXPERIMENTS:
+        assert name in result.output
+
+
+def test_progress_says_what_is_done(tensor_file, monkeypatch):
+    seen = []
+    plain = Progress.update
+    monkeypatch.setattr(Progress, "update", lambda self, *ids, **new: (seen.append(new), plain(self, *ids, **new)))
+    runner.invoke(app, ["factorize", str(tensor_file), "--rank", "auto", "--max-rank", "3"])
+    told = [new["description"] for new in seen if "description" in new]
+    assert told.index("choosing the rank ...") < told.index("factorizing ...")
 
 
 def test_progress_stays_off_pipes(tensor_file):
@@ -452,9 +563,25 @@ def test_progress_stays_off_pipes(tensor_file):
         (["factorize", "-", "--rank", "3"], "the standard input is empty"),
         (["label", "tensor.csv", "--out", "-", "--workers", "-"], "must not both be -"),
         (["label", "tensor.csv", "--figure", "-"], "--figure must be a file"),
-        (["topics", "tensor.csv", "--topics", "2"], "a corpus is read from .npz or .txt files"),
+        (
+            ["topics", "tensor.xls", "--topics", "2"],
+            "a corpus is read from .npz, .txt, .csv, .tsv, .parquet files and f",
+        ),
+        (["topics", "tensor.csv", "--topics", "2"], "text must name the column of tensor.csv that holds the documents"),
+        (["topics", ".", "--topics", "2"], "a folder with .txt files in it"),
+        (["topics", "other.npz", "--topics", "2", "--min-df", "2"], "stop_words and min_df are for text"),
+        (["topics", "garbage.npz", "--topics", "2"], "garbage.npz is not a readable .npz file: it does not begin like"),
+        (
+            ["factorize", "garbage.npz", "--rank", "2"],
+            "garbage.npz is not a readable .npz file: it does not begin like",
+        ),
+        (["factorize", "", "--rank", "2"], "path must be a file, or a folder that ends in .zarr; . is another folder"),
+        (["label", ""], "path must be a file; . is a folder"),
         (["topics", "missing.npz", "--topics", "2"], "is not a file"),
-        (["topics", "other.npz", "--topics", "2"], "other.npz is not a readable .npz file"),
+        (
+            ["topics", "other.npz", "--topics", "2"],
+            "other.npz must hold the array counts, or doc, word and count; it holds a",
+        ),
         (["factorize", "tensor.npy", "--rank", "3", "--variable", "X"], "leave the variable out"),
         (["label", "missing.csv"], "missing.csv is not a file"),
         (["label", "tensor.npy"], "path must end in .csv, .tsv, .parquet; .gz may follow; got tensor.npy"),
@@ -479,6 +606,7 @@ def test_mistakes_end_in_one_sentence(options, words, tensor_file, monkeypatch):
     )
     (tensor_file.parent / "tensor.tns").write_text("1 2 3 4.0")
     (tensor_file.parent / "other.csv").write_text("who,what\n1,2")
+    (tensor_file.parent / "garbage.npz").write_text("garbage")
     np.savez(tensor_file.parent / "other.npz", a=np.ones(3))
     result = runner.invoke(app, options)
     assert result.exit_code == 2

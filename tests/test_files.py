@@ -5,7 +5,10 @@ from __future__ import annotations
 import gzip
 import io
 import pickle
+import shutil
 import sys
+import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -120,6 +123,48 @@ def test_files_of_chunks_that_are_none(tmp_path, name):
         read_tensor(tmp_path / name)
 
 
+@pytest.mark.parametrize("inside", ["", "a.zarr"])
+@pytest.mark.parametrize("name", ["b.zarr", "b.zarr.zip"])
+def test_zarr_folders_that_were_zipped(tmp_path, name, inside):
+    pytest.importorskip("dask", reason="dask is not installed; it is the extra 'dask'")
+    stored(tmp_path / "a.zarr", {"": ENTRIES})
+    stored(tmp_path / "two.zarr", {"first": ENTRIES, "second": 2 * ENTRIES})
+    root = tmp_path if inside else tmp_path / "a.zarr"
+    Path(shutil.make_archive(str(tmp_path / "c"), "zip", root, inside or None)).rename(tmp_path / name)
+    assert_array_equal(read_tensor(tmp_path / name).to_dense(), ENTRIES)
+    Path(shutil.make_archive(str(tmp_path / "c"), "zip", tmp_path / "two.zarr")).rename(tmp_path / name)
+    assert_array_equal(read_tensor(f"{tmp_path / name}:second").to_dense(), 2 * ENTRIES)
+
+
+def test_zarr_folders_that_are_none_say_why(tmp_path):
+    stored(tmp_path / "a.zarr", {"": ENTRIES})
+    (tmp_path / "empty.zarr").mkdir()
+    (tmp_path / "text.zarr").write_text("text")
+    with zipfile.ZipFile(tmp_path / "other.zarr", "w") as archive:
+        archive.writestr("text", "text")
+    expected = {
+        "empty.zarr": r"it holds none of zarr\.json, .* but nothing\. Name the folder",
+        "text.zarr": r"neither a folder nor a zip archive of one\. Write the array with",
+        "other.zarr": r"the archive holds none of zarr\.json",
+    }
+    for name, reason in expected.items():
+        with pytest.raises(ValueError, match=rf"^{name} is not a readable \.zarr folder: .*{reason}"):
+            read_tensor(tmp_path / name)
+    with pytest.raises(ValueError, match=r"a\.zarr holds one tensor without a name; leave the variable out"):
+        read_tensor(tmp_path / "a.zarr", "X")
+
+
+@pytest.mark.parametrize("name", ["a.zarr", "a.h5"])
+def test_an_array_has_one_name(tmp_path, name):
+    path = tmp_path / name
+    stored(path, {"first": ENTRIES, "second": 2 * ENTRIES})
+    assert_array_equal(read_tensor(f"{path}:/first", "first").to_dense(), ENTRIES)
+    with pytest.raises(ValueError, match=f"{name} must be read for one array; got first after its name and second as"):
+        read_tensor(f"{path}:/first", "second")
+    with pytest.raises(ValueError, match=rf"path must name an array after the colon, as in {name}:/group/array"):
+        read_tensor(f"{path}:")
+
+
 def test_mat(tmp_path):
     savemat(tmp_path / "a.mat", {"X": ENTRIES, "labels": np.arange(3)})
     assert_array_equal(read_tensor(tmp_path / "a.mat").to_dense(), ENTRIES)
@@ -191,7 +236,7 @@ def write(path, content):
         ("a.tns", b"1.5 1 1 4\n", "whole coordinates"),
         ("a.tns", b"1 1 4\n", "at least three modes"),
         ("a.tns.gz", b"not zipped", "a.tns.gz is not a readable"),
-        ("a.xls", b"1,2,3", r"read from \.npy, \.npy\.gz, \.npz, .* \.h5, \.hdf5, .*\.parquet files; got a.xls"),
+        ("a.xls", b"1,2,3", r"read from \.npy, \.npy\.gz, .* \.zarr\.zip, \.h5, \.hdf5, .*\.parquet files; got a.xls"),
         ("a.csv", b"1,2,3", r"a.csv cannot be read as a tensor: tensor must have three modes or more"),
     ],
 )

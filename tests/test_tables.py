@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import sys
 
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from codiag.tables import read_edges, read_votes, write_table
+from codiag.tables import read_edges, read_graph, read_votes, write_table
 
 
 def written(path, text):
@@ -145,6 +146,55 @@ def test_edges_are_read_between_anything(tmp_path):
         read_edges(written(tmp_path / "b.txt", "1 2\n3\n"))
     with pytest.raises(ValueError, match="no edges"):
         read_edges(written(tmp_path / "c.txt", "# nothing\n"))
+
+
+def matrix_of(graph):
+    return graph.nodes.tolist(), graph.adjacency.toarray().tolist()
+
+
+WEIGHTED = ["ann", "bob", "carl"], [[0, 2, 0], [2, 0, 0.5], [0, 0.5, 0]]
+PLAIN = ["ann", "bob", "carl"], [[0, 1, 0], [1, 0, 1], [0, 1, 0]]
+
+
+def test_weights_of_edges_are_taken_or_refused(tmp_path):
+    named = written(tmp_path / "n.csv", "weight,source,target,year\n2,ann,bob,7\n2,bob,ann,8\n0.5,carl,bob,9\n")
+    assert matrix_of(read_graph(named)) == WEIGHTED
+    assert matrix_of(read_graph(named, weight="none")) == PLAIN
+    bare = written(tmp_path / "b.txt", "ann bob 2\ncarl bob 0.5\n")
+    assert matrix_of(read_graph(bare, weight="3")) == WEIGHTED
+    assert matrix_of(read_graph(written(tmp_path / "c.txt", "ann bob 1\ncarl bob 1\n"))) == PLAIN
+    for path, weight, words in (
+        (bare, None, "numbers in a third column without a name, which may be weights; say weight 3"),
+        (bare, "4", "weight must be a column of b.txt"),
+        (named, "year", "that of (ann and bob|bob and ann) is listed with several"),
+        (written(tmp_path / "d.csv", "source,target,weight\na,b,1\nb,c,\n"), None, "line 3 has no weight"),
+        (written(tmp_path / "e.csv", "source,target,weight\na,b,1\nb,c,-1\n"), None, "must not be negative"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            read_graph(path, weight=weight)
+
+
+@pytest.mark.parametrize("name", ["g.graphml", "g.gml"])
+@pytest.mark.parametrize("kind", ["Graph", "DiGraph"])
+def test_graphs_of_networkx(tmp_path, name, kind):
+    nx = pytest.importorskip("networkx")
+    graph = getattr(nx, kind)([("ann", "bob", {"weight": 2}), ("carl", "bob", {"weight": 0.5})])
+    getattr(nx, f"write_{name[2:]}")(graph, tmp_path / name)
+    assert matrix_of(read_graph(tmp_path / name)) == WEIGHTED
+    assert matrix_of(read_graph(tmp_path / name, weight="none")) == PLAIN
+    with pytest.raises(
+        ValueError, match=r"weight must be a number of all edges of .* 2 of 2 have none by the name year"
+    ):
+        read_graph(tmp_path / name, weight="year")
+    written(tmp_path / name, "garbage")
+    with pytest.raises(ValueError, match=rf"{name} is not a readable"):
+        read_graph(tmp_path / name)
+
+
+def test_graphs_without_networkx(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "networkx", None)
+    with pytest.raises(ValueError, match=r"g\.gml cannot be read without networkx"):
+        read_graph(written(tmp_path / "g.gml", "graph []"))
 
 
 def test_tables_are_written_whole_or_not_at_all(tmp_path):

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from codiag._chunked_files import HDF5, in_chunks, open_hdf5, open_zarr, split_dataset
+from codiag._chunked_files import HDF5, ZARR, in_chunks, open_hdf5, open_zarr, split_dataset
 from codiag._frames import ending_of, read_frame
 from codiag._labelled import of_table
 from codiag._labels import Labelled
-from codiag._reading import as_file, as_path, read_numbers, readable
+from codiag._reading import as_file, as_path, check_npz, read_mat, read_numbers, readable
 from codiag.tensors import SparseTensor, Tensor, as_tensor
 
 TABLES = (".csv", ".tsv", ".parquet")
@@ -36,8 +36,8 @@ def read_entries(path: str | Path, variable: str | None = None) -> Any:
     path : str or Path
         ``.npy`` (mapped, not loaded) and ``.npy.gz``, ``.npz`` (one array, or `coords`, `values` or `data`, and `shape`
         of a COO tensor), ``.mat`` of MATLAB up to version 7, FROSTT ``.tns`` and ``.tns.gz``, with coordinates from
-        one, a ``.zarr`` folder or an ``.h5`` or ``.hdf5`` file, which are read in chunks. ``file.h5:/group/array``
-        names an array of those last three.
+        one, a ``.zarr`` folder, also a zipped one, or an ``.h5`` or ``.hdf5`` file, which are read in chunks.
+        ``file.h5:/group/array`` names an array of those last three.
     variable : str, optional
         Which array, where the file holds several.
 
@@ -54,15 +54,23 @@ def read_entries(path: str | Path, variable: str | None = None) -> Any:
         ".tns": _read_tns,
         ".tns.gz": _read_tns,
     }
-    readers |= {".zarr": _read_zarr} | dict.fromkeys(HDF5, _read_hdf5)
-    ending = "".join(path.suffixes[-2:]).lower() if path.suffix.lower() == ".gz" else path.suffix.lower()
+    readers |= dict.fromkeys(ZARR, _read_zarr) | dict.fromkeys(HDF5, _read_hdf5)
+    packed = path.suffix.lower() in (".gz", ".zip")
+    ending = "".join(path.suffixes[-2:]).lower() if packed else path.suffix.lower()
+    if ending not in readers and path.is_dir():
+        raise ValueError(f"path must be a file, or a folder that ends in .zarr; {path} is another folder")
     if ending not in readers:
         kinds = ", ".join((*readers, *TABLES))
         raise ValueError(f"path must be of another kind: a tensor is read from {kinds} files; got {path.name}")
+    if named is not None and variable is not None and variable.strip("/") != named:
+        raise ValueError(
+            f"{path.name} must be read for one array; got {named} after its name and {variable} as variable; leave "
+            "one out"
+        )
     if ending != ".zarr":
         as_file("path", path)
     elif not path.exists():
-        raise FileNotFoundError(f"{path} is not a folder")
+        raise FileNotFoundError(f"{path} is not a folder, nor a file")
     with readable(path):
         return readers[ending](path, variable or named)
 
@@ -116,10 +124,7 @@ def _read_npy(path: Path, variable: str | None) -> np.ndarray | SparseTensor:
 
 
 def _read_npz(path: Path, variable: str | None) -> np.ndarray | SparseTensor:
-    with path.open("rb") as start:
-        first = start.read(2)
-    if first != b"PK" and first[:1] != b"\x80":
-        raise ValueError(f"{path.name} is not a readable .npz file: it does not begin like one")
+    check_npz(path)
     with _no_pickles(path), np.load(path, allow_pickle=False) as file:
         names = set(file.files)
         values = "values" if "values" in names else "data"
@@ -133,10 +138,8 @@ def _read_npz(path: Path, variable: str | None) -> np.ndarray | SparseTensor:
 
 
 def _read_mat(path: Path, variable: str | None) -> np.ndarray:
-    from scipy.io import loadmat
-
     try:
-        contents = loadmat(path)
+        contents = read_mat(path)
     except NotImplementedError as error:
         raise ValueError(f"{path.name} is of MATLAB 7.3; save it with save(..., '-v7')") from error
     arrays = {name: array for name, array in contents.items() if not name.startswith("__")}
@@ -162,8 +165,10 @@ def _read_tns(path: Path, variable: str | None) -> np.ndarray | SparseTensor:
 
 def _read_zarr(path: Path, variable: str | None) -> Any:
     arrays = open_zarr(path)
-    alone = variable is None and list(arrays) == [""]
-    return in_chunks(arrays[""] if alone else _chosen(path, arrays, variable), path)
+    if list(arrays) != [""]:
+        return in_chunks(_chosen(path, arrays, variable), path)
+    _no_variable(path, variable)
+    return in_chunks(arrays[""], path)
 
 
 def _read_hdf5(path: Path, variable: str | None) -> Any:

@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import itertools
-import zlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from codiag._frames import SEPARATORS, ending_of, read_frame, separator_of
+from codiag._frames import SEPARATORS, read_frame
+from codiag._graph_files import read_edges, read_graph
 from codiag._labelled import of_series, of_table
 from codiag._labels import Labelled, Labels
-from codiag._reading import as_file, as_path
+from codiag._reading import as_path
+from codiag._text_rows import ABSENT, checked_ending, is_whole, refuse_lines, rows_of
 from codiag._writing import inert, written_at_once
 from codiag.models._votes import NAMES, column_places, wanted_columns
 
-__all__ = ["Labelled", "Labels", "labelled_tensor", "read_edges", "read_votes", "write_table"]
-
-ABSENT = {"", "na", "nan", "null", "none"}
-"""Texts that mark a missing value."""
-ENDS = {"source", "target", "from", "to", "src", "dst", "node1", "node2", "u", "v"}
-"""Names of columns that hold the two nodes of an edge."""
-SHOWN = 5
-"""Number of bad lines that an error message names."""
+__all__ = ["Labelled", "Labels", "labelled_tensor", "read_edges", "read_graph", "read_votes", "write_table"]
 
 
 def read_votes(
@@ -74,8 +67,8 @@ def read_votes(
     ([1, 1], ['ann', 'bob'], ['yes', 'no'])
     """
     path = as_path("path", path)
-    ending = _ending(path, (*SEPARATORS, ".parquet"))
-    rows = _parquet_rows(path) if ending == ".parquet" else _rows(path, SEPARATORS[ending])
+    ending = checked_ending(path, (*SEPARATORS, ".parquet"))
+    rows = _parquet_rows(path) if ending == ".parquet" else rows_of(path, SEPARATORS[ending])
     if not rows:
         raise ValueError(f"{path.name} holds no votes")
     n_columns = len(rows[0][1])
@@ -139,54 +132,6 @@ def labelled_tensor(table: Any, *, modes: Any = None, value: Any = None, absent:
     raise TypeError(f"table must be a data frame, or a pandas Series with several levels; got {type(table).__name__}")
 
 
-def read_edges(path: str | Path) -> np.ndarray:
-    r"""Read the edges of a graph, a pair of linked nodes on every line.
-
-    Parameters
-    ----------
-    path : str or Path
-        A ``.csv`` or ``.tsv`` file, where a first line may name the columns source and target, or a ``.txt``,
-        ``.edges`` or ``.edgelist`` file with blanks or commas between nodes; also ``.gz``. Lines that begin with # or %
-        are ignored, as are further columns, weights among them.
-
-    Returns
-    -------
-    numpy.ndarray of shape (n_edges, 2)
-        Integers where all nodes are, otherwise text: what `codiag.models.MixedMembershipCommunities` takes.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from codiag.tables import read_edges
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "edges.txt"
-    ...     _ = path.write_text("# friends\n1 2\n2 3\n")
-    ...     read_edges(path).tolist()
-    [[1, 2], [2, 3]]
-    """
-    path = as_path("path", path)
-    ending = _ending(path, (".txt", ".csv", ".tsv", ".edges", ".edgelist"))
-    rows = [(number, row) for number, row in _rows(path, SEPARATORS.get(ending)) if row[0][:1] not in ("#", "%")]
-    names = [field.strip().lower() for field in rows[0][1]] if rows else []
-    places = [place for place, name in enumerate(names) if name in ENDS]
-    if len(places) == 2:
-        rows = rows[1:]
-    else:
-        places = [0, 1]
-    ends, bad = [], []
-    for number, row in rows:
-        pair = [row[place].strip() for place in places] if len(row) > max(places) else []
-        if len(pair) < 2 or any(node.lower() in ABSENT for node in pair):
-            bad.append(f"line {number} has no two nodes")
-        ends.append(pair)
-    _refuse(path.name, bad, "edges")
-    if not ends:
-        raise ValueError(f"{path.name} holds no edges")
-    whole = all(_is_whole(node) for pair in ends for node in pair)
-    return np.array(ends, dtype=np.int64) if whole else np.array(ends)
-
-
 def write_table(path: str | Path, columns: Mapping[str, Iterable[Any]]) -> None:
     r"""Write columns to a ``.csv`` or ``.tsv`` file, completely or not at all.
 
@@ -210,7 +155,7 @@ def write_table(path: str | Path, columns: Mapping[str, Iterable[Any]]) -> None:
     "task,label\n1,yes\n2,'=1+1\n"
     """
     path = as_path("path", path)
-    separator = SEPARATORS[_ending(path, tuple(SEPARATORS), must_exist=False)]
+    separator = SEPARATORS[checked_ending(path, tuple(SEPARATORS), must_exist=False)]
     rows = _checked_rows(columns)
     with written_at_once(path) as file:
         text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
@@ -241,39 +186,6 @@ def _checked_rows(columns: Mapping[str, Iterable[Any]]) -> list[tuple[Any, ...]]
     return list(zip(*held, strict=True))
 
 
-def _ending(path: Path, endings: tuple[str, ...], *, must_exist: bool = True) -> str:
-    ending = ending_of(path)
-    if ending not in endings:
-        more = "; .gz may follow" if must_exist else ""
-        raise ValueError(f"path must end in {', '.join(endings)}{more}; got {path}")
-    if must_exist:
-        as_file("path", path)
-    return ending
-
-
-def _rows(path: Path, separator: str | None) -> list[tuple[int, list[str]]]:
-    """Return the fields of lines that are not empty, with line numbers; without a separator, split at blanks."""
-    try:
-        with (
-            gzip.open(path, "rt", encoding="utf-8-sig")
-            if path.suffix == ".gz"
-            else path.open(encoding="utf-8-sig") as file
-        ):
-            if separator is None:
-                lines = ((number, line.replace(",", " ").split()) for number, line in enumerate(file, 1))
-                return [(number, fields) for number, fields in lines if fields]
-            separator = separator_of(path, file.readline())
-            file.seek(0)
-            reader = csv.reader(file, delimiter=separator)
-            return [(reader.line_num, row) for row in reader if row]
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{path.name} cannot be read as text; save it as UTF-8, and end a packed file in .gz"
-        ) from error
-    except (csv.Error, OSError, EOFError, zlib.error) as error:
-        raise ValueError(f"{path.name} cannot be read: {error}") from error
-
-
 def _columns(name: str, first: list[str], given: Mapping[str, str | None]) -> tuple[dict[str, int], bool]:
     """Return the positions of the columns, and whether the first line is a header."""
     wanted = {column: called for column, called in given.items() if called is not None}
@@ -288,7 +200,7 @@ def _columns(name: str, first: list[str], given: Mapping[str, str | None]) -> tu
     places = column_places(left)
     if places is not None:
         return places, True
-    if not wanted and len(first) == 3 and all(_is_whole(field) for field in fields):
+    if not wanted and len(first) == 3 and all(is_whole(field) for field in fields):
         return dict(zip(NAMES, range(3), strict=True)), False
     raise ValueError(
         f"line 1 of {name} must name the columns {wanted_columns()}; it reads {', '.join(first)[:80]}. Name others by "
@@ -307,7 +219,7 @@ def _unpivoted(name: str, rows: list[tuple[int, list[str]]], task: str | None) -
     bad = [
         f"line {number} has {len(row)} columns, not {len(workers)}" for number, row in rows if len(row) != len(workers)
     ]
-    _refuse(name, bad, "votes")
+    refuse_lines(name, bad, "votes")
     return [
         (number, [row[place], worker, label])
         for number, row in rows[1:]
@@ -328,26 +240,14 @@ def _check_rows(name: str, votes: list[tuple[int, list[str]]], places: dict[str,
         else:
             empty = _absent_of(row, places)
             bad += [f"line {number} has no {' and no '.join(empty)}"] if empty else []
-    _refuse(name, bad, "votes")
-
-
-def _refuse(name: str, bad: list[str], what: str) -> None:
-    if bad:
-        more = f", and {len(bad) - SHOWN} more" if len(bad) > SHOWN else ""
-        count = "1 line" if len(bad) == 1 else f"{len(bad)} lines"
-        raise ValueError(f"{count} of {name} cannot be read as {what}: {', '.join(bad[:SHOWN])}{more}")
+    refuse_lines(name, bad, "votes")
 
 
 def _as_column(fields: list[str]) -> np.ndarray:
     """Return an array of integers where all fields are integers without leading zeros, otherwise of text."""
-    if all(_is_whole(field) for field in fields):
+    if all(is_whole(field) for field in fields):
         return np.array([int(field) for field in fields])
     return np.array(fields)
-
-
-def _is_whole(field: str) -> bool:
-    digits = field.removeprefix("-")
-    return digits.isascii() and digits.isdigit() and len(digits) < 19 and (digits == "0" or digits[0] != "0")
 
 
 def _parquet_rows(path: Path) -> list[tuple[int, list[str]]]:

@@ -75,7 +75,7 @@ class Command:
         if path is None:
             return
         try:
-            with written_at_once(path) as file:
+            with progress("drawing ..."), written_at_once(path) as file:
                 picture(Path(file.name))
         except ModuleNotFoundError as error:
             fail(f"no figure, since {error.name} is not installed. Get it with: pip install 'codiag[plot]'")
@@ -90,7 +90,8 @@ def working(
     message: str, outputs: Outputs | None = None, sources: Sequence[Path] = (), *, force: bool = False
 ) -> Iterator[Command]:
     """Check the outputs of a command, then show its progress and report errors of the user in one sentence."""
-    check_outputs(outputs or {}, sources, force=force)
+    with user_errors():
+        check_outputs(outputs or {}, sources, force=force)
     with TemporaryDirectory(prefix="codiag-") as folder, user_errors(), progress(message) as passes:
         yield Command(outputs or {}, passes, Path(folder))
 

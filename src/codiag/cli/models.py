@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import numpy as np
 import typer
 from rich.table import Table
 
@@ -24,11 +25,38 @@ SHOWN = 15
 def topics(
     corpus: Annotated[
         Path,
-        typer.Argument(help="Counts (.npz, documents x words) or text (.txt, a document a line).", show_default=False),
+        typer.Argument(
+            help="A folder of .txt files, a .txt file, a document a line, a .csv, .tsv or .parquet table (also .gz), "
+            "or counts (.npz, documents x words); - for lines on the standard input.",
+            show_default=False,
+        ),
     ],
     n_topics: Annotated[int, typer.Option("--topics", "-k", "-t", help="Number of topics.", show_default=False)],
     result: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Where to save topics and weights, as .npz.", show_default=False)
+        Path | None,
+        typer.Option("--out", "-o", help="Where to save topics, weights and shares, as .npz.", show_default=False),
+    ] = None,
+    documents: Annotated[
+        Path | None,
+        typer.Option(
+            "--documents", help="Where to save the shares of topics in each document, .csv or .tsv.", show_default=False
+        ),
+    ] = None,
+    text: Annotated[
+        str | None,
+        typer.Option("--text", help="Column of a table that holds the documents; by default text.", show_default=False),
+    ] = None,
+    stop_words: Annotated[
+        str | None,
+        typer.Option("--stop-words", help="Words to leave out: english (the default), none, or a file of words."),
+    ] = None,
+    min_df: Annotated[
+        float | None,
+        typer.Option(
+            "--min-df",
+            help="Leave out words in fewer documents, or, below 1, in a smaller share; by default 2.",
+            show_default=False,
+        ),
     ] = None,
     alpha_0: Annotated[float, typer.Option("--alpha-0", help="How mixed documents are; 0 for one topic each.")] = 1.0,
     polish: Annotated[int, typer.Option("--polish", min=0, help="Steps of expectation maximization.")] = 5,
@@ -38,22 +66,31 @@ def topics(
     force: Force = False,
 ) -> None:
     """Find topics in a corpus, and print their weights and top words."""
-    from codiag._corpora import read_corpus, save_topics
+    from codiag._corpora import read_corpus, save_topics, share_table
     from codiag.models import LatentDirichlet
     from codiag.reports import topics_report
+    from codiag.tables import write_table
 
-    outputs = {"--out": (result, ARRAYS), "--report": (report, PAGES)}
+    outputs = {"--out": (result, ARRAYS), "--documents": (documents, TABLES), "--report": (report, PAGES)}
     with working("finding topics ...", outputs, [corpus], force=force) as command:
-        counts, vocabulary = read_corpus(corpus)
+        source = command.source(corpus, ".txt")
+        known = read_corpus(source, text=text, stop_words=stop_words, min_df=min_df)
+        counts, vocabulary, _ = known
         model = LatentDirichlet(n_topics, alpha_0=alpha_0, polish=polish, random_state=seed).fit(counts)
-        contents = ": components, weights, doc_topic_prior, vocabulary"
-        command.save("--out", lambda path: save_topics(path, model, vocabulary), contents)
-        command.report(lambda: topics_report(model, counts, vocabulary, title=corpus.name))
-    table = table_of(f"{corpus.name}: {counts.shape[0]} documents, {counts.shape[1]} words", [], ["weight"])
-    table.add_column("topic")
-    for weight, words in zip(model.weights_, model.top_words(vocabulary, n_words), strict=True):
-        table.add_row(f"{weight:.3f}", shown(" ".join(words)))
-    command.show(table, f"perplexity of these documents [bold]{model.perplexity(counts):.1f}[/bold]")
+        shares = model.transform(counts)
+        contents = ": components, weights, doc_topic_prior, vocabulary, shares, documents"
+        command.save("--out", lambda path: save_topics(path, model, known, shares), contents)
+        command.save("--documents", lambda path: write_table(path, share_table(known, shares)))
+        command.report(lambda: topics_report(model, counts, vocabulary, title=source.name))
+        perplexity = model.perplexity(counts)
+    heading = f"{source.name}: {counts.shape[0]} documents, {counts.shape[1]} words"
+    table = table_of(heading, ["topic"], ["weight", "strongest in"])
+    table.add_column("words")
+    strongest = np.bincount(np.argmax(shares, axis=1), minlength=n_topics)
+    rows = zip(model.weights_, strongest, model.top_words(vocabulary, n_words), strict=True)
+    for topic, (weight, n_documents, words) in enumerate(rows):
+        table.add_row(str(topic), f"{weight:.3f}", str(n_documents), shown(" ".join(words)))
+    command.show(table, f"perplexity of these documents [bold]{perplexity:.1f}[/bold]")
 
 
 @app.command()
@@ -156,7 +193,9 @@ def communities(
     edges: Annotated[
         Path,
         typer.Argument(
-            help="A .txt, .csv or .tsv file (also .gz) with two linked nodes on every line.", show_default=False
+            help="A .txt, .csv or .tsv file (also .gz) with two linked nodes on every line, .graphml or .gml; - for "
+            "such lines on the standard input.",
+            show_default=False,
         ),
     ],
     k: Annotated[
@@ -166,6 +205,15 @@ def communities(
     result: Annotated[
         Path | None,
         typer.Option("--out", "-o", help="Where to save memberships, .csv or .tsv.", show_default=False),
+    ] = None,
+    weight: Annotated[
+        str | None,
+        typer.Option(
+            "--weight",
+            help="Column, by name or number from 1, or attribute with the weights of edges; none ignores them. By "
+            "default what is called weight.",
+            show_default=False,
+        ),
     ] = None,
     alpha_0: Annotated[float, typer.Option("--alpha-0", min=0, help="How mixed nodes are; 0 for one each.")] = 0.1,
     degree_corrected: Annotated[
@@ -187,10 +235,11 @@ def communities(
     """Find communities in a graph, which may overlap, and print their sizes."""
     from codiag.models import MixedMembershipCommunities
     from codiag.reports import communities_report
-    from codiag.tables import read_edges, write_table
+    from codiag.tables import read_graph, write_table
 
     outputs = {"--out": (result, TABLES), "--report": (report, PAGES)}
     with working("finding ...", outputs, [edges], force=force) as command:
+        graph = read_graph(command.source(edges, ".txt"), weight=weight)
         model = MixedMembershipCommunities(
             k,
             alpha_0=alpha_0,
@@ -199,7 +248,7 @@ def communities(
             n_partitions=partitions,
             polish=polish,
             random_state=seed,
-        ).fit(read_edges(edges))
+        ).fit(graph)
         contents = ": every node, its strongest community, all memberships"
         command.save("--out", lambda path: write_table(path, model.membership_table()), contents)
         command.report(lambda: communities_report(model, title=edges.name))

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
+from codiag._chunked_files import split_dataset
 from codiag.cli.streams import STREAM
 from codiag.cli.terminal import fail
 
@@ -33,9 +34,11 @@ def check_outputs(outputs: Outputs, sources: Sequence[Path] = (), *, force: bool
         _check_stream(option, outputs[option][1])
         del asked[option]
     for option, path in asked.items():
-        for source in sources:
+        for source, _ in map(split_dataset, sources):
             if _same_file(path, source):
                 fail(f"{option} must not be the file that is read, {source}; choose another name")
+            if path.resolve().is_relative_to(source.resolve()):
+                fail(f"{option} must not lie in the folder that is read, {source}; choose another folder")
         _check_writable(path, option, outputs[option][1])
     for (first, one), (second, other) in itertools.combinations(asked.items(), 2):
         if _same_file(one, other):

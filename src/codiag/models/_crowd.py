@@ -19,7 +19,7 @@ from codiag.models._crowd_information import Uncertainty, information_uncertaint
 from codiag.models._crowd_prior import run_with_estimated_prior
 from codiag.models._crowd_samples import sample_uncertainty
 from codiag.models._crowd_start import as_groups, as_numbers, start_from_given, start_from_majority, start_from_moments
-from codiag.models._vote_parts import votes_at_hand
+from codiag.models._vote_parts import refuse_parts, votes_at_hand
 from codiag.models._vote_tables import Tables, class_names
 from codiag.models._votes import Votes, as_votes
 
@@ -300,6 +300,7 @@ class DawidSkene(Model):
 
     def _expect(self, X: Any) -> tuple[Votes, np.ndarray]:  # noqa: N803
         check_is_fitted(self)
+        refuse_parts(X)
         votes = as_votes(X, self.missing, workers=self.workers_, classes=self.classes_)
         return votes, expect(votes, self._run.model)[0]
 
