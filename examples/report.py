@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 import pandas as pd
-from codiag.reports import factorization_report
 
 import codiag
+from codiag.reports import factorization_report
 
 
 def main(path: Path) -> codiag.RankChoice:

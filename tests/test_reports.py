@@ -20,10 +20,9 @@ from codiag.tables import Labelled, Labels
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed; it is the extra 'plot'")
 
+from browser import DARK, WIDTHS, assert_dark_is_dark, assert_readable, shown
 from codiag.reports import communities_report, crowd_report, factorization_report, topics_report
 from codiag.reports._factorization import _remarkable, _signs
-
-from browser import DARK, WIDTHS, assert_dark_is_dark, assert_readable, shown
 
 HOSTILE = "<script>alert('1')</script>\"><img src=//x.org/y onerror=alert(2)>&amp;\x1b[31m"
 KINDS = ["fit", "crowd", "communities", "topics"]
