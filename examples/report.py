@@ -6,15 +6,15 @@ import sys
 from pathlib import Path
 
 import pandas as pd
-from codiag.reports import factorization_report
 
 import codiag
+from codiag.reports import factorization_report
 
 
 def main(path: Path) -> codiag.RankChoice:
     """Choose and check a model of a table with a row for each entry, and write components.png and report.html."""
     table = pd.read_csv(path)  # sample, emission, excitation, intensity
-    choice = codiag.choose_rank(table, range(1, 8), seed=0)
+    choice = codiag.choose_rank(table, range(1, 6), seed=0)
     fit = choice.fit
     print(choice, fit.diagnose(), sep="\n\n")
     fit.plot().savefig(path.with_name("components.png"))
@@ -24,10 +24,10 @@ def main(path: Path) -> codiag.RankChoice:
 
 
 def simulate(path: Path) -> Path:
-    """Write what a fluorescence spectrometer would, of mixtures of four substances."""
+    """Write what a fluorescence spectrometer would, of ten mixtures of three substances."""
     from codiag.synthetic import fluorescence
 
-    measured = fluorescence(noise=0.1, seed=7)
+    measured = fluorescence((10, 24, 16), 3, noise=0.1, seed=7)
     samples = [f"S{number + 1}" for number in range(measured.tensor.shape[0])]
     modes = {"sample": samples, "emission": measured.emission.round(1), "excitation": measured.excitation.round(1)}
     index = pd.MultiIndex.from_product(modes.values(), names=list(modes))

@@ -65,6 +65,6 @@ def test_report(tmp_path):
     pytest.importorskip("pandas")
     example = load("report")
     choice = example.main(example.simulate(tmp_path / "spectra.csv"))
-    assert choice.rank == 4
+    assert choice.rank == 3
     assert choice.reason in (tmp_path / "report.html").read_text(encoding="utf-8")
     assert (tmp_path / "components.png").read_bytes().startswith(b"\x89PNG")
