@@ -89,7 +89,8 @@ class MomentTopics(TransformerMixin, BlockedModel[TopicMoments, Topics]):
 
         (n_documents,) = parts.reduce(add).values
         self._check_blocks(n_documents)
-        return self._moments_of_stream(stream)
+        found = self._moments_of_stream(stream)
+        return replace(found, seen=TopicStream(blocks=Blocks({0: found.statistics}), n_basis=stream.n_basis))
 
     def _moments_of_stream(self, stream: TopicStream) -> TopicMoments:
         """Return the moments of documents that were read once; those that are kept make up a matrix."""
