@@ -15,7 +15,8 @@ from codiag.methods import ALS, NLS, NOJD
 from codiag.metrics import overlapping_nmi
 from codiag.models import MixedMembershipCommunities
 from codiag.models._network_em import polish_memberships
-from codiag.models._network_spectrum import widest_gap
+from codiag.models._network_partition import merged, modularity, settled
+from codiag.models._network_spectrum import count_communities
 from codiag.models._networks import as_network
 from codiag.synthetic import mixed_membership_graph
 from real_data import needs_data
@@ -154,10 +155,84 @@ def test_averaging_over_partitions_helps():
     assert score(10, 0) > 0.02 + np.mean([score(1, seed) for seed in range(5)])
 
 
-@pytest.mark.parametrize("k", [3, 5, 8])
-def test_the_widest_gap_counts_communities(k):
-    assert widest_gap(as_network(graph(200 * k, k).adjacency)) == k
-    assert MixedMembershipCommunities(random_state=0).fit(graph(200 * k, k).adjacency).n_components_ == k
+def pareto_degrees(n, seed=0):
+    degrees = np.random.default_rng(seed).pareto(2.0, n) + 0.3
+    return np.minimum(degrees / degrees.mean(), 6)
+
+
+@pytest.mark.parametrize("degrees", ["equal", "unequal"])
+@pytest.mark.parametrize("k", [1, 3, 8])
+def test_communities_are_counted(k, degrees):
+    """The number of blocks, and one where links are random, whether nodes have equal degrees or not."""
+    options = {"inside": 0.2, "outside": 0.2 if k == 1 else 0.02}
+    options |= {"degrees": pareto_degrees(100 * k + 300)} if degrees == "unequal" else {}
+    adjacency = graph(100 * k + 300, k, alpha_0=0.0, seed=5, **options).adjacency
+    assert count_communities(as_network(adjacency)) == k
+    assert count_communities(as_network(1e-3 * adjacency)) == k
+    model = MixedMembershipCommunities(random_state=0).fit(adjacency)
+    assert (model.n_components_, model.n_components) == (k, None)
+
+
+def test_the_count_is_that_of_negative_eigenvalues_of_the_bethe_hessian():
+    adjacency = graph(300, 4, inside=0.08).adjacency.toarray()
+    degrees = adjacency.sum(axis=0)
+    degrees, adjacency = degrees[degrees > 0], adjacency[np.ix_(degrees > 0, degrees > 0)]
+    square = np.sum(degrees**2) / np.sum(degrees) - 1
+    hessian = (square - 1) * np.eye(degrees.size) - np.sqrt(square) * adjacency + np.diag(degrees)
+    assert count_communities(as_network(adjacency)) == np.sum(np.linalg.eigvalsh(hessian) < 0)
+
+
+def test_a_tree_has_one_community():
+    ring = np.stack([np.arange(40), (np.arange(40) + 1) % 40], axis=1)
+    assert count_communities(as_network(ring[:-1])) == 1
+
+
+def test_blocks_of_blocks_are_counted_once():
+    """Parts of communities that have more links with each other than degrees explain are not counted."""
+    rng = np.random.default_rng(0)
+    part = np.repeat(np.arange(6), 80)
+    rates = np.where(part[:, None] // 2 == part // 2, 0.2, 0.01) + 0.3 * (part[:, None] == part)
+    links = np.triu(rng.random((480, 480)) < rates, 1)
+    adjacency = sparse.csr_array((links | links.T).astype(float))
+    assert count_communities(as_network(adjacency)) == 6
+    model = MixedMembershipCommunities(random_state=0).fit(adjacency)
+    assert model.n_components_ == 3
+    assert normalized_mutual_info_score(part // 2, model.partition_) > 0.99
+
+
+def test_modularity_is_that_of_networkx():
+    nx = pytest.importorskip("networkx")
+    club = nx.karate_club_graph()
+    labels = np.arange(34) % 3
+    communities = [set(np.flatnonzero(labels == place)) for place in range(3)]
+    assert_allclose(modularity(as_network(club), labels), nx.community.modularity(club, communities))
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 10**6), k=st.integers(1, 12))
+def test_partitions_are_settled_where_no_move_and_no_merger_raises_modularity(seed, k):
+    network = as_network(graph(60, 3, seed=seed % 7).adjacency)
+    linked = np.flatnonzero(network.degrees > 0)
+    network = network.subgraph(linked)
+    start = np.random.default_rng(seed).integers(0, k, linked.size)
+    found = settled(network, start)
+    height = modularity(network, found)
+    assert height >= modularity(network, merged(network, start)) >= modularity(network, start) - 1e-12
+    assert_array_equal(np.unique(found), np.arange(found.max() + 1))
+    assert found.max() < k
+    others = [np.where(np.arange(linked.size) == node, label, found) for node in range(8) for label in set(found)]
+    others += [np.where(found == one, other, found) for one in set(found) for other in set(found)]
+    assert max(modularity(network, other) for other in others) <= height + 1e-9
+
+
+def test_partitions_follow_the_communities():
+    truth = graph(600, 4, alpha_0=0.0)
+    model = MixedMembershipCommunities(6, random_state=0)
+    complaints = model.learn(truth.adjacency)
+    assert all("communities" in str(one) for one in complaints)
+    assert normalized_mutual_info_score(np.argmax(truth.memberships, axis=1), model.partition_) > 0.99
+    assert model.partition_.max() == 3
+    assert np.all(np.diff(np.bincount(model.partition_)) <= 0)
 
 
 def test_nodes_without_links_are_told_of():

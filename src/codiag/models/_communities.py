@@ -15,8 +15,9 @@ from codiag.models._base import Model, as_seed, warn_caller
 from codiag.models._canonical import canonical_order
 from codiag.models._diagnostics import Diagnostics
 from codiag.models._network_em import polish_memberships
+from codiag.models._network_partition import merged, settled
 from codiag.models._network_rates import connectivity
-from codiag.models._network_spectrum import widest_gap
+from codiag.models._network_spectrum import count_communities
 from codiag.models._networks import Network, as_network
 from codiag.models._simplex import on_simplex_rows
 from codiag.models._star_average import Average, average_over_partitions
@@ -40,7 +41,8 @@ class MixedMembershipCommunities(Model):
     Parameters
     ----------
     n_components : int, optional
-        Number of communities; by default before the widest gap in the spectrum.
+        Number of communities. By default those that the spectrum shows beyond what random graphs explain, up to 40,
+        and of which no two have more links with each other than their degrees explain; see the notes.
     alpha_0 : float
         How mixed memberships are: the total of their Dirichlet parameters; 0 where every node has one community.
     degree_corrected : bool
@@ -68,6 +70,10 @@ class MixedMembershipCommunities(Model):
         of another; in a graph with weights, their mean weight. Between zero and the largest weight.
     labels_ : array of shape (n,)
         The strongest community of every node; -1 for nodes without links.
+    partition_ : array of shape (n,)
+        Communities that do not overlap, `n_components_` of them or fewer, largest first: those of `labels_`, after
+        nodes moved to other communities, and communities merged, as long as that raises modularity; -1 for nodes
+        without links.
     nodes_ : array of shape (n,)
         What the rows stand for.
     n_components_ : int
@@ -80,6 +86,14 @@ class MixedMembershipCommunities(Model):
     Notes
     -----
     Weights of networkx graphs and of adjacency matrices count as numbers of links.
+
+    Where `n_components` is open it is at first the number of negative eigenvalues of the Bethe Hessian
+    :math:`(r^2 - 1) I - r A + D`, :math:`r^2` being the mean excess degree: random graphs without communities, with
+    whatever degrees, have one, and graphs have one more for each community that can be detected (Saade, Krzakala &
+    Zdeborova 2014; Le & Levina 2015). Real graphs have structure inside of communities, too, which counts there. So
+    two communities with more links between them than degrees explain, :math:`d_a d_b / 2m`, are counted as one, and
+    the model is fitted again with fewer, until there are no such two, each is the strongest of some node, and most
+    partitions show as many. Communities that are parts of larger ones are therefore not told apart unless asked for.
 
     Names of nodes, and the order in which nodes and links are given, make no difference: partitions are drawn over
     nodes in an order that follows from the links alone. Only nodes that links do not tell apart may change places.
@@ -156,6 +170,8 @@ class MixedMembershipCommunities(Model):
         self.connectivity_ = found.connectivity
         self.labels_ = np.full(network.nodes.size, -1)
         self.labels_[linked] = np.argmax(self.memberships_[linked], axis=1)
+        self.partition_ = np.full(network.nodes.size, -1)
+        self.partition_[linked[order]] = found.partition
         self.nodes_, self.n_components_ = network.nodes, k
         self.diagnostics_ = found.diagnostics(n_isolated=network.nodes.size - linked.size)
         return tuple(UserWarning(complaint) for complaint in found.complaints())
@@ -233,7 +249,7 @@ class MixedMembershipCommunities(Model):
         as_flag("degree_corrected", self.degree_corrected)
 
     def _find(self, network: Network, seed: int | None) -> _Communities:
-        """Return communities; where their number is open, so few that most partitions show them, each with a node."""
+        """Return communities; where their number is open, so few that all are shown, and no two are one."""
         k = self._n_communities(network)
         while True:
             try:
@@ -245,7 +261,7 @@ class MixedMembershipCommunities(Model):
                 continue
             if self.n_components is not None or found.is_shown:
                 return found
-            k -= max(found.n_empty, 1)
+            k -= max(found.n_superfluous, 1)
 
     def _with_number(self, network: Network, k: int, seed: int | None) -> _Communities:
         average = average_over_partitions(
@@ -264,12 +280,12 @@ class MixedMembershipCommunities(Model):
         polished = polish_memberships(network, mean, self.polish)
         memberships = polished.without_rates() if has_rates else polished.memberships
         memberships = memberships[:, np.argsort(-memberships.sum(axis=0), kind="stable")]  # all else follows from them
-        return _Communities(memberships, connectivity(network, memberships), average, polished.history)
+        return _Communities(network, memberships, connectivity(network, memberships), average, polished.history)
 
     def _n_communities(self, network: Network) -> int:
         n = network.adjacency.shape[0]
         if self.n_components is None:
-            return widest_gap(network)
+            return count_communities(network)
         if n < 8:
             raise ValueError(f"the graph must have at least 8 nodes with links, to be parted in four; it has {n}")
         if 4 * self.n_components > n:
@@ -282,6 +298,7 @@ class MixedMembershipCommunities(Model):
 class _Communities(NamedTuple):
     """Communities of nodes that have links, the largest first."""
 
+    network: Network
     memberships: np.ndarray
     connectivity: np.ndarray
     average: Average
@@ -299,14 +316,30 @@ class _Communities(NamedTuple):
         )
 
     @property
+    def labels(self) -> np.ndarray:
+        """The strongest community of every node."""
+        return np.argmax(self.memberships, axis=1)
+
+    @property
+    def partition(self) -> np.ndarray:
+        """Communities that do not overlap, the largest first."""
+        labels = settled(self.network, self.labels)
+        return np.argsort(np.argsort(-np.bincount(labels), kind="stable"))[labels]
+
+    @property
     def n_empty(self) -> int:
         """How many communities are the strongest of no node."""
-        return self.memberships.shape[1] - np.unique(np.argmax(self.memberships, axis=1)).size
+        return self.memberships.shape[1] - np.unique(self.labels).size
+
+    @property
+    def n_superfluous(self) -> int:
+        """How many communities are the strongest of no node, or one with another."""
+        return self.memberships.shape[1] - 1 - int(merged(self.network, self.labels).max())
 
     @property
     def is_shown(self) -> bool:
-        """Whether most partitions show as many communities, and each is the strongest of some node."""
-        return not self.average.mostly_failed and self.n_empty == 0
+        """Whether most partitions show as many communities, each the strongest of some node, and no two are one."""
+        return not self.average.mostly_failed and self.n_superfluous == 0
 
     def complaints(self) -> tuple[str, ...]:
         """Return what a user must be told, sentences for warnings."""
