@@ -17,7 +17,7 @@ from codiag._parts import Parts, as_parts, is_matrix
 from codiag._validation import as_number
 from codiag.methods import Method
 from codiag.models._base import as_seed
-from codiag.models._sampling_noise import hidden_component
+from codiag.models._sampling_noise import hidden_component, is_hidden
 from codiag.models._second_moment import CORE_METHOD
 from codiag.models._summed import SummedModel
 from codiag.models._sums import Blocks
@@ -39,6 +39,7 @@ class MomentTopics(TransformerMixin, SummedModel[TopicMoments, Topics]):
     """Topics by moments of words: what models of one topic a document, and of mixtures of topics, have in common."""
 
     default_method: ClassVar[Method] = CORE_METHOD
+    optional: ClassVar[frozenset[str]] = frozenset({"n_components"})
     alpha_0: float
     """Sum of the Dirichlet parameters of the mixtures, zero where a document has one topic."""
 
@@ -51,12 +52,14 @@ class MomentTopics(TransformerMixin, SummedModel[TopicMoments, Topics]):
         self._check_blocks(counts.shape[0], "documents")
         if not np.any(np.asarray(counts.sum(axis=1)) >= 3):
             raise ValueError(f"X must hold documents of three words or more; all {counts.shape[0]} have fewer")
-        k, alpha_0 = self.n_components, float(self.alpha_0)
+        k, alpha_0 = self.n_asked(), float(self.alpha_0)
         basis = range_of_pairs(counts, min(k + N_SPARE, counts.shape[1]), alpha_0, as_seed(self.random_state))
         blocks = Blocks.of(WordStatistics.empty(basis), counts, self.n_blocks)
         found = self._moments_of(blocks.total())
         noise = pair_noise(counts, alpha_0, basis[:, :k])
-        complaints = (*_about_counts(counts), *hidden_component(float(found.values[k - 1]), noise, k))
+        size = float(found.values[k - 1])
+        found = replace(found, hides_component=is_hidden(size, noise, k))
+        complaints = (*_about_counts(counts), *hidden_component(size, noise, k))
         return replace(found, noise=noise, counts=counts, blocks=blocks, complaints=complaints)
 
     def _of_parts(self, parts: Parts) -> TopicMoments:
@@ -65,7 +68,7 @@ class MomentTopics(TransformerMixin, SummedModel[TopicMoments, Topics]):
         corpus = read_corpus(parts)
         self._check_words(corpus.n_words)
         self.n_features_in_ = corpus.n_words
-        basis = range_of_parts(parts, corpus, self.n_components, float(self.alpha_0), as_seed(self.random_state))
+        basis = range_of_parts(parts, corpus, self.n_asked(), float(self.alpha_0), as_seed(self.random_state))
         return replace(self._of_blocks(sums_of_parts(parts, basis, self.n_blocks)), parts=parts)
 
     def _of_iterator(self, parts: Parts) -> TopicMoments:
@@ -85,13 +88,15 @@ class MomentTopics(TransformerMixin, SummedModel[TopicMoments, Topics]):
     def _of_blocks(self, blocks: Blocks) -> TopicMoments:
         """Return the moments of sums over all documents."""
         self._check_blocks(blocks.n_parts, "parts")
-        sums, k = blocks.total(), self.n_components
+        sums, k = blocks.total(), self.n_asked()
         if not sums.n_documents[2]:
             raise ValueError(f"X must hold documents of three words or more; all {sums.n_seen} have fewer")
         found = self._moments_of(sums)
         noise = sums.noise(float(self.alpha_0), found.inner)
         told = _about(sums.n_seen, sums.n_seen - int(sums.n_documents[2]), whole=sums.n_broken == 0)
-        complaints = (*told, *hidden_component(float(found.values[k - 1]), noise, k))
+        size = float(found.values[k - 1])
+        found = replace(found, hides_component=is_hidden(size, noise, k))
+        complaints = (*told, *hidden_component(size, noise, k))
         return replace(found, noise=noise, blocks=blocks, complaints=complaints)
 
     def _checked_part(self, raw: Any, *, first: bool) -> sparse.csr_array:
@@ -107,13 +112,13 @@ class MomentTopics(TransformerMixin, SummedModel[TopicMoments, Topics]):
     def _moments_of(self, sums: WordStatistics, like: TopicMoments | None = None) -> TopicMoments:
         """Return the moments of topics that sums over documents make."""
         width = sums.basis.shape[1]
-        if self.n_components > width:
+        if self.n_asked() > width:
             raise ValueError(
                 f"n_components must be at most {width}, the width of the basis that the first chunk has fixed; got "
-                f"{self.n_components}. Fit anew"
+                f"{self.n_asked()}. Fit anew"
             )
         orthogonal = self.strategy().needs_orthogonal
-        return TopicMoments.of(sums, self.n_components, float(self.alpha_0), orthogonal=orthogonal)
+        return TopicMoments.of(sums, self.n_asked(), float(self.alpha_0), orthogonal=orthogonal)
 
     def _moments_of_chunk(self, blocks: Blocks, part: sparse.csr_array) -> TopicMoments:
         """Return the moments after documents were added."""
@@ -214,7 +219,7 @@ class MomentTopics(TransformerMixin, SummedModel[TopicMoments, Topics]):
         array of str, shape (n_components,)
         """
         check_is_fitted(self)
-        return np.array([f"{type(self).__name__.lower()}{i}" for i in range(self.n_components)], dtype=object)
+        return np.array([f"{type(self).__name__.lower()}{i}" for i in range(self.n_components_)], dtype=object)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -239,11 +244,11 @@ class MomentTopics(TransformerMixin, SummedModel[TopicMoments, Topics]):
         """Return what `score` does."""
 
     def _first_basis(self, counts: sparse.csr_array) -> np.ndarray:
-        width = min(3 * self.n_components, counts.shape[1])
+        width = min(3 * self.n_asked(), counts.shape[1])
         return range_of_pairs(counts, width, float(self.alpha_0), as_seed(self.random_state))
 
     def _prior(self, weights: np.ndarray) -> np.ndarray:
-        return np.maximum(self.alpha_0 * weights, 1e-2 / self.n_components)
+        return np.maximum(self.alpha_0 * weights, 1e-2 / weights.size)
 
     def _known(self, raw: Any) -> sparse.csr_array:
         """Return counts of the words that were there in `fit`."""
@@ -251,8 +256,8 @@ class MomentTopics(TransformerMixin, SummedModel[TopicMoments, Topics]):
         return as_counts(validate_data(self, raw, reset=False, **INPUT), "X")
 
     def _check_words(self, n_words: int) -> None:
-        if self.n_components > n_words:
-            raise ValueError(f"n_components must be at most {n_words}, the number of words; got {self.n_components}")
+        if self.n_asked() > n_words:
+            raise ValueError(f"n_components must be at most {n_words}, the number of words; got {self.n_asked()}")
 
 
 def _about_counts(counts: sparse.csr_array) -> tuple[str, ...]:

@@ -90,9 +90,14 @@ def weakest(mean: np.ndarray, halves: Sequence[np.ndarray], k: int) -> tuple[flo
     return float(sizes[k - 1]), norm_beside(gap, left[:, : k - 1], right[: k - 1].T)
 
 
+def is_hidden(size: float, noise: float, k: int) -> bool:
+    """Return whether the weakest of k components is no larger than sampling alone would show."""
+    return k > 1 and size < 2 * noise
+
+
 def hidden_component(size: float, noise: float, k: int) -> tuple[str, ...]:
     """Return what a user must be told where the weakest of k components is no larger than sampling alone would show."""
-    if k == 1 or size >= 2 * noise:
+    if not is_hidden(size, noise, k):
         return ()
     return (
         f"n_components={k} may be more than the data shows: the last singular value of the second moment "
