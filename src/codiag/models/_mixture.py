@@ -53,7 +53,7 @@ class SphericalGaussianMixture(DensityMixin, SummedModel[OneGaussian | GaussianM
     ----------
     n_components : int, optional
         Number of Gaussians. None for as many as the second moment shows: one for each eigenvalue that is twice as large
-        as sampling noise, or larger, where the moments are formed for one more. `bic` and `aic` are other criteria.
+        as sampling noise, or larger; of these numbers, where samples do not come in parts, the one of least `bic`.
     method : Method or str, optional
         How the moment is factorized; by default `codiag.methods.Auto`.
     polish : int
@@ -128,6 +128,20 @@ class SphericalGaussianMixture(DensityMixin, SummedModel[OneGaussian | GaussianM
             return gaussian_moments(located, self.n_asked(), self.strategy())
         blocks = Blocks.of(GaussianSums.empty(samples.shape[1]), samples, self.n_blocks)
         return replace(self._moments_of(blocks.total()), blocks=blocks, samples=located)
+
+    def _n_shown(self, data: Any) -> int:
+        """Return the number of Gaussians of least `bic`, of those that sampling noise does not hide.
+
+        Where nearly all directions have means, too few are left to tell the variance of Gaussians from noise, and
+        likelihoods must tell. They must be near their maximum, which takes steps of expectation maximization.
+        """
+        most = super()._n_shown(data)
+        if as_parts(data, is_matrix) is not None:
+            return most
+        models = [self._with_number(k).set_params(polish=max(self.polish, 10), n_blocks=0) for k in range(1, most + 1)]
+        for model in models:
+            model.learn(data)
+        return 1 + int(np.argmin([model.bic(data) for model in models]))
 
     def _of_parts(self, parts: Parts) -> OneGaussian | GaussianMoments:
         """Return the moments of parts, in one pass."""
