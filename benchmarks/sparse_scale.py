@@ -36,14 +36,14 @@ class Entries(NamedTuple):
     factors: list[np.ndarray] | None = None
 
 
-def components(size: int, count: float, noise: float = 0.01, seed: int = 0) -> Entries:
-    """Return ten components with random supports, together with about so many entries, and noise on these."""
+def components(size: int, count: float, noise: float = 0.01, seed: int = 0, *, rank: int = RANK) -> Entries:
+    """Return components with random supports, together with about so many entries, and noise on these."""
     rng = np.random.default_rng(seed)
-    width = round((count / RANK) ** (1 / 3))
-    n = RANK * width**3
+    width = round((count / rank) ** (1 / 3))
+    n = rank * width**3
     coords, values = np.empty((3, n), dtype=np.int32), np.zeros(n)
-    factors = [np.zeros((size, RANK)) for _ in range(3)]
-    for component in range(RANK):
+    factors = [np.zeros((size, rank)) for _ in range(3)]
+    for component in range(rank):
         part = slice(component * width**3, (component + 1) * width**3)
         rows = [rng.choice(size, width, replace=False) for _ in range(3)]
         columns = [rng.standard_normal(width) for _ in range(3)]

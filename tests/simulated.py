@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from codiag.synthetic import unit_factor
+from codiag.synthetic import crowd_votes, unit_factor, worker_errors
 
 
 def matched(estimate, truth):
@@ -87,3 +87,8 @@ def alike_states(seed):
 def alike_counts(seed):
     rng = np.random.default_rng(seed)
     return rng.poisson(rng.gamma(0.5, 4.0, size=(3, 6))[rng.integers(0, 3, 400)])
+
+
+def crowd(k=3, *, n=2000, n_workers=20, density=0.3, adversarial=0.2, seed=0):
+    errors = worker_errors(n_workers, k, adversarial=adversarial, seed=[seed, 1])
+    return crowd_votes(n, errors, density=density, seed=[seed, 2])

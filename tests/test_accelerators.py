@@ -8,9 +8,7 @@ import pytest
 
 import codiag
 from cases import METHODS
-from codiag.diagonalize import _retractions
 from codiag.methods import _reduction
-from codiag.synthetic import matrix_stack, mild_factor
 from codiag.tensors import DenseTensor, FactoredTensor, symmetrize
 
 
@@ -40,6 +38,29 @@ def test_the_answer_does_not_depend_on_where_the_core_lives(name, accelerator):
     assert codiag.factor_error([np.asarray(factor) for factor in there.factors], here.factors) < 1e-10
 
 
+@pytest.mark.parametrize("noise", [0.01, 0.3])
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_polish_replacements_and_random_starts_stay_on_the_host(noise, symmetric, accelerator):
+    """Replacing components, and random starts for a poor fit, are done where the core is."""
+    entries, _ = planted((12, 12, 12), 4, symmetric=symmetric)
+    errors = np.random.default_rng(1).standard_normal(entries.shape)
+    entries = entries + noise * (symmetrize(errors) if symmetric else errors)
+    here = codiag.factorize(entries, 4, seed=0)
+    there = codiag.factorize(strict.asarray(entries), 4, seed=0)
+    assert there.relative_error == pytest.approx(here.relative_error, rel=1e-8)
+    assert there.residual_excess == pytest.approx(here.residual_excess, rel=1e-6)
+
+
+@pytest.mark.parametrize("constraints", ["nonnegative", None])
+def test_constraints_and_missing_entries_on_an_accelerator(constraints, accelerator):
+    entries, _ = planted((9, 10, 11), 3)
+    entries = np.abs(entries)
+    entries[2, 3, 4] = np.nan if constraints is None else entries[2, 3, 4]
+    here = codiag.factorize(entries, 3, constraints=constraints, seed=0)
+    there = codiag.factorize(strict.asarray(entries), 3, constraints=constraints, seed=0)
+    assert there.relative_error == pytest.approx(here.relative_error, rel=1e-6)
+
+
 @pytest.mark.parametrize("method", ["ojd1", "tpm"])
 def test_a_second_moment_goes_where_the_core_goes(method, accelerator):
     entries, (factor, *_) = planted((8, 8, 8), 3, symmetric=True)
@@ -62,31 +83,3 @@ def test_cores_live_where_work_on_them_is_fastest(work, accelerator, monkeypatch
     tensor = DenseTensor(strict.asarray(planted((7, 8, 9), 3)[0]))
     reduction = _reduction.reduce(codiag.Problem(tensor, 3), np.random.default_rng(0))
     assert isinstance(reduction.core.to_dense(), np.ndarray) == (work > 0)
-
-
-@pytest.mark.parametrize("size", [0.01, 0.3, 3.0])
-def test_products_solve_what_factorizations_solve(size, monkeypatch):
-    rng = np.random.default_rng(0)
-    move = rng.standard_normal((60, 60))
-    move *= size / np.linalg.norm(move)
-    target = rng.standard_normal((60, 60))
-    exact = np.linalg.solve(np.eye(60) - move, target)
-    monkeypatch.setattr(_retractions, "on_host", lambda _: False)
-    found = _retractions.solve_near_identity(move, target)
-    assert np.linalg.norm(found - exact) < (1e-2 if size < 1 else 1e-12) * np.linalg.norm(exact)
-
-
-def test_the_inverse_of_a_singular_matrix_stays_bounded():
-    matrix = np.diag([1.0, 0.5, 0.0])
-    inverse = _retractions.inverse_by_products(matrix)
-    np.testing.assert_allclose(inverse, np.diag([1.0, 2.0, 0.0]), atol=1e-12)
-
-
-def test_shears_end_at_the_same_factors(monkeypatch):
-    """Where inverses are found by products, the steps differ where they are large, and their end does not."""
-    stack = matrix_stack(mild_factor(140, 140, np.random.default_rng(0)), 140, noise=1e-3, seed=1).matrices
-    factored = codiag.joint_diagonalize(stack, seed=0)
-    monkeypatch.setattr(_retractions, "on_host", lambda _: False)
-    multiplied = codiag.joint_diagonalize(stack, seed=0)
-    assert multiplied.converged
-    assert codiag.factor_error(multiplied, factored.factor) < 1e-5

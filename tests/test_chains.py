@@ -120,7 +120,7 @@ class TestKindsOfSequences:
         model = HiddenMarkov(3, polish=2, random_state=0).fit(symbols)
         assert_array_equal(model.symbols_, range(8))
         shown = names[symbols]
-        kinds = (shown, shown.tolist(), shown.astype(object), [shown], [shown.tolist()], iter(shown.tolist()))
+        kinds = (shown, shown.tolist(), shown.astype(object), [shown], [shown.tolist()])
         for kind in kinds:
             other = HiddenMarkov(3, polish=2, random_state=0).fit(kind)
             assert_array_equal(other.symbols_, names)

@@ -12,12 +12,13 @@ from scipy.optimize import nnls
 
 import codiag
 from assertions import assert_same_factors
-from cases import CONSTRAINTS, LIBRARIES
+from cases import CONSTRAINTS
 from codiag._array import to_host
 from codiag.constraints import Constraint, Fixed, NonNegative
 from codiag.constraints import _nonnegative as nonnegative
 from codiag.methods import ALS
 from codiag.tensors import FactoredTensor
+from tensor_cases import LIBRARIES
 
 EVERY = pytest.mark.parametrize("name", CONSTRAINTS)
 GRAMS = pytest.mark.parametrize("gram", ["one for all rows", "one for every row"])

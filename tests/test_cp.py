@@ -16,9 +16,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import validate_data
 
 import codiag
-from cases import LIBRARIES
 from codiag.models import CP
 from codiag.tensors import DenseTensor
+from tensor_cases import LIBRARIES
 
 
 def samples(n=20, noise=0.01, seed=0):

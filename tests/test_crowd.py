@@ -12,12 +12,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 import codiag
-from codiag.methods import ALS, NLS, NOJD, Lathauwer
-from codiag.models import DawidSkene, _crowd_moments
-from codiag.models._crowd_moments import estimate_crowd, random_groups
+from codiag.models import DawidSkene
 from codiag.models._votes import as_votes
 from codiag.synthetic import crowd_votes, worker_errors
 from real_data import needs_data
+from simulated import crowd
 
 PAPER = {"web": (83.68, 2665), "rte": (92.75, 800), "bluebird": (88.89, 108), "dog": (83.89, 807)}
 
@@ -56,11 +55,6 @@ def test_a_rater_who_rates_three_times_counts_three_times():
         model = DawidSkene(random_state=0).fit(data.votes)
     assert as_votes(data.votes).counts.max() == 3
     assert_allclose(np.sum(model.errors_, axis=1), 1)
-
-
-def crowd(k=3, *, n=2000, n_workers=20, density=0.3, adversarial=0.2, seed=0):
-    errors = worker_errors(n_workers, k, adversarial=adversarial, seed=[seed, 1])
-    return crowd_votes(n, errors, density=density, seed=[seed, 2])
 
 
 def em_by_hand(votes, k, n_workers, n_rounds):
@@ -223,18 +217,6 @@ def test_pooled_smoothing_makes_a_worker_without_votes_like_the_others():
     assert_allclose(even, 0.5)
 
 
-@pytest.mark.slow
-def test_errors_of_moments_fall_like_the_root_of_the_tasks():
-    sizes = [1000, 4000, 16000]
-    errors = []
-    for n in sizes:
-        runs = [crowd(3, n=n, n_workers=30, seed=seed) for seed in range(3)]
-        fits = [DawidSkene(em_rounds=0, random_state=0).fit(run.votes) for run in runs]
-        errors.append(np.mean([np.abs(fit.errors_ - run.errors).mean() for fit, run in zip(fits, runs, strict=True)]))
-    slope = np.polyfit(np.log(sizes), np.log(errors), 1)[0]
-    assert -0.6 < slope < -0.4
-
-
 @pytest.mark.parametrize("one_coin", [False, True])
 def test_standard_errors_are_the_deviations_from_the_truth(one_coin):
     errors = worker_errors(15, 3, seed=0)
@@ -249,39 +231,6 @@ def test_standard_errors_are_the_deviations_from_the_truth(one_coin):
         predicted.append(model.errors_standard_errors_)
     ratio = np.sqrt(np.mean(np.square(measured)) / np.mean(np.square(predicted)))
     assert 0.9 < ratio < 1.1
-
-
-@pytest.mark.parametrize("method", ["nojd0", "nojd1", "ojd1", "tpm", "lathauwer", "als"])
-def test_any_method_serves(method):
-    data = crowd(3)
-    method = ALS(init=NOJD()) if method == "als" else method
-    model = DawidSkene(method=method, em_rounds=0, n_partitions=5, random_state=0).fit(data.votes)
-    assert model.diagnostics_["init"] == "moments"
-    assert np.abs(model.errors_ - data.errors).mean() < 0.06
-    assert np.all(model.errors_spread_ >= 0)
-    assert 0.005 < model.errors_spread_.mean() < 0.1
-
-
-@pytest.mark.parametrize(
-    ("method", "words"),
-    [(NLS(init=(np.ones(2), [np.ones((5, 2))] * 3)), "^init must have factors of shapes"),
-     (Lathauwer(max_bytes=1.0), "max_bytes")],
-)  # fmt: skip
-def test_what_a_method_has_against_its_options_is_not_blamed_on_the_votes(method, words):
-    with pytest.raises(ValueError, match=words):
-        DawidSkene(method=method, n_partitions=2, random_state=0).fit(crowd(3).votes)
-
-
-@pytest.mark.parametrize("method", ["nojd1", "ojd1", "lathauwer"])
-def test_votes_of_fewer_classes_are_no_mistake_of_the_user(method, monkeypatch):
-    """The votes of two classes, asked for three: every partition is found to have no third one, by every method."""
-    monkeypatch.setattr(_crowd_moments, "_weakest_pair", lambda *_: (1.0, 0.0))  # which would find it before
-    rng = np.random.default_rng(0)
-    truth = rng.integers(0, 2, 60)
-    votes = np.tile(truth[:, None], 9)
-    votes[0, 0] = 2
-    with pytest.warns(UserWarning, match="moments do not determine this crowd"):
-        DawidSkene(method=method, n_partitions=2, random_state=0).fit(votes)
 
 
 def test_one_coin_finds_one_number_a_worker():
@@ -313,50 +262,6 @@ def test_predictions_repeat_the_fit_and_refuse_strangers():
         model.predict(([0], [1], [7]))
 
 
-@pytest.mark.parametrize(
-    ("votes", "reason"),
-    [
-        (([0, 0, 1, 1], [0, 1, 0, 1], [0, 1, 1, 1]), "three workers"),
-        ((np.arange(30), np.arange(30) % 3, np.arange(30) % 2), "only 0 tasks have votes from three groups"),
-        ((np.repeat(np.arange(6), 6), np.tile(np.arange(6), 6), np.arange(36) % 9), "fewer than the 9 classes"),
-    ],
-)
-def test_what_moments_cannot_tell_is_asked_of_the_majority(votes, reason):
-    with pytest.warns(UserWarning, match=reason):
-        model = DawidSkene().fit(votes)
-    assert model.diagnostics_["init"] == "majority"
-    assert np.all(np.isnan(model.errors_spread_))
-    assert np.all(np.isfinite(model.probas_))
-
-
-def test_partitions_that_tell_more_count_more():
-    """Of workers of whom half swap the classes, few partitions hold unlike groups; those decide."""
-    misses = []
-    for seed in range(4):
-        errors = worker_errors(40, 2, seed=[seed, 1])
-        errors[::2] = errors[::2, ::-1]
-        data = crowd_votes(5000, errors, density=0.25, seed=[seed, 2])
-        found = DawidSkene(em_rounds=0, random_state=0).fit(data.votes).errors_
-        misses.append(min(np.abs(found[..., order] - errors).mean() for order in ([0, 1], [1, 0])))
-    assert np.mean(misses) < 0.04
-
-
-def test_directions_are_judged_by_tasks_that_had_no_say():
-    """Otherwise those of meaningless votes seem to mean something: in 6 of 40 sets, which are these."""
-    for seed in (1, 6, 14, 17, 18, 32):
-        rng = np.random.default_rng(seed)
-        votes = as_votes(tuple(rng.integers(0, size, 4000) for size in (400, 20, 3)))
-        groups = np.stack([random_groups(votes, rng) for _ in range(10)])
-        assert isinstance(estimate_crowd(votes, groups, None, 0), str)
-
-
-def test_votes_without_meaning_are_not_taken_for_classes():
-    rng = np.random.default_rng(0)
-    votes = tuple(rng.integers(0, size, 3000) for size in (400, 30, 4))
-    with pytest.warns(UserWarning, match="do not tell 4 classes apart"):
-        DawidSkene().fit(votes)
-
-
 def test_one_class_one_vote_and_tasks_nobody_saw():
     assert DawidSkene().fit((["a"], ["w"], ["yes"])).labels_.tolist() == ["yes"]
     matrix = np.array([[0, 0, 1], [-1, -1, -1], [1, 1, 0]])
@@ -364,22 +269,6 @@ def test_one_class_one_vote_and_tasks_nobody_saw():
         warnings.simplefilter("ignore", UserWarning)
         model = DawidSkene().fit(matrix)
     assert_allclose(model.probas_[1], model.priors_)
-
-
-def test_groups_of_ones_own():
-    data = crowd(n=1000)
-    model = DawidSkene(groups=np.arange(20) % 3, random_state=0).fit(data.votes)
-    assert model.diagnostics_["n_partitions"] == 1
-    again = DawidSkene(groups=(np.arange(20) % 3)[None], random_state=0).fit(data.votes)
-    assert_array_equal(model.errors_, again.errors_)
-
-
-def test_groups_have_like_numbers_of_votes():
-    data = crowd(n=1000)
-    votes = as_votes(data.votes)
-    groups = random_groups(votes, np.random.default_rng(0))
-    totals = np.bincount(groups, weights=votes.votes_of_workers)
-    assert totals.max() < 1.3 * totals.min()
 
 
 @pytest.mark.parametrize(
@@ -400,12 +289,6 @@ def test_groups_have_like_numbers_of_votes():
 def test_bad_options_are_named(options, message):
     with pytest.raises(ValueError, match=message):
         DawidSkene(**options).fit(crowd(n=200).votes)
-
-
-def test_many_classes_are_left_to_the_majority():
-    votes = (np.repeat(np.arange(300), 3), np.tile(np.arange(3), 300), np.repeat(np.arange(300) % 150, 3))
-    with pytest.warns(UserWarning, match="at most 100 classes"):
-        assert DawidSkene(em_rounds=1, tol=0).fit(votes).classes_.size == 150
 
 
 def test_parameters_are_stored_and_cloned():

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import pickle
+import weakref
+
 import numpy as np
 import pytest
+from joblib import parallel_config
 from numpy.testing import assert_array_equal
 
 import codiag
+from codiag._labels import Labelled, Labels
 from codiag.methods import ALS
 from codiag.synthetic import noisy_tensor
 
@@ -74,7 +79,9 @@ def test_tensors_without_an_answer_are_named(n_jobs):
     tensors = stack()
     tensors[1] = 0
     tensors[4, 0, 0, 0] = np.inf
-    with pytest.raises(ValueError, match=r"tensors 1, 4 do not.*tensors\[1\]: tensor must not be all zero") as caught:
+    with pytest.raises(
+        ValueError, match=r"tensors 1, 4 do not.*tensors\[1\]: tensor must be finite, and not all zero"
+    ) as caught:
         codiag.factorize_each(tensors, 2, n_jobs=n_jobs)
     assert "all zero" in str(caught.value.__cause__)
 
@@ -90,16 +97,87 @@ def test_one_warning_names_the_fits_that_are_in_doubt():
     assert warning.filename == __file__
 
 
+def test_the_fits_that_there_are_come_with_the_error():
+    tensors = stack(3)
+    tensors[1] = 0
+    with pytest.raises(codiag.FailedFitsError, match=r"; tensor 1 does not\. tensors\[1\].*The other 2 are") as caught:
+        codiag.factorize_each(tensors, 2, seed=0)
+    kept = pickle.loads(pickle.dumps(caught.value))
+    assert kept.fits[1] is None
+    assert list(kept.errors) == [1]
+    others = [codiag.factorize(tensors[place], 2, seed=seed_of(0, place)) for place in (0, 2)]
+    assert_same([kept.fits[0], kept.fits[2]], others)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_tensors_of_an_iterator_are_let_go_as_they_are_fitted(n_jobs):
+    n_tensors, alive, most = 60, [], 0
+
+    def drawn():
+        nonlocal most
+        for tensor in np.repeat(stack(2), n_tensors // 2, axis=0):
+            own = tensor.copy()
+            alive.append(weakref.ref(own))
+            most = max(most, sum(reference() is not None for reference in alive))
+            yield own
+            del own
+
+    with parallel_config(backend="threading"):  # a fit lets go of its tensor when it ends, and nothing is pickled
+        assert len(codiag.factorize_each(drawn(), 1, seed=0, n_jobs=n_jobs, method=ALS(max_sweeps=500))) == n_tensors
+    assert most < n_tensors / 2
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_an_error_of_the_iterator_reaches_the_caller(n_jobs):
+    def broken():
+        yield from stack(12)
+        raise OSError("the disk is gone")
+
+    with pytest.raises(OSError, match="the disk is gone"):
+        codiag.factorize_each(broken(), 2, seed=0, n_jobs=n_jobs)
+
+
+def test_ranks_come_from_any_iterable_or_are_chosen_for_each():
+    tensors = stack(3, size=4)
+    fits = codiag.factorize_each(tensors, (rank for rank in (1, "auto", 2)), seed=0)
+    ranks = [1, "auto", 2]
+    assert_same(fits, [codiag.factorize(tensors[i], ranks[i], seed=seed_of(0, i)) for i in range(3)])
+
+
+def test_labels_are_kept():
+    index = ["a", "b", "c", "d", "e"]
+    labels = Labels(("row", "column", "time"), (index, None, None))
+    labelled, plain = codiag.factorize_each([Labelled(stack(1)[0], labels), stack(1)[0]], 2, seed=0)
+    assert labelled.labels.names == ("row", "column", "time")
+    assert labelled.labels.index(0, 5).tolist() == index
+    assert plain.labels is None
+    with pytest.raises(codiag.FailedFitsError, match=r"tensor 0 does not.*labels must be for the modes"):
+        codiag.factorize_each([Labelled(stack(1, size=4)[0], labels), stack(1)[0]], 2, seed=0)
+
+
+ONE_FOR_ALL = "rank must be an integer or 'auto', or one of these for each tensor; "
+
+
 @pytest.mark.parametrize(
-    ("tensors", "rank", "message"),
+    ("tensors", "options", "message"),
     [
-        (stack(2), [1, 2, 3], "rank must be one integer, or one for each of 2 tensors; got 3"),
-        (stack(2)[0], 2, "tensor must have at least three modes"),
-        ("stack", 2, "tensors must be a stack"),
-        (3, 2, "tensors must be a stack"),
-        (stack(2), 2.5, "rank"),
+        (stack(2), {"rank": [1, 2, 3]}, "rank must be one for all tensors, or one for each of 2 tensors; got 3"),
+        (iter(stack(2)), {"rank": [1, 2, 3]}, "rank must be one for all tensors, or one for each of 2 .* got more"),
+        (stack(2), {"rank": iter([1])}, "rank must be one for all tensors, or one for each .* got only 1"),
+        (stack(2)[0], {"rank": 2}, r"tensors must be a stack of shape \(n, .* one axis more .* shape \(5, 5, 5\)"),
+        ("stack", {"rank": 2}, "tensors must be a stack"),
+        (3, {"rank": 2}, "tensors must be a stack"),
+        (stack(2), {"rank": 2.5}, ONE_FOR_ALL + "got 2.5"),
+        (stack(2), {"rank": "a"}, ONE_FOR_ALL + "got 'a'"),
+        (stack(2), {"rank": [2, "a"]}, ONE_FOR_ALL + "got 'a'"),
+        (stack(2), {}, ONE_FOR_ALL + "it may be left out only for codiag.Problem"),
+        ([codiag.Problem(one, 2) for one in stack(2)], {"rank": 2}, "rank must be left out where a Problem is given"),
+        (stack(2), {"rank": 2, "constraints": "round"}, "constraint"),
+        (stack(2), {"rank": 2, "symmetric": (0, 7)}, "symmetric"),
+        (stack(2), {"rank": 2, "n_jobs": 1.5}, "n_jobs must be an integer other than 0"),
+        (stack(2), {"rank": 2, "n_jobs": 0}, "n_jobs must be an integer other than 0"),
     ],
 )
-def test_wrong_arguments(tensors, rank, message):
-    with pytest.raises((ValueError, TypeError), match=message):
-        codiag.factorize_each(tensors, rank)
+def test_wrong_arguments(tensors, options, message):
+    with pytest.raises((ValueError, TypeError), match=f"^{message}"):
+        codiag.factorize_each(tensors, **options)

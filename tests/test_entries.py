@@ -9,7 +9,6 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import codiag
-from cases import LIBRARIES
 from codiag._array import to_host
 from codiag._chunked_entries import ChunkedEntries
 from codiag._entries import DenseEntries, Entries, ListedEntries
@@ -17,6 +16,7 @@ from codiag.methods._listed_range import reduce_listed
 from codiag.methods.least_squares._gauss_newton import Limits, minimize
 from codiag.methods.least_squares._objective import LeastSquares
 from codiag.tensors import DaskTensor, FactoredTensor, SparseTensor
+from tensor_cases import LIBRARIES
 
 SHAPES = [(4, 5, 3), (3, 2, 4, 3)]
 RANK = 2

@@ -58,3 +58,13 @@ def test_fluorescence(tmp_path):
 def test_every_example_is_tested():
     tested = {name.removeprefix("test_") for name in globals() if name.startswith("test_")}
     assert {path.stem for path in FOLDER.glob("*.py")} <= tested
+
+
+def test_report(tmp_path):
+    pytest.importorskip("matplotlib")
+    pytest.importorskip("pandas")
+    example = load("report")
+    choice = example.main(example.simulate(tmp_path / "spectra.csv"))
+    assert choice.rank == 4
+    assert choice.reason in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert (tmp_path / "components.png").read_bytes().startswith(b"\x89PNG")

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import codiag
-from cases import Plain
 from codiag.methods import ALS, METHODS, NOJD, Auto
 from codiag.synthetic import noisy_tensor
 from codiag.tensors import FactoredTensor, SparseTensor, symmetrize
+from tensor_cases import Plain
 
 CUBE = np.random.default_rng(0).standard_normal((4, 4, 4))
 
@@ -23,8 +23,8 @@ def with_entry(value):
 @pytest.mark.parametrize(
     ("tensor", "error", "words"),
     [
-        (np.zeros((3, 4, 5)), ValueError, "tensor must not be all zero"),
-        (SparseTensor(np.zeros((3, 0), int), [], (3, 4, 5)), ValueError, "tensor must not be all zero"),
+        (np.zeros((3, 4, 5)), ValueError, "tensor must be finite, and not all zero"),
+        (SparseTensor(np.zeros((3, 0), int), [], (3, 4, 5)), ValueError, "tensor must be finite, and not all zero"),
         (with_entry(-np.inf), ValueError, r"tensor must be finite; 1 of 64"),
         (np.full((2, 3, 4), 1e200), ValueError, "entries whose squares fit into float64"),
         (

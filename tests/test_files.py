@@ -5,7 +5,10 @@ from __future__ import annotations
 import gzip
 import io
 import pickle
+import shutil
 import sys
+import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,6 +27,14 @@ def test_npy_is_mapped(tmp_path):
     assert isinstance(tensor, DenseTensor)
     assert isinstance(tensor._entries.base, np.memmap)
     assert_array_equal(tensor.to_dense(), ENTRIES)
+
+
+def test_npy_that_is_packed(tmp_path):
+    (tmp_path / "a.npy.gz").write_bytes(gzip.compress(_saved()))
+    assert_array_equal(read_tensor(tmp_path / "a.npy.gz").to_dense(), ENTRIES)
+    (tmp_path / "b.npy.gz").write_bytes(_saved())
+    with pytest.raises(ValueError, match=r"b\.npy\.gz is not a readable \.npy\.gz file"):
+        read_tensor(tmp_path / "b.npy.gz")
 
 
 def test_npz(tmp_path):
@@ -112,6 +123,48 @@ def test_files_of_chunks_that_are_none(tmp_path, name):
         read_tensor(tmp_path / name)
 
 
+@pytest.mark.parametrize("inside", ["", "a.zarr"])
+@pytest.mark.parametrize("name", ["b.zarr", "b.zarr.zip"])
+def test_zarr_folders_that_were_zipped(tmp_path, name, inside):
+    pytest.importorskip("dask", reason="dask is not installed; it is the extra 'dask'")
+    stored(tmp_path / "a.zarr", {"": ENTRIES})
+    stored(tmp_path / "two.zarr", {"first": ENTRIES, "second": 2 * ENTRIES})
+    root = tmp_path if inside else tmp_path / "a.zarr"
+    Path(shutil.make_archive(str(tmp_path / "c"), "zip", root, inside or None)).rename(tmp_path / name)
+    assert_array_equal(read_tensor(tmp_path / name).to_dense(), ENTRIES)
+    Path(shutil.make_archive(str(tmp_path / "c"), "zip", tmp_path / "two.zarr")).rename(tmp_path / name)
+    assert_array_equal(read_tensor(f"{tmp_path / name}:second").to_dense(), 2 * ENTRIES)
+
+
+def test_zarr_folders_that_are_none_say_why(tmp_path):
+    stored(tmp_path / "a.zarr", {"": ENTRIES})
+    (tmp_path / "empty.zarr").mkdir()
+    (tmp_path / "text.zarr").write_text("text")
+    with zipfile.ZipFile(tmp_path / "other.zarr", "w") as archive:
+        archive.writestr("text", "text")
+    expected = {
+        "empty.zarr": r"it holds none of zarr\.json, .* but nothing\. Name the folder",
+        "text.zarr": r"neither a folder nor a zip archive of one\. Write the array with",
+        "other.zarr": r"the archive holds none of zarr\.json",
+    }
+    for name, reason in expected.items():
+        with pytest.raises(ValueError, match=rf"^{name} is not a readable \.zarr folder: .*{reason}"):
+            read_tensor(tmp_path / name)
+    with pytest.raises(ValueError, match=r"a\.zarr holds one tensor without a name; leave the variable out"):
+        read_tensor(tmp_path / "a.zarr", "X")
+
+
+@pytest.mark.parametrize("name", ["a.zarr", "a.h5"])
+def test_an_array_has_one_name(tmp_path, name):
+    path = tmp_path / name
+    stored(path, {"first": ENTRIES, "second": 2 * ENTRIES})
+    assert_array_equal(read_tensor(f"{path}:/first", "first").to_dense(), ENTRIES)
+    with pytest.raises(ValueError, match=f"{name} must be read for one array; got first after its name and second as"):
+        read_tensor(f"{path}:/first", "second")
+    with pytest.raises(ValueError, match=rf"path must name an array after the colon, as in {name}:/group/array"):
+        read_tensor(f"{path}:")
+
+
 def test_mat(tmp_path):
     savemat(tmp_path / "a.mat", {"X": ENTRIES, "labels": np.arange(3)})
     assert_array_equal(read_tensor(tmp_path / "a.mat").to_dense(), ENTRIES)
@@ -171,6 +224,8 @@ def write(path, content):
         ("a.npy", lambda path: np.save(path, np.array([[[Evil()]]], dtype=object)), "refused|pickled"),
         ("a.npz", lambda path: np.savez(path, a=np.array([[[Evil()]]], dtype=object)), "refused|pickled"),
         ("a.npz", b"PK not a zip", "a.npz"),
+        ("a.npz", b"garbage", "a.npz is not a readable .npz file: it does not begin like one"),
+        ("a.npz", pickle.dumps(Evil()), "a.npz holds pickled objects, which are refused"),
         ("a.npz", lambda path: np.savez(path, a=np.ones(3)), "must hold one array of three modes or more"),
         ("a.npy", lambda path: np.save(path, np.ones((3, 3))), "at least three modes"),
         ("a.mat", b"nonsense" * 40, "a.mat is not a readable .mat file"),
@@ -181,7 +236,8 @@ def write(path, content):
         ("a.tns", b"1.5 1 1 4\n", "whole coordinates"),
         ("a.tns", b"1 1 4\n", "at least three modes"),
         ("a.tns.gz", b"not zipped", "a.tns.gz is not a readable"),
-        ("a.csv", b"1,2,3", r"read from \.npy, \.npz, .* \.zarr, \.h5, \.hdf5 files; got a.csv"),
+        ("a.xls", b"1,2,3", r"read from \.npy, \.npy\.gz, .* \.zarr\.zip, \.h5, \.hdf5, .*\.parquet files; got a.xls"),
+        ("a.csv", b"1,2,3", r"a.csv cannot be read as a tensor: tensor must have three modes or more"),
     ],
 )
 def test_files_that_are_none(tmp_path, name, content, words):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 from array_api_compat import array_namespace, device
@@ -9,11 +11,12 @@ from numpy.testing import assert_allclose
 
 import codiag
 from assertions import assert_same_factors
-from cases import DIAGONALIZERS, LIBRARIES, METHODS
+from cases import DIAGONALIZERS, METHODS
 from codiag._array import to_host
 from codiag.diagonalize import _base as base
 from codiag.synthetic import noisy_tensor
 from codiag.tensors import CrossMomentTensor, SparseTensor
+from tensor_cases import LIBRARIES
 
 EVERY = pytest.mark.parametrize("library", LIBRARIES)
 FIELDS = ("factor", "inverse", "diagonals", "right_factor", "right_inverse", "residuals")
@@ -137,6 +140,12 @@ def test_errors_compare_arrays(library):
     assert codiag.factor_error(LIBRARIES[library](np.eye(3)), LIBRARIES[library](-np.eye(3))) == 0
 
 
+@functools.cache
+def fitted_by_numpy(name, symmetric):
+    problem = METHODS[name].problem((7, 7, 7), 4, symmetric=symmetric, noise=1e-3)
+    return problem, codiag.factorize(problem.tensor, 4, method=METHODS[name].method, seed=0)
+
+
 @PLACES
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("symmetric", [True, False])
@@ -146,9 +155,8 @@ def test_factorizations_agree_with_numpy(name, symmetric, place):
     case.skip_where_all_is_compiled(place)
     if place == "jax" and symmetric and name not in ("auto", "givens"):
         pytest.skip("JAX compiles every operation for every shape; tensors that are not symmetric show the same")
-    problem = case.problem((7, 7, 7), 4, symmetric=symmetric, noise=1e-3)
+    problem, expected = fitted_by_numpy(name, symmetric)
     given = placed(place, problem.tensor)
-    expected = codiag.factorize(problem.tensor, 4, method=case.method, seed=0)
     fit = codiag.factorize(given, 4, method=case.method, seed=0)
     for ours, theirs in zip((fit.weights, *fit.factors), (expected.weights, *expected.factors), strict=True):
         assert_at_home(ours, given)

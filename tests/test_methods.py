@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import pickle
 
 import numpy as np
@@ -11,8 +12,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import codiag
 from assertions import assert_same_factors, assert_unit_columns, largest_distance
-from cases import LIBRARIES, METHODS, TENSORS
+from cases import METHODS
 from codiag.methods import ALS, NLS
+from tensor_cases import LIBRARIES, TENSORS
 
 EVERY = pytest.mark.parametrize("name", METHODS)
 SHAPES = [
@@ -87,13 +89,19 @@ STORAGES = [(name, kind) for name in ("auto", "nojd1", "als") for kind in STORED
 STORAGES += [(name, kind) for name in METHODS for kind in ("plain", "sparse") if (name, kind) not in STORAGES]
 
 
+@functools.cache
+def stored_dense(name, symmetric):
+    """Return a problem, and the fit to its entries as an array."""
+    problem = METHODS[name].problem((6, 6, 6), 4, symmetric=symmetric, noise=1e-4)
+    return problem, codiag.factorize(problem.tensor, 4, method=METHODS[name].method, symmetric=symmetric, seed=0)
+
+
 @pytest.mark.parametrize(("name", "kind"), STORAGES)
 @pytest.mark.parametrize("symmetric", [True, False])
 def test_storage_does_not_matter(name, kind, symmetric):
     case = METHODS[name]
     case.skip_unless_it_takes((6, 6, 6), symmetric)
-    problem = case.problem((6, 6, 6), 4, symmetric=symmetric, noise=1e-4)
-    expected = codiag.factorize(problem.tensor, 4, method=case.method, symmetric=symmetric, seed=0)
+    problem, expected = stored_dense(name, symmetric)
     fit = codiag.factorize(TENSORS[kind](problem.tensor, symmetric), 4, method=case.method, seed=0)
     # Diagonalizations stop at a hundredth of a standard error, which rounding may shift by a step.
     assert_same_factors(fit, expected, 1e-6 if case.least_squares else 1e-5)

@@ -10,7 +10,6 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 
 import codiag
-from cases import word_triples
 from codiag.tensors import (
     CrossMomentTensor,
     MomentTensor,
@@ -19,6 +18,7 @@ from codiag.tensors import (
     WordPairs,
     word_frequencies,
 )
+from tensor_cases import word_triples
 
 RNG = np.random.default_rng(0)
 COUNTS = RNG.poisson(0.7, (40, 5))

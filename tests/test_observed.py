@@ -8,13 +8,14 @@ from numpy.testing import assert_allclose
 
 import codiag
 from assertions import assert_same_factors
-from cases import LIBRARIES, METHODS
+from cases import METHODS
 from codiag.methods import ALS, Auto
 from codiag.methods.least_squares._objective import LeastSquares
 from codiag.tensors import FactoredTensor
+from tensor_cases import LIBRARIES
 
-HONOURING = {name: case for name, case in METHODS.items() if "observed" in case.method.honours}
-EVERY = pytest.mark.parametrize("name", HONOURING)
+HONORING = {name: case for name, case in METHODS.items() if "observed" in case.method.honors}
+EVERY = pytest.mark.parametrize("name", HONORING)
 SHAPE, RANK = (8, 9, 10), 3
 
 
@@ -41,7 +42,7 @@ def brute_force(entries, weights, factors, mode):
 class TestEveryMethodThatCan:
     def test_all_observed_is_the_same_as_nothing_said(self, name):
         entries, _, _ = planted(noise=0.1)
-        method = ALS(init="svd", tol=1e-14) if isinstance(HONOURING[name].method, ALS) else HONOURING[name].method
+        method = ALS(init="svd", tol=1e-14) if isinstance(HONORING[name].method, ALS) else HONORING[name].method
         plain = codiag.factorize(entries, RANK, method=method, seed=0)
         for ones in (np.ones(SHAPE), np.ones(SHAPE, bool), np.full(SHAPE, 3)):
             fit = codiag.factorize(entries, RANK, method=method, observed=ones, seed=0)
@@ -51,7 +52,7 @@ class TestEveryMethodThatCan:
 
     def test_components_are_found_from_what_was_observed(self, name):
         entries, factors, known = planted()
-        fit = codiag.factorize(entries, RANK, method=HONOURING[name].method, observed=known, seed=0)
+        fit = codiag.factorize(entries, RANK, method=HONORING[name].method, observed=known, seed=0)
         assert fit.converged
         assert fit.relative_error < 1e-4
         assert_same_factors(fit, factors, 1e-3)
@@ -60,7 +61,7 @@ class TestEveryMethodThatCan:
         """Whatever stands there, the fit is the same."""
         entries, _, known = planted(noise=0.1)
         poisoned = [np.where(known, entries, hidden) for hidden in (0.0, 1e150)]
-        method = HONOURING[name].method
+        method = HONORING[name].method
         fits = [codiag.factorize(tensor, RANK, method=method, observed=known, seed=0) for tensor in poisoned]
         assert_allclose(fits[1].to_tensor(), fits[0].to_tensor(), atol=1e-9)
         assert fits[1].relative_error == pytest.approx(fits[0].relative_error, rel=1e-12)
@@ -69,7 +70,7 @@ class TestEveryMethodThatCan:
     def test_the_error_is_that_of_the_observed(self, name):
         entries, _, known = planted(noise=0.1)
         weights = known * np.random.default_rng(1).random(SHAPE)
-        fit = codiag.factorize(entries, RANK, method=HONOURING[name].method, observed=weights, seed=0)
+        fit = codiag.factorize(entries, RANK, method=HONORING[name].method, observed=weights, seed=0)
         relative = weights / weights[known].mean()
         left = np.sqrt(np.sum(relative * (entries - fit.to_tensor()) ** 2))
         assert fit.norm == pytest.approx(np.sqrt(np.sum(relative * entries**2)))
@@ -79,7 +80,7 @@ class TestEveryMethodThatCan:
         """The normal equations are those of weighted least squares, in every mode."""
         entries, _, known = planted(noise=0.1)
         weights = known * np.random.default_rng(1).random(SHAPE)
-        fit = codiag.factorize(entries, RANK, method=HONOURING[name].method, observed=weights, seed=0)
+        fit = codiag.factorize(entries, RANK, method=HONORING[name].method, observed=weights, seed=0)
         scaled = [fit.factors[0] * fit.weights, *fit.factors[1:]]
         for mode in range(3):
             best = brute_force(entries, weights, scaled, mode)
@@ -118,7 +119,7 @@ def test_methods_that_cannot_say_so_in_one_sentence(name, asked):
     problem = codiag.Problem(np.random.default_rng(0).random((5, 5, 5)), 2, **given)
     assert problem.asks == {asked}
     sentence = method.refusal(problem)
-    if asked in method.honours:
+    if asked in method.honors:
         assert sentence is None
         return
     kind = type(method).__name__

@@ -165,7 +165,7 @@ def test_weights_of_entries_count():
     assert codiag.factor_error(known, truth) < 0.5 * codiag.factor_error(equal, truth)
 
 
-def test_alternating_least_squares_honours_it():
+def test_alternating_least_squares_honors_it():
     tensor, truth = planted((6, 7, 8), 3, np.random.default_rng(9), noise=0.01)
     fit = codiag.factorize(
         tensor, 3, constraints="orthogonal", method=ALS(init=(truth.weights, truth.factors), tol=1e-12), seed=0

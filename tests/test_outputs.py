@@ -45,6 +45,22 @@ def said(result):
     return " ".join(result.output.split())
 
 
+@pytest.mark.parametrize("source", ["tensor.zarr", "tensor.zarr:/X", "link.zarr"])
+def test_nothing_is_written_into_a_folder_that_is_read(source, folder):
+    (folder / "tensor.zarr" / "inside").mkdir(parents=True)
+    (folder / "link.zarr").symlink_to("tensor.zarr")
+    result = runner.invoke(app, ["factorize", source, "--rank", "2", "--out", "tensor.zarr/inside/new.npz", "--force"])
+    assert result.exit_code == 2
+    assert "--out must not lie in the folder that is read" in said(result)
+    assert not list((folder / "tensor.zarr" / "inside").iterdir())
+
+
+def test_a_colon_without_a_name_is_reported_in_a_sentence(folder):
+    result = runner.invoke(app, ["factorize", "tensor.h5:", "--rank", "2", "--out", "new.npz"])
+    assert result.exit_code == 2
+    assert "Error: path must name an array after the colon, as in tensor.h5:/group/array" in said(result)
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 @pytest.mark.parametrize("way", ["itself", "./", "symbolic link", "hard link"])
 def test_inputs_are_never_replaced(name, way, folder):

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import codiag
-from cases import LIBRARIES, TENSORS
 from codiag._array import like, to_host
 from codiag.tensors import (
     CrossMomentTensor,
@@ -19,6 +18,7 @@ from codiag.tensors import (
     SumTensor,
     SymmetricOuterTensor,
 )
+from tensor_cases import LIBRARIES, TENSORS
 
 RANK = 3
 

@@ -9,10 +9,10 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import codiag
-from cases import TENSORS
 from codiag._array import to_host
 from codiag.constraints import Fixed, NonNegative
 from codiag.tensors import DenseTensor, FactoredTensor, SparseTensor, symmetrize
+from tensor_cases import TENSORS
 
 ENTRIES = np.random.default_rng(0).random((3, 4, 5))
 CUBE = symmetrize(np.random.default_rng(1).random((4, 4, 4)))

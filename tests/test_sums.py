@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from cases import TENSORS
 from codiag._array import to_host
 from codiag.tensors import DenseTensor, Tensor, symmetrize
 from codiag.tensors._sums import Core, Products, SquaredDistance, SquaredNorm, added, asymmetry, symmetry_probes
+from tensor_cases import TENSORS
 from test_tensors import EVERY_CUBE, EVERY_SHAPE, blocks, entries_of, made, moved  # noqa: F401
 
 laws = settings(max_examples=25, deadline=None, derandomize=True)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import sys
 
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from codiag.tables import read_edges, read_votes, write_table
+from codiag.tables import read_edges, read_graph, read_votes, write_table
 
 
 def written(path, text):
@@ -31,6 +32,60 @@ def test_votes_are_read_whatever_the_order_and_the_extra_columns(tmp_path):
     with gzip.open(tmp_path / "v.csv.gz", "wt") as file:
         file.write("task,worker,label\n1,2,3\n")
     assert_array_equal(read_votes(tmp_path / "v.csv.gz")["worker"], [2])
+
+
+def test_columns_of_votes_are_named(tmp_path):
+    path = written(tmp_path / "v.csv", "image,who,label,species\n7,ann,x,cat\n8,bob,y,dog\n")
+    votes = read_votes(path, task="image", worker="who", label="species")
+    assert [votes[name].tolist() for name in ("task", "worker", "label")] == [[7, 8], ["ann", "bob"], ["cat", "dog"]]
+    assert read_votes(path, task="image", worker="who")["label"].tolist() == ["x", "y"]
+    with pytest.raises(
+        ValueError, match=r"task 'picture' is no column of v\.csv, which has image, who, label, species"
+    ):
+        read_votes(path, task="picture")
+    with pytest.raises(ValueError, match="must be three columns"):
+        read_votes(path, task="image", worker="image")
+    with pytest.raises(ValueError, match="Name others by task, worker and label; wide is for"):
+        read_votes(path, task="image")
+
+
+@pytest.mark.parametrize(
+    "order", ["image,ann,bob,carl\n7,cat,,dog\n8,NA,dog,dog\n", "ann,bob,image,carl\ncat,,7,dog\n,dog,8,dog\n"]
+)
+def test_wide_tables_hold_the_votes_of_long_ones(tmp_path, order):
+    votes = read_votes(written(tmp_path / "w.csv", order), wide=True, task="image")
+    assert set(zip(*(votes[name].tolist() for name in ("task", "worker", "label")), strict=True)) == {
+        (7, "ann", "cat"),
+        (7, "carl", "dog"),
+        (8, "bob", "dog"),
+        (8, "carl", "dog"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        ("a,b\n1,2\n", {"worker": "b"}, "must be left out of a wide table"),
+        ("a,b\n1,2\n", {"task": "c"}, "task 'c' is no column"),
+        ("a,b,b\n1,2,3\n", {}, "each once"),
+        ("a,b,c\n1,2\n", {}, "line 2 has 2 columns, not 3"),
+        ("a,b,c\n,2,3\n", {}, "line 2 has no task"),
+        ("a,b,c\n1,,\n", {}, "holds no votes"),
+    ],
+)
+def test_bad_wide_tables_are_named_by_line(tmp_path, text, options, message):
+    with pytest.raises(ValueError, match=message):
+        read_votes(written(tmp_path / "w.csv", text), wide=True, **options)
+
+
+def test_votes_that_lack_something_are_left_out_where_asked_for(tmp_path):
+    path = written(tmp_path / "v.csv", "task,worker,label\n1,2,3\n1,,3\n4,5,NA\n,1,1\n6,7,8\n")
+    votes = read_votes(path, skip_missing=True)
+    assert_array_equal(np.stack([*votes.values()], axis=1), [[1, 2, 3], [6, 7, 8]])
+    with pytest.raises(ValueError, match="3 lines of v"):
+        read_votes(path)
+    with pytest.raises(ValueError, match="line 3 has 2 columns, not 3"):
+        read_votes(written(tmp_path / "s.csv", "task,worker,label\n1,2,3\n1,2\n"), skip_missing=True)
 
 
 @pytest.mark.parametrize("package", ["polars", "pandas"])
@@ -91,6 +146,55 @@ def test_edges_are_read_between_anything(tmp_path):
         read_edges(written(tmp_path / "b.txt", "1 2\n3\n"))
     with pytest.raises(ValueError, match="no edges"):
         read_edges(written(tmp_path / "c.txt", "# nothing\n"))
+
+
+def matrix_of(graph):
+    return graph.nodes.tolist(), graph.adjacency.toarray().tolist()
+
+
+WEIGHTED = ["ann", "bob", "carl"], [[0, 2, 0], [2, 0, 0.5], [0, 0.5, 0]]
+PLAIN = ["ann", "bob", "carl"], [[0, 1, 0], [1, 0, 1], [0, 1, 0]]
+
+
+def test_weights_of_edges_are_taken_or_refused(tmp_path):
+    named = written(tmp_path / "n.csv", "weight,source,target,year\n2,ann,bob,7\n2,bob,ann,8\n0.5,carl,bob,9\n")
+    assert matrix_of(read_graph(named)) == WEIGHTED
+    assert matrix_of(read_graph(named, weight="none")) == PLAIN
+    bare = written(tmp_path / "b.txt", "ann bob 2\ncarl bob 0.5\n")
+    assert matrix_of(read_graph(bare, weight="3")) == WEIGHTED
+    assert matrix_of(read_graph(written(tmp_path / "c.txt", "ann bob 1\ncarl bob 1\n"))) == PLAIN
+    for path, weight, words in (
+        (bare, None, "numbers in a third column without a name, which may be weights; say weight 3"),
+        (bare, "4", "weight must be a column of b.txt"),
+        (named, "year", "that of (ann and bob|bob and ann) is listed with several"),
+        (written(tmp_path / "d.csv", "source,target,weight\na,b,1\nb,c,\n"), None, "line 3 has no weight"),
+        (written(tmp_path / "e.csv", "source,target,weight\na,b,1\nb,c,-1\n"), None, "must not be negative"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            read_graph(path, weight=weight)
+
+
+@pytest.mark.parametrize("name", ["g.graphml", "g.gml"])
+@pytest.mark.parametrize("kind", ["Graph", "DiGraph"])
+def test_graphs_of_networkx(tmp_path, name, kind):
+    nx = pytest.importorskip("networkx")
+    graph = getattr(nx, kind)([("ann", "bob", {"weight": 2}), ("carl", "bob", {"weight": 0.5})])
+    getattr(nx, f"write_{name[2:]}")(graph, tmp_path / name)
+    assert matrix_of(read_graph(tmp_path / name)) == WEIGHTED
+    assert matrix_of(read_graph(tmp_path / name, weight="none")) == PLAIN
+    with pytest.raises(
+        ValueError, match=r"weight must be a number of all edges of .* 2 of 2 have none by the name year"
+    ):
+        read_graph(tmp_path / name, weight="year")
+    written(tmp_path / name, "garbage")
+    with pytest.raises(ValueError, match=rf"{name} is not a readable"):
+        read_graph(tmp_path / name)
+
+
+def test_graphs_without_networkx(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "networkx", None)
+    with pytest.raises(ValueError, match=r"g\.gml cannot be read without networkx"):
+        read_graph(written(tmp_path / "g.gml", "graph []"))
 
 
 def test_tables_are_written_whole_or_not_at_all(tmp_path):

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from cases import SYMMETRIC_TENSORS, TENSORS, Plain
 from codiag._array import like, to_host
 from codiag.tensors import DenseTensor, FactoredTensor, ScaledTensor, SparseTensor, SumTensor, as_tensor, symmetrize
+from tensor_cases import SYMMETRIC_TENSORS, TENSORS, Plain
 
 SHAPES = [(4, 5, 6), (1, 3, 2), (3, 4, 2, 5), (2, 3, 2, 3, 2)]
 CUBES = {3: (4, 4, 4), 4: (3, 3, 3, 3)}

@@ -136,6 +136,79 @@ def test_a_large_fit_has_its_threads_while_it_runs():
     assert library.num_threads == 4
 
 
+class Interrupted(Library):
+    """A library in whose n-th change of threads an interrupt comes, before it is made or after."""
+
+    def __init__(self, num_threads, call, after):
+        super().__init__(num_threads)
+        self.call, self.after = call, after
+
+    def set_num_threads(self, number):
+        is_now = len(self.seen) == self.call
+        if is_now and not self.after:
+            self.call = -1
+            raise KeyboardInterrupt
+        super().set_num_threads(number)
+        if is_now:
+            raise KeyboardInterrupt
+
+
+def one_fit(limit):
+    with limit.around(1):
+        pass
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("call", [1, 2])
+def test_an_interrupt_while_threads_are_set_leaves_no_limit(call, after):
+    library, other = Interrupted(4, call, after), Library(3)
+    limit = limit_of(other, library)
+    with pytest.raises(KeyboardInterrupt):
+        one_fit(limit)
+    one_fit(limit)
+    assert (library.num_threads, other.num_threads) == (4, 3)
+
+
+@pytest.mark.parametrize("method", ["_begin", "_update", "_limit", "_restore"])
+@pytest.mark.parametrize("after", [False, True])
+def test_an_interrupt_anywhere_leaves_no_limit(method, after, monkeypatch):
+    """Also while its traceback is kept, and with it all that the fit had."""
+    library = Library(4)
+    limit = limit_of(library)
+    plain = getattr(limit, method)
+
+    def interrupted(*arguments):
+        if after:
+            plain(*arguments)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(limit, method, interrupted)
+    with pytest.raises(KeyboardInterrupt) as kept:
+        one_fit(limit)
+    monkeypatch.undo()
+    one_fit(limit)
+    assert library.num_threads == 4
+    assert kept.value.__traceback__ is not None
+
+
+def test_a_fit_that_could_not_say_that_it_ended_is_not_waited_for():
+    """An interrupt came before the end of the block was noted at all, and what it was run by is still there."""
+    library = Library(4)
+    limit = limit_of(library)
+
+    def cut_off():
+        block = limit.around(1)
+        block.__enter__()
+        return block
+
+    kept = cut_off()
+    assert library.num_threads == 1
+    one_fit(limit)
+    assert library.num_threads == 4
+    kept.__exit__(None, None, None)
+    assert library.num_threads == 4
+
+
 def test_a_number_of_threads_that_somebody_else_has_set_stays():
     library = Library(4)
     with limit_of(library).around(1):

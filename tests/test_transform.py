@@ -13,10 +13,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import nnls
 
 import codiag
-from cases import LIBRARIES, TENSORS
 from codiag.constraints import Constraint, Fixed, NonNegative, Ridge
 from codiag.methods import ALS
 from codiag.tensors import SparseTensor, symmetrize
+from tensor_cases import LIBRARIES, TENSORS
 
 SHAPE, RANK = (7, 8, 9), 3
 KNOWN = np.random.default_rng(9).random((8, RANK)) * [1, 5, 0.2]

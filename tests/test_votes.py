@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
+from sklearn.metrics import confusion_matrix
 
 from codiag.models import DawidSkene
 from codiag.synthetic import crowd_votes, worker_errors
@@ -201,3 +202,26 @@ def test_columns_in_another_order_are_refused_before_they_cost_minutes():
     task, worker, label = triples(800, 10)
     with pytest.raises(ValueError, match=r"800 labels of 10 workers on 2 tasks .* another order than task, worker"):
         DawidSkene().fit((label, worker, task))
+
+
+@pytest.mark.parametrize("kind", [float, str])
+def test_measured_numbers_are_no_classes(kind):
+    values = np.random.default_rng(0).random(150).round(3).astype(kind)
+    with pytest.raises(ValueError, match=r"150 labels are \d+ different numbers such as 0\.\d+, which look measured"):
+        DawidSkene(random_state=0).fit((np.arange(150) // 3, np.arange(150) % 3, values))
+
+
+def test_ratings_in_half_steps_are_classes():
+    task, worker = np.divmod(np.arange(90), 9)
+    model = DawidSkene(init="majority", random_state=0).fit((task, worker, 1 + (task % 5) / 2))
+    assert model.classes_.tolist() == [1.0, 1.5, 2.0, 2.5, 3.0]
+
+
+def test_confusion_matrices_have_the_rows_of_scikit_learn():
+    """Where the truth is certain, they are its shares of labels for each true class."""
+    task, worker = np.divmod(np.arange(900), 9)
+    truth = task % 3
+    label = np.where(worker == 0, np.where(truth == 2, task // 3 % 2, truth), truth)
+    model = DawidSkene(init="majority", smoothing=0.0, random_state=0).fit((task, worker, label))
+    expected = confusion_matrix(truth[worker == 0], label[worker == 0], normalize="true")
+    assert_allclose(model.confusion_matrices_[0], expected, atol=1e-12)

@@ -12,7 +12,7 @@ and order, the stages that led to them, and whether it reached its tolerance. It
 
 **Step 2: declare.** ``needs_orthogonal = True`` says that the factors must be orthogonal. Models then know that they
 must supply a second moment :math:`M = \sum_i c_i u_i u_i^\top`, and ``fit`` must use it: in the coordinates
-:math:`W^\top u` with :math:`W^\top M W = I` the factors are orthogonal. ``honours`` stays empty, so that constraints
+:math:`W^\top u` with :math:`W^\top M W = I` the factors are orthogonal. ``honors`` stays empty, so that constraints
 and missing entries are refused in one sentence that names the way out. ``refusal`` adds what else this method cannot
 do. Options are checked once, when the object is made, by messages that name them.
 

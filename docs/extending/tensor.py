@@ -26,9 +26,9 @@ small, and there they are subtracted entry by entry, in double precision.
 **Step 4: array libraries.** `array_namespace` returns the functions of the library that an array belongs to. With these
 the class works on NumPy, torch, CuPy and JAX. ``reference`` tells others which library, device and precision that is.
 
-**How it is tested.** One line in ``TENSORS`` of ``tests/cases.py`` runs every law of tensors on it: projection is
-linear, projecting onto unit vectors gives slices, compression commutes with projection, norms and distances agree with
-those of the entries, symmetry is kept, and every method finds the same components as in a plain array.
+**How it is tested.** One line in ``TENSORS`` of ``tests/tensor_cases.py`` runs every law of tensors on it: projection
+is linear, projecting onto unit vectors gives slices, compression commutes with projection, norms and distances agree
+with those of the entries, symmetry is kept, and every method finds the same components as in a plain array.
 
 Run this file for the components of a tensor with two billion entries: ``python docs/extending/tensor.py``.
 """

@@ -3,7 +3,7 @@
 from importlib import import_module
 from types import ModuleType
 
-from codiag._each import factorize_each
+from codiag._each import FailedFitsError, factorize_each
 from codiag._factorization import Factorization
 from codiag._factorize import factorize
 from codiag._problem import Problem
@@ -18,6 +18,7 @@ __all__ = [
     "ConvergenceWarning",
     "Diagonalization",
     "Factorization",
+    "FailedFitsError",
     "Problem",
     "RankChoice",
     "__version__",
@@ -40,6 +41,7 @@ _PACKAGES = (
     "metrics",
     "models",
     "plotting",
+    "reports",
     "selection",
     "synthetic",
     "tables",

@@ -13,7 +13,7 @@ import numpy as np
 from codiag._array import Array, to_host
 from codiag._entries import Entries, entries_of
 from codiag.tensors import FactoredTensor
-from codiag.tensors._dask import DaskTensor, tensor_of_chunk
+from codiag.tensors._dask import DaskTensor, entries_of_chunk
 from codiag.tensors._dense import DenseTensor
 from codiag.tensors._sums import Ranges, Shares
 
@@ -36,14 +36,14 @@ class ChunkedEntries(Entries):
     ----------
     tensor : DaskTensor
         Whose NaN are missing, whatever their weights.
-    weights : dask array, optional
-        Not negative. By default all ones.
+    weights : dask array
+        Not negative.
     """
 
-    def __init__(self, tensor: DaskTensor, weights: Any = None) -> None:
+    def __init__(self, tensor: DaskTensor, weights: Any) -> None:
         self.shape = tensor.shape
         self.tensor = tensor
-        self._weights = tensor.weights_of(np.ones((1,) * tensor.order) if weights is None else weights)
+        self._weights = tensor.weights_of(weights)
 
     def _sum(self, asked: Asked) -> Shares:
         return self.tensor.sum_over_chunks(_of_chunk, asked, self._weights)
@@ -93,7 +93,10 @@ class ChunkedEntries(Entries):
     def filled(self) -> DaskTensor:
         """Return the tensor with the weighted mean of what was observed in place of what was not."""
         mean = float(self.summary["entry"] / self.summary["weight"])
-        array = np.where((self._weights > 0) & ~np.isnan(self.tensor.array), self.tensor.array, mean)
+        dtype = self.tensor.reference.dtype
+        array = self.tensor.array.map_blocks(
+            _filled, self._weights, mean, dtype=dtype, meta=np.empty((0,) * self.tensor.order, dtype)
+        )
         return DaskTensor(array, symmetric=self.tensor.symmetric)
 
     def n_sorted(self, groups: Sequence[Sequence[int]]) -> int:
@@ -129,7 +132,7 @@ observed, of weights that are negative or not finite, of entries that are infini
 
 
 def _of_chunk(asked: Asked, ranges: Ranges, block: Array, weights: Array) -> Shares:
-    entries = to_host(tensor_of_chunk(block).to_dense())
+    entries = entries_of_chunk(block)
     given = to_host(weights)
     known = np.where(np.isnan(entries), 0.0, given)
     if asked.method == "summary":
@@ -141,6 +144,11 @@ def _of_chunk(asked: Asked, ranges: Ranges, block: Array, weights: Array) -> Sha
     local = entries_of(DenseTensor.of(entries, symmetric=False), known)
     assert local is not None
     return _SHARES[asked.method](local, asked, ranges)
+
+
+def _filled(block: Array, weights: np.ndarray, mean: float) -> np.ndarray:
+    entries = entries_of_chunk(block)
+    return np.where((weights > 0) & ~np.isnan(entries), entries, entries.dtype.type(mean))
 
 
 def _summary(entries: np.ndarray, given: np.ndarray, known: np.ndarray, ranges: Ranges) -> Shares:

@@ -6,27 +6,68 @@ from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile, is_zipfile
 
 HDF5 = (".h5", ".hdf5")
+ZARR = (".zarr", ".zarr.zip")
+ZARR_METADATA = ("zarr.json", ".zgroup", ".zarray")
+"""Files of which every Zarr array or group has one."""
 
 
 def split_dataset(path: Path) -> tuple[Path, str | None]:
     """Split the path of a file from the name of an array in it, as in ``file.h5:/group/array``."""
-    for ending in (*HDF5, ".zarr"):
+    for ending in (*HDF5, *ZARR):
         file, mark, name = str(path).partition(f"{ending}:")
-        if mark and name.strip("/"):
+        if mark and not name.strip("/"):
+            raise ValueError(
+                f"path must name an array after the colon, as in {Path(file).name}{ending}:/group/array, or end before "
+                f"it; got {path}"
+            )
+        if mark:
             return Path(file + ending), name.strip("/")
     return path, None
 
 
 def open_zarr(path: Path) -> dict[str, Any]:
-    """Return the arrays of a Zarr folder by name, not read yet: one without a name where it is nothing else."""
+    """Return the arrays of a Zarr folder by name, not read yet: one without a name where it is nothing else.
+
+    A folder may be in a zip archive, which is read as it is.
+    """
     zarr = _imported("zarr", path)
     try:
-        stored = zarr.open(str(path), mode="r")
+        if path.is_dir():
+            _check_zarr_folder(path)
+            stored = zarr.open(str(path), mode="r")
+        else:
+            store = import_module("zarr.storage").ZipStore(str(path), mode="r")
+            stored = zarr.open(store, path=_zipped_root(path), mode="r")
     except (ValueError, OSError) as error:  # which zarr words in terms of its own
         raise ValueError(f"{path.name} is not a readable .zarr folder: {error}") from error
     return {"": stored} if hasattr(stored, "shape") else dict(_arrays_of_group(stored))
+
+
+def _check_zarr_folder(path: Path) -> None:
+    if not any((path / name).exists() for name in ZARR_METADATA):
+        found = "other files" if any(path.iterdir()) else "nothing"
+        raise ValueError(
+            f"it holds none of {', '.join(ZARR_METADATA)}, which a Zarr array or group begins with, but {found}. Name "
+            "the folder that holds one, or write the array again, as with zarr.save_array"
+        )
+
+
+def _zipped_root(path: Path) -> str:
+    """Return the folder in a zip archive that is a Zarr array or group, and the outermost one."""
+    if not is_zipfile(path):
+        raise ValueError("it is neither a folder nor a zip archive of one. Write the array with zarr.save_array")
+    with ZipFile(path) as archive:
+        folders = [
+            folder for folder, _, name in (one.rpartition("/") for one in archive.namelist()) if name in ZARR_METADATA
+        ]
+    if not folders:
+        raise ValueError(
+            f"the archive holds none of {', '.join(ZARR_METADATA)}, which a Zarr array or group begins with"
+        )
+    return min(folders, key=lambda folder: (bool(folder), folder.count("/")))
 
 
 def open_hdf5(path: Path) -> dict[str, Any]:

@@ -105,10 +105,7 @@ def factorize(
     (True, True)
     """
     tensor, labels = read_labelled(tensor)
-    if isinstance(rank, str) and rank == "auto" and not isinstance(tensor, Problem):
-        problem = _with_chosen_rank(Problem(tensor, 1, constraints, observed, symmetric=symmetric), seed)
-    else:
-        problem = as_problem(tensor, rank, constraints, observed, symmetric)
+    problem = as_problem(tensor, rank, constraints, observed, symmetric, seed)
     strategy = as_method(method)
     fit = solve(problem, strategy, seed)
     complaint = complaint_about(fit, problem, strategy)
@@ -135,9 +132,11 @@ def _with_chosen_rank(problem: Problem, seed: Any) -> Problem:
     return replace(problem, rank=choice.rank)
 
 
-def as_problem(tensor: Any, rank: Any, constraints: Any, observed: Any, symmetric: Any) -> Problem:
+def as_problem(tensor: Any, rank: Any, constraints: Any, observed: Any, symmetric: Any, seed: Any = None) -> Problem:
     """Return the problem that arguments of `factorize` state; one that was given says all of this itself."""
     if not isinstance(tensor, Problem):
+        if isinstance(rank, str) and rank == "auto":
+            return _with_chosen_rank(Problem(tensor, 1, constraints, observed, symmetric=symmetric), seed)
         return Problem(tensor, rank, constraints, observed, symmetric=symmetric)
     given = {"rank": rank, "symmetric": symmetric, "constraints": constraints, "observed": observed}
     for name, value in given.items():
@@ -161,7 +160,7 @@ def _solved(problem: Problem, method: Method, seed: Any) -> Factorization:
         smaller.tensor.look(sketch_width(problem.rank, smaller.tensor.shape))
     norm = math.sqrt(LeastSquares(smaller).total)
     if not 0 < norm < math.inf:
-        raise UndeterminedError(f"tensor must not be all zero, and finite; the norm of {problem.tensor!r} is {norm:g}")
+        raise UndeterminedError(f"tensor must be finite, and not all zero; the norm of {problem.tensor!r} is {norm:g}")
     # What a method was given for this tensor is not scaled with it.
     scale = 1.0 if method.sized or has_safe_powers(problem.tensor, norm) else norm
     estimate = fit_or_refuse(method, in_double_precision(smaller.scaled(1 / scale)), rng)

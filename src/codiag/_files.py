@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from codiag._chunked_files import HDF5, in_chunks, open_hdf5, open_zarr, split_dataset
-from codiag._reading import as_file, as_path, read_numbers, readable
+from codiag._chunked_files import HDF5, ZARR, in_chunks, open_hdf5, open_zarr, split_dataset
+from codiag._frames import ending_of, read_frame
+from codiag._labelled import of_table
+from codiag._labels import Labelled
+from codiag._reading import as_file, as_path, check_npz, read_mat, read_numbers, readable
 from codiag.tensors import SparseTensor, Tensor, as_tensor
+
+TABLES = (".csv", ".tsv", ".parquet")
+"""Endings of tables with a row for each entry; .gz may follow those of text."""
 
 
 def read_tensor(path: str | Path, variable: str | None = None) -> Tensor:
-    """Read a tensor from a file, as `read_entries` does; all of its entries must be finite."""
-    entries = read_entries(path, variable)
+    """Read a tensor from a file, as `read_entries` does, without labels; all of its entries must be finite."""
+    entries = read_labelled_entries(path, variable).tensor
     with readable(Path(path)):
         return as_tensor(entries)
 
@@ -28,10 +34,10 @@ def read_entries(path: str | Path, variable: str | None = None) -> Any:
     Parameters
     ----------
     path : str or Path
-        ``.npy`` (mapped, not loaded), ``.npz`` (one array, or `coords`, `values` or `data`, and `shape` of a COO
-        tensor), ``.mat`` of MATLAB up to version 7, FROSTT ``.tns`` and ``.tns.gz``, whose coordinates count from
-        one, a ``.zarr`` folder or an ``.h5`` or ``.hdf5`` file, which are read in chunks. ``file.h5:/group/array``
-        names an array of those last three.
+        ``.npy`` (mapped, not loaded) and ``.npy.gz``, ``.npz`` (one array, or `coords`, `values` or `data`, and `shape`
+        of a COO tensor), ``.mat`` of MATLAB up to version 7, FROSTT ``.tns`` and ``.tns.gz``, with coordinates from
+        one, a ``.zarr`` folder, also a zipped one, or an ``.h5`` or ``.hdf5`` file, which are read in chunks.
+        ``file.h5:/group/array`` names an array of those last three.
     variable : str, optional
         Which array, where the file holds several.
 
@@ -40,31 +46,85 @@ def read_entries(path: str | Path, variable: str | None = None) -> Any:
     array of NumPy, dask array, or SparseTensor
     """
     path, named = split_dataset(as_path("path", path))
-    readers = {".npy": _read_npy, ".npz": _read_npz, ".mat": _read_mat, ".tns": _read_tns, ".tns.gz": _read_tns}
-    readers |= {".zarr": _read_zarr} | dict.fromkeys(HDF5, _read_hdf5)
-    ending = "".join(path.suffixes[-2:]).lower() if path.suffix == ".gz" else path.suffix.lower()
+    readers = {
+        ".npy": _read_npy,
+        ".npy.gz": _read_npy,
+        ".npz": _read_npz,
+        ".mat": _read_mat,
+        ".tns": _read_tns,
+        ".tns.gz": _read_tns,
+    }
+    readers |= dict.fromkeys(ZARR, _read_zarr) | dict.fromkeys(HDF5, _read_hdf5)
+    packed = path.suffix.lower() in (".gz", ".zip")
+    ending = "".join(path.suffixes[-2:]).lower() if packed else path.suffix.lower()
+    if ending not in readers and path.is_dir():
+        raise ValueError(f"path must be a file, or a folder that ends in .zarr; {path} is another folder")
     if ending not in readers:
-        kinds = ", ".join(readers)
+        kinds = ", ".join((*readers, *TABLES))
         raise ValueError(f"path must be of another kind: a tensor is read from {kinds} files; got {path.name}")
+    if named is not None and variable is not None and variable.strip("/") != named:
+        raise ValueError(
+            f"{path.name} must be read for one array; got {named} after its name and {variable} as variable; leave "
+            "one out"
+        )
     if ending != ".zarr":
         as_file("path", path)
     elif not path.exists():
-        raise FileNotFoundError(f"{path} is not a folder")
+        raise FileNotFoundError(f"{path} is not a folder, nor a file")
     with readable(path):
         return readers[ending](path, variable or named)
 
 
+def read_labelled_entries(
+    path: str | Path,
+    variable: str | None = None,
+    *,
+    modes: Sequence[str] | None = None,
+    value: str | None = None,
+    absent: str = "missing",
+) -> Labelled:
+    """Read the entries of a tensor as `read_entries` does, or a long table, whose labels are kept.
+
+    Parameters
+    ----------
+    path, variable
+        As in `read_entries`; also a ``.csv``, ``.tsv`` (and ``.gz``) or ``.parquet`` file with a row for each entry.
+    modes, value, absent
+        Columns of such a table, and what it does not list, as in `codiag.tables.labelled_tensor`.
+
+    Returns
+    -------
+    Labelled
+    """
+    path = as_path("path", path)
+    if ending_of(path) not in TABLES:
+        if modes is not None or value is not None:
+            raise ValueError(f"modes and value name columns of a table, {', '.join(TABLES)}; got {path.name}")
+        return Labelled(read_entries(path, variable), None)
+    _no_variable(path, variable)
+    frame = read_frame(as_file("path", path))
+    try:
+        return of_table(frame, modes, value, absent)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{path.name} cannot be read as a tensor: {error}") from error
+
+
 def _read_npy(path: Path, variable: str | None) -> np.ndarray | SparseTensor:
     _no_variable(path, variable)
-    with path.open("rb") as file:
+    packed = path.suffix.lower() == ".gz"
+    with gzip.open(path) if packed else path.open("rb") as file:
         start = file.read(6)
     if start != b"\x93NUMPY" and start[:1] != b"\x80":  # the latter begins a pickle, which is refused below
         raise ValueError(f"{path.name} is not a readable .npy file: it does not begin like one")
     with _no_pickles(path):
-        return np.load(path, mmap_mode="r", allow_pickle=False)
+        if not packed:
+            return np.load(path, mmap_mode="r", allow_pickle=False)
+        with gzip.open(path) as file:
+            return np.load(file, allow_pickle=False)
 
 
 def _read_npz(path: Path, variable: str | None) -> np.ndarray | SparseTensor:
+    check_npz(path)
     with _no_pickles(path), np.load(path, allow_pickle=False) as file:
         names = set(file.files)
         values = "values" if "values" in names else "data"
@@ -78,10 +138,8 @@ def _read_npz(path: Path, variable: str | None) -> np.ndarray | SparseTensor:
 
 
 def _read_mat(path: Path, variable: str | None) -> np.ndarray:
-    from scipy.io import loadmat
-
     try:
-        contents = loadmat(path)
+        contents = read_mat(path)
     except NotImplementedError as error:
         raise ValueError(f"{path.name} is of MATLAB 7.3; save it with save(..., '-v7')") from error
     arrays = {name: array for name, array in contents.items() if not name.startswith("__")}
@@ -107,8 +165,10 @@ def _read_tns(path: Path, variable: str | None) -> np.ndarray | SparseTensor:
 
 def _read_zarr(path: Path, variable: str | None) -> Any:
     arrays = open_zarr(path)
-    alone = variable is None and list(arrays) == [""]
-    return in_chunks(arrays[""] if alone else _chosen(path, arrays, variable), path)
+    if list(arrays) != [""]:
+        return in_chunks(_chosen(path, arrays, variable), path)
+    _no_variable(path, variable)
+    return in_chunks(arrays[""], path)
 
 
 def _read_hdf5(path: Path, variable: str | None) -> Any:

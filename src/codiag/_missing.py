@@ -6,9 +6,9 @@ import math
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace, is_array_api_obj, is_dask_array
+from array_api_compat import array_namespace, device, is_array_api_obj, is_dask_array, is_numpy_array
 
-from codiag._array import Array, like, to_host
+from codiag._array import Array, to_host
 from codiag.tensors import DaskTensor, Tensor, as_tensor
 from codiag.tensors._first_look import is_large, sketch_width
 
@@ -17,10 +17,10 @@ def without_missing(raw: Any, observed: Any) -> tuple[Any, Any]:
     """Return an array with zeros where entries are missing, and which are not; what is no array stays as it is.
 
     Missing are NaN, what a masked array masks, and what `observed` gives no weight, whatever stands there. None in
-    place of the second where nothing is missing. A large array is not searched for NaN: see `looked_at`.
+    place of the second where nothing is missing. A large array is not searched for NaN: see `after_first_look`.
     """
     if is_dask_array(raw) and not is_large(raw.shape):
-        raw = DaskTensor(raw).array.compute()
+        raw = DaskTensor(raw).gathered()
     if is_dask_array(raw):
         return (raw, None) if observed is None else in_chunks_without_missing(raw, observed)
     if isinstance(raw, np.ma.MaskedArray):
@@ -40,7 +40,7 @@ def without_missing(raw: Any, observed: Any) -> tuple[Any, Any]:
     return _without_nan(raw, observed)
 
 
-def looked_at(raw: Any, rank: object, symmetric: object) -> tuple[Any, Any]:
+def after_first_look(raw: Any, rank: object, symmetric: object) -> tuple[Any, Any]:
     """Return a large tensor after a first look at its entries, which shows whether all are there and finite.
 
     Where some are not there, an array with zeros in place of NaN, and which entries are known. What is small or was
@@ -59,13 +59,19 @@ def looked_at(raw: Any, rank: object, symmetric: object) -> tuple[Any, Any]:
 def _without_nan(raw: Array, observed: Any) -> tuple[Array, Any]:
     if is_dask_array(raw):
         return in_chunks_without_missing(raw, observed)
-    known = ~np.isnan(to_host(raw))
+    known = np.isnan(to_host(raw))
+    np.logical_not(known, out=known)
     return (raw, observed) if known.all() else (_zeroed(raw, known), _both(observed, known))
 
 
 def _zeroed(raw: Array, known: np.ndarray) -> Array:
+    """Return a copy with zeros where entries are not known: one array as large as the data, and no more."""
+    if is_numpy_array(raw):
+        copy = np.array(raw)
+        np.copyto(copy, 0, where=~known)
+        return copy
     xp = array_namespace(raw)
-    return xp.where(xp.astype(like(known, raw), xp.bool), raw, xp.zeros_like(raw))
+    return xp.where(xp.asarray(known, device=device(raw)), raw, xp.zeros_like(raw))
 
 
 def _both(observed: Any, known: np.ndarray) -> np.ndarray:
@@ -78,7 +84,7 @@ def _both(observed: Any, known: np.ndarray) -> np.ndarray:
 
 def in_chunks_without_missing(raw: Array, observed: Any) -> tuple[Array, Any]:
     """Do the same for a dask array too large to be computed: the weights of its entries are in its chunks, too."""
-    tensor = DaskTensor(raw, symmetric=False)
-    weights = tensor.weights_of(np.ones((1,) * raw.ndim) if observed is None else observed)
-    known = (weights > 0) & ~np.isnan(raw)
-    return np.where(known, raw, 0), np.where(known, weights, 0.0)
+    from codiag.tensors._chunks import without_missing_entries
+
+    weights = None if observed is None else DaskTensor(raw, symmetric=False).weights_of(observed)
+    return without_missing_entries(raw, weights)

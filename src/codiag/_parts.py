@@ -10,10 +10,12 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
-FAN_IN = 8
-"""Sums that are merged at a time."""
+from codiag._scattered import FAN_IN, pass_with
+
+NOTHING = "X must hold samples, in at least one part; got no part, or empty ones alone"
 
 
 class Parts(ABC):
@@ -24,7 +26,7 @@ class Parts(ABC):
 
     @abstractmethod
     def reduce(self, function: Callable[..., Any], *shared: Any, numbered: bool = False) -> Any:
-        """Return what ``function(part, *shared)`` gives for all parts, merged in a tree.
+        """Return what ``function(part, *shared)`` gives for all parts that are not empty, merged in a tree.
 
         Where `numbered`, functions are given the number of the part as well, as `place`. They are functions of modules,
         without closures, so that they can be sent to other processes.
@@ -40,15 +42,15 @@ class _IteratedParts(Parts):
     def reduce(self, function: Callable[..., Any], *shared: Any, numbered: bool = False) -> Any:
         levels: list[list[Any]] = [[]]
         for place, part in enumerate(self._read()):
-            levels[0].append(_leaf(function, part, place, numbered, shared))
-            _carry(levels)
+            sums = _leaf(function, part, place, numbered, shared)
+            if sums is not None:
+                levels[0].append(sums)
+                _carry(levels)
         left: list[Any] = []
         for level in levels:
             group = [*level, *left]
             left = [_merged(group)] if group else []
-        if not left:
-            raise ValueError("X must hold at least one part; got none")
-        return left[0]
+        return _not_empty(left[0] if left else None)
 
 
 class _DaskParts(Parts):
@@ -57,18 +59,20 @@ class _DaskParts(Parts):
     def __init__(self, delayed: Sequence[Any]) -> None:
         self._delayed, self.n_parts = list(delayed), len(delayed)
         if not self._delayed:
-            raise ValueError("X must hold at least one part; got none")
+            raise ValueError(NOTHING)
 
     def reduce(self, function: Callable[..., Any], *shared: Any, numbered: bool = False) -> Any:
         import dask
 
-        everywhere = dask.delayed(_packed, pure=False)(*(_scattered(one) for one in shared))
         leaf, merge = dask.delayed(_leaf, pure=False), dask.delayed(_merged, pure=False)
-        level = [leaf(function, part, place, numbered, everywhere) for place, part in enumerate(self._delayed)]
-        while len(level) > 1:
-            level = [merge(level[start : start + FAN_IN]) for start in range(0, len(level), FAN_IN)]
-        (total,) = dask.compute(level[0])
-        return total
+
+        def one_pass(held: Any) -> Any:
+            level = [leaf(function, part, place, numbered, held) for place, part in enumerate(self._delayed)]
+            while len(level) > 1:
+                level = [merge(level[start : start + FAN_IN]) for start in range(0, len(level), FAN_IN)]
+            return dask.compute(level[0])[0]
+
+        return _not_empty(pass_with(shared, one_pass))
 
 
 def as_parts(data: Any, is_part: Callable[[Any], bool]) -> Parts | None:
@@ -83,10 +87,12 @@ def as_parts(data: Any, is_part: Callable[[Any], bool]) -> Parts | None:
     if isinstance(data, list | tuple):
         if data and all(is_dask(part) for part in data):
             return _DaskParts([delayed for part in data for delayed in _delayed_parts(part)])
+        if not data:
+            raise ValueError(NOTHING)
         whole = data
-        return _IteratedParts(lambda: whole, len(whole)) if data and all(is_part(part) for part in data) else None
+        return _IteratedParts(lambda: whole, len(whole)) if all(is_part(part) for part in data) else None
     if isinstance(data, Iterator):
-        return _IteratedParts(_read_once(data), once=True)
+        return _IteratedParts(_read_once(_begun(data)), once=True)
     if isinstance(data, str | bytes | Mapping) or hasattr(data, "shape") or hasattr(data, "__array__"):
         return None
     if callable(data) and not isinstance(data, type):
@@ -94,6 +100,25 @@ def as_parts(data: Any, is_part: Callable[[Any], bool]) -> Parts | None:
     if isinstance(data, Iterable) and not hasattr(data, "__len__"):
         return _IteratedParts(lambda: data)
     return None
+
+
+def listed(parts: Parts, function: Callable[..., Any], *shared: Any) -> list[Any]:
+    """Return what ``function(part, *shared)`` gives for every part that is not empty, in their order."""
+    found: list[Any] = parts.reduce(_as_item, function, *shared).items
+    return found
+
+
+class _Items:
+    def __init__(self, items: list[Any]) -> None:
+        self.items = items
+
+    def merge(self, other: _Items) -> None:
+        """Add the items of later parts."""
+        self.items = [*self.items, *other.items]
+
+
+def _as_item(part: Any, function: Callable[..., Any], *shared: Any) -> _Items:
+    return _Items([function(part, *shared)])
 
 
 def is_matrix(part: Any) -> bool:
@@ -117,33 +142,45 @@ def _delayed_parts(collection: Any) -> list[Any]:
     return list(delayed.ravel()) if hasattr(delayed, "ravel") else list(delayed)
 
 
-def _scattered(value: Any) -> Any:
-    """Return what all parts need as a node of the graph, or, on a cluster, as data that is sent to workers once."""
-    import dask
-    from dask.base import get_scheduler
-
-    owner: Any = getattr(get_scheduler(), "__self__", None)
-    if hasattr(owner, "scatter"):
-        return owner.scatter(value, broadcast=True, hash=False)
-    return dask.delayed(value, pure=False, traverse=False)
-
-
-def _packed(*shared: Any) -> tuple[Any, ...]:
-    return shared
-
-
 def _leaf(function: Callable[..., Any], part: Any, place: int, numbered: bool, shared: tuple[Any, ...]) -> Any:
+    """Return what is learned from a part, None where it is empty; errors name it."""
+    part = list(part) if isinstance(part, Iterator) else part
+    if _is_empty(part):
+        return None
     try:
         return function(part, *shared, place=place) if numbered else function(part, *shared)
+    except (ValueError, TypeError) as error:
+        error.args = (f"{str(error).removesuffix('.')}; this was in part {place} of X", *error.args[1:])
+        raise
     except Exception as error:
         error.add_note(f"This was in part {place} of X.")
         raise
 
 
+def _is_empty(part: Any) -> bool:
+    """Tell whether a part has no rows, or is a list of nothing but such parts."""
+    shape = getattr(part, "shape", None)
+    if isinstance(shape, tuple) and shape:
+        return shape[0] == 0
+    return isinstance(part, list | tuple) and all(_is_empty(one) for one in part)
+
+
+def _not_empty(total: Any) -> Any:
+    if total is None:
+        raise ValueError(NOTHING)
+    return total
+
+
 def _merged(sums: Sequence[Any]) -> Any:
-    """Return all sums merged. None is changed: a scheduler may merge them again after a worker was lost."""
-    total = copy.copy(sums[0])
-    for other in sums[1:]:
+    """Return all sums merged, None where there are none, of empty parts.
+
+    None of them is changed: a scheduler may merge them again after a worker was lost.
+    """
+    given = [one for one in sums if one is not None]
+    if not given:
+        return None
+    total = copy.copy(given[0])
+    for other in given[1:]:
         total.merge(other)
     return total
 
@@ -157,6 +194,14 @@ def _carry(levels: list[list[Any]]) -> None:
             levels.append([])
         levels[height + 1].append(_merged(level))
         level.clear()
+
+
+def _begun(iterator: Iterator[Any]) -> Iterator[Any]:
+    """Return the same iterator; refuse one without parts, before anything else is said about it."""
+    first = next(iterator, NOTHING)
+    if first is NOTHING:
+        raise ValueError(NOTHING)
+    return chain([first], iterator)
 
 
 def _read_once(iterator: Iterator[Any]) -> Callable[[], Iterable[Any]]:

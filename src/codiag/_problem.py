@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace, is_array_api_obj
 
-from codiag._array import Array, like, to_host
+from codiag._array import Array, moved, to_host
 from codiag._chunked_entries import checked_weights
 from codiag._entries import Entries, entries_of
-from codiag._missing import looked_at, without_missing
+from codiag._missing import after_first_look, without_missing
 from codiag._symmetry import (
     Symmetry,
     as_symmetry,
@@ -83,7 +83,7 @@ class Problem:
     ) -> None:
         tensor, observed = without_missing(tensor, observed)
         if observed is None:
-            tensor, observed = looked_at(tensor, rank, symmetric)
+            tensor, observed = after_first_look(tensor, rank, symmetric)
         known, weights, symmetry = _with_symmetry(tensor, observed, symmetric)
         if known.unseen:
             known.check()
@@ -131,7 +131,7 @@ class Problem:
 
     @cached_property
     def asks(self) -> frozenset[str]:
-        """What a method must be able to honour: of "constraints", "observed" and "partial symmetry", what is given."""
+        """What a method must be able to honor: of "constraints", "observed" and "partial symmetry", what is given."""
         asked = {
             "constraints": self.constraints is not None,
             "observed": self.entries is not None,
@@ -241,7 +241,7 @@ def as_observed(observed: Array, tensor: Tensor) -> Array | None:
     weights = given.astype(np.float64)
     if not np.all(np.isfinite(weights)) or np.any(weights < 0):
         raise ValueError("observed must be finite, not negative")
-    return None if np.all(weights == 1) else like(weights, tensor.reference)
+    return None if np.all(weights == 1) else moved(weights, tensor.reference)
 
 
 def _checked_moment(second_moment: Array, tensor: Tensor) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import os
 from collections.abc import Iterator
@@ -32,6 +33,21 @@ def as_file(name: str, value: object) -> Path:
     return path
 
 
+def reason_of(error: Exception) -> str:
+    """Return what an error says, as a phrase also where that is the key that was not found."""
+    if isinstance(error, KeyError) and error.args:
+        return f"it holds no {error.args[0]}"
+    return str(error) or type(error).__name__
+
+
+def check_npz(path: Path) -> None:
+    """Raise where a file does not begin like an archive of NumPy, nor like a pickle, of which `numpy.load` tells."""
+    with path.open("rb") as file:
+        first = file.read(2)
+    if first != b"PK" and first[:1] != b"\x80":
+        raise ValueError(f"{path.name} is not a readable .npz file: it does not begin like one")
+
+
 @contextmanager
 def readable(path: Path) -> Iterator[None]:
     """Turn every error while a file is read into one ValueError that names the file.
@@ -44,7 +60,7 @@ def readable(path: Path) -> Iterator[None]:
         if isinstance(error, ValueError) and path.name in str(error):
             raise
         ending = "".join(path.suffixes[-2:]) if path.suffix == ".gz" else path.suffix
-        reason = str(error) or type(error).__name__
+        reason = reason_of(error)
         raise ValueError(f"{path.name} is not a readable {ending or 'file of this kind'} file: {reason}") from error
 
 
@@ -54,3 +70,15 @@ def read_numbers(lines: Iterator[str], dtype: Any = np.float64) -> np.ndarray:
     if first is None:
         return np.zeros((0, 0), dtype)
     return np.loadtxt(itertools.chain([first], lines), dtype=dtype, ndmin=2)
+
+
+def read_mat(path: Path) -> dict[str, Any]:
+    """Return the variables of a .mat file by name, matrices with few entries as sparse arrays where SciPy can do that.
+
+    Versions of SciPy that can warn unless they are told, and earlier ones do not know the option.
+    """
+    from scipy.io import loadmat
+
+    options = {"spmatrix": False} if "spmatrix" in inspect.signature(loadmat).parameters else {}
+    contents: dict[str, Any] = loadmat(path, **options)
+    return contents

@@ -8,7 +8,7 @@ from itertools import permutations
 from typing import Any, TypeAlias
 
 import numpy as np
-from array_api_compat import array_namespace
+from array_api_compat import array_namespace, is_dask_array
 
 from codiag._array import Array
 from codiag.constraints import Constraint
@@ -55,6 +55,7 @@ def mean_over(entries: Array, weights: Array | None, modes: Sequence[int]) -> tu
 
     The distance of what these permutations leave as it is changes by a constant only.
     """
+    entries, weights = (_with_equal_chunks(array, modes) for array in (entries, weights))
     xp = array_namespace(entries)
     order, n_turns = entries.ndim, math.factorial(len(modes))
     turns = []
@@ -69,6 +70,15 @@ def mean_over(entries: Array, weights: Array | None, modes: Sequence[int]) -> tu
         return mean(entries), None
     total = mean(weights)
     return mean(weights * entries) / xp.where(total > 0, total, xp.ones_like(total)), total
+
+
+def _with_equal_chunks(array: Array | None, modes: Sequence[int]) -> Array | None:
+    """Return a dask array in chunks that permuting these modes leaves as they are; other arrays as they are."""
+    if not is_dask_array(array):
+        return array
+    from codiag.tensors._chunks import cubed
+
+    return cubed(array, modes)
 
 
 def with_shared_modes(tensor: Tensor, shared: tuple[int, ...]) -> Tensor:

@@ -5,22 +5,27 @@ wait for each other; and where processes or threads of Python fit small tensors 
 as many as there are cores. While small fits run, and no other, BLAS is held to one thread.
 
 How many threads BLAS has is a setting of the whole process, and this is the one place where codiag changes such a
-setting for a while. It is safe with threads because fits are counted, under a lock: the first small fit sets the limit,
-the last one removes it, and a fit that is not small removes it as long as it runs. A library gets back the number of
-threads that it had, unless somebody else has changed it meanwhile, and never more. Where a ``threadpool_limits`` of the
-caller's holds in another thread, recent versions of threadpoolctl leave that as it is, and so does this. What cannot be
-had is a limit for one thread of Python alone: products of the caller's own threads run on one core, too, while small
-fits run beside them; and a ``threadpool_limits`` that begins beside a fit in another thread and outlasts it restores
-the limit that it found.
+setting for a while; only the programs of `codiag.experiments`, which have a process to themselves, hold all that they
+compare to one thread, whatever its size. It is safe with threads because fits are listed, under a lock: the first small
+fit sets the limit, the last one removes it, and a fit that is not small removes it as long as it runs. A fit that an
+interrupt has ended, even at the very moment at which it wanted to leave the list, is found not to run any more as soon
+as another begins or ends. A library gets back the number of threads that it had, unless somebody else has changed it
+meanwhile, and never more. Where a ``threadpool_limits`` of the caller's holds in another thread, recent versions of
+threadpoolctl leave that as it is, and so does this. What cannot be had is a limit for one thread of Python alone:
+products of the caller's own threads run on one core, too, while small fits run beside them; and a ``threadpool_limits``
+that begins beside a fit in another thread and outlasts it restores the limit that it found.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
+from types import FrameType
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
@@ -30,13 +35,26 @@ SMALL_PRODUCT = 2**22
 the second up to 2^18, a factor of 1.1 to 1.3 up to here, at twice the work; 1.5 and more from 2^23 on."""
 
 
+class Fit:
+    """A fit that has begun: known by the frame that it runs in, until that says that it has ended."""
+
+    def __init__(self, small: bool, frame: FrameType) -> None:
+        self.small, self.thread = small, threading.get_ident()
+        self.frame: FrameType | None = frame
+
+    def runs(self) -> bool:
+        """Tell whether the frame is still at work in its thread; an interrupt may have ended it without a word."""
+        frame = sys._current_frames().get(self.thread)
+        while frame is not None and frame is not self.frame:
+            frame = frame.f_back
+        return frame is not None
+
+
 class ThreadLimit:
     """A limit of one BLAS thread that holds while there are small fits, and no others."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._n_small = self._n_large = 0
-        self._before: list[tuple[Any, int]] = []
+        self.forget()
 
     @cached_property
     def _libraries(self) -> list[Any]:
@@ -47,43 +65,48 @@ class ThreadLimit:
     @contextmanager
     def around(self, n_multiplications: float) -> Iterator[None]:
         """Run a fit whose largest product has so many multiplications."""
-        small = n_multiplications <= SMALL_PRODUCT
-        self._count(small, 1)
+        fit = Fit(n_multiplications <= SMALL_PRODUCT, sys._getframe(2))  # that of the with statement
         try:
+            self._begin(fit)
             yield
         finally:
-            self._count(small, -1)
+            fit.frame = None
+            self._update()
 
-    def _count(self, small: bool, change: int) -> None:
+    def _begin(self, fit: Fit) -> None:
         with self._lock:
-            if small:
-                self._n_small += change
-            else:
-                self._n_large += change
-            if self._n_small > 0 and self._n_large == 0:
+            self._fits.add(fit)
+        self._update()
+
+    def _update(self) -> None:
+        """Set or remove the limit, by the fits that still run; what an interrupt has left undone, too."""
+        with self._lock:
+            fits = {fit for fit in self._fits if fit.runs()}
+            self._fits &= fits
+            if fits and all(fit.small for fit in fits):
                 self._limit()
             else:
                 self._restore()
 
     def _limit(self) -> None:
-        if self._before:
-            return
         for library in self._libraries:
             n_threads = library.num_threads
-            if n_threads is not None and n_threads > 1:
-                _set(library, 1)
+            if n_threads is not None and n_threads > 1 and not any(library is known for known, _ in self._before):
                 self._before.append((library, n_threads))
+                _set(library, 1)
 
     def _restore(self) -> None:
-        for library, n_threads in self._before:
+        while self._before:
+            library, n_threads = self._before[-1]
             if library.num_threads == 1:
                 _set(library, n_threads)
-        self._before = []
+            self._before.pop()
 
     def forget(self) -> None:
         """Start anew in a process that was forked, where no fit goes on and a lock may have been left closed."""
         self._lock = threading.Lock()
-        self._n_small = self._n_large = 0
+        self._fits: weakref.WeakSet[Fit] = weakref.WeakSet()
+        self._before: list[tuple[Any, int]] = getattr(self, "_before", [])
         self._restore()
 
 

@@ -12,7 +12,7 @@ from codiag._array import Array, array_namespace, double, epsilon, identity, lik
 from codiag._entries import Entries, entries_of
 from codiag._labelled import read_labelled
 from codiag._labels import Labels
-from codiag._missing import without_missing
+from codiag._missing import after_first_look, without_missing
 from codiag._problem import as_observed
 from codiag.constraints import Constraint
 from codiag.constraints._base import times_gram
@@ -42,6 +42,8 @@ class Samples(NamedTuple):
         if labels is not None and fit.labels is not None and len(labels.names) == len(fit.shape):
             _check_labels(fit.labels, labels, mode)
         entries, known = without_missing(plain, observed)
+        if known is None:
+            entries, known = after_first_look(entries, None, False)
         _check_shape(fit, getattr(entries, "shape", None) or np.shape(entries), mode)
         tensor = as_tensor(entries, False)
         return cls(tensor, entries_of(tensor, None if known is None else as_observed(known, tensor)))

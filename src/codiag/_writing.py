@@ -39,6 +39,12 @@ def written_at_once(path: Path) -> Iterator[IO[bytes]]:
             raise
 
 
+def write_text(path: Path, text: str) -> None:
+    """Write a text file in UTF-8."""
+    with written_at_once(path) as file:
+        file.write(text.encode())
+
+
 def save_arrays(path: Path, arrays: dict[str, np.ndarray]) -> None:
     """Write an ``.npz`` file."""
     with written_at_once(path) as file:

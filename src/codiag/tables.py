@@ -3,35 +3,36 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import itertools
-import zlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from codiag._frames import SEPARATORS, read_frame
+from codiag._graph_files import read_edges, read_graph
 from codiag._labelled import of_series, of_table
 from codiag._labels import Labelled, Labels
-from codiag._reading import as_file, as_path
+from codiag._reading import as_path
+from codiag._text_rows import ABSENT, checked_ending, is_whole, refuse_lines, rows_of
 from codiag._writing import inert, written_at_once
 from codiag.models._votes import NAMES, column_places, wanted_columns
 
-__all__ = ["Labelled", "Labels", "labelled_tensor", "read_edges", "read_votes", "write_table"]
-
-SEPARATORS = {".csv": ",", ".tsv": "\t"}
-ABSENT = {"", "na", "nan", "null", "none"}
-"""Texts that mark a missing value."""
-ENDS = {"source", "target", "from", "to", "src", "dst", "node1", "node2", "u", "v"}
-"""Names of columns that hold the two nodes of an edge."""
-SHOWN = 5
-"""Number of bad lines that an error message names."""
+__all__ = ["Labelled", "Labels", "labelled_tensor", "read_edges", "read_graph", "read_votes", "write_table"]
 
 
-def read_votes(path: str | Path) -> dict[str, np.ndarray]:
-    r"""Read votes: the columns task, worker and label of a table.
+def read_votes(
+    path: str | Path,
+    *,
+    task: str | None = None,
+    worker: str | None = None,
+    label: str | None = None,
+    wide: bool = False,
+    skip_missing: bool = False,
+) -> dict[str, np.ndarray]:
+    r"""Read votes: the columns task, worker and label of a table, or a table of tasks and workers.
 
     Parameters
     ----------
@@ -40,6 +41,13 @@ def read_votes(path: str | Path) -> dict[str, np.ndarray]:
         or question; worker, rater, annotator or performer; label, rating, answer or response); other columns are
         ignored. Without a header there must be three columns of integers. Columns of integers are read as such, others
         as text.
+    task, worker, label : str, optional
+        The names of these columns, where they are others.
+    wide : bool
+        Whether the table has a row for each task, named in its first column or that called `task`, and a column for
+        each worker, which the first line names. Cells that are empty, or NA, are no votes.
+    skip_missing : bool
+        Whether to leave out votes without a task, a worker or a label; by default these are refused.
 
     Returns
     -------
@@ -59,17 +67,24 @@ def read_votes(path: str | Path) -> dict[str, np.ndarray]:
     ([1, 1], ['ann', 'bob'], ['yes', 'no'])
     """
     path = as_path("path", path)
-    ending = _ending(path, (*SEPARATORS, ".parquet"))
-    if ending == ".parquet":
-        return _read_parquet(path)
-    rows = _rows(path, SEPARATORS[ending])
+    ending = checked_ending(path, (*SEPARATORS, ".parquet"))
+    rows = _parquet_rows(path) if ending == ".parquet" else rows_of(path, SEPARATORS[ending])
     if not rows:
         raise ValueError(f"{path.name} holds no votes")
-    places, named = _columns(path.name, rows[0][1])
+    n_columns = len(rows[0][1])
+    if wide:
+        if worker is not None or label is not None:
+            raise ValueError("worker and label must be left out of a wide table, whose columns are workers")
+        rows = _unpivoted(path.name, rows, task)
+        places, named = dict(zip(NAMES, range(3), strict=True)), False
+    else:
+        places, named = _columns(path.name, rows[0][1], {"task": task, "worker": worker, "label": label})
     votes = rows[1:] if named else rows
-    _check_rows(path.name, votes, places, len(rows[0][1]))
+    if skip_missing:
+        votes = [one for one in votes if len(one[1]) != n_columns or not _absent_of(one[1], places)]
+    _check_rows(path.name, votes, places, 3 if wide else n_columns)
     if not votes:
-        raise ValueError(f"{path.name} holds no votes, only names of columns")
+        raise ValueError(f"{path.name} holds no votes, only names of columns or what is missing")
     return {name: _as_column([row[place].strip() for _, row in votes]) for name, place in places.items()}
 
 
@@ -117,54 +132,6 @@ def labelled_tensor(table: Any, *, modes: Any = None, value: Any = None, absent:
     raise TypeError(f"table must be a data frame, or a pandas Series with several levels; got {type(table).__name__}")
 
 
-def read_edges(path: str | Path) -> np.ndarray:
-    r"""Read the edges of a graph, a pair of linked nodes on every line.
-
-    Parameters
-    ----------
-    path : str or Path
-        A ``.csv`` or ``.tsv`` file, where a first line may name the columns source and target, or a ``.txt``,
-        ``.edges`` or ``.edgelist`` file with blanks or commas between nodes; also ``.gz``. Lines that begin with # or %
-        are ignored, as are further columns, weights among them.
-
-    Returns
-    -------
-    numpy.ndarray of shape (n_edges, 2)
-        Integers where all nodes are, otherwise text: what `codiag.models.MixedMembershipCommunities` takes.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from codiag.tables import read_edges
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "edges.txt"
-    ...     _ = path.write_text("# friends\n1 2\n2 3\n")
-    ...     read_edges(path).tolist()
-    [[1, 2], [2, 3]]
-    """
-    path = as_path("path", path)
-    ending = _ending(path, (".txt", ".csv", ".tsv", ".edges", ".edgelist"))
-    rows = [(number, row) for number, row in _rows(path, SEPARATORS.get(ending)) if row[0][:1] not in ("#", "%")]
-    names = [field.strip().lower() for field in rows[0][1]] if rows else []
-    places = [place for place, name in enumerate(names) if name in ENDS]
-    if len(places) == 2:
-        rows = rows[1:]
-    else:
-        places = [0, 1]
-    ends, bad = [], []
-    for number, row in rows:
-        pair = [row[place].strip() for place in places] if len(row) > max(places) else []
-        if len(pair) < 2 or any(node.lower() in ABSENT for node in pair):
-            bad.append(f"line {number} has no two nodes")
-        ends.append(pair)
-    _refuse(path.name, bad, "edges")
-    if not ends:
-        raise ValueError(f"{path.name} holds no edges")
-    whole = all(_is_whole(node) for pair in ends for node in pair)
-    return np.array(ends, dtype=np.int64) if whole else np.array(ends)
-
-
 def write_table(path: str | Path, columns: Mapping[str, Iterable[Any]]) -> None:
     r"""Write columns to a ``.csv`` or ``.tsv`` file, completely or not at all.
 
@@ -188,7 +155,7 @@ def write_table(path: str | Path, columns: Mapping[str, Iterable[Any]]) -> None:
     "task,label\n1,yes\n2,'=1+1\n"
     """
     path = as_path("path", path)
-    separator = SEPARATORS[_ending(path, tuple(SEPARATORS), must_exist=False)]
+    separator = SEPARATORS[checked_ending(path, tuple(SEPARATORS), must_exist=False)]
     rows = _checked_rows(columns)
     with written_at_once(path) as file:
         text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
@@ -219,49 +186,50 @@ def _checked_rows(columns: Mapping[str, Iterable[Any]]) -> list[tuple[Any, ...]]
     return list(zip(*held, strict=True))
 
 
-def _ending(path: Path, endings: tuple[str, ...], *, must_exist: bool = True) -> str:
-    ending = Path(path.stem).suffix.lower() if path.suffix == ".gz" else path.suffix.lower()
-    if ending not in endings:
-        more = "; .gz may follow" if must_exist else ""
-        raise ValueError(f"path must end in {', '.join(endings)}{more}; got {path}")
-    if must_exist:
-        as_file("path", path)
-    return ending
-
-
-def _rows(path: Path, separator: str | None) -> list[tuple[int, list[str]]]:
-    """Return the fields of lines that are not empty, with line numbers; without a separator, split at blanks."""
-    try:
-        with (
-            gzip.open(path, "rt", encoding="utf-8-sig")
-            if path.suffix == ".gz"
-            else path.open(encoding="utf-8-sig") as file
-        ):
-            if separator is None:
-                lines = ((number, line.replace(",", " ").split()) for number, line in enumerate(file, 1))
-                return [(number, fields) for number, fields in lines if fields]
-            first = file.readline()
-            if separator == "," and ";" in first and "," not in first:
-                separator = ";"
-            file.seek(0)
-            reader = csv.reader(file, delimiter=separator)
-            return [(reader.line_num, row) for row in reader if row]
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{path.name} cannot be read as text; save it as UTF-8, and end a packed file in .gz"
-        ) from error
-    except (csv.Error, OSError, EOFError, zlib.error) as error:
-        raise ValueError(f"{path.name} cannot be read: {error}") from error
-
-
-def _columns(name: str, first: list[str]) -> tuple[dict[str, int], bool]:
+def _columns(name: str, first: list[str], given: Mapping[str, str | None]) -> tuple[dict[str, int], bool]:
     """Return the positions of the columns, and whether the first line is a header."""
-    places = column_places(first)
+    wanted = {column: called for column, called in given.items() if called is not None}
+    fields = [field.strip() for field in first]
+    unknown = [f"{column} {called!r}" for column, called in wanted.items() if called not in fields]
+    if unknown:
+        raise ValueError(f"{unknown[0]} is no column of {name}, which has {', '.join(fields)[:200]}")
+    taken = {called: column for column, called in wanted.items()}
+    if len(taken) < len(wanted):
+        raise ValueError(f"task, worker and label must be three columns; got {', '.join(wanted.values())}")
+    left = [taken.get(field, "" if field.lower() in wanted else field) for field in fields]
+    places = column_places(left)
     if places is not None:
         return places, True
-    if len(first) == 3 and all(_is_whole(field.strip()) for field in first):
+    if not wanted and len(first) == 3 and all(is_whole(field) for field in fields):
         return dict(zip(NAMES, range(3), strict=True)), False
-    raise ValueError(f"line 1 of {name} must name the columns {wanted_columns()}; it reads {', '.join(first)[:80]}")
+    raise ValueError(
+        f"line 1 of {name} must name the columns {wanted_columns()}; it reads {', '.join(first)[:80]}. Name others by "
+        "task, worker and label; wide is for a table with a row for each task and a column for each worker"
+    )
+
+
+def _unpivoted(name: str, rows: list[tuple[int, list[str]]], task: str | None) -> list[tuple[int, list[str]]]:
+    """Return the votes in a table of tasks and workers as rows of task, worker and label."""
+    workers = [field.strip() for field in rows[0][1]]
+    if task is not None and task not in workers:
+        raise ValueError(f"task {task!r} is no column of {name}, which has {', '.join(workers)[:200]}")
+    if len(workers) < 2 or len(set(workers)) < len(workers):
+        raise ValueError(f"line 1 of {name} must name the tasks' column and, each once, workers; it has {workers[:8]}")
+    place = 0 if task is None else workers.index(task)
+    bad = [
+        f"line {number} has {len(row)} columns, not {len(workers)}" for number, row in rows if len(row) != len(workers)
+    ]
+    refuse_lines(name, bad, "votes")
+    return [
+        (number, [row[place], worker, label])
+        for number, row in rows[1:]
+        for column, (worker, label) in enumerate(zip(workers, row, strict=True))
+        if column != place and label.strip().lower() not in ABSENT
+    ]
+
+
+def _absent_of(row: list[str], places: Mapping[str, int]) -> list[str]:
+    return [column for column, place in places.items() if row[place].strip().lower() in ABSENT]
 
 
 def _check_rows(name: str, votes: list[tuple[int, list[str]]], places: dict[str, int], n_columns: int) -> None:
@@ -270,42 +238,25 @@ def _check_rows(name: str, votes: list[tuple[int, list[str]]], places: dict[str,
         if len(row) != n_columns:
             bad.append(f"line {number} has {len(row)} columns, not {n_columns}")
         else:
-            empty = [column for column, place in places.items() if row[place].strip().lower() in ABSENT]
+            empty = _absent_of(row, places)
             bad += [f"line {number} has no {' and no '.join(empty)}"] if empty else []
-    _refuse(name, bad, "votes")
-
-
-def _refuse(name: str, bad: list[str], what: str) -> None:
-    if bad:
-        more = f", and {len(bad) - SHOWN} more" if len(bad) > SHOWN else ""
-        count = "1 line" if len(bad) == 1 else f"{len(bad)} lines"
-        raise ValueError(f"{count} of {name} cannot be read as {what}: {', '.join(bad[:SHOWN])}{more}")
+    refuse_lines(name, bad, "votes")
 
 
 def _as_column(fields: list[str]) -> np.ndarray:
     """Return an array of integers where all fields are integers without leading zeros, otherwise of text."""
-    if all(_is_whole(field) for field in fields):
+    if all(is_whole(field) for field in fields):
         return np.array([int(field) for field in fields])
     return np.array(fields)
 
 
-def _is_whole(field: str) -> bool:
-    digits = field.removeprefix("-")
-    return digits.isascii() and digits.isdigit() and len(digits) < 19 and (digits == "0" or digits[0] != "0")
+def _parquet_rows(path: Path) -> list[tuple[int, list[str]]]:
+    """Return the names of columns and the rows of a file as text, as those of a ``.csv`` file."""
+    frame = read_frame(path)
+    columns = [[_as_text(cell) for cell in frame[name].to_list()] for name in frame.columns]
+    header = [str(name) for name in frame.columns]
+    return [(1, header), *((number, list(row)) for number, row in enumerate(zip(*columns, strict=True), 2))]
 
 
-def _read_parquet(path: Path) -> dict[str, np.ndarray]:
-    frame = _parquet_frame(path)
-    places, _ = _columns(path.name, [str(column) for column in frame.columns])
-    return {name: frame[frame.columns[place]].to_numpy() for name, place in places.items()}
-
-
-def _parquet_frame(path: Path) -> Any:
-    for reader in ("pandas", "polars"):
-        try:
-            return __import__(reader).read_parquet(path)
-        except ImportError:
-            continue
-        except Exception as error:  # every package has its own kinds
-            raise ValueError(f"{path.name} is not a readable .parquet file: {error}") from error
-    raise ValueError(f"{path.name}: reading .parquet files needs polars, or pandas with pyarrow; install one of them")
+def _as_text(cell: object) -> str:
+    return "" if cell is None or cell != cell else str(cell)

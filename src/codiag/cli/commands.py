@@ -6,15 +6,17 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
 from rich import box
-from rich.console import RenderableType
+from rich.console import Console, RenderableType
 from rich.table import Table
 
-from codiag._writing import written_at_once
-from codiag.cli.outputs import Outputs, check_outputs
+from codiag._writing import write_text, written_at_once
+from codiag.cli.outputs import Outputs, check_outputs, stream_ending
+from codiag.cli.streams import STREAM, spooled, write_to_stdout
 from codiag.cli.terminal import Passes, err, fail, out, progress, shown, user_errors
 
 app = typer.Typer(
@@ -25,6 +27,10 @@ app = typer.Typer(
 )
 Seed = Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same answer.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace files that exist; never the one that is read.")]
+Report = Annotated[
+    Path | None,
+    typer.Option("--report", help="Where to write a page about the result, as .html.", show_default=False),
+]
 
 
 @dataclass
@@ -33,19 +39,35 @@ class Command:
 
     outputs: Outputs
     passes: Passes
+    folder: Path
     saved: list[str] = field(default_factory=list)
+
+    @property
+    def console(self) -> Console:
+        """Where to print: the standard error where the standard output takes a result."""
+        return err if any(path == STREAM for path, _ in self.outputs.values()) else out
+
+    def source(self, path: Path, text: str = ".csv") -> Path:
+        """Return the file to read: for ``-``, one of the standard input, binary or of a kind like `text`."""
+        return spooled(self.folder, text) if path == STREAM else path
 
     def save(self, option: str, write: Callable[[Path], None], contents: str = "") -> None:
         """Write the file that an option names, where it was given."""
-        path, _ = self.outputs[option]
-        if path is not None:
+        path, endings = self.outputs[option]
+        if path == STREAM:
+            write_to_stdout(write, stream_ending(endings))
+        elif path is not None:
             write(path)
             self.saved.append(f"Saved to [bold]{shown(path)}[/bold]{contents}")
+
+    def report(self, page: Callable[[], str]) -> None:
+        """Write the page that ``--report`` names, where it was given."""
+        self.save("--report", lambda path: write_text(path, page()), "; open it in a browser")
 
     def show(self, *items: RenderableType) -> None:
         """Print the result, and then where it was saved."""
         for item in (*items, *self.saved):
-            out.print(item, highlight=False, soft_wrap=isinstance(item, str))
+            self.console.print(item, highlight=False, soft_wrap=isinstance(item, str))
 
     def draw(self, option: str, picture: Callable[[Path], None]) -> None:
         """Save the figure that an option names, where it was given, or say why there is none."""
@@ -56,11 +78,11 @@ class Command:
             with written_at_once(path) as file:
                 picture(Path(file.name))
         except ModuleNotFoundError as error:
-            err.print(f"No figure: {error.name} is not installed. Get it with: pip install 'codiag\\[plot]'")
+            fail(f"no figure, since {error.name} is not installed. Get it with: pip install 'codiag[plot]'")
         except OSError as error:
             fail(f"the figure could not be written: {error}")
         else:
-            out.print(f"Figure saved to [bold]{shown(path)}[/bold]")
+            self.console.print(f"Figure saved to [bold]{shown(path)}[/bold]")
 
 
 @contextmanager
@@ -68,9 +90,10 @@ def working(
     message: str, outputs: Outputs | None = None, sources: Sequence[Path] = (), *, force: bool = False
 ) -> Iterator[Command]:
     """Check the outputs of a command, then show its progress and report errors of the user in one sentence."""
-    check_outputs(outputs or {}, sources, force=force)
-    with user_errors(), progress(message) as passes:
-        yield Command(outputs or {}, passes)
+    with user_errors():
+        check_outputs(outputs or {}, sources, force=force)
+    with TemporaryDirectory(prefix="codiag-") as folder, user_errors(), progress(message) as passes:
+        yield Command(outputs or {}, passes, Path(folder))
 
 
 def table_of(title: str, words: Sequence[str], numbers: Sequence[str], caption: str | None = None) -> Table:

@@ -6,11 +6,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import numpy as np
 import typer
 from rich.table import Table
 
-from codiag.cli.commands import Force, Seed, app, table_of, working
-from codiag.cli.outputs import ARRAYS, PICTURES, TABLES
+from codiag.cli.commands import Force, Report, Seed, app, table_of, working
+from codiag.cli.outputs import ARRAYS, PAGES, PICTURES, TABLES
 from codiag.cli.terminal import fail, shown
 
 if TYPE_CHECKING:
@@ -24,32 +25,72 @@ SHOWN = 15
 def topics(
     corpus: Annotated[
         Path,
-        typer.Argument(help="Counts (.npz, documents x words) or text (.txt, a document a line).", show_default=False),
+        typer.Argument(
+            help="A folder of .txt files, a .txt file, a document a line, a .csv, .tsv or .parquet table (also .gz), "
+            "or counts (.npz, documents x words); - for lines on the standard input.",
+            show_default=False,
+        ),
     ],
     n_topics: Annotated[int, typer.Option("--topics", "-k", "-t", help="Number of topics.", show_default=False)],
     result: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Where to save topics and weights, as .npz.", show_default=False)
+        Path | None,
+        typer.Option("--out", "-o", help="Where to save topics, weights and shares, as .npz.", show_default=False),
+    ] = None,
+    documents: Annotated[
+        Path | None,
+        typer.Option(
+            "--documents", help="Where to save the shares of topics in each document, .csv or .tsv.", show_default=False
+        ),
+    ] = None,
+    text: Annotated[
+        str | None,
+        typer.Option("--text", help="Column of a table that holds the documents; by default text.", show_default=False),
+    ] = None,
+    stop_words: Annotated[
+        str | None,
+        typer.Option("--stop-words", help="Words to leave out: english (the default), none, or a file of words."),
+    ] = None,
+    min_df: Annotated[
+        float | None,
+        typer.Option(
+            "--min-df",
+            help="Leave out words in fewer documents, or, below 1, in a smaller share; by default 2.",
+            show_default=False,
+        ),
     ] = None,
     alpha_0: Annotated[float, typer.Option("--alpha-0", help="How mixed documents are; 0 for one topic each.")] = 1.0,
     polish: Annotated[int, typer.Option("--polish", min=0, help="Steps of expectation maximization.")] = 5,
     n_words: Annotated[int, typer.Option("--words", min=1, help="Words to show of each topic.")] = 10,
+    report: Report = None,
     seed: Seed = 0,
     force: Force = False,
 ) -> None:
     """Find topics in a corpus, and print their weights and top words."""
-    from codiag._corpora import read_corpus, save_topics
+    from codiag._corpora import read_corpus, save_topics, share_table
     from codiag.models import LatentDirichlet
+    from codiag.reports import topics_report
+    from codiag.tables import write_table
 
-    with working("finding topics ...", {"--out": (result, ARRAYS)}, [corpus], force=force) as command:
-        counts, vocabulary = read_corpus(corpus)
+    outputs = {"--out": (result, ARRAYS), "--documents": (documents, TABLES), "--report": (report, PAGES)}
+    with working("finding topics ...", outputs, [corpus], force=force) as command:
+        source = command.source(corpus, ".txt")
+        known = read_corpus(source, text=text, stop_words=stop_words, min_df=min_df)
+        counts, vocabulary, _ = known
         model = LatentDirichlet(n_topics, alpha_0=alpha_0, polish=polish, random_state=seed).fit(counts)
-        contents = ": components, weights, doc_topic_prior, vocabulary"
-        command.save("--out", lambda path: save_topics(path, model, vocabulary), contents)
-    table = table_of(f"{corpus.name}: {counts.shape[0]} documents, {counts.shape[1]} words", [], ["weight"])
-    table.add_column("topic")
-    for weight, words in zip(model.weights_, model.top_words(vocabulary, n_words), strict=True):
-        table.add_row(f"{weight:.3f}", shown(" ".join(words)))
-    command.show(table, f"perplexity of these documents [bold]{model.perplexity(counts):.1f}[/bold]")
+        shares = model.transform(counts)
+        contents = ": components, weights, doc_topic_prior, vocabulary, shares, documents"
+        command.save("--out", lambda path: save_topics(path, model, known, shares), contents)
+        command.save("--documents", lambda path: write_table(path, share_table(known, shares)))
+        command.report(lambda: topics_report(model, counts, vocabulary, title=source.name))
+        perplexity = model.perplexity(counts)
+    heading = f"{source.name}: {counts.shape[0]} documents, {counts.shape[1]} words"
+    table = table_of(heading, ["topic"], ["weight", "strongest in"])
+    table.add_column("words")
+    strongest = np.bincount(np.argmax(shares, axis=1), minlength=n_topics)
+    rows = zip(model.weights_, strongest, model.top_words(vocabulary, n_words), strict=True)
+    for topic, (weight, n_documents, words) in enumerate(rows):
+        table.add_row(str(topic), f"{weight:.3f}", str(n_documents), shown(" ".join(words)))
+    command.show(table, f"perplexity of these documents [bold]{perplexity:.1f}[/bold]")
 
 
 @app.command()
@@ -57,20 +98,33 @@ def label(
     votes: Annotated[
         Path,
         typer.Argument(
-            help="A .csv, .tsv (also .gz) or .parquet file with task, worker and label.", show_default=False
+            help="A .csv, .tsv (also .gz) or .parquet file with task, worker and label; - for the standard input.",
+            show_default=False,
         ),
     ],
     result: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="Where to save labels and probabilities, .csv or .tsv.", show_default=False),
+        typer.Option(
+            "--out", "-o", help="Where to save labels and probabilities, .csv or .tsv; or -.", show_default=False
+        ),
     ] = None,
     workers: Annotated[
         Path | None,
         typer.Option("--workers", help="Where to save workers and their accuracy, .csv or .tsv.", show_default=False),
     ] = None,
     figure: Annotated[
-        Path | None, typer.Option("--figure", help="Where to draw confusion matrices.", show_default=False)
+        Path | None,
+        typer.Option("--figure", help="Where to draw confusion matrices, rows by true class.", show_default=False),
     ] = None,
+    task: Annotated[str | None, typer.Option("--task", help="Column of the tasks.", show_default=False)] = None,
+    worker: Annotated[str | None, typer.Option("--worker", help="Column of the workers.", show_default=False)] = None,
+    column: Annotated[str | None, typer.Option("--label", help="Column of the labels.", show_default=False)] = None,
+    wide: Annotated[
+        bool, typer.Option("--wide", help="The table has a row for each task and a column for each worker.")
+    ] = False,
+    skip_missing: Annotated[
+        bool, typer.Option("--skip-missing", help="Leave out votes without task, worker or label.")
+    ] = False,
     init: Annotated[str, typer.Option("--init", help="moments, or majority.")] = "moments",
     one_coin: Annotated[
         bool, typer.Option("--one-coin", help="Give each worker one accuracy for all classes.")
@@ -86,29 +140,35 @@ def label(
         ),
     ] = None,
     sort: Annotated[str, typer.Option("--sort", help="Show workers by votes, or the worst by accuracy.")] = "votes",
+    report: Report = None,
     seed: Seed = 0,
     force: Force = False,
 ) -> None:
     """Find the labels of tasks, and how good workers are, from votes that disagree."""
     from codiag.models import DawidSkene
     from codiag.plotting import draw_confusions
+    from codiag.reports import crowd_report
     from codiag.tables import read_votes, write_table
 
     if sort not in ("votes", "accuracy"):
         fail(f"--sort must be votes or accuracy; got {sort}")
     outputs = {"--out": (result, TABLES), "--workers": (workers, TABLES), "--figure": (figure, PICTURES)}
+    outputs["--report"] = (report, PAGES)
     with working("labeling ...", outputs, [votes], force=force) as command:
+        source = command.source(votes)
+        table = read_votes(source, task=task, worker=worker, label=column, wide=wide, skip_missing=skip_missing)
         model = DawidSkene(
             init=init,
             one_coin=one_coin,
             em_rounds=em_rounds,
             smoothing="estimated" if smoothing is None else smoothing,
             random_state=seed,
-        ).fit(read_votes(votes))
+        ).fit(table)
         command.save("--out", lambda path: write_table(path, model.label_table()))
         command.save("--workers", lambda path: write_table(path, model.worker_table()))
+        command.report(lambda: crowd_report(model, title=votes.name))
     shares = ", ".join(f"{name} {share:.3f}" for name, share in zip(model.classes_, model.priors_, strict=True))
-    shared = f"{model.tasks_.size} tasks; shares of the classes: {shown(shares)}"
+    shared = f"{table['label'].size} votes on {model.tasks_.size} tasks; shares of the classes: {shown(shares)}"
     command.show(_worker_table(model, votes.name, sort), shared)
     command.draw("--figure", partial(draw_confusions, model))
 
@@ -133,7 +193,9 @@ def communities(
     edges: Annotated[
         Path,
         typer.Argument(
-            help="A .txt, .csv or .tsv file (also .gz) with two linked nodes on every line.", show_default=False
+            help="A .txt, .csv or .tsv file (also .gz) with two linked nodes on every line, .graphml or .gml; - for "
+            "such lines on the standard input.",
+            show_default=False,
         ),
     ],
     k: Annotated[
@@ -150,6 +212,15 @@ def communities(
         Path | None,
         typer.Option("--out", "-o", help="Where to save memberships, .csv or .tsv.", show_default=False),
     ] = None,
+    weight: Annotated[
+        str | None,
+        typer.Option(
+            "--weight",
+            help="Column, by name or number from 1, or attribute with the weights of edges; none ignores them. By "
+            "default what is called weight.",
+            show_default=False,
+        ),
+    ] = None,
     alpha_0: Annotated[float, typer.Option("--alpha-0", min=0, help="How mixed nodes are; 0 for one each.")] = 0.1,
     degree_corrected: Annotated[
         bool,
@@ -163,14 +234,18 @@ def communities(
         int | None, typer.Option("--partitions", min=1, help="Partitions to average over; by default, 10 or more.")
     ] = None,
     polish: Annotated[int, typer.Option("--polish", min=0, help="Rounds of expectation maximization.")] = 5,
+    report: Report = None,
     seed: Seed = 0,
     force: Force = False,
 ) -> None:
     """Find communities in a graph, which may overlap, and print their sizes."""
     from codiag.models import MixedMembershipCommunities
-    from codiag.tables import read_edges, write_table
+    from codiag.reports import communities_report
+    from codiag.tables import read_graph, write_table
 
-    with working("finding ...", {"--out": (result, TABLES)}, [edges], force=force) as command:
+    outputs = {"--out": (result, TABLES), "--report": (report, PAGES)}
+    with working("finding ...", outputs, [edges], force=force) as command:
+        graph = read_graph(command.source(edges, ".txt"), weight=weight)
         model = MixedMembershipCommunities(
             k,
             alpha_0=alpha_0,
@@ -179,9 +254,10 @@ def communities(
             n_partitions=partitions,
             polish=polish,
             random_state=seed,
-        ).fit(read_edges(edges))
+        ).fit(graph)
         contents = ": every node, its strongest community, all memberships"
         command.save("--out", lambda path: write_table(path, model.membership_table()), contents)
+        command.report(lambda: communities_report(model, title=edges.name))
     command.show(_community_table(model, edges.name))
 
 

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import itertools
 import os
+import sys
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
+from codiag._chunked_files import split_dataset
+from codiag.cli.streams import STREAM
 from codiag.cli.terminal import fail
 
 PICTURES = {".png", ".svg", ".pdf"}
 TABLES = {".csv", ".tsv"}
 ARRAYS = {".npz"}
+PAGES = {".html"}
 Outputs = Mapping[str, tuple[Path | None, set[str]]]
 """For every option, the file that it names, if any, and the extensions that are allowed."""
 
@@ -22,10 +27,18 @@ def check_outputs(outputs: Outputs, sources: Sequence[Path] = (), *, force: bool
     The input files `sources` are never replaced, whatever the name that is given; other files only with `force`.
     """
     asked = {option: path for option, (path, _) in outputs.items() if path is not None}
+    streams = [option for option, path in asked.items() if path == STREAM]
+    if len(streams) > 1:
+        fail(f"{streams[0]} and {streams[1]} must not both be -, the standard output; name a file for one")
+    for option in streams:
+        _check_stream(option, outputs[option][1])
+        del asked[option]
     for option, path in asked.items():
-        for source in sources:
+        for source, _ in map(split_dataset, sources):
             if _same_file(path, source):
                 fail(f"{option} must not be the file that is read, {source}; choose another name")
+            if path.resolve().is_relative_to(source.resolve()):
+                fail(f"{option} must not lie in the folder that is read, {source}; choose another folder")
         _check_writable(path, option, outputs[option][1])
     for (first, one), (second, other) in itertools.combinations(asked.items(), 2):
         if _same_file(one, other):
@@ -33,6 +46,21 @@ def check_outputs(outputs: Outputs, sources: Sequence[Path] = (), *, force: bool
     for option, path in asked.items():
         if path.exists() and not force:
             fail(f"{option} must not be a file that exists, unless it is to be replaced: {path}. Then add --force")
+    if "--report" in asked and find_spec("matplotlib") is None:
+        fail("--report draws figures, and matplotlib is not installed. Get it with: pip install 'codiag[plot]'")
+
+
+def stream_ending(endings: set[str]) -> str:
+    """Return in which form a result goes to the standard output: as text where there is one."""
+    return ".csv" if ".csv" in endings else min(endings)
+
+
+def _check_stream(option: str, endings: set[str]) -> None:
+    if endings & PICTURES:
+        fail(f"{option} must be a file; pictures are not written to the standard output")
+    ending = stream_ending(endings)
+    if ending not in TABLES and sys.stdout.isatty():
+        fail(f"{option} must not be - on a terminal, which cannot show {ending} files; add > FILE or | PROGRAM")
 
 
 def _same_file(one: Path, other: Path) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,23 +13,28 @@ import typer
 from rich.table import Table
 
 import codiag
-from codiag.cli.commands import Force, Seed, app, table_of, working
-from codiag.cli.outputs import ARRAYS
-from codiag.cli.terminal import shown
+from codiag._labels import Labelled
+from codiag.cli.commands import Command, Force, Report, Seed, app, table_of, working
+from codiag.cli.fits import about_fit, factor_table
+from codiag.cli.outputs import ARRAYS, PAGES, TABLES
+from codiag.cli.terminal import fail, shown
 from codiag.tensors import SparseTensor
 
 if TYPE_CHECKING:
     from codiag.experiments.compare import Comparison
 
-SHOWN = 30
-"""Components that fit on a screen."""
 TensorFile = Annotated[
     Path,
     typer.Argument(
-        help="A .npy, .npz, .mat, .tns(.gz), .zarr or .h5 file; x.h5:/name is one array of several.", show_default=False
+        help="A .npy(.gz), .npz, .mat, .tns(.gz), .zarr or .h5 file, x.h5:/name for one array of several; a .csv, .tsv "
+        "(also .gz) or .parquet table with a row for each entry; or - for the standard input.",
+        show_default=False,
     ),
 ]
 Rank = Annotated[int, typer.Option("--rank", "-k", "-r", help="Number of components.", show_default=False)]
+RankOrAuto = Annotated[
+    str, typer.Option("--rank", "-k", "-r", help="Number of components, or auto to choose it.", show_default=False)
+]
 Symmetric = Annotated[
     bool | None, typer.Option("--symmetric/--not-symmetric", help="Whether all modes share one factor.")
 ]
@@ -61,10 +67,17 @@ MissingEntries = Annotated[
 ]
 
 
+class Absent(StrEnum):
+    """What combinations of labels that a table does not list are."""
+
+    MISSING = "missing"
+    ZERO = "zero"
+
+
 @app.command()
 def factorize(
     tensor: TensorFile,
-    rank: Rank,
+    rank: RankOrAuto,
     method: Annotated[
         str | None,
         typer.Option(
@@ -75,31 +88,101 @@ def factorize(
     nonnegative: Nonnegative = False,
     nn_modes: NonnegativeModes = None,
     missing: MissingEntries = Missing.NONE,
-    result: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Where to save weights and factors, as .npz.", show_default=False)
+    modes: Annotated[
+        str | None,
+        typer.Option(
+            "--modes", help="Columns of a table that hold labels: a,b,c; by default all others.", show_default=False
+        ),
     ] = None,
+    value: Annotated[
+        str | None,
+        typer.Option("--value", help="Column that holds the entries; by default the last.", show_default=False),
+    ] = None,
+    absent: Annotated[Absent, typer.Option("--absent", help="What a table does not list.")] = Absent.MISSING,
+    max_rank: Annotated[int, typer.Option("--max-rank", min=1, help="The largest rank that auto tries.")] = 10,
+    result: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            help="Where to save weights and factors: .npz, or a .csv or .tsv table with labels and standard errors; "
+            "- writes that table to the standard output.",
+            show_default=False,
+        ),
+    ] = None,
+    report: Report = None,
     seed: Seed = 0,
     variable: Variable = None,
     force: Force = False,
 ) -> None:
-    """Write a tensor as a sum of components, and print their weights."""
-    from codiag._files import read_entries
+    """Write a tensor as a sum of components; print their weights, standard errors, and how far they can be trusted."""
+    from codiag._factorize import with_labels
+    from codiag._files import read_labelled_entries
+    from codiag.reports import factorization_report
 
-    with working("reading ...", {"--out": (result, ARRAYS)}, [tensor], force=force) as command:
+    outputs = {"--out": (result, ARRAYS | TABLES), "--report": (report, PAGES)}
+    with working("reading ...", outputs, [tensor], force=force) as command:
         start = time.perf_counter()
-        loaded = read_entries(tensor, variable)
+        columns = None if modes is None else [name.strip() for name in modes.split(",")]
+        source = command.source(tensor, ".tns")
+        loaded = read_labelled_entries(source, variable, modes=columns, value=value, absent=absent)
         reading = time.perf_counter() - start
-        command.passes.over(loaded.shape)
-        constraints = _constraints(nonnegative, nn_modes, len(loaded.shape))
+        shape = loaded.tensor.shape
+        command.passes.over(shape)
         data, observed = _observed(loaded, missing)
-        problem = codiag.Problem(data, rank, constraints, observed, symmetric=symmetric)
-        _refuse_missing(problem, missing)
+        known = 1 if rank == "auto" else _as_rank(rank)
+        problem = codiag.Problem(
+            data, known, _constraints(nonnegative, nn_modes, len(shape)), observed, symmetric=symmetric
+        )
+        if loaded.labels is None:
+            _refuse_missing(problem, missing)
+        choice = _chosen(problem, max_rank, seed, command) if rank == "auto" else None
+        if choice is not None:
+            problem = replace(problem, rank=choice.fit.rank)
         fit = codiag.factorize(problem, method=method, seed=seed)
-        command.save("--out", fit.save, "; read it with codiag.Factorization.load")
+        fit = fit if loaded.labels is None else with_labels(fit, loaded.labels)
+        command.save("--out", lambda path: _save(path, fit), "" if _is_table(result) else LOADED)
+        command.report(lambda: factorization_report(fit, data, choice, observed=observed, title=tensor.name))
+        about = about_fit(fit)
     error = f"relative error [bold]{fit.relative_error:.3e}[/bold]"
-    if missing is not Missing.NONE:
-        error += f" over the {problem.n_entries:,} entries observed, of {math.prod(loaded.shape):,}"
-    command.show(_stage_table(fit, reading), _weight_table(fit), error)
+    if problem.n_entries < math.prod(shape):
+        error += f" over the {problem.n_entries:,} entries observed, of {math.prod(shape):,}"
+    command.show(_stage_table(fit, reading), *about[:-1], error, about[-1])
+
+
+LOADED = "; read it with codiag.Factorization.load"
+
+
+def _as_rank(rank: str) -> int:
+    try:
+        return int(rank)
+    except ValueError:
+        fail(f"--rank must be an integer, or auto; got {rank}")
+
+
+def _chosen(problem: codiag.Problem, largest: int, seed: int, command: Command) -> codiag.RankChoice:
+    """Choose the rank that the tensor supports, and print why; exit where there is none."""
+    from codiag._validation import as_generator
+    from codiag.selection._choose import choose
+
+    choice = choose(problem, range(1, largest + 1), as_generator(seed, apart=True))
+    command.show("\n".join(shown(line) for line in str(choice).splitlines()))
+    if choice.rank is None:
+        fail(f"--rank auto finds none: {choice.reason} Give --rank a number to fit it all the same")
+    return choice
+
+
+def _is_table(path: Path | None) -> bool:
+    return path is not None and path.suffix.lower() != ".npz"
+
+
+def _save(path: Path, fit: codiag.Factorization) -> None:
+    if not _is_table(path):
+        fit.save(path)
+        return
+    from codiag.tables import write_table
+
+    write_table(path, factor_table(fit))
 
 
 @app.command()
@@ -111,7 +194,8 @@ def compare(
     from codiag.experiments.compare import compare as compare_methods
 
     with working("comparing ...") as command:
-        results = compare_methods(read_tensor(tensor, variable), rank, symmetric=symmetric, seed=seed)
+        loaded = read_tensor(command.source(tensor, ".tns"), variable)
+        results = compare_methods(loaded, rank, symmetric=symmetric, seed=seed)
     command.show(
         _comparison_table(results, f"{tensor.name}, rank {rank}"),
         "[dim]distance: mean distance of the unit factors from those of the closest fit, after matching[/dim]",
@@ -129,8 +213,13 @@ def _constraints(nonnegative: bool, modes: str | None, order: int) -> list[str |
     return ["nonnegative" if str(mode) in named else None for mode in range(order)]
 
 
-def _observed(entries: Any, missing: Missing) -> tuple[Any, Any]:
+def _observed(loaded: Labelled, missing: Missing) -> tuple[Any, Any]:
     """Return the tensor, and which of its entries were observed, as the option says."""
+    entries = loaded.tensor
+    if loaded.labels is not None:
+        if missing is Missing.ZERO:
+            raise ValueError("--missing zero is for arrays; --absent says what combinations a table does not list are")
+        return entries, None
     if isinstance(entries, SparseTensor):
         if missing is Missing.NAN:
             raise ValueError("--missing nan is for arrays; --missing zero takes what a sparse file does not list")
@@ -156,16 +245,6 @@ def _stage_table(fit: codiag.Factorization, reading: float) -> Table:
     for stage in fit.stages:
         objective = "" if math.isnan(stage.objective) else f"{stage.objective:.3e}"
         table.add_row(stage.name, str(stage.sweeps), objective, f"{stage.seconds:.3f}")
-    return table
-
-
-def _weight_table(fit: codiag.Factorization) -> Table:
-    table = table_of("", [], ["component", "weight"])
-    weights = [float(weight) for weight in fit.weights]
-    for index, weight in enumerate(weights[:SHOWN]):
-        table.add_row(str(index), f"{weight:.6g}")
-    if len(weights) > SHOWN:
-        table.add_row("...", f"{len(weights) - SHOWN} more, down to {weights[-1]:.6g}")
     return table
 
 

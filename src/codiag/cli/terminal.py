@@ -20,7 +20,7 @@ out = Console()
 err = Console(stderr=True)
 
 READS = 4
-"""Passes over a large tensor that a fit takes, unless its components do not explain it."""
+"""Passes over a large tensor that a fit takes where its components explain it; other tensors take more."""
 
 
 def shown(text: object) -> str:
@@ -76,7 +76,7 @@ class Stages(logging.Handler):
 
 
 class Passes(logging.Handler):
-    """Shows how much of all passes over a large tensor is done: of more than the usual number, once they begin."""
+    """Shows how much of the usual number of passes over a large tensor is done, and then which pass is going on."""
 
     def __init__(self, display: Progress, task: TaskID) -> None:
         super().__init__(logging.DEBUG)
@@ -94,8 +94,8 @@ class Passes(logging.Handler):
             return
         done = self._n_done + part / n_parts
         self._n_done += part == n_parts
-        total = max(READS, math.ceil(done))
-        words = f"pass {math.ceil(done)} of {total}"
+        number, total = math.ceil(done), max(READS, math.floor(done) + 1)  # more than is done: work goes on
+        words = f"pass {number} of {READS}" if number <= READS else f"pass {number}"
         self._display.update(self._task, completed=done, total=total, passes=words)
 
 

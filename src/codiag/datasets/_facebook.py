@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from codiag._reading import as_file, readable
+from codiag._reading import as_file, read_mat, readable
 from codiag.datasets._locate import check_contents, locate, source_of
 
 ATTRIBUTES = ("status", "gender", "major", "minor", "dorm", "year", "highschool")
@@ -123,9 +123,7 @@ def read_facebook(path: str | Path) -> FacebookData:
 
 
 def _read_mat(path: Path) -> tuple[sparse.csr_array, np.ndarray]:
-    from scipy.io import loadmat
-
-    contents = loadmat(path)
+    contents = read_mat(path)
     missing = {"A", "local_info"} - set(contents)
     if missing:
         raise ValueError(f"{path.name} must hold A and local_info; it lacks {', '.join(sorted(missing))}")

@@ -58,7 +58,7 @@ def load_kos(*, download: bool = False) -> CorpusData:
     (3430, 6906)
     """
     files = locate("kos", download=download)
-    data = CorpusData(*read_corpus(files[0])) if len(files) == 1 else read_bag_of_words(*files)
+    data = CorpusData(*read_corpus(files[0])[:2]) if len(files) == 1 else read_bag_of_words(*files)
     entries = sparse.csr_array(data.counts)
     entries.sort_indices()
     check_contents("kos", [entries.indptr, entries.indices, entries.data, data.vocabulary])

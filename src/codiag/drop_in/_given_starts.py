@@ -45,7 +45,7 @@ def sweep_from(problem: Problem, init: Any, options: dict[str, Any]) -> Swept:
 def _checked_norm(objective: LeastSquares) -> float:
     norm = math.sqrt(objective.total)
     if not 0 < norm < math.inf:
-        raise ValueError(f"tensor must not be all zero, and finite; the norm of {objective.tensor!r} is {norm:g}")
+        raise ValueError(f"tensor must be finite, and not all zero; the norm of {objective.tensor!r} is {norm:g}")
     return norm
 
 

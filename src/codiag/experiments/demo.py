@@ -60,7 +60,7 @@ def run_demo(size: int = 40, noise: float = 1e-3, seed: int = 0) -> Demo:
     def ours(method: object) -> Callable[[], Factorization]:
         return lambda: silent_fit(tensor, size, method=method, seed=seed)  # type: ignore[arg-type]
 
-    with threadpool_limits(1):
+    with threadpool_limits(1):  # `few_threads` would leave large fits of ours, not of rivals, more
         truth = NLS(init=(problem.weights, problem.factors), max_replacements=0)
         oracle = factor_error(silent_fit(tensor, size, method=truth), problem)
         silent_fit(tensor[:4, :4, :4], 2, seed=0)  # first calls load libraries, which is nobody's method

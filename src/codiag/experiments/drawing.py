@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 from codiag.experiments.reports import Figure, Panel, Series
 from codiag.plotting import INK, MUTED, log_axis, paper
+from codiag.reports._pictures import as_svg
 
 STYLES: dict[str, tuple[str, str]] = {
     "OJD0": ("#56b4e9", "o"),
@@ -33,7 +33,7 @@ STYLES: dict[str, tuple[str, str]] = {
     "orthogonal oracle": ("#444444", "+"),
     "the paper": ("#000000", "*"),
 }
-"""A colour and a mark for every method, the same in all figures."""
+"""A color and a mark for every method, the same in all figures."""
 OTHERS = (
     ("#0072b2", "o"),
     ("#d55e00", "^"),
@@ -53,7 +53,7 @@ WIDTH, HEIGHT = 3.6, 2.9
 
 
 def styles_of(labels: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Return a colour and a mark for every label, no two alike in both."""
+    """Return a color and a mark for every label, no two alike in both."""
     known = {label: STYLES[label] for label in labels if label in STYLES}
     free = iter([style for style in OTHERS if style not in known.values()])
     own = {label: next(free, OTHERS[place % len(OTHERS)]) for place, label in enumerate(labels) if label not in known}
@@ -86,7 +86,7 @@ def panel_svg(figure: Figure, place: int) -> str:
     styles = styles_of(labels_of(figure))
     with paper((WIDTH, HEIGHT)) as canvas:
         _draw_panel(canvas.subplots(), figure.panels[place], styles)
-        return _as_svg(canvas)
+        return as_svg(canvas)
 
 
 def legend_svg(figure: Figure) -> str:
@@ -97,14 +97,7 @@ def legend_svg(figure: Figure) -> str:
     columns = 1 if longest > 24 else 2
     with paper((WIDTH, 0.25 + 0.22 * -(-len(handles) // columns))) as canvas:
         canvas.legend(handles=handles, loc="center", ncols=columns, frameon=False, fontsize=9)
-        return _as_svg(canvas)
-
-
-def _as_svg(canvas: Any) -> str:
-    file = BytesIO()
-    canvas.savefig(file, format="svg", metadata={"Date": None})
-    text = file.getvalue().decode()
-    return text[text.index("<svg") :]
+        return as_svg(canvas)
 
 
 def _handles(figure: Figure, styles: dict[str, tuple[str, str]]) -> list[Any]:
@@ -115,13 +108,13 @@ def _handles(figure: Figure, styles: dict[str, tuple[str, str]]) -> list[Any]:
         Line2D(
             [],
             [],
-            color=colour,
+            color=color,
             marker=mark,
             markersize=6,
             linestyle=DASHED.get(label, "-") if kinds[label] == "line" else "",
             label=label,
         )
-        for label, (colour, mark) in ((label, styles[label]) for label in labels_of(figure))
+        for label, (color, mark) in ((label, styles[label]) for label in labels_of(figure))
     ]
 
 
@@ -151,7 +144,7 @@ def _draw_panel(axis: Any, panel: Panel, styles: dict[str, tuple[str, str]]) -> 
 
 def _draw_series(axis: Any, series: Series, style: tuple[str, str], *, crowded: bool) -> None:
     """Draw one series; what it may vary by is a band, or thin bars where bands would hide each other."""
-    colour, mark = style
+    color, mark = style
     if series.kind == "paper":
         axis.plot(
             series.x,
@@ -160,18 +153,18 @@ def _draw_series(axis: Any, series: Series, style: tuple[str, str], *, crowded: 
             marker="*",
             markersize=11,
             markerfacecolor="none",
-            markeredgecolor=colour,
+            markeredgecolor=color,
             zorder=4,
         )
     elif series.kind == "points":
         few = len(series.x) < 20
-        axis.plot(series.x, series.y, linestyle="", marker=mark, markersize=6 if few else 2, color=colour, zorder=3)
+        axis.plot(series.x, series.y, linestyle="", marker=mark, markersize=6 if few else 2, color=color, zorder=3)
     else:
         line = DASHED.get(series.label, "-")
-        axis.plot(series.x, series.y, line, marker=mark, markersize=4.5, color=colour, linewidth=1.4)
+        axis.plot(series.x, series.y, line, marker=mark, markersize=4.5, color=color, linewidth=1.4)
         if series.low is None or series.high is None:
             return
         if crowded:
-            axis.vlines(series.x, series.low, series.high, color=colour, linewidth=0.8, alpha=0.5)
+            axis.vlines(series.x, series.low, series.high, color=color, linewidth=0.8, alpha=0.5)
         else:
-            axis.fill_between(series.x, series.low, series.high, color=colour, alpha=0.12, linewidth=0)
+            axis.fill_between(series.x, series.low, series.high, color=color, alpha=0.12, linewidth=0)

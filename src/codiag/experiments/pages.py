@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from codiag._writing import written_at_once
+from codiag._writing import write_text
 from codiag.experiments.chapters import Chapter, chapters_of, whole_markdown
 from codiag.experiments.claims import Judgement
 from codiag.experiments.drawing import draw_figure
@@ -26,8 +26,8 @@ def write_pages(folder: Path) -> list[Judgement]:
             _write_chapter(chapter, folder)
         shown = {chapter.experiment.name for chapter in chapters}
         absent = [(one.title, one.missing() or "not run yet") for one in EXPERIMENTS.values() if one.name not in shown]
-        _write(folder / "REPRODUCTION.md", whole_markdown(chapters, judgements))
-        _write(folder / "index.html", whole_page(chapters, judgements, absent))
+        write_text(folder / "REPRODUCTION.md", whole_markdown(chapters, judgements))
+        write_text(folder / "index.html", whole_page(chapters, judgements, absent))
     return judgements
 
 
@@ -36,9 +36,4 @@ def _write_chapter(chapter: Chapter, folder: Path) -> None:
     own.mkdir(exist_ok=True)
     for place, figure in enumerate(chapter.report.figures):
         draw_figure(figure, folder / chapter.figure_name(place))
-    _write(own / "records.csv", as_csv(read(chapter.experiment, folder)))
-
-
-def _write(path: Path, text: str) -> None:
-    with written_at_once(path) as file:
-        file.write(text.encode())
+    write_text(own / "records.csv", as_csv(read(chapter.experiment, folder)))

@@ -123,7 +123,7 @@ def measure_cell(experiment: Experiment, cell: Cell) -> Record:
     start = time.process_time()
     values: Values = {}
     refused = ""
-    with threadpool_limits(1):
+    with threadpool_limits(1):  # not `few_threads`, which leaves large fits their threads
         try:
             values = experiment.measure(cell, seed_of(experiment.name, cell))
         except Refused as reason:

@@ -68,7 +68,7 @@ class ALS(Method):
     True
     """
 
-    honours: ClassVar[frozenset[str]] = frozenset({"constraints", "observed", "partial symmetry"})
+    honors: ClassVar[frozenset[str]] = frozenset({"constraints", "observed", "partial symmetry"})
 
     init: Init = "random"
     orthogonalize: int = 0

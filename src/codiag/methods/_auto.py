@@ -80,7 +80,7 @@ class Auto(Method):
     True
     """
 
-    honours: ClassVar[frozenset[str]] = frozenset({"constraints", "observed", "partial symmetry"})
+    honors: ClassVar[frozenset[str]] = frozenset({"constraints", "observed", "partial symmetry"})
 
     max_starts: int = 6
     tol: float = 1e-9

@@ -19,7 +19,7 @@ from codiag.methods._slices import assign_roles
 from codiag.methods.least_squares._components import random_components
 from codiag.methods.least_squares._filled import filled
 from codiag.methods.least_squares._fit import ROUGH, Monitor, closest
-from codiag.methods.least_squares._gauss_newton import UNSEEN, Limits, Outcome, minimize
+from codiag.methods.least_squares._gauss_newton import SHARE_OF_NOISE, Limits, Outcome, minimize
 from codiag.methods.least_squares._growth import POOR, grown, passes_for_noise, shared_group
 from codiag.methods.least_squares._objective import LeastSquares
 from codiag.methods.least_squares._orthogonal import rotate
@@ -129,7 +129,9 @@ def _minimized(objective: LeastSquares, start: FactoredTensor, limits: Limits) -
     # The minimum of a part lies off that of all entries by more than a variance for every parameter.
     gain = 0.01 * problem.n_parameters
     rough = minimize(problem, start, replace(ROUGH, gain=gain, watch=limits.watch), entries=sample)
-    exact = replace(limits, gain=max(limits.gain, 5 * UNSEEN))  # every step leaves less than half of the distance
+    exact = replace(
+        limits, gain=max(limits.gain, 5 * SHARE_OF_NOISE)
+    )  # every step leaves less than half of the distance
     found = minimize(problem, rough.components, exact, sample=sample)
     return found._replace(n_sweeps=rough.n_sweeps + found.n_sweeps)
 

@@ -16,12 +16,12 @@ from codiag._problem import Problem
 class Method(ABC):
     """A configured way to factorize a tensor; pass it to `codiag.factorize`.
 
-    A subclass implements `fit`, declares in `honours` what a problem may ask for that it takes into account, and says
+    A subclass implements `fit`, declares in `honors` what a problem may ask for that it takes into account, and says
     in `refusal` what else it cannot do. It is never asked what class it is, and holds no data.
 
     Attributes
     ----------
-    honours : frozenset of str
+    honors : frozenset of str
         What a problem may ask for: of "constraints", "observed" and "partial symmetry", modes some of which share a
         factor.
     needs_orthogonal : bool
@@ -37,7 +37,7 @@ class Method(ABC):
     1
     """
 
-    honours: ClassVar[frozenset[str]] = frozenset()
+    honors: ClassVar[frozenset[str]] = frozenset()
     needs_orthogonal: ClassVar[bool] = False
 
     @property
@@ -73,7 +73,7 @@ class Method(ABC):
         str or None
             A sentence with the way out, or None where the method can.
         """
-        beyond = sorted(problem.asks - self.honours)
+        beyond = sorted(problem.asks - self.honors)
         if not beyond:
             return None
         name, what = type(self).__name__, " and ".join(beyond)

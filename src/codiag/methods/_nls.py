@@ -62,7 +62,7 @@ class NLS(Method):
     True
     """
 
-    honours: ClassVar[frozenset[str]] = frozenset({"constraints", "observed"})
+    honors: ClassVar[frozenset[str]] = frozenset({"constraints", "observed"})
 
     init: Init = "random"
     n_starts: int = 1

@@ -61,7 +61,7 @@ def start_from(init: Init, problem: Problem, rng: np.random.Generator) -> Estima
     if is_random(init):
         return Estimate(random_components(complete(problem).tensor, rank, rng), (), False)
     if isinstance(init, Method):
-        return fit_or_refuse(init, problem if problem.asks <= init.honours else complete(problem), rng)
+        return fit_or_refuse(init, problem if problem.asks <= init.honors else complete(problem), rng)
     weights, factors = _components(init)
     shapes = [factor.shape for factor in factors]
     if shapes != [(size, rank) for size in tensor.shape]:

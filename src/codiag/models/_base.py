@@ -240,17 +240,17 @@ class MomentModel(Model, Generic[M, C]):
         tuple of Warning
             What a user must be told: the complaints of the moments, and of a fit by a method of the user's own.
         """
-        told: list[Warning] = [UserWarning(complaint) for complaint in moments.complaints]
+        complaints: list[Warning] = [UserWarning(complaint) for complaint in moments.complaints]
         fit, method = None, self.strategy()
         if moments.problem is not None:
             fit = solve(moments.problem, method, as_seed(self.random_state))
             # By default one start of few sweeps must do, and `diagnostics_` tell: the noise of moments is far larger.
             complaint = None if self.method is None else complaint_about(fit, moments.problem, method)
-            told += [] if complaint is None else [ConvergenceWarning(complaint)]
+            complaints += [] if complaint is None else [ConvergenceWarning(complaint)]
         components = self.polished(self.parameters(fit, moments), moments).sorted()
         self.n_components_ = int(components.weights.size)
         self.keep(components, moments)
-        return tuple(told)
+        return tuple(complaints)
 
     def moments(self, data: Any) -> M:
         """Check data and return the problem that it poses.
@@ -333,9 +333,9 @@ class MomentModel(Model, Generic[M, C]):
         return self.default_method if self.method is None else as_method(self.method)
 
 
-def warn_caller(told: Iterable[Warning]) -> None:
+def warn_caller(complaints: Iterable[Warning]) -> None:
     """Warn at the line that called the public method that calls this."""
-    for warning in told:
+    for warning in complaints:
         warnings.warn(warning, stacklevel=3)
 
 

@@ -7,13 +7,14 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
+from codiag._validation import UndeterminedError
 from codiag.models._names import sorted_names
-from codiag.models._sampling_noise import N_DRAWS, random_signs
+from codiag.models._sampling_noise import N_DRAWS, random_bits
 from codiag.models._sequences import MANY, numbered
 from codiag.models._sums import MomentSums
 
 BLOCKS = 32
-"""Parts of a chain that are taken for independent of each other, where its own sampling noise is told."""
+"""Blocks of a chain, at most, that are taken for independent of each other, where its own sampling noise is told."""
 
 
 class TripleCounts(NamedTuple):
@@ -39,26 +40,27 @@ class ChainSums(MomentSums):
     frequencies: np.ndarray
     firsts: np.ndarray
     n_sequences: int = 0
+    start: int = 0  # the number of the first symbol, by which signs are drawn
 
     @classmethod
-    def empty(cls) -> Self:
+    def empty(cls, start: int = 0) -> Self:
         """Return counts over nothing."""
         none = np.zeros(0)
         triples, numbers = np.zeros((3, 0), dtype=np.intp), np.zeros((1 + N_DRAWS, 0))
-        return cls(np.zeros(0, dtype=np.intp), triples, numbers, none, none)
+        return cls(np.zeros(0, dtype=np.intp), triples, numbers, none, none, start=start)
 
     @property
     def size(self) -> float:
         return float(self.frequencies.sum())
 
     def of(self, part: list[np.ndarray]) -> Self:
-        """Return the counts over some sequences alone."""
+        """Return the counts over some sequences alone, which come after those seen so far."""
         symbols = _occurring(part)
         sequences = numbered(part, symbols) if symbols.dtype.kind not in "iu" else _ranked(part, symbols)
         windows = [np.stack([s[:-2], s[1:-1], s[2:]]) for s in sequences if s.size >= 3]
         triples = np.concatenate([np.zeros((3, 0), dtype=np.intp), *windows], axis=1)
         n = triples.shape[1]
-        signs = np.concatenate([np.ones((1, n)), random_signs(n, n_blocks=BLOCKS)])
+        signs = np.concatenate([np.ones((1, n)), _signs_of_blocks(self.start + int(self.size), n)])
         different, numbers = _added(triples, signs, symbols.size)
         frequencies = np.bincount(np.concatenate(sequences), minlength=symbols.size).astype(np.float64)
         firsts = np.bincount([s[0] for s in sequences], minlength=symbols.size).astype(np.float64)
@@ -87,12 +89,22 @@ class ChainSums(MomentSums):
     def finish(self) -> TripleCounts:
         """Return the counts, with all symbols there are."""
         if not self.numbers.shape[1]:
-            raise ValueError("X must hold a sequence of three symbols or more; all are shorter")
+            raise UndeterminedError("X must hold a sequence of three symbols or more; all are shorter")
         symbols, seen = self.symbols, np.arange(self.symbols.size)
         if not _named(symbols):
             symbols, seen = np.arange(int(symbols[-1]) + 1), symbols.astype(np.intp)
         rest = self.frequencies, self.firsts, self.n_sequences
         return TripleCounts(symbols, seen, self.triples, self.numbers[0], self.numbers[1:], *rest)
+
+
+def _signs_of_blocks(start: int, n: int) -> np.ndarray:
+    """Return signs (draws, n), one for each block of neighbors, other ones for symbols of other numbers.
+
+    Neighbors depend on each other. Blocks grow at least like the cube root of the length, as in the block bootstrap.
+    """
+    n_blocks = min(BLOCKS, int(np.ceil(n ** (2 / 3))))
+    bits = random_bits(start * N_DRAWS, n_blocks * N_DRAWS).reshape(n_blocks, N_DRAWS).T
+    return 2.0 * bits[:, np.arange(n) * n_blocks // max(n, 1)] - 1
 
 
 def _named(symbols: np.ndarray) -> bool:

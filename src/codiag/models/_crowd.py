@@ -19,7 +19,7 @@ from codiag.models._crowd_information import Uncertainty, information_uncertaint
 from codiag.models._crowd_prior import run_with_estimated_prior
 from codiag.models._crowd_samples import sample_uncertainty
 from codiag.models._crowd_start import as_groups, as_numbers, start_from_given, start_from_majority, start_from_moments
-from codiag.models._vote_parts import votes_at_hand
+from codiag.models._vote_parts import refuse_parts, votes_at_hand
 from codiag.models._vote_tables import Tables, class_names
 from codiag.models._votes import Votes, as_votes
 
@@ -83,6 +83,8 @@ class DawidSkene(Model):
     errors_ : array of shape (n_workers, n_classes, n_classes)
         Confusion matrices, given label by true class, with columns of sum one. The name is crowd-kit's; in a data frame
         rows are by worker and given label.
+    confusion_matrices_ : array of shape (n_workers, n_classes, n_classes)
+        The same as scikit-learn has it: a row for each true class, of sum one, and a column for each given label.
     priors_ : array of shape (n_classes,)
         The shares of the classes.
     worker_accuracy_ : array of shape (n_workers,)
@@ -298,6 +300,7 @@ class DawidSkene(Model):
 
     def _expect(self, X: Any) -> tuple[Votes, np.ndarray]:  # noqa: N803
         check_is_fitted(self)
+        refuse_parts(X)
         votes = as_votes(X, self.missing, workers=self.workers_, classes=self.classes_)
         return votes, expect(votes, self._run.model)[0]
 
@@ -378,6 +381,7 @@ class DawidSkene(Model):
         self.labels_ = tables.series(labels, "agg_label", votes.tasks, "task")
         self.probas_ = tables.by_class(run.classes)
         self.errors_ = tables.confusions(run.model.confusions)
+        self.confusion_matrices_ = np.swapaxes(run.model.confusions, 1, 2)
         self.errors_standard_errors_ = tables.confusions(uncertainty.confusions)
         self.errors_spread_ = tables.confusions(spread)
         self.priors_ = tables.series(run.model.shares, "prior", votes.classes, "label")

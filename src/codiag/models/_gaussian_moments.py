@@ -10,12 +10,12 @@ import numpy as np
 from codiag._factorization import Factorization
 from codiag._parts import Parts
 from codiag.methods import Method
+from codiag.models._blocked import BlockedMoments
 from codiag.models._components import Components
 from codiag.models._diagnostics import Diagnostics
 from codiag.models._gaussian_sums import GaussianSums, signed_around
 from codiag.models._sampling_noise import hidden_component, is_hidden, random_signs, weakest_direction
 from codiag.models._second_moment import check_second_moment, core_diagnostics, core_problem
-from codiag.models._summed import SummedMoments
 from codiag.tensors import DenseTensor, MomentTensor, SymmetricOuterTensor, Tensor, symmetrize
 
 NARROWEST = 1e-8
@@ -66,7 +66,7 @@ class Samples:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class LocatedMoments(SummedMoments):
+class LocatedMoments(BlockedMoments):
     """Moments around a center, in a unit; the samples, where they are at hand, or parts that can be read again."""
 
     center: np.ndarray

@@ -7,7 +7,8 @@ from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from codiag.models._sampling_noise import N_DRAWS, coins
+from codiag._validation import UndeterminedError
+from codiag.models._sampling_noise import N_DRAWS, random_bits
 from codiag.models._sums import MomentSums
 from codiag.tensors import CrossMomentTensor, symmetrize
 
@@ -79,7 +80,7 @@ class GaussianSums(MomentSums):
             )
         center = part.mean(axis=0)
         inside = part - center
-        signs = 2.0 * coins((self.start + self.n) * N_DRAWS, n * N_DRAWS).reshape(n, N_DRAWS).T - 1
+        signs = 2.0 * random_bits((self.start + self.n) * N_DRAWS, n * N_DRAWS).reshape(n, N_DRAWS).T - 1
         third = CrossMomentTensor(inside, inside, inside, weights=np.ones(n), symmetric=False, check=False).to_dense()
         return type(self)(
             n=n,
@@ -122,7 +123,7 @@ class GaussianSums(MomentSums):
         largest = float(np.max(np.abs([self.low, self.high])))
         reach = float(np.max([self.high - self.mean, self.mean - self.low]))
         if reach <= 1e-15 * largest:
-            raise ValueError(
+            raise UndeterminedError(
                 "X must hold samples that differ; all of them are the same, and a Gaussian around them would have no "
                 "width"
             )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import copy
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -11,18 +12,27 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from codiag._factorization import Factorization
-from codiag._parts import Parts, as_parts, is_dask
+from codiag._parts import Parts, listed
 from codiag._problem import Problem
+from codiag._validation import UndeterminedError
 from codiag.models._base import warn_caller
+from codiag.models._chain_parts import (
+    counts_of_part,
+    most_probable_path,
+    of_sequences,
+    sequence_log_likelihood,
+    sequences_in_parts,
+    state_probabilities,
+    steps_of_part,
+)
 from codiag.models._chain_sums import ChainSums, TripleCounts
 from codiag.models._components import Components
 from codiag.models._diagnostics import Diagnostics
-from codiag.models._forward_backward import baum_welch_sums, best_path, forward, from_baum_welch_sums, posteriors
+from codiag.models._forward_backward import baum_welch_sums, from_baum_welch_sums
 from codiag.models._sampling_noise import hidden_component, is_hidden, weakest_direction
 from codiag.models._sequences import numbered, split_sequences
 from codiag.models._simplex import mixture_weights, on_simplex
 from codiag.models._summed import SummedModel, SummedMoments
-from codiag.models._sums import Blocks, Totals
 from codiag.models._view_moments import MappedProblem, ViewMoments
 from codiag.tensors import CrossMomentTensor, SparseTensor
 
@@ -125,7 +135,6 @@ class HiddenMarkov(SummedModel[ChainMoments, Chain]):
     """
 
     optional: ClassVar[frozenset[str]] = frozenset({"n_components"})
-    n_blocks = 0
 
     def __init__(
         self, n_components: int | None = 2, *, method: Any = None, polish: int = 10, random_state: int | None = None
@@ -139,8 +148,8 @@ class HiddenMarkov(SummedModel[ChainMoments, Chain]):
         ----------
         X : array of shape (n,) or (n, 1), or list of sequences
             All symbols in a row, or sequences of symbols. Or in parts, each a sequence or a list of sequences: a dask
-            bag or array, a list of delayed parts, or a function that returns an iterator over parts. They are read once
-            for the moments, and once more for every step of `polish`.
+            bag or array, a list of delayed parts, a function that returns an iterator over parts, or an iterator, with
+            which `polish` must be zero. They are read once for the moments, and once more for every step of `polish`.
         lengths : sequence of int, optional
             Where all symbols are in a row, how many of them belong to each sequence; by default all to one.
 
@@ -148,9 +157,7 @@ class HiddenMarkov(SummedModel[ChainMoments, Chain]):
         -------
         self
         """
-        parts = _as_parts(X)
-        if parts is not None and lengths is not None:
-            raise ValueError("lengths must be None where X comes in parts, each a sequence or a list of sequences")
+        parts = sequences_in_parts(X, lengths)
         warn_caller(self.learn(split_sequences(X, lengths) if parts is None else parts))
         return self
 
@@ -171,36 +178,40 @@ class HiddenMarkov(SummedModel[ChainMoments, Chain]):
         -------
         self
         """
+        if sequences_in_parts(X, lengths) is not None:
+            raise ValueError(
+                "X must be one chunk for partial_fit, symbols or a list of sequences; got parts. Call partial_fit for "
+                "each of them, or fit for all"
+            )
         warn_caller(self.learn_more(split_sequences(X, lengths)))
         return self
 
     def moments(self, data: list[np.ndarray] | Parts) -> ChainMoments:
         """Return the moments of sequences of symbols, or of parts, which are read in one pass."""
         if isinstance(data, Parts):
-            return replace(self._of_counts(Blocks({0: data.reduce(_counts_of_part)}, 1)), parts=data)
-        found = self._of_counts(Blocks({0: ChainSums.empty().of(data)}, 1))
+            self._check_reads(data)
+            found = self._moments_of(data.reduce(counts_of_part, numbered=True))
+            return replace(found, parts=None if data.once else data)
+        found = self._moments_of(ChainSums.empty().of(data))
         return replace(found, sequences=numbered(data, found.counts.symbols))
 
     def _checked_part(self, raw: list[np.ndarray], *, first: bool) -> list[np.ndarray]:
-        """Return sequences of symbols."""
+        """Return sequences of symbols, which are checked before."""
         return raw
 
-    def _empty_sums(self, part: list[np.ndarray]) -> ChainSums:
-        """Return counts over no sequences."""
-        return ChainSums.empty()
+    def _with_part(self, seen: ChainSums | None, part: list[np.ndarray]) -> ChainSums:
+        """Return the counts with sequences added."""
+        return ChainSums.empty().of(part) if seen is None else copy.copy(seen).update(part)
 
-    def _moments_of_chunk(self, blocks: Blocks, part: list[np.ndarray]) -> ChainMoments:
+    def _moments_of_seen(self, seen: ChainSums, part: list[np.ndarray]) -> ChainMoments:
         """Return the moments after sequences were added."""
-        return self._of_counts(blocks)
+        return self._moments_of(seen)
 
-    def _of_counts(self, blocks: Blocks) -> ChainMoments:
-        return replace(self._moments_of(blocks.total()), blocks=blocks)
-
-    def _moments_of(self, sums: ChainSums, like: ChainMoments | None = None) -> ChainMoments:
+    def _moments_of(self, sums: ChainSums) -> ChainMoments:
         """Return the moments that counts of symbols make."""
         k, occurring = self.n_asked(), sums.symbols.size
         if k > occurring:
-            raise ValueError(f"n_components must be at most {occurring}, the number of symbols; got {k}")
+            raise UndeterminedError(f"n_components must be at most {occurring}, the number of symbols; got {k}")
         counts = sums.finish()
         # Counts have variances in proportion to their means: divided by roots of frequencies, nearly equal ones.
         shares = counts.numbers / counts.numbers.sum()
@@ -212,6 +223,7 @@ class HiddenMarkov(SummedModel[ChainMoments, Chain]):
             problem=_scaled_problem(counts, scales, k) if mapped is None else mapped.problem,
             complaints=hidden_component(size, noise, k),
             hides_component=is_hidden(size, noise, k),
+            seen=sums,
             counts=counts,
             scales=scales,
             correlation=size,
@@ -258,7 +270,7 @@ class HiddenMarkov(SummedModel[ChainMoments, Chain]):
         if moments.sequences is not None:
             sums = baum_welch_sums(moments.sequences, *found)
         elif moments.parts is not None:
-            sums = moments.parts.reduce(_steps_of_part, moments.counts.symbols, *found).values
+            sums = moments.parts.reduce(steps_of_part, moments.counts.symbols, *found).values
         start, transitions, emissions = from_baum_welch_sums(*sums)
         visited = _stationary(transitions.T)
         return replace(components, weights=visited, startprob=start, transmat=transitions, emissionprob=emissions)
@@ -268,7 +280,7 @@ class HiddenMarkov(SummedModel[ChainMoments, Chain]):
         self.startprob_, self.transmat_ = components.startprob, components.transmat
         self.emissionprob_, self.diagnostics_ = components.emissionprob, components.diagnostics
         self.n_features, self.symbols_ = moments.counts.symbols.size, moments.counts.symbols
-        self._blocks = moments.blocks
+        self._seen = moments.seen
 
     def score(self, X: Any, lengths: Any = None) -> float:  # noqa: N803
         """Return the log-likelihood of all sequences.
@@ -284,9 +296,7 @@ class HiddenMarkov(SummedModel[ChainMoments, Chain]):
         -------
         float
         """
-        check_is_fitted(self)
-        parameters = self.startprob_, self.transmat_, self.emissionprob_
-        return sum(float(np.sum(np.log(forward(s, *parameters)[1]))) for s in self._sequences(X, lengths))
+        return float(sum(self._by_sequence(X, lengths, sequence_log_likelihood)))
 
     def predict(self, X: Any, lengths: Any = None) -> np.ndarray:  # noqa: N803
         """Return the most probable path of states, after Viterbi.
@@ -302,9 +312,7 @@ class HiddenMarkov(SummedModel[ChainMoments, Chain]):
         -------
         array of shape (n,)
         """
-        check_is_fitted(self)
-        logs = [np.log(np.maximum(p, 1e-300)) for p in (self.startprob_, self.transmat_, self.emissionprob_)]
-        return np.concatenate([best_path(sequence, *logs) for sequence in self._sequences(X, lengths)])
+        return np.concatenate(self._by_sequence(X, lengths, most_probable_path))
 
     def predict_proba(self, X: Any, lengths: Any = None) -> np.ndarray:  # noqa: N803
         """Return the probability of every state at every time.
@@ -320,9 +328,7 @@ class HiddenMarkov(SummedModel[ChainMoments, Chain]):
         -------
         array of shape (n, n_components)
         """
-        check_is_fitted(self)
-        parameters = self.startprob_, self.transmat_, self.emissionprob_
-        return np.concatenate([posteriors(s, *parameters)[0] for s in self._sequences(X, lengths)])
+        return np.concatenate(self._by_sequence(X, lengths, state_probabilities))
 
     def to_hmmlearn(self) -> Any:
         """Return a ``hmmlearn.hmm.CategoricalHMM`` with these parameters, fit to be used or trained further.
@@ -340,26 +346,13 @@ class HiddenMarkov(SummedModel[ChainMoments, Chain]):
         model.emissionprob_ = self.emissionprob_.copy()
         return model
 
-    def _sequences(self, X: Any, lengths: Any) -> list[np.ndarray]:  # noqa: N803
-        return numbered(split_sequences(X, lengths), self.symbols_)
-
-
-def _as_parts(raw: Any) -> Parts | None:
-    """Return sequences in parts: what can be iterated over otherwise, is a sequence, or a list of them."""
-    listed = isinstance(raw, list | tuple) and bool(raw) and all(is_dask(part) for part in raw)
-    return as_parts(raw, is_dask) if listed or is_dask(raw) or callable(raw) else None
-
-
-def _sequences_of(part: Any) -> list[np.ndarray]:
-    return split_sequences(list(part) if isinstance(part, Iterator) else part)
-
-
-def _counts_of_part(part: Any) -> ChainSums:
-    return ChainSums.empty().of(_sequences_of(part))
-
-
-def _steps_of_part(part: Any, symbols: np.ndarray, *parameters: np.ndarray) -> Totals:
-    return Totals(*baum_welch_sums(numbered(_sequences_of(part), symbols), *parameters))
+    def _by_sequence(self, X: Any, lengths: Any, function: Callable[..., Any]) -> list[Any]:  # noqa: N803
+        """Return what a function gives for every sequence and these parameters."""
+        check_is_fitted(self)
+        parts, shared = sequences_in_parts(X, lengths), (self.startprob_, self.transmat_, self.emissionprob_)
+        if parts is None:
+            return [function(s, *shared) for s in numbered(split_sequences(X, lengths), self.symbols_)]
+        return [one for part in listed(parts, of_sequences, self.symbols_, function, *shared) for one in part]
 
 
 def _views(counts: TripleCounts, scales: list[np.ndarray]) -> ViewMoments:
@@ -396,4 +389,7 @@ def _correlation(counts: TripleCounts, scales: list[np.ndarray], k: int) -> tupl
     def pairs(numbers: np.ndarray) -> sparse.csr_array:
         return sparse.csr_array((numbers / divided, (left, right)), shape=shape)
 
-    return weakest_direction(pairs(counts.numbers), [pairs(signed) for signed in counts.signed], k)
+    # Around the mean: signs of few blocks do not add up to zero, and their sum would be taken for noise.
+    mean = counts.numbers / counts.numbers.sum()
+    errors = [pairs(signed - signed.sum() * mean) for signed in counts.signed]
+    return weakest_direction(pairs(counts.numbers), errors, k)

@@ -12,9 +12,11 @@ from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from codiag._factorization import Factorization
-from codiag._parts import Parts, as_parts, is_matrix
+from codiag._parts import Parts, as_parts, is_matrix, listed
+from codiag._validation import UndeterminedError
 from codiag.methods import Method
 from codiag.models._base import warn_caller
+from codiag.models._blocked import BlockedModel
 from codiag.models._gaussian_moments import (
     GaussianMoments,
     Gaussians,
@@ -25,16 +27,14 @@ from codiag.models._gaussian_moments import (
 )
 from codiag.models._gaussian_sums import GaussianSums
 from codiag.models._second_moment import CORE_METHOD
-from codiag.models._summed import SummedModel
+from codiag.models._summed import refuse_parts
 from codiag.models._sums import Blocks, Totals
 
-INPUT: dict[str, Any] = {"dtype": np.float64, "ensure_min_samples": 2}
-"""What scikit-learn is to make of samples."""
-APART = 2**36
+PART_STRIDE = 2**36
 """Distance between the numbers that samples of different parts have: more than a part can hold."""
 
 
-class SphericalGaussianMixture(DensityMixin, SummedModel[OneGaussian | GaussianMoments, Gaussians]):
+class SphericalGaussianMixture(DensityMixin, BlockedModel[OneGaussian | GaussianMoments, Gaussians]):
     r"""A mixture of spherical Gaussians by the method of moments of Hsu & Kakade (2013).
 
     Means must be linearly independent, k at most the number of features. With :math:`\bar\sigma^2` the mean of the
@@ -86,6 +86,7 @@ class SphericalGaussianMixture(DensityMixin, SummedModel[OneGaussian | GaussianM
     `fit` takes samples in parts, too: a dask array, a bag or a list of delayed parts, a list of arrays, a function that
     returns an iterator over them, or an iterator. Means and moments up to the third are formed where the parts are, in
     one read, and merged in a tree; every step of `polish` is one more read, so that an iterator needs `polish` zero.
+    Parts may be empty, or sorted: where `n_blocks` is set, the samples of every part are dealt to all blocks.
     The answer is that of one array to rounding, and so is that of `partial_fit`, which begins anew after `fit` of one
     array. The third moment takes the cube of the number of features in memory, of which there may be 256.
 
@@ -120,14 +121,14 @@ class SphericalGaussianMixture(DensityMixin, SummedModel[OneGaussian | GaussianM
         parts = as_parts(data, is_matrix)
         if parts is not None:
             return self._of_parts(parts)
-        samples = self._checked_part(data, first=True)
+        samples = self._as_samples(data, first=True, least=2)
         _check_size(samples.shape[0], samples.shape[1], self.n_asked())
-        self._check_blocks(samples.shape[0], "samples")
+        self._check_blocks(samples.shape[0])
         located = Samples.of(samples)
         if self.n_blocks == 0:
             return gaussian_moments(located, self.n_asked(), self.strategy())
         blocks = Blocks.of(GaussianSums.empty(samples.shape[1]), samples, self.n_blocks)
-        return replace(self._moments_of(blocks.total()), blocks=blocks, samples=located)
+        return replace(self._of_blocks(blocks), samples=located)
 
     def _n_shown(self, data: Any) -> int:
         """Return the number of Gaussians of least `bic`, of those that sampling noise does not hide.
@@ -146,22 +147,35 @@ class SphericalGaussianMixture(DensityMixin, SummedModel[OneGaussian | GaussianM
     def _of_parts(self, parts: Parts) -> OneGaussian | GaussianMoments:
         """Return the moments of parts, in one pass."""
         self._check_reads(parts)
-        self._check_blocks(parts.n_parts, "parts")
+        self._check_blocks()
         blocks = parts.reduce(_sums_of_part, self.n_blocks, numbered=True)
-        self._check_blocks(blocks.n_parts, "parts")
+        self._check_blocks(blocks.size)
+        found = self._of_blocks(blocks)
+        self.n_features_in_ = found.center.size
+        return replace(found, parts=parts)
+
+    def _of_blocks(self, blocks: Blocks) -> OneGaussian | GaussianMoments:
+        """Return the moments of sums over all samples, which alone are kept."""
         sums = blocks.total()
         _check_size(sums.n, sums.mean.size, self.n_asked())
-        self.n_features_in_ = sums.mean.size
-        return replace(self._moments_of(sums), blocks=blocks, parts=parts)
+        return replace(self._moments_of(sums), blocks=blocks, seen=Blocks({0: sums}))
+
+    def _as_samples(self, raw: Any, *, first: bool, least: int) -> np.ndarray:
+        """Return samples as an array of doubles, at least so many of them."""
+        with np.errstate(over="ignore", invalid="ignore"):  # sums of finite numbers may not be finite
+            return validate_data(self, raw, reset=first, dtype=np.float64, ensure_min_samples=least)
 
     def _checked_part(self, raw: Any, *, first: bool) -> np.ndarray:
-        """Return samples as an array of doubles, two of them or more."""
-        with np.errstate(over="ignore", invalid="ignore"):  # sums of finite numbers may not be finite
-            return validate_data(self, raw, reset=first, **INPUT)
+        """Return a chunk of samples as an array of doubles."""
+        refuse_parts(raw)
+        return self._as_samples(raw, first=first, least=1)
 
-    def _empty_sums(self, part: np.ndarray) -> GaussianSums:
-        """Return sums over no samples."""
-        return GaussianSums.empty(part.shape[1])
+    def _with_part(self, seen: Blocks | None, part: np.ndarray) -> Blocks:
+        """Return the sums with samples added."""
+        if seen is None:
+            return Blocks.of(GaussianSums.empty(part.shape[1]), part, self.n_blocks)
+        self._check_same_blocks(seen)
+        return seen.with_part(part)
 
     def _moments_of(
         self, sums: GaussianSums, like: OneGaussian | GaussianMoments | None = None
@@ -170,11 +184,9 @@ class SphericalGaussianMixture(DensityMixin, SummedModel[OneGaussian | GaussianM
         near = like.alike if isinstance(like, GaussianMoments) else None
         return moments_from_sums(sums, self.n_asked(), self.strategy(), near)
 
-    def _moments_of_chunk(self, blocks: Blocks, part: np.ndarray) -> OneGaussian | GaussianMoments:
+    def _moments_of_seen(self, seen: Blocks, part: np.ndarray) -> OneGaussian | GaussianMoments:
         """Return the moments after samples were added."""
-        sums = blocks.total()
-        _check_size(sums.n, sums.mean.size, self.n_asked())
-        return replace(self._moments_of(sums), blocks=blocks)
+        return replace(self._of_blocks(seen), seen=seen)
 
     def parameters(self, fit: Factorization, moments: OneGaussian | GaussianMoments) -> Gaussians:
         """Return means, weights and variances, in the unit of the moments."""
@@ -218,7 +230,7 @@ class SphericalGaussianMixture(DensityMixin, SummedModel[OneGaussian | GaussianM
 
         Parameters
         ----------
-        X : array of shape (n, n_features)
+        X : array of shape (n, n_features), or parts of it, as in `fit`
 
         Returns
         -------
@@ -232,7 +244,7 @@ class SphericalGaussianMixture(DensityMixin, SummedModel[OneGaussian | GaussianM
 
         Parameters
         ----------
-        X : array of shape (n, n_features)
+        X : array of shape (n, n_features), or parts of it, as in `fit`
 
         Returns
         -------
@@ -245,22 +257,24 @@ class SphericalGaussianMixture(DensityMixin, SummedModel[OneGaussian | GaussianM
 
         Parameters
         ----------
-        X : array of shape (n, n_features)
+        X : array of shape (n, n_features), or parts of it, as in `fit`
         y : ignored
 
         Returns
         -------
         array of shape (n,)
         """
+        if isinstance(X, Iterator):
+            raise ValueError("X must be data that can be read again for fit_predict; got an iterator. Give a list")
         warn_caller(self.learn(X))
-        return self.labels_
+        return self.labels_ if hasattr(self, "labels_") else self.predict(X)
 
     def score_samples(self, X: Any) -> np.ndarray:  # noqa: N803
         """Return the log-likelihood of each sample.
 
         Parameters
         ----------
-        X : array of shape (n, n_features)
+        X : array of shape (n, n_features), or parts of it, as in `fit`
 
         Returns
         -------
@@ -273,7 +287,7 @@ class SphericalGaussianMixture(DensityMixin, SummedModel[OneGaussian | GaussianM
 
         Parameters
         ----------
-        X : array of shape (n, n_features)
+        X : array of shape (n, n_features), or parts of it, as in `fit`
         y : ignored
 
         Returns
@@ -335,7 +349,11 @@ class SphericalGaussianMixture(DensityMixin, SummedModel[OneGaussian | GaussianM
 
     def _joint(self, X: Any) -> np.ndarray:  # noqa: N803
         check_is_fitted(self)
-        return self._log_joint(validate_data(self, X, dtype=np.float64, reset=False))
+        parts = as_parts(X, is_matrix)
+        return self._joint_of_part(X) if parts is None else np.concatenate(listed(parts, self._joint_of_part))
+
+    def _joint_of_part(self, part: Any) -> np.ndarray:
+        return self._log_joint(validate_data(self, _as_rows(part), dtype=np.float64, reset=False))
 
     def _log_joint(self, samples: np.ndarray) -> np.ndarray:
         return log_densities(samples, self.means_, self.covariances_) + np.log(self.weights_)
@@ -348,7 +366,7 @@ def _check_size(n: int, d: int, k: int) -> None:
             f"got {k}"
         )
     if k > n:
-        raise ValueError(f"n_components must be at most {n}, the number of samples; got {k}")
+        raise UndeterminedError(f"n_components must be at most {n}, the number of samples; got {k}")
 
 
 def log_densities(samples: np.ndarray, means: np.ndarray, variances: np.ndarray) -> np.ndarray:
@@ -373,11 +391,14 @@ def _em_sums_of_part(part: Any, center: np.ndarray, unit: float, *parameters: np
 
 def _sums_of_part(part: Any, n_blocks: int, place: int) -> Blocks:
     samples = _samples_of(part)
-    sums = GaussianSums.empty(samples.shape[1], start=place * APART).of(samples)
-    return Blocks({place % max(n_blocks, 1): sums}, 1)
+    return Blocks.of(GaussianSums.empty(samples.shape[1], start=place * PART_STRIDE), samples, n_blocks, place)
 
 
 def _samples_of(part: Any) -> np.ndarray:
     """Return a part as an array of doubles; the parts of a bag are lists of arrays."""
-    rows = np.concatenate(list(part)) if isinstance(part, list | tuple | Iterator) else part
-    return check_array(rows, dtype=np.float64, input_name="X")
+    return check_array(_as_rows(part), dtype=np.float64, input_name="X")
+
+
+def _as_rows(part: Any) -> Any:
+    listed_rows = isinstance(part, list | tuple) and all(is_matrix(rows) for rows in part)
+    return np.concatenate(part) if listed_rows else part

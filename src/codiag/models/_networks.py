@@ -31,7 +31,9 @@ class Network(NamedTuple):
 
 def as_network(graph: Any) -> Network:
     """Turn a networkx graph, an adjacency matrix or a list of edges into a `Network`; loops are left out."""
-    if hasattr(graph, "nodes") and hasattr(graph, "edges"):
+    if isinstance(graph, Network):
+        network = Network(_checked(graph.adjacency), graph.nodes)
+    elif hasattr(graph, "nodes") and hasattr(graph, "edges"):
         network = _from_networkx(graph)
     elif sparse.issparse(graph) or _is_square(graph):
         network = _from_matrix(graph)

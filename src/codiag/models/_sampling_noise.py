@@ -21,17 +21,17 @@ SMALL = 500
 """Sides up to which singular values are found by a dense decomposition."""
 
 
-def random_signs(n: int, n_blocks: int | None = None) -> np.ndarray:
-    """Return signs (draws, n); where neighbors depend on each other, one sign for each of some blocks."""
-    blocks = np.arange(n) if n_blocks is None else np.arange(n) * min(n_blocks, n) // max(n, 1)
-    signs = np.random.default_rng(SEED).choice([-1.0, 1.0], (N_DRAWS, n))
-    return signs[:, blocks]
+def random_signs(n: int) -> np.ndarray:
+    """Return signs (draws, n)."""
+    return np.random.default_rng(SEED).choice([-1.0, 1.0], (N_DRAWS, n))
 
 
-def coins(start: int, n: int) -> np.ndarray:
-    """Return a coin for each of n samples after the first so many: the same whatever parts they come in."""
+def random_bits(start: int, n: int) -> np.ndarray:
+    """Return a random bit for each of n samples from number `start` on: the same whatever parts they come in."""
     mixed = (np.arange(start, start + n, dtype=np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    # Twice: after one round, bits at regular distances, one for each block of equal parts, follow a pattern.
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return (mixed >> np.uint64(63)).astype(bool)
 
 

@@ -1,27 +1,22 @@
-"""Models that stand on sums over the data: chunks that come one after the other, and standard errors."""
+"""Models that stand on sums over the data, to which chunks are added that come one after the other."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
-import numpy as np
-
-from codiag._factorize import solve
-from codiag._parts import Parts
-from codiag.models._base import MomentModel, Moments, as_seed, warn_caller
+from codiag._parts import Parts, as_parts, is_matrix
+from codiag._validation import UndeterminedError
+from codiag.models._base import MomentModel, Moments, warn_caller
 from codiag.models._components import Components
-from codiag.models._jackknife import jackknife
-from codiag.models._sums import Blocks, MomentSums, leave_one_out
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SummedMoments(Moments):
-    """Moments, and the sums that they come from, to which further data can be added; None where there are none."""
+    """Moments, and what `partial_fit` adds further data to; None where it begins anew."""
 
-    blocks: Blocks | None = None
+    seen: Any = None
 
 
 M = TypeVar("M", bound=SummedMoments)
@@ -31,19 +26,17 @@ C = TypeVar("C", bound=Components)
 class SummedModel(MomentModel[M, C]):
     """A model whose moments are sums over samples, which add up over parts of the data.
 
-    A subclass implements `_checked_part`, `_empty_sums` and `_moments_of`, and in `moments` gives its moments the sums
-    they come from, by block, where standard errors are asked for.
+    A subclass implements `_checked_part`, `_with_part` and `_moments_of_seen`, and in `moments` gives its moments what
+    further data is to be added to.
     """
-
-    n_blocks: int
-    """Blocks of the data that are left out in turn for standard errors; zero for none."""
 
     def partial_fit(self, X: Any, y: object = None) -> Self:  # noqa: N803
         """Add data to what was seen so far and estimate again, by moments alone.
 
-        What chunks there are, and in which order they come, makes no difference but to rounding, where the first fixes
-        nothing; see the notes of the model. Standard errors, if `n_blocks` asks for them, are there once there were as
-        many chunks: each belongs to one block.
+        What chunks there are, and in which order they come, makes no difference but to rounding, or as the notes of the
+        model say. While there is too little data to determine the model, its sums are kept, and a warning says so.
+        Standard errors, if `n_blocks` asks for them, are there once there were as many samples; they need sums that
+        began with `partial_fit`.
 
         Parameters
         ----------
@@ -71,74 +64,31 @@ class SummedModel(MomentModel[M, C]):
         tuple of Warning
         """
         self.check_parameters()
-        seen: Blocks | None = getattr(self, "_blocks", None)
-        part = self._checked_part(data, first=seen is None)
-        blocks = (Blocks({0: self._empty_sums(part)}) if seen is None else seen).with_part(part, self.n_blocks)
-        return self.estimate(self._moments_of_chunk(blocks, part))
+        before = getattr(self, "_seen", None)
+        part = self._checked_part(data, first=before is None)
+        seen = self._with_part(before, part)
+        try:
+            return self.estimate(self._moments_of_seen(seen, part))
+        except UndeterminedError as error:
+            self._seen = seen
+            state = "as it was before" if self.__sklearn_is_fitted__() else "not fitted yet"
+            return (UserWarning(f"the model is {state}: {error}. What was seen is kept; partial_fit adds more"),)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Tell whether there are estimates: sums alone are none."""
+        return hasattr(self, "diagnostics_")
 
     @abstractmethod
     def _checked_part(self, raw: Any, *, first: bool) -> Any:
         """Return a chunk of data in the form that sums take, or say what is wrong with it."""
 
     @abstractmethod
-    def _empty_sums(self, part: Any) -> MomentSums:
-        """Return sums over nothing, to which this chunk can be added."""
+    def _with_part(self, seen: Any, part: Any) -> Any:
+        """Return what was seen, None before the first chunk, with a chunk added; the former is not changed."""
 
     @abstractmethod
-    def _moments_of(self, sums: Any, like: M | None = None) -> M:
-        """Return the moments that sums make, without what is to be said about them.
-
-        Where moments of nearly the same sums are given, what could be chosen in several ways is chosen as there: a
-        jackknife is right for what varies smoothly with the data.
-        """
-
-    @abstractmethod
-    def _moments_of_chunk(self, blocks: Blocks, part: Any) -> M:
+    def _moments_of_seen(self, seen: Any, part: Any) -> M:
         """Return the moments after a chunk was added, with what is to be said about them and it."""
-
-    def _in_units(self, components: C, moments: M) -> C:
-        """Return components in the units of the data; by default they are.
-
-        Parameters
-        ----------
-        components : Components
-            In the units of the moments.
-        moments : Moments
-
-        Returns
-        -------
-        Components
-        """
-        return components
-
-    def check_parameters(self) -> None:
-        """Raise unless parameters are what they must be."""
-        super().check_parameters()
-        if self.n_blocks == 1:
-            raise ValueError(
-                "n_blocks must be 0, for no standard errors, or at least 2, of which one is left out; got 1"
-            )
-
-    def _check_blocks(self, available: int | None, what: str) -> None:
-        """Raise unless standard errors that are asked for can be had from so many parts or samples.
-
-        Parameters
-        ----------
-        available : int or None
-            How many there are; None where that is not known.
-        what : str
-            What they are.
-        """
-        if self.n_blocks and self.polish:
-            raise ValueError(
-                f"polish must be 0 where n_blocks={self.n_blocks} asks for standard errors, which are those of "
-                f"estimates by moments alone; got {self.polish}"
-            )
-        if available is not None and available < self.n_blocks:
-            raise ValueError(
-                f"n_blocks must be at most {available}, the number of {what}, as each belongs to one block; got "
-                f"{self.n_blocks}"
-            )
 
     def _check_reads(self, parts: Parts) -> None:
         """Raise where the data can be read once, and steps after the moments would read it again.
@@ -154,40 +104,21 @@ class SummedModel(MomentModel[M, C]):
             )
 
     def keep(self, components: C, moments: M) -> None:
-        """Set learned attributes, standard errors among them where asked for, and keep the sums for `partial_fit`.
+        """Set learned attributes, and keep what `partial_fit` adds to.
 
         Parameters
         ----------
         components : Components
         moments : Moments
         """
-        found = self._in_units(components, moments)
-        super().keep(found, moments)
-        self._blocks = moments.blocks
-        known = self._standard_errors(found, moments)
-        for name in found.parameter_names():
-            attribute = f"{name}_standard_errors_"
-            if name in known:
-                setattr(self, attribute, known[name])
-            elif hasattr(self, attribute):  # of an earlier fit
-                delattr(self, attribute)
+        super().keep(components, moments)
+        self._seen = moments.seen
 
-    def _standard_errors(self, found: C, moments: M) -> dict[str, np.ndarray]:
-        blocks = moments.blocks
-        if blocks is None or not 2 <= self.n_blocks <= len(blocks.sums):
-            return {}
-        sizes = np.array([sums.size for sums in blocks.sums.values()])
-        return jackknife(found, list(self._replicates(list(blocks.sums.values()), moments)), sizes)
 
-    def _replicates(self, sums: list[MomentSums], whole: M) -> Iterator[C]:
-        """Yield the parameters of components without each of the blocks."""
-        for place, others in enumerate(leave_one_out(sums)):
-            try:
-                moments = self._moments_of(others, whole)
-                fit = None
-                if moments.problem is not None:
-                    fit = solve(moments.problem, self.strategy(), as_seed(self.random_state))
-                yield self._in_units(self.parameters(fit, moments), moments)
-            except ValueError as error:
-                error.add_note(f"This was without block {place} of {len(sums)}, for standard errors (n_blocks).")
-                raise
+def refuse_parts(chunk: Any) -> None:
+    """Raise where a chunk for `partial_fit` is itself in parts."""
+    if as_parts(chunk, is_matrix) is not None:
+        raise ValueError(
+            f"X must be one chunk in one piece for partial_fit; got a {type(chunk).__name__} of parts. Call "
+            "partial_fit for each of them, or fit for all"
+        )

@@ -69,19 +69,35 @@ class Totals:
 
 
 class Blocks:
-    """Sums by the block of the data they are over, one block where nothing is to be left out; `n_parts` in all."""
+    """Sums by the block of the data they are over, `n_blocks` of them, or one, 0, where nothing is to be left out."""
 
-    def __init__(self, sums: dict[int, Any], n_parts: int = 0) -> None:
-        self.sums, self.n_parts = sums, n_parts
+    def __init__(self, sums: dict[int, Any], n_blocks: int = 0, n_parts: int = 1) -> None:
+        self.sums, self.n_blocks, self.n_parts = sums, n_blocks, n_parts
 
     @classmethod
-    def of(cls, empty: Any, samples: Any, n_blocks: int) -> Blocks:
-        """Return the sums over samples at hand, (n, ...), dealt to blocks at random: their order may mean something."""
-        if n_blocks == 0:
-            return cls({0: empty.of(samples)}, 1)
-        order = np.random.default_rng(0xB10C).permutation(samples.shape[0])
-        dealt = enumerate(np.array_split(order, n_blocks))
-        return cls({block: empty.of(samples[np.sort(rows)]) for block, rows in dealt}, n_blocks)
+    def of(cls, sums: Any, samples: Any, n_blocks: int, place: int = 0) -> Blocks:
+        """Return the sums over samples, (n, ...), dealt to blocks at random: their order may mean something.
+
+        So may the order of the parts that they come in: the samples of each part are dealt to all blocks. They come
+        after those that are in `sums`, by whose number random signs are drawn.
+        """
+        n = samples.shape[0]
+        if n_blocks == 0 or n == 0:
+            return cls({0: sums.of(samples)}, n_blocks)
+        order = np.random.default_rng((0xB10C, place)).permutation(n)
+        found, done = {}, 0
+        for turn in range(min(n_blocks, n)):
+            rows = np.sort(order[turn::n_blocks])
+            numbered = copy.copy(sums)
+            numbered.start = sums.start + done
+            found[(place + turn) % n_blocks] = numbered.of(samples[rows])
+            done += rows.size
+        return cls(found, n_blocks)
+
+    @property
+    def size(self) -> float:
+        """How many samples there were."""
+        return sum(sums.size for sums in self.sums.values())
 
     def merge(self, other: Blocks) -> Blocks:
         """Add other sums to these, block by block, and return these."""
@@ -91,10 +107,9 @@ class Blocks:
         self.sums, self.n_parts = mine, self.n_parts + other.n_parts
         return self
 
-    def with_part(self, part: Any, n_blocks: int) -> Blocks:
-        """Return sums with a part added to the block whose turn it is."""
-        block = self.n_parts % max(n_blocks, 1)
-        return copy.copy(self).merge(Blocks({block: self.total().of(part)}, 1))
+    def with_part(self, part: Any) -> Blocks:
+        """Return sums to which those of a part were added."""
+        return copy.copy(self).merge(Blocks.of(self.total(), part, self.n_blocks, self.n_parts))
 
     def total(self) -> Any:
         """Return the sums over all blocks."""

@@ -13,11 +13,11 @@ from scipy.sparse.linalg import LinearOperator
 
 from codiag._factorization import Factorization
 from codiag._parts import Parts
+from codiag.models._blocked import BlockedMoments
 from codiag.models._components import Components
 from codiag.models._sampling_noise import noise_of, random_signs
 from codiag.models._second_moment import check_second_moment, core_diagnostics, core_problem, leading_range
 from codiag.models._simplex import mixture_weights, on_simplex
-from codiag.models._summed import SummedMoments
 from codiag.models._word_statistics import WordStatistics, frequency_roots
 from codiag.tensors import DenseTensor, WordPairs, word_frequencies
 
@@ -35,7 +35,7 @@ class Topics(Components):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class TopicMoments(SummedMoments):
+class TopicMoments(BlockedMoments):
     """Moments of topics in the coordinates of a basis, from sums over documents alone."""
 
     statistics: WordStatistics

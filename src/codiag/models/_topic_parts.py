@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +9,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_array
 
 from codiag._parts import Parts
+from codiag._validation import UndeterminedError
 from codiag.models._second_moment import leading_range_in_passes
 from codiag.models._sums import Blocks, Totals
 from codiag.models._text import em_sums, smoothed, topic_mixtures, topic_posteriors
@@ -24,7 +24,7 @@ N_SPARE = 2
 """Columns of a basis beyond the number of topics, for the gap behind these."""
 SMOOTHING = 1e-2
 """Words that are added to every topic and word in a step of expectation maximization."""
-APART = 2**40
+PART_STRIDE = 2**40
 """Distance between the numbers that documents of different parts have: more than a part can hold."""
 
 
@@ -38,7 +38,7 @@ class Corpus(NamedTuple):
 
 def counts_of(part: Any, n_words: int | None = None) -> sparse.csr_array:
     """Return a part as counts of so many words."""
-    counts = as_counts(check_array(as_matrix(part), **INPUT), "X")
+    counts = as_counts(check_array(as_matrix(part), input_name="X", **INPUT), "X")
     if n_words is not None and counts.shape[1] != n_words:
         raise ValueError(
             f"X must have parts of {n_words} features each, as the first has; one has {counts.shape[1]} features"
@@ -48,7 +48,7 @@ def counts_of(part: Any, n_words: int | None = None) -> sparse.csr_array:
 
 def as_matrix(part: Any) -> Any:
     """Return a part as one matrix; the parts of a bag are lists of matrices."""
-    if isinstance(part, list | tuple | Iterator):
+    if isinstance(part, list | tuple):
         return sparse.vstack([sparse.csr_array(one) for one in part], format="csr")
     return part
 
@@ -58,7 +58,7 @@ def read_corpus(parts: Parts) -> Corpus:
     shares, numbers = parts.reduce(_frequencies).values
     n_documents, n_used, n_long = (int(number) for number in numbers)
     if not n_long:
-        raise ValueError(f"X must hold documents of three words or more; all {n_documents} have fewer")
+        raise UndeterminedError(f"X must hold documents of three words or more; all {n_documents} have fewer")
     return Corpus(shares.size, n_documents, shares / max(n_used, 1))
 
 
@@ -127,9 +127,9 @@ def _pair_products(part: Any, columns: np.ndarray) -> Totals:
 
 
 def sums_of_part(part: Any, basis: np.ndarray, n_blocks: int, place: int) -> Blocks:
-    """Return the sums over the documents of a part, in the block whose turn it is."""
-    sums = WordStatistics.empty(basis, start=place * APART).of(counts_of(part, basis.shape[0]))
-    return Blocks({place % max(n_blocks, 1): sums}, 1)
+    """Return the sums over the documents of a part, dealt to blocks."""
+    sums = WordStatistics.empty(basis, start=place * PART_STRIDE)
+    return Blocks.of(sums, counts_of(part, basis.shape[0]), n_blocks, place)
 
 
 def _mixture_steps(part: Any, history: list[np.ndarray], prior: np.ndarray) -> Totals:

@@ -87,9 +87,12 @@ class LatentDirichlet(MomentTopics):
     that range, and once for every step of `polish`; sums are formed where the parts are, and added in a tree. The
     topics are those of one matrix, to about 1e-10.
 
-    An iterator can be read once: as with `partial_fit`, its first part then fixes the basis that sums are formed in,
-    three times as wide as there are topics, which costs some precision where that part is small; the other parts, and
-    their order, make no difference but to rounding. Where `n_blocks` is set, every part belongs to one block.
+    An iterator can be read once, so that `polish` must be zero. As with `partial_fit`, documents are then kept until
+    they show as many directions of the second moment as there are topics, four times above sampling noise, and fix the
+    basis that sums are formed in from then on: the angle to the true range has a sine of at most 1/4, and the topics
+    are nearly as precise as from all documents at once. Up to 128 MiB of them are kept; a warning says where these do
+    not show the topics. Parts may be empty, or sorted. Where `n_blocks` is set, the documents of every part are dealt
+    to all blocks, and sums take that many times the memory; `fit` keeps their total alone, `partial_fit` all of them.
 
     Examples
     --------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -11,7 +11,7 @@ import numpy as np
 from codiag._parts import as_parts
 from codiag.models._names import sorted_names
 from codiag.models._sums import MomentSums
-from codiag.models._votes import Votes, as_votes, check_cells
+from codiag.models._votes import Votes, as_votes, check_cells, check_classes
 
 COLUMNS = "task", "worker", "label"
 NAMES = "tasks", "workers", "classes"
@@ -46,6 +46,7 @@ class VoteSums(MomentSums):
         codes: list[np.ndarray] = []
         names: list[np.ndarray] = []
         for column, name in zip(COLUMNS, NAMES, strict=True):
+            _check_kinds(column, getattr(self.votes, name), getattr(other.votes, name))
             known, places = _union(getattr(self.votes, name), getattr(other.votes, name))
             parts = (self.votes, other.votes)
             codes.append(np.concatenate([place[getattr(v, column)] for v, place in zip(parts, places, strict=True)]))
@@ -66,11 +67,22 @@ class VoteSums(MomentSums):
 def votes_at_hand(data: Any, missing: Any) -> Votes:
     """Return votes in whatever form they are, or in parts of a table."""
     parts = None if _is_table(data) else as_parts(data, _is_table)
-    return as_votes(data, missing) if parts is None else parts.reduce(_votes_of_part).finish()
+    found = as_votes(data, missing) if parts is None else parts.reduce(_votes_of_part).finish()
+    check_classes(found)
+    return found
+
+
+def refuse_parts(data: Any) -> None:
+    """Raise where votes to predict from come in parts."""
+    if not _is_table(data) and as_parts(data, _is_table) is not None:
+        raise TypeError(
+            f"X must be votes in one table for predict; got a {type(data).__name__} of parts. Votes of a task may be "
+            "in several: put them together, or predict from each part where they are not"
+        )
 
 
 def _votes_of_part(part: Any) -> VoteSums:
-    if isinstance(part, list | Iterator) and not _is_table(part):  # of a bag
+    if isinstance(part, list) and not _is_table(part):  # of a bag
         total = VoteSums()
         for table in part:
             total.update(table)
@@ -91,6 +103,21 @@ def _n_rows(table: Any) -> int:
     if isinstance(table, tuple):
         return max(len(column) for column in table)
     return max((len(column) for column in table.values()), default=0) if isinstance(table, Mapping) else len(table)
+
+
+def _check_kinds(column: str, first: np.ndarray, second: np.ndarray) -> None:
+    """Raise where one part has names of other kinds than another: 1 and "1" would be two names."""
+    kinds = [{_kind(name) for name in names.tolist()} for names in (first, second)]
+    if kinds[0].isdisjoint(kinds[1]):
+        mine, theirs = (" and ".join(sorted(kind)) for kind in kinds)
+        raise TypeError(
+            f"{column} must be of one kind in all parts of X; got {mine} in some and {theirs} in others. Convert the "
+            "column before"
+        )
+
+
+def _kind(name: Any) -> str:
+    return "numbers" if isinstance(name, int | float) else type(name).__name__
 
 
 def _union(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:

@@ -23,6 +23,9 @@ MOST_CELLS, MANY_CELLS = 5 * 10**7, 10**6
 """Cells of all confusion matrices beyond which labels must be a mistake, and beyond which they are one if there are
 more labels than tasks."""
 
+FEW_CLASSES, VOTES_A_CLASS = 10, 10
+"""Numbers with fractions are taken for classes where there are so few of them, or so many votes for each."""
+
 
 @dataclass(frozen=True, eq=False)
 class Votes:
@@ -113,6 +116,24 @@ def check_cells(votes: Votes) -> None:
             f"votes must be of few classes; {classes.size} labels of {workers.size} workers on {tasks.size} tasks make "
             f"{n_cells} numbers in confusion matrices. Are labels numbers that were measured, or are the columns in "
             "another order than task, worker, label?"
+        )
+
+
+def check_classes(votes: Votes) -> None:
+    """Raise where labels are numbers with fractions that hardly recur: they were measured, and are no classes."""
+    classes, n_votes = votes.classes, votes.label.size
+    if classes.size <= FEW_CLASSES or n_votes >= VOTES_A_CLASS * classes.size:
+        return
+    try:
+        numbers = np.array(classes.tolist(), dtype=str).astype(np.float64)
+    except ValueError:
+        return
+    fractions = numbers[numbers != np.floor(numbers)]
+    if fractions.size:
+        raise ValueError(
+            f"votes must be of few classes; the {n_votes} labels are {classes.size} different numbers such as "
+            f"{fractions[0]:g}, which look measured. Put them into classes first, as by rounding; where they are "
+            "classes, name them by words"
         )
 
 

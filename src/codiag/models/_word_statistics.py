@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from codiag._array import blocks
-from codiag.models._sampling_noise import coins, noise_of
+from codiag.models._sampling_noise import noise_of, random_bits
 from codiag.models._sums import MomentSums
 from codiag.tensors import CrossMomentTensor, symmetrize
 
@@ -64,7 +64,7 @@ class WordStatistics(MomentSums):
         used = np.stack([lengths > 0, lengths >= 2, lengths >= 3])
         tuples = lengths * np.stack([np.ones(n), lengths - 1, (lengths - 1) * (lengths - 2)])
         shares, pairs, triples = used / np.where(used, tuples, 1)
-        chosen = coins(self.start + self.n_seen, n)
+        chosen = random_bits(self.start + self.n_seen, n)
         inside = part @ self.basis
         columns = np.hstack([scale[:, None] * inside for scale in (pairs, chosen * pairs, triples)])
         products = part.T @ columns

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 def draw_confusions(model: DawidSkene, path: Path, n_workers: int = 12) -> None:
     """Save a picture of a crowd: the confusion matrices of those who voted most, and everyone's accuracy.
 
+    Confusion matrices are as scikit-learn has them, normalized over the true class: a row for each true class, a column
+    for each label that was given.
+
     Parameters
     ----------
     model : DawidSkene
@@ -47,9 +50,9 @@ def draw_confusions(model: DawidSkene, path: Path, n_workers: int = 12) -> None:
     with paper((12.5, 6.2)) as figure:
         left, right = np.asarray(figure.subfigures(1, 2, width_ratios=(1.5, 1)))
         axes = left.subplots(3, 4, squeeze=False).ravel()
-        left.suptitle("Workers with most votes: label given (rows) for each true class (columns)", color=INK)
+        left.suptitle("Workers with most votes: true class (rows), label given (columns)", color=INK)
         for axis, worker in zip(axes, busiest, strict=False):
-            cells = [[table[f"p({given}|{true})"][worker] for true in model.classes_] for given in model.classes_]
+            cells = [[table[f"p({given}|{true})"][worker] for given in model.classes_] for true in model.classes_]
             image = axis.imshow(cells, cmap="magma_r", vmin=0, vmax=1, interpolation="nearest")
             axis.set_title(f"{shown(table['worker'][worker], 12)}: {table['accuracy'][worker]:.2f}", fontsize=9)
             names = [shown(name, 5) for name in model.classes_.tolist()] if k <= 6 else []

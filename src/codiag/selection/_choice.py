@@ -9,7 +9,11 @@ from typing import Any
 import numpy as np
 
 from codiag._factorization import Factorization
+from codiag._html import html_table
 from codiag.selection._evidence import Evidence
+
+HEADINGS = ("rank", "error", "held out", "halves", "core %", "weight/se", "residual", "")
+"""Of the printed table."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -79,19 +83,33 @@ class RankChoice:
 
         return draw_choice(self, axes)
 
+    def rows(self) -> list[tuple[str, ...]]:
+        """Return the rows of the printed table, what was not computed as a dash.
+
+        Returns
+        -------
+        list of tuples of str
+            Rank, error, held-out error, congruence of the halves, core consistency in percent, smallest weight over its
+            standard error, residual against noise, and the verdict.
+        """
+        return [_row(one, self.rank) for one in self.evidence]
+
     def __repr__(self) -> str:
         tried = f"{self.evidence[0].rank} to {self.evidence[-1].rank}" if len(self.evidence) > 1 else "one rank"
         return f"RankChoice(rank={self.rank}, of {tried})"
 
     def __str__(self) -> str:
-        heading = ("rank", "error", "held out", "halves", "core %", "weight/se", "residual", "")
-        rows = [heading, *(_row(one, self.rank) for one in self.evidence)]
-        widths = [max(len(row[place]) for row in rows) for place in range(len(heading))]
+        rows = [HEADINGS, *self.rows()]
+        widths = [max(len(row[place]) for row in rows) for place in range(len(HEADINGS))]
         lines = [
             "  ".join(cell.rjust(width) for cell, width in zip(row[:-1], widths[:-1], strict=True)) for row in rows
         ]
         marked = [f"{line}  {row[-1]}".rstrip() for line, row in zip(lines, rows, strict=True)]
         return "\n".join([self.reason, "", *marked])
+
+    def _repr_html_(self) -> str:
+        """Show the reason and the printed table in notebooks."""
+        return html_table(self.reason, dict(zip(HEADINGS, zip(*self.rows(), strict=True), strict=True)))
 
 
 def _row(one: Evidence, rank: int | None) -> tuple[str, ...]:

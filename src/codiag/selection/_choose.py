@@ -104,7 +104,7 @@ def choose(problem: Problem, ranks: Sequence[int], rng: np.random.Generator) -> 
     """Do the work of `choose_rank` for a problem that is asked for each of the ranks, in ascending order."""
     norm = math.sqrt(LeastSquares(problem).total)
     if not 0 < norm < math.inf:
-        raise UndeterminedError(f"tensor must not be all zero, and finite; the norm of {problem.tensor!r} is {norm:g}")
+        raise UndeterminedError(f"tensor must be finite, and not all zero; the norm of {problem.tensor!r} is {norm:g}")
     scale = 1.0 if has_safe_powers(problem.tensor, norm) else norm
     problem = _largest(problem.scaled(1 / scale), ranks)
     ranks = [rank for rank in ranks if rank <= problem.rank]

@@ -29,20 +29,25 @@ def draw_choice(choice: RankChoice, axes: Sequence[Any] | None = None) -> Any:
 
 
 def _draw(choice: RankChoice, axes: Sequence[Any]) -> None:
-    from codiag.plotting import INK, MUTED, OURS, THEIRS
+    from codiag.plotting import INK, MUTED, OURS, THEIRS, log_axis
 
     table, (errors, shares, ratios, residuals) = choice.table, axes
     ranks = table["rank"]
     line = {"marker": "o", "markersize": 4, "linewidth": 1.5}
     errors.plot(ranks, table["relative_error"], color=MUTED, label="fitted", **line)
     errors.plot(ranks, table["held_out_error"], color=OURS, label="left out", **line | {"marker": "s"})
-    errors.set(title="Relative error", yscale="log")
+    errors.set(title="Relative error")
     shares.plot(ranks, table["congruence"], color=OURS, label="halves, congruence", **line)
     consistency = np.clip(table["core_consistency"] / 100, 0, 1)
     shares.plot(ranks, consistency, color=THEIRS, label="core consistency", **line | {"marker": "s", "linestyle": "--"})
     shares.set(title="Replication and core consistency", ylim=(-0.03, 1.05))
     ratios.plot(ranks, table["smallest_ratio"], color=OURS, **line)
-    ratios.set(title="Smallest weight over its standard error", yscale="log", xlabel="rank")
+    ratios.set(title="Smallest weight over its standard error", xlabel="rank")
+    for axis, names in ((errors, ("relative_error", "held_out_error")), (ratios, ("smallest_ratio",))):
+        drawn = np.concatenate([table[name] for name in names])
+        positive = drawn[(drawn > 0) & np.isfinite(drawn)]
+        if positive.size:
+            log_axis(axis.yaxis, positive.tolist())
     residuals.plot(ranks, table["residual_excess"], color=OURS, **line)
     residuals.axhline(1, color=MUTED, linestyle=":", label="white noise stays below")
     residuals.set(title="Residual against noise", xlabel="rank", ylim=(0, None))
@@ -53,5 +58,5 @@ def _draw(choice: RankChoice, axes: Sequence[Any]) -> None:
         if choice.rank is not None:
             axis.axvline(choice.rank, color=INK, linewidth=1, linestyle="--")
         axis.set_xticks(ranks[:: 1 + ranks.size // 12])
-    for axis in (errors, shares, residuals):
-        axis.legend(frameon=False, fontsize=8)
+    for axis, place in ((errors, "upper right"), (shares, "lower left"), (residuals, "upper right")):
+        axis.legend(frameon=True, framealpha=0.8, edgecolor="none", fontsize=8, loc=place)

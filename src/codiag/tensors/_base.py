@@ -127,8 +127,9 @@ class Tensor(ABC):
 
         Parameters
         ----------
-        *asked : objects of `codiag.tensors._sums`
-            Such as `SquaredNorm` or `Products`.
+        *asked : Sum
+            Requests that are internal, and so may change: call the methods that they stand for instead, such as
+            `squared_norm` or `mttkrps`.
 
         Returns
         -------

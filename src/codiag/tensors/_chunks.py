@@ -1,4 +1,4 @@
-"""Sums over the chunks of dask arrays, by whatever scheduler there is: the one file that imports dask."""
+"""Sums over the chunks of dask arrays, by whatever scheduler there is; imported only where a tensor is one of dask."""
 
 from __future__ import annotations
 
@@ -18,18 +18,15 @@ from dask.delayed import Delayed
 from dask.highlevelgraph import HighLevelGraph
 
 from codiag._array import Array
-from codiag.tensors._dask import OfChunk
+from codiag._scattered import FAN_IN, pass_with
+from codiag.tensors._dask import OfChunk, check_real, entries_of_chunk
 from codiag.tensors._sums import Shares, added, reads
 
-FAN_IN = 8
-"""Contributions that are added at a time, so that no worker and no scheduler ever holds those of all chunks."""
+OBSERVED = "codiag-observed"
+"""How names of the weights begin that a user has given, in the chunks of a tensor: by that an error finds them."""
 
-IN_GRAPH = 2**22
-"""Bytes of factors up to which they are one task of the graph, which a cluster makes again if its worker is lost; of
-more, which would burden the scheduler, every worker gets a copy before."""
-
-ATTEMPTS = 3
-"""Times that a pass is begun, at most, where all workers are lost that had these copies."""
+KNOWN = "codiag-known"
+"""How names of weights begin that are made of these, or of the tensor."""
 
 
 def sum_over_chunks(function: OfChunk, arrays: Sequence[Any], asked: Any) -> Shares:
@@ -49,64 +46,128 @@ def sum_over_chunks(function: OfChunk, arrays: Sequence[Any], asked: Any) -> Sha
     -------
     dict
     """
+    return pass_with((function, asked, arrays[0].chunks), lambda held: _one_pass(arrays, held))
+
+
+def _one_pass(arrays: Sequence[Any], held: Any) -> Shares:
     chunks = arrays[0].chunks
-    for attempt in range(1, ATTEMPTS + 1):
-        held, scattered = _held((function, asked, chunks))
-        name = f"codiag-chunk-{uuid.uuid4().hex}"
-        leaves = dask.array.map_blocks(
-            _of_chunk,
-            *arrays,
-            held=held,
-            name=name,
-            dtype=object,
-            chunks=tuple((1,) * len(sizes) for sizes in chunks),
-            meta=np.empty((0,) * len(chunks), dtype=object),
+    name = f"codiag-chunk-{uuid.uuid4().hex}"
+    leaves = dask.array.map_blocks(
+        _of_chunk,
+        *arrays,
+        held=held,
+        name=name,
+        dtype=object,
+        chunks=tuple((1,) * len(sizes) for sizes in chunks),
+        meta=np.empty((0,) * len(chunks), dtype=object),
+    )
+    tree = _Tree(leaves)
+    try:
+        return tree.result(**_callbacks(name, chunks))
+    except CancelledError:
+        raise
+    except Exception as error:
+        index, cause = tree.find_failing(error, name)
+        if index is None:
+            raise
+        raise _named(index, arrays, cause) from cause
+
+
+def gathered(array: Any, dtype: Any) -> Array:
+    """Return all entries of a dask array that fits into memory, as numbers of a dtype."""
+    checked = dask.array.map_blocks(
+        _checked_chunk, array, sizes=array.chunks, wanted=dtype, dtype=dtype, meta=array._meta.astype(dtype)
+    )
+    try:
+        return checked.compute()
+    except Exception:
+        for index in np.ndindex(*array.numblocks):
+            cause = _failure(checked.blocks[index])
+            if cause is not None:
+                raise _named(index, [array], cause) from cause
+        raise
+
+
+def _checked_chunk(block: Array, sizes: Any, wanted: Any, block_id: tuple[int, ...]) -> Array:
+    check_chunk(block, ranges_of(sizes, block_id))
+    return block.astype(wanted)
+
+
+def check_chunk(block: Array, ranges: Sequence[slice]) -> None:
+    """Raise unless a chunk holds real numbers and has the sizes of its place."""
+    expected = tuple(rows.stop - rows.start for rows in ranges)
+    if tuple(block.shape) != expected:
+        raise ValueError(f"it has shape {tuple(block.shape)}, and should have {expected}")
+    check_real(block)
+
+
+def weights_in_chunks_of(array: Any, observed: Any) -> Any:
+    """Return weights of the entries of a dask array, an array of the same shape, in its chunks and double precision."""
+    if not hasattr(observed, "rechunk"):
+        observed = dask.array.from_array(np.asarray(observed), chunks=array.chunks)
+    made_here = any(name.startswith((OBSERVED, KNOWN)) for name in observed.dask.layers)
+    return dask.array.map_blocks(
+        _weights_of_chunk,
+        observed.rechunk(array.chunks),
+        dtype=np.float64,
+        name=f"{KNOWN if made_here else OBSERVED}-{uuid.uuid4().hex}",
+        meta=np.empty((0,) * array.ndim),
+    )
+
+
+def _weights_of_chunk(block: Array) -> np.ndarray:
+    return entries_of_chunk(np.ma.filled(block, 0) if isinstance(block, np.ma.MaskedArray) else block).astype(
+        np.float64
+    )
+
+
+def without_missing_entries(array: Any, weights: Any = None) -> tuple[Any, Any]:
+    """Return a dask array with zeros where entries are missing, and weights of the entries that are zero there.
+
+    Both are made of a chunk when it is read, so that no more of them is in memory than of the array.
+    """
+    given = [] if weights is None else [weights]
+    dtype = np.float32 if array.dtype == np.float32 else np.float64
+    made = [
+        dask.array.map_blocks(
+            function,
+            array,
+            *given,
+            dtype=kind,
+            meta=np.empty((0,) * array.ndim, kind),
+            name=f"{name}-{uuid.uuid4().hex}",
         )
-        tree = _Tree(leaves)
-        try:
-            return tree.result(**_callbacks(name, chunks))
-        except CancelledError:
-            if not scattered or attempt == ATTEMPTS:
-                raise
-        except Exception as error:
-            index, cause = tree.find_failing(error, name)
-            if index is None:
-                raise
-            raise ValueError(_complaint(index, chunks, cause)) from cause
-    raise AssertionError("unreachable")
+        for function, kind, name in ((_known_entries, dtype, "codiag-entries"), (_known_weights, np.float64, KNOWN))
+    ]
+    return made[0], made[1]
 
 
-def chunked_like(array: Any, other: Any) -> Any:
-    """Return another array of the same shape in double precision, in the chunks of a dask array."""
-    if not hasattr(other, "rechunk"):
-        other = dask.array.from_array(np.asarray(other), chunks=-1 if np.size(other) == 1 else array.chunks)
-    return dask.array.broadcast_to(other, array.shape).rechunk(array.chunks).astype(np.float64)
+def _known_entries(block: Array, weights: np.ndarray | None = None) -> np.ndarray:
+    entries = entries_of_chunk(block)
+    return np.where(_known_weights(entries, weights) > 0, entries, entries.dtype.type(0))
 
 
-def _held(content: Any) -> tuple[Any, bool]:
-    """Return what every task refers to, by name, and whether copies of it were sent to the workers beforehand."""
-    client: Any = getattr(get_scheduler(), "__self__", None)
-    if _n_bytes(content) > IN_GRAPH and hasattr(client, "scatter"):
-        return client.scatter(content, broadcast=True, hash=False), True
-    return dask.delayed(content, name=f"codiag-asked-{uuid.uuid4().hex}", traverse=False), False
+def _known_weights(block: Array, weights: np.ndarray | None = None) -> np.ndarray:
+    return np.where(np.isnan(entries_of_chunk(block)), 0.0, 1.0 if weights is None else weights)
 
 
-def _n_bytes(content: Any) -> int:
-    """Return the size of the arrays in an object, a sequence or a dataclass of them."""
-    if isinstance(content, tuple | list):
-        return sum(_n_bytes(item) for item in content)
-    if hasattr(content, "nbytes"):
-        return int(content.nbytes)
-    return sum(_n_bytes(value) for value in vars(content).values()) if hasattr(content, "__dataclass_fields__") else 0
+def cubed(array: Any, modes: Sequence[int]) -> Any:
+    """Return a dask array with chunks that permuting some modes leaves as they are, of about the sizes that they had.
+
+    Otherwise sums with the modes in another order would be cut where any of these orders is.
+    """
+    if all(array.chunks[mode] == array.chunks[modes[0]] for mode in modes):
+        return array
+    largest = [max(array.chunks[mode]) for mode in modes]
+    side = max(round(math.prod(largest) ** (1 / len(modes))), 1)
+    return array.rechunk(dict.fromkeys(modes, side))
 
 
 def _of_chunk(*blocks: Array, held: tuple[OfChunk, Any, Any], block_id: tuple[int, ...]) -> Shares:
     function, asked, chunks = held
     ranges = ranges_of(chunks, block_id)
-    expected = tuple(rows.stop - rows.start for rows in ranges)
     for block in blocks:
-        if tuple(block.shape) != expected:
-            raise ValueError(f"it has shape {tuple(block.shape)}, and should have {expected}")
+        check_chunk(block, ranges)
     return function(asked, ranges, *blocks)
 
 
@@ -118,8 +179,9 @@ def ranges_of(chunks: Sequence[Sequence[int]], index: Sequence[int]) -> list[sli
 
 def _all_added(parts: Sequence[Shares]) -> Shares:
     total = parts[0]
-    for part in parts[1:]:
-        total = added(total, part)
+    with np.errstate(all="ignore"):  # entries that are not finite show in the squared norm
+        for part in parts[1:]:
+            total = added(total, part)
     return total
 
 
@@ -168,12 +230,33 @@ class _Tree:
         return tuple(key[1:]), cause
 
 
-def _complaint(index: tuple[int, ...], chunks: Sequence[Sequence[int]], cause: Exception) -> str:
-    places = ", ".join(f"{rows.start}:{rows.stop}" for rows in ranges_of(chunks, index))
-    return (
-        f"tensor must have chunks that can be computed; chunk {index}, entries [{places}], raises "
+def _named(index: tuple[int, ...], arrays: Sequence[Any], cause: Exception) -> Exception:
+    """Return an error that says which chunk of which array cannot be computed; of memory if that was too small."""
+    argument = "observed" if any(_is_of_weights(array, index) for array in arrays) else "tensor"
+    places = ", ".join(f"{rows.start}:{rows.stop}" for rows in ranges_of(arrays[0].chunks, index))
+    kind = MemoryError if isinstance(cause, MemoryError) else ValueError
+    return kind(
+        f"{argument} must have chunks that can be computed; chunk {index}, entries [{places}], raises "
         f"{type(cause).__name__}: {cause}"
     )
+
+
+def _is_of_weights(array: Any, index: tuple[int, ...]) -> bool:
+    """Tell whether this chunk cannot be computed of the weights that an array was made with."""
+    for name in array.dask.layers:
+        if name.startswith(OBSERVED):
+            weights = dask.array.Array(array.dask, name, array.chunks, dtype=np.float64)
+            return _failure(weights.blocks[index]) is not None
+    return False
+
+
+def _failure(array: Any) -> Exception | None:
+    """Return what computing an array raises, if it does."""
+    try:
+        array.compute()
+    except Exception as error:
+        return error
+    return None
 
 
 def _callbacks(name: str, chunks: Sequence[Sequence[int]]) -> dict[str, Any]:

@@ -15,25 +15,23 @@ from codiag._array import Array, moved, to_host
 from codiag._validation import as_flag
 from codiag.tensors._base import REAL, Tensor, as_scale, check_shape, check_symmetric_shape
 from codiag.tensors._dense import DenseTensor
-from codiag.tensors._first_look import FirstLook, first_look
+from codiag.tensors._first_look import EntryCount, check_range, entry_count
 from codiag.tensors._sparse import SparseTensor
+from codiag.tensors._stored import ArrayTensor
 from codiag.tensors._sums import (
-    Core,
     Products,
     Ranges,
     Shares,
     SquaredDistance,
     SquaredNorm,
     Sum,
-    asymmetry,
-    symmetry_probes,
 )
 
 OfChunk = Callable[..., Shares]
 """Called as ``function(asked, ranges, *blocks)`` for every chunk; a function of a module, which is sent by its name."""
 
 
-class DaskTensor(Tensor):
+class DaskTensor(ArrayTensor):
     """A tensor in the chunks of a dask array, wherever these are: on disk, in other processes, on a cluster.
 
     Nothing is ever gathered but sums. Every chunk computes its part of all sums of a pass at once, with the means that
@@ -43,8 +41,9 @@ class DaskTensor(Tensor):
     Parameters
     ----------
     array : dask array of shape (d_0, d_1, d_2, ...)
-        Real numbers, three modes or more; chunks of NumPy, CuPy or pydata/sparse, of any sizes. A worker needs memory
-        for one chunk of every thread, and about 200 MB beyond.
+        Real numbers, three modes or more; chunks of NumPy, CuPy or pydata/sparse, of any sizes, the same whenever they
+        are computed. Masked entries are NaN. A worker needs memory for one chunk of every thread, and about 200 MB
+        beyond.
     symmetric : bool, optional
         Whether permuting the modes leaves the tensor as it is. By default that is detected, to rounding, in the first
         pass over the chunks.
@@ -59,8 +58,6 @@ class DaskTensor(Tensor):
     >>> tensor.squared_norm()
     120.0
     """
-
-    holds_entries = True
 
     def __init__(self, array: Any, *, symmetric: bool | None = None) -> None:
         if not is_dask_array(array):
@@ -86,35 +83,21 @@ class DaskTensor(Tensor):
             check_symmetric_shape(self.shape)
         self.array = array
         self._symmetric = False if symmetric is None and len(set(self.shape)) > 1 else symmetric
+        self._seems_symmetric = bool(symmetric)
         self.unseen = True
 
-    @property
-    def symmetric(self) -> bool:  # type: ignore[override]
-        """Whether permuting the modes leaves the tensor as it is: as declared, or by a first look at its entries."""
-        if self._symmetric is None:
-            self.look()
-        return bool(self._symmetric)
-
-    def look(self, width: int = 0) -> FirstLook:
-        undecided = self._symmetric is None
-        if self._look is None or self._look.width < width or undecided:
-            self._look = first_look(self, width, one_mode=bool(self._symmetric), probe=undecided)
-            if undecided:
-                self._symmetric = self._look.asymmetry is not None and self._look.asymmetry < self._rounding()
-        return self._look
-
     def check(self) -> None:
-        limit = float(np.finfo(self.reference.dtype).max)
-        if not self.squared_norm() < limit:
-            raise ValueError(
-                f"tensor must be finite, with entries whose squares fit into {self.reference.dtype}; the squared norm "
-                f"of {self!r} is {self.squared_norm():g}. NaN in a dask array are missing entries; leave out slices "
-                "with infinities, or divide by the largest entry"
-            )
+        way_out = (
+            "NaN are missing entries where factorize is given the dask array itself, and not a DaskTensor of it; leave "
+            "out infinities with observed=, or the slices that hold them"
+        )
+        check_range(self, self._count, way_out)
         self.unseen = False
 
-    def _rounding(self) -> float:
-        return 1e-10 if self.reference.dtype == np.float64 else 1e-4
+    def _count(self) -> EntryCount:
+        shares = self.sum_over_chunks(_count_of_chunk, None)
+        n_bad, n_nonzero = int(shares.pop((0,))), int(shares.pop((1,)))
+        return EntryCount(n_bad, min(shares, default=None), n_nonzero)
 
     @property
     def reference(self) -> Array:
@@ -142,7 +125,23 @@ class DaskTensor(Tensor):
         return sum_over_chunks(function, [self.array, *others], asked)
 
     def read(self, *asked: Sum) -> list[Any]:
-        shares = self.sum_over_chunks(_sums_of_chunk, asked)
+        """Compute several sums in one pass over the chunks; beside products, check that these are as before."""
+        if self._look is None or not any(isinstance(one, Products | SquaredDistance) for one in asked):
+            return self._read(asked)
+        *results, squared_norm = self._read([*asked, SquaredNorm()])
+        self._check_same(squared_norm, self._look.squared_norm)
+        return results
+
+    def _check_same(self, now: float, before: float) -> None:
+        if math.isfinite(before) and not abs(now - before) <= self._rounding() * before:
+            raise ValueError(
+                "tensor must have the same entries whenever its chunks are computed; the squared norm of "
+                f"{self!r} was {before:.12g}, and is {now:.12g}. Store it before, or array.persist() it, if its chunks "
+                "are drawn at random or their source changes"
+            )
+
+    def _read(self, asked: Sequence[Sum]) -> list[Any]:
+        shares = self.sum_over_chunks(_sums_of_chunk, tuple(asked))
         by_sum: list[Shares] = [{} for _ in asked]
         for (number, *key), share in shares.items():
             by_sum[number][tuple(key)] = share
@@ -165,39 +164,11 @@ class DaskTensor(Tensor):
         other.unseen = self.unseen
         return other
 
-    def compress(self, *bases: Array | None) -> Tensor:
-        core: Tensor = self.read(Core(bases))[0]
-        return core
-
-    def mttkrp(self, factors: Sequence[Array], mode: int) -> Array:
-        return self.read(Products(factors, [mode]))[0][0]
-
-    def mttkrps(self, factors: Sequence[Array]) -> list[Array]:
-        products: list[Array] = self.read(Products(factors))[0]
-        return products
-
     def squared_norm(self) -> float:
         return self.look().squared_norm
 
-    def squared_distance(self, weights: Array, factors: Sequence[Array]) -> float:
-        return float(self.read(SquaredDistance(weights, factors))[0])
-
     def inner(self, weights: Array, factors: Sequence[Array]) -> float:
         return float(self.sum_over_chunks(_inner_of_chunk, (weights, tuple(factors)))[()])
-
-    def asymmetry(self) -> float:
-        """Measure how far the tensor is from symmetric, along random vectors, which see any difference.
-
-        Returns
-        -------
-        float
-            The share of the tensor that permuting its modes changes: 0 if symmetric, about 1.3 for pure noise.
-        """
-        if len(set(self.shape)) > 1:
-            return math.inf
-        if self._look is not None and self._look.asymmetry is not None:
-            return self._look.asymmetry
-        return asymmetry(*self.read(*symmetry_probes(self), SquaredNorm()))
 
     def symmetrized(self) -> DaskTensor:
         """Average the tensor over all permutations of its modes, as soon as it is read.
@@ -206,10 +177,13 @@ class DaskTensor(Tensor):
         -------
         DaskTensor
         """
+        from codiag.tensors._chunks import cubed
+
         turns = list(permutations(range(self.order)))
-        array = self.array / len(turns)
+        source = cubed(self.array, range(self.order))
+        array = source / len(turns)
         for turn in turns[1:]:
-            array = array + self.array.transpose(turn) / len(turns)
+            array = array + source.transpose(turn) / len(turns)
         return DaskTensor(array, symmetric=True)
 
     def weights_of(self, observed: Any) -> Any:
@@ -217,7 +191,7 @@ class DaskTensor(Tensor):
 
         Parameters
         ----------
-        observed : array of shape `shape`, or of one entry
+        observed : array of shape `shape`
             Boolean, or weights.
 
         Returns
@@ -225,17 +199,29 @@ class DaskTensor(Tensor):
         dask array of shape `shape`
             In double precision.
         """
-        from codiag.tensors._chunks import chunked_like
+        from codiag.tensors._chunks import weights_in_chunks_of
 
         given = observed if hasattr(observed, "dtype") else np.asarray(observed)
         if given.dtype.kind not in "buif":
             raise TypeError(f"observed must be boolean, or hold weights; got an array of {given.dtype}")
-        if tuple(given.shape) not in (self.shape, (1,) * self.order):
+        if tuple(given.shape) != self.shape:
             raise ValueError(f"observed must have the shape of the tensor, {self.shape}; got {tuple(given.shape)}")
-        return chunked_like(self.array, given)
+        return weights_in_chunks_of(self.array, given)
 
     def to_dense(self) -> Array:
-        return _as_entries(self.array.compute()).astype(self.reference.dtype, copy=False)
+        return entries_of_chunk(self.gathered())
+
+    def gathered(self) -> Array:
+        """Compute all chunks.
+
+        Returns
+        -------
+        array of shape `shape`
+            Of the library of the chunks, sparse or masked if these are.
+        """
+        from codiag.tensors._chunks import gathered
+
+        return gathered(self.array, self.reference.dtype)
 
     def __mul__(self, scale: object) -> Tensor:
         if not isinstance(scale, REAL):
@@ -275,6 +261,15 @@ def _projected_chunk(directions: Sequence[Array], ranges: Ranges, block: Array) 
     return {(ranges[0].start, ranges[1].start): to_host(local.project(*own))}
 
 
+def _count_of_chunk(_asked: None, ranges: Ranges, block: Array) -> Shares:
+    """Return numbers of entries that are not finite and that are not zero, and the place of the first of the former."""
+    n_bad, first, n_nonzero = entry_count(entries_of_chunk(block))
+    shares: Shares = {(0,): n_bad, (1,): n_nonzero}
+    if first is not None:
+        shares[tuple(rows.start + place for rows, place in zip(ranges, first, strict=True))] = 1
+    return shares
+
+
 def _inner_of_chunk(components: tuple[Array, Sequence[Array]], ranges: Ranges, block: Array) -> Shares:
     """Return a chunk's part of an inner product: by a chunk's own method, which sums in double precision."""
     local = tensor_of_chunk(block)
@@ -284,8 +279,18 @@ def _inner_of_chunk(components: tuple[Array, Sequence[Array]], ranges: Ranges, b
     return {(): local.inner(weights, rows)}
 
 
+def check_real(block: Array) -> None:
+    """Raise unless a chunk holds real numbers, whatever the array says that it holds."""
+    kind = getattr(block.dtype, "kind", "f")
+    if kind not in "biuf":
+        raise TypeError(f"it holds numbers of {block.dtype}, and should hold real ones, as the dtype of the array says")
+
+
 def tensor_of_chunk(block: Array) -> DenseTensor | SparseTensor:
-    """Return a chunk as a tensor of its own, without a look at its entries."""
+    """Return a chunk as a tensor of its own, without a look at its entries; NaN in place of those that are masked."""
+    check_real(block)
+    if isinstance(block, np.ma.MaskedArray):
+        block = np.ma.filled(block.astype(np.float32 if block.dtype == np.float32 else np.float64), np.nan)
     if hasattr(block, "tocoo") and hasattr(block, "fill_value"):
         block = block.tocoo()
     if hasattr(block, "coords") and hasattr(block, "fill_value"):
@@ -294,6 +299,11 @@ def tensor_of_chunk(block: Array) -> DenseTensor | SparseTensor:
         values = block.data if block.data.dtype == np.float32 else block.data.astype(np.float64)
         return SparseTensor(block.coords.astype(np.int64), values, block.shape, check=False)
     return DenseTensor.of(block, symmetric=False)
+
+
+def entries_of_chunk(block: Array) -> np.ndarray:
+    """Return the entries of a chunk of any kind in NumPy; NaN in place of those that are masked."""
+    return to_host(tensor_of_chunk(block).to_dense())
 
 
 def _prepared(value: Any, reference: Array, known: dict[Any, Array]) -> Any:
@@ -312,7 +322,3 @@ def _prepared(value: Any, reference: Array, known: dict[Any, Array]) -> Any:
         library = array_namespace(reference)
         known[key] = value if is_numpy_array(reference) else library.asarray(value, device=device(reference))
     return known[key]
-
-
-def _as_entries(computed: Array) -> np.ndarray:
-    return to_host(computed.todense() if hasattr(computed, "todense") else computed)

@@ -12,25 +12,21 @@ from array_api_compat import device, is_numpy_array, is_torch_array
 
 from codiag._array import Array, array_namespace, blocks, moved, on_host, precise, to_host, widest
 from codiag._validation import as_flag, as_real_array
-from codiag.tensors._base import Tensor, check_shape, check_symmetric_shape
-from codiag.tensors._first_look import FirstLook, first_look, is_large
+from codiag.tensors._base import check_shape, check_symmetric_shape
+from codiag.tensors._first_look import check_range, entry_count, is_large
+from codiag.tensors._stored import ArrayTensor
 from codiag.tensors._sums import (
-    Core,
-    Products,
     Shares,
     Slab,
-    SquaredDistance,
     SquaredNorm,
     Sum,
     added,
-    asymmetry,
     khatri_rao,
     logged,
-    symmetry_probes,
 )
 
 
-class DenseTensor(Tensor):
+class DenseTensor(ArrayTensor):
     """A tensor held as an array of any library, or mapped from an ``.npy`` file; never copied, never changed.
 
     Work goes through the entries in slabs, in the order in which they are stored, so that a mapped file is read from
@@ -54,8 +50,6 @@ class DenseTensor(Tensor):
     DenseTensor(symmetric 3 x 3 x 3)
     """
 
-    holds_entries = True
-
     def __init__(self, array: Array | Sequence[Array], *, symmetric: bool | None = None, check: bool = True) -> None:
         way_out = "factorize real and imaginary parts as one more mode of size two"
         entries: Array = as_real_array(array, "tensor", way_out, cast=False) if check else array
@@ -66,7 +60,6 @@ class DenseTensor(Tensor):
         if symmetric:
             check_symmetric_shape(self.shape)
         self._memory_order = _memory_order(self._entries)
-        self._squared_norm: float | None = None
         self._symmetric = None if symmetric is None else bool(symmetric)
         self._seems_symmetric = bool(symmetric)
         if symmetric is None:
@@ -77,22 +70,6 @@ class DenseTensor(Tensor):
             self._symmetric = self.symmetric
             if check:
                 self.check()
-
-    @property
-    def symmetric(self) -> bool:  # type: ignore[override]
-        """Whether permuting the modes leaves the tensor as it is: as declared, or by a first look at its entries."""
-        if self._symmetric is None:
-            self.look()
-        return bool(self._symmetric)
-
-    def look(self, width: int = 0) -> FirstLook:
-        undecided = self._symmetric is None
-        if self._look is None or self._look.width < width or undecided:
-            self._look = first_look(self, width, one_mode=self._seems_symmetric, probe=undecided)
-            self._squared_norm = self._look.squared_norm
-            if undecided:
-                self._symmetric = self._look.asymmetry is not None and self._look.asymmetry < self._rounding()
-        return self._look
 
     @classmethod
     def of(cls, array: Array, *, symmetric: bool) -> DenseTensor:
@@ -113,12 +90,8 @@ class DenseTensor(Tensor):
 
     def check(self) -> None:
         """Raise unless the entries are finite and their squares neither overflow nor all vanish."""
-        range_of = array_namespace(self.reference).finfo(self.reference.dtype)
-        if not self.squared_norm() < float(range_of.max):
-            self._raise_not_finite()
-        least = max(float(range_of.smallest_normal), 1e-290)
-        if self.squared_norm() < least and np.any(to_host(self._entries) != 0):
-            self._raise_out_of_range()
+        way_out = "Fill them, or leave out the slices that hold them"
+        check_range(self, lambda: entry_count(to_host(self._entries)), way_out)
         self.unseen = False
 
     @cached_property
@@ -165,24 +138,10 @@ class DenseTensor(Tensor):
                 shares = [added(share, one.over(slab)) for share, one in zip(shares, asked, strict=True)]
             return [one.total(share, self) for share, one in zip(shares, asked, strict=True)]
 
-    def compress(self, *bases: Array | None) -> DenseTensor:
-        core: DenseTensor = self.read(Core(bases))[0]
-        return core
-
-    def mttkrp(self, factors: Sequence[Array], mode: int) -> Array:
-        return self.read(Products(factors, [mode]))[0][0]
-
-    def mttkrps(self, factors: Sequence[Array]) -> list[Array]:
-        products: list[Array] = self.read(Products(factors))[0]
-        return products
-
     def squared_norm(self) -> float:
         if self._squared_norm is None:
             self._squared_norm = float(self.read(SquaredNorm())[0])
         return self._squared_norm
-
-    def squared_distance(self, weights: Array, factors: Sequence[Array]) -> float:
-        return float(self.read(SquaredDistance(weights, factors))[0])
 
     def inner(self, weights: Array, factors: Sequence[Array]) -> float:
         exact = precise(self.reference)
@@ -197,20 +156,6 @@ class DenseTensor(Tensor):
 
     def to_dense(self) -> Array:
         return self._cast(self._entries)
-
-    def asymmetry(self) -> float:
-        """Measure how far the tensor is from symmetric, along random vectors, which see any difference.
-
-        Returns
-        -------
-        float
-            The share of the tensor that permuting its modes changes: 0 if symmetric, about 1.3 for pure noise.
-        """
-        if len(set(self.shape)) > 1:
-            return math.inf
-        if self._look is not None and self._look.asymmetry is not None:
-            return self._look.asymmetry
-        return asymmetry(*self.read(*symmetry_probes(self), SquaredNorm()))
 
     def symmetrized(self) -> DenseTensor:
         """Average the tensor over all permutations of its modes.
@@ -235,9 +180,6 @@ class DenseTensor(Tensor):
             largest = float(np.abs(entries).max())
         return gap / (10 * self._rounding() * largest) if largest > 0 else math.nan
 
-    def _rounding(self) -> float:
-        return 1e-10 if self.reference.dtype == array_namespace(self.reference).float64 else 1e-4
-
     def _slabs(
         self, order: Sequence[int], asked: Sequence[object] = (), *, width: int = 1
     ) -> Iterator[tuple[slice, Array]]:
@@ -256,21 +198,6 @@ class DenseTensor(Tensor):
     def _cast(self, block: Array) -> Array:
         wanted = self.reference.dtype
         return block if block.dtype == wanted else array_namespace(block).astype(block, wanted)
-
-    def _raise_out_of_range(self) -> None:
-        raise ValueError(
-            f"tensor must have entries whose squares fit into {self.reference.dtype}; divide by the largest of them"
-        )
-
-    def _raise_not_finite(self) -> None:
-        bad = ~np.isfinite(to_host(self._entries))
-        if not bad.any():
-            self._raise_out_of_range()
-        first = tuple(int(i) for i in np.argwhere(bad)[0])
-        raise ValueError(
-            f"tensor must be finite; {int(bad.sum())} of {bad.size} entries are NaN or infinite, the first at {first}. "
-            "Fill them, or leave out the slices that hold them"
-        )
 
 
 def _memory_order(array: Array) -> tuple[int, ...]:

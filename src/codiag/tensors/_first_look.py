@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from codiag._array import Array, like
+from codiag._array import Array, array_namespace, like
 from codiag.tensors._sums import Products, SquaredNorm, Sum, asymmetry, symmetry_probes
 
 if TYPE_CHECKING:
@@ -85,3 +85,45 @@ def range_rank(rank: int) -> int:
     Where directions tie, one in each mode need not hold any component.
     """
     return rank + OVERSAMPLING if rank == 1 else rank
+
+
+def check_range(tensor: Tensor, count: Callable[[], EntryCount], way_out: str) -> None:
+    """Raise unless entries are finite and their squares neither overflow nor all vanish; count them where it matters.
+
+    Parameters
+    ----------
+    tensor : Tensor
+    count : callable
+        Returns what the entries are like, in a pass of its own.
+    way_out : str
+        What to do about entries that are not finite.
+    """
+    dtype = tensor.reference.dtype
+    limits = array_namespace(tensor.reference).finfo(dtype)
+    squared_norm = tensor.squared_norm()
+    if max(float(limits.smallest_normal), 1e-290) <= squared_norm < float(limits.max):
+        return
+    found = count()
+    if found.n_bad:
+        raise ValueError(
+            f"tensor must be finite; {found.n_bad} of {math.prod(tensor.shape)} entries are NaN or infinite, the first "
+            f"at {found.first_bad}. {way_out}"
+        )
+    if found.n_nonzero:
+        raise ValueError(f"tensor must have entries whose squares fit into {dtype}; divide by the largest of them")
+
+
+class EntryCount(NamedTuple):
+    """How many entries are not finite, where the first of them is, and how many are not zero."""
+
+    n_bad: int
+    first_bad: tuple[int, ...] | None
+    n_nonzero: int
+
+
+def entry_count(entries: np.ndarray) -> EntryCount:
+    """Count the entries of an array in memory."""
+    bad = ~np.isfinite(entries)
+    n_bad = int(np.count_nonzero(bad))
+    first = tuple(int(place) for place in np.unravel_index(int(np.argmax(bad)), bad.shape)) if n_bad else None
+    return EntryCount(n_bad, first, int(np.count_nonzero(entries)))

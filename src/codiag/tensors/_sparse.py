@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,10 +14,14 @@ from codiag.tensors._base import CLOSE, REAL, Tensor, as_scale, check_shape, che
 from codiag.tensors._factored import FactoredTensor
 from codiag.tensors._fibers import FiberCore, FiberInner, FiberProducts, FiberSum, totals_over
 from codiag.tensors._listing import Listing, as_coordinates, as_values, in_memory_order
+from codiag.tensors._stored import StoredTensor
 from codiag.tensors._sums import Core, Products, SquaredDistance, Sum, logged
 
+if TYPE_CHECKING:
+    from codiag.tensors._dense import DenseTensor
 
-class SparseTensor(Tensor):
+
+class SparseTensor(StoredTensor):
     """A tensor given by the coordinates and values of its entries; all others are zero, and are never formed.
 
     Parameters
@@ -50,8 +54,6 @@ class SparseTensor(Tensor):
     >>> tensor.values.tolist()
     [3.0, 5.0]
     """
-
-    holds_entries = True
 
     def __init__(
         self,
@@ -205,18 +207,10 @@ class SparseTensor(Tensor):
         core = totals[0].reshape([sizes[mode] for mode in order]).transpose(np.argsort(order))
         return self._compressed(np.ascontiguousarray(core), one.bases)
 
-    def compress(self, *bases: Array | None) -> Tensor:
+    def compress(self, *bases: Array | None) -> DenseTensor:
         if all(basis is None for basis in bases):
             return self._compressed(self.to_dense(), bases)
-        core: Tensor = self.read(Core(bases))[0]
-        return core
-
-    def mttkrp(self, factors: Sequence[Array], mode: int) -> Array:
-        return self.read(Products(factors, [mode]))[0][0]
-
-    def mttkrps(self, factors: Sequence[Array]) -> list[Array]:
-        products: list[Array] = self.read(Products(factors))[0]
-        return products
+        return super().compress(*bases)
 
     def squared_norm(self) -> float:
         return squares(self.values) if self._look is None else self._look.squared_norm
@@ -224,14 +218,11 @@ class SparseTensor(Tensor):
     def inner(self, weights: Array, factors: Sequence[Array]) -> float:
         return float(totals_over(self._listing((0,)), [FiberInner(weights, factors)])[0][0][0])
 
-    def squared_distance(self, weights: Array, factors: Sequence[Array]) -> float:
+    def _distance_from(self, inner: float, one: SquaredDistance) -> float:
         r"""Return :math:`\|T\|^2 - 2 \langle T, M \rangle + \|M\|^2`, right to about 1e-16 of :math:`\|M\|^2`.
 
         Where that is too little, entries are subtracted one by one, zeros too unless they are too many.
         """
-        return float(self.read(SquaredDistance(weights, factors))[0])
-
-    def _distance_from(self, inner: float, one: SquaredDistance) -> float:
         size = FactoredTensor(one.weights, one.factors, symmetric=False).squared_norm()
         total = self.squared_norm() - 2 * inner + size
         if total >= CLOSE * size:

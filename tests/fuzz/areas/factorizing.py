@@ -51,7 +51,7 @@ def the_default(rng: np.random.Generator) -> Case:
     return Case("codiag.factorize", codiag.factorize, arguments, valid, checks, named=NAMED)
 
 
-@covers("codiag.factorize_each", weight=2)
+@covers("codiag.factorize_each", "codiag.FailedFitsError", weight=2)
 def several(rng: np.random.Generator) -> Case:
     """A few tensors at once, each of which must be fitted as by itself."""
     helds = [random_array(rng) for _ in range(int(rng.integers(1, 4)))]

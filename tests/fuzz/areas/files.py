@@ -12,7 +12,7 @@ from scipy import sparse
 
 from codiag import _corpora as corpora
 from codiag import datasets, tables
-from codiag._files import read_entries, read_tensor
+from codiag._files import read_entries, read_labelled_entries, read_tensor
 
 from ..arrays import choose, folder, random_array
 from ..case import Case, covers
@@ -69,7 +69,7 @@ def write_tensor(rng: np.random.Generator) -> tuple[Path, np.ndarray]:
     return path, array.astype(float)
 
 
-@covers("codiag._files.read_tensor", "codiag._files.read_entries", weight=3)
+@covers(*(f"codiag._files.{name}" for name in ("read_tensor", "read_entries", "read_labelled_entries")), weight=3)
 def tensor_files(rng: np.random.Generator) -> Case:
     """Tensors in every format, whole and damaged."""
     path, array = write_tensor(rng)
@@ -77,13 +77,14 @@ def tensor_files(rng: np.random.Generator) -> Case:
     exact = path.suffix not in (".tns", ".gz", ".mat")
 
     def same(tensor: Any, given: dict[str, Any]) -> Problems:
+        tensor = tensor.tensor if isinstance(tensor, tables.Labelled) else tensor
         found = np.asarray(tensor if isinstance(tensor, np.ndarray) else tensor.to_dense(), dtype=float)
         if not bad and exact and not (found.shape == array.shape and np.allclose(found, array)):
             yield "file", f"{path.suffix} holds {array.shape}, {found.shape} was read"
 
     squeezed = path.suffix == ".mat" and array.shape[-1] == 1  # MATLAB drops modes of size one at the end
     valid = None if bad or squeezed else True
-    reader = choose(rng, read_tensor, read_entries)
+    reader = choose(rng, read_tensor, read_entries, read_labelled_entries)
     name = f"codiag._files.{reader.__name__}"
     return Case(name, reader, {"path": path}, valid, (same,), ("tensor",), MISSING)
 
@@ -133,7 +134,7 @@ def write_edges(rng: np.random.Generator) -> Path:
     return path
 
 
-@covers("codiag.tables.read_edges", "codiag.tables.write_table", weight=1.5)
+@covers("codiag.tables.read_edges", "codiag.tables.read_graph", "codiag.tables.write_table", weight=1.5)
 def edge_files(rng: np.random.Generator) -> Case:
     """Lists of edges, and tables that are written."""
     if rng.random() < 0.3:
@@ -181,14 +182,18 @@ def write_corpus(rng: np.random.Generator) -> Path:
     return path
 
 
-@covers("codiag._corpora.read_corpus", "codiag._corpora.save_topics", weight=1.5)
+@covers(*(f"codiag._corpora.{name}" for name in ("Corpus", "read_corpus", "save_topics", "share_table")), weight=1.5)
 def corpus_files(rng: np.random.Generator) -> Case:
     """Corpora in every format, and topics that are written."""
     if rng.random() < 0.2:
         from types import SimpleNamespace
 
         model = SimpleNamespace(components_=np.ones((2, 3)) / 3, weights_=np.ones(2) / 2, doc_topic_prior_=np.ones(2))
-        arguments = {"path": folder() / "topics.npz", "model": model, "vocabulary": np.array(["a", "b", "c"])}
+        known = corpora.Corpus(sparse.csr_array(np.ones((4, 3))), np.array(["a", "b", "c"]), np.arange(4))
+        arguments: dict[str, Any] = {"corpus": known, "shares": rng.dirichlet(np.ones(2), 4)}
+        if rng.random() < 0.5:
+            return Case("codiag._corpora.share_table", corpora.share_table, arguments, True, (), spoilable=False)
+        arguments |= {"path": folder() / "topics.npz", "model": model}
         return Case(
             "codiag._corpora.save_topics", corpora.save_topics, arguments, True, (), outputs=("path",), spoilable=False
         )

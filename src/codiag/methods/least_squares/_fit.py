@@ -56,11 +56,12 @@ def finish(
     if reduction.dense is not None:
         n_sweeps = min(limits.max_sweeps, max(LEAST_POLISH, POLISH_ENTRIES // math.prod(tensor.shape)))
         dense, unwatched = problem.on(reduction.dense), replace(limits, watch=None, max_sweeps=n_sweeps)
-        outcome = _settled(dense, components, unwatched, log, "polish")
+        opened = reduction.opened()  # its core is the whole tensor, wherever that is worked on
+        outcome = _settled(dense, opened.lower(components), unwatched, log, "polish")
         better, n_replaced = replace_components(dense, outcome, ROUGH, max_replacements=max_replacements)
         if n_replaced > 0:
             outcome = _settled(dense, better.components, unwatched, log, f"polish, {n_replaced} replaced")
-        return Estimate(outcome.components, log.stages, outcome.converged)
+        return Estimate(opened.lift(outcome.components), log.stages, outcome.converged)
     polished = polish(problem, components, reduction.sides)
     flops = step_flops(tensor, components.rank) * polished.n_reads
     log.add("polish", polished.n_reads, relative_error(tensor, polished.squared_distance / 2), flops)

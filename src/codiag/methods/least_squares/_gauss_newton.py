@@ -19,7 +19,7 @@ EXPLICIT = 300, 600
 """Coupled unknowns up to which a step is solved for directly: always, and where conjugate gradients creep."""
 
 
-UNSEEN = 1e-3
+SHARE_OF_NOISE = 1e-3
 """Variances of the noise by which a further step may lower the objective at a point that counts as a minimum."""
 
 NEGLIGIBLE = 1e-6
@@ -109,7 +109,7 @@ class Progress:
     def add(self, gained: float, objective: float, *, newton: bool) -> None:
         self._wait -= 0 if newton else 1
         self._n_steps += 1
-        gain = self._gain if self._n_steps < PATIENCE else max(self._gain, UNSEEN / 10)
+        gain = self._gain if self._n_steps < PATIENCE else max(self._gain, SHARE_OF_NOISE / 10)
         self._idle = self._idle + 1 if gained < gain * self._variance * objective else 0
         self.creeping = self._wait <= 0 and 0.2 * self._last < gained < 1e-3 * objective
         self._last = gained
@@ -164,13 +164,13 @@ def _is_minimum(objective: LeastSquares, state: State) -> bool:
     if not math.isfinite(state.objective):
         return False
     _, promised = gauss_newton_step(objective, objective.curvature(state.point), state.gradient, 1e-9)
-    return promised <= max(unseen(objective) * state.objective, ROUNDING**2 * objective.total)
+    return promised <= max(negligible_gain(objective) * state.objective, ROUNDING**2 * objective.total)
 
 
-def unseen(objective: LeastSquares) -> float:
+def negligible_gain(objective: LeastSquares) -> float:
     """Return the share of the objective that a further step may gain at a point that counts as a minimum."""
     variance = objective.noise_variance
-    return min(UNSEEN * variance, NEGLIGIBLE) if variance > 0 else NEGLIGIBLE
+    return min(SHARE_OF_NOISE * variance, NEGLIGIBLE) if variance > 0 else NEGLIGIBLE
 
 
 class Trial(NamedTuple):

@@ -41,8 +41,8 @@ def rotate(problem: Problem, start: FactoredTensor, limits: Limits) -> Outcome:
             continue
         change = max(_largest(now - then) for now, then in zip(turned, factors, strict=True))
         left = max(total - reached, 0.0)
-        unseen = left > EXACT * total and reached - height < limits.gain * variance * left
-        idle = idle + 1 if unseen else 0
+        negligible = left > EXACT * total and reached - height < limits.gain * variance * left
+        idle = idle + 1 if negligible else 0
         factors, current, height = turned, image, reached
         if limits.watch is not None and limits.watch(_components(problem, factors, current[1]), left / 2):
             break

@@ -13,8 +13,8 @@ from codiag.methods.least_squares._gauss_newton import (
     State,
     evaluated,
     gauss_newton_step,
+    negligible_gain,
     relative_size,
-    unseen,
 )
 from codiag.methods.least_squares._objective import LeastSquares
 from codiag.tensors import FactoredTensor
@@ -63,11 +63,14 @@ def polish(problem: Problem, start: FactoredTensor, sides: Sides | None, max_rea
         rate = min(size / before, 1.0) if 0 < before < math.inf else 1.0
         if promised <= floor:
             return _end(objective, state, n_reads, converged=True)
-        if rate * promised <= ACCURATE * state.objective and rate**2 * promised <= unseen(objective) * state.objective:
+        if (
+            rate * promised <= ACCURATE * state.objective
+            and rate**2 * promised <= negligible_gain(objective) * state.objective
+        ):
             end = State(state.point + move, max(state.objective - promised, 0.0), state.gradient)
             return _end(objective, end, n_reads, converged=True)
         if n_reads >= max_reads:
-            return _end(objective, state, n_reads, converged=promised <= unseen(objective) * state.objective)
+            return _end(objective, state, n_reads, converged=promised <= negligible_gain(objective) * state.objective)
         far = objective.is_far(2 * state.objective)
         trial, n_reads = evaluated(objective, state.point + move, far=far), n_reads + 1
         if trial.objective < state.objective:

@@ -1,0 +1,145 @@
+"""The report of communities in a graph."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from codiag.plotting import OURS
+from codiag.plotting._style import plain
+from codiag.reports._page import note, report, sentences, shaded, table
+from codiag.reports._pictures import panels, separate_panels
+
+if TYPE_CHECKING:
+    from codiag.models import MixedMembershipCommunities
+
+AGREEING = 0.8
+"""Agreement of partitions below which a fit warns."""
+SHOWN, MEMBERS, BRIDGES = 30, 8, 20
+"""Communities, members of each and nodes between communities that are shown at most."""
+
+
+def communities_report(model: MixedMembershipCommunities, *, title: str = "Communities") -> str:
+    """Return a page about communities: their sizes and members, how they are linked, and nodes between them.
+
+    Parameters
+    ----------
+    model : MixedMembershipCommunities
+        Fitted to a graph.
+    title : str
+        What the page is about, such as the name of a file.
+
+    Returns
+    -------
+    str
+        HTML with figures inside, which needs nothing else: no file, no network, no script.
+
+    Examples
+    --------
+    >>> from codiag.models import MixedMembershipCommunities
+    >>> from codiag.reports import communities_report
+    >>> from codiag.synthetic import mixed_membership_graph
+    >>> graph = mixed_membership_graph(300, 2, alpha_0=0.1, inside=0.3, outside=0.02, seed=0)
+    >>> page = communities_report(MixedMembershipCommunities(2, random_state=0).fit(graph.adjacency))
+    >>> page.startswith("<!doctype html>"), "Nodes between communities" in page
+    (True, True)
+    """
+    found, k = model.diagnostics_, model.n_components_
+    facts: dict[str, object] = {"nodes": f"{model.nodes_.size:,}", "communities" if k > 1 else "community": k}
+    if found.agreement is not None:
+        facts["agreement of partitions"] = f"{found.agreement:.2f}"
+    if found.standard_error is not None:
+        facts["standard error of a membership"] = f"{found.standard_error:.3f}"
+    sections = {
+        "Sizes and members": _members(model),
+        "Links": _links(model),
+        "Nodes between communities": _between(model),
+        "What to try": sentences(_advice(model), "Nothing stands out: the communities can be used as they are."),
+    }
+    lead = "Communities that may overlap, found from the links alone, the largest first."
+    return report(title, lead, facts, sections)
+
+
+def _members(model: MixedMembershipCommunities) -> str:
+    """Return sizes with the strongest members, and figures of sizes and of how mixed nodes are."""
+    linked = model.labels_ >= 0
+    counts = np.bincount(model.labels_[linked], minlength=model.n_components_)
+    overlapping = model.overlapping_labels()[linked].sum(axis=0)
+    rows = []
+    for place in range(min(model.n_components_, SHOWN)):
+        own = np.where(linked, model.memberships_[:, place], -1.0)
+        names = [str(model.nodes_[node]) for node in np.argsort(-own, kind="stable")[:MEMBERS]]
+        rows.append((place, counts[place], overlapping[place], ", ".join(names)))
+    headings = ["community", "strongest for", "above 0.3", "strongest members"]
+    with separate_panels(2) as grid:
+        sizes, mixed = grid[0]
+        sizes.bar(np.arange(counts.size), counts, color=OURS, alpha=0.85)
+        sizes.set_xlabel("community", fontsize=9)
+        sizes.set_ylabel("nodes it is the strongest for", fontsize=9)
+        sizes.xaxis.get_major_locator().set_params(integer=True)
+        mixed.hist(model.memberships_[linked].max(axis=1), bins=np.linspace(0, 1, 21), color=OURS, alpha=0.85)
+        mixed.set_xlim(0, 1)
+        mixed.set_xlabel("largest membership of a node", fontsize=9)
+        mixed.set_ylabel("nodes", fontsize=9)
+        for axes in grid[0]:
+            plain(axes)
+        told = [
+            "Number of nodes that each community is strongest for",
+            "Number of nodes by their largest membership",
+        ]
+        shown = panels(grid, told, "Sizes of the communities, and how mixed nodes are: at 1 they belong to one alone.")
+    return table("Communities", headings, rows, words=["strongest members"]) + _more(model) + shown
+
+
+def _more(model: MixedMembershipCommunities) -> str:
+    n_more = model.n_components_ - SHOWN
+    return note(f"{n_more} smaller communities are not shown.") if n_more > 0 else ""
+
+
+def _links(model: MixedMembershipCommunities) -> str:
+    n = min(model.n_components_, SHOWN)
+    rates = np.asarray(model.connectivity_)[:n, :n]
+    names = [str(place) for place in range(n)]
+    title = "How likely nodes of two communities are to be linked, by the fitted model"
+    return shaded(title, names, names, rates.tolist(), most=float(np.max(rates)), form=".2g")
+
+
+def _between(model: MixedMembershipCommunities) -> str:
+    """Return the nodes that belong least to one community alone."""
+    linked = np.flatnonzero(model.labels_ >= 0)
+    if model.n_components_ == 1:
+        return sentences(["There is one community."])
+    own = model.memberships_[linked]
+    order = np.argsort(own.max(axis=1), kind="stable")[:BRIDGES]
+    rows = []
+    for place in order:
+        first, second = np.argsort(-own[place], kind="stable")[:2]
+        name = str(model.nodes_[linked[place]])
+        rows.append((name, first, f"{own[place, first]:.2f}", second, f"{own[place, second]:.2f}"))
+    headings = ["node", "strongest", "membership", "second", "its membership"]
+    return table("Nodes between communities", headings, rows, words=["node"])
+
+
+def _advice(model: MixedMembershipCommunities) -> list[str]:
+    said, found, k = [], model.diagnostics_, model.n_components_
+    if found.agreement is not None and found.agreement < AGREEING:
+        said.append(
+            f"Partitions of the nodes agree little on {k} communities ({found.agreement:.2f} of 1), and other seeds "
+            "may find others: ask for fewer communities, or for more partitions."
+        )
+    empty = np.setdiff1d(np.arange(k), model.labels_)
+    if empty.size:
+        said.append(f"{empty.size} of the communities are the strongest of no node: ask for {k - empty.size}.")
+    rates = np.asarray(model.connectivity_)
+    others = np.where(np.eye(k, dtype=bool), -np.inf, rates).max(axis=1)
+    loose = np.flatnonzero(np.diag(rates) < others)
+    if loose.size:
+        listed = ", ".join(str(place) for place in loose[:10])
+        said.append(
+            f"Members of {listed} are linked with another community more than with each other: roles rather than "
+            "groups, or parts of one community. See how many a smaller number gives."
+        )
+    if found.isolated:
+        said.append(f"{found.isolated:,} nodes have no links, and belong to no community.")
+    return said

@@ -1,0 +1,185 @@
+"""The report of labels from a crowd."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from codiag.models._vote_tables import class_names
+from codiag.plotting import MUTED, OURS, log_axis
+from codiag.plotting._style import plain
+from codiag.reports._page import folded, note, report, sentences, shaded, side_by_side, table
+from codiag.reports._pictures import panels, separate_panels
+
+if TYPE_CHECKING:
+    from codiag.models import DawidSkene
+
+DOUBTFUL = 0.8
+"""Probability of a label below which its task is said to be in doubt."""
+SURE = 0.999
+"""Probability of a label from which its task is not listed."""
+TASKS, WORKERS, MATRICES, NAMED = 20, 30, 12, 10
+"""Tasks, workers, confusion matrices and names in a sentence that are shown at most."""
+CLASSES = 12
+"""Classes up to which probabilities and confusion matrices are shown one by one."""
+
+
+def crowd_report(model: DawidSkene, *, title: str = "Labels from a crowd") -> str:
+    """Return a page about labels from a crowd: the tasks most in doubt, the workers, and how they are mistaken.
+
+    Parameters
+    ----------
+    model : DawidSkene
+        Fitted to votes.
+    title : str
+        What the page is about, such as the name of a file.
+
+    Returns
+    -------
+    str
+        HTML with figures inside, which needs nothing else: no file, no network, no script.
+
+    Examples
+    --------
+    >>> from codiag.models import DawidSkene
+    >>> from codiag.reports import crowd_report
+    >>> from codiag.synthetic import crowd_votes, worker_errors
+    >>> votes = crowd_votes(200, worker_errors(9, 2, seed=0), seed=1).votes
+    >>> page = crowd_report(DawidSkene(random_state=0).fit(votes))
+    >>> page.startswith("<!doctype html>"), "Tasks most in doubt" in page
+    (True, True)
+    """
+    tasks, workers = model.label_table(), model.worker_table()
+    n_doubtful = int(np.sum(tasks["probability"] < DOUBTFUL))
+    n_tasks, n_workers = len(tasks["task"]), len(workers["worker"])
+    facts = {"tasks": f"{n_tasks:,}", "workers": f"{n_workers:,}", "votes": f"{int(np.sum(workers['votes'])):,}"}
+    facts |= {"classes": str(len(model.classes_)), "tasks in doubt": f"{n_doubtful:,}"}
+    sections = {
+        "Classes": _classes(model, tasks),
+        "Tasks most in doubt": _doubtful(model, tasks),
+        "Workers": _workers(model, workers),
+        "Confusions": _confusions(model, workers),
+        "What to try": sentences(_advice(model, tasks, workers), "Nothing stands out: the labels can be used."),
+    }
+    lead = "The most probable label of every task and how good workers are, from votes that disagree."
+    return report(title, lead, facts, sections)
+
+
+def _classes(model: DawidSkene, tasks: dict[str, np.ndarray]) -> str:
+    names = class_names(model.classes_)
+    labels = np.asarray(tasks["label"])
+    counts = [int(np.sum(labels == name)) for name in model.classes_]
+    rows = [(name, f"{share:.3f}", count) for name, share, count in zip(names, model.priors_, counts, strict=True)]
+    return table("Classes", ["class", "share", "tasks with this label"], rows, words=["class"])
+
+
+def _doubtful(model: DawidSkene, tasks: dict[str, np.ndarray]) -> str:
+    """Return the tasks whose label is least probable, and the next best label of each."""
+    names = class_names(model.classes_)
+    shares = np.stack([tasks[f"p({name})"] for name in names], axis=1)
+    order = np.argsort(tasks["probability"], kind="stable")[:TASKS]
+    order = order[tasks["probability"][order] < SURE]
+    if order.size == 0:
+        return sentences([f"None: every label has a probability of {SURE} or more."])
+    rows = []
+    for place in order:
+        best = np.argsort(-shares[place], kind="stable")[:2]
+        pairs = [cell for one in best for cell in (names[one], f"{shares[place, one]:.3f}")]
+        rows.append((tasks["task"][place], *pairs))
+    headings = ["task", "label", "probability", "next", "its probability"][: 1 + 2 * min(2, len(names))]
+    return table("Tasks most in doubt", headings, rows, words=["task", "label", "next"])
+
+
+def _workers(model: DawidSkene, workers: dict[str, np.ndarray]) -> str:
+    order = np.argsort(-workers["votes"], kind="stable")
+    worst = np.argsort(workers["accuracy"], kind="stable")
+    shown = panels_of_workers(model, workers)
+    most = _worker_rows(workers, order[:WORKERS])
+    title = "Workers" if order.size <= WORKERS else f"The {WORKERS} workers with most votes"
+    listed = most if order.size <= WORKERS else note(title) + most
+    if order.size > WORKERS:
+        listed += folded(f"The {WORKERS} least accurate workers", _worker_rows(workers, worst[:WORKERS]))
+    return shown + listed
+
+
+def _worker_rows(workers: dict[str, np.ndarray], places: np.ndarray) -> str:
+    rows = [
+        (
+            workers["worker"][place],
+            workers["votes"][place],
+            f"{workers['accuracy'][place]:.3f}",
+            f"{workers['standard_error'][place]:.3f}",
+            f"{workers['low'][place]:.3f} to {workers['high'][place]:.3f}",
+        )
+        for place in places
+    ]
+    return table("Workers", ["worker", "votes", "right", "standard error", "interval"], rows, words=["worker"])
+
+
+def panels_of_workers(model: DawidSkene, workers: dict[str, np.ndarray]) -> str:
+    """Return figures: accuracy with intervals against the number of votes, and how sure the labels are."""
+    votes, accuracy = workers["votes"], workers["accuracy"]
+    with separate_panels(2) as grid:
+        crowd, labels = grid[0]
+        bars = np.maximum(np.stack([accuracy - workers["low"], workers["high"] - accuracy]), 0)
+        crowd.errorbar(votes, accuracy, yerr=bars, fmt="o", color=OURS, ecolor=MUTED, ms=3, elinewidth=0.8)
+        crowd.axhline(1 / len(model.classes_), color=MUTED, linestyle="--", linewidth=1)
+        if votes.max() > 20 * max(votes.min(), 1):
+            log_axis(crowd.xaxis, np.maximum(votes, 1).tolist())
+        crowd.set(ylim=(0, 1.02), xlabel="votes given", ylabel="share that is right")
+        _draw_sureness(labels, model.label_table()["probability"])
+        for axes in (crowd, labels):
+            plain(axes)
+            axes.xaxis.label.set_fontsize(9)
+            axes.yaxis.label.set_fontsize(9)
+        told = ["Share of votes that are right against the number of votes, worker by worker, with intervals"]
+        told.append("Number of tasks against the probability of their labels")
+        caption = "Every worker with an interval of 90 % (dashed: guessing evenly), and how probable labels are."
+        return panels(grid, told, caption)
+
+
+def _draw_sureness(axes: Any, probabilities: np.ndarray) -> None:
+    axes.hist(probabilities, bins=np.linspace(0, 1, 21), color=OURS, alpha=0.85)
+    axes.set(xlim=(0, 1), xlabel="probability of the label", ylabel="tasks")
+
+
+def _confusions(model: DawidSkene, workers: dict[str, np.ndarray]) -> str:
+    names = class_names(model.classes_)
+    if len(names) > CLASSES:
+        return sentences([f"Confusion matrices of {len(names)} classes are too large to be shown; see errors_."])
+    cells = np.array([[workers[f"p({given}|{true})"] for given in names] for true in names])
+    busiest = np.argsort(-workers["votes"], kind="stable")[:MATRICES]
+    parts = [shaded(str(workers["worker"][place]), names, names, cells[:, :, place]) for place in busiest]
+    reading = "Rows are true classes, columns the labels given: every row has sum one."
+    more = f" The {MATRICES} workers with most votes." if len(workers["worker"]) > MATRICES else ""
+    return note(reading + more) + side_by_side(parts)
+
+
+def _advice(model: DawidSkene, tasks: dict[str, np.ndarray], workers: dict[str, np.ndarray]) -> list[str]:
+    said, chance = [], 1 / len(model.classes_)
+    doubtful = int(np.sum(tasks["probability"] < DOUBTFUL))
+    if doubtful:
+        said.append(
+            f"{doubtful:,} of {len(tasks['task']):,} labels have a probability below {DOUBTFUL}: further votes are "
+            "worth most on these tasks, which the table of tasks most in doubt begins with."
+        )
+    worse = np.flatnonzero(workers["high"] < chance)
+    if worse.size:
+        said.append(f"Wrong more often than by guessing: {_listed(workers, worse)}. Did they mistake the labels?")
+    guessing = np.flatnonzero((workers["low"] <= chance) & (workers["high"] >= chance))
+    if guessing.size:
+        said.append(f"Not known to be better than guessing: {_listed(workers, guessing)}. More votes would tell.")
+    found = model.diagnostics_
+    if found.reason:
+        said.append(f"The estimate started from the majority vote, not from moments: {found.reason}.")
+    if found.converged is False:
+        said.append(f"Expectation maximization did not converge in {found.em_rounds} rounds: allow more.")
+    return said
+
+
+def _listed(workers: dict[str, np.ndarray], places: np.ndarray) -> str:
+    """Return names of workers, those with most votes first."""
+    order = places[np.argsort(-workers["votes"][places], kind="stable")]
+    more = f" and {order.size - NAMED} more" if order.size > NAMED else ""
+    return ", ".join(str(workers["worker"][place]) for place in order[:NAMED]) + more

@@ -1,0 +1,135 @@
+"""The report of topics."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from codiag.models._sampling_noise import hidden_component
+from codiag.plotting import MUTED, OURS
+from codiag.plotting._style import plain
+from codiag.reports._page import note, report, sentences, shaded, side_by_side, table
+from codiag.reports._pictures import panels, separate_panels
+
+if TYPE_CHECKING:
+    from codiag.models import LatentDirichlet, SingleTopic
+
+WORDS, SHOWN, DOCUMENTS = 10, 40, 5
+"""Words of a topic, topics, and documents of each that are shown at most."""
+
+
+def topics_report(
+    model: LatentDirichlet | SingleTopic,
+    counts: Any,
+    vocabulary: ArrayLike,
+    *,
+    title: str = "Topics",
+) -> str:
+    """Return a page about topics: their words and shares, documents that are about each, and how well they are shown.
+
+    Parameters
+    ----------
+    model : LatentDirichlet or SingleTopic
+        Fitted.
+    counts : array or sparse matrix of shape (documents, words)
+        Documents to name the most typical of, such as those of the fit.
+    vocabulary : array of str, shape (words,)
+    title : str
+        What the page is about, such as the name of a file.
+
+    Returns
+    -------
+    str
+        HTML with figures inside, which needs nothing else: no file, no network, no script.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.models import LatentDirichlet
+    >>> from codiag.reports import topics_report
+    >>> rng = np.random.default_rng(0)
+    >>> topics = rng.dirichlet(np.full(8, 0.3), 2)
+    >>> counts = np.array([rng.multinomial(30, share @ topics) for share in rng.dirichlet([0.5, 0.5], 500)])
+    >>> page = topics_report(LatentDirichlet(2, random_state=0).fit(counts), counts, list("abcdefgh"))
+    >>> page.startswith("<!doctype html>"), "Words of the topics" in page
+    (True, True)
+    """
+    words = np.asarray(vocabulary, dtype=str)
+    k = len(model.weights_)
+    if words.shape != (model.components_.shape[1],):
+        raise ValueError(
+            f"vocabulary must have one word for each of {model.components_.shape[1]} columns; got shape {words.shape}"
+        )
+    facts: dict[str, object] = {"topics": k, "documents": f"{counts.shape[0]:,}", "words": f"{counts.shape[1]:,}"}
+    if model.diagnostics_.clipped_mass is not None:
+        facts["of the probabilities by moments clipped"] = f"{100 * model.diagnostics_.clipped_mass:.1f} %"
+    facts["perplexity of these documents"] = f"{model.perplexity(counts):.4g}"
+    sections = {
+        "Words of the topics": _words(model, words),
+        "Documents": _documents(model, counts),
+        "Evidence for so many topics": _spectrum(model),
+        "What to try": sentences(_advice(model), "Nothing stands out: the topics can be used as they are."),
+    }
+    lead = "Topics, each a distribution of words, the most frequent first."
+    return report(title, lead, facts, sections)
+
+
+def _words(model: LatentDirichlet | SingleTopic, words: np.ndarray) -> str:
+    parts = []
+    for place, (topic, weight) in enumerate(zip(model.components_[:SHOWN], model.weights_, strict=False)):
+        top = np.argsort(-topic, kind="stable")[:WORDS]
+        title = f"Topic {place}: {100 * weight:.1f} %"
+        parts.append(
+            shaded(title, words[top].tolist(), ["share"], topic[top, None], most=float(topic[top[0]]), form=".4f")
+        )
+    more = f" The first {SHOWN} topics are shown." if len(model.weights_) > SHOWN else ""
+    return note(f"The most probable words of each topic, and their shares in it.{more}") + side_by_side(parts)
+
+
+def _documents(model: LatentDirichlet | SingleTopic, counts: Any) -> str:
+    """Return for every topic the documents that are most about it, by their numbers."""
+    shares = model.transform(counts)
+    strongest = np.bincount(np.argmax(shares, axis=1), minlength=shares.shape[1])
+    rows = []
+    for place in range(min(shares.shape[1], SHOWN)):
+        top = np.argsort(-shares[:, place], kind="stable")[:DOCUMENTS]
+        listed = ", ".join(f"{document} ({shares[document, place]:.2f})" for document in top)
+        rows.append((place, f"{shares[:, place].mean():.3f}", strongest[place], listed))
+    headings = ["topic", "mean share", "strongest in", "documents most about it"]
+    reading = "Documents are counted from 0; in brackets, the share of the topic in the document."
+    return table("Documents", headings, rows, words=["documents most about it"]) + note(reading)
+
+
+def _spectrum(model: LatentDirichlet | SingleTopic) -> str:
+    """Return a figure of the eigenvalues of the second moment beside what sampling alone would show."""
+    values, noise = model.diagnostics_.second_moment, model.diagnostics_.sampling_noise
+    if values is None:
+        return sentences(["The second moment of these topics was not kept."])
+    heights = np.asarray(values)
+    colors = [OURS] * (heights.size - 1) + [MUTED]
+    with separate_panels(1) as grid:
+        axes = grid[0, 0]
+        axes.bar(np.arange(heights.size), heights, color=colors)
+        if noise is not None:
+            axes.axhline(noise, color=MUTED, linestyle="--", linewidth=1)
+        axes.set_xlabel("component", fontsize=9)
+        axes.set_ylabel("eigenvalue of the second moment", fontsize=9)
+        axes.xaxis.get_major_locator().set_params(integer=True)
+        plain(axes)
+        caption = "Eigenvalues, one for each topic and the next one (gray). "
+        caption += (
+            "" if noise is None else "A topic is well shown where its own is far above the dashed line, the noise."
+        )
+        return panels(grid, ["Eigenvalues of the second moment of words, one for each topic and one more"], caption)
+
+
+def _advice(model: LatentDirichlet | SingleTopic) -> list[str]:
+    found, k = model.diagnostics_, len(model.weights_)
+    said: list[str] = []
+    if found.second_moment is not None and found.sampling_noise is not None:
+        said.extend(str(one) for one in hidden_component(found.second_moment[k - 1], found.sampling_noise, k))
+    if found.converged is False:
+        said.append("The factorization of the moment did not converge: try fewer topics.")
+    return said

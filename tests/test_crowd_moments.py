@@ -1,0 +1,125 @@
+"""Moments of a crowd: what any method finds from them, what they cannot tell, and the groups they are taken over."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from codiag.methods import ALS, NLS, NOJD, Lathauwer
+from codiag.models import DawidSkene, _crowd_moments
+from codiag.models._crowd_moments import estimate_crowd, random_groups
+from codiag.models._votes import as_votes
+from codiag.synthetic import crowd_votes, worker_errors
+from simulated import crowd
+
+
+@pytest.mark.slow
+def test_errors_of_moments_fall_like_the_root_of_the_tasks():
+    sizes = [1000, 4000, 16000]
+    errors = []
+    for n in sizes:
+        runs = [crowd(3, n=n, n_workers=30, seed=seed) for seed in range(3)]
+        fits = [DawidSkene(em_rounds=0, random_state=0).fit(run.votes) for run in runs]
+        errors.append(np.mean([np.abs(fit.errors_ - run.errors).mean() for fit, run in zip(fits, runs, strict=True)]))
+    slope = np.polyfit(np.log(sizes), np.log(errors), 1)[0]
+    assert -0.6 < slope < -0.4
+
+
+@pytest.mark.parametrize("method", ["nojd0", "nojd1", "ojd1", "tpm", "lathauwer", "als"])
+def test_any_method_serves(method):
+    data = crowd(3)
+    method = ALS(init=NOJD()) if method == "als" else method
+    model = DawidSkene(method=method, em_rounds=0, n_partitions=5, random_state=0).fit(data.votes)
+    assert model.diagnostics_["init"] == "moments"
+    assert np.abs(model.errors_ - data.errors).mean() < 0.06
+    assert np.all(model.errors_spread_ >= 0)
+    assert 0.005 < model.errors_spread_.mean() < 0.1
+
+
+@pytest.mark.parametrize(
+    ("method", "words"),
+    [(NLS(init=(np.ones(2), [np.ones((5, 2))] * 3)), "^init must have factors of shapes"),
+     (Lathauwer(max_bytes=1.0), "max_bytes")],
+)  # fmt: skip
+def test_what_a_method_has_against_its_options_is_not_blamed_on_the_votes(method, words):
+    with pytest.raises(ValueError, match=words):
+        DawidSkene(method=method, n_partitions=2, random_state=0).fit(crowd(3).votes)
+
+
+@pytest.mark.parametrize("method", ["nojd1", "ojd1", "lathauwer"])
+def test_votes_of_fewer_classes_are_no_mistake_of_the_user(method, monkeypatch):
+    """The votes of two classes, asked for three: every partition is found to have no third one, by every method."""
+    monkeypatch.setattr(_crowd_moments, "_weakest_pair", lambda *_: (1.0, 0.0))  # which would find it before
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, 60)
+    votes = np.tile(truth[:, None], 9)
+    votes[0, 0] = 2
+    with pytest.warns(UserWarning, match="moments do not determine this crowd"):
+        DawidSkene(method=method, n_partitions=2, random_state=0).fit(votes)
+
+
+@pytest.mark.parametrize(
+    ("votes", "reason"),
+    [
+        (([0, 0, 1, 1], [0, 1, 0, 1], [0, 1, 1, 1]), "three workers"),
+        ((np.arange(30), np.arange(30) % 3, np.arange(30) % 2), "only 0 tasks have votes from three groups"),
+        ((np.repeat(np.arange(6), 6), np.tile(np.arange(6), 6), np.arange(36) % 9), "fewer than the 9 classes"),
+    ],
+)
+def test_what_moments_cannot_tell_is_asked_of_the_majority(votes, reason):
+    with pytest.warns(UserWarning, match=reason):
+        model = DawidSkene().fit(votes)
+    assert model.diagnostics_["init"] == "majority"
+    assert np.all(np.isnan(model.errors_spread_))
+    assert np.all(np.isfinite(model.probas_))
+
+
+def test_partitions_that_tell_more_count_more():
+    """Of workers of whom half swap the classes, few partitions hold unlike groups; those decide."""
+    misses = []
+    for seed in range(4):
+        errors = worker_errors(40, 2, seed=[seed, 1])
+        errors[::2] = errors[::2, ::-1]
+        data = crowd_votes(5000, errors, density=0.25, seed=[seed, 2])
+        found = DawidSkene(em_rounds=0, random_state=0).fit(data.votes).errors_
+        misses.append(min(np.abs(found[..., order] - errors).mean() for order in ([0, 1], [1, 0])))
+    assert np.mean(misses) < 0.04
+
+
+def test_directions_are_judged_by_tasks_that_had_no_say():
+    """Otherwise those of meaningless votes seem to mean something: in 6 of 40 sets, which are these."""
+    for seed in (1, 6, 14, 17, 18, 32):
+        rng = np.random.default_rng(seed)
+        votes = as_votes(tuple(rng.integers(0, size, 4000) for size in (400, 20, 3)))
+        groups = np.stack([random_groups(votes, rng) for _ in range(10)])
+        assert isinstance(estimate_crowd(votes, groups, None, 0), str)
+
+
+def test_votes_without_meaning_are_not_taken_for_classes():
+    rng = np.random.default_rng(0)
+    votes = tuple(rng.integers(0, size, 3000) for size in (400, 30, 4))
+    with pytest.warns(UserWarning, match="do not tell 4 classes apart"):
+        DawidSkene().fit(votes)
+
+
+def test_groups_of_ones_own():
+    data = crowd(n=1000)
+    model = DawidSkene(groups=np.arange(20) % 3, random_state=0).fit(data.votes)
+    assert model.diagnostics_["n_partitions"] == 1
+    again = DawidSkene(groups=(np.arange(20) % 3)[None], random_state=0).fit(data.votes)
+    assert_array_equal(model.errors_, again.errors_)
+
+
+def test_groups_have_like_numbers_of_votes():
+    data = crowd(n=1000)
+    votes = as_votes(data.votes)
+    groups = random_groups(votes, np.random.default_rng(0))
+    totals = np.bincount(groups, weights=votes.votes_of_workers)
+    assert totals.max() < 1.3 * totals.min()
+
+
+def test_many_classes_are_left_to_the_majority():
+    votes = (np.repeat(np.arange(300), 3), np.tile(np.arange(3), 300), np.repeat(np.arange(300) % 150, 3))
+    with pytest.warns(UserWarning, match="at most 100 classes"):
+        assert DawidSkene(em_rounds=1, tol=0).fit(votes).classes_.size == 150

@@ -1,0 +1,285 @@
+"""Reports for people: what they say is what the results say, labels are text, and browsers show them at any width."""
+
+from __future__ import annotations
+
+import csv
+import html
+import re
+import sys
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import codiag
+from codiag.cli import app
+from codiag.models import DawidSkene, LatentDirichlet, MixedMembershipCommunities
+from codiag.synthetic import crowd_votes, mixed_membership_graph, noisy_tensor, worker_errors
+from codiag.tables import Labelled, Labels
+
+pytest.importorskip("matplotlib", reason="matplotlib is not installed; it is the extra 'plot'")
+
+from codiag.reports import communities_report, crowd_report, factorization_report, topics_report
+from codiag.reports._factorization import _remarkable, _signs
+
+from browser import DARK, WIDTHS, assert_dark_is_dark, assert_readable, shown
+
+HOSTILE = "<script>alert('1')</script>\"><img src=//x.org/y onerror=alert(2)>&amp;\x1b[31m"
+KINDS = ["fit", "crowd", "communities", "topics"]
+VOID = {"meta", "img", "br"}
+runner = CliRunner()
+
+
+@pytest.fixture(scope="module")
+def results():
+    """Return a result of every kind, with labels that are HTML."""
+    problem = noisy_tensor((6, 20, 5), 2, noise=0.02, seed=0)
+    labels = Labels((HOSTILE, "time", "dose"), ([f"{HOSTILE}{place}" for place in range(6)], None, None))
+    tensor = Labelled(problem.tensor, labels)
+    choice = codiag.choose_rank(tensor, range(1, 4), seed=0)
+    tasks, workers, votes = crowd_votes(60, worker_errors(9, 3, seed=0), density=0.5, seed=1).votes
+    named = (
+        [f"{HOSTILE}{task}" for task in tasks],
+        [f"{HOSTILE}{one}" for one in workers],
+        [f"{HOSTILE}{v}" for v in votes],
+    )
+    graph = mixed_membership_graph(120, 2, alpha_0=0.2, inside=0.4, outside=0.02, seed=0)
+    ends = np.argwhere(np.triu(np.asarray(graph.adjacency.todense())))
+    edges = [(f"{HOSTILE}{one}", f"{HOSTILE}{other}") for one, other in ends]
+    rng = np.random.default_rng(0)
+    topics = rng.dirichlet(np.full(30, 0.2), 3)
+    counts = np.array([rng.multinomial(40, share @ topics) for share in rng.dirichlet(np.full(3, 0.3), 400)])
+    return {
+        "fit": (choice, tensor),
+        "crowd": DawidSkene(random_state=0, em_rounds=500).fit(named),
+        "communities": MixedMembershipCommunities(2, random_state=0).fit(edges),
+        "topics": (LatentDirichlet(3, random_state=0).fit(counts), counts, [f"{HOSTILE}{word}" for word in range(30)]),
+    }
+
+
+@pytest.fixture(scope="module")
+def pages(results):
+    choice, tensor = results["fit"]
+    return {
+        "fit": factorization_report(choice.fit, tensor, choice, title=HOSTILE),
+        "crowd": crowd_report(results["crowd"], title=HOSTILE),
+        "communities": communities_report(results["communities"], title=HOSTILE),
+        "topics": topics_report(*results["topics"], title=HOSTILE),
+    }
+
+
+class Structure(HTMLParser):
+    """The elements of a page, with what is open, what refers where, and the text of every cell."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.open, self.found, self.references, self.ids, self.cells = [], set(), [], [], []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        known = dict(attrs)
+        self.found |= {tag, *(f"{tag} {name}" for name in known if name.startswith("on"))}
+        self.references += [known[name] for name in ("src", "href") if name in known]
+        self.ids += [known["id"]] if "id" in known else []
+        self.open += [] if tag in VOID else [tag]
+        if tag in ("td", "th"):
+            self.cells.append("")
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] in ("td", "th"):
+            self.cells[-1] += data
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_page_holds_all_it_needs_and_labels_are_text(pages, kind):
+    structure = Structure(pages[kind])
+    assert structure.open == []
+    assert len(structure.ids) == len(set(structure.ids))
+    assert not structure.found & {"script", "link", "iframe", "img onerror"}
+    for target in structure.references:
+        assert target.startswith("data:image/") or target.removeprefix("#") in structure.ids
+    assert "url(" not in pages[kind]
+    assert "@import" not in pages[kind]
+    assert "\x1b" not in pages[kind]
+    assert "<script>alert('1')</script>" in html.unescape(pages[kind])  # as text
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_pages_can_be_read_at_any_width(seen, width):
+    for told in seen[width]:
+        assert_readable(told, width)
+
+
+@pytest.fixture(scope="module")
+def seen(pages, tmp_path_factory):
+    told = shown(pages.values(), WIDTHS, tmp_path_factory.mktemp("browser"))
+    return {width: told[place :: len(WIDTHS)] for place, width in enumerate(WIDTHS)}
+
+
+def test_dark_is_dark(pages, seen, tmp_path):
+    for light, dark in zip(seen[768], shown(pages.values(), [768], tmp_path, DARK), strict=True):
+        assert_dark_is_dark(light, dark)
+
+
+def test_a_fit_is_told_with_its_choice_and_diagnosis(results, pages):
+    choice, _ = results["fit"]
+    cells = Structure(pages["fit"]).cells
+    words = html.unescape(pages["fit"])
+    assert choice.reason in words
+    for row in choice.rows():
+        assert any([cells[place], *cells[place + 2 : place + 8]] == list(row[:7]) for place in range(len(cells)))
+    fit, start = choice.fit, cells.index("standard error") + 4  # and a heading for each of three modes
+    for place, row in enumerate(np.reshape(cells[start : start + 7 * fit.rank], (fit.rank, 7))):
+        assert row[:2].tolist() == [str(place), fit.diagnose().verdicts[place]]
+        assert row[2:4].tolist() == [f"{fit.weights[place]:.4g}", f"{fit.weight_standard_errors[place]:.2g}"]
+        peaks = [np.argmax(np.abs(factor[:, place])) for factor in fit.factors]
+        assert row[4].endswith(str(peaks[0]))
+        assert row[5:].tolist() == [str(peak) for peak in peaks[1:]]
+    for line in str(choice.fit.diagnose()).split("\n"):
+        assert line in words
+    assert f"{100 * (1 - choice.fit.relative_error**2):.4g} %" in words
+
+
+def test_a_choice_is_a_table_in_notebooks(results):
+    choice, _ = results["fit"]
+    found = Structure(choice._repr_html_())
+    assert html.escape(choice.reason) in choice._repr_html_()
+    assert found.cells[8:] == [cell for row in choice.rows() for cell in row]
+
+
+def test_what_stands_out_is_named():
+    tensor = np.random.default_rng(0).random((12, 9, 8))
+    tensor[3] *= 30
+    tensor[5, 2, 2] = np.nan
+    fit = codiag.factorize(Labelled(tensor, Labels(("day", "b", "c"), (np.arange(100, 112), None, None))), 2, seed=0)
+    left = tensor - fit.to_tensor()
+    said = _remarkable(fit, left)
+    assert any(line.startswith("Look at day 103:") for line in said)
+    left[:, 4] *= 100
+    assert any(
+        line.startswith("Look at b 4: the residual there is more than 3 times") for line in _remarkable(fit, left)
+    )
+
+
+def test_positive_data_with_negative_factors_is_told():
+    rng = np.random.default_rng(1)
+    factors = [rng.random((size, 2)) for size in (6, 7, 8)]
+    tensor = np.einsum("ir,jr,kr->ijk", *factors)
+    for sign, told in ((0, False), (1.0, True)):
+        turned = factors[0] - sign * np.array([0.0, 0.5])
+        data = np.einsum("ir,jr,kr->ijk", turned, *factors[1:])
+        fit = codiag.factorize(data, 2, seed=0)
+        left = np.maximum(data, 0) - fit.to_tensor()
+        assert bool(_signs(fit, left)) is told
+    kept = codiag.factorize(tensor, 2, constraints="nonnegative", seed=0)
+    assert _signs(kept, tensor - kept.to_tensor()) == []
+
+
+def test_tensors_too_large_to_be_drawn_say_so(monkeypatch, results):
+    monkeypatch.setattr("codiag.reports._factorization.is_large", lambda _: True)
+    monkeypatch.setattr("codiag.reports._factorization._leverage", lambda _: "")
+    choice, tensor = results["fit"]
+    assert "has 600 entries, too many to be drawn" in factorization_report(choice.fit, tensor)
+
+
+def test_a_crowd_is_told_from_the_least_sure_task_on(results, pages):
+    model, cells = results["crowd"], Structure(pages["crowd"]).cells
+    table = model.label_table()
+    order = np.argsort(table["probability"], kind="stable")
+    order = order[table["probability"][order] < 0.999][:20]
+    assert order.size > 1
+    probabilities = [f"{table['probability'][place]:.3f}" for place in order]
+    first = cells.index("its probability") + 1
+    assert cells[first + 2 : first + 5 * order.size : 5] == probabilities
+    confusion = model.worker_table()
+    names = [f"p({given}|{true})" for true in model.classes_ for given in model.classes_]
+    busiest = np.argmax(confusion["votes"])
+    shares = re.findall(r'--share: [\d.]+">([\d.]+)<', pages["crowd"])
+    assert shares[:9] == [f"{confusion[name][busiest]:.2f}" for name in names]  # rows are true classes
+
+
+def test_communities_and_topics_are_told_by_their_strongest(results, pages):
+    model = results["communities"]
+    words = html.unescape(pages["communities"])
+    for place in range(2):
+        strongest = model.nodes_[np.argmax(model.memberships_[:, place])]
+        assert strongest.replace("\x1b", "\\x1b") in words
+    mixed = model.nodes_[np.argmin(model.memberships_.max(axis=1))]
+    assert mixed.replace("\x1b", "\\x1b") in words
+    topics, _, vocabulary = results["topics"]
+    cells = Structure(pages["topics"]).cells
+    for top in topics.top_words(np.array(vocabulary), 10):
+        place = cells.index(top[0].replace("\x1b", "\\x1b"))
+        assert cells[place : place + 20 : 2] == [word.replace("\x1b", "\\x1b") for word in top]
+
+
+def test_topics_need_a_word_for_every_column(results):
+    model, counts, vocabulary = results["topics"]
+    with pytest.raises(ValueError, match="vocabulary must have one word for each of 30 columns; got shape"):
+        topics_report(model, counts, vocabulary[1:])
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Write a file for every command that has reports."""
+    factor = np.random.default_rng(0).random((6, 2))
+    np.save(tmp_path / "x.npy", np.einsum("ir,jr,kr->ijk", factor, factor, factor))
+    votes = crowd_votes(200, worker_errors(9, 2, seed=0), seed=1).votes
+    graph = mixed_membership_graph(80, 2, alpha_0=0.1, inside=0.4, outside=0.02, seed=0)
+    for name, head, rows in (
+        ("votes.csv", ["task", "worker", "label"], zip(*votes, strict=True)),
+        ("edges.csv", ["a", "b"], np.argwhere(np.triu(np.asarray(graph.adjacency.todense()))).tolist()),
+    ):
+        with (tmp_path / name).open("w", newline="") as file:
+            csv.writer(file).writerows([head, *rows])
+    rng = np.random.default_rng(0)
+    topics = rng.dirichlet(np.full(12, 0.2), 2)
+    counts = np.array([rng.multinomial(30, share @ topics) for share in rng.dirichlet([0.4, 0.4], 300)])
+    np.savez(tmp_path / "corpus.npz", counts=counts)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("command", "file", "options", "words"),
+    [
+        ("factorize", "x.npy", ["--rank", "auto"], "Rank 2: it explains the tensor up to rounding"),
+        ("label", "votes.csv", [], "Tasks most in doubt"),
+        ("communities", "edges.csv", ["-k", "2"], "Nodes between communities"),
+        ("topics", "corpus.npz", ["-k", "2"], "Words of the topics"),
+    ],
+)
+def test_commands_write_reports_and_replace_none_unasked(files, command, file, options, words):
+    page = files / "report.html"
+    asked = [command, str(files / file), *options, "--report", str(page)]
+    done = runner.invoke(app, asked)
+    assert done.exit_code == 0, done.output
+    assert words in page.read_text()
+    assert f"<h1>{file}</h1>" in page.read_text()
+    again = runner.invoke(app, asked)
+    assert again.exit_code == 2
+    assert "--force" in again.output
+    assert sorted(path.name for path in files.iterdir()) == [
+        "corpus.npz",
+        "edges.csv",
+        "report.html",
+        "votes.csv",
+        "x.npy",
+    ]
+
+
+def test_mistakes_end_before_any_work(files, monkeypatch):
+    asked = ["factorize", str(files / "x.npy"), "--rank", "2", "--report"]
+    wrong = runner.invoke(app, [*asked, str(files / "report.txt")])
+    assert wrong.exit_code == 2
+    assert "--report must end in .html" in wrong.output
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setattr("codiag.factorize", lambda *_, **__: pytest.fail("this is work"))
+    lost = runner.invoke(app, [*asked, str(files / "report.html")])
+    assert lost.exit_code == 2
+    assert "pip install 'codiag[plot]'" in lost.output
+    assert not (files / "report.html").exists()

@@ -1,0 +1,74 @@
+"""The page about large data: what runs in it runs, its numbers are those it gives, and its links lead somewhere."""
+
+from __future__ import annotations
+
+import logging
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "scale.md"
+pytestmark = pytest.mark.skipif(not PAGE.exists(), reason="the page lies in the repository")
+HERE = 'LocalCluster(processes=False, dashboard_address=":0", '
+ELSEWHERE = ("dask_jobqueue", "dask_kubernetes")
+
+
+@pytest.fixture(scope="module")
+def text():
+    return PAGE.read_text()
+
+
+@pytest.fixture(scope="module")
+def names(text, tmp_path_factory):
+    """Run all snippets but those for clusters that are not here, on threads in place of processes."""
+    for package in ("distributed", "zarr"):
+        pytest.importorskip(package, reason=f"{package} is not installed; it is in the extras 'dask' and 'files'")
+    logger, names = logging.getLogger("codiag.reads"), dict[str, Any]()
+    level, handlers = logger.level, list(logger.handlers)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT))
+        patch.chdir(tmp_path_factory.mktemp("page"))
+        for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+            code = compile(block.replace("LocalCluster(", HERE), PAGE.name, "exec")
+            if not any(package in block for package in ELSEWHERE):
+                exec(code, names)
+    logger.setLevel(level)
+    logger.handlers[:] = handlers
+    return names
+
+
+def test_snippets_run_and_say_the_truth(names, text):
+    assert f"counter.n_reads                                   # {names['counter'].n_reads}\n" in text
+    cost = names["cost"]
+    assert f"# {cost.total / 60:.0f} minutes" in text
+    told = re.search(r"vars\(cost\) +# (.*)", text)
+    assert told is not None
+    parts = dict(part.removesuffix(" s").rsplit(" ", 1) for part in told[1].split(", "))
+    assert parts == {name: f"{seconds:.0f}" for name, seconds in vars(cost).items()}
+
+
+def test_terms_of_the_model_are_divided_among_workers(names):
+    """But for what the scheduler does, and the core."""
+    predict, worker = names["predicted_seconds"], names["worker"]
+    one, ten = (predict((600,) * 3, 20, worker, n_workers=n, chunk=(100,) * 3) for n in (1, 10))
+    assert {name for name in vars(one) if getattr(one, name) == getattr(ten, name)} == {"tasks", "core"}
+    for name in ("reading", "products", "temporaries", "messages"):
+        assert getattr(one, name) == pytest.approx(10 * getattr(ten, name))
+
+
+@pytest.mark.parametrize("name", ["passes", "cost model"])
+def test_measurements_are_those_that_were_kept(text, name):
+    results = (ROOT / "benchmarks" / "RESULTS.md").read_text()
+    section = re.search(rf"<!-- {name} -->(.*?)<!-- end of {name} -->", results, re.DOTALL)
+    assert section is not None
+    rows = {row for row in section[1].splitlines() if row.startswith("|")}
+    assert len(rows) > 9
+    assert rows <= set(text.splitlines())
+
+
+def test_links_lead_somewhere(text):
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", text):
+        assert (PAGE.parent / target).exists(), target
