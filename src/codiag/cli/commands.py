@@ -75,7 +75,7 @@ class Command:
         if path is None:
             return
         try:
-            with written_at_once(path) as file:
+            with progress("drawing ..."), written_at_once(path) as file:
                 picture(Path(file.name))
         except ModuleNotFoundError as error:
             fail(f"no figure, since {error.name} is not installed. Get it with: pip install 'codiag[plot]'")

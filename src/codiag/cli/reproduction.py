@@ -4,19 +4,31 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from typer.core import TyperCommand
 
 from codiag.cli.commands import app
-from codiag.cli.terminal import err, fail, out, shown, user_errors
+from codiag.cli.terminal import err, fail, out, progress, shown, user_errors
 
 if TYPE_CHECKING:
     from codiag.experiments.runs import Experiment
 
 
-@app.command()
+class Listing(TyperCommand):
+    """A command whose help names the experiments, which are imported where it is asked for."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help."""
+        from codiag.experiments.paper import EXPERIMENTS
+
+        self.epilog = f"Experiments: {', '.join(EXPERIMENTS)}."
+        super().format_help(ctx, formatter)
+
+
+@app.command(cls=Listing)
 def reproduce(
     names: Annotated[list[str], typer.Argument(help="Experiments of the paper, or all.", show_default=False)],
     quick: Annotated[
@@ -49,15 +61,15 @@ def reproduce(
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with user_errors():
         try:
-            with Progress(*columns, console=err, transient=True) as progress:
-                task = progress.add_task(" ".join(names))
+            with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
+                task = bar.add_task(" ".join(names))
                 failures = run(
                     present,
                     folder,
                     quick=quick,
                     jobs=jobs,
                     minutes=minutes,
-                    progress=lambda done, total: progress.update(task, completed=done, total=total),
+                    progress=lambda done, total: bar.update(task, completed=done, total=total),
                 )
         except KeyboardInterrupt:
             again = "the same command goes on from there"
@@ -81,7 +93,8 @@ def _told_missing(experiment: Experiment) -> bool:
 def _write_pages(folder: Path) -> None:
     from codiag.experiments.pages import write_pages
 
-    judgements = write_pages(folder)
+    with progress("drawing ..."):
+        judgements = write_pages(folder)
     for judgement in judgements:
         number, sentence = judgement.claim.number, shown(judgement.claim.sentence)
         out.print(f"{number:2d} [bold]{judgement.verdict}[/bold]: {sentence}", soft_wrap=True)

@@ -136,9 +136,12 @@ def factorize(
         )
         if loaded.labels is None:
             _refuse_missing(problem, missing)
-        choice = _chosen(problem, max_rank, seed, command) if rank == "auto" else None
-        if choice is not None:
+        choice = None
+        if rank == "auto":
+            command.passes.doing("choosing the rank ...")
+            choice = _chosen(problem, max_rank, seed, command)
             problem = replace(problem, rank=choice.fit.rank)
+        command.passes.doing("factorizing ...")
         fit = codiag.factorize(problem, method=method, seed=seed)
         fit = fit if loaded.labels is None else with_labels(fit, loaded.labels)
         command.save("--out", lambda path: _save(path, fit), "" if _is_table(result) else LOADED)

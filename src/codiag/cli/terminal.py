@@ -88,6 +88,10 @@ class Passes(logging.Handler):
         """Count passes over a tensor of this shape: its cores and chunks are read, too. One in memory has no bar."""
         self._shape = tuple(shape) if is_large(shape) else None
 
+    def doing(self, message: str) -> None:
+        """Show what is done now."""
+        self._display.update(self._task, description=message)
+
     def emit(self, record: logging.LogRecord) -> None:
         shape, part, n_parts = (getattr(record, name) for name in ("shape", "part", "n_parts"))
         if shape != self._shape:
