@@ -131,11 +131,7 @@ class SphericalGaussianMixture(DensityMixin, BlockedModel[OneGaussian | Gaussian
         return replace(self._of_blocks(blocks), samples=located)
 
     def _n_shown(self, data: Any) -> int:
-        """Return the number of Gaussians of least `bic`, of those that sampling noise does not hide.
-
-        Where nearly all directions have means, too few are left to tell the variance of Gaussians from noise, and
-        likelihoods must tell. They must be near their maximum, which takes steps of expectation maximization.
-        """
+        """Return the number of Gaussians of least `bic`, after steps of EM, of those that noise does not hide."""
         most = super()._n_shown(data)
         if as_parts(data, is_matrix) is not None:
             return most
