@@ -46,6 +46,13 @@ class TestMixtures:
         with pytest.warns(UserWarning, match="n_components=5 may be more than the data shows"):
             SphericalGaussianMixture(5, polish=0, random_state=0).fit(gaussians(3000, 0)[0])
 
+    def test_criteria_are_those_of_scikit_learn(self):
+        samples = gaussians(3000, 0)[0]
+        model = SphericalGaussianMixture(3, random_state=0).fit(samples)
+        theirs = model.to_sklearn()
+        assert model.bic(samples) == pytest.approx(theirs.bic(samples))
+        assert model.aic(samples) == pytest.approx(theirs.aic(samples))
+
     def test_a_view_smaller_than_the_mixture(self):
         rng = np.random.default_rng(0)
         means, weights = [rng.standard_normal((3, d)) for d in (2, 5, 6)], np.array([0.5, 0.3, 0.2])

@@ -265,3 +265,50 @@ def test_diagnostics_are_a_mapping_with_attributes():
         found["nothing"]
     with pytest.raises(AttributeError):
         found.relative_error = 0.0
+
+
+COUNTING = pytest.mark.parametrize("name", [name for name in MODELS if "n_components" in MODELS[name].kind.optional])
+
+
+@COUNTING
+def test_components_are_counted_where_their_number_is_open(name):
+    case = MODELS[name]
+    data = case.draw(20_000, 3)[0]
+    model = case.kind(None, **case.pure, random_state=0).fit(data)
+    assert (model.n_components_, model.n_components) == (case.n_components, None)
+    given = case.kind(case.n_components, **case.pure, random_state=0).fit(data)
+    assert given.n_components_ == case.n_components
+    assert_allclose(case.parameters(model), case.parameters(given), atol=1e-12)
+
+
+def alone(seed):
+    """Return data of every model with one component: all samples alike, and symbols in no order."""
+    rng = np.random.default_rng(seed)
+    words = rng.multinomial(15, rng.dirichlet(np.full(12, 0.5)), 2000)
+    return {
+        "SingleTopic": words,
+        "LatentDirichlet": words,
+        "SphericalGaussianMixture": 5 + rng.standard_normal((2000, 8)),
+        "MultiviewMixture": [1 + rng.standard_normal((2000, d)) for d in (8, 9, 10)],
+        "HiddenMarkov": rng.choice(10, 5000, p=rng.dirichlet(np.ones(10))),
+    }
+
+
+@COUNTING
+def test_one_component_is_counted_as_one(name):
+    for seed in range(3):
+        assert MODELS[name].kind(None, polish=0, random_state=0).fit(alone(seed)[name]).n_components_ == 1
+
+
+def test_numbers_that_cannot_be_found_must_be_given():
+    parts = [gaussians(300, seed)[0] for seed in range(3)]
+    with pytest.raises(ValueError, match="n_components must be given where X is an iterator"):
+        SphericalGaussianMixture(None, polish=0).fit(iter(parts))
+    with pytest.raises(ValueError, match="n_components must be given to partial_fit"):
+        SphericalGaussianMixture(None, polish=0).partial_fit(parts[0])
+    with pytest.raises(ValueError, match="X must hold samples that differ"):
+        SphericalGaussianMixture(None).fit(np.ones((10, 3)))
+    with pytest.raises((TypeError, ValueError), match="n_components"):
+        MODELS["PoissonMixture"].kind(None).fit(MODELS["PoissonMixture"].draw(50, 0)[0])
+    parts = np.array_split(gaussians(20_000, 3)[0], 3)
+    assert SphericalGaussianMixture(None, polish=0).fit(parts).n_components_ == 3

@@ -200,7 +200,13 @@ def communities(
     ],
     k: Annotated[
         int | None,
-        typer.Option("--communities", "-k", "--k", min=1, help="Number of communities; by default, by the spectrum."),
+        typer.Option(
+            "--communities",
+            "-k",
+            "--k",
+            min=1,
+            help="Number of communities; by default, those that random graphs do not explain.",
+        ),
     ] = None,
     result: Annotated[
         Path | None,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 
 from codiag._factorize import as_method, complaint_about, solve
 from codiag._problem import Problem
@@ -30,6 +30,8 @@ class Moments:
         The moment to factorize; None where parameters follow without.
     complaints : tuple of str
         What a user must be told about the data, sentences for warnings.
+    hides_component : bool
+        Whether the weakest component may be sampling noise alone, so that fewer are to be asked for.
 
     Examples
     --------
@@ -42,6 +44,7 @@ class Moments:
 
     problem: Problem | None
     complaints: tuple[str, ...] = ()
+    hides_component: bool = False
 
 
 M = TypeVar("M", bound=Moments)
@@ -112,8 +115,8 @@ class MomentModel(Model, Generic[M, C]):
 
     Parameters
     ----------
-    n_components : int
-        Number of components.
+    n_components : int, optional
+        Number of components. None, where a model lists it in `optional`, for as many as sampling noise does not hide.
     method : Method or str, optional
         How the moment is factorized; by default `codiag.methods.Auto`.
     polish : int
@@ -123,6 +126,8 @@ class MomentModel(Model, Generic[M, C]):
 
     Attributes
     ----------
+    n_components_ : int
+        Number of components.
     weights_, diagnostics_
         As every field of the model's `Components`, with an underscore, components by weight, largest first.
 
@@ -159,7 +164,7 @@ class MomentModel(Model, Generic[M, C]):
     default_method: ClassVar[Method] = Auto()
 
     def __init__(
-        self, n_components: int = 2, *, method: Any = None, polish: int = 0, random_state: int | None = None
+        self, n_components: int | None = 2, *, method: Any = None, polish: int = 0, random_state: int | None = None
     ) -> None:
         self.n_components = n_components
         self.method = method
@@ -179,7 +184,49 @@ class MomentModel(Model, Generic[M, C]):
         tuple of Warning
         """
         self.check_parameters()
-        return self.estimate(self.moments(data))
+        if self.n_components is not None:
+            return self.estimate(self.moments(data))
+        found = self._with_number(self._n_shown(data))
+        told = found.learn(data)
+        for name in vars(found).keys() - self.get_params(deep=False).keys():
+            setattr(self, name, getattr(found, name))
+        return told
+
+    def n_asked(self) -> int:
+        """Return the number of components that is asked for, or say that one must be given.
+
+        Returns
+        -------
+        int
+        """
+        if self.n_components is None:
+            raise ValueError(
+                "n_components must be given to partial_fit, since the number of components is found by `fit` of all "
+                "data; got None"
+            )
+        return self.n_components
+
+    def _with_number(self, k: int) -> Self:
+        """Return the same model that is asked for k components."""
+        model: Self = clone(self).set_params(n_components=k)
+        return model
+
+    def _n_shown(self, data: Any) -> int:
+        """Return the number of components that sampling noise does not hide: before the first that it hides."""
+        if isinstance(data, Iterator):
+            raise ValueError(
+                "n_components must be given where X is an iterator, which can be read once; got None. Give a list, a "
+                "dask collection, or a function that returns an iterator"
+            )
+        self._with_number(1).moments(data)  # what is wrong with data is wrong here; what follows is about the number
+        k = 1
+        while True:
+            try:
+                if self._with_number(k + 1).moments(data).hides_component:
+                    return k
+            except ValueError:  # as many cannot be had from these data
+                return k
+            k += 1
 
     def estimate(self, moments: M) -> tuple[Warning, ...]:
         """Go from moments to learned attributes: solve, polish, order.
@@ -200,7 +247,9 @@ class MomentModel(Model, Generic[M, C]):
             # By default one start of few sweeps must do, and `diagnostics_` tell: the noise of moments is far larger.
             complaint = None if self.method is None else complaint_about(fit, moments.problem, method)
             complaints += [] if complaint is None else [ConvergenceWarning(complaint)]
-        self.keep(self.polished(self.parameters(fit, moments), moments).sorted(), moments)
+        components = self.polished(self.parameters(fit, moments), moments).sorted()
+        self.n_components_ = int(components.weights.size)
+        self.keep(components, moments)
         return tuple(complaints)
 
     def moments(self, data: Any) -> M:

@@ -14,7 +14,7 @@ from codiag.models._blocked import BlockedMoments
 from codiag.models._components import Components
 from codiag.models._diagnostics import Diagnostics
 from codiag.models._gaussian_sums import GaussianSums, signed_around
-from codiag.models._sampling_noise import hidden_component, random_signs, weakest_direction
+from codiag.models._sampling_noise import hidden_component, is_hidden, random_signs, weakest_direction
 from codiag.models._second_moment import check_second_moment, core_diagnostics, core_problem
 from codiag.tensors import DenseTensor, MomentTensor, SymmetricOuterTensor, Tensor, symmetrize
 
@@ -202,6 +202,7 @@ def _asked(
     return GaussianMoments(
         problem=core_problem(third, basis, values, orthogonal=method.needs_orthogonal),
         complaints=hidden_component(size, noise, k),
+        hides_component=is_hidden(size, noise, k),
         center=np.zeros(second.shape[0]),
         unit=1.0,
         alike=quiet.alike,

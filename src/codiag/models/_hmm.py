@@ -29,7 +29,7 @@ from codiag.models._chain_sums import ChainSums, TripleCounts
 from codiag.models._components import Components
 from codiag.models._diagnostics import Diagnostics
 from codiag.models._forward_backward import baum_welch_sums, from_baum_welch_sums
-from codiag.models._sampling_noise import hidden_component, weakest_direction
+from codiag.models._sampling_noise import hidden_component, is_hidden, weakest_direction
 from codiag.models._sequences import numbered, split_sequences
 from codiag.models._simplex import mixture_weights, on_simplex
 from codiag.models._summed import SummedModel, SummedMoments
@@ -92,8 +92,10 @@ class HiddenMarkov(SummedModel[ChainMoments, Chain]):
 
     Parameters
     ----------
-    n_components : int
-        Number of states; at most the number of symbols.
+    n_components : int, optional
+        Number of states; at most the number of symbols. None for as many as pairs of neighboring symbols show: one for
+        each singular value of their moment that is twice as large as sampling noise, or larger. Moments are then formed
+        once for each number that is tried.
     method : Method or str, optional
         How the moment is factorized; by default `codiag.methods.Auto`.
     polish : int
@@ -111,6 +113,8 @@ class HiddenMarkov(SummedModel[ChainMoments, Chain]):
     startprob_ : array of shape (n_components,)
         The stationary distribution for one sequence; for several, what their beginnings tell.
     diagnostics_ : Diagnostics
+    n_components_ : int
+        Number of states.
     n_features : int
         Number of symbols.
     symbols_ : array of shape (n_features,)
@@ -130,8 +134,10 @@ class HiddenMarkov(SummedModel[ChainMoments, Chain]):
     ['rain', 'sun', 'wind']
     """
 
+    optional: ClassVar[frozenset[str]] = frozenset({"n_components"})
+
     def __init__(
-        self, n_components: int = 2, *, method: Any = None, polish: int = 10, random_state: int | None = None
+        self, n_components: int | None = 2, *, method: Any = None, polish: int = 10, random_state: int | None = None
     ) -> None:
         super().__init__(n_components, method=method, polish=polish, random_state=random_state)
 
@@ -203,7 +209,7 @@ class HiddenMarkov(SummedModel[ChainMoments, Chain]):
 
     def _moments_of(self, sums: ChainSums) -> ChainMoments:
         """Return the moments that counts of symbols make."""
-        k, occurring = self.n_components, sums.symbols.size
+        k, occurring = self.n_asked(), sums.symbols.size
         if k > occurring:
             raise UndeterminedError(f"n_components must be at most {occurring}, the number of symbols; got {k}")
         counts = sums.finish()
@@ -216,6 +222,7 @@ class HiddenMarkov(SummedModel[ChainMoments, Chain]):
         return ChainMoments(
             problem=_scaled_problem(counts, scales, k) if mapped is None else mapped.problem,
             complaints=hidden_component(size, noise, k),
+            hides_component=is_hidden(size, noise, k),
             seen=sums,
             counts=counts,
             scales=scales,
@@ -333,7 +340,7 @@ class HiddenMarkov(SummedModel[ChainMoments, Chain]):
         from hmmlearn.hmm import CategoricalHMM
 
         check_is_fitted(self)
-        model = CategoricalHMM(n_components=self.n_components, init_params="")
+        model = CategoricalHMM(n_components=self.n_components_, init_params="")
         model.n_features = self.n_features
         model.startprob_, model.transmat_ = self.startprob_.copy(), self.transmat_.copy()
         model.emissionprob_ = self.emissionprob_.copy()

@@ -51,8 +51,9 @@ class SphericalGaussianMixture(DensityMixin, BlockedModel[OneGaussian | Gaussian
 
     Parameters
     ----------
-    n_components : int
-        Number of Gaussians.
+    n_components : int, optional
+        Number of Gaussians. None for as many as the second moment shows: one for each eigenvalue that is twice as large
+        as sampling noise, or larger; of these numbers, where samples do not come in parts, the one of least `bic`.
     method : Method or str, optional
         How the moment is factorized; by default `codiag.methods.Auto`.
     polish : int
@@ -75,6 +76,8 @@ class SphericalGaussianMixture(DensityMixin, BlockedModel[OneGaussian | Gaussian
         The most probable Gaussian of each sample; not there where samples came in parts.
     means_standard_errors_, weights_standard_errors_, covariances_standard_errors_ : as the parameters
         Where `n_blocks` asks for them.
+    n_components_ : int
+        Number of Gaussians.
     diagnostics_ : Diagnostics
     n_features_in_ : int
 
@@ -99,10 +102,11 @@ class SphericalGaussianMixture(DensityMixin, BlockedModel[OneGaussian | Gaussian
     """
 
     default_method: ClassVar[Method] = CORE_METHOD
+    optional: ClassVar[frozenset[str]] = frozenset({"n_components"})
 
     def __init__(
         self,
-        n_components: int = 2,
+        n_components: int | None = 2,
         *,
         method: Any = None,
         polish: int = 10,
@@ -118,13 +122,23 @@ class SphericalGaussianMixture(DensityMixin, BlockedModel[OneGaussian | Gaussian
         if parts is not None:
             return self._of_parts(parts)
         samples = self._as_samples(data, first=True, least=2)
-        _check_size(samples.shape[0], samples.shape[1], self.n_components)
+        _check_size(samples.shape[0], samples.shape[1], self.n_asked())
         self._check_blocks(samples.shape[0])
         located = Samples.of(samples)
         if self.n_blocks == 0:
-            return gaussian_moments(located, self.n_components, self.strategy())
+            return gaussian_moments(located, self.n_asked(), self.strategy())
         blocks = Blocks.of(GaussianSums.empty(samples.shape[1]), samples, self.n_blocks)
         return replace(self._of_blocks(blocks), samples=located)
+
+    def _n_shown(self, data: Any) -> int:
+        """Return the number of Gaussians of least `bic`, after steps of EM, of those that noise does not hide."""
+        most = super()._n_shown(data)
+        if as_parts(data, is_matrix) is not None:
+            return most
+        models = [self._with_number(k).set_params(polish=max(self.polish, 10), n_blocks=0) for k in range(1, most + 1)]
+        for model in models:
+            model.learn(data)
+        return 1 + int(np.argmin([model.bic(data) for model in models]))
 
     def _of_parts(self, parts: Parts) -> OneGaussian | GaussianMoments:
         """Return the moments of parts, in one pass."""
@@ -139,7 +153,7 @@ class SphericalGaussianMixture(DensityMixin, BlockedModel[OneGaussian | Gaussian
     def _of_blocks(self, blocks: Blocks) -> OneGaussian | GaussianMoments:
         """Return the moments of sums over all samples, which alone are kept."""
         sums = blocks.total()
-        _check_size(sums.n, sums.mean.size, self.n_components)
+        _check_size(sums.n, sums.mean.size, self.n_asked())
         return replace(self._moments_of(sums), blocks=blocks, seen=Blocks({0: sums}))
 
     def _as_samples(self, raw: Any, *, first: bool, least: int) -> np.ndarray:
@@ -164,7 +178,7 @@ class SphericalGaussianMixture(DensityMixin, BlockedModel[OneGaussian | Gaussian
     ) -> OneGaussian | GaussianMoments:
         """Return the moments of Gaussians that sums over samples make."""
         near = like.alike if isinstance(like, GaussianMoments) else None
-        return moments_from_sums(sums, self.n_components, self.strategy(), near)
+        return moments_from_sums(sums, self.n_asked(), self.strategy(), near)
 
     def _moments_of_seen(self, seen: Blocks, part: np.ndarray) -> OneGaussian | GaussianMoments:
         """Return the moments after samples were added."""
@@ -278,6 +292,37 @@ class SphericalGaussianMixture(DensityMixin, BlockedModel[OneGaussian | Gaussian
         """
         return float(np.mean(self.score_samples(X)))
 
+    def bic(self, X: Any) -> float:  # noqa: N803
+        r"""Return Schwarz's criterion for these samples, :math:`p \log n - 2 \log L`; the lower the better.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+
+        Returns
+        -------
+        float
+        """
+        likelihoods = self.score_samples(X)
+        return float(self._n_parameters() * np.log(likelihoods.size) - 2 * np.sum(likelihoods))
+
+    def aic(self, X: Any) -> float:  # noqa: N803
+        r"""Return Akaike's criterion for these samples, :math:`2 p - 2 \log L`; the lower the better.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+
+        Returns
+        -------
+        float
+        """
+        return float(2 * self._n_parameters() - 2 * np.sum(self.score_samples(X)))
+
+    def _n_parameters(self) -> int:
+        """Return how many numbers the Gaussians have: means, variances, and weights of sum one."""
+        return self.means_.size + 2 * self.weights_.size - 1
+
     def to_sklearn(self) -> Any:
         """Return a fitted ``sklearn.mixture.GaussianMixture`` with spherical covariances and these parameters.
 
@@ -290,7 +335,7 @@ class SphericalGaussianMixture(DensityMixin, BlockedModel[OneGaussian | Gaussian
         check_is_fitted(self)
         means, weights, variances = self.means_.copy(), self.weights_.copy(), self.covariances_.copy()
         start = {"weights_init": weights, "means_init": means, "precisions_init": 1 / variances}
-        model = GaussianMixture(self.n_components, covariance_type="spherical", **start)
+        model = GaussianMixture(self.n_components_, covariance_type="spherical", **start)
         model.means_, model.weights_, model.covariances_ = means, weights, variances
         model.precisions_ = 1 / self.covariances_
         model.precisions_cholesky_ = np.sqrt(model.precisions_)

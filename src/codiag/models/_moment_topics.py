@@ -18,7 +18,7 @@ from codiag._validation import UndeterminedError, as_number
 from codiag.methods import Method
 from codiag.models._base import as_seed
 from codiag.models._blocked import BlockedModel
-from codiag.models._sampling_noise import hidden_component
+from codiag.models._sampling_noise import hidden_component, is_hidden
 from codiag.models._second_moment import CORE_METHOD
 from codiag.models._summed import refuse_parts
 from codiag.models._sums import Blocks, Totals
@@ -40,6 +40,7 @@ class MomentTopics(TransformerMixin, BlockedModel[TopicMoments, Topics]):
     """Topics by moments of words: what models of one topic a document, and of mixtures of topics, have in common."""
 
     default_method: ClassVar[Method] = CORE_METHOD
+    optional: ClassVar[frozenset[str]] = frozenset({"n_components"})
     alpha_0: float
     """Sum of the Dirichlet parameters of the mixtures, zero where a document has one topic."""
 
@@ -56,12 +57,14 @@ class MomentTopics(TransformerMixin, BlockedModel[TopicMoments, Topics]):
         """Return the moments of documents that are at hand."""
         if not np.any(np.asarray(counts.sum(axis=1)) >= 3):
             raise UndeterminedError(f"X must hold documents of three words or more; all {counts.shape[0]} have fewer")
-        k, alpha_0 = self.n_components, float(self.alpha_0)
+        k, alpha_0 = self.n_asked(), float(self.alpha_0)
         basis = range_of_pairs(counts, min(k + N_SPARE, counts.shape[1]), alpha_0, as_seed(self.random_state))
         blocks = Blocks.of(WordStatistics.empty(basis), counts, self.n_blocks)
         found = self._moments_of(blocks.total())
         noise = pair_noise(counts, alpha_0, basis[:, :k])
-        complaints = (*_complaints_about(counts), *hidden_component(float(found.values[k - 1]), noise, k))
+        size = float(found.values[k - 1])
+        found = replace(found, hides_component=is_hidden(size, noise, k))
+        complaints = (*_complaints_about(counts), *hidden_component(size, noise, k))
         seen = TopicStream(blocks=Blocks({0: found.statistics}))
         return replace(found, noise=noise, blocks=blocks, seen=seen, complaints=complaints)
 
@@ -72,7 +75,7 @@ class MomentTopics(TransformerMixin, BlockedModel[TopicMoments, Topics]):
         self._check_blocks(corpus.n_documents)
         self._check_words(corpus.n_words)
         self.n_features_in_ = corpus.n_words
-        basis = range_of_parts(parts, corpus, self.n_components, float(self.alpha_0), as_seed(self.random_state))
+        basis = range_of_parts(parts, corpus, self.n_asked(), float(self.alpha_0), as_seed(self.random_state))
         return replace(self._of_blocks(sums_of_parts(parts, basis, self.n_blocks)), parts=parts)
 
     def _of_iterator(self, parts: Parts) -> TopicMoments:
@@ -97,18 +100,20 @@ class MomentTopics(TransformerMixin, BlockedModel[TopicMoments, Topics]):
         if stream.blocks is None:
             return replace(self._of_counts(stream.documents()), seen=stream)
         found = self._of_blocks(stream.blocks)
-        about_stream = stream.complaints(self.n_components)
+        about_stream = stream.complaints(self.n_asked())
         return replace(found, seen=stream, complaints=(*found.complaints, *about_stream))
 
     def _of_blocks(self, blocks: Blocks) -> TopicMoments:
         """Return the moments of sums over all documents."""
-        sums, k = blocks.total(), self.n_components
+        sums, k = blocks.total(), self.n_asked()
         if not sums.n_documents[2]:
             raise UndeterminedError(f"X must hold documents of three words or more; all {sums.n_seen} have fewer")
         found = self._moments_of(sums)
         noise = sums.noise(float(self.alpha_0), found.inner)
         about_counts = _complaints(sums.n_seen, sums.n_seen - int(sums.n_documents[2]), whole=sums.n_broken == 0)
-        complaints = (*about_counts, *hidden_component(float(found.values[k - 1]), noise, k))
+        size = float(found.values[k - 1])
+        found = replace(found, hides_component=is_hidden(size, noise, k))
+        complaints = (*about_counts, *hidden_component(size, noise, k))
         seen = TopicStream(blocks=Blocks({0: sums}))
         return replace(found, noise=noise, blocks=blocks, seen=seen, complaints=complaints)
 
@@ -128,18 +133,18 @@ class MomentTopics(TransformerMixin, BlockedModel[TopicMoments, Topics]):
         stream = TopicStream() if seen is None else seen
         if stream.blocks is not None:
             self._check_same_blocks(stream.blocks)
-        return stream.with_part(part, self.n_components, float(self.alpha_0), as_seed(self.random_state), self.n_blocks)
+        return stream.with_part(part, self.n_asked(), float(self.alpha_0), as_seed(self.random_state), self.n_blocks)
 
     def _moments_of(self, sums: WordStatistics, like: TopicMoments | None = None) -> TopicMoments:
         """Return the moments of topics that sums over documents make."""
         width = sums.basis.shape[1]
-        if self.n_components > width:
+        if self.n_asked() > width:
             raise ValueError(
                 f"n_components must be at most {width}, the width of the basis that the first documents have fixed; "
-                f"got {self.n_components}. Fit anew"
+                f"got {self.n_asked()}. Fit anew"
             )
         orthogonal = self.strategy().needs_orthogonal
-        return TopicMoments.of(sums, self.n_components, float(self.alpha_0), orthogonal=orthogonal)
+        return TopicMoments.of(sums, self.n_asked(), float(self.alpha_0), orthogonal=orthogonal)
 
     def _moments_of_seen(self, seen: TopicStream, part: sparse.csr_array) -> TopicMoments:
         """Return the moments after documents were added."""
@@ -245,7 +250,7 @@ class MomentTopics(TransformerMixin, BlockedModel[TopicMoments, Topics]):
         array of str, shape (n_components,)
         """
         check_is_fitted(self)
-        return np.array([f"{type(self).__name__.lower()}{i}" for i in range(self.n_components)], dtype=object)
+        return np.array([f"{type(self).__name__.lower()}{i}" for i in range(self.n_components_)], dtype=object)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -270,7 +275,7 @@ class MomentTopics(TransformerMixin, BlockedModel[TopicMoments, Topics]):
         """Return what `score` does."""
 
     def _prior(self, weights: np.ndarray) -> np.ndarray:
-        return np.maximum(self.alpha_0 * weights, 1e-2 / self.n_components)
+        return np.maximum(self.alpha_0 * weights, 1e-2 / weights.size)
 
     def _likelihood_and_length(self, counts: sparse.csr_array) -> tuple[float, float]:
         return self._log_likelihood(counts), float(counts.sum())
@@ -286,8 +291,8 @@ class MomentTopics(TransformerMixin, BlockedModel[TopicMoments, Topics]):
         return function(as_counts(validate_data(self, as_matrix(raw), reset=False, **INPUT), "X"))
 
     def _check_words(self, n_words: int) -> None:
-        if self.n_components > n_words:
-            raise ValueError(f"n_components must be at most {n_words}, the number of words; got {self.n_components}")
+        if self.n_asked() > n_words:
+            raise ValueError(f"n_components must be at most {n_words}, the number of words; got {self.n_asked()}")
 
 
 def _complaints_about(counts: sparse.csr_array) -> tuple[str, ...]:

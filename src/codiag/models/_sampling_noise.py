@@ -54,9 +54,15 @@ def noise_of(errors: Sequence[Any], left: np.ndarray, right: np.ndarray) -> floa
     spare = min(left.shape[0], right.shape[0]) - left.shape[1]
     if spare <= 0:
         return float(np.sqrt(np.mean(np.square(own))))
-    beside = np.mean([norm_beside(error, left, right) for error in errors[: N_DRAWS // 2]])
-    # One more direction is searched than is left beside them, and norms grow like the root of their number.
-    return float(max(np.sqrt(np.mean(np.square(own))), beside * np.sqrt((spare + 1) / spare)))
+    some = errors if spare < N_DRAWS else errors[: N_DRAWS // 2]  # norms of small matrices vary most
+    beside = np.mean([norm_beside(error, left, right) for error in some])
+    # One more direction is searched than is left beside them.
+    return float(max(np.sqrt(np.mean(np.square(own))), beside * _usual_norm(spare + 1) / _usual_norm(spare)))
+
+
+def _usual_norm(m: int) -> float:
+    """Return the mean operator norm of m x m normal variables: its limit, corrected at m = 1, to 3 % for all m."""
+    return 2 * float(np.sqrt(m)) - 1.2 * m ** (-1 / 6)
 
 
 def norm_beside(matrix: Any, left: np.ndarray, right: np.ndarray, n_steps: int = 5) -> float:
@@ -90,9 +96,14 @@ def weakest(mean: np.ndarray, halves: Sequence[np.ndarray], k: int) -> tuple[flo
     return float(sizes[k - 1]), norm_beside(gap, left[:, : k - 1], right[: k - 1].T)
 
 
+def is_hidden(size: float, noise: float, k: int) -> bool:
+    """Return whether the weakest of k components is no larger than sampling alone would show."""
+    return k > 1 and size < 2 * noise
+
+
 def hidden_component(size: float, noise: float, k: int) -> tuple[str, ...]:
     """Return what a user must be told where the weakest of k components is no larger than sampling alone would show."""
-    if k == 1 or size >= 2 * noise:
+    if not is_hidden(size, noise, k):
         return ()
     return (
         f"n_components={k} may be more than the data shows: the last singular value of the second moment "

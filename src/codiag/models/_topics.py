@@ -45,8 +45,9 @@ class LatentDirichlet(MomentTopics):
 
     Parameters
     ----------
-    n_components : int
-        Number of topics.
+    n_components : int, optional
+        Number of topics. None for as many as the second moment shows: one for each eigenvalue that is twice as large as
+        sampling noise, or larger. Moments are then formed once for each number that is tried.
     alpha_0 : float
         Sum of the Dirichlet parameters: how mixed documents are. Zero means one topic each.
     method : Method or str, optional
@@ -73,6 +74,8 @@ class LatentDirichlet(MomentTopics):
         away.
     components_standard_errors_, weights_standard_errors_ : as `components_` and `weights_`
         Where `n_blocks` asks for them.
+    n_components_ : int
+        Number of topics.
     n_features_in_ : int
         Number of words.
 
@@ -115,7 +118,7 @@ class LatentDirichlet(MomentTopics):
 
     def __init__(
         self,
-        n_components: int = 10,
+        n_components: int | None = 10,
         *,
         alpha_0: float = 1.0,
         method: Any = None,
@@ -155,7 +158,7 @@ class LatentDirichlet(MomentTopics):
 
         check_is_fitted(self)
         prior = float(np.mean(self.doc_topic_prior_))
-        model = LatentDirichletAllocation(self.n_components, doc_topic_prior=min(prior, 1.0), random_state=0)
+        model = LatentDirichletAllocation(self.n_components_, doc_topic_prior=min(prior, 1.0), random_state=0)
         model.fit(np.ones((1, self.n_features_in_)))
         model.doc_topic_prior_ = prior  # which fit refuses above one, and the rest of the model does not
         scale = 1e4  # pseudo-counts: high enough for the expectation to be the topics
@@ -177,8 +180,9 @@ class SingleTopic(MomentTopics):
 
     Parameters
     ----------
-    n_components : int
-        Number of topics.
+    n_components : int, optional
+        Number of topics. None for as many as the second moment shows: one for each eigenvalue that is twice as large as
+        sampling noise, or larger. Moments are then formed once for each number that is tried.
     method : Method or str, optional
         How the moment is factorized; by default `codiag.methods.Auto`.
     polish : int
@@ -204,7 +208,7 @@ class SingleTopic(MomentTopics):
 
     def __init__(
         self,
-        n_components: int = 10,
+        n_components: int | None = 10,
         *,
         method: Any = None,
         polish: int = 0,

@@ -18,7 +18,7 @@ from codiag.models._components import Components
 from codiag.models._diagnostics import Diagnostics
 from codiag.models._gaussian_moments import NARROWEST
 from codiag.models._mixture import log_densities
-from codiag.models._sampling_noise import hidden_component, random_signs, weakest_direction
+from codiag.models._sampling_noise import hidden_component, is_hidden, random_signs, weakest_direction
 from codiag.models._view_moments import CrossProblem, MappedProblem, ViewMoments, as_dense, scaled, view_problem
 from codiag.tensors import CrossMomentTensor
 
@@ -63,8 +63,9 @@ class MultiviewMixture(MomentModel[MixtureMoments, Views]):
 
     Parameters
     ----------
-    n_components : int
-        Number of components.
+    n_components : int, optional
+        Number of components. None for as many as pairs of views show: one for each singular value of their moment that
+        is twice as large as sampling noise, or larger.
     method : Method or str, optional
         How the moment is factorized; by default `codiag.methods.Auto`. Methods for orthogonal factors (`OJD`, `TPM`)
         take the classical route: two views are mapped to the third, and the second moment whitens.
@@ -82,6 +83,8 @@ class MultiviewMixture(MomentModel[MixtureMoments, Views]):
         Largest first.
     variances_ : array of shape (3,)
         The variance of the noise in every view, a feature's mean; at least 1e-8 of the mean square of the view.
+    n_components_ : int
+        Number of components.
     diagnostics_ : Diagnostics
 
     Examples
@@ -95,9 +98,11 @@ class MultiviewMixture(MomentModel[MixtureMoments, Views]):
     [0.5, 0.5]
     """
 
+    optional: ClassVar[frozenset[str]] = frozenset({"n_components"})
+
     def moments(self, data: Any) -> MixtureMoments:
         """Return the moments of three views, a sequence of arrays or sparse matrices (n, d) of the same samples."""
-        views, k = _as_views(data), self.n_components
+        views, k = _as_views(data), self.n_asked()
         smallest = sorted(view.shape[1] for view in views)[1]
         for limit, what in ((smallest, "the second smallest view"), (views[0].shape[0], "the number of samples")):
             if k > limit:
@@ -111,9 +116,14 @@ class MultiviewMixture(MomentModel[MixtureMoments, Views]):
                 "common; ask for fewer, or give more data"
             )
         route = view_problem(moments, k, self.strategy())
-        complaints = hidden_component(size, noise, k)
         return MixtureMoments(
-            problem=route.problem, complaints=complaints, route=route, units=units, correlation=size, noise=noise
+            problem=route.problem,
+            complaints=hidden_component(size, noise, k),
+            hides_component=is_hidden(size, noise, k),
+            route=route,
+            units=units,
+            correlation=size,
+            noise=noise,
         )
 
     def parameters(self, fit: Factorization, moments: MixtureMoments) -> Views:
