@@ -169,7 +169,7 @@ class TestConvergence:
     def test_the_default_leaves_it_to_the_diagnostics(self):
         """Its few sweeps end well below the noise of the moments, in one fit of seven or so."""
         (samples, *_), silent = gaussians(10_000, 1), SphericalGaussianMixture(5, random_state=0)
-        assert silent.learn(samples) == ()
+        assert not any(isinstance(complaint, codiag.ConvergenceWarning) for complaint in silent.learn(samples))
         assert not silent.diagnostics_["converged"]
         assert silent.diagnostics_["relative_error"] < 0.02
 
