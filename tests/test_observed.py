@@ -170,3 +170,10 @@ def test_single_precision_is_that_of_the_result_alone(library, constraints):
     assert str(fit.weights.dtype).endswith("float32")
     assert fit.relative_error == pytest.approx(exact.relative_error, rel=1e-5)
     assert_allclose(np.asarray(fit.weights), exact.weights, rtol=1e-4)
+
+
+def test_masked_booleans_are_missing_like_masked_numbers():
+    entries = np.random.default_rng(0).random((5, 6, 7)) < 0.5
+    hidden = np.random.default_rng(1).random(entries.shape) < 0.1
+    fits = [codiag.factorize(np.ma.array(entries.astype(kind), mask=hidden), 2, seed=0) for kind in (bool, float)]
+    assert fits[0].relative_error == pytest.approx(fits[1].relative_error, rel=1e-10)

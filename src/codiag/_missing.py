@@ -68,7 +68,7 @@ def _zeroed(raw: Array, known: np.ndarray) -> Array:
     """Return a copy with zeros where entries are not known: one array as large as the data, and no more."""
     if is_numpy_array(raw):
         copy = np.array(raw)
-        np.copyto(copy, 0, where=~known)
+        copy[~known] = 0
         return copy
     xp = array_namespace(raw)
     return xp.where(xp.asarray(known, device=device(raw)), raw, xp.zeros_like(raw))

@@ -68,9 +68,13 @@ def snapshot(value: Any, depth: int = 0) -> Any:
     return repr(value) if isinstance(value, int | float | complex | str | bytes | None) else None
 
 
+KEPT_BY_TENSORS = {"_squared_norm", "_look", "_listings", "_symmetric", "_seems_symmetric", "unseen"}
+"""What tensors find out about their entries and keep: neither the entries nor what was declared."""
+
+
 def _is_computed(value: Any, name: str) -> bool:
     """Tell whether an attribute is kept from the first time it is asked for: it is no change that it is there."""
-    return name == "_squared_norm" or isinstance(getattr(type(value), name, None), cached_property)
+    return name in KEPT_BY_TENSORS or isinstance(getattr(type(value), name, None), cached_property)
 
 
 def _parts(matrix: Any) -> list[np.ndarray]:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import sklearn.exceptions
 
 import codiag
+from codiag import FailedFitsError
 from codiag._validation import UndeterminedError
 
 from .case import Case, Finding, Generator
@@ -141,7 +142,7 @@ def _of_error(case: Case, error: BaseException) -> Iterator[Finding]:
         yield Finding("fuzzer", case.function, text, f"{Path(frames[-1].filename).name}:{frames[-1].lineno}")
     elif case.valid is True:
         yield Finding("refused valid", case.function, text, place)
-    elif type(error) not in (*case.refusals, UndeterminedError, sklearn.exceptions.NotFittedError):
+    elif type(error) not in (*case.refusals, UndeterminedError, FailedFitsError, sklearn.exceptions.NotFittedError):
         yield Finding("wrong exception", case.function, text + spoiled, place)
     elif isinstance(error, FileNotFoundError):
         return

@@ -250,6 +250,8 @@ def topics_in_chunks(rng: np.random.Generator) -> Case:
         return model.partial_fit(chunk)
 
     def check(fitted: Any, given: dict[str, Any]) -> Problems:
+        if not hasattr(fitted, "diagnostics_"):
+            return  # not fitted yet: too few documents, which is told in a warning
         bad = not_finite(fitted.diagnostics_, "diagnostics_")
         if bad:
             yield "not finite", f"diagnostics_: {bad}"
