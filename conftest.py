@@ -2,5 +2,8 @@
 
 from importlib.util import find_spec
 
-# The examples of `codiag.plotting` draw, for which they need the extra 'plot'.
-collect_ignore = [] if find_spec("matplotlib") else ["src/codiag/plotting"]
+NEEDS = {
+    "matplotlib": ["src/codiag/plotting", "src/codiag/reports"],  # their examples draw: the extra 'plot'
+    "dask": ["src/codiag/tensors/_chunks.py", "src/codiag/tensors/_dask.py"],  # the extra 'dask'
+}
+collect_ignore = [place for package, places in NEEDS.items() if find_spec(package) is None for place in places]

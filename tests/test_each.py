@@ -7,7 +7,7 @@ import weakref
 
 import numpy as np
 import pytest
-from joblib import parallel_config
+from joblib import parallel_backend
 from numpy.testing import assert_array_equal
 
 import codiag
@@ -122,7 +122,7 @@ def test_tensors_of_an_iterator_are_let_go_as_they_are_fitted(n_jobs):
             yield own
             del own
 
-    with parallel_config(backend="threading"):  # a fit lets go of its tensor when it ends, and nothing is pickled
+    with parallel_backend("threading"):  # a fit lets go of its tensor when it ends, and nothing is pickled
         assert len(codiag.factorize_each(drawn(), 1, seed=0, n_jobs=n_jobs, method=ALS(max_sweeps=500))) == n_tensors
     assert most < n_tensors / 2
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -61,7 +62,8 @@ def reproduce(
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with user_errors():
         try:
-            with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
+            bar = Progress(*columns, console=err, transient=True, disable=not err.is_terminal)
+            with bar if err.is_terminal else nullcontext():
                 task = bar.add_task(" ".join(names))
                 failures = run(
                     present,

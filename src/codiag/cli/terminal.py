@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import NoReturn
 
 import typer
@@ -47,7 +47,8 @@ def _say(heading: str, message: str) -> None:
 def progress(message: str) -> Iterator[Passes]:
     """Show the progress on a terminal, as the methods log it, with a bar of the passes over a tensor to be named."""
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[passes]}"))
-    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as display:
+    display = Progress(*columns, console=err, transient=True, disable=not err.is_terminal)
+    with display if err.is_terminal else nullcontext():  # versions of rich end a line that they have not begun
         task = display.add_task(message, total=None, passes="")
         passes = Passes(display, task)
         handlers: dict[str, logging.Handler] = {"codiag": Stages(display, task), "codiag.reads": passes}
