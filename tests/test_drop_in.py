@@ -328,3 +328,8 @@ def test_it_works_without_tensorly(monkeypatch):
     weights, factors = seen[-1][0]
     assert_allclose(rebuilt(weights, factors), PROBLEM.tensor, atol=0.02)
     assert CP(3, random_state=0).fit(PROBLEM.tensor).errors_
+
+
+def test_arrays_of_different_shapes_are_no_tensor():
+    with pytest.raises(ValueError, match="tensor must be one array"):
+        parafac([np.ones((2, 3, 4)), np.ones((2, 3))], 1)

@@ -210,3 +210,10 @@ class TestDegenerateSamples:
         """Warnings are errors here."""
         for samples in (np.array([[0.0, 1.0], [3.0, 4.0]]), np.random.default_rng(0).standard_normal((30, 4))):
             SphericalGaussianMixture(1).fit(samples)
+
+
+def test_orthogonal_methods_need_a_last_view_as_large_as_the_number_of_components():
+    rng = np.random.default_rng(0)
+    views = [rng.standard_normal((50, size)) for size in (5, 4, 2)]
+    with pytest.raises(ValueError, match="n_components must be at most 2, the size of the last view"):
+        MultiviewMixture(3, method="tpm", random_state=0).fit(views)

@@ -66,3 +66,11 @@ def as_modes(name: str, modes: Any, order: int) -> list[int]:
     if any(isinstance(mode, bool) or not isinstance(mode, int | np.integer) or not 0 <= mode <= last for mode in given):
         raise ValueError(f"{name} must hold modes from 0 to {last}; got {given}")
     return [int(mode) for mode in given]
+
+
+def shape_of(tensor: Any) -> tuple[int, ...]:
+    """Return the shape of what is to be factorized, or say that it has none."""
+    try:
+        return tuple(np.shape(tensor))
+    except ValueError as error:
+        raise ValueError("tensor must be one array; its parts have different shapes") from error

@@ -7,10 +7,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from codiag._validation import ConvergenceWarning, as_number, check_seed
-from codiag.drop_in._arguments import as_count, as_mask, as_modes, as_rank, check_hints
+from codiag.drop_in._arguments import as_count, as_mask, as_modes, as_rank, check_hints, shape_of
 from codiag.drop_in._request import Request, answer
 
 
@@ -96,7 +94,7 @@ def parafac(
     as_number("n_iter_max", n_iter_max, integer=True)
     as_number("l2_reg", l2_reg, zero=True)
     check_seed("random_state", random_state)
-    shape = tuple(np.shape(tensor))
+    shape = shape_of(tensor)
     fixed = as_modes("fixed_modes", fixed_modes or (), len(shape))
     done = answer(
         Request(

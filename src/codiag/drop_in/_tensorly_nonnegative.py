@@ -6,10 +6,8 @@ import warnings
 from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
-
 from codiag._validation import ConvergenceWarning, as_number, check_seed
-from codiag.drop_in._arguments import as_mask, as_modes, as_rank, check_hints
+from codiag.drop_in._arguments import as_mask, as_modes, as_rank, check_hints, shape_of
 from codiag.drop_in._request import Request, answer
 
 
@@ -71,7 +69,7 @@ def non_negative_parafac(
     >>> all((factor >= 0).all() for factor in factors)
     True
     """
-    order = len(np.shape(tensor))
+    order = len(shape_of(tensor))
     check_hints(
         svd, cvg_criterion, verbose=verbose, normalize_factors=normalize_factors, return_errors=return_errors
     )  # fmt: skip
@@ -134,7 +132,7 @@ def non_negative_parafac_hals(
     >>> [bool((factor >= 0).all()) for factor in factors[1:]]
     [True, True]
     """
-    order = len(np.shape(tensor))
+    order = len(shape_of(tensor))
     _refuse_sparsity(sparsity_coefficients)
     switches = {"exact": exact, "verbose": verbose, "return_errors": return_errors}
     check_hints(svd, cvg_criterion, normalize_factors=normalize_factors, **switches)
@@ -162,7 +160,7 @@ def _request(
 ) -> Request:
     as_number("n_iter_max", n_iter_max, integer=True)
     check_seed("random_state", seed)
-    shape = tuple(np.shape(tensor))
+    shape = shape_of(tensor)
     return Request(
         tensor, as_rank(rank, shape), init, fixed, seed, n_iter_max, tol, frozenset(nonnegative), 0.0,
         as_mask(mask, shape),

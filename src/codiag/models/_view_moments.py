@@ -100,6 +100,12 @@ class MappedProblem:
     @classmethod
     def of(cls, moments: ViewMoments, k: int) -> MappedProblem:
         """Ask for k components in the range of the second moment."""
+        size = moments.pairs(2, 1).shape[0]
+        if k > size:
+            raise ValueError(
+                f"n_components must be at most {size}, the size of the last view, for a method that needs orthogonal "
+                f"factors; got {k}. Leave method out, or give the smallest view first"
+            )
         maps = [
             moments.pairs(2, 1) @ _pseudo_inverse(moments.pairs(0, 1), k),
             moments.pairs(2, 0) @ _pseudo_inverse(moments.pairs(1, 0), k),
