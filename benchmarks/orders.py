@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +30,7 @@ from codiag.synthetic import PlantedTensor, unit_factor
 from codiag.tensors import FactoredTensor, symmetrize
 
 SHAPES = {"20^4, rank 40": ((20,) * 4, 40), "8^5, rank 30": ((8,) * 5, 30)}
-AXES = {
+AXES: dict[str, Sequence[Any]] = {
     "shape": list(SHAPES),
     "symmetric": [True, False],
     "weights": ["normal", "equal"],
