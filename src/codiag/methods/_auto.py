@@ -43,18 +43,18 @@ class Auto(Method):
     One start is enough almost always. The residual tells when it was not: it should look like noise, and be small. If
     it is not, others are tried, random ones too, and the best is kept. Where the rank is larger than all modes but one,
     modes of tensors of higher order are taken together, or the rank-one matrices in the span of the slices are found by
-    diagonalizing the equations that they satisfy (De Lathauwer 2006, and 2007 with Castaing and Cardoso), up to rank
-    64. Where there are too few equations, as for order three with a rank larger than all modes, all starts are random;
-    `Factorization.stages` says so. With constraints, or entries
-    that were not observed, the fit without them is one of the starts; where all modes are to be orthogonal, it is
-    `OJD`, followed by least squares over orthonormal factors.
+    diagonalizing the equations that they satisfy (De Lathauwer 2006, and 2007 with Castaing and Cardoso). At order
+    three, up to five thirds of the modes, the kernels of Koszul flattenings give such equations (Kothari, Moitra and
+    Wein 2024). Where there are too few, or the rank is above 64, all starts are random; `Factorization.stages` says so.
+    With constraints, or entries that were not observed, the fit without them is one of the starts; where all modes are
+    to be orthogonal, it is `OJD`, followed by least squares over orthonormal factors.
 
     *Needs* contractions of the tensor; works on all of it where it has at most two million entries. *Costs* three
     passes over a large tensor to look at it and to compress it, :math:`O(k^4)` flops a sweep of the diagonalization and
     a step of least squares on the core, and one pass to polish, or a few where noise is strong or ranks are large.
-    *Guarantees*, without noise, exact components where the rank is at most the second largest mode, or modes taken
-    together have equations enough: rank 40 in 20 x 20 x 20 x 20, 30 in 8 x 8 x 8 x 8 x 8, symmetric or not; with noise,
-    a minimum of least squares where `converged` says so, with the standard errors of first-order theory. *Fails* to
+    *Guarantees*, without noise, exact components where the rank is at most the second largest mode, or there are
+    equations enough: 30 components of 20 x 20 x 20, 40 of 20 x 20 x 20 x 20, 30 of 8 x 8 x 8 x 8 x 8; with noise, a
+    minimum of least squares where `converged` says so, with the standard errors of first-order theory. *Fails* to
     find the best of several minima where the rank exceeds the modes, or noise hides components: `fit.diagnose()` tells
     what to look for.
 

@@ -22,7 +22,7 @@ def diagonal_roles(core: DenseTensor, rank: int) -> Roles | None:
         return None
     symmetric = core.symmetric
     roles = assign_roles(core.shape, rank, symmetric=symmetric) or rank_one_roles(core.shape, rank, symmetric=symmetric)
-    return roles or koszul_roles(core.shape, rank)
+    return roles or koszul_roles(core.shape, rank, symmetric=symmetric)
 
 
 def diagonal_start(core: DenseTensor, roles: Roles, rank: int, rng: np.random.Generator, log: Log) -> FactoredTensor:
