@@ -11,6 +11,7 @@ import numpy as np
 from codiag._array import Array, like
 from codiag.diagonalize._base import Iterate
 from codiag.diagonalize._fixed_point import Limits, Outcome, find_fixed_point
+from codiag.diagonalize._given_start import follow_past_saddles
 from codiag.diagonalize._jacobi import Jacobi
 from codiag.diagonalize._newton_like import NewtonLike
 from codiag.diagonalize._products import Slabs
@@ -84,6 +85,13 @@ class OrthogonalNewton(NewtonLike):
             return iterate
         found = lowest(self._restarts(core, rng, probe, iterate))
         return found._replace(n_sweeps=found.n_sweeps + iterate.n_sweeps)
+
+    def iterate_from(self, stack: Array, rng: np.random.Generator, left: Array, right: Array) -> Iterate:
+        core, limits = Slabs(stack), self._limits(stack)
+        probe = like(rng.choice([-1.0, 1.0], stack.shape[1]), stack)
+        outcome = follow_past_saddles(lambda point: _follow_rotations(core, point, probe, limits), stack, left, rng)
+        inverse = orthonormalize(outcome.point)
+        return Iterate(inverse, inverse, outcome.n_sweeps, outcome.converged)
 
     def _restarts(self, core: Slabs, rng: np.random.Generator, probe: Array, first: Iterate) -> Iterator[FixedPoint]:
         """Go from several starts, of sweeps over pairs too where these cost little."""

@@ -94,6 +94,11 @@ class UWEDGE(NewtonLike):
         found = lowest(self._restarts(core, rng, probe, iterate))
         return found._replace(n_sweeps=found.n_sweeps + iterate.n_sweeps)
 
+    def iterate_from(self, stack: Array, rng: np.random.Generator, left: Array, right: Array) -> Iterate:
+        probe = like(rng.choice([-1.0, 1.0], stack.shape[1]), stack)
+        outcome = _follow(Slabs(stack), left, probe, self._limits(stack))
+        return Iterate(outcome.point, outcome.point, outcome.n_sweeps, outcome.converged)
+
     def _restarts(self, core: Slabs, rng: np.random.Generator, probe: Array, first: Iterate) -> Iterator[FixedPoint]:
         """Go from several starts to the fixed point itself: without theory the standard error is no reason to stop.
 
