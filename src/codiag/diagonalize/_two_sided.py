@@ -81,7 +81,7 @@ class TwoSided(NewtonLike):
         if outcome.certain or (not self.fallback and (outcome.converged or self.orthogonal)):
             return iterate
         n_trials, times = (9, 3) if self.fallback else (4, 1)
-        found = lowest(islice(self._restarts(core, rng, probe, iterate), n_trials), times)
+        found = lowest(islice(self._restarts(core, rng, probe, iterate), n_trials), stack.shape[1], times)
         return found._replace(n_sweeps=found.n_sweeps + iterate.n_sweeps)
 
     def iterate_from(self, stack: Array, rng: np.random.Generator, left: Array, right: Array) -> Iterate:
