@@ -136,9 +136,9 @@ def run() -> str:
             in_products(),
             "off() is the energy off the diagonal for factors of unit norm.",
             against_rivals(),
-            "Random unit columns, d = n = 100, seed by seed. pyriemann stops after 100 iterations without having "
-            "converged. Where U is ill-conditioned, off() for factors of unit norm is least for factors that are far "
-            "from dependent, whatever the truth, whose own off() is the largest in the table: a lower one is no better fit.",
+            "Random unit columns, d = n = 100, seed by seed; pyriemann stops after 100 iterations, converged or not. "
+            "Where U is ill-conditioned a lower off() is no better fit: for factors of unit norm it is least where they "
+            "are far from dependent, whatever the truth, whose own off() is the largest in the table.",
             ill_conditioned(),
         )
     )
