@@ -137,8 +137,8 @@ def run() -> str:
             "off() is the energy off the diagonal for factors of unit norm.",
             against_rivals(),
             "Random unit columns, d = n = 100, seed by seed; pyriemann stops after 100 iterations, converged or not. "
-            "Where U is ill-conditioned a lower off() is no better fit: for factors of unit norm it is least where they "
-            "are far from dependent, whatever the truth, whose own off() is the largest in the table.",
+            "Where U is ill-conditioned a lower off() is no better fit: for factors of unit norm it is least where "
+            "they are far from dependent, whatever the truth, whose own off() is the largest in the table.",
             ill_conditioned(),
         )
     )

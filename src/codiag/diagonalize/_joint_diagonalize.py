@@ -27,7 +27,8 @@ def joint_diagonalize(
     r"""Find the factors that a stack of symmetric matrices has in common.
 
     Given :math:`M_l = U\, \mathrm{diag}(d_l)\, U^\top + \text{noise}`, find U with unit columns, and diagonals, that
-    leave the least energy off the diagonals of :math:`U^{-1} M_l U^{-\top}`.
+    leave little energy off the diagonals of :math:`U^{-1} M_l U^{-\top}`: the least if U is orthonormal; for free
+    factors, what no pair of them can lower in units of its own diagonals (see `UWEDGE`).
 
     Parameters
     ----------
