@@ -219,7 +219,7 @@ def _cumulant_coefficients(kurtosis: np.ndarray) -> Coefficients:
 
 def _segments(sources: Recordings, coefficients: np.ndarray | None) -> Iterator[Segment]:
     """Yield Fourier transforms of sources and their scores: cubes, unless coefficients of a basis are given."""
-    for samples in sources.arrays:
+    for samples in sources.pieces():
         scores = samples**3 if coefficients is None else scored(samples, coefficients)[0]
         transform, length = transformed(samples)
         yield Segment(transform, transformed(scores - scores.mean(axis=0))[0], samples.shape[0], length)

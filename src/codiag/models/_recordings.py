@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,9 @@ import numpy as np
 from sklearn.utils.validation import check_array, validate_data
 
 from codiag._validation import UndeterminedError
+
+LONGEST = 2**13
+"""Samples of a piece that is transformed at a time, at most: correlations across its ends are left out."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +33,11 @@ class Recordings:
         if self.form == "array":
             return made[0]
         return made if self.form == "list" else np.stack([array.T for array in made])
+
+    def pieces(self) -> Iterator[np.ndarray]:
+        """Yield the recordings in pieces of nearly equal lengths, short enough for the cache when transformed."""
+        for array in self.arrays:
+            yield from np.array_split(array, -(-array.shape[0] // LONGEST))
 
     def centered(self) -> tuple[np.ndarray, Recordings]:
         """Return the mean over all samples, and the recordings without it."""

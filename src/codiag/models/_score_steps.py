@@ -28,6 +28,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy import fft
 
+from codiag._threads import few_threads
+
 PADDING = 1024
 """Zeros after a recording, so that its end is not followed by its beginning."""
 
@@ -92,25 +94,40 @@ def squared_gaps(diagonals: np.ndarray) -> np.ndarray:
 
 def share_variances(segments: Iterable[Segment], coefficients: Coefficients) -> np.ndarray:
     """Return the variance of the share of each source in each column of the mixing, but for its own, (k, k)."""
-    alpha, beta, gamma = coefficients
-    total, n_samples = np.zeros_like(alpha), 0
-    for sources, scores, n, length in segments:
-        twice = np.full(sources.shape[0], 2.0)  # frequencies that stand for their negatives, too
-        twice[0] = 1.0
-        if length % 2 == 0:
-            twice[-1] = 1.0
-        power, cross = np.abs(sources) ** 2, scores * np.conj(sources)
-        weighted = power * twice[:, None]
-        scored = (np.abs(scores) ** 2).T @ weighted
-        mixed = np.real(cross.T @ (cross * twice[:, None]))
-        half = np.real(cross).T @ weighted
-        found = alpha**2 * scored + beta**2 * scored.T + gamma**2 * (power.T @ weighted) + 2 * alpha * beta * mixed
-        found += 2 * gamma * (alpha * half + beta * half.T)
-        total += found / (length * n)
-        n_samples += n
+    total, n_samples = np.zeros_like(coefficients.alpha), 0
+    with few_threads(total.size):  # a second thread would wait: the products are of long and thin matrices
+        for segment in segments:
+            total += _summed_variances(segment, coefficients)
+            n_samples += segment.n
     variances = np.maximum(total, 0) / n_samples**2
     np.fill_diagonal(variances, 0)
     return variances
+
+
+def _summed_variances(segment: Segment, coefficients: Coefficients) -> np.ndarray:
+    """Return the variances of sums over one segment."""
+    sources, scores, n, length = segment
+    alpha, beta, gamma = coefficients
+    twice = np.full((sources.shape[0], 1), 2.0)  # frequencies that stand for their negatives, too
+    twice[0] = 1.0
+    if length % 2 == 0:
+        twice[-1] = 1.0
+    power, real, imaginary = _cross(sources, sources)[0], *_cross(scores, sources)
+    weighted = power * twice
+    scored = _cross(scores, scores)[0].T @ weighted
+    mixed = real.T @ (real * twice)
+    if np.any(imaginary):
+        mixed -= imaginary.T @ (imaginary * twice)
+    half = real.T @ weighted
+    found = alpha**2 * scored + beta**2 * scored.T + gamma**2 * (power.T @ weighted) + 2 * alpha * beta * mixed
+    summed: np.ndarray = (found + 2 * gamma * (alpha * half + beta * half.T)) / (length * n)
+    return summed
+
+
+def _cross(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return real and imaginary parts of the product of one transform and the conjugate of another."""
+    product = first * np.conj(second)
+    return np.ascontiguousarray(product.real), np.ascontiguousarray(product.imag)
 
 
 def transformed(samples: np.ndarray) -> tuple[np.ndarray, int]:

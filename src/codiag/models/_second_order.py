@@ -23,6 +23,8 @@ from codiag.models._score_steps import (
 )
 from codiag.models._sources import BlindSources, Separation
 
+REFITS = 5
+"""Steps of the likelihood at which scores are fitted again, before they stay."""
 TOLERANCE = 1e-11
 """Largest entry of a step of the likelihood at which it ends."""
 
@@ -105,10 +107,11 @@ class SecondOrder(BlindSources, Generic[S]):
         """Return the unmixing after steps of the likelihood, or None where none is taken."""
         if self.polish == 0 or unmixing.shape[0] == 1:
             return None
+        filters = np.empty(0)
         for step in range(self.polish):
             unmixing, matrices = _unit(unmixing, stack.matrices)
             own = np.einsum("lii->li", matrices)
-            filters = self._scores(own, stack)
+            filters = self._scores(own, stack) if step < REFITS else filters
             correlations = np.einsum("il,lij->ij", filters, matrices, optimize=True)
             shares = score_step(correlations, filters @ own)
             unmixing = np.linalg.solve(np.eye(shares.shape[0]) + shares, unmixing)

@@ -247,9 +247,12 @@ class SOBI(SecondOrder[Stack]):
             spectra = self._model_spectra(own)
             yield Segment(spectra, spectra * _response(filters, GRID), stack.n, GRID)
             return
-        for samples in sources.arrays:
+        responses: dict[int, np.ndarray] = {}
+        for samples in sources.pieces():
             transform, length = transformed(samples)
-            yield Segment(transform, transform * _response(filters, length), samples.shape[0], length)
+            if length not in responses:
+                responses = {length: _response(filters, length)}
+            yield Segment(transform, transform * responses[length], samples.shape[0], length)
 
     def _own_variances(self, sources: Recordings | None, stack: Stack, own: np.ndarray) -> np.ndarray:
         if sources is not None:
