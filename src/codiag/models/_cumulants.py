@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from codiag._array import blocks
-from codiag.diagonalize import Diagonalizer
+from codiag.diagonalize import Diagonalizer, Jacobi
 
 TOLERANCE = 1e-11
 """Change of the rotation at which directions and factors have become the same."""
@@ -32,13 +32,14 @@ def plug_in_rotation(
 ) -> tuple[np.ndarray, int, bool]:
     """Diagonalize cumulants along directions, then along what was found, until that is the same: rows, rounds, whether.
 
-    Along the sources themselves k matrices say to first order all that the k (k + 1) / 2 of all pairs would.
+    Along the sources themselves k matrices say to first order all that the k (k + 1) / 2 of all pairs would. After the
+    first round they are those of the sources found so far, from which Jacobi's rotations begin.
     """
-    rotation = start
-    for count in range(1, max_rounds + 1):
-        found = diagonalizer(projected_cumulants(samples, rotation), seed=seed).inverse
-        agreement = found @ rotation.T
-        rotation = found
-        if np.max(np.abs(np.max(np.abs(agreement), axis=1) - 1)) < TOLERANCE:  # cosines: of the square of the change
+    rotation = diagonalizer(projected_cumulants(samples, start), seed=seed).inverse
+    unit = np.eye(rotation.shape[0])
+    for count in range(2, max_rounds + 1):
+        change = Jacobi(tol=TOLERANCE)(projected_cumulants(samples @ rotation.T, unit)).inverse
+        rotation = change @ rotation
+        if np.max(np.abs(change - np.rint(change))) < TOLERANCE:  # but for their order and signs
             return rotation, count, True
     return rotation, max_rounds, False

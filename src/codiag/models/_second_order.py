@@ -143,9 +143,10 @@ def _unit(unmixing: np.ndarray, matrices: np.ndarray) -> tuple[np.ndarray, np.nd
 def _resolved(diagonals: np.ndarray, noise: np.ndarray) -> np.ndarray:
     """Return the share of the gap between the diagonals of two sources that noise of sampling does not explain.
 
-    Noise explains its expected energy and four standard deviations of it, as in `codiag.Diagonalization.unresolved`.
+    Sources are directions chosen among many, in which noise differs most: the root of what it explains is that of its
+    expected energy and twice that of the number of sources, as simulated with sources that are all alike.
     """
-    count = max(diagonals.shape[0] - 1, 1)
-    explained = count * (1 + 4 / np.sqrt(count)) * (noise[:, None] + noise)
+    count, k = diagonals.shape
+    explained = (np.sqrt(count - 1) + 2 * np.sqrt(k)) ** 2 * (noise[:, None] + noise)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.nan_to_num(np.maximum(1 - explained / squared_gaps(diagonals), 0))
