@@ -17,7 +17,9 @@ from scipy.optimize import linear_sum_assignment
 from benchmarks.measure import megabytes, run_parts, table, timed
 from codiag.datasets import load_kos
 from codiag.models import HiddenMarkov, LatentDirichlet, SphericalGaussianMixture
-from codiag.models._text import em_step, log_likelihood, topic_mixtures
+from codiag.models._text import log_likelihood
+from codiag.models._topic_polish import Start, polished_counts
+from codiag.models._topic_shares import SharedWords, topic_mixtures
 from codiag.synthetic import unit_factor
 
 # Topics
@@ -56,15 +58,13 @@ def coherence(topics: np.ndarray, counts: sparse.csr_array, n: int = 10) -> floa
     return float(np.mean(scores))
 
 
-def random_em(counts: sparse.csr_array, k: int, n_steps: int, seed: int) -> np.ndarray:
-    """Return topics after the very steps that polish codiag's, from a random start: the control."""
-    rng = np.random.default_rng(seed)
-    topics = rng.dirichlet(np.ones(counts.shape[1]), k)
-    prior = np.full(k, 1 / k)
-    mixtures = topic_mixtures(counts, topics, prior, n_steps=4)
-    for _ in range(n_steps):
-        topics, mixtures = em_step(counts, topics, mixtures, prior, smoothing=1e-2)
-    return topics
+def from_random(counts: sparse.csr_array, k: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return topics and prior after the very steps that polish codiag's, from a random start: the control."""
+    random = np.random.default_rng(seed).dirichlet(np.ones(counts.shape[1]), k)
+    mean = np.asarray(counts.sum(axis=0)).ravel() / counts.sum()
+    start = Start.of(SharedWords, random, np.full(k, 1 / k), mean, fixed_total=False)
+    found = polished_counts(counts, start, 30).counts
+    return found.topics, found.prior
 
 
 def tomotopy_topics(counts: sparse.csr_array, k: int) -> np.ndarray:

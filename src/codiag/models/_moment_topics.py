@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from scipy import sparse
@@ -31,18 +31,24 @@ from codiag.models._topic_parts import (
     read_corpus,
     sums_of_parts,
 )
+from codiag.models._topic_polish import Shared, Start, polished_counts, polished_parts
 from codiag.models._topic_stream import TopicStream
 from codiag.models._word_statistics import WordStatistics
 from codiag.tensors._words import as_counts
+
+ALPHA_0 = 1.0
+"""How mixed documents are taken to be by the moments, where that is to be estimated by the steps after them."""
 
 
 class MomentTopics(TransformerMixin, BlockedModel[TopicMoments, Topics]):
     """Topics by moments of words: what models of one topic a document, and of mixtures of topics, have in common."""
 
     default_method: ClassVar[Method] = CORE_METHOD
-    optional: ClassVar[frozenset[str]] = frozenset({"n_components"})
-    alpha_0: float
-    """Sum of the Dirichlet parameters of the mixtures, zero where a document has one topic."""
+    optional: ClassVar[frozenset[str]] = frozenset({"n_components", "alpha_0"})
+    shared_out: ClassVar[type[Shared]]
+    """What steps after the moments share out to topics."""
+    alpha_0: float | None
+    """Sum of the Dirichlet parameters of the mixtures, zero where a document has one topic; None to estimate it."""
 
     def moments(self, data: Any) -> TopicMoments:
         """Return the moments of counts of words, of shape (documents, words), sparse or dense, or in parts."""
@@ -57,7 +63,7 @@ class MomentTopics(TransformerMixin, BlockedModel[TopicMoments, Topics]):
         """Return the moments of documents that are at hand."""
         if not np.any(np.asarray(counts.sum(axis=1)) >= 3):
             raise UndeterminedError(f"X must hold documents of three words or more; all {counts.shape[0]} have fewer")
-        k, alpha_0 = self.n_asked(), float(self.alpha_0)
+        k, alpha_0 = self.n_asked(), self._mixing()
         basis = range_of_pairs(counts, min(k + N_SPARE, counts.shape[1]), alpha_0, as_seed(self.random_state))
         blocks = Blocks.of(WordStatistics.empty(basis), counts, self.n_blocks)
         found = self._moments_of(blocks.total())
@@ -75,7 +81,7 @@ class MomentTopics(TransformerMixin, BlockedModel[TopicMoments, Topics]):
         self._check_blocks(corpus.n_documents)
         self._check_words(corpus.n_words)
         self.n_features_in_ = corpus.n_words
-        basis = range_of_parts(parts, corpus, self.n_asked(), float(self.alpha_0), as_seed(self.random_state))
+        basis = range_of_parts(parts, corpus, self.n_asked(), self._mixing(), as_seed(self.random_state))
         return replace(self._of_blocks(sums_of_parts(parts, basis, self.n_blocks)), parts=parts)
 
     def _of_iterator(self, parts: Parts) -> TopicMoments:
@@ -109,7 +115,7 @@ class MomentTopics(TransformerMixin, BlockedModel[TopicMoments, Topics]):
         if not sums.n_documents[2]:
             raise UndeterminedError(f"X must hold documents of three words or more; all {sums.n_seen} have fewer")
         found = self._moments_of(sums)
-        noise = sums.noise(float(self.alpha_0), found.inner)
+        noise = sums.noise(self._mixing(), found.inner)
         about_counts = _complaints(sums.n_seen, sums.n_seen - int(sums.n_documents[2]), whole=sums.n_broken == 0)
         size = float(found.values[k - 1])
         found = replace(found, hides_component=is_hidden(size, noise, k))
@@ -133,7 +139,7 @@ class MomentTopics(TransformerMixin, BlockedModel[TopicMoments, Topics]):
         stream = TopicStream() if seen is None else seen
         if stream.blocks is not None:
             self._check_same_blocks(stream.blocks)
-        return stream.with_part(part, self.n_asked(), float(self.alpha_0), as_seed(self.random_state), self.n_blocks)
+        return stream.with_part(part, self.n_asked(), self._mixing(), as_seed(self.random_state), self.n_blocks)
 
     def _moments_of(self, sums: WordStatistics, like: TopicMoments | None = None) -> TopicMoments:
         """Return the moments of topics that sums over documents make."""
@@ -144,7 +150,7 @@ class MomentTopics(TransformerMixin, BlockedModel[TopicMoments, Topics]):
                 f"got {self.n_asked()}. Fit anew"
             )
         orthogonal = self.strategy().needs_orthogonal
-        return TopicMoments.of(sums, self.n_asked(), float(self.alpha_0), orthogonal=orthogonal)
+        return TopicMoments.of(sums, self.n_asked(), self._mixing(), orthogonal=orthogonal)
 
     def _moments_of_seen(self, seen: TopicStream, part: sparse.csr_array) -> TopicMoments:
         """Return the moments after documents were added."""
@@ -155,15 +161,23 @@ class MomentTopics(TransformerMixin, BlockedModel[TopicMoments, Topics]):
         return moments.parameters(fit)
 
     def polished(self, components: Topics, moments: TopicMoments) -> Topics:
-        """Return topics after steps of expectation maximization, where all documents are at hand, or can be read."""
-        if self.polish and moments.counts is not None:
-            return self._after_steps(components, moments.counts)
-        return self._after_passes(components, moments.parts) if self.polish and moments.parts else components
-
-    def keep(self, components: Topics, moments: TopicMoments) -> None:
-        """Keep what mixtures are like, too."""
-        super().keep(components, moments)
-        self.doc_topic_prior_ = self._prior(components.weights)
+        """Return topics after collapsed variational steps, where all documents are at hand, or can be read."""
+        if not self.polish or (moments.counts is None and moments.parts is None):
+            return components
+        topics, prior = components.components, components.doc_topic_prior
+        start = Start.of(self.shared_out, topics, prior, moments.mean, fixed_total=self.alpha_0 is not None)
+        if moments.counts is not None:
+            found = polished_counts(moments.counts, start, self.polish)
+        else:
+            found = polished_parts(cast("Parts", moments.parts), start, self.polish)
+        return replace(
+            components,
+            components=found.counts.topics,
+            weights=found.weights,
+            doc_topic_prior=found.counts.prior,
+            topic_word_prior=found.counts.word_prior,
+            n_iter=found.n_steps,
+        )
 
     def transform(self, X: Any) -> np.ndarray:  # noqa: N803
         """Return the share of each topic in each document, rows of sum one.
@@ -259,14 +273,6 @@ class MomentTopics(TransformerMixin, BlockedModel[TopicMoments, Topics]):
         return tags
 
     @abstractmethod
-    def _after_steps(self, components: Topics, counts: sparse.csr_array) -> Topics:
-        """Return topics after `polish` steps of expectation maximization."""
-
-    @abstractmethod
-    def _after_passes(self, components: Topics, parts: Parts) -> Topics:
-        """Return the same, from documents in parts, which are read again for each step."""
-
-    @abstractmethod
     def _shares(self, counts: sparse.csr_array) -> np.ndarray:
         """Return what `transform` does."""
 
@@ -274,8 +280,9 @@ class MomentTopics(TransformerMixin, BlockedModel[TopicMoments, Topics]):
     def _log_likelihood(self, counts: sparse.csr_array) -> float:
         """Return what `score` does."""
 
-    def _prior(self, weights: np.ndarray) -> np.ndarray:
-        return np.maximum(self.alpha_0 * weights, 1e-2 / weights.size)
+    def _mixing(self) -> float:
+        """Return how mixed documents are taken to be by the moments."""
+        return ALPHA_0 if self.alpha_0 is None else float(self.alpha_0)
 
     def _likelihood_and_length(self, counts: sparse.csr_array) -> tuple[float, float]:
         return self._log_likelihood(counts), float(counts.sum())

@@ -24,14 +24,21 @@ from codiag.tensors import DenseTensor, WordPairs, word_frequencies
 Products = Callable[[np.ndarray], np.ndarray]
 """Products of a symmetric matrix with columns."""
 
+LEAST_PRIOR = 1e-2
+"""The least sum of the parameters of mixtures: no topic is impossible in a document."""
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Topics(Components):
     """Topics (k, words), rows of sum one, and their weights (k,)."""
 
     key: ClassVar[str] = "components"
+    shared: ClassVar[frozenset[str]] = frozenset({"topic_word_prior", "n_iter"})
 
     components: np.ndarray
+    doc_topic_prior: np.ndarray  # (k,): parameters of the mixtures of documents
+    topic_word_prior: float = 0.0  # what steps add to the number of every word of a topic; by moments nothing
+    n_iter: int = 0  # steps after the moments
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -41,6 +48,7 @@ class TopicMoments(BlockedMoments):
     statistics: WordStatistics
     mean: np.ndarray  # (words,)
     second: np.ndarray  # (words, r): the second moment, times the basis
+    alpha_0: float
     values: np.ndarray  # eigenvalues of the second moment in the basis, largest first
     inner: np.ndarray  # (r, k): leading eigenvectors
     noise: float = math.nan  # what sampling alone would show of the last of k eigenvalues, once that is known
@@ -59,6 +67,7 @@ class TopicMoments(BlockedMoments):
             statistics=statistics,
             mean=mean,
             second=second,
+            alpha_0=alpha_0,
             values=values,
             inner=inner,
         )
@@ -74,7 +83,9 @@ class TopicMoments(BlockedMoments):
         raw = self.mean[:, None] if fit.rank == 1 else self.second @ np.linalg.pinv(directions.T)
         columns, clipped = on_simplex(raw)
         diagnostics = core_diagnostics(fit, self.values, self.noise, clipped)
-        return Topics(weights=mixture_weights(columns, self.mean), components=columns.T, diagnostics=diagnostics)
+        weights = mixture_weights(columns, self.mean)
+        prior = np.maximum(self.alpha_0 * weights, LEAST_PRIOR / weights.size)
+        return Topics(weights=weights, components=columns.T, doc_topic_prior=prior, diagnostics=diagnostics)
 
 
 def range_of_pairs(counts: sparse.csr_array, k: int, alpha_0: float, seed: int | None) -> np.ndarray:

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from codiag._parts import Parts
 from codiag.models._moment_topics import MomentTopics
-from codiag.models._text import (
-    em_step,
-    log_likelihood,
-    smoothed,
-    topic_log_likelihood,
-    topic_mixtures,
-    topic_posteriors,
-)
-from codiag.models._topic_moments import Topics
-from codiag.models._topic_parts import SMOOTHING, mixed_after_steps, single_after_steps
+from codiag.models._text import log_likelihood, topic_log_likelihood, topic_posteriors
+from codiag.models._topic_polish import Shared
+from codiag.models._topic_posteriors import SharedDocuments
+from codiag.models._topic_shares import SharedWords, topic_mixtures
 
 
 class LatentDirichlet(MomentTopics):
@@ -116,30 +108,21 @@ class LatentDirichlet(MomentTopics):
     True
     """
 
+    shared_out: ClassVar[type[Shared]] = SharedWords
+
     def __init__(
         self,
         n_components: int | None = 10,
         *,
-        alpha_0: float = 1.0,
+        alpha_0: float | None = None,
         method: Any = None,
-        polish: int = 5,
+        polish: int = 30,
         n_blocks: int = 0,
         random_state: int | None = None,
     ) -> None:
         super().__init__(n_components, method=method, polish=polish, random_state=random_state)
         self.alpha_0 = alpha_0
         self.n_blocks = n_blocks
-
-    def _after_steps(self, components: Topics, counts: sparse.csr_array) -> Topics:
-        topics, prior = components.components, self._prior(components.weights)
-        mixtures = topic_mixtures(counts, topics, prior, n_steps=4)
-        for _ in range(self.polish):
-            topics, mixtures = em_step(counts, topics, mixtures, prior, smoothing=SMOOTHING)
-        return replace(components, components=topics, weights=np.mean(mixtures, axis=0))
-
-    def _after_passes(self, components: Topics, parts: Parts) -> Topics:
-        topics, weights = mixed_after_steps(parts, components, self._prior(components.weights), self.polish)
-        return replace(components, components=topics, weights=weights)
 
     def _shares(self, counts: sparse.csr_array) -> np.ndarray:
         return topic_mixtures(counts, self.components_, self.doc_topic_prior_, n_steps=20)
@@ -204,7 +187,8 @@ class SingleTopic(MomentTopics):
     [0.5, 0.5]
     """
 
-    alpha_0: float = 0.0
+    alpha_0: float | None = 0.0
+    shared_out: ClassVar[type[Shared]] = SharedDocuments
 
     def __init__(
         self,
@@ -235,17 +219,6 @@ class SingleTopic(MomentTopics):
     def to_sklearn(self) -> NoReturn:
         """Refuse: scikit-learn has no model of one topic a document."""
         raise NotImplementedError("scikit-learn has no model of one topic a document; use LatentDirichlet")
-
-    def _after_steps(self, components: Topics, counts: sparse.csr_array) -> Topics:
-        topics, weights = components.components, components.weights
-        for _ in range(self.polish):
-            posterior = topic_posteriors(counts, topics, weights)
-            topics, weights = smoothed((counts.T @ posterior).T, SMOOTHING), posterior.mean(axis=0)
-        return replace(components, components=topics, weights=weights)
-
-    def _after_passes(self, components: Topics, parts: Parts) -> Topics:
-        topics, weights = single_after_steps(parts, components, self.polish)
-        return replace(components, components=topics, weights=weights)
 
     def _shares(self, counts: sparse.csr_array) -> np.ndarray:
         return topic_posteriors(counts, self.components_, self.weights_)
