@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from codiag._factorization import Factorization
 from codiag._parts import Parts, as_parts, is_matrix, listed
-from codiag._validation import UndeterminedError, as_number
+from codiag._validation import as_number
 from codiag.methods import Method
 from codiag.models._base import as_seed
 from codiag.models._blocked import BlockedModel
@@ -27,6 +27,7 @@ from codiag.models._topic_parts import (
     INPUT,
     N_SPARE,
     as_matrix,
+    check_pairs,
     range_of_parts,
     read_corpus,
     sums_of_parts,
@@ -57,12 +58,12 @@ class MomentTopics(TransformerMixin, BlockedModel[TopicMoments, Topics]):
             return self._of_iterator(parts) if parts.once else self._of_parts(parts)
         counts = self._as_counts(data, first=True)
         self._check_blocks(counts.shape[0])
-        return replace(self._of_counts(counts), counts=counts)
+        return replace(self._of_counts(counts, steps=bool(self.polish)), counts=counts)
 
-    def _of_counts(self, counts: sparse.csr_array) -> TopicMoments:
-        """Return the moments of documents that are at hand."""
-        if not np.any(np.asarray(counts.sum(axis=1)) >= 3):
-            raise UndeterminedError(f"X must hold documents of three words or more; all {counts.shape[0]} have fewer")
+    def _of_counts(self, counts: sparse.csr_array, *, steps: bool) -> TopicMoments:
+        """Return the moments of documents that are at hand; `steps` is whether others follow that use all words."""
+        lengths = np.asarray(counts.sum(axis=1)).ravel()
+        check_pairs(int(np.sum(lengths >= 2)), lengths.size)
         k, alpha_0 = self.n_asked(), self._mixing()
         basis = range_of_pairs(counts, min(k + N_SPARE, counts.shape[1]), alpha_0, as_seed(self.random_state))
         blocks = Blocks.of(WordStatistics.empty(basis), counts, self.n_blocks)
@@ -70,7 +71,9 @@ class MomentTopics(TransformerMixin, BlockedModel[TopicMoments, Topics]):
         noise = pair_noise(counts, alpha_0, basis[:, :k])
         size = float(found.values[k - 1])
         found = replace(found, hides_component=is_hidden(size, noise, k))
-        complaints = (*_complaints_about(counts), *hidden_component(size, noise, k))
+        whole = np.array_equal(counts.data, np.rint(counts.data))
+        about_counts = _complaints(lengths.size, int(np.sum(lengths < 3)), whole=whole, steps=steps)
+        complaints = (*about_counts, *hidden_component(size, noise, k))
         seen = TopicStream(blocks=Blocks({0: found.statistics}))
         return replace(found, noise=noise, blocks=blocks, seen=seen, complaints=complaints)
 
@@ -82,7 +85,8 @@ class MomentTopics(TransformerMixin, BlockedModel[TopicMoments, Topics]):
         self._check_words(corpus.n_words)
         self.n_features_in_ = corpus.n_words
         basis = range_of_parts(parts, corpus, self.n_asked(), self._mixing(), as_seed(self.random_state))
-        return replace(self._of_blocks(sums_of_parts(parts, basis, self.n_blocks)), parts=parts)
+        blocks = sums_of_parts(parts, basis, self.n_blocks)
+        return replace(self._of_blocks(blocks, steps=bool(self.polish)), parts=parts)
 
     def _of_iterator(self, parts: Parts) -> TopicMoments:
         """Return the moments of parts that can be read once, of which the first ones fix the basis."""
@@ -104,19 +108,19 @@ class MomentTopics(TransformerMixin, BlockedModel[TopicMoments, Topics]):
     def _moments_of_stream(self, stream: TopicStream) -> TopicMoments:
         """Return the moments of documents that were read once; those that are kept make up a matrix."""
         if stream.blocks is None:
-            return replace(self._of_counts(stream.documents()), seen=stream)
-        found = self._of_blocks(stream.blocks)
+            return replace(self._of_counts(stream.documents(), steps=False), seen=stream)
+        found = self._of_blocks(stream.blocks, steps=False)
         about_stream = stream.complaints(self.n_asked())
         return replace(found, seen=stream, complaints=(*found.complaints, *about_stream))
 
-    def _of_blocks(self, blocks: Blocks) -> TopicMoments:
-        """Return the moments of sums over all documents."""
+    def _of_blocks(self, blocks: Blocks, *, steps: bool) -> TopicMoments:
+        """Return the moments of sums over all documents; `steps` is whether others follow that use all words."""
         sums, k = blocks.total(), self.n_asked()
-        if not sums.n_documents[2]:
-            raise UndeterminedError(f"X must hold documents of three words or more; all {sums.n_seen} have fewer")
+        check_pairs(int(sums.n_documents[1]), sums.n_seen)
         found = self._moments_of(sums)
         noise = sums.noise(self._mixing(), found.inner)
-        about_counts = _complaints(sums.n_seen, sums.n_seen - int(sums.n_documents[2]), whole=sums.n_broken == 0)
+        n_short = sums.n_seen - int(sums.n_documents[2])
+        about_counts = _complaints(sums.n_seen, n_short, whole=sums.n_broken == 0, steps=steps)
         size = float(found.values[k - 1])
         found = replace(found, hides_component=is_hidden(size, noise, k))
         complaints = (*about_counts, *hidden_component(size, noise, k))
@@ -156,7 +160,7 @@ class MomentTopics(TransformerMixin, BlockedModel[TopicMoments, Topics]):
         """Return the moments after documents were added."""
         return self._moments_of_stream(seen)
 
-    def parameters(self, fit: Factorization, moments: TopicMoments) -> Topics:
+    def parameters(self, fit: Factorization | None, moments: TopicMoments) -> Topics:
         """Return topics and their weights."""
         return moments.parameters(fit)
 
@@ -302,15 +306,15 @@ class MomentTopics(TransformerMixin, BlockedModel[TopicMoments, Topics]):
             raise ValueError(f"n_components must be at most {n_words}, the number of words; got {self.n_asked()}")
 
 
-def _complaints_about(counts: sparse.csr_array) -> tuple[str, ...]:
+def _complaints(n_documents: int, n_short: int, *, whole: bool, steps: bool) -> tuple[str, ...]:
     """Return what a user must be told of counts: what they say nothing about."""
-    short = int(np.sum(np.asarray(counts.sum(axis=1)) < 3))
-    return _complaints(counts.shape[0], short, whole=np.array_equal(counts.data, np.rint(counts.data)))
-
-
-def _complaints(n_documents: int, n_short: int, *, whole: bool) -> tuple[str, ...]:
     complaints: list[str] = []
-    if n_short:
+    if n_short == n_documents:
+        complaints.append(
+            f"all {n_documents} documents have fewer than three words: topics are found from pairs of words, which "
+            "tell them apart only where every topic has words of its own"
+        )
+    elif n_short and not steps:
         complaints.append(
             f"{n_short} of {n_documents} documents have fewer than three words and count for lower moments only"
         )

@@ -53,10 +53,15 @@ def as_matrix(part: Any) -> Any:
 def read_corpus(parts: Parts) -> Corpus:
     """Return frequencies of words and numbers of documents, in one pass."""
     shares, numbers = parts.reduce(_frequencies).values
-    n_documents, n_used, n_long = (int(number) for number in numbers)
-    if not n_long:
-        raise UndeterminedError(f"X must hold documents of three words or more; all {n_documents} have fewer")
+    n_documents, n_used, n_paired = (int(number) for number in numbers)
+    check_pairs(n_paired, n_documents)
     return Corpus(shares.size, n_documents, shares / max(n_used, 1))
+
+
+def check_pairs(n_paired: int, n_documents: int) -> None:
+    """Raise unless some documents have two words or more."""
+    if not n_paired:
+        raise UndeterminedError(f"X must hold documents of two words or more; all {n_documents} have fewer")
 
 
 def range_of_parts(parts: Parts, corpus: Corpus, k: int, alpha_0: float, seed: int | None) -> np.ndarray:
@@ -92,7 +97,7 @@ class _Frequencies(Totals):
 def _frequencies(part: Any) -> _Frequencies:
     counts = counts_of(part)
     lengths = np.asarray(counts.sum(axis=1)).ravel()
-    numbers = np.array([lengths.size, np.sum(lengths > 0), np.sum(lengths >= 3)])
+    numbers = np.array([lengths.size, np.sum(lengths > 0), np.sum(lengths >= 2)])
     return _Frequencies(word_frequencies(counts, np.ones(lengths.size), check=False), numbers)
 
 

@@ -17,7 +17,7 @@ from codiag.models._topic_shares import SharedWords, TopicCounts
 
 WORD_PRIOR = 0.1
 """The parameter of topics that steps begin with."""
-MEAN_SHARE = 0.1
+MEAN_SHARE = 0.01
 """The share of the mean of all words in the topics that steps begin with: moments leave words out altogether."""
 TOLERANCE = 1e-3
 """Steps end once the mean log-probability of a word, given all others, changes by less."""

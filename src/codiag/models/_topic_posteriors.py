@@ -6,7 +6,7 @@ from typing import Self
 
 import numpy as np
 from scipy import sparse
-from scipy.special import logsumexp
+from scipy.special import gammaln, logsumexp
 
 from codiag.models._text import topic_posteriors
 from codiag.models._topic_priors import Presence, numbers_of, random_numbers_of
@@ -18,11 +18,12 @@ class SharedDocuments:
 
     As `SharedWords`, with documents in place of words: the probability of topic k for document d is proportional to
 
-    .. math:: (m_k - p + \alpha_k) \prod_w \left(\frac{n_{wk} - c_w p + \beta}{n_k - c p + V \beta}\right)^{c_w},
+    .. math:: (m_k - p + \alpha_k)\, \frac{\Gamma(n_k - c p + V \beta)}{\Gamma(n_k - c p + c + V \beta)}
+        \prod_w \left(n_{wk} - c_w p + \beta + \tfrac12 (c_w - 1)\right)^{c_w},
 
-    with m the number of documents of topics, n those of words, p the probability before the step, and c the words of
-    the document, which is left out of what it is held against. A word that is repeated meets topics to which half of
-    its other occurrences were added, which is the rising factorial of the exact probability to second order.
+    with m the numbers of documents of topics, n those of words, p the probability before the step, and c the words of
+    the document, which is left out of what it is held against. The powers stand for rising factorials, which they are
+    where words are not repeated, and to second order where they are.
 
     Parameters
     ----------
@@ -46,8 +47,8 @@ class SharedDocuments:
         """Find probabilities anew, and return the log-probability of documents, each given all others."""
         own, lengths = self.posterior, self.lengths[:, None]
         rest = known.documents - own + known.prior
-        sums = (known.words + known.word_prior).sum(axis=1) - lengths * own + np.maximum(lengths - 1, 0) / 2
-        joint = np.log(np.maximum(rest, 1e-300)) - lengths * np.log(np.maximum(sums, 1e-300))
+        sums = (known.words + known.word_prior).sum(axis=1) - lengths * own
+        joint = np.log(np.maximum(rest, 1e-300)) + gammaln(sums) - gammaln(sums + lengths)
         words = known.words.T + known.word_prior
         for rows, entries in blocks_of(self.counts, BLOCK // own.shape[1]):
             pointers = self.counts.indptr[rows.start : rows.stop + 1]

@@ -56,13 +56,9 @@ def estimated_prior(known: Presence, prior: np.ndarray) -> np.ndarray:
 
 
 def estimated_word_prior(absent: np.ndarray, words: np.ndarray, parameter: float) -> float:
-    """Return the one parameter of topics, from numbers of words by topic and log-probabilities to be zero, (k, words).
-
-    Only words that occur count.
-    """
-    occurring = words.sum(axis=0) > 0
-    numbers = random_numbers_of(absent[:, occurring], words[:, occurring]).sum(axis=0, keepdims=True)
-    totals, n_words = numbers_of(words.sum(axis=1)[None]), int(np.sum(occurring))
+    """Return the one parameter of topics, from numbers of words and log-probabilities to be zero, (k, words)."""
+    numbers = random_numbers_of(absent, words).sum(axis=0, keepdims=True)
+    totals, n_words = numbers_of(words.sum(axis=1)[None]), words.shape[1]
     for _ in range(N_ITERATIONS):
         total = n_words * _digamma_sums(totals, np.array([n_words * parameter]))[0]
         inside = _digamma_sums(numbers, np.array([parameter]))[0]

@@ -10,8 +10,8 @@ from scipy import sparse
 
 from codiag.models._topic_priors import Presence, numbers_of, random_numbers_of
 
-N_STARTING_STEPS = 2
-"""Steps with topics fixed, in which documents find their mixtures before topics change."""
+N_STARTING_STEPS = 10
+"""Steps with topics fixed, in which documents find their mixtures: from poorer ones, good topics would get worse."""
 SINGLE_PRECISION = 1e6
 """The largest count up to which shares of words are kept in single precision."""
 BLOCK = 2**16
@@ -62,7 +62,8 @@ class SharedWords:
         single = counts.data.max(initial=0) <= SINGLE_PRECISION
         self.dtype = np.dtype(np.float32 if single else np.float64)
         self.numbers = counts.data.astype(self.dtype)
-        self.repeats = not np.all(counts.data == 1)
+        self.repeats = bool(np.any(counts.data != 1))
+        self.fractions = np.minimum(self.numbers, 1) if np.any(counts.data < 1) else None
         self.lengths = np.asarray(counts.sum(axis=1)).ravel()
         self.shares = np.zeros((k, counts.nnz), self.dtype)
         self.mixed = np.zeros((k, counts.shape[0]), self.dtype)  # numbers of words of topics in documents
@@ -74,7 +75,7 @@ class SharedWords:
             before = self._documents(prior)
             for rows, entries in self._blocks():
                 raw = self._repeated(before, rows)
-                raw -= self.shares[:, entries]
+                raw -= self._own(entries)
                 raw *= np.take(inside, self.counts.indices[entries], axis=1)
                 self._replace(raw, rows, entries)
         return self
@@ -86,7 +87,7 @@ class SharedWords:
         sums = (known.words + known.word_prior).sum(axis=1).astype(self.dtype)[:, None]
         found = -float(self.lengths @ np.log(np.maximum(self.lengths - 1, 0) + total))
         for rows, entries in self._blocks():
-            own = self.shares[:, entries]
+            own = self._own(entries)
             raw = self._repeated(before, rows)
             raw -= own
             factor = np.take(words, self.counts.indices[entries], axis=1)
@@ -105,7 +106,7 @@ class SharedWords:
     def weights(self, prior: np.ndarray) -> np.ndarray:
         """Return the expected mixtures of topics, (k,), summed over documents."""
         scale = 1 / (self.lengths + prior.sum())
-        return self.mixed @ scale.astype(self.dtype) + prior * scale.sum()
+        return self.mixed.astype(np.float64) @ scale + prior * scale.sum()
 
     def mixtures(self, prior: np.ndarray) -> np.ndarray:
         """Return the expected mixture of topics (documents, k) of each document, rows of sum one."""
@@ -139,6 +140,11 @@ class SharedWords:
         counted = self._counted(self.shares[:, entries], entries)
         self.mixed[:, rows.start + used] = np.add.reduceat(counted, starts, axis=1)
         return float(self.counts.data[entries] @ np.log(sums))
+
+    def _own(self, entries: slice) -> np.ndarray:
+        """Return the shares of one word of every entry, or of less where there is less than one."""
+        shares = self.shares[:, entries]
+        return shares if self.fractions is None else shares * self.fractions[entries]
 
     def _counted(self, shares: np.ndarray, entries: slice = slice(None)) -> np.ndarray:
         """Return shares of entries, (..., entries), times the numbers of words there."""
