@@ -43,7 +43,7 @@ FITTED["dirichlet, moments"] = (LatentDirichlet(3, polish=0, random_state=0), *F
 @pytest.mark.parametrize("name", FITTED)
 @pytest.mark.parametrize("n_parts", [1, 9])
 def test_parts_are_fitted_like_the_whole(name, n_parts):
-    """Range, moments and steps of expectation maximization: errors of the range are below 1e-7, times the noise."""
+    """Range, moments and the steps after them: errors of the range are below 1e-7, times the noise."""
     model, data, names = FITTED[name]
     parts = rows_of(data, n_parts)
     whole = copy.deepcopy(model).fit(data)
@@ -193,7 +193,7 @@ def test_parts_that_cannot_be_fitted():
         LatentDirichlet(2).fit(lambda: iter([]))
     with pytest.raises(ValueError, match="X must have at most 256 features"):
         SphericalGaussianMixture(2).fit([np.ones((2, 300))])
-    with pytest.raises(ValueError, match="documents of three words or more; all 4 have fewer"):
+    with pytest.raises(ValueError, match="documents of two words or more; all 4 have fewer"):
         LatentDirichlet(2).fit([np.eye(2), np.eye(2)])
     with pytest.raises(ValueError, match="lengths must be None where X comes in parts"):
         HiddenMarkov(2).fit(lambda: iter([[0, 1]]), lengths=[2])
