@@ -125,9 +125,9 @@ def ill_conditioned(size: int = 100, trials: int = 12) -> str:
         )
     sides = [f"{what} {whose}" for what in ("s", "off()", "factor error") for whose in ("`UWEDGE`", "`uwedge`")]
     return (
-        "## Nearly dependent factors\nRandom unit columns, d = n = 100, noise 1e-3; pyriemann stops after 100 iterations, "
-        "converged or not. A lower off() is no better fit here: for factors of unit norm it is least where they are far "
-        "from dependent, whatever the truth, whose own off() is the largest in the table.\n\n"
+        "## Nearly dependent factors\nRandom unit columns, d = n = 100, noise 1e-3; pyriemann stops after 100 "
+        "iterations, converged or not. A lower off() is no better fit here: for factors of unit norm it is least where "
+        "they are far from dependent, whatever the truth, whose own off() is the largest in the table.\n\n"
         + table(("seed", "condition of U", *sides, "off() of the truth"), rows)
     )
 
