@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
@@ -59,14 +59,18 @@ class SharedWords:
 
     def __init__(self, counts: sparse.csr_array, k: int) -> None:
         self.counts = counts
-        single = counts.data.max(initial=0) <= SINGLE_PRECISION
-        self.dtype = np.dtype(np.float32 if single else np.float64)
+        self.dtype = _precision(counts)
         self.numbers = counts.data.astype(self.dtype)
         self.repeats = bool(np.any(counts.data != 1))
         self.fractions = np.minimum(self.numbers, 1) if np.any(counts.data < 1) else None
         self.lengths = np.asarray(counts.sum(axis=1)).ravel()
         self.shares = np.zeros((k, counts.nnz), self.dtype)
         self.mixed = np.zeros((k, counts.shape[0]), self.dtype)  # numbers of words of topics in documents
+
+    @staticmethod
+    def bytes_kept(counts: sparse.csr_array, k: int) -> int:
+        """Return how much memory shares take."""
+        return int(_precision(counts).itemsize * k * counts.nnz)
 
     def started(self, topics: np.ndarray, prior: np.ndarray, n_steps: int = N_STARTING_STEPS) -> Self:
         """Share out words by topics (k, words) that do not change, and return this."""
@@ -158,6 +162,11 @@ class SharedWords:
 
     def _blocks(self) -> Iterator[tuple[slice, slice]]:
         return blocks_of(self.counts, BLOCK // self.shares.shape[0])
+
+
+def _precision(counts: sparse.csr_array) -> np.dtype[Any]:
+    """Return the precision that shares are kept in."""
+    return np.dtype(np.float32 if counts.data.max(initial=0) <= SINGLE_PRECISION else np.float64)
 
 
 def blocks_of(counts: sparse.csr_array, n_entries: int) -> Iterator[tuple[slice, slice]]:
