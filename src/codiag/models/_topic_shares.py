@@ -14,7 +14,7 @@ N_STARTING_STEPS = 10
 """Steps with topics fixed, in which documents find their mixtures: from poorer ones, good topics would get worse."""
 SINGLE_PRECISION = 1e6
 """The largest count up to which shares of words are kept in single precision."""
-BLOCK = 2**16
+BLOCK = 2**17
 """Entries times topics that are worked on at once: a few arrays of so many numbers fit the cache of a core."""
 KEPT = 2**22
 """The same where shares are not needed any longer than for some documents."""
@@ -80,7 +80,7 @@ class SharedWords:
             for rows, entries in self._blocks():
                 raw = self._repeated(before, rows)
                 raw -= self._own(entries)
-                raw *= np.take(inside, self.counts.indices[entries], axis=1)
+                raw *= np.take(inside, self.counts.indices[entries], axis=1, mode="clip")
                 self._replace(raw, rows, entries)
         return self
 
@@ -94,7 +94,7 @@ class SharedWords:
             own = self._own(entries)
             raw = self._repeated(before, rows)
             raw -= own
-            factor = np.take(words, self.counts.indices[entries], axis=1)
+            factor = np.take(words, self.counts.indices[entries], axis=1, mode="clip")
             factor -= own
             raw *= factor
             np.subtract(sums, own, out=factor)
@@ -104,7 +104,7 @@ class SharedWords:
 
     def words(self) -> np.ndarray:
         """Return how many words belong to topics, (k, words)."""
-        indices, n_words = self.counts.indices, self.counts.shape[1]
+        indices, n_words = self.counts.indices.astype(np.intp), self.counts.shape[1]  # once, not for every topic
         return np.stack([np.bincount(indices, self._counted(row), minlength=n_words) for row in self.shares])
 
     def weights(self, prior: np.ndarray) -> np.ndarray:
