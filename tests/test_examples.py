@@ -55,6 +55,13 @@ def test_fluorescence(tmp_path):
     assert figure.stat().st_size > 20_000
 
 
+def test_blind_sources(tmp_path):
+    pytest.importorskip("matplotlib")
+    figure = tmp_path / "sources.png"
+    assert load("blind_sources").main(3000, str(figure)) < 0.2
+    assert figure.stat().st_size > 20_000
+
+
 def test_every_example_is_tested():
     tested = {name.removeprefix("test_") for name in globals() if name.startswith("test_")}
     assert {path.stem for path in FOLDER.glob("*.py")} <= tested
