@@ -22,8 +22,7 @@ MEAN_SHARE = 0.01
 TOLERANCE = 1e-3
 """Steps end once the mean log-probability of a word, given all others, changes by less."""
 MOST_BYTES = 2**30
-"""Shares of words that are kept from step to step; of larger corpora they are found again in each step."""
-
+"""What is kept of shares from step to step; of larger corpora they are found again in each step."""
 
 Shared = SharedWords | SharedDocuments
 """What is shared out to topics: words, or whole documents."""
@@ -50,7 +49,17 @@ class Start(NamedTuple):
         return self.kind(counts, self.prior.size).started(self.topics, self.prior)
 
 
-SumsAfter = Callable[[Sequence[TopicCounts], bool], Totals]
+class StepSums(NamedTuple):
+    """Sums over documents after a step."""
+
+    words: np.ndarray  # (k, words): how many words belong to topics
+    documents: np.ndarray  # (k,): how many documents
+    likelihood: float  # log-probability of words, each given all others
+    n_words: float
+    n_documents: int
+
+
+SumsAfter = Callable[[Sequence[TopicCounts], bool], tuple[StepSums, Presence | None]]
 """What there is after steps that read the given counts: sums over documents, those for priors only where wanted."""
 
 
@@ -64,17 +73,17 @@ class Polished(NamedTuple):
 
 def polished_counts(counts: sparse.csr_array, start: Start, n_steps: int) -> Polished:
     """Return topics after steps on documents that are at hand."""
-    k = start.prior.size
-    if 8 * k * counts.nnz > MOST_BYTES:
-        n_each = max(1, MOST_BYTES * counts.shape[0] // (64 * k * counts.nnz))
+    n_bytes = start.kind.bytes_kept(counts, start.prior.size)
+    if n_bytes > MOST_BYTES:
+        n_each = max(1, MOST_BYTES * counts.shape[0] // (8 * n_bytes))
         parts = as_parts(lambda: _rows(counts, n_each), is_matrix)
         if parts is not None:
             return polished_parts(parts, start, n_steps)
     shared = start.shared(counts)
 
-    def after(history: Sequence[TopicCounts], wanted: bool) -> Totals:
+    def after(history: Sequence[TopicCounts], wanted: bool) -> tuple[StepSums, Presence | None]:
         likelihood = shared.step(history[-1]) if history else 0.0
-        return _sums(shared, likelihood, history[-1].prior if history else start.prior, wanted)
+        return _named(_sums(shared, likelihood, history[-1].prior if history else start.prior, wanted))
 
     return _polished(after, start, n_steps)
 
@@ -84,26 +93,30 @@ def polished_parts(parts: Parts, start: Start, n_steps: int) -> Polished:
 
     Shares of words are not kept, but found again from all counts so far: memory does not grow with documents.
     """
-    return _polished(lambda history, wanted: parts.reduce(_sums_of_part, start, history, wanted), start, n_steps)
+
+    def after(history: Sequence[TopicCounts], wanted: bool) -> tuple[StepSums, Presence | None]:
+        return _named(parts.reduce(_sums_of_part, start, history, wanted))
+
+    return _polished(after, start, n_steps)
 
 
 def _polished(after: SumsAfter, start: Start, n_steps: int) -> Polished:
     prior, word_prior, last = start.prior, WORD_PRIOR, -np.inf
     history: list[TopicCounts] = []
-    sums = after(history, False).values
+    sums, found = after(history, False)
     for step in range(1, n_steps + 1):
-        history.append(TopicCounts(sums[0], sums[3], prior, word_prior))
+        history.append(TopicCounts(sums.words, sums.documents, prior, word_prior))
         due = step & (step - 1) == 0  # after 1, 2, 4, 8, ... steps: priors settle with the shares they come from
-        sums = after(history, due).values
-        if due:
-            found = Presence(*sums[5:])
+        sums, found = after(history, due)
+        if found is not None:
             prior = _with_total(estimated_prior(found, prior), start)
-            word_prior = estimated_word_prior(found.absent, sums[0], word_prior)
-        mean = sums[1] / max(sums[2], 1)
+            word_prior = estimated_word_prior(found.absent, sums.words, word_prior)
+        mean = sums.likelihood / max(sums.n_words, 1)
         if not due and abs(mean - last) < TOLERANCE:
             break
         last = mean
-    return Polished(TopicCounts(sums[0], sums[3], prior, word_prior), sums[3] / sums[4], len(history))
+    counts = TopicCounts(sums.words, sums.documents, prior, word_prior)
+    return Polished(counts, sums.documents / sums.n_documents, len(history))
 
 
 def _with_total(prior: np.ndarray, start: Start) -> np.ndarray:
@@ -119,8 +132,14 @@ def _sums_of_part(part: Any, start: Start, history: Sequence[TopicCounts], wante
 
 
 def _sums(shared: Shared, likelihood: float, prior: np.ndarray, wanted: bool) -> Totals:
-    known = shared.words(), likelihood, float(shared.lengths.sum()), shared.weights(prior), shared.lengths.size
-    return Totals(*known, *(shared.presence() if wanted else ()))
+    lengths = shared.lengths
+    found = StepSums(shared.words(), shared.weights(prior), likelihood, float(lengths.sum()), lengths.size)
+    return Totals(*found, *(shared.presence() if wanted else ()))
+
+
+def _named(totals: Totals) -> tuple[StepSums, Presence | None]:
+    n = len(StepSums._fields)
+    return StepSums(*totals.values[:n]), Presence(*totals.values[n:]) if totals.values[n:] else None
 
 
 def _rows(counts: sparse.csr_array, n_each: int) -> Iterator[sparse.csr_array]:

@@ -38,6 +38,11 @@ class SharedDocuments:
         self.lengths = np.asarray(counts.sum(axis=1)).ravel()
         self.posterior = np.zeros((counts.shape[0], k))
 
+    @staticmethod
+    def bytes_kept(counts: sparse.csr_array, k: int) -> int:
+        """Return how much memory probabilities take."""
+        return 8 * k * int(counts.shape[0])
+
     def started(self, topics: np.ndarray, prior: np.ndarray) -> Self:
         """Find probabilities by topics (k, words) and weights in proportion to a prior, and return this."""
         self.posterior = topic_posteriors(self.counts, topics, prior / prior.sum())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
@@ -14,7 +14,7 @@ N_STARTING_STEPS = 10
 """Steps with topics fixed, in which documents find their mixtures: from poorer ones, good topics would get worse."""
 SINGLE_PRECISION = 1e6
 """The largest count up to which shares of words are kept in single precision."""
-BLOCK = 2**16
+BLOCK = 2**17
 """Entries times topics that are worked on at once: a few arrays of so many numbers fit the cache of a core."""
 KEPT = 2**22
 """The same where shares are not needed any longer than for some documents."""
@@ -59,14 +59,18 @@ class SharedWords:
 
     def __init__(self, counts: sparse.csr_array, k: int) -> None:
         self.counts = counts
-        single = counts.data.max(initial=0) <= SINGLE_PRECISION
-        self.dtype = np.dtype(np.float32 if single else np.float64)
+        self.dtype = _precision(counts)
         self.numbers = counts.data.astype(self.dtype)
         self.repeats = bool(np.any(counts.data != 1))
         self.fractions = np.minimum(self.numbers, 1) if np.any(counts.data < 1) else None
         self.lengths = np.asarray(counts.sum(axis=1)).ravel()
         self.shares = np.zeros((k, counts.nnz), self.dtype)
         self.mixed = np.zeros((k, counts.shape[0]), self.dtype)  # numbers of words of topics in documents
+
+    @staticmethod
+    def bytes_kept(counts: sparse.csr_array, k: int) -> int:
+        """Return how much memory shares take."""
+        return int(_precision(counts).itemsize * k * counts.nnz)
 
     def started(self, topics: np.ndarray, prior: np.ndarray, n_steps: int = N_STARTING_STEPS) -> Self:
         """Share out words by topics (k, words) that do not change, and return this."""
@@ -76,7 +80,7 @@ class SharedWords:
             for rows, entries in self._blocks():
                 raw = self._repeated(before, rows)
                 raw -= self._own(entries)
-                raw *= np.take(inside, self.counts.indices[entries], axis=1)
+                raw *= np.take(inside, self.counts.indices[entries], axis=1, mode="clip")
                 self._replace(raw, rows, entries)
         return self
 
@@ -90,7 +94,7 @@ class SharedWords:
             own = self._own(entries)
             raw = self._repeated(before, rows)
             raw -= own
-            factor = np.take(words, self.counts.indices[entries], axis=1)
+            factor = np.take(words, self.counts.indices[entries], axis=1, mode="clip")
             factor -= own
             raw *= factor
             np.subtract(sums, own, out=factor)
@@ -100,7 +104,7 @@ class SharedWords:
 
     def words(self) -> np.ndarray:
         """Return how many words belong to topics, (k, words)."""
-        indices, n_words = self.counts.indices, self.counts.shape[1]
+        indices, n_words = self.counts.indices.astype(np.intp), self.counts.shape[1]  # once, not for every topic
         return np.stack([np.bincount(indices, self._counted(row), minlength=n_words) for row in self.shares])
 
     def weights(self, prior: np.ndarray) -> np.ndarray:
@@ -158,6 +162,11 @@ class SharedWords:
 
     def _blocks(self) -> Iterator[tuple[slice, slice]]:
         return blocks_of(self.counts, BLOCK // self.shares.shape[0])
+
+
+def _precision(counts: sparse.csr_array) -> np.dtype[Any]:
+    """Return the precision that shares are kept in."""
+    return np.dtype(np.float32 if counts.data.max(initial=0) <= SINGLE_PRECISION else np.float64)
 
 
 def blocks_of(counts: sparse.csr_array, n_entries: int) -> Iterator[tuple[slice, slice]]:
