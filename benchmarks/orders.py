@@ -1,4 +1,4 @@
-"""More components than any mode measures, at orders three to five: found by diagonalization, without random starts?
+"""Orders four and five with more components than any mode measures: found by diagonalization, without random starts?
 
 ``python -m benchmarks.orders --seeds 40 --jobs 2 --keep`` resumes where it stopped and writes the table to RESULTS.md.
 """
@@ -32,17 +32,12 @@ from codiag.tensors import FactoredTensor, symmetrize
 SHAPES = {
     "20^4, rank 40": ((20,) * 4, 40),
     "8^5, rank 30": ((8,) * 5, 30),
-    "10^3, rank 12": ((10,) * 3, 12),
-    "10^3, rank 14": ((10,) * 3, 14),
-    "20^3, rank 26": ((20,) * 3, 26),
-    "20^3, rank 30": ((20,) * 3, 30),
-    "30^3, rank 45": ((30,) * 3, 45),
 }
 AXES: dict[str, Sequence[Any]] = {
     "shape": list(SHAPES),
     "symmetric": [True, False],
     "weights": ["normal", "equal"],
-    "noise": [0.0, 1e-4, 1e-3, 1e-2],
+    "noise": [0.0, 1e-3, 1e-2],
 }
 OURS, RANDOM = "codiag", "codiag from one random start"
 PEERS = ["TensorLy parafac", "TensorLy parafac, orthogonalised"]
@@ -57,9 +52,8 @@ COLUMNS = (
 )
 
 
-def planted(cell: Cell) -> PlantedTensor:
+def planted(cell: Cell, shape: tuple[int, ...], rank: int) -> PlantedTensor:
     """Draw a tensor for a place on the axes, whatever method it is for."""
-    shape, rank = SHAPES[cell["shape"]]
     place = {axis: value for axis, value in cell.items() if axis != "method"}
     rng = np.random.default_rng(seed_of("orders", place))
     factors = tuple(unit_factor(size, rank, rng) for size in (shape[:1] if cell["symmetric"] else shape))
@@ -73,7 +67,8 @@ def planted(cell: Cell) -> PlantedTensor:
 
 
 def _measured(cell: Cell, _: int) -> Values:
-    problem, symmetric, method = planted(cell), cell["symmetric"], cell["method"]
+    symmetric, method = cell["symmetric"], cell["method"]
+    problem = planted(cell, *SHAPES[cell["shape"]])
     rank, seed = problem.weights.size, seed_of("start", cell)
     truth = NLS(init=(problem.weights, problem.factors), max_replacements=0, max_sweeps=1000)
     oracle = silent_fit(problem.tensor, rank, method=truth, symmetric=symmetric).relative_error
@@ -109,7 +104,7 @@ def _report(records: Sequence[Record]) -> Report:
             here = select(records, **place, method=method)
             rows += [_row(place, method, here)] if here else []
     headings = ("tensor", "kind", "weights", "noise", "method", "runs", "success", "worst", "by diagonalization", "CPU")
-    return Report([], [Table("Orders three to five", headings, rows)])
+    return Report([], [Table("More components than modes measure", headings, rows)])
 
 
 def _cells(n_seeds: int, n_others: int, _quick: bool) -> list[Cell]:
@@ -119,9 +114,7 @@ def _cells(n_seeds: int, n_others: int, _quick: bool) -> list[Cell]:
 
 def experiment(n_seeds: int, n_others: int) -> Experiment:
     """Return the grid as what the harness runs."""
-    return Experiment(
-        "orders", "More components than modes measure", SETUP, partial(_cells, n_seeds, n_others), _measured, _report
-    )
+    return Experiment("orders", "Orders four and five", SETUP, partial(_cells, n_seeds, n_others), _measured, _report)
 
 
 def main() -> None:
