@@ -165,7 +165,7 @@ def _curved(rng: np.random.Generator) -> np.ndarray:
 def _loud(rng: np.random.Generator) -> np.ndarray:
     """Gaussian and Laplacian sources whose variances change in ten blocks."""
     profile = np.repeat(np.random.default_rng(3).uniform(0.3, 2, (10, 6)), 500, axis=0)
-    return profile * np.stack([rng.standard_normal(5000), rng.laplace(size=5000)] * 3, axis=1)
+    return profile * np.concatenate([rng.standard_normal((5000, 3)), rng.laplace(size=(5000, 3))], axis=1)
 
 
 ERRORS: dict[str, tuple[Any, Callable[[np.random.Generator], np.ndarray]]] = {
