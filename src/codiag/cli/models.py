@@ -58,8 +58,15 @@ def topics(
             show_default=False,
         ),
     ] = None,
-    alpha_0: Annotated[float, typer.Option("--alpha-0", help="How mixed documents are; 0 for one topic each.")] = 1.0,
-    polish: Annotated[int, typer.Option("--polish", min=0, help="Steps of expectation maximization.")] = 5,
+    alpha_0: Annotated[
+        float | None,
+        typer.Option(
+            "--alpha-0",
+            help="How mixed documents are; 0 for one topic each, by default estimated.",
+            show_default=False,
+        ),
+    ] = None,
+    polish: Annotated[int, typer.Option("--polish", min=0, help="Most collapsed variational steps.")] = 30,
     n_words: Annotated[int, typer.Option("--words", min=1, help="Words to show of each topic.")] = 10,
     report: Report = None,
     seed: Seed = 0,

@@ -3,38 +3,25 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from codiag._array import array_namespace
 from codiag._estimate import Estimate, Log
 from codiag._problem import Problem
 from codiag._validation import as_number
-from codiag.diagonalize import UWEDGE, Diagonalizer, TwoSided
 from codiag.methods._als import ALS
-from codiag.methods._joint import off_diagonal_share
+from codiag.methods._diagonal_start import diagonal_roles, diagonal_start
 from codiag.methods._known import fit_known
 from codiag.methods._method import Method
 from codiag.methods._reduction import Reduction, reduce
-from codiag.methods._slices import Roles, assign_roles, components_from_sides, slices
-from codiag.methods.least_squares._components import random_components, with_best_weights
-from codiag.methods.least_squares._fit import (
-    ROUGH,
-    Monitor,
-    approach,
-    check_monitor,
-    closest,
-    finish,
-    is_stopped,
-    watch,
-)
-from codiag.methods.least_squares._gauss_newton import Limits, Outcome, minimize
-from codiag.methods.least_squares._growth import POOR
-from codiag.methods.least_squares._objective import LeastSquares
+from codiag.methods._search import SWAPS, is_settled, search
+from codiag.methods._slices import Roles
+from codiag.methods.least_squares._components import random_components
+from codiag.methods.least_squares._fit import Monitor, approach, check_monitor, closest, finish, is_stopped, watch
+from codiag.methods.least_squares._gauss_newton import Limits, Outcome
 from codiag.methods.least_squares._rank_one import best_rank_one
-from codiag.methods.least_squares._residual import noise_excess
 from codiag.tensors import DenseTensor, FactoredTensor
 
 
@@ -44,17 +31,21 @@ class Auto(Method):
 
     One start is enough almost always. The residual tells when it was not: it should look like noise, and be small. If
     it is not, others are tried, random ones too, and the best is kept. Where the rank is larger than all modes but one,
-    nothing can be diagonalized and all starts are random; `Factorization.stages` says so. With constraints, or entries
-    that were not observed, the fit without them is one of the starts; where all modes are to be orthogonal, it is
-    `OJD`, followed by least squares over orthonormal factors.
+    modes of tensors of higher order are taken together, or the rank-one matrices in the span of the slices are found by
+    diagonalizing the equations that they satisfy (De Lathauwer 2006, and 2007 with Castaing and Cardoso). At order
+    three, up to five thirds of the modes, the kernels of Koszul flattenings give such equations (Kothari, Moitra and
+    Wein 2024). Where there are too few, or the rank is above 64, all starts are random; `Factorization.stages` says so.
+    With constraints, or entries that were not observed, the fit without them is one of the starts; where all modes are
+    to be orthogonal, it is `OJD`, followed by least squares over orthonormal factors.
 
     *Needs* contractions of the tensor; works on all of it where it has at most two million entries. *Costs* three
     passes over a large tensor to look at it and to compress it, :math:`O(k^4)` flops a sweep of the diagonalization and
     a step of least squares on the core, and one pass to polish, or a few where noise is strong or ranks are large.
-    *Guarantees*, without noise, exact components where the rank is at most the second largest mode; with noise, a
-    minimum of least squares where `converged` says so, with the standard errors of first-order theory. *Fails* to find
-    the best of several minima where the rank exceeds the modes, or noise hides components: `fit.diagnose()` tells what
-    to look for.
+    *Guarantees*, without noise, exact components where the rank is at most the second largest mode, or there are
+    equations enough: 30 components of 20 x 20 x 20, 40 of 20 x 20 x 20 x 20, 30 of 8 x 8 x 8 x 8 x 8; with noise, a
+    minimum of least squares where `converged` says so, with the standard errors of first-order theory. *Fails* to
+    find the best of several minima where the rank exceeds the modes, or noise hides components: `fit.diagnose()` tells
+    what to look for.
 
     Parameters
     ----------
@@ -109,54 +100,29 @@ class Auto(Method):
         if not reduction.complete:
             held = core.squared_norm() / tensor.squared_norm()
             log.add("compress", 0, math.sqrt(max(1 - held, 0.0)))
-        roles = _roles(core, rank)
+        roles = diagonal_roles(core, rank)
+        outcomes: list[Outcome] = []
         if rank > 1 and roles is None:
             log.add("random starts: the rank is too large to diagonalize", 0, 1.0)
-            return self._search(problem, reduction, None, math.inf, 3 * self.max_starts, rng, log)
-        outcomes: list[Outcome] = []
-        while len(outcomes) < min(self.max_starts, 2):
-            outcomes.append(approach(reduced, _start(core, roles, rank, rng, log), limits, log, REPLACEMENTS))
-            if _is_rounding(core, closest(outcomes)) or _looks_like_noise(reduced, closest(outcomes)):
-                break
-        best = closest(outcomes)
-        found = finish(problem, reduction, best, limits, log, REPLACEMENTS)
-        left = tensor.squared_norm() - core.squared_norm() + 2 * best.objective  # what the polish starts from
-        n_starts = self.max_starts - len(outcomes)
-        if rank == 1 or n_starts == 0 or left < POOR**2 * tensor.squared_norm() or is_stopped(limits):
-            return found
-        return self._search(problem, reduction, found, best.objective, n_starts, rng, log)
+        while (rank == 1 or roles is not None) and len(outcomes) < min(self.max_starts, 2):
+            outcomes.append(approach(reduced, _start(core, roles, rank, rng, log), limits, log, SWAPS))
+            if rank == 1 or is_stopped(limits) or is_settled(reduced, outcomes):
+                return finish(problem, reduction, closest(outcomes), limits, log, SWAPS)
+        return self._search(problem, reduction, outcomes, rng, log)
 
     def _search(
-        self,
-        problem: Problem,
-        reduction: Reduction,
-        found: Estimate | None,
-        reached: float,
-        n_starts: int,
-        rng: np.random.Generator,
-        log: Log,
+        self, problem: Problem, reduction: Reduction, outcomes: list[Outcome], rng: np.random.Generator, log: Log
     ) -> Estimate:
-        """Try random starts, on all of the tensor where it is small: a poor fit may be one of many local optima.
-
-        Where it is not, they are compared on the core, where the fit so far had `reached` its objective.
-        """
-        tensor, reduction = problem.tensor, reduction.opened()
-        core = problem.on(reduction.core)
-        limits = Limits(self.max_sweeps, self.tol, watch=watch(self.monitor, reduction, tensor))
-        outcomes = [_rough(core, random_start(core, rng)) for _ in range(n_starts)]
-        log.add(f"least squares from {n_starts} random starts", sum(one.n_sweeps for one in outcomes), math.nan)
-        if found is not None:
-            least = LeastSquares(core).noise_variance  # what rough ends of one minimum differ by is less
-            if reduction.complete:
-                reached, least = tensor.squared_distance(found.components.weights, found.components.factors) / 2, 1e-6
-            if not closest(outcomes).objective < reached * (1 - least):
-                return found._replace(stages=log.stages)
-        best = approach(core, closest(outcomes).components, limits, log, REPLACEMENTS)
-        return finish(problem, reduction, best, limits, log, REPLACEMENTS)
-
-
-REPLACEMENTS = 20
-"""Components that may be replaced, on each start."""
+        """Go on from what was found so far, and from random starts, on all of the tensor where it is small."""
+        opened = reduction.opened()
+        core = problem.on(opened.core)
+        limits = Limits(self.max_sweeps, self.tol, watch=watch(self.monitor, opened, problem.tensor))
+        if outcomes and opened is not reduction:
+            start = opened.lower(reduction.lift(closest(outcomes).components))
+            outcomes = [approach(core, start, limits, log, SWAPS)]
+        starts = (random_start(core, rng) for _ in range(self.max_starts - len(outcomes)))
+        best = search(core, starts, outcomes, limits, log)
+        return finish(problem, opened, best, limits, log, SWAPS)
 
 
 def first_components(problem: Problem, complete: bool, rng: np.random.Generator, log: Log) -> FactoredTensor:
@@ -171,14 +137,10 @@ def first_components(problem: Problem, complete: bool, rng: np.random.Generator,
 
 def start_on(core: DenseTensor, rank: int, rng: np.random.Generator, log: Log) -> FactoredTensor:
     """Return the components that the diagonalization of a core finds, or random ones where there is nothing to."""
-    roles = _roles(core, rank)
+    roles = diagonal_roles(core, rank)
     if rank > 1 and roles is None:
         return random_start(Problem(core, rank), rng)
     return _start(core, roles, rank, rng, log)
-
-
-def _rough(core: Problem, start: FactoredTensor) -> Outcome:
-    return minimize(core, start, replace(ROUGH, max_sweeps=50))
 
 
 def random_start(core: Problem, rng: np.random.Generator) -> FactoredTensor:
@@ -188,41 +150,13 @@ def random_start(core: Problem, rng: np.random.Generator) -> FactoredTensor:
     return ALS(orthogonalize=2, max_sweeps=15, tol=1e-6).fit(core, rng).components
 
 
-def _roles(core: DenseTensor, rank: int) -> Roles | None:
-    """Return the modes to diagonalize, or None where there is nothing to."""
-    if rank == 1 or (core.symmetric and core.shape[0] < rank):
-        return None
-    return assign_roles(core.shape, rank)
-
-
 def _start(core: DenseTensor, roles: Roles | None, rank: int, rng: np.random.Generator, log: Log) -> FactoredTensor:
     """Diagonalize the slices of the core; where they are singular, there is nothing to, and components are drawn."""
     if roles is None:
         return best_rank_one(core)
-    xp = array_namespace(core.reference)
-    stack = slices(core, roles, rank)
-    if core.symmetric:
-        stack = (stack + xp.matrix_transpose(stack)) / 2  # equal but for rounding
-    diagonalizer: Diagonalizer = (
-        UWEDGE(rank=rank, fallback=False) if core.symmetric else TwoSided(rank=rank, fallback=False)
-    )
     try:
-        fit = diagonalizer(stack, seed=rng)  # converged or not: least squares goes on from wherever it ends
+        components = diagonal_start(core, roles, rank, rng, log)
     except np.linalg.LinAlgError:
         log.add("random start: the slices are singular", 0, 1.0)
         return random_start(Problem(core, rank), rng)
-    flops = fit.n_sweeps * diagonalizer.sweep_flops(stack.shape[0], rank)
-    log.add("diagonalize", fit.n_sweeps, off_diagonal_share(fit), flops)
-    if core.symmetric:
-        components = with_best_weights(core, [fit.factor] * core.order)
-    else:
-        components = components_from_sides(core, roles, fit.factor, fit.right_factor)
     return components if math.isfinite(components.squared_norm()) else random_start(Problem(core, rank), rng)
-
-
-def _is_rounding(core: DenseTensor, found: Outcome) -> bool:
-    return 2 * found.objective < 1e-20 * core.squared_norm()
-
-
-def _looks_like_noise(core: Problem, found: Outcome) -> bool:
-    return noise_excess(LeastSquares(core).residual(found.components)) <= 1

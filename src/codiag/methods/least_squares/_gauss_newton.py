@@ -32,6 +32,9 @@ ROUNDING = 2e-14
 PATIENCE = 50
 """Steps after which those that gain a tenth of what may be left unseen no longer count: what they follow is noise."""
 
+MOST_PRODUCTS = 200
+"""Products with the Gauss-Newton matrix for a step, unless it is worth less."""
+
 UNDAMPED = 1e-3
 """Damping up to which the size of a step tells how far the minimum is."""
 
@@ -64,6 +67,7 @@ class Limits:
     tol: float = 1e-9
     gain: float = 1e-8
     rough: bool = False
+    n_products: int | None = None  # with the Gauss-Newton matrix, for a step at most; by default as many as it takes
     watch: Callable[[FactoredTensor, float], bool] | None = None  # sees every step taken; says True to stop
 
 
@@ -137,7 +141,7 @@ def minimize(
     n_sweeps = n_refused = 0
     arrived = state.objective <= floor
     while n_sweeps < limits.max_sweeps and not arrived and not damping.exhausted:
-        trial = _trial(objective, state, damping.value, progress)
+        trial = _trial(objective, state, damping.value, progress, limits.n_products)
         gained = state.objective - trial.state.objective
         if not gained >= -1e-14 * state.objective:  # also where it is not a number
             damping.refuse()
@@ -182,13 +186,14 @@ class Trial(NamedTuple):
     newton: bool
 
 
-def _trial(objective: LeastSquares, state: State, damping: float, progress: Progress) -> Trial:
+def _trial(objective: LeastSquares, state: State, damping: float, progress: Progress, n_products: int | None) -> Trial:
     if progress.creeping and objective.problem.asks <= {"partial symmetry"}:
         trial = _newton_trial(objective, state, damping)
         if trial is not None:
             return trial
         progress.newton_failed()
-    move, promised = gauss_newton_step(objective, objective.curvature(state.point), state.gradient, damping)
+    curvature = objective.curvature(state.point)
+    move, promised = gauss_newton_step(objective, curvature, state.gradient, damping, n_products)
     end = evaluated(objective, objective.projected(state.point + move))
     return Trial(end, relative_size(end.point - state.point, state.point), promised, False)
 
@@ -213,7 +218,7 @@ def _newton_move(curvature: CurvatureLike, slope: Array, damping: float, scale: 
     """
     xp = array_namespace(slope)
     if math.prod(slope.shape) > EXPLICIT[0]:
-        return _conjugate_gradients(curvature, slope, damping, scale)
+        return conjugate_gradients(curvature, slope, damping, scale)
     roots = xp.sqrt(xp.reshape(curvature.scales, (-1,)))
     values, vectors = xp.linalg.eigh(curvature.matrix() / (roots[:, None] * roots[None, :]))
     along = xp.matrix_transpose(vectors) @ (xp.reshape(slope, (-1,)) / roots)
@@ -234,26 +239,31 @@ def evaluated(objective: LeastSquares, point: Array, *, far: bool = False) -> St
 
 
 def gauss_newton_step(
-    objective: LeastSquares, whole: CurvatureLike, slope: Array, damping: float
+    objective: LeastSquares, whole: CurvatureLike, slope: Array, damping: float, n_products: int | None = None
 ) -> tuple[Array, float]:
     """Return the damped step of the unknowns that are free, and the decrease it promises."""
     curvature = objective.restricted(whole, slope)
     if isinstance(curvature, Restricted):
         slope = curvature.allowed(slope)
     equations = coupled(curvature, slope, damping)
-    move = equations.outward(_solution(objective, equations.curvature, equations.slope, damping))
+    move = equations.outward(_solution(objective, equations.curvature, equations.slope, damping, n_products))
     return move, _promise(move, slope, damping * curvature.scales)
 
 
-def _solution(objective: LeastSquares, curvature: CurvatureLike, slope: Array, damping: float) -> Array:
+def _solution(
+    objective: LeastSquares, curvature: CurvatureLike, slope: Array, damping: float, n_products: int | None
+) -> Array:
     """Solve the damped equations: directly where they are few, else by conjugate gradients."""
     n = math.prod(slope.shape)
     if isinstance(curvature, Restricted) and curvature.tangent is not None:
         n = max(n, EXPLICIT[1] + 1)  # no matrix to write down
     move, explicit = None, EXPLICIT[0 if objective.entries is None else 1]
     if n > explicit:
-        strict, least = n <= EXPLICIT[1], objective.accuracy
-        move = _conjugate_gradients(curvature, slope, damping, objective.total, strict=strict, least=least)
+        strict, least = n <= EXPLICIT[1] and n_products is None, objective.accuracy
+        most = n_products or MOST_PRODUCTS
+        move = conjugate_gradients(
+            curvature, slope, damping, objective.total, strict=strict, least=least, n_products=most
+        )
     if move is None and n > EXPLICIT[1]:
         return -curvature.preconditioner(damping)(slope)
     return solve_directly(curvature, slope, damping) if move is None else move
@@ -265,25 +275,33 @@ def _promise(move: Array, slope: Array, damping: Array) -> float:
     return float(xp.sum(damping * move * move) - xp.sum(move * slope)) / 2
 
 
-def _conjugate_gradients(
-    curvature: CurvatureLike, slope: Array, damping: float, scale: float, *, strict: bool = False, least: float = 0.0
+def conjugate_gradients(
+    curvature: CurvatureLike,
+    slope: Array,
+    damping: float,
+    scale: float,
+    *,
+    strict: bool = False,
+    least: float = 0.0,
+    most: float = 0.1,
+    n_products: int = MOST_PRODUCTS,
 ) -> Array | None:
-    """Solve (H + damping) X = -slope, the more exactly the smaller the slope, but not beyond a least relative error.
+    """Solve (H + damping) X = -slope, the more exactly the smaller the slope, to a relative error between two bounds.
 
     None where H has a negative direction, and if strict where it takes many steps.
     """
     xp = array_namespace(slope)
-    precondition = curvature.preconditioner(damping)
+    precondition, damped = curvature.preconditioner(damping), damping * curvature.scales
     residual, move = -slope, xp.zeros_like(slope)
     direction = scaled = precondition(residual)
     size = first = float(xp.sum(residual * scaled))
-    target = max(min(0.1, math.sqrt(max(first, 0.0) / scale)), least) ** 2 * first
-    for step in range(200):
+    target = max(min(most, math.sqrt(max(first, 0.0) / scale)), least) ** 2 * first
+    for step in range(n_products):
         if not size > max(target, 1e-300):
             break
         if strict and step >= 60:
             return None
-        image = curvature.product(direction) + damping * curvature.scales * direction
+        image = curvature.product(direction) + damped * direction
         height = float(xp.sum(direction * image))
         if not height > 0:
             return None if curvature.exact or step == 0 else move  # a Gauss-Newton matrix has none but by rounding
