@@ -226,17 +226,17 @@ def loud(n, rng):
     ids=lambda value: getattr(value, "__name__", None) or f"{type(value).__name__} {value.polish}",
 )
 def test_standard_errors_are_those_of_repeated_draws(model, draw):
-    """Root mean square over all entries of the mixing; of 60 draws, of 9 entries, a tenth is noise."""
+    """Root mean square over all entries of the mixing; of 40 draws a tenth is noise."""
     mixing = np.random.default_rng(2).standard_normal((3, 3))
     reference, found, predicted = None, [], []
-    for seed in range(60):
+    for seed in range(40):
         model.fit(draw(1000, np.random.default_rng([seed, 1])) @ mixing.T)
         reference = model.mixing_ if reference is None else reference
         columns, order = aligned(model.mixing_, reference)
         found.append(columns)
         predicted.append(model.mixing_standard_errors_[:, order])
     measured = np.sqrt(np.sum(np.var(found, axis=0, ddof=1)))
-    assert np.sqrt(np.sum(np.mean(np.square(predicted), axis=0))) == pytest.approx(measured, rel=0.2)
+    assert np.sqrt(np.sum(np.mean(np.square(predicted), axis=0))) == pytest.approx(measured, rel=0.25)
 
 
 @pytest.mark.parametrize(
@@ -312,7 +312,7 @@ def test_any_orthogonal_diagonalizer_serves():
     )
 
 
-@parametrize_with_checks([SOBI(lags=3), JADE(polish=5), NSS(n_blocks=3)])
+@parametrize_with_checks([SOBI(lags=3), JADE(polish=5), NSS(n_blocks=3, polish=5)])
 @pytest.mark.filterwarnings("ignore")
 def test_contract_of_scikit_learn(estimator, check):
     check(estimator)

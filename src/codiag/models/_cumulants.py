@@ -38,7 +38,7 @@ def plug_in_rotation(
     rotation = diagonalizer(projected_cumulants(samples, start), seed=seed).inverse
     unit = np.eye(rotation.shape[0])
     for count in range(2, max_rounds + 1):
-        change = Jacobi(tol=TOLERANCE)(projected_cumulants(samples @ rotation.T, unit)).inverse
+        change = Jacobi(tol=TOLERANCE, max_sweeps=4)(projected_cumulants(samples @ rotation.T, unit)).inverse
         rotation = change @ rotation
         if np.max(np.abs(change - np.rint(change))) < TOLERANCE:  # but for their order and signs
             return rotation, count, True

@@ -23,7 +23,7 @@ from codiag.models._score_steps import (
 )
 from codiag.models._sources import BlindSources, Separation
 
-ROUNDS = 40
+ROUNDS = 25
 """Rounds of directions and joint diagonalization at most; a handful is enough where sources are told apart."""
 REFITS = 5
 """Steps of the likelihood at which scores are fitted again, before they stay."""

@@ -44,7 +44,7 @@ class NSS(SecondOrder[BlockStack]):
     Channels :math:`x_t = A s_t + \mu` mix independent sources. The covariances of stretches of time,
     :math:`C_b = A\, \mathrm{diag}(\sigma_{1b}^2, \dots, \sigma_{kb}^2)\, A^\top`, have the mixing in common: it is
     found by whitening and orthogonal joint diagonalization (nonstationary source separation, NSS-JD). Steps of the
-    Gaussian likelihood follow, the criterion of Pham and Cardoso.
+    Gaussian likelihood follow, the criterion of Pham and Cardoso, and are kept where they promise the smaller errors.
 
     **Needs** sources whose variances change differently from block to block; any distribution. **Costs** one pass over
     the data of :math:`2 n d^2` operations, then work on matrices of the size of the components. **Guarantees** the same

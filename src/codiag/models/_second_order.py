@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -25,7 +25,7 @@ from codiag.models._sources import BlindSources, Separation
 
 REFITS = 5
 """Steps of the likelihood at which scores are fitted again, before they stay."""
-TOLERANCE = 1e-11
+TOLERANCE = 1e-12
 """Largest entry of a step of the likelihood at which it ends."""
 
 
@@ -70,23 +70,36 @@ class SecondOrder(BlindSources, Generic[S]):
         """Return the variance of half the mean square of each source."""
 
     def _separated_stack(self, stack: S, whitened: Recordings | None) -> Separation:
-        """Return what diagonalizes the stack, and its worth, by whitened recordings where they are at hand."""
+        """Return what diagonalizes the stack, polished where that promises smaller errors.
+
+        Errors are judged by whitened recordings where they are at hand. The likelihood does worse than the start where
+        its model does not hold, such as for lines in the spectrum that lags do not resolve.
+        """
         unmixing, n_steps, converged, orthogonal = self._diagonalized(stack)
-        polished = self._polished(stack, unmixing)
-        if polished is not None:
-            unmixing, n_steps = polished[0], n_steps + polished[1]
-            converged = converged and polished[2]
+        plain = self._judged(stack, whitened, unmixing, _orthogonal if orthogonal else _free, n_steps, converged)
+        if self.polish == 0 or unmixing.shape[0] == 1:
+            return plain
+        unmixing, more, settled = self._polished(stack, plain.unmixing)
+        scored = self._judged(stack, whitened, unmixing, self._scored, n_steps + more, converged and settled)
+        return scored if scored.share_variance <= plain.share_variance else plain
+
+    def _judged(
+        self,
+        stack: S,
+        whitened: Recordings | None,
+        unmixing: np.ndarray,
+        scores: Callable[[np.ndarray, S], tuple[np.ndarray, Coefficients]],
+        n_steps: int,
+        converged: bool,
+    ) -> Separation:
+        """Return an unmixing that was found by scores, with the variances of its shares."""
         unmixing, matrices = _unit(unmixing, stack.matrices)
         own = np.einsum("lii->li", matrices)
+        sources = None if whitened is None else Recordings([one @ unmixing.T for one in whitened.arrays], whitened.form)
+        filters, coefficients = scores(own, stack)
+        variances = share_variances(self._segments(sources, filters, stack, own), coefficients)
+        np.fill_diagonal(variances, self._own_variances(sources, stack, own))
         used = own[stack.places]
-        filters = np.zeros(own.shape).T
-        if polished is None:
-            filters[:, stack.places] = used.T
-            coefficients = rotation_coefficients(used) if orthogonal else score_coefficients(used.T @ used)
-        else:
-            filters = self._scores(own, stack)
-            coefficients = score_coefficients(filters @ own)
-        variances = self._variances(stack, whitened, unmixing, own, filters, coefficients)
         return Separation(
             unmixing=unmixing,
             converged=converged,
@@ -95,18 +108,21 @@ class SecondOrder(BlindSources, Generic[S]):
             resolved=_resolved(used, stack.noise(used)),
         )
 
+    def _scored(self, own: np.ndarray, stack: S) -> tuple[np.ndarray, Coefficients]:
+        """Return the scores of the likelihood and what they make of errors."""
+        filters = self._scores(own, stack)
+        return filters, score_coefficients(filters @ own)
+
     def _diagonalized(self, stack: S) -> tuple[np.ndarray, int, bool, bool]:
         """Return inverse factors of the stack, the sweeps they took, and whether these converged and are orthogonal."""
         if stack.matrices.shape[1] == 1:
             return np.eye(1), 0, True, True
-        method: Diagonalizer = self.diagonalizer or OrthogonalNewton(tol=1e-12, statistical_tol=0.0)
+        method: Diagonalizer = self.diagonalizer or OrthogonalNewton(tol=1e-13, statistical_tol=0.0)
         fit = method(stack.matrices[stack.places], seed=as_seed(self.random_state))
         return fit.inverse, fit.n_sweeps, fit.converged, method.orthogonal
 
-    def _polished(self, stack: S, unmixing: np.ndarray) -> tuple[np.ndarray, int, bool] | None:
-        """Return the unmixing after steps of the likelihood, or None where none is taken."""
-        if self.polish == 0 or unmixing.shape[0] == 1:
-            return None
+    def _polished(self, stack: S, unmixing: np.ndarray) -> tuple[np.ndarray, int, bool]:
+        """Return the unmixing after steps of the likelihood, how many, and whether they have ended."""
         filters = np.empty(0)
         for step in range(self.polish):
             unmixing, matrices = _unit(unmixing, stack.matrices)
@@ -119,19 +135,23 @@ class SecondOrder(BlindSources, Generic[S]):
                 return unmixing, step + 1, True
         return unmixing, self.polish, False
 
-    def _variances(
-        self,
-        stack: S,
-        whitened: Recordings | None,
-        unmixing: np.ndarray,
-        own: np.ndarray,
-        filters: np.ndarray,
-        coefficients: Coefficients,
-    ) -> np.ndarray:
-        sources = None if whitened is None else Recordings([one @ unmixing.T for one in whitened.arrays], whitened.form)
-        variances = share_variances(self._segments(sources, filters, stack, own), coefficients)
-        np.fill_diagonal(variances, self._own_variances(sources, stack, own))
-        return variances
+
+def _orthogonal(own: np.ndarray, stack: Stack) -> tuple[np.ndarray, Coefficients]:
+    """Return the scores of whitening and orthogonal joint diagonalization, and what they make of errors."""
+    return _at_places(own, stack), rotation_coefficients(own[stack.places])
+
+
+def _free(own: np.ndarray, stack: Stack) -> tuple[np.ndarray, Coefficients]:
+    """Return the scores of least squares for every pair, and what they make of errors."""
+    used = own[stack.places]
+    return _at_places(own, stack), score_coefficients(used.T @ used)
+
+
+def _at_places(own: np.ndarray, stack: Stack) -> np.ndarray:
+    """Return the diagonals of the matrices that are diagonalized as coefficients, (k, n)."""
+    filters = np.zeros_like(own.T)
+    filters[:, stack.places] = own[stack.places].T
+    return filters
 
 
 def _unit(unmixing: np.ndarray, matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -31,7 +31,8 @@ class SOBI(SecondOrder[Stack]):
     Channels :math:`x_t = A s_t + \mu` mix independent sources. Their covariances with what follows l samples later,
     :math:`C_l = A\, \mathrm{diag}(r_1(l), \dots, r_k(l))\, A^\top`, have the mixing in common: it is found by whitening
     and orthogonal joint diagonalization (second-order blind identification, SOBI). Steps of the Gaussian likelihood
-    follow, in which every source has the spectrum of an autoregression fitted to it.
+    follow, in which every source has the spectrum of an autoregression fitted to it, and are kept where they promise
+    the smaller errors.
 
     **Needs** sources whose autocorrelations differ; any distribution, Gaussian too. **Costs** about :math:`4 n d^2`
     operations for covariances of all lags together, by Fourier transforms, then work on matrices of the size of the

@@ -32,6 +32,11 @@ class Separation:
     resolved: np.ndarray  # (k, k): share of the gap between two sources that sampling does not explain
     described: dict[str, np.ndarray] = field(default_factory=dict)  # what else is learned of each source
 
+    @property
+    def share_variance(self) -> float:
+        """The sum of the variances of the shares of other sources."""
+        return float(np.sum(self.variances) - np.trace(self.variances))
+
 
 @dataclass(frozen=True, eq=False)
 class Whitening:
