@@ -149,3 +149,20 @@ def test_an_end_that_was_met_twice_settles_the_search():
     above = ends[0]._replace(objective=1.1 * ends[0].objective)
     assert is_settled(problem, [ends[0], ends[0]])
     assert not is_settled(problem, [ends[0], above])
+
+
+def test_a_fit_in_doubt_says_so():
+    """Noise alone has many minima; the same fit without the disagreement of its starts is sure of itself."""
+    tensor = np.random.default_rng(0).standard_normal((6, 6, 6))
+    fit = silent_fit(tensor, 7, method=Auto(max_starts=2), seed=0)
+    assert any(stage.in_doubt for stage in fit.stages)
+    assert "several minima" in str(fit.diagnose())
+    assert "well" not in fit.diagnose().verdicts
+    stages = tuple(stage._replace(in_doubt=False) for stage in fit.stages)
+    assert "several minima" not in str(replace(fit, stages=stages).diagnose())
+
+
+def test_doubt_is_kept_in_files(tmp_path):
+    fit = silent_fit(np.random.default_rng(0).standard_normal((6, 6, 6)), 7, method=Auto(max_starts=2), seed=0)
+    fit.save(tmp_path / "fit.npz")
+    assert codiag.Factorization.load(tmp_path / "fit.npz").stages == fit.stages

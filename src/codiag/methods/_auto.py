@@ -31,28 +31,31 @@ from codiag.tensors import DenseTensor, FactoredTensor
 class Auto(Method):
     r"""Joint diagonalization of the slices of the compressed tensor, then least squares: the default method.
 
-    One start is enough almost always. The residual tells when it was not: it should look like noise, and be small. If
-    it is not, others are tried, random ones too, and the best is kept. Where the rank is larger than all modes but one,
-    nothing can be diagonalized and all starts are random; `Factorization.stages` says so. With constraints, or entries
-    that were not observed, the fit without them is one of the starts; where all modes are to be orthogonal, it is
-    `OJD`, followed by least squares over orthonormal factors.
+    One start is enough almost always. The residual tells when it was not: it should look like noise, and each component
+    be worth more than any term of it. Components that are not are swapped: the strongest term of the residual joins,
+    and the component leaves that the others can do without, once all of them have followed. Where several components
+    are hardly worth more than noise, further starts are random, and end once the lowest minimum was met twice. Where
+    the rank is larger than all modes but one, nothing can be diagonalized and all starts are random;
+    `Factorization.stages` says so, counts starts, and tells whether they agreed. With constraints, or entries that were
+    not observed, the fit without them is one of the starts; where all modes are to be orthogonal, it is `OJD`, followed
+    by least squares over orthonormal factors.
 
     *Needs* contractions of the tensor; works on all of it where it has at most two million entries. *Costs* three
     passes over a large tensor to look at it and to compress it, :math:`O(k^4)` flops a sweep of the diagonalization and
     a step of least squares on the core, and one pass to polish, or a few where noise is strong or ranks are large.
     *Guarantees*, without noise, exact components where the rank is at most the second largest mode; with noise, a
     minimum of least squares where `converged` says so, with the standard errors of first-order theory. *Fails* to find
-    the best of several minima where the rank exceeds the modes, or noise hides components: `fit.diagnose()` tells what
-    to look for.
+    the best of several minima where noise hides many components, or the rank is near the largest at which components
+    are unique: `fit.diagnose()` says where starts disagreed.
 
     Parameters
     ----------
     max_starts : int
-        Starts at most; three times as many where they are random.
+        Starts at most.
     tol : float
         Least squares stops when a step is smaller than this, relative to the factors.
     max_sweeps : int
-        Steps of least squares before giving up, on each start; those after a replacement come on top.
+        Steps of least squares before giving up, on each start; those of swaps come on top.
     monitor : callable, optional
         Called as ``monitor(components, relative_error)`` after every step of least squares on the core; True ends the
         fit there.

@@ -33,7 +33,7 @@ LITTLE = 4
 """How many times the strongest term of noise a component is worth that noise may have displaced. More than one of them
 is a reason for a further start, or any where there are more components than dimensions."""
 
-SAME = 3.0
+SAME = 0.5
 """Variances of the noise by which rough ends of one minimum may differ in their objectives."""
 
 
@@ -44,17 +44,21 @@ def search(
 
     Those that are `known` count as ends of starts that were taken before.
     """
-    outcomes, n_starts, n_sweeps = list(known), 0, 0
+    outcomes, n_starts, n_sweeps, settled = list(known), 0, 0, False
     for start in starts:
         end = _end(problem, start, limits, min((one.objective for one in outcomes), default=float("inf")))
         n_starts, n_sweeps = n_starts + 1, n_sweeps + end.n_sweeps
         outcomes.append(end)
-        if is_stopped(limits) or is_settled(problem, outcomes):
+        settled = is_settled(problem, outcomes)
+        if settled or is_stopped(limits):
             break
     best = closest(outcomes)
+    if n_starts == 0:
+        return best
     n_met = sum(one.objective <= best.objective + _tolerance(problem, best) for one in outcomes)
     name = f"{n_starts} random starts with swaps, the lowest end met {n_met} of {len(outcomes)} times"
-    log.add(name, n_sweeps, relative_error(problem.tensor, best.objective))
+    in_doubt = len(outcomes) > 1 and not settled
+    log.add(name, n_sweeps, relative_error(problem.tensor, best.objective), in_doubt=in_doubt)
     return best
 
 
