@@ -29,6 +29,8 @@ class Stage(NamedTuple):
         Wall-clock time.
     flops : float
         Operations, counted by the formulas of the paper's appendix where it has one, else zero.
+    in_doubt : bool
+        Whether starts ended at several minima, and the lowest was met once only: there may be a lower one.
 
     Examples
     --------
@@ -42,6 +44,7 @@ class Stage(NamedTuple):
     objective: float
     seconds: float
     flops: float = 0.0
+    in_doubt: bool = False
 
 
 @dataclass
@@ -51,10 +54,10 @@ class Log:
     stages: list[Stage] = field(default_factory=list)
     _since: float = field(default_factory=time.perf_counter)
 
-    def add(self, name: str, sweeps: int, objective: float, flops: float = 0.0) -> None:
+    def add(self, name: str, sweeps: int, objective: float, flops: float = 0.0, *, in_doubt: bool = False) -> None:
         """Close a stage."""
         now = time.perf_counter()
-        self.stages.append(Stage(name, sweeps, objective, now - self._since, flops))
+        self.stages.append(Stage(name, sweeps, objective, now - self._since, flops, in_doubt))
         self._since = now
         logger.info("%s: %d sweeps, objective %.3g, %.2f s", *self.stages[-1][:4])
 

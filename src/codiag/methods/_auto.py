@@ -16,9 +16,9 @@ from codiag.methods._diagonal_start import diagonal_roles, diagonal_start
 from codiag.methods._known import fit_known
 from codiag.methods._method import Method
 from codiag.methods._reduction import Reduction, reduce
-from codiag.methods._search import SWAPS, is_settled, search
-from codiag.methods._slices import Roles
-from codiag.methods.least_squares._components import random_components
+from codiag.methods._search import SWAPS, is_settled, leaves_noise, search
+from codiag.methods._slices import Roles, assign_roles, components_from_sides, slices
+from codiag.methods.least_squares._components import random_components, with_best_weights
 from codiag.methods.least_squares._fit import Monitor, approach, check_monitor, closest, finish, is_stopped, watch
 from codiag.methods.least_squares._gauss_newton import Limits, Outcome
 from codiag.methods.least_squares._rank_one import best_rank_one
@@ -29,14 +29,18 @@ from codiag.tensors import DenseTensor, FactoredTensor
 class Auto(Method):
     r"""Joint diagonalization of the slices of the compressed tensor, then least squares: the default method.
 
-    One start is enough almost always. The residual tells when it was not: it should look like noise, and be small. If
-    it is not, others are tried, random ones too, and the best is kept. Where the rank is larger than all modes but one,
-    modes of tensors of higher order are taken together, or the rank-one matrices in the span of the slices are found by
-    diagonalizing the equations that they satisfy (De Lathauwer 2006, and 2007 with Castaing and Cardoso). At order
-    three, up to five thirds of the modes, the kernels of Koszul flattenings give such equations (Kothari, Moitra and
-    Wein 2024). Where there are too few, or the rank is above 64, all starts are random; `Factorization.stages` says so.
-    With constraints, or entries that were not observed, the fit without them is one of the starts; where all modes are
-    to be orthogonal, it is `OJD`, followed by least squares over orthonormal factors.
+    One start is enough almost always. The residual tells when it was not: it should look like noise, and each component
+    be worth more than any term of it. Components that are not are swapped: the strongest term of the residual joins,
+    and the component leaves that the others can do without, once all of them have followed. Where several components
+    are hardly worth more than noise, further starts are random, and end once the lowest minimum was met twice;
+    `Factorization.stages` counts them, and tells whether they agreed.
+
+    Where the rank is larger than all modes but one, modes of tensors of higher order are taken together, or the
+    rank-one matrices in the span of the slices are found by diagonalizing the equations that they satisfy (De Lathauwer
+    2006, and 2007 with Castaing and Cardoso). At order three, up to five thirds of the modes, the kernels of Koszul
+    flattenings give such equations (Kothari, Moitra and Wein 2024). Where there are too few, or the rank is above 64,
+    all starts are random. With constraints, or entries that were not observed, the fit without them is one of the
+    starts; where all modes are to be orthogonal, it is `OJD`, followed by least squares over orthonormal factors.
 
     *Needs* contractions of the tensor; works on all of it where it has at most two million entries. *Costs* three
     passes over a large tensor to look at it and to compress it, :math:`O(k^4)` flops a sweep of the diagonalization and
@@ -44,17 +48,17 @@ class Auto(Method):
     *Guarantees*, without noise, exact components where the rank is at most the second largest mode, or there are
     equations enough: 30 components of 20 x 20 x 20, 40 of 20 x 20 x 20 x 20, 30 of 8 x 8 x 8 x 8 x 8; with noise, a
     minimum of least squares where `converged` says so, with the standard errors of first-order theory. *Fails* to
-    find the best of several minima where the rank exceeds the modes, or noise hides components: `fit.diagnose()` tells
-    what to look for.
+    find the best of several minima where noise hides many components, or the rank is near the largest at which
+    components are unique: `fit.diagnose()` says where starts disagreed.
 
     Parameters
     ----------
     max_starts : int
-        Starts at most; three times as many where they are random.
+        Starts at most.
     tol : float
         Least squares stops when a step is smaller than this, relative to the factors.
     max_sweeps : int
-        Steps of least squares before giving up, on each start; those after a replacement come on top.
+        Steps of least squares before giving up, on each start; those of swaps come on top.
     monitor : callable, optional
         Called as ``monitor(components, relative_error)`` after every step of least squares on the core; True ends the
         fit there.
@@ -106,15 +110,17 @@ class Auto(Method):
             log.add("random starts: the rank is too large to diagonalize", 0, 1.0)
         while (rank == 1 or roles is not None) and len(outcomes) < min(self.max_starts, 2):
             outcomes.append(approach(reduced, _start(core, roles, rank, rng, log), limits, log, SWAPS))
-            if rank == 1 or is_stopped(limits) or is_settled(reduced, outcomes):
+            if rank == 1 or is_stopped(limits) or is_settled(reduced, outcomes[-1:]):
                 return finish(problem, reduction, closest(outcomes), limits, log, SWAPS)
+            if leaves_noise(reduced, outcomes[-1]):
+                break  # a second diagonalization would not be independent of the first
         return self._search(problem, reduction, outcomes, rng, log)
 
     def _search(
         self, problem: Problem, reduction: Reduction, outcomes: list[Outcome], rng: np.random.Generator, log: Log
     ) -> Estimate:
         """Go on from what was found so far, and from random starts, on all of the tensor where it is small."""
-        opened = reduction.opened()
+        opened = reduction if reduction.complete else reduction.opened()
         core = problem.on(opened.core)
         limits = Limits(self.max_sweeps, self.tol, watch=watch(self.monitor, opened, problem.tensor))
         if outcomes and opened is not reduction:

@@ -25,10 +25,10 @@ class NLS(Method):
     r"""Least squares, :math:`\min \|T - \sum_i w_i a_i \otimes b_i \otimes c_i\|^2`, by damped Gauss-Newton steps.
 
     The steps run on the tensor compressed to the ranges of its components, then on the tensor itself. Where the
-    residual shows a component that was missed, it takes the place of one that does little.
+    residual shows a component that was missed, it takes the place of one that the others can do without.
 
     With constraints, or entries that were not observed, starts are made to satisfy the constraints, and projected
-    Gauss-Newton steps run on the whole problem from there, without compression and replacements.
+    Gauss-Newton steps run on the whole problem from there, without compression and swaps.
 
     *Needs* contractions of the tensor; works on all of it where it has at most two million entries. *Costs* two to
     three products with the tensor, :math:`O(k \prod_m d_m)` flops, a step on the whole tensor, and
@@ -45,9 +45,9 @@ class NLS(Method):
     tol : float
         Stop when a step is smaller than this, relative to the factors.
     max_sweeps : int
-        Steps before giving up, on each start; those after a replacement come on top.
+        Steps before giving up, on each start; those of swaps come on top.
     max_replacements : int
-        Components that may be replaced, on each start.
+        Components that may be swapped for others, on each start.
     monitor : callable, optional
         Called as ``monitor(components, relative_error)`` after every step on the core, or on the whole problem; True
         ends the fit there.

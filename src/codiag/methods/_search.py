@@ -17,7 +17,7 @@ from codiag.methods.least_squares._fit import ROUGH, closest, is_stopped, relati
 from codiag.methods.least_squares._gauss_newton import Limits, Outcome, minimize
 from codiag.methods.least_squares._objective import LeastSquares
 from codiag.methods.least_squares._residual import is_noise
-from codiag.methods.least_squares._swaps import brief, may_swap, swap_components
+from codiag.methods.least_squares._swaps import brief, n_replaceable, swap_components
 from codiag.tensors import FactoredTensor
 
 FIRST = 25
@@ -29,7 +29,11 @@ SWAPS = 20
 PROMISING = 1.1
 """Objective, relative to the lowest so far, up to which an end is improved until it can be compared."""
 
-SAME = 3.0
+LITTLE = 4
+"""How many times the strongest term of noise a component is worth that noise may have displaced. More than one of them
+is a reason for a further start, or any where there are more components than dimensions."""
+
+SAME = 0.5
 """Variances of the noise by which rough ends of one minimum may differ in their objectives."""
 
 
@@ -40,17 +44,21 @@ def search(
 
     Those that are `known` count as ends of starts that were taken before.
     """
-    outcomes, n_starts, n_sweeps = list(known), 0, 0
+    outcomes, n_starts, n_sweeps, settled = list(known), 0, 0, False
     for start in starts:
         end = _end(problem, start, limits, min((one.objective for one in outcomes), default=float("inf")))
         n_starts, n_sweeps = n_starts + 1, n_sweeps + end.n_sweeps
         outcomes.append(end)
-        if is_stopped(limits) or is_settled(problem, outcomes):
+        settled = is_settled(problem, outcomes)
+        if settled or is_stopped(limits):
             break
     best = closest(outcomes)
+    if n_starts == 0:
+        return best
     n_met = sum(one.objective <= best.objective + _tolerance(problem, best) for one in outcomes)
     name = f"{n_starts} random starts with swaps, the lowest end met {n_met} of {len(outcomes)} times"
-    log.add(name, n_sweeps, relative_error(problem.tensor, best.objective))
+    in_doubt = len(outcomes) > 1 and not settled
+    log.add(name, n_sweeps, relative_error(problem.tensor, best.objective), in_doubt=in_doubt)
     return best
 
 
@@ -67,12 +75,19 @@ def _end(problem: Problem, start: FactoredTensor, limits: Limits, lowest: float)
 def is_settled(problem: Problem, outcomes: list[Outcome]) -> bool:
     """Tell whether a further start would hardly end lower: no other end is in question, or the lowest was met twice."""
     best = closest(outcomes)
-    objective = LeastSquares(problem, best.components)
-    residual = objective.left_over(best.components)
-    if is_noise(objective, residual) and not may_swap(problem, best, residual):
-        return True
+    if leaves_noise(problem, best):
+        residual = LeastSquares(problem, best.components).left_over(best.components)
+        allowed = 1 if problem.rank <= max(problem.tensor.shape) else 0
+        if n_replaceable(problem, best, residual, LITTLE) <= allowed:
+            return True
     ends = sorted(one.objective for one in outcomes)
     return len(ends) > 1 and ends[1] <= ends[0] + _tolerance(problem, best)
+
+
+def leaves_noise(problem: Problem, found: Outcome) -> bool:
+    """Tell whether what a fit leaves passes for noise."""
+    objective = LeastSquares(problem, found.components)
+    return is_noise(objective, objective.left_over(found.components))
 
 
 def _tolerance(problem: Problem, best: Outcome) -> float:

@@ -142,6 +142,8 @@ def diagnose(fit: Factorization) -> Diagnosis:
             reason = "" if verdict == "well" else _reason(fit, place, error, np.abs(weights), cosines, conditions)
             if structured and verdict in ("well", "roughly"):
                 verdict, reason = "roughly", "standard errors take the residual for noise, which it is not"
+            elif verdict == "well" and in_doubt(fit):
+                verdict, reason = "roughly", "standard errors hold for one of several minima that starts have found"
         verdicts.append(verdict)
         reasons.append(reason)
     return Diagnosis(
@@ -156,6 +158,11 @@ def diagnose(fit: Factorization) -> Diagnosis:
         tuple(_advice(fit, np.abs(weights), degenerate, superfluous)),
         fit.sensitivity.undetermined,
     )
+
+
+def in_doubt(fit: Factorization) -> bool:
+    """Tell whether starts ended at several minima, and the lowest was met once only."""
+    return any(stage.in_doubt for stage in fit.stages)
 
 
 def whole_norm(fit: Factorization) -> float:
@@ -265,6 +272,11 @@ def _advice(
             f"Too few entries were observed of {_named_rows(fit)}: their rows could be "
             "anything, and the factors with them. Leave these slices out, or keep the rows small by constraints=Ridge("
             "strength), the variance of the noise over that of the factors' entries."
+        )
+    if in_doubt(fit):
+        sentences.append(
+            "Starts ended at several minima, and only one at the lowest of them: there may be a lower one. Another "
+            f"seed or method=Auto(max_starts=...) searches on; {lower}, which may have fewer."
         )
     if not fit.converged:
         sentences.append("The fit did not converge: another seed or a lower rank may tell more.")
