@@ -7,17 +7,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+from array_api_compat import is_numpy_array
+
 from codiag._array import Array, array_namespace
 from codiag._entries import Entries
 from codiag._problem import Problem
+from codiag.methods.least_squares._host_steps import EXPLICIT, HostSteps
 from codiag.methods.least_squares._objective import LeastSquares
 from codiag.methods.least_squares._ranges import coupled, solve_directly
 from codiag.methods.least_squares._restricted import CurvatureLike, Restricted
-from codiag.tensors import FactoredTensor
-
-EXPLICIT = 300, 600
-"""Coupled unknowns up to which a step is solved for directly: always, and where conjugate gradients creep."""
-
+from codiag.tensors import DenseTensor, FactoredTensor
+from codiag.tensors._first_look import is_large
 
 SHARE_OF_NOISE = 1e-3
 """Variances of the noise by which a further step may lower the objective at a point that counts as a minimum."""
@@ -130,14 +131,14 @@ def minimize(
     `LeastSquares`.
     """
     objective = LeastSquares(problem, start, entries=entries, sample=sample)
-    layout = objective.layout
-    state = evaluated(objective, objective.projected(layout.pack(start, balanced=not problem.constraints)))
+    layout, steps = objective.layout, steps_for(objective)
+    state = steps.evaluated(objective.projected(layout.pack(start, balanced=not problem.constraints)))
     floor = 1e-30 * max(objective.total, 1e-300)
     damping, progress = Damping(), Progress(objective.noise_variance, limits.gain)
     n_sweeps = n_refused = 0
     arrived = state.objective <= floor
     while n_sweeps < limits.max_sweeps and not arrived and not damping.exhausted:
-        trial = _trial(objective, state, damping.value, progress)
+        trial = _trial(objective, steps, state, damping.value, progress)
         gained = state.objective - trial.state.objective
         if not gained >= -1e-14 * state.objective:  # also where it is not a number
             damping.refuse()
@@ -155,15 +156,15 @@ def minimize(
             break
         if limits.watch is not None and limits.watch(layout.components(state.point), state.objective):
             return Outcome(layout.components(state.point), state.objective, n_sweeps, False)
-    converged = arrived or (not limits.rough and _is_minimum(objective, state))
+    converged = arrived or (not limits.rough and _is_minimum(objective, steps, state))
     return Outcome(layout.components(state.point), state.objective, n_sweeps, converged)
 
 
-def _is_minimum(objective: LeastSquares, state: State) -> bool:
+def _is_minimum(objective: LeastSquares, steps: Steps, state: State) -> bool:
     """Tell whether a step that is hardly damped promises nothing that noise would show, or rounding leave."""
     if not math.isfinite(state.objective):
         return False
-    _, promised = gauss_newton_step(objective, objective.curvature(state.point), state.gradient, 1e-9)
+    _, promised = steps.step(state, 1e-9)
     return promised <= max(negligible_gain(objective) * state.objective, ROUNDING**2 * objective.total)
 
 
@@ -171,6 +172,47 @@ def negligible_gain(objective: LeastSquares) -> float:
     """Return the share of the objective that a further step may gain at a point that counts as a minimum."""
     variance = objective.noise_variance
     return min(SHARE_OF_NOISE * variance, NEGLIGIBLE) if variance > 0 else NEGLIGIBLE
+
+
+class Steps:
+    """Damped Gauss-Newton steps for any problem, in the array library of its tensor."""
+
+    def __init__(self, objective: LeastSquares) -> None:
+        self._objective = objective
+
+    def evaluated(self, point: Array) -> State:
+        return evaluated(self._objective, point)
+
+    def step(self, state: State, damping: float) -> tuple[Array, float]:
+        """Return the damped step of the unknowns that are free, and the decrease it promises."""
+        objective = self._objective
+        return gauss_newton_step(objective, objective.curvature(state.point), state.gradient, damping)
+
+
+class QuickSteps(Steps):
+    """The same for a small array of NumPy about which nothing else is known."""
+
+    def __init__(self, objective: LeastSquares) -> None:
+        super().__init__(objective)
+        self._host = HostSteps(objective.tensor.to_dense(), objective.layout)
+
+    def evaluated(self, point: Array) -> State:
+        return State(point, *self._host.value_and_gradient(point))
+
+    def step(self, state: State, damping: float) -> tuple[Array, float]:
+        return self._host.step(state.point, state.gradient, damping)
+
+
+def steps_for(objective: LeastSquares) -> Steps:
+    """Return what takes the steps for an objective."""
+    tensor, layout = objective.tensor, objective.layout
+    plain = objective.entries is None and objective.problem.constraints is None and not layout.shared
+    if not plain or not isinstance(tensor, DenseTensor) or is_large(tensor.shape):
+        return Steps(objective)
+    reference = tensor.reference
+    if not is_numpy_array(reference) or reference.dtype != np.float64 or (tensor.symmetric and layout.signs is None):
+        return Steps(objective)
+    return QuickSteps(objective)
 
 
 class Trial(NamedTuple):
@@ -182,24 +224,24 @@ class Trial(NamedTuple):
     newton: bool
 
 
-def _trial(objective: LeastSquares, state: State, damping: float, progress: Progress) -> Trial:
+def _trial(objective: LeastSquares, steps: Steps, state: State, damping: float, progress: Progress) -> Trial:
     if progress.creeping and objective.problem.asks <= {"partial symmetry"}:
-        trial = _newton_trial(objective, state, damping)
+        trial = _newton_trial(objective, steps, state, damping)
         if trial is not None:
             return trial
         progress.newton_failed()
-    move, promised = gauss_newton_step(objective, objective.curvature(state.point), state.gradient, damping)
-    end = evaluated(objective, objective.projected(state.point + move))
+    move, promised = steps.step(state, damping)
+    end = steps.evaluated(objective.projected(state.point + move))
     return Trial(end, relative_size(end.point - state.point, state.point), promised, False)
 
 
-def _newton_trial(objective: LeastSquares, state: State, damping: float) -> Trial | None:
+def _newton_trial(objective: LeastSquares, steps: Steps, state: State, damping: float) -> Trial | None:
     """Return the end of a step with full second derivatives, or nothing where it does not lead down."""
     curvature = objective.second_derivative(state.point)
     move = _newton_move(curvature, state.gradient, damping, objective.total)
     if move is None:
         return None
-    end = evaluated(objective, state.point + move)
+    end = steps.evaluated(state.point + move)
     if not end.objective < state.objective:
         return None
     promised = _promise(move, state.gradient, damping * curvature.scales)
