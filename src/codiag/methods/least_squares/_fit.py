@@ -10,6 +10,7 @@ from typing import TypeAlias
 from codiag._estimate import Estimate, Log
 from codiag._problem import Problem
 from codiag.methods._reduction import Reduction
+from codiag.methods.least_squares._degeneracy import bounded
 from codiag.methods.least_squares._gauss_newton import Limits, Outcome, minimize
 from codiag.methods.least_squares._polish import polish
 from codiag.methods.least_squares._replacement import replace_components
@@ -70,7 +71,7 @@ def finish(
 
 def _settled(problem: Problem, start: FactoredTensor, limits: Limits, log: Log, name: str) -> Outcome:
     """Fit the components to a dense tensor to the end, and past saddle points."""
-    outcome = leave_saddles(problem, minimize(problem, start, limits), limits)
+    outcome = leave_saddles(problem, bounded(problem, minimize(problem, start, limits)), limits)
     flops = step_flops(problem.tensor, start.rank) * outcome.n_sweeps
     log.add(name, outcome.n_sweeps, relative_error(problem.tensor, outcome.objective), flops)
     return outcome

@@ -13,6 +13,7 @@ from array_api_compat import is_numpy_array
 from codiag._array import Array, array_namespace
 from codiag._entries import Entries
 from codiag._problem import Problem
+from codiag.methods.least_squares._extrapolation import Extrapolation
 from codiag.methods.least_squares._host_steps import EXPLICIT, HostSteps
 from codiag.methods.least_squares._objective import LeastSquares
 from codiag.methods.least_squares._ranges import coupled, solve_directly
@@ -33,6 +34,10 @@ ROUNDING = 2e-14
 PATIENCE = 50
 """Steps after which those that gain a tenth of what may be left unseen no longer count: what they follow is noise."""
 
+CANCELLING = 10
+"""Largest weight, relative to the norm of the tensor, above which components that creep are said to run off: all but a
+hundredth of their energy is taken back by others."""
+
 UNDAMPED = 1e-3
 """Damping up to which the size of a step tells how far the minimum is."""
 
@@ -46,12 +51,13 @@ class State(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """Where the steps ended."""
+    """Where the steps ended, and whether because components run off and cancel each other."""
 
     components: FactoredTensor
     objective: float
     n_sweeps: int
     converged: bool
+    runs_off: bool = False
 
 
 @dataclass(frozen=True)
@@ -134,11 +140,11 @@ def minimize(
     layout, steps = objective.layout, steps_for(objective)
     state = steps.evaluated(objective.projected(layout.pack(start, balanced=not problem.constraints)))
     floor = 1e-30 * max(objective.total, 1e-300)
-    damping, progress = Damping(), Progress(objective.noise_variance, limits.gain)
+    damping, progress, path = Damping(), Progress(objective.noise_variance, limits.gain), Extrapolation()
     n_sweeps = n_refused = 0
     arrived = state.objective <= floor
     while n_sweeps < limits.max_sweeps and not arrived and not damping.exhausted:
-        trial = _trial(objective, steps, state, damping.value, progress)
+        trial = _trial(objective, steps, state, damping.value, progress, path)
         gained = state.objective - trial.state.objective
         if not gained >= -1e-14 * state.objective:  # also where it is not a number
             damping.refuse()
@@ -154,10 +160,22 @@ def minimize(
         arrived = state.objective <= floor or (trial.size < limits.tol and damping.value <= UNDAMPED)
         if trial.size < limits.tol or progress.idle:
             break
+        if progress.creeping and n_sweeps % 10 == 0 and _runs_off(objective, state.point):
+            return Outcome(layout.components(state.point), state.objective, n_sweeps, False, True)
         if limits.watch is not None and limits.watch(layout.components(state.point), state.objective):
             return Outcome(layout.components(state.point), state.objective, n_sweeps, False)
     converged = arrived or (not limits.rough and _is_minimum(objective, steps, state))
     return Outcome(layout.components(state.point), state.objective, n_sweeps, converged)
+
+
+def _runs_off(objective: LeastSquares, point: Array) -> bool:
+    """Tell whether a component is far larger than the tensor, with nothing to hold it back."""
+    if objective.problem.constraints is not None:
+        return False
+    xp = array_namespace(point)
+    squares = math.prod(xp.sum(factor**2, axis=0) for factor in objective.layout.expanded(point))
+    share = objective.problem.n_entries / math.prod(objective.tensor.shape)
+    return float(xp.max(squares)) * share > CANCELLING**2 * objective.total
 
 
 def _is_minimum(objective: LeastSquares, steps: Steps, state: State) -> bool:
@@ -177,6 +195,8 @@ def negligible_gain(objective: LeastSquares) -> float:
 class Steps:
     """Damped Gauss-Newton steps for any problem, in the array library of its tensor."""
 
+    newton = True  # whether Newton's own steps are worth their price
+
     def __init__(self, objective: LeastSquares) -> None:
         self._objective = objective
 
@@ -190,11 +210,13 @@ class Steps:
 
 
 class QuickSteps(Steps):
-    """The same for a small array of NumPy about which nothing else is known."""
+    """The same for a small array of NumPy, all of it observed, with no constraints but equal ridges."""
+
+    newton = False
 
     def __init__(self, objective: LeastSquares) -> None:
         super().__init__(objective)
-        self._host = HostSteps(objective.tensor.to_dense(), objective.layout)
+        self._host = HostSteps(objective.tensor.to_dense(), objective.layout, objective.ridge or 0.0)
 
     def evaluated(self, point: Array) -> State:
         return State(point, *self._host.value_and_gradient(point))
@@ -206,7 +228,7 @@ class QuickSteps(Steps):
 def steps_for(objective: LeastSquares) -> Steps:
     """Return what takes the steps for an objective."""
     tensor, layout = objective.tensor, objective.layout
-    plain = objective.entries is None and objective.problem.constraints is None and not layout.shared
+    plain = objective.entries is None and objective.ridge is not None and not layout.shared
     if not plain or not isinstance(tensor, DenseTensor) or is_large(tensor.shape):
         return Steps(objective)
     reference = tensor.reference
@@ -224,13 +246,21 @@ class Trial(NamedTuple):
     newton: bool
 
 
-def _trial(objective: LeastSquares, steps: Steps, state: State, damping: float, progress: Progress) -> Trial:
-    if progress.creeping and objective.problem.asks <= {"partial symmetry"}:
+def _trial(objective: LeastSquares, steps: Steps, state: State, damping: float, progress: Progress, path: Extrapolation) -> Trial:
+    if steps.newton and progress.creeping and objective.problem.asks <= {"partial symmetry"}:
         trial = _newton_trial(objective, steps, state, damping)
         if trial is not None:
             return trial
         progress.newton_failed()
     move, promised = steps.step(state, damping)
+    if not steps.newton:
+        path.add(state.point, move)
+        target = path.target() if progress.creeping else None
+        if target is not None:
+            end = steps.evaluated(target)
+            if end.objective < state.objective - promised:
+                return Trial(end, relative_size(end.point - state.point, state.point), promised, False)
+            path.forget()
     end = steps.evaluated(objective.projected(state.point + move))
     return Trial(end, relative_size(end.point - state.point, state.point), promised, False)
 
