@@ -169,9 +169,7 @@ def _report(records: Sequence[Record]) -> Report:
     return Report([], tables)
 
 
-def _row(
-    ours: Sequence[Record], svd: Sequence[Record], rest: Sequence[Record]
-) -> tuple[tuple[str, ...], float, float]:
+def _row(ours: Sequence[Record], svd: Sequence[Record], rest: Sequence[Record]) -> tuple[tuple[str, ...], float, float]:
     own, other = ([one.values["error"] for one in records] for records in (ours, [*svd, *rest]))
     cpu = [one.values["cpu"] for one in ours]
     best, single = min(other), svd[0].values["cpu"]

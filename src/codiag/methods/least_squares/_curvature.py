@@ -81,7 +81,9 @@ class Curvature:
         for m, n, matrices in self._residual_terms:
             parts[m] = parts[m] - xp.matrix_transpose((matrices @ xp.matrix_transpose(moves[n])[:, :, None])[:, :, 0])
             if m != n:
-                parts[n] = parts[n] - xp.matrix_transpose((xp.matrix_transpose(moves[m])[:, None, :] @ matrices)[:, 0, :])
+                parts[n] = parts[n] - xp.matrix_transpose(
+                    (xp.matrix_transpose(moves[m])[:, None, :] @ matrices)[:, 0, :]
+                )
         if self._residual_terms and len(parts) > 1:
             parts = self._with_scaling_fixed(moves, parts)
         return parts[0] if len(parts) == 1 else xp.concat(parts)

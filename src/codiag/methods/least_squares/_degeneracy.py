@@ -23,11 +23,11 @@ FIRST_SHARE = 1e-3
 WEAKER, STRENGTHS = 10.0, 8
 """From one ridge to the next, and ridges at most."""
 
-LEFT = 1e-6
+LEFT = 1e-5
 """Share of the objective that the rest of the path may still gain when it ends: half as much of the relative error."""
 
-STEPS = Limits(max_sweeps=60, gain=1e-3, rough=True)
-"""For each ridge."""
+MOST_STEPS = 60
+"""For each ridge; they end before where one gains less than a thousandth of what may be left."""
 
 
 def bounded(problem: Problem, found: Outcome) -> Outcome:
@@ -39,10 +39,11 @@ def bounded(problem: Problem, found: Outcome) -> Outcome:
     point = objective.layout.pack(found.components)
     strength = 2 * FIRST_SHARE * found.objective / float(xp.sum(point**2))
     best, last, gained, n_sweeps = found, math.inf, math.inf, found.n_sweeps
-    components = found.components
+    components, variance = found.components, objective.noise_variance
+    limits = Limits(MOST_STEPS, gain=1e-3 * LEFT / variance if variance > 0 else 0.0, rough=True)
     for _ in range(STRENGTHS):
         ridged = replace(problem, constraints=(Ridge(strength),) * problem.tensor.order)
-        outcome = minimize(ridged, components, STEPS)
+        outcome = minimize(ridged, components, limits)
         components, n_sweeps = outcome.components, n_sweeps + outcome.n_sweeps
         value = objective.distance(components) / 2
         if value < best.objective:

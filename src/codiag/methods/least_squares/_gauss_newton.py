@@ -193,15 +193,23 @@ def negligible_gain(objective: LeastSquares) -> float:
 
 
 class Steps:
-    """Damped Gauss-Newton steps for any problem, in the array library of its tensor."""
+    """Damped Gauss-Newton steps for any problem, in the array library of its tensor.
 
-    newton = True  # whether Newton's own steps are worth their price
+    Attributes
+    ----------
+    newton : bool
+        Whether Newton's own steps are worth their price where these creep; if not, they are extrapolated.
+    """
 
     def __init__(self, objective: LeastSquares) -> None:
-        self._objective = objective
+        self._objective, self._far = objective, False
+        self.newton = not is_large(objective.tensor.shape)
 
     def evaluated(self, point: Array) -> State:
-        return evaluated(self._objective, point)
+        """Return the state at a point; of a large tensor entries are not subtracted one by one while it is far."""
+        state = evaluated(self._objective, point, far=self._far)
+        self._far = not self.newton and self._objective.is_far(2 * state.objective)
+        return state
 
     def step(self, state: State, damping: float) -> tuple[Array, float]:
         """Return the damped step of the unknowns that are free, and the decrease it promises."""
@@ -212,10 +220,9 @@ class Steps:
 class QuickSteps(Steps):
     """The same for a small array of NumPy, all of it observed, with no constraints but equal ridges."""
 
-    newton = False
-
     def __init__(self, objective: LeastSquares) -> None:
         super().__init__(objective)
+        self.newton = False  # one costs ten of these
         self._host = HostSteps(objective.tensor.to_dense(), objective.layout, objective.ridge or 0.0)
 
     def evaluated(self, point: Array) -> State:
@@ -246,7 +253,9 @@ class Trial(NamedTuple):
     newton: bool
 
 
-def _trial(objective: LeastSquares, steps: Steps, state: State, damping: float, progress: Progress, path: Extrapolation) -> Trial:
+def _trial(
+    objective: LeastSquares, steps: Steps, state: State, damping: float, progress: Progress, path: Extrapolation
+) -> Trial:
     if steps.newton and progress.creeping and objective.problem.asks <= {"partial symmetry"}:
         trial = _newton_trial(objective, steps, state, damping)
         if trial is not None:
