@@ -45,7 +45,7 @@ def _shipped(name: str) -> np.ndarray:
 
 
 def _bikes() -> np.ndarray:
-    """Return the trips of shared bikes in Oslo by station, year, month, day of the week and hour, which TLViz brings."""
+    """Return trips of shared bikes in Oslo, which TLViz brings, by station, year, month, day of the week and hour."""
     import xarray
 
     found = find_spec("tlviz")
@@ -143,9 +143,9 @@ HEADINGS = (
 COLUMNS = (
     "Relative errors over what was observed: the best and the worst of five seeds of codiag, and the best of ten "
     "random starts and the SVD start of TensorLy's `parafac`, up to 2000 iterations with its default tolerance; three "
-    "random starts for kinetic and bikes, two where scatter is missing, one for Indian Pines. Seeds agree: errors differ by less than 1e-6 of "
-    "them; where they do not, whether every diagnosis gives a reason. CPU: process time on one thread; the ratio is "
-    "the median of codiag to one run of TensorLy from its SVD start."
+    "random starts for kinetic and bikes, two where scatter is missing, one for Indian Pines. Seeds agree: errors "
+    "differ by less than 1e-6 of them; where they do not, whether every diagnosis gives a reason. CPU: process time on "
+    "one thread; the ratio is the median of codiag to one run of TensorLy from its SVD start."
 )
 
 

@@ -51,16 +51,17 @@ class HostSteps:
 
     def value_and_gradient(self, point: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the objective and its derivative."""
-        shared = self._signs is not None
-        factors = [point] * self._order if shared else [point[self._rows[mode]] for mode in self._modes]
-        if shared:
-            factors[0] = point * self._signs
+        signs = self._signs
+        if signs is None:
+            factors = [point[self._rows[mode]] for mode in self._modes]
+        else:
+            factors = [point * signs, *[point] * (self._order - 1)]
         rest = _khatri_rao(factors[1:])
         left = self._side - factors[0] @ rest.T
         value = float(np.vdot(left, left)) / 2
         slope = np.empty_like(point)
-        if shared:
-            np.multiply(left @ rest, -self._order * self._signs, out=slope)
+        if signs is not None:
+            np.multiply(left @ rest, -self._order * signs, out=slope)
         else:
             slope[self._rows[self._modes[0]]] = -(left @ rest)
             inner = (factors[0].T @ left).reshape(-1, *self._shape[1:])

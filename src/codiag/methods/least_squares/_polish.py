@@ -79,8 +79,9 @@ def polish(problem: Problem, start: FactoredTensor, sides: Sides | None, max_rea
             end = State(state.point + move, max(state.objective - promised, 0.0), state.gradient)
             return _end(objective, end, n_reads, converged=True)
         if n_reads >= max_reads:
-            end = _end(objective, state, n_reads, converged=promised <= negligible_gain(objective) * state.objective)
-            return end._replace(promised=promised / state.objective)
+            settled = promised <= negligible_gain(objective) * state.objective
+            ended = _end(objective, state, n_reads, converged=settled)
+            return ended._replace(promised=promised / state.objective)
         far = objective.is_far(2 * state.objective)
         trial, n_reads = evaluated(objective, state.point + move, far=far), n_reads + 1
         if trial.objective < state.objective:
