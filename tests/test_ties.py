@@ -12,8 +12,8 @@ from codiag.methods._reduction import reduce
 from codiag.methods.least_squares._gauss_newton import Limits, Outcome, minimize
 from codiag.methods.least_squares._objective import LeastSquares
 from codiag.methods.least_squares._rank_one import best_rank_one, split_columns
-from codiag.methods.least_squares._replacement import replace_components
 from codiag.methods.least_squares._saddles import leave_saddles, lowest_curvature
+from codiag.methods.least_squares._swaps import swap_components
 from codiag.synthetic import noisy_tensor
 from codiag.tensors import DenseTensor, FactoredTensor
 from reference.alternating import best_of
@@ -120,8 +120,6 @@ def test_a_component_without_weight_is_given_to_the_residual():
     """Every derivative vanishes there, so that no step leads on; few entries are no reason to leave it."""
     tensor = DenseTensor(spikes((2, 2, 2), 2), symmetric=False)
     stuck = FactoredTensor(np.array([1.0, 0.0]), [np.eye(2, 1) @ np.ones((1, 2)) for _ in range(3)])
-    found, n_replaced = replace_components(
-        codiag.Problem(tensor, stuck.rank), Outcome(stuck, 0.5, 0, True), Limits(), max_replacements=3
-    )
-    assert n_replaced == 1
+    found, n_swaps = swap_components(codiag.Problem(tensor, stuck.rank), Outcome(stuck, 0.5, 0, True), max_swaps=3)
+    assert n_swaps == 1
     assert found.objective < 1e-20

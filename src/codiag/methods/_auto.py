@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -18,23 +18,12 @@ from codiag.methods._joint import off_diagonal_share
 from codiag.methods._known import fit_known
 from codiag.methods._method import Method
 from codiag.methods._reduction import Reduction, reduce
+from codiag.methods._search import SWAPS, is_settled, search
 from codiag.methods._slices import Roles, assign_roles, components_from_sides, slices
 from codiag.methods.least_squares._components import random_components, with_best_weights
-from codiag.methods.least_squares._fit import (
-    ROUGH,
-    Monitor,
-    approach,
-    check_monitor,
-    closest,
-    finish,
-    is_stopped,
-    watch,
-)
-from codiag.methods.least_squares._gauss_newton import Limits, Outcome, minimize
-from codiag.methods.least_squares._growth import POOR
-from codiag.methods.least_squares._objective import LeastSquares
+from codiag.methods.least_squares._fit import Monitor, approach, check_monitor, closest, finish, is_stopped, watch
+from codiag.methods.least_squares._gauss_newton import Limits, Outcome
 from codiag.methods.least_squares._rank_one import best_rank_one
-from codiag.methods.least_squares._residual import noise_excess
 from codiag.tensors import DenseTensor, FactoredTensor
 
 
@@ -110,53 +99,28 @@ class Auto(Method):
             held = core.squared_norm() / tensor.squared_norm()
             log.add("compress", 0, math.sqrt(max(1 - held, 0.0)))
         roles = _roles(core, rank)
+        outcomes: list[Outcome] = []
         if rank > 1 and roles is None:
             log.add("random starts: the rank is too large to diagonalize", 0, 1.0)
-            return self._search(problem, reduction, None, math.inf, 3 * self.max_starts, rng, log)
-        outcomes: list[Outcome] = []
-        while len(outcomes) < min(self.max_starts, 2):
-            outcomes.append(approach(reduced, _start(core, roles, rank, rng, log), limits, log, REPLACEMENTS))
-            if _is_rounding(core, closest(outcomes)) or _looks_like_noise(reduced, closest(outcomes)):
-                break
-        best = closest(outcomes)
-        found = finish(problem, reduction, best, limits, log, REPLACEMENTS)
-        left = tensor.squared_norm() - core.squared_norm() + 2 * best.objective  # what the polish starts from
-        n_starts = self.max_starts - len(outcomes)
-        if rank == 1 or n_starts == 0 or left < POOR**2 * tensor.squared_norm() or is_stopped(limits):
-            return found
-        return self._search(problem, reduction, found, best.objective, n_starts, rng, log)
+        while (rank == 1 or roles is not None) and len(outcomes) < min(self.max_starts, 2):
+            outcomes.append(approach(reduced, _start(core, roles, rank, rng, log), limits, log, SWAPS))
+            if rank == 1 or is_stopped(limits) or is_settled(reduced, outcomes):
+                return finish(problem, reduction, closest(outcomes), limits, log, SWAPS)
+        return self._search(problem, reduction, outcomes, rng, log)
 
     def _search(
-        self,
-        problem: Problem,
-        reduction: Reduction,
-        found: Estimate | None,
-        reached: float,
-        n_starts: int,
-        rng: np.random.Generator,
-        log: Log,
+        self, problem: Problem, reduction: Reduction, outcomes: list[Outcome], rng: np.random.Generator, log: Log
     ) -> Estimate:
-        """Try random starts, on all of the tensor where it is small: a poor fit may be one of many local optima.
-
-        Where it is not, they are compared on the core, where the fit so far had `reached` its objective.
-        """
-        tensor, reduction = problem.tensor, reduction.opened()
-        core = problem.on(reduction.core)
-        limits = Limits(self.max_sweeps, self.tol, watch=watch(self.monitor, reduction, tensor))
-        outcomes = [_rough(core, random_start(core, rng)) for _ in range(n_starts)]
-        log.add(f"least squares from {n_starts} random starts", sum(one.n_sweeps for one in outcomes), math.nan)
-        if found is not None:
-            least = LeastSquares(core).noise_variance  # what rough ends of one minimum differ by is less
-            if reduction.complete:
-                reached, least = tensor.squared_distance(found.components.weights, found.components.factors) / 2, 1e-6
-            if not closest(outcomes).objective < reached * (1 - least):
-                return found._replace(stages=log.stages)
-        best = approach(core, closest(outcomes).components, limits, log, REPLACEMENTS)
-        return finish(problem, reduction, best, limits, log, REPLACEMENTS)
-
-
-REPLACEMENTS = 20
-"""Components that may be replaced, on each start."""
+        """Go on from what was found so far, and from random starts, on all of the tensor where it is small."""
+        opened = reduction.opened()
+        core = problem.on(opened.core)
+        limits = Limits(self.max_sweeps, self.tol, watch=watch(self.monitor, opened, problem.tensor))
+        if outcomes and opened is not reduction:
+            start = opened.lower(reduction.lift(closest(outcomes).components))
+            outcomes = [approach(core, start, limits, log, SWAPS)]
+        starts = (random_start(core, rng) for _ in range(self.max_starts - len(outcomes)))
+        best = search(core, starts, outcomes, limits, log)
+        return finish(problem, opened, best, limits, log, SWAPS)
 
 
 def first_components(problem: Problem, complete: bool, rng: np.random.Generator, log: Log) -> FactoredTensor:
@@ -175,10 +139,6 @@ def start_on(core: DenseTensor, rank: int, rng: np.random.Generator, log: Log) -
     if rank > 1 and roles is None:
         return random_start(Problem(core, rank), rng)
     return _start(core, roles, rank, rng, log)
-
-
-def _rough(core: Problem, start: FactoredTensor) -> Outcome:
-    return minimize(core, start, replace(ROUGH, max_sweeps=50))
 
 
 def random_start(core: Problem, rng: np.random.Generator) -> FactoredTensor:
@@ -218,11 +178,3 @@ def _start(core: DenseTensor, roles: Roles | None, rank: int, rng: np.random.Gen
     else:
         components = components_from_sides(core, roles, fit.factor, fit.right_factor)
     return components if math.isfinite(components.squared_norm()) else random_start(Problem(core, rank), rng)
-
-
-def _is_rounding(core: DenseTensor, found: Outcome) -> bool:
-    return 2 * found.objective < 1e-20 * core.squared_norm()
-
-
-def _looks_like_noise(core: Problem, found: Outcome) -> bool:
-    return noise_excess(LeastSquares(core).residual(found.components)) <= 1

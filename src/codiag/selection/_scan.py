@@ -13,15 +13,16 @@ from codiag._factorization import Factorization
 from codiag._factorize import in_double_precision
 from codiag._problem import Problem
 from codiag._result import as_factorization, canonical
-from codiag.methods._auto import REPLACEMENTS, first_components, start_on
+from codiag.methods._auto import first_components, start_on
 from codiag.methods._known import fit_from, improved, starts_for
 from codiag.methods._reduction import Reduction, reduce
+from codiag.methods._search import SWAPS
 from codiag.methods.least_squares._fit import ROUGH, closest, finish
 from codiag.methods.least_squares._gauss_newton import Limits, Outcome, minimize
 from codiag.methods.least_squares._objective import LeastSquares
 from codiag.methods.least_squares._rank_one import best_rank_one
-from codiag.methods.least_squares._replacement import replace_components
 from codiag.methods.least_squares._residual import noise_excess
+from codiag.methods.least_squares._swaps import swap_components
 from codiag.selection._soundness import residual_excess
 from codiag.tensors import DenseTensor, FactoredTensor
 
@@ -57,7 +58,7 @@ class Scan:
         """Bring the fit of one rank to its minimum, on all of the tensor."""
         asked, limits, log = self.asked(rank), Limits(max_sweeps=300), Log()
         if self.reduction is not None:
-            found = finish(asked, self.reduction, self.outcomes[rank], limits, log, REPLACEMENTS)
+            found = finish(asked, self.reduction, self.outcomes[rank], limits, log, SWAPS)
         else:
             found = fit_from(asked, [self.fits[rank].tensor], limits, log, None)
         self.fits[rank] = as_factorization(found, asked)
@@ -86,11 +87,11 @@ def scan(
     is_noise = is_over = False
     for rank in ranks:
         reduced = Problem(reduction.core, rank)
-        n_replacements = REPLACEMENTS if polish and not is_noise else 0  # only noise is left to replace them by
+        n_swaps = SWAPS if polish and not is_noise else 0  # only noise is left to swap them for
         before = found.outcomes.get(max(found.outcomes, default=0))
         if not polish and not is_over and rank <= sorted(reduction.core.shape)[-2]:
             before = None  # the diagonalization alone is enough where other fits vouch for the minimum
-        outcome = _on_core(reduced, reduction.core, before, rng, n_replacements, is_over)
+        outcome = _on_core(reduced, reduction.core, before, rng, n_swaps, is_over)
         found.outcomes[rank] = outcome
         limits = None if not polish else BRIEF if is_over else ROUGH
         found.fits[rank] = _lifted(found.asked(rank), reduction, outcome, limits)
@@ -104,7 +105,7 @@ def _on_core(
     core: DenseTensor,
     before: Outcome | None,
     rng: np.random.Generator,
-    n_replacements: int,
+    n_swaps: int,
     is_over: bool,
 ) -> Outcome:
     """Fit a core, from the fit of a lower rank and from the diagonalization."""
@@ -113,7 +114,7 @@ def _on_core(
         return minimize(problem, starts[0], BRIEF)
     starts.append(start_on(core, problem.rank, rng, Log()))
     found = closest([minimize(problem, start, ROUGH) for start in starts])
-    return replace_components(problem, found, ROUGH, max_replacements=n_replacements)[0]
+    return swap_components(problem, found, max_swaps=n_swaps)[0]
 
 
 def _lifted(problem: Problem, reduction: Reduction, outcome: Outcome, limits: Limits | None) -> Factorization:

@@ -38,7 +38,7 @@ class Curvature:
     """
 
     def __init__(self, layout: Layout, point: Array, residual: DenseTensor | None = None) -> None:
-        xp = array_namespace(point)
+        self._xp = xp = array_namespace(point)
         self.point, self.layout = point, layout
         self._residual_terms = [] if residual is None else _residual_terms(layout, point, residual)
         self.exact = residual is not None
@@ -71,22 +71,26 @@ class Curvature:
         return rows[0] if len(rows) == 1 else xp.concat(rows)
 
     def product(self, move: Array) -> Array:
-        xp = array_namespace(move)
         moves = self.layout.factors(move)
-        overlaps = [xp.matrix_transpose(part) @ factor for part, factor in zip(moves, self._factors, strict=True)]
+        overlaps = [part.T @ factor for part, factor in zip(moves, self._factors, strict=True)]
         parts = []
-        for part, factor, own, cross in zip(moves, self._factors, self.own, self._cross, strict=True):
-            mixed = sum(block * overlap for block, overlap in zip(cross, overlaps, strict=True) if block is not None)
+        for m, (part, factor, own) in enumerate(zip(moves, self._factors, self.own, strict=True)):
+            mixed = None
+            for block, overlap in zip(self._cross[m], overlaps, strict=True):
+                if block is not None:
+                    mixed = block * overlap if mixed is None else mixed + block * overlap
             parts.append(part @ own + factor @ mixed)
+        if self._residual_terms:
+            parts = self._with_residual(moves, parts)
+        return parts[0] if len(parts) == 1 else self._xp.concat(parts)
+
+    def _with_residual(self, moves: list[Array], parts: list[Array]) -> list[Array]:
+        """Add what the residual adds to the second derivative."""
         for m, n, matrices in self._residual_terms:
-            parts[m] = parts[m] - xp.matrix_transpose((matrices @ xp.matrix_transpose(moves[n])[:, :, None])[:, :, 0])
+            parts[m] = parts[m] - (matrices @ moves[n].T[:, :, None])[:, :, 0].T
             if m != n:
-                parts[n] = parts[n] - xp.matrix_transpose(
-                    (xp.matrix_transpose(moves[m])[:, None, :] @ matrices)[:, 0, :]
-                )
-        if self._residual_terms and len(parts) > 1:
-            parts = self._with_scaling_fixed(moves, parts)
-        return parts[0] if len(parts) == 1 else xp.concat(parts)
+                parts[n] = parts[n] - (moves[m].T[:, None, :] @ matrices)[:, 0, :].T
+        return self._with_scaling_fixed(moves, parts) if len(parts) > 1 else parts
 
     def _with_scaling_fixed(self, moves: list[Array], parts: list[Array]) -> list[Array]:
         """Add curvature where size moves from one mode of a component to another, which leaves the tensor as it is."""

@@ -15,8 +15,8 @@ from codiag.methods._reduction import Reduction, Sides, reduce_widely
 from codiag.methods.least_squares._degeneracy import bounded
 from codiag.methods.least_squares._gauss_newton import NEGLIGIBLE, Limits, Outcome, minimize
 from codiag.methods.least_squares._polish import MOST_READS, Polished, polish
-from codiag.methods.least_squares._replacement import replace_components
 from codiag.methods.least_squares._saddles import leave_saddles
+from codiag.methods.least_squares._swaps import swap_components
 from codiag.tensors import FactoredTensor, Tensor
 
 ROUGH = Limits(max_sweeps=100, tol=1e-6, gain=0.1, rough=True)
@@ -34,13 +34,13 @@ Monitor: TypeAlias = Callable[[FactoredTensor, float], bool | None]
 
 
 def approach(problem: Problem, start: FactoredTensor, limits: Limits, log: Log, max_replacements: int) -> Outcome:
-    """Fit the components to a core roughly, with components replaced where that helps."""
+    """Fit the components to a core roughly, with components swapped where that helps."""
     rough = replace(ROUGH, max_sweeps=min(ROUGH.max_sweeps, limits.max_sweeps), watch=limits.watch)
     found, n_replaced = minimize(problem, start, rough), 0
     n_sweeps = found.n_sweeps
     if max_replacements > 0:
-        found, n_replaced = replace_components(problem, found, rough, max_replacements=max_replacements)
-    name = f"least squares, {n_replaced} replaced" if n_replaced > 0 else "rough least squares"
+        found, n_replaced = swap_components(problem, found, max_swaps=max_replacements)
+    name = f"least squares, {n_replaced} swapped" if n_replaced > 0 else "rough least squares"
     error = relative_error(problem.tensor, found.objective)
     log.add(name, n_sweeps, error, step_flops(problem.tensor, start.rank) * n_sweeps)
     return found._replace(n_sweeps=n_sweeps)
@@ -64,9 +64,9 @@ def finish(
         dense, unwatched = problem.on(reduction.dense), replace(limits, watch=None, max_sweeps=n_sweeps)
         opened = reduction.opened()  # its core is the whole tensor, wherever that is worked on
         outcome = _settled(dense, opened.lower(components), unwatched, log, "polish")
-        better, n_replaced = replace_components(dense, outcome, ROUGH, max_replacements=max_replacements)
+        better, n_replaced = swap_components(dense, outcome, max_swaps=max_replacements)
         if n_replaced > 0:
-            outcome = _settled(dense, better.components, unwatched, log, f"polish, {n_replaced} replaced")
+            outcome = _settled(dense, better.components, unwatched, log, f"polish, {n_replaced} swapped")
         return Estimate(opened.lift(outcome.components), log.stages, outcome.converged)
     polished = _polished(problem, components, reduction.sides, MOST_READS, log)
     if polished.promised > NEGLIGIBLE:

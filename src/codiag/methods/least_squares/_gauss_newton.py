@@ -14,7 +14,7 @@ from codiag._array import Array, array_namespace
 from codiag._entries import Entries
 from codiag._problem import Problem
 from codiag.methods.least_squares._extrapolation import Extrapolation
-from codiag.methods.least_squares._host_steps import EXPLICIT, HostSteps
+from codiag.methods.least_squares._host_steps import EXPLICIT, MOST_PRODUCTS, HostSteps
 from codiag.methods.least_squares._objective import LeastSquares
 from codiag.methods.least_squares._ranges import coupled, solve_directly
 from codiag.methods.least_squares._restricted import CurvatureLike, Restricted
@@ -71,6 +71,7 @@ class Limits:
     tol: float = 1e-9
     gain: float = 1e-8
     rough: bool = False
+    n_products: int | None = None  # with the Gauss-Newton matrix, for a step at most; by default as many as it takes
     watch: Callable[[FactoredTensor, float], bool] | None = None  # sees every step taken; says True to stop
 
 
@@ -144,7 +145,7 @@ def minimize(
     n_sweeps = n_refused = 0
     arrived = state.objective <= floor
     while n_sweeps < limits.max_sweeps and not arrived and not damping.exhausted:
-        trial = _trial(objective, steps, state, damping.value, progress, path)
+        trial = _trial(objective, steps, state, damping.value, progress, path, limits.n_products)
         gained = state.objective - trial.state.objective
         if not gained >= -1e-14 * state.objective:  # also where it is not a number
             damping.refuse()
@@ -211,10 +212,10 @@ class Steps:
         self._far = not self.newton and self._objective.is_far(2 * state.objective)
         return state
 
-    def step(self, state: State, damping: float) -> tuple[Array, float]:
+    def step(self, state: State, damping: float, n_products: int | None = None) -> tuple[Array, float]:
         """Return the damped step of the unknowns that are free, and the decrease it promises."""
         objective = self._objective
-        return gauss_newton_step(objective, objective.curvature(state.point), state.gradient, damping)
+        return gauss_newton_step(objective, objective.curvature(state.point), state.gradient, damping, n_products)
 
 
 class QuickSteps(Steps):
@@ -228,8 +229,8 @@ class QuickSteps(Steps):
     def evaluated(self, point: Array) -> State:
         return State(point, *self._host.value_and_gradient(point))
 
-    def step(self, state: State, damping: float) -> tuple[Array, float]:
-        return self._host.step(state.point, state.gradient, damping)
+    def step(self, state: State, damping: float, n_products: int | None = None) -> tuple[Array, float]:
+        return self._host.step(state.point, state.gradient, damping, n_products)
 
 
 def steps_for(objective: LeastSquares) -> Steps:
@@ -254,14 +255,20 @@ class Trial(NamedTuple):
 
 
 def _trial(
-    objective: LeastSquares, steps: Steps, state: State, damping: float, progress: Progress, path: Extrapolation
+    objective: LeastSquares,
+    steps: Steps,
+    state: State,
+    damping: float,
+    progress: Progress,
+    path: Extrapolation,
+    n_products: int | None,
 ) -> Trial:
     if steps.newton and progress.creeping and objective.problem.asks <= {"partial symmetry"}:
         trial = _newton_trial(objective, steps, state, damping)
         if trial is not None:
             return trial
         progress.newton_failed()
-    move, promised = steps.step(state, damping)
+    move, promised = steps.step(state, damping, n_products)
     if not steps.newton:
         path.add(state.point, move)
         target = path.target() if progress.creeping else None
@@ -294,7 +301,7 @@ def _newton_move(curvature: CurvatureLike, slope: Array, damping: float, scale: 
     """
     xp = array_namespace(slope)
     if math.prod(slope.shape) > EXPLICIT[0]:
-        return _conjugate_gradients(curvature, slope, damping, scale)
+        return conjugate_gradients(curvature, slope, damping, scale)
     roots = xp.sqrt(xp.reshape(curvature.scales, (-1,)))
     values, vectors = xp.linalg.eigh(curvature.matrix() / (roots[:, None] * roots[None, :]))
     along = xp.matrix_transpose(vectors) @ (xp.reshape(slope, (-1,)) / roots)
@@ -315,26 +322,31 @@ def evaluated(objective: LeastSquares, point: Array, *, far: bool = False) -> St
 
 
 def gauss_newton_step(
-    objective: LeastSquares, whole: CurvatureLike, slope: Array, damping: float
+    objective: LeastSquares, whole: CurvatureLike, slope: Array, damping: float, n_products: int | None = None
 ) -> tuple[Array, float]:
     """Return the damped step of the unknowns that are free, and the decrease it promises."""
     curvature = objective.restricted(whole, slope)
     if isinstance(curvature, Restricted):
         slope = curvature.allowed(slope)
     equations = coupled(curvature, slope, damping)
-    move = equations.outward(_solution(objective, equations.curvature, equations.slope, damping))
+    move = equations.outward(_solution(objective, equations.curvature, equations.slope, damping, n_products))
     return move, _promise(move, slope, damping * curvature.scales)
 
 
-def _solution(objective: LeastSquares, curvature: CurvatureLike, slope: Array, damping: float) -> Array:
+def _solution(
+    objective: LeastSquares, curvature: CurvatureLike, slope: Array, damping: float, n_products: int | None
+) -> Array:
     """Solve the damped equations: directly where they are few, else by conjugate gradients."""
     n = math.prod(slope.shape)
     if isinstance(curvature, Restricted) and curvature.tangent is not None:
         n = max(n, EXPLICIT[1] + 1)  # no matrix to write down
     move, explicit = None, EXPLICIT[0 if objective.entries is None else 1]
     if n > explicit:
-        strict, least = n <= EXPLICIT[1], objective.accuracy
-        move = _conjugate_gradients(curvature, slope, damping, objective.total, strict=strict, least=least)
+        strict, least = n <= EXPLICIT[1] and n_products is None, objective.accuracy
+        most = n_products or MOST_PRODUCTS
+        move = conjugate_gradients(
+            curvature, slope, damping, objective.total, strict=strict, least=least, n_products=most
+        )
     if move is None and n > EXPLICIT[1]:
         return -curvature.preconditioner(damping)(slope)
     return solve_directly(curvature, slope, damping) if move is None else move
@@ -346,25 +358,33 @@ def _promise(move: Array, slope: Array, damping: Array) -> float:
     return float(xp.sum(damping * move * move) - xp.sum(move * slope)) / 2
 
 
-def _conjugate_gradients(
-    curvature: CurvatureLike, slope: Array, damping: float, scale: float, *, strict: bool = False, least: float = 0.0
+def conjugate_gradients(
+    curvature: CurvatureLike,
+    slope: Array,
+    damping: float,
+    scale: float,
+    *,
+    strict: bool = False,
+    least: float = 0.0,
+    most: float = 0.1,
+    n_products: int = MOST_PRODUCTS,
 ) -> Array | None:
-    """Solve (H + damping) X = -slope, the more exactly the smaller the slope, but not beyond a least relative error.
+    """Solve (H + damping) X = -slope, the more exactly the smaller the slope, to a relative error between two bounds.
 
     None where H has a negative direction, and if strict where it takes many steps.
     """
     xp = array_namespace(slope)
-    precondition = curvature.preconditioner(damping)
+    precondition, damped = curvature.preconditioner(damping), damping * curvature.scales
     residual, move = -slope, xp.zeros_like(slope)
     direction = scaled = precondition(residual)
     size = first = float(xp.sum(residual * scaled))
-    target = max(min(0.1, math.sqrt(max(first, 0.0) / scale)), least) ** 2 * first
-    for step in range(200):
+    target = max(min(most, math.sqrt(max(first, 0.0) / scale)), least) ** 2 * first
+    for step in range(n_products):
         if not size > max(target, 1e-300):
             break
         if strict and step >= 60:
             return None
-        image = curvature.product(direction) + damping * curvature.scales * direction
+        image = curvature.product(direction) + damped * direction
         height = float(xp.sum(direction * image))
         if not height > 0:
             return None if curvature.exact or step == 0 else move  # a Gauss-Newton matrix has none but by rounding

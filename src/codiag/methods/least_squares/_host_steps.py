@@ -20,8 +20,8 @@ from codiag.methods.least_squares._layout import Layout
 EXPLICIT = 300, 600
 """Coupled unknowns up to which a step is solved for directly: always, and where conjugate gradients creep."""
 
-FEW = 60
-"""Steps after which conjugate gradients creep."""
+FEW, MOST_PRODUCTS = 60, 200
+"""Products with the Gauss-Newton matrix after which conjugate gradients creep, and for a step at most."""
 
 
 class HostSteps:
@@ -83,12 +83,14 @@ class HostSteps:
         for rows, own in zip(self._rows, share, strict=True):
             slope[rows] += point[rows] * own
 
-    def step(self, point: np.ndarray, slope: np.ndarray, damping: float) -> tuple[np.ndarray, float]:
-        """Return the damped step, and the decrease it promises."""
+    def step(
+        self, point: np.ndarray, slope: np.ndarray, damping: float, n_products: int | None = None
+    ) -> tuple[np.ndarray, float]:
+        """Return the damped step, and the decrease it promises, from so many products with the matrix at most."""
         if self._equations is None or self._equations.point is not point:
             rows = [slice(None)] if self._signs is not None else self._rows
             self._equations = Equations(point, rows, self._signs, self._order, self.ridge)
-        return self._equations.step(slope, damping, self.total)
+        return self._equations.step(slope, damping, self.total, n_products)
 
 
 class Equations:
@@ -117,13 +119,13 @@ class Equations:
         self._scales = np.maximum(diagonals, 1e-12 * diagonals.max() + 1e-300)
         self._matrix: np.ndarray | None = None
 
-    def step(self, slope: np.ndarray, damping: float, total: float) -> tuple[np.ndarray, float]:
+    def step(self, slope: np.ndarray, damping: float, total: float, n_products: int | None) -> tuple[np.ndarray, float]:
         """Return the damped step, and the decrease it promises."""
         turned = [
             slope[part] if basis is None else basis.T @ slope[part]
             for part, basis in zip(self._rows, self._bases, strict=True)
         ]
-        inside = self._solved(turned, damping, total)
+        inside = self._solved(turned, damping, total, n_products)
         inverse = np.linalg.inv(self._damped(damping)) if any(basis is not None for basis in self._bases) else None
         move = np.empty_like(slope)
         promised = 0.0
@@ -143,13 +145,16 @@ class Equations:
         damped.reshape(n, -1)[:, :: rank + 1] += damping * self._scales
         return damped
 
-    def _solved(self, slopes: list[np.ndarray], damping: float, total: float) -> list[np.ndarray]:
+    def _solved(
+        self, slopes: list[np.ndarray], damping: float, total: float, n_products: int | None
+    ) -> list[np.ndarray]:
         """Return the step inside of the ranges, mode by mode: solved for directly, or by conjugate gradients."""
         sizes = [part.shape[0] for part in slopes]
         n_unknowns = sum(sizes) * self.point.shape[1]
         if n_unknowns > EXPLICIT[0]:
-            most = FEW if n_unknowns <= EXPLICIT[1] else 200
-            found = self._conjugate_gradients(slopes, damping, total, most, strict=n_unknowns <= EXPLICIT[1])
+            strict = n_products is None and n_unknowns <= EXPLICIT[1]
+            most = n_products or (FEW if strict else MOST_PRODUCTS)
+            found = self._conjugate_gradients(slopes, damping, total, most, strict=strict)
             if found is not None:
                 return found
         if n_unknowns > EXPLICIT[1]:

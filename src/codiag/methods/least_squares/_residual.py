@@ -9,17 +9,21 @@ import numpy as np
 
 from codiag._array import array_namespace, like, to_host
 from codiag.methods._listed_range import hollow_spectrum
+from codiag.methods.least_squares._objective import LeastSquares
 from codiag.tensors import DenseTensor, SparseTensor, Tensor
 
 QUANTILE = 3.27
 """What the Tracy-Widom distribution of order one stays below in 999 of 1000 cases."""
 
 
+ROUNDING = 1e-20
+"""Share of the squared norm that rounding may leave, whatever it looks like."""
+
 FLIPS, NORMAL_QUANTILE = 20, 3.1
 """Flips of signs that tell what noise would leave, and the normal quantile of one in a thousand."""
 
 
-def noise_excess(residual: DenseTensor) -> float:
+def noise_excess(residual: Tensor) -> float:
     r"""Return how far the strongest direction of a residual stands out of what white noise would leave in any.
 
     The largest eigenvalue of :math:`R_{(m)} R_{(m)}^\top`, m the largest mode, over the value that noise of the same
@@ -40,12 +44,23 @@ def noise_excess(residual: DenseTensor) -> float:
     return float(values[-1]) * rows * columns / (total * edge) if total > 0 else 0.0
 
 
-def largest_square(residual: DenseTensor) -> float:
+def is_noise(objective: LeastSquares, residual: Tensor) -> bool:
+    """Tell whether a residual passes for noise: its size is rounding, or no direction of it stands out."""
+    problem = objective.problem
+    if residual.squared_norm() < ROUNDING * objective.total:
+        return True
+    if problem.entries is not None or problem.shared:
+        shared = next((group for group in problem.groups if len(group) > 1), ())
+        return excess_over_flips(residual, shared) <= 1
+    return noise_excess(residual) <= 1
+
+
+def largest_square(residual: Tensor) -> float:
     """Return the square of the largest singular value of an unfolding: no rank-one term of the residual has more."""
     return float(_spectrum(residual)[0][-1])
 
 
-def _spectrum(residual: DenseTensor) -> tuple[np.ndarray, int, float]:
+def _spectrum(residual: Tensor) -> tuple[np.ndarray, int, float]:
     """Return the eigenvalues of the largest mode's unfolding times its transpose, and the unfolding's shape.
 
     Slices of zeros, which hold no noise either, are not counted.

@@ -1,0 +1,79 @@
+"""Starts that stop: one after the other, until the residual is noise and the lowest minimum was met twice.
+
+A start is taken to a minimum roughly, and from there by swaps of components. Where what is left is noise, and every
+component is worth much more than any term of it, no other minimum is in question and one start is enough. Elsewhere
+noise terms compete with components, minima lie close to each other, and only a second start that ends where the lowest
+did tells that others would, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from codiag._estimate import Log
+from codiag._problem import Problem
+from codiag.methods.least_squares._fit import ROUGH, closest, is_stopped, relative_error
+from codiag.methods.least_squares._gauss_newton import Limits, Outcome, minimize
+from codiag.methods.least_squares._objective import LeastSquares
+from codiag.methods.least_squares._residual import is_noise
+from codiag.methods.least_squares._swaps import brief, may_swap, swap_components
+from codiag.tensors import FactoredTensor
+
+FIRST = 25
+"""Steps from a start before components are swapped."""
+
+SWAPS = 20
+"""Swaps from each start."""
+
+PROMISING = 1.1
+"""Objective, relative to the lowest so far, up to which an end is improved until it can be compared."""
+
+SAME = 3.0
+"""Variances of the noise by which rough ends of one minimum may differ in their objectives."""
+
+
+def search(
+    problem: Problem, starts: Iterable[FactoredTensor], known: list[Outcome], limits: Limits, log: Log
+) -> Outcome:
+    """Go from starts in turn to minima, until no other is in question or the lowest was met twice; return the lowest.
+
+    Those that are `known` count as ends of starts that were taken before.
+    """
+    outcomes, n_starts, n_sweeps = list(known), 0, 0
+    for start in starts:
+        end = _end(problem, start, limits, min((one.objective for one in outcomes), default=float("inf")))
+        n_starts, n_sweeps = n_starts + 1, n_sweeps + end.n_sweeps
+        outcomes.append(end)
+        if is_stopped(limits) or is_settled(problem, outcomes):
+            break
+    best = closest(outcomes)
+    n_met = sum(one.objective <= best.objective + _tolerance(problem, best) for one in outcomes)
+    name = f"{n_starts} random starts with swaps, the lowest end met {n_met} of {len(outcomes)} times"
+    log.add(name, n_sweeps, relative_error(problem.tensor, best.objective))
+    return best
+
+
+def _end(problem: Problem, start: FactoredTensor, limits: Limits, lowest: float) -> Outcome:
+    """Go from a start to a minimum, roughly where it is not among the lowest."""
+    first = minimize(problem, start, replace(brief(problem, FIRST), watch=limits.watch))
+    found, _ = swap_components(problem, first, max_swaps=SWAPS)
+    if found.objective < PROMISING * lowest:
+        better = minimize(problem, found.components, replace(ROUGH, watch=limits.watch))
+        found, _ = swap_components(problem, better, max_swaps=SWAPS)
+    return found._replace(n_sweeps=first.n_sweeps + found.n_sweeps)
+
+
+def is_settled(problem: Problem, outcomes: list[Outcome]) -> bool:
+    """Tell whether a further start would hardly end lower: no other end is in question, or the lowest was met twice."""
+    best = closest(outcomes)
+    objective = LeastSquares(problem, best.components)
+    residual = objective.left_over(best.components)
+    if is_noise(objective, residual) and not may_swap(problem, best, residual):
+        return True
+    ends = sorted(one.objective for one in outcomes)
+    return len(ends) > 1 and ends[1] <= ends[0] + _tolerance(problem, best)
+
+
+def _tolerance(problem: Problem, best: Outcome) -> float:
+    return SAME * LeastSquares(problem).noise_variance * best.objective
