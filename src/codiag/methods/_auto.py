@@ -18,7 +18,7 @@ from codiag.methods._joint import off_diagonal_share
 from codiag.methods._known import fit_known
 from codiag.methods._method import Method
 from codiag.methods._reduction import Reduction, reduce
-from codiag.methods._search import SWAPS, is_settled, search
+from codiag.methods._search import SWAPS, is_settled, leaves_noise, search
 from codiag.methods._slices import Roles, assign_roles, components_from_sides, slices
 from codiag.methods.least_squares._components import random_components, with_best_weights
 from codiag.methods.least_squares._fit import Monitor, approach, check_monitor, closest, finish, is_stopped, watch
@@ -104,15 +104,17 @@ class Auto(Method):
             log.add("random starts: the rank is too large to diagonalize", 0, 1.0)
         while (rank == 1 or roles is not None) and len(outcomes) < min(self.max_starts, 2):
             outcomes.append(approach(reduced, _start(core, roles, rank, rng, log), limits, log, SWAPS))
-            if rank == 1 or is_stopped(limits) or is_settled(reduced, outcomes):
+            if rank == 1 or is_stopped(limits) or is_settled(reduced, outcomes[-1:]):
                 return finish(problem, reduction, closest(outcomes), limits, log, SWAPS)
+            if leaves_noise(reduced, outcomes[-1]):
+                break  # a second diagonalization would not be independent of the first
         return self._search(problem, reduction, outcomes, rng, log)
 
     def _search(
         self, problem: Problem, reduction: Reduction, outcomes: list[Outcome], rng: np.random.Generator, log: Log
     ) -> Estimate:
         """Go on from what was found so far, and from random starts, on all of the tensor where it is small."""
-        opened = reduction.opened()
+        opened = reduction if reduction.complete else reduction.opened()
         core = problem.on(opened.core)
         limits = Limits(self.max_sweeps, self.tol, watch=watch(self.monitor, opened, problem.tensor))
         if outcomes and opened is not reduction:

@@ -17,7 +17,7 @@ from codiag.methods.least_squares._fit import ROUGH, closest, is_stopped, relati
 from codiag.methods.least_squares._gauss_newton import Limits, Outcome, minimize
 from codiag.methods.least_squares._objective import LeastSquares
 from codiag.methods.least_squares._residual import is_noise
-from codiag.methods.least_squares._swaps import brief, may_swap, swap_components
+from codiag.methods.least_squares._swaps import brief, n_doubtful, swap_components
 from codiag.tensors import FactoredTensor
 
 FIRST = 25
@@ -28,6 +28,9 @@ SWAPS = 20
 
 PROMISING = 1.1
 """Objective, relative to the lowest so far, up to which an end is improved until it can be compared."""
+
+DOUBTFUL = 1
+"""Components that noise may have displaced without a further start: for one, swaps try what could be in its place."""
 
 SAME = 3.0
 """Variances of the noise by which rough ends of one minimum may differ in their objectives."""
@@ -67,12 +70,18 @@ def _end(problem: Problem, start: FactoredTensor, limits: Limits, lowest: float)
 def is_settled(problem: Problem, outcomes: list[Outcome]) -> bool:
     """Tell whether a further start would hardly end lower: no other end is in question, or the lowest was met twice."""
     best = closest(outcomes)
-    objective = LeastSquares(problem, best.components)
-    residual = objective.left_over(best.components)
-    if is_noise(objective, residual) and not may_swap(problem, best, residual):
-        return True
+    if leaves_noise(problem, best):
+        residual = LeastSquares(problem, best.components).left_over(best.components)
+        if n_doubtful(problem, best, residual) <= DOUBTFUL:
+            return True
     ends = sorted(one.objective for one in outcomes)
     return len(ends) > 1 and ends[1] <= ends[0] + _tolerance(problem, best)
+
+
+def leaves_noise(problem: Problem, found: Outcome) -> bool:
+    """Tell whether what a fit leaves passes for noise."""
+    objective = LeastSquares(problem, found.components)
+    return is_noise(objective, objective.left_over(found.components))
 
 
 def _tolerance(problem: Problem, best: Outcome) -> float:

@@ -44,8 +44,11 @@ LEAST_GAIN = 1e-3
 MOST_NOISE = 1e-3
 """Share of the objective that counts as one variance of the noise at most, however few entries there are to tell it."""
 
-CLEAR = 4
+CLEAR = 30
 """How many times more than a term of the residual every component must be worth for no swap to be in question."""
+
+LITTLE = 4
+"""How many times more than the strongest term of noise a component is worth that noise may have displaced."""
 
 ALIKE = 0.5
 """Product of cosines above which two components may do what one could."""
@@ -81,25 +84,25 @@ def _swap(problem: Problem, found: Outcome) -> Outcome | None:
     goal = found.objective * (1 - max(min(objective.noise_variance, MOST_NOISE), NEGLIGIBLE))
     for newcomer in distinct_components(residual, NEWCOMERS):
         grown = _grown(problem, found, newcomer)
-        trial, clear = _shrunk(problem, grown, goal)
-        if trial is not None and goal <= trial.objective < NEAR * found.objective:
+        trial = _shrunk(problem, grown, goal)
+        if trial is None:
+            return None
+        if goal <= trial.objective < NEAR * found.objective:
             trial = minimize(problem, trial.components, brief(problem, ON))
-        if trial is not None and trial.objective < goal:
+        if trial.objective < goal:
             return trial
-        if clear:
-            break
     return None
 
 
-def may_swap(problem: Problem, found: Outcome, residual: Tensor) -> bool:
-    """Tell whether, where the residual is noise, some component is worth little more than a term of it."""
+def n_doubtful(problem: Problem, found: Outcome, residual: Tensor) -> int:
+    """Return how many components are worth little more than the strongest term of a residual that is noise."""
     if found.objective < ROUNDING * LeastSquares(problem).total or not _may_grow(problem):
-        return False
+        return 0
     if problem.rank <= max(problem.tensor.shape) and not _may_pay(found, residual):
-        return False
+        return 0
     term = float(distinct_components(residual, 1)[0].weights[0]) ** 2
     worth = 2 * (objectives_without(problem, found.components) - found.objective)
-    return bool(worth.min() < CLEAR * term)
+    return int(np.sum(worth < LITTLE * term))
 
 
 def _may_pay(found: Outcome, residual: Tensor) -> bool:
@@ -127,22 +130,24 @@ def _grown(problem: Problem, found: Outcome, newcomer: FactoredTensor) -> Outcom
     return grown
 
 
-def _shrunk(problem: Problem, grown: Outcome, goal: float) -> tuple[Outcome | None, bool]:
+def _shrunk(problem: Problem, grown: Outcome, goal: float) -> Outcome | None:
     """Let components leave, those that the others replace best, until as many are left as the problem asks for.
 
-    None where it is the last to have joined that is to leave, and whether others are out of the question by far.
+    None where it would be the last to have joined, and all others are worth much more.
     """
     rank = grown.components.rank
     while True:
         predicted = objectives_without(replace(problem, rank=rank), grown.components)
-        order = np.argsort(predicted, kind="stable").tolist()
-        if rank == problem.rank + 1 and order[0] == rank - 1 and not predicted[order[1]] < goal:
-            lost = predicted - grown.objective
-            return None, bool(lost[order[1]] > CLEAR * max(lost[order[0]], 0.0))
+        places = np.argsort(predicted, kind="stable").tolist()
+        if rank == problem.rank + 1 and places[0] == rank - 1:
+            lost = predicted - grown.objective  # as far as a step tells: it is less where the others need several
+            places = [place for place in places[1:] if lost[place] < CLEAR * max(lost[-1], 0.0)]
+        if not places:
+            return None
         rank -= 1
-        grown = _without_one(replace(problem, rank=rank), grown, order[:2], goal)
+        grown = _without_one(replace(problem, rank=rank), grown, places[:2], goal)
         if rank == problem.rank:
-            return grown, False
+            return grown
 
 
 def _without_one(problem: Problem, grown: Outcome, places: Sequence[int], goal: float) -> Outcome:
