@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from codiag._estimate import Log
 from codiag._problem import Problem
+from codiag.methods.least_squares._degeneracy import bounded
 from codiag.methods.least_squares._fit import ROUGH, closest, is_stopped, relative_error
 from codiag.methods.least_squares._gauss_newton import Limits, Outcome, minimize
 from codiag.methods.least_squares._objective import LeastSquares
@@ -64,6 +65,7 @@ def _end(problem: Problem, start: FactoredTensor, limits: Limits, lowest: float)
     if found.objective < PROMISING * lowest:
         better = minimize(problem, found.components, replace(ROUGH, watch=limits.watch))
         found, _ = swap_components(problem, better, max_swaps=SWAPS)
+        found = bounded(problem, found)  # or ends would be compared somewhere on their ways to infinity
     return found._replace(n_sweeps=first.n_sweeps + found.n_sweeps)
 
 
