@@ -310,6 +310,9 @@ def _newton_move(curvature: CurvatureLike, slope: Array, damping: float, scale: 
 
 def relative_size(move: Array, point: Array) -> float:
     """Return the largest move of a component, relative to its size."""
+    if is_numpy_array(point):
+        squares, own = np.einsum("ij,ij->j", move, move), np.einsum("ij,ij->j", point, point)
+        return math.sqrt(float((squares / np.maximum(own, 1e-16 * own.max() + 1e-300)).max()))
     xp = array_namespace(point)
     moves, sizes = xp.linalg.vector_norm(move, axis=0), xp.linalg.vector_norm(point, axis=0)
     floor = 1e-8 * float(xp.max(sizes)) + 1e-300  # a component of no size may move as it likes
