@@ -18,6 +18,7 @@ from codiag.methods.least_squares._fit import ROUGH, closest, is_stopped, relati
 from codiag.methods.least_squares._gauss_newton import Limits, Outcome, minimize
 from codiag.methods.least_squares._objective import LeastSquares
 from codiag.methods.least_squares._residual import is_noise
+from codiag.methods.least_squares._superfluous import has_superfluous
 from codiag.methods.least_squares._swaps import brief, n_doubtful, swap_components
 from codiag.tensors import FactoredTensor
 
@@ -73,6 +74,8 @@ def is_settled(problem: Problem, outcomes: list[Outcome]) -> bool:
     """Tell whether a further start would hardly end lower: no other end is in question, or the lowest was met twice."""
     best = closest(outcomes)
     if leaves_noise(problem, best):
+        if has_superfluous(problem, best.components, 2 * best.objective):
+            return True
         residual = LeastSquares(problem, best.components).left_over(best.components)
         if n_doubtful(problem, best, residual) <= DOUBTFUL:
             return True
