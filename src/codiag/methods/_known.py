@@ -24,6 +24,7 @@ from codiag.methods.least_squares._growth import POOR, grown, passes_for_noise, 
 from codiag.methods.least_squares._objective import LeastSquares
 from codiag.methods.least_squares._orthogonal import rotate
 from codiag.methods.least_squares._residual import excess_over_flips, noise_excess
+from codiag.methods.least_squares._swaps import swap_components
 from codiag.methods.least_squares._with_fixed import with_fixed
 from codiag.tensors import FactoredTensor, SparseTensor
 from codiag.tensors._first_look import is_large
@@ -37,6 +38,9 @@ First = Callable[[Problem, bool, np.random.Generator, Log], FactoredTensor]
 
 SWEEPS = 20
 """Alternating sweeps on what was observed, from components of a tensor whose holes were filled with something."""
+
+EXACT = 1e-9
+"""Objective, relative to the squared norm, below which nothing but the end of rough steps is left."""
 
 SAME = 1e-6
 """Relative difference of objectives up to which two minima are taken for one."""
@@ -60,7 +64,7 @@ def fit_known(
         rough = replace(ROUGH, max_sweeps=min(ROUGH.max_sweeps, limits.max_sweeps), watch=watch)
     outcomes: list[Outcome] = []
     for start in starts_for(problem, first, rng, log, max_starts):
-        outcomes.append(improved(objective, start, rough))
+        outcomes.append(_with_swaps(objective, improved(objective, start, rough)))
         error = objective.relative_error(outcomes[-1].components)
         log.add("rough least squares as constrained and observed", outcomes[-1].n_sweeps, error)
         found = closest(outcomes)
@@ -77,6 +81,15 @@ def fit_known(
         found = improved(objective, closest(outcomes).components, fine)
     log.add("least squares as constrained and observed", found.n_sweeps, objective.relative_error(found.components))
     return Estimate(found.components, log.stages, found.converged)
+
+
+def _with_swaps(objective: LeastSquares, found: Outcome) -> Outcome:
+    """Swap components of a fit whose residual is more than noise, where the tensor is small."""
+    exact = found.objective < EXACT * objective.total  # nothing but the end of rough steps is left
+    if exact or not objective.steps or _is_noise(objective, found.components):
+        return found
+    better, n_swaps = swap_components(objective.problem, found, max_swaps=objective.problem.rank)
+    return better._replace(n_sweeps=found.n_sweeps + better.n_sweeps) if n_swaps > 0 else found
 
 
 def fit_from(

@@ -19,7 +19,7 @@ from codiag.methods.least_squares._gauss_newton import Limits, Outcome, minimize
 from codiag.methods.least_squares._objective import LeastSquares
 from codiag.methods.least_squares._residual import is_noise
 from codiag.methods.least_squares._superfluous import has_superfluous
-from codiag.methods.least_squares._swaps import brief, n_doubtful, swap_components
+from codiag.methods.least_squares._swaps import brief, n_replaceable, swap_components
 from codiag.tensors import FactoredTensor
 
 FIRST = 25
@@ -31,8 +31,9 @@ SWAPS = 20
 PROMISING = 1.1
 """Objective, relative to the lowest so far, up to which an end is improved until it can be compared."""
 
-DOUBTFUL = 1
-"""Components that noise may have displaced without a further start: for one, swaps try what could be in its place."""
+LITTLE = 4
+"""How many times the strongest term of noise a component is worth that noise may have displaced. More than one of them
+is a reason for a further start, or any where there are more components than dimensions."""
 
 SAME = 3.0
 """Variances of the noise by which rough ends of one minimum may differ in their objectives."""
@@ -77,7 +78,8 @@ def is_settled(problem: Problem, outcomes: list[Outcome]) -> bool:
         if has_superfluous(problem, best.components, 2 * best.objective):
             return True
         residual = LeastSquares(problem, best.components).left_over(best.components)
-        if n_doubtful(problem, best, residual) <= DOUBTFUL:
+        allowed = 1 if problem.rank <= max(problem.tensor.shape) else 0
+        if n_replaceable(problem, best, residual, LITTLE) <= allowed:
             return True
     ends = sorted(one.objective for one in outcomes)
     return len(ends) > 1 and ends[1] <= ends[0] + _tolerance(problem, best)

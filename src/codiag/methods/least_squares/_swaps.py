@@ -7,6 +7,7 @@ it tells (`objectives_without`). A swap is kept where the objective falls by mor
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -35,6 +36,9 @@ BRIEF, ON = 8, 20
 NEAR = 1.5
 """Objective, relative to that before a swap, up to which a fit is not given up yet."""
 
+TRIES = 3
+"""Components that may leave in turn until one is not missed."""
+
 PRODUCTS = 30
 """Products with the Gauss-Newton matrix for each of these steps."""
 
@@ -47,8 +51,7 @@ MOST_NOISE = 1e-3
 CLEAR = 30
 """How many times more than a term of the residual every component must be worth for no swap to be in question."""
 
-LITTLE = 4
-"""How many times more than the strongest term of noise a component is worth that noise may have displaced."""
+TINY = 1e-300
 
 ALIKE = 0.5
 """Product of cosines above which two components may do what one could."""
@@ -79,12 +82,13 @@ def _swap(problem: Problem, found: Outcome) -> Outcome | None:
     """Return a better fit with one component or more swapped, if there is one."""
     objective = LeastSquares(problem, found.components)
     residual = objective.left_over(found.components)
-    if problem.rank <= max(problem.tensor.shape) and is_noise(objective, residual) and not _may_pay(found, residual):
+    noise = is_noise(objective, residual)
+    if noise and n_replaceable(problem, found, residual, CLEAR) == 0:
         return None
     goal = found.objective * (1 - max(min(objective.noise_variance, MOST_NOISE), NEGLIGIBLE))
     for newcomer in distinct_components(residual, NEWCOMERS):
         grown = _grown(problem, found, newcomer)
-        trial = _shrunk(problem, grown, goal)
+        trial = _shrunk(problem, grown, goal, clear=CLEAR if noise else math.inf)
         if trial is None:
             return None
         if goal <= trial.objective < NEAR * found.objective:
@@ -94,15 +98,15 @@ def _swap(problem: Problem, found: Outcome) -> Outcome | None:
     return None
 
 
-def n_doubtful(problem: Problem, found: Outcome, residual: Tensor) -> int:
-    """Return how many components are worth little more than the strongest term of a residual that is noise."""
+def n_replaceable(problem: Problem, found: Outcome, residual: Tensor, factor: float) -> int:
+    """Return how many components are worth less than a factor times the strongest term of a residual that is noise."""
     if found.objective < ROUNDING * LeastSquares(problem).total or not _may_grow(problem):
         return 0
     if problem.rank <= max(problem.tensor.shape) and not _may_pay(found, residual):
         return 0
     term = float(distinct_components(residual, 1)[0].weights[0]) ** 2
     worth = 2 * (objectives_without(problem, found.components) - found.objective)
-    return int(np.sum(worth < LITTLE * term))
+    return int(np.sum(worth < factor * term))
 
 
 def _may_pay(found: Outcome, residual: Tensor) -> bool:
@@ -130,10 +134,10 @@ def _grown(problem: Problem, found: Outcome, newcomer: FactoredTensor) -> Outcom
     return grown
 
 
-def _shrunk(problem: Problem, grown: Outcome, goal: float) -> Outcome | None:
+def _shrunk(problem: Problem, grown: Outcome, goal: float, clear: float) -> Outcome | None:
     """Let components leave, those that the others replace best, until as many are left as the problem asks for.
 
-    None where it would be the last to have joined, and all others are worth much more.
+    None where it would be the last to have joined, and all others are worth more by a `clear` factor.
     """
     rank = grown.components.rank
     while True:
@@ -141,11 +145,11 @@ def _shrunk(problem: Problem, grown: Outcome, goal: float) -> Outcome | None:
         places = np.argsort(predicted, kind="stable").tolist()
         if rank == problem.rank + 1 and places[0] == rank - 1:
             lost = predicted - grown.objective  # as far as a step tells: it is less where the others need several
-            places = [place for place in places[1:] if lost[place] < CLEAR * max(lost[-1], 0.0)]
+            places = [place for place in places[1:] if lost[place] < clear * max(lost[-1], TINY)]
         if not places:
             return None
         rank -= 1
-        grown = _without_one(replace(problem, rank=rank), grown, places[:2], goal)
+        grown = _without_one(replace(problem, rank=rank), grown, places[:TRIES], goal)
         if rank == problem.rank:
             return grown
 

@@ -1,0 +1,151 @@
+"""Swaps of components, what a fit loses with one, and starts that stop."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import codiag
+from codiag.experiments.fitting import silent_fit
+from codiag.methods import NLS, Auto
+from codiag.methods._search import is_settled
+from codiag.methods.least_squares import LeastSquares, Limits, Outcome, minimize
+from codiag.methods.least_squares import _removal as removal
+from codiag.methods.least_squares._removal import objectives_without
+from codiag.methods.least_squares._swaps import swap_components
+from codiag.synthetic import noisy_tensor
+from codiag.tensors import FactoredTensor
+
+
+def truth_of(problem):
+    return FactoredTensor(problem.weights, problem.factors)
+
+
+def masked(planted):
+    return np.random.default_rng(1).random(planted.tensor.shape) < 0.8
+
+
+PROBLEMS = {
+    "free": lambda planted: codiag.Problem(planted.tensor, planted.weights.size, symmetric=False),
+    "symmetric": lambda planted: codiag.Problem(planted.tensor, planted.weights.size, symmetric=True),
+    "partly symmetric": lambda planted: codiag.Problem(planted.tensor, planted.weights.size, symmetric=(0, 1)),
+    "observed": lambda planted: codiag.Problem(
+        planted.tensor, planted.weights.size, observed=masked(planted), symmetric=False
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", list(PROBLEMS))
+def test_the_objective_without_a_component_is_that_of_a_damped_step(kind, monkeypatch):
+    """Against the equations of the step written down, at a point that is no minimum."""
+    monkeypatch.setattr(removal, "STEPS", 300)
+    monkeypatch.setattr(removal, "EXACT", 1e-12)
+    planted = noisy_tensor((4, 4, 4), 3, symmetric=True, noise=0.3, seed=0)
+    problem = PROBLEMS[kind](planted)
+    components = FactoredTensor(planted.weights, planted.factors, symmetric=kind == "symmetric")
+    expected = []
+    for place in range(3):
+        others = components.columns([other for other in range(3) if other != place])
+        objective = LeastSquares(replace(problem, rank=2), others)
+        point = objective.layout.pack(others)
+        value, slope = objective.value_and_gradient(point)
+        curvature = objective.curvature(point)
+        matrix = curvature.matrix()
+        damped = matrix + removal.DAMPING * np.diag(curvature.scales.ravel())
+        step = -np.linalg.solve(damped, slope.ravel())
+        expected.append(value + step @ slope.ravel() + step @ matrix @ step / 2)
+    assert_allclose(objectives_without(problem, components), expected, rtol=1e-6)
+
+
+def test_three_components_where_two_would_do():
+    """A tensor with two components in 2 x 2 x 2 has a family of fits with three, none of which is small."""
+    rng = np.random.default_rng(3)
+    two = FactoredTensor(np.ones(2), [rng.standard_normal((2, 2)) for _ in range(3)])
+    problem = codiag.Problem(two.to_dense(), 3)
+    for _ in range(20):
+        start = FactoredTensor(np.ones(3), [rng.standard_normal((2, 3)) for _ in range(3)])
+        three = minimize(problem, start, Limits(200))
+        if three.objective < 1e-20 * two.squared_norm():
+            break
+    smallest = min(three.components.columns([place]).squared_norm() for place in range(3))
+    assert smallest > 1e-3 * two.squared_norm()
+    assert objectives_without(problem, three.components).min() < 0.01 * smallest
+
+
+@pytest.mark.parametrize("kind", ["free", "symmetric"])
+def test_swaps_lead_out_of_local_minima(kind):
+    """From starts that least squares alone does not lead to the truth; some do not get there by swaps either."""
+    symmetric = kind == "symmetric"
+    planted = noisy_tensor((9,) * 3, 10, symmetric=symmetric, noise=1e-3, seed=0)
+    problem = PROBLEMS[kind](planted)
+    truth = FactoredTensor(planted.weights, planted.factors, symmetric=symmetric)
+    oracle, ends = minimize(problem, truth, Limits()), []
+    for seed in range(3):
+        start = np.random.default_rng(seed + 100).standard_normal((3, 9, 10))
+        factors = [start[0]] * 3 if symmetric else list(start)
+        stuck = minimize(problem, FactoredTensor(np.ones(10), factors, symmetric=symmetric), Limits(15))
+        assert stuck.objective > 2 * oracle.objective
+        found, n_swaps = swap_components(problem, stuck, max_swaps=20)
+        assert n_swaps > 0
+        assert found.objective < stuck.objective
+        ends.append(found.objective)
+    assert min(ends) < 1.01 * oracle.objective
+
+
+def test_a_minimum_is_left_as_it_is():
+    planted = noisy_tensor((8, 9, 10), 4, noise=1e-2, seed=0)
+    problem = codiag.Problem(planted.tensor, 4)
+    best = minimize(problem, truth_of(planted), Limits())
+    found, n_swaps = swap_components(problem, best, max_swaps=5)
+    assert n_swaps == 0
+    assert found is best
+
+
+@pytest.mark.parametrize(
+    "asked", [{"constraints": "nonnegative"}, {"observed": "some"}, {"symmetric": (0, 1)}], ids=str
+)
+def test_swaps_honor_what_is_known(asked):
+    """One component twice and another not at all: the swap finds it, within the constraints."""
+    rng = np.random.default_rng(0)
+    first, last = rng.random((6, 3)), rng.random((7, 3))
+    factors = [first, first if "symmetric" in asked else rng.random((6, 3)), last]
+    tensor = FactoredTensor(np.ones(3), factors, symmetric=False).to_dense()
+    if "observed" in asked:
+        asked = {"observed": rng.random(tensor.shape) < 0.7}
+    problem = codiag.Problem(tensor, 3, **asked)
+    twice = FactoredTensor(np.array([0.5, 0.5, 1.0]), [factor[:, [0, 0, 1]] for factor in factors], symmetric=False)
+    value = LeastSquares(problem).distance(twice) / 2
+    found, n_swaps = swap_components(problem, Outcome(twice, value, 0, False), max_swaps=3)
+    assert n_swaps > 0
+    assert found.objective < 1e-6 * value
+    if "constraints" in asked:
+        assert all((factor >= 0).all() for factor in found.components.factors)
+
+
+@pytest.mark.parametrize(("symmetric", "noise"), [(False, 0.0), (False, 1e-2), (True, 0.0), (True, 1e-2)])
+def test_more_components_than_dimensions_are_found(symmetric, noise):
+    planted = noisy_tensor((9,) * 3, 11, symmetric=symmetric, noise=noise, seed=0)
+    oracle = silent_fit(planted.tensor, 11, method=NLS(init=(planted.weights, planted.factors), max_replacements=0))
+    fit = silent_fit(planted.tensor, 11, seed=0)
+    assert fit.relative_error <= max(1.001 * oracle.relative_error, 1e-8)
+
+
+def test_starts_stop_and_are_counted():
+    planted = noisy_tensor((6,) * 3, 8, noise=1e-4, seed=3)
+    fit = codiag.factorize(planted.tensor, 8, method=Auto(max_starts=12), seed=0)
+    counted = next(stage.name for stage in fit.stages if "random starts with swaps" in stage.name)
+    assert int(counted.split()[0]) < 12
+    assert fit.relative_error < 2e-4
+
+
+def test_an_end_that_was_met_twice_settles_the_search():
+    """Where the residual is no noise, nothing else does."""
+    tensor = np.random.default_rng(0).standard_normal((5, 5, 5)) ** 3
+    problem = codiag.Problem(tensor, 3)
+    ends = [minimize(problem, FactoredTensor(np.ones(3), [np.eye(5, 3)] * 3, symmetric=False), Limits())]
+    above = ends[0]._replace(objective=1.1 * ends[0].objective)
+    assert is_settled(problem, [ends[0], ends[0]])
+    assert not is_settled(problem, [ends[0], above])
