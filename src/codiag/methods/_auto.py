@@ -22,6 +22,7 @@ from codiag.methods.least_squares._components import random_components, with_bes
 from codiag.methods.least_squares._fit import Monitor, approach, check_monitor, closest, finish, is_stopped, watch
 from codiag.methods.least_squares._gauss_newton import Limits, Outcome
 from codiag.methods.least_squares._rank_one import best_rank_one
+from codiag.methods.least_squares._superfluous import has_superfluous
 from codiag.tensors import DenseTensor, FactoredTensor
 
 
@@ -113,6 +114,9 @@ class Auto(Method):
             if rank == 1 or is_stopped(limits) or is_settled(reduced, outcomes[-1:]):
                 return finish(problem, reduction, closest(outcomes), limits, log, SWAPS)
             if leaves_noise(reduced, outcomes[-1]):
+                left = tensor.squared_norm() - core.squared_norm() + 2 * outcomes[-1].objective
+                if has_superfluous(problem, outcomes[-1].components, left):
+                    return finish(problem, reduction, outcomes[-1], limits, log, 0)
                 break  # a second diagonalization would not be independent of the first
         return self._search(problem, reduction, outcomes, rng, log)
 

@@ -11,7 +11,7 @@ import numpy as np
 from codiag._array import Array, array_namespace, double, like, moved
 from codiag._entries import Entries, ListedEntries
 from codiag._problem import Problem
-from codiag.constraints import Constraint
+from codiag.constraints import Constraint, Ridge
 from codiag.constraints._base import solve_rows
 from codiag.methods.least_squares._components import (
     hadamard_gram,
@@ -242,6 +242,17 @@ class LeastSquares:
     def _by_factor(self) -> list[Constraint | None]:
         """The constraint of each factor of the layout."""
         return [self._constraints[group[0]] for group in self.layout.groups]
+
+    @cached_property
+    def ridge(self) -> float | None:
+        """What multiplies half the squares of all unknowns, where constraints are equal ridges or none; else None."""
+        found = set(self._constraints)
+        if found == {None}:
+            return 0.0
+        if not all(isinstance(constraint, Ridge) for constraint in found):
+            return None
+        strengths = {constraint.ridge for constraint in found if constraint is not None}
+        return strengths.pop() * len(self.layout.groups[0]) if len(strengths) == 1 else None
 
     @cached_property
     def _strengths(self) -> Array | None:
