@@ -17,8 +17,8 @@ from codiag.methods._known import fit_known
 from codiag.methods._method import Method
 from codiag.methods._reduction import Reduction, reduce
 from codiag.methods._search import SWAPS, is_settled, leaves_noise, search
-from codiag.methods._slices import Roles, assign_roles, components_from_sides, slices
-from codiag.methods.least_squares._components import random_components, with_best_weights
+from codiag.methods._slices import Roles
+from codiag.methods.least_squares._components import random_components
 from codiag.methods.least_squares._fit import Monitor, approach, check_monitor, closest, finish, is_stopped, watch
 from codiag.methods.least_squares._gauss_newton import Limits, Outcome
 from codiag.methods.least_squares._rank_one import best_rank_one
