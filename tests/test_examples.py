@@ -25,7 +25,7 @@ def test_topics():
 def test_single_topic():
     errors = load("single_topic").main(10_000)
     assert max(errors.values()) < 0.3
-    assert errors["with EM"] == min(errors.values())
+    assert errors["polished"] == min(errors.values())
 
 
 def test_gaussian_mixture():
