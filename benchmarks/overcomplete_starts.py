@@ -106,7 +106,9 @@ def _report(records: Sequence[Record]) -> Report:
     for place in combinations(AXES):
         kind = "symmetric" if place["symmetric"] else "not symmetric"
         names = (place["shape"], kind, place["weights"], f"{place['noise']:g}")
-        rows.append((*names, *(_cell(select(records, **place, method=name)) for name in STARTS)))
+        if select(records, **place):
+            rows.append((*names, *(_cell(select(records, **place, method=name)) for name in STARTS)))
+    rows.append(("all together", "", "", "", *(_cell(select(records, method=name)) for name in STARTS)))
     return Report([], [Table("Success and time", ("tensor", "kind", "weights", "noise", *STARTS), rows)])
 
 

@@ -12,7 +12,7 @@ import codiag
 from codiag._estimate import Log
 from codiag.methods._koszul import _equations, _kernel, _wedge, flattening, koszul_roles, koszul_start
 from codiag.synthetic import noisy_tensor, unit_factor
-from codiag.tensors import as_tensor
+from codiag.tensors import as_tensor, symmetrize
 
 
 @pytest.mark.parametrize(("first", "second"), [(1, 1), (1, 2), (2, 2), (1, 3)])
@@ -55,7 +55,7 @@ def test_products_of_factors_alone_solve_the_equations(shape, rank):
 
 @pytest.mark.parametrize(
     ("shape", "rank", "symmetric"),
-    [((7, 7, 7), 11, False), ((7, 7, 7), 11, True), ((5, 6, 7), 9, False), ((3, 7, 9), 10, False)],
+    [((7, 7, 7), 11, False), ((7, 7, 7), 10, True), ((5, 6, 7), 9, False), ((3, 7, 9), 10, False)],
 )
 def test_components_are_exact_without_a_random_start(shape, rank, symmetric):
     problem = noisy_tensor(shape, rank, symmetric=symmetric, seed=1)
@@ -74,6 +74,17 @@ def test_noise_enters_to_first_order():
         start = koszul_start(as_tensor(problem.tensor), roles, 10, np.random.default_rng(0), Log())
         errors.append(codiag.factor_error(start, problem))
     assert errors[1] / errors[0] == pytest.approx(10, rel=0.1)
+
+
+@pytest.mark.parametrize("degree", [1, 2, 3])
+def test_some_of_the_kernel_of_a_symmetric_tensor_tells_nothing(degree):
+    """Of any symmetric tensor, one of full rank too: the products P b ^ w with forms w of degree p - 1."""
+    rng, n = np.random.default_rng(0), 2 * degree + 1
+    projection = np.linalg.qr(rng.standard_normal((8, n)))[0]
+    tensor = symmetrize(rng.standard_normal((8, 8, 8)))
+    flat = np.einsum("hjl,ja,abc->lbhc", _wedge(n, 1, degree), projection.T, tensor, optimize=True)
+    empty = math.comb(n, degree) * 8 - np.linalg.matrix_rank(flat.reshape(math.comb(n, degree) * 8, -1))
+    assert empty >= math.comb(n, degree - 1)
 
 
 @pytest.mark.parametrize(("shape", "rank"), [((6, 6, 6), 10), ((4, 4, 4), 6), ((100, 100, 100), 120)])

@@ -61,7 +61,10 @@ def koszul_roles(shape: Sequence[int], rank: int, *, symmetric: bool) -> Roles |
 
 
 def flattening(shape: Sequence[int], roles: Roles, rank: int, *, symmetric: bool) -> Flattening | None:
-    """Return the degree whose kernel is largest, three only where those of others are small; None if all are empty."""
+    r"""Return the degree whose kernel is largest, three only where those of others are small; None if all are empty.
+
+    If symmetric, :math:`y(b) = P b \wedge w` is in the kernel whatever the components are, and tells nothing.
+    """
     rows, projected, others = (shape[role[0]] for role in roles)
     unknowns = math.comb(rows + 1, 2) if symmetric else rows * projected
     if max(math.comb(rank + 1, 2), unknowns) > MOST_UNKNOWNS or rank >= unknowns:
@@ -70,7 +73,7 @@ def flattening(shape: Sequence[int], roles: Roles, rank: int, *, symmetric: bool
     for degree in (1, 2, 3):
         n_forms, n_directions = math.comb(2 * degree + 1, degree), 2 * degree + 1
         filled = math.comb(2 * degree, degree) * rank
-        kernel = n_forms * rows - filled
+        kernel = n_forms * rows - filled - (math.comb(n_directions, degree - 1) if symmetric else 0)
         if kernel <= 0 or filled > n_forms * others or n_directions > projected or n_forms * rows > MOST_ROWS:
             continue
         each = kernel * n_forms  # equations of a projection
