@@ -11,6 +11,7 @@ from codiag._estimate import Estimate, Log
 from codiag._problem import Problem
 from codiag.methods._reduction import Reduction
 from codiag.methods.least_squares._gauss_newton import Limits, Outcome, minimize
+from codiag.methods.least_squares._last_steps import last_steps
 from codiag.methods.least_squares._polish import polish
 from codiag.methods.least_squares._replacement import replace_components
 from codiag.methods.least_squares._saddles import leave_saddles
@@ -50,6 +51,8 @@ def finish(
     tensor = problem.tensor
     left = replace(limits, max_sweeps=max(limits.max_sweeps - found.n_sweeps, 0))
     final = _settled(problem.on(reduction.core), found.components, left, log, "least squares")
+    if reduction.complete and not is_stopped(limits):
+        final = last_steps(problem.on(reduction.core), final)
     components = reduction.lift(final.components)
     if reduction.complete or is_stopped(limits):
         return Estimate(components, log.stages, final.converged)
@@ -61,7 +64,7 @@ def finish(
         better, n_replaced = replace_components(dense, outcome, ROUGH, max_replacements=max_replacements)
         if n_replaced > 0:
             outcome = _settled(dense, better.components, unwatched, log, f"polish, {n_replaced} replaced")
-        return Estimate(opened.lift(outcome.components), log.stages, outcome.converged)
+        return Estimate(opened.lift(last_steps(dense, outcome).components), log.stages, outcome.converged)
     polished = polish(problem, components, reduction.sides)
     flops = step_flops(tensor, components.rank) * polished.n_reads
     log.add("polish", polished.n_reads, relative_error(tensor, polished.squared_distance / 2), flops)
