@@ -36,10 +36,10 @@ def choose_rank(
 
     Every rank is fitted, and its components are held against noise. Without component i the squared distance would
     grow by what that is worth, all others having moved to make up for it: for all as the fit tells to first order, and
-    for the least exactly, as what the rank below leaves more. The largest rank-one term of white noise of standard deviation
-    :math:`\sigma` has a squared weight of at most
-    :math:`\sigma^2 (\sum_m \sqrt{d_m} + 3.7)^2` in 999 of 1000 cases: a component that is worth no more than that may
-    be noise. The components of a rank are *sound* where each is worth more, and no two cancel each other.
+    for the least exactly, as what the rank below leaves more. The largest rank-one term of white noise of standard
+    deviation :math:`\sigma` has a squared weight of at most :math:`\sigma^2 (\sum_m \sqrt{d_m} + 3.7)^2` in 999 of 1000
+    cases: a component that is worth no more than that may be noise. The components of a rank are *sound* where each is
+    worth more, and no two cancel each other.
 
     - Where the residual of the largest sound rank passes for white noise (its largest singular value is below the edge
       of the Tracy-Widom law, or where parameters are more than half of the entries below what projected noise shows in
