@@ -40,9 +40,11 @@ def last_steps(problem: Problem, found: Outcome) -> Outcome:
     ----------
     H. F. Walker and P. Ni, "Anderson acceleration for fixed-point iterations", SIAM J. Numer. Anal. 49(4), 2011.
     """
+    if not found.converged or found.left < EXACT:
+        return found
     objective = LeastSquares(problem, found.components)
     n_steps = min(MOST_STEPS, MULTIPLICATIONS // (_n_entries(objective) * problem.rank))
-    if not found.converged or found.left < EXACT or n_steps < 1 or objective.all_known:
+    if n_steps < 1 or objective.all_known:
         return found
     path = _Path(objective.layout.pack(found.components, balanced=not problem.constraints), found.objective)
     for _ in range(n_steps):
