@@ -14,6 +14,7 @@ from codiag._problem import Problem
 from codiag.methods._reduction import Reduction, Sides, reduce_widely
 from codiag.methods.least_squares._degeneracy import bounded
 from codiag.methods.least_squares._gauss_newton import NEGLIGIBLE, Limits, Outcome, minimize
+from codiag.methods.least_squares._last_steps import last_steps
 from codiag.methods.least_squares._polish import MOST_READS, Polished, polish
 from codiag.methods.least_squares._saddles import leave_saddles
 from codiag.methods.least_squares._swaps import swap_components
@@ -56,6 +57,8 @@ def finish(
     tensor = problem.tensor
     left = replace(limits, max_sweeps=max(limits.max_sweeps - found.n_sweeps, 0))
     final = _settled(problem.on(reduction.core), found.components, left, log, "least squares")
+    if reduction.complete and not is_stopped(limits):
+        final = last_steps(problem.on(reduction.core), final)
     components = reduction.lift(final.components)
     if reduction.complete or is_stopped(limits):
         return Estimate(components, log.stages, final.converged)
@@ -67,7 +70,7 @@ def finish(
         better, n_replaced = swap_components(dense, outcome, max_swaps=max_replacements)
         if n_replaced > 0:
             outcome = _settled(dense, better.components, unwatched, log, f"polish, {n_replaced} swapped")
-        return Estimate(opened.lift(outcome.components), log.stages, outcome.converged)
+        return Estimate(opened.lift(last_steps(dense, outcome).components), log.stages, outcome.converged)
     polished = _polished(problem, components, reduction.sides, MOST_READS, log)
     if polished.promised > NEGLIGIBLE:
         polished = _run_on(problem, polished, limits, log)

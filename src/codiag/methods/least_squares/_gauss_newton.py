@@ -58,6 +58,7 @@ class Outcome(NamedTuple):
     n_sweeps: int
     converged: bool
     runs_off: bool = False
+    left: float = math.inf  # how far the minimum is at most, relative to components, as the last two steps tell
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,7 @@ class Progress:
     def __init__(self, variance: float, gain: float) -> None:
         self._variance, self._gain = variance, gain  # gains that do not count, in variances of the noise
         self._last, self._idle, self._wait, self._n_steps = math.inf, 0, 0, 0
+        self._size = self.left = math.inf
         self.creeping = False
 
     @property
@@ -114,8 +116,10 @@ class Progress:
         """Leave second derivatives alone for a few steps."""
         self._wait, self.creeping = 5, False
 
-    def add(self, gained: float, objective: float, *, newton: bool) -> None:
+    def add(self, gained: float, objective: float, *, newton: bool, size: float) -> None:
         self._wait -= 0 if newton else 1
+        rate = size / self._size if self._size > 0 else 0.0
+        self._size, self.left = size, size * rate / (1 - rate) if rate < 0.5 else math.inf
         self._n_steps += 1
         gain = self._gain if self._n_steps < PATIENCE else max(self._gain, SHARE_OF_NOISE / 10)
         self._idle = self._idle + 1 if gained < gain * self._variance * objective else 0
@@ -156,17 +160,17 @@ def minimize(
             continue
         n_sweeps += 1
         damping.accept(gained / trial.promised if trial.promised > 0 else 1.0)
-        progress.add(gained, trial.state.objective, newton=trial.newton)
+        progress.add(gained, trial.state.objective, newton=trial.newton, size=trial.size)
         state = trial.state
         arrived = state.objective <= floor or (trial.size < limits.tol and damping.value <= UNDAMPED)
         if trial.size < limits.tol or progress.idle:
             break
         if progress.creeping and n_sweeps % 10 == 0 and _runs_off(objective, state.point):
-            return Outcome(layout.components(state.point), state.objective, n_sweeps, False, True)
+            return Outcome(layout.components(state.point), state.objective, n_sweeps, False, runs_off=True)
         if limits.watch is not None and limits.watch(layout.components(state.point), state.objective):
             return Outcome(layout.components(state.point), state.objective, n_sweeps, False)
     converged = arrived or (not limits.rough and _is_minimum(objective, steps, state))
-    return Outcome(layout.components(state.point), state.objective, n_sweeps, converged)
+    return Outcome(layout.components(state.point), state.objective, n_sweeps, converged, left=progress.left)
 
 
 def _runs_off(objective: LeastSquares, point: Array) -> bool:

@@ -13,6 +13,7 @@ from codiag._entries import Entries, ListedEntries
 from codiag._problem import Problem
 from codiag.constraints import Constraint, Ridge
 from codiag.constraints._base import solve_rows
+from codiag.constraints._ridge import ridge_strengths
 from codiag.methods.least_squares._components import (
     hadamard_gram,
     merged_modes,
@@ -257,7 +258,7 @@ class LeastSquares:
     @cached_property
     def _strengths(self) -> Array | None:
         """The strength of the ridge for every row of the unknowns, (D, 1), or None where there is none."""
-        strengths = [0.0 if constraint is None else constraint.ridge for constraint in self._constraints]
+        strengths = ridge_strengths(self._constraints)
         if not any(strengths):
             return None
         shape, reference = self.tensor.shape, self.tensor.reference
