@@ -57,7 +57,11 @@ def progress(message: str) -> Iterator[Passes]:
     with display if err.is_terminal else nullcontext():  # versions of rich end a line that they have not begun
         task = display.add_task(message, total=None, passes="")
         passes = Passes(display, task)
-        handlers: dict[str, logging.Handler] = {"codiag": Stages(display, task), "codiag.reads": passes}
+        handlers: dict[str, logging.Handler] = {
+            "codiag": Stages(display, task),
+            "codiag.reads": passes,
+            "codiag.reading": Remarks(logging.INFO),
+        }
         loggers = {name: logging.getLogger(name) for name in handlers}
         levels = {name: logger.level for name, logger in loggers.items()}
         for name, logger in loggers.items():
@@ -69,6 +73,13 @@ def progress(message: str) -> Iterator[Passes]:
             for name, logger in loggers.items():
                 logger.removeHandler(handlers[name])
                 logger.setLevel(levels[name])
+
+
+class Remarks(logging.Handler):
+    """Prints what was left out of a file."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        remark(record.getMessage())
 
 
 class Stages(logging.Handler):
