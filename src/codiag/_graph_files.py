@@ -152,7 +152,7 @@ def _check_unnamed(name: str, rows: Sequence[tuple[int, list[str]]]) -> None:
     for number, row in rows:
         more = [field for field in map(str.strip, row[2:]) if field not in ("", "{}")]
         if len(more) > MORE_FIELDS or not all(map(_is_number, more)):
-            bad.append(f"line {number} has {len(row)} fields, {' '.join(row)[:40]!r}")
+            bad.append(f"line {number} has {len(row)} fields" + f", as {more[0]!r:.20}" * (len(more) <= MORE_FIELDS))
     way_out = (
         "A line has two nodes, and perhaps a weight and a time, which are numbers; a first line may name the columns, "
         "two of them source and target"

@@ -48,6 +48,12 @@ def topics(
         str | None,
         typer.Option("--text", help="Column of a table that holds the documents; by default text.", show_default=False),
     ] = None,
+    document: Annotated[
+        str | None,
+        typer.Option(
+            "--id", help="Column of a table that names the documents; by default rows count from 1.", show_default=False
+        ),
+    ] = None,
     stop_words: Annotated[
         str | None,
         typer.Option("--stop-words", help="Words to leave out: english (the default), none, or a file of words."),
@@ -76,14 +82,14 @@ def topics(
     outputs = {"--out": (result, ARRAYS), "--documents": (documents, TABLES), "--report": (report, PAGES)}
     with working("finding topics ...", outputs, [path], force=force) as command:
         source = command.source(path, ".txt")
-        known = read_corpus(source, text=text, stop_words=stop_words, min_df=min_df)
+        known = read_corpus(source, text=text, document=document, stop_words=stop_words, min_df=min_df)
         counts, vocabulary, _ = known
         model = LatentDirichlet(n_components, alpha_0=alpha_0, polish=polish, random_state=seed).fit(counts)
         shares = model.transform(counts)
         contents = ": components, weights, doc_topic_prior, vocabulary, shares, documents"
         command.save("--out", lambda path: save_topics(path, model, known, shares), contents)
         command.save("--documents", lambda path: write_table(path, share_table(known, shares)))
-        command.report(lambda: topics_report(model, counts, vocabulary, title=command.title(path)))
+        command.report(lambda: topics_report(model, *known, title=command.title(path)))
         perplexity = model.perplexity(counts)
     heading = f"{command.title(path)}: {counts.shape[0]} documents, {counts.shape[1]} words"
     table = table_of(heading, ["topic"], ["weight", "strongest in"])
@@ -268,11 +274,13 @@ def communities(
 
 
 def _community_table(model: MixedMembershipCommunities, name: str) -> Table:
+    linked = "how likely a pair of pure members is to be"
+    linked = "the expected weight between a pair of pure members" if model.weighted_ else linked
     table = table_of(
         f"{name}: {model.nodes_.size} nodes, {model.n_components_} communities",
         [],
         ["community", "strongest for", "above 0.3", "linked inside", "with others"],
-        caption="linked: how likely a pair of pure members is to be, by the fitted model",
+        caption=f"linked: {linked}, by the fitted model",
     )
     members = model.overlapping_labels().sum(axis=0)
     mass, rates = model.memberships_.sum(axis=0), model.connectivity_

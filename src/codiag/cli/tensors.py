@@ -210,10 +210,11 @@ def _as_rank(rank: str) -> int:
 def _chosen(problem: codiag.Problem, largest: int, seed: int, command: Command) -> codiag.RankChoice:
     """Choose the rank that the tensor supports, and print why; exit where there is none."""
     from codiag._validation import as_generator
+    from codiag.selection._choice import LEGEND
     from codiag.selection._choose import choose
 
     choice = choose(problem, range(1, largest + 1), as_generator(seed, apart=True))
-    command.show("\n".join(shown(line) for line in str(choice).splitlines()))
+    command.show("\n".join(shown(line) for line in str(choice).splitlines()), f"[dim]{shown(LEGEND)}[/dim]")
     if choice.rank is None:
         fail(f"--rank auto finds none: {choice.reason} Give --rank a number to fit it all the same")
     return choice

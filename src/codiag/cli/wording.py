@@ -1,7 +1,7 @@
 """Errors and warnings of functions, which name their arguments, in the words of the command line.
 
 Parameters of commands have the names of the arguments that they become, so that nothing else is to be kept in step.
-Messages name an argument as their first word, in backquotes, or as ``name=value``.
+Messages name an argument as their first word, in backquotes, as ``name=value``, or as what to leave out.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ FILE = "path"
 SUBJECT = re.compile(r"(?P<before>^|: )(?P<names>(?:\w+, )*(?:\w+ and )?\w+)(?= (?:must|needs?|names?|says?|is|are)\b)")
 ASSIGNED = re.compile(r"\b(?P<name>\w+)=(?P<value>'[^']*'|\"[^\"]*\"|[\w.+-]*\w)")
 QUOTED = re.compile(r"`(?P<name>\w+)`")
-OBJECTS = re.compile(r",? or (?:an object of codiag\.\w+|an array)")
-"""What no option can be."""
+LEFT_OUT = re.compile(r"(?<=eave )(?P<name>\w+)(?= out\b)")
+OBJECTS = re.compile(r", (?P<last>[^,;]+),? or (?:an object of codiag\.\w+|an array)")
+"""What no option can be, at the end of a list."""
 SPOOLED = re.compile(r"(?:[^\s]*/)?standard input(?:\.\w+)+")
 """The file that holds the standard input."""
 
@@ -34,7 +35,7 @@ def options_of(*commands: Callable[..., Any]) -> dict[str, str]:
             declared = _declared(hint)
             if declared:
                 found[name] = declared[0] if found.get(name, declared[0]) == declared[0] else "-k"
-    return found | {FILE: "the file"}
+    return found | {FILE: "the path"}
 
 
 def _declared(hint: Any) -> tuple[str, ...]:
@@ -46,10 +47,11 @@ def _declared(hint: Any) -> tuple[str, ...]:
 
 def in_options(message: str, options: Mapping[str, str]) -> str:
     """Return a message with options in place of the arguments that it names."""
-    message = SPOOLED.sub("the standard input", OBJECTS.sub("", message))
+    message = SPOOLED.sub("the standard input", OBJECTS.sub(r" or \g<last>", message))
     message = SUBJECT.sub(partial(_subject, options), message)
     message = ASSIGNED.sub(partial(_assigned, options), message)
-    message = QUOTED.sub(lambda match: _yes(options, match["name"]), message)
+    for named in (QUOTED, LEFT_OUT):
+        message = named.sub(lambda match: _yes(options, match["name"]), message)
     with_underscores = "|".join(re.escape(name) for name in options if "_" in name)
     if not with_underscores:
         return message
