@@ -9,11 +9,15 @@ import pytest
 from rich.progress import Progress
 
 import codiag
+from codiag._frames import read_frame
 from codiag.cli import app
+from codiag.cli.models import communities, topics
+from codiag.cli.tensors import compare
+from codiag.cli.wording import in_options, options_of
 from codiag.experiments.paper import EXPERIMENTS
 from codiag.experiments.rivals import RIVALS
 from codiag.methods import ALS, METHODS
-from codiag.tables import write_table
+from codiag.tables import labelled_tensor, write_table
 from commands import runner
 
 
@@ -124,13 +128,16 @@ def test_progress_stays_off_pipes(tensor_file):
         (["demo", "--figure", "demo.txt"], "must end in .pdf, .png, .svg"),
         (["demo", "--size", "1"], "--size"),
         (["demo", "--noise", "-1"], "--noise"),
-        (["factorize", "missing.npy", "--rank", "3"], "missing.npy is not a file"),
+        (["factorize", "missing.npy", "--rank", "3"], "missing.npy does not exist"),
         (["factorize", "tensor.npy"], "--rank"),
-        (["compare", "missing.npy", "--rank", "3"], "missing.npy is not a file"),
-        (["compare", "tensor.npy", "--rank", "0"], "rank must be positive"),
-        (["factorize", "tensor.npy", "--rank", "0"], "rank must be positive"),
+        (["compare", "missing.npy", "--rank", "3"], "missing.npy does not exist"),
+        (["compare", "tensor.npy", "--rank", "0"], "Error: --rank must be positive"),
+        (["factorize", "tensor.npy", "--rank", "0"], "Error: --rank must be positive"),
         (["factorize", "tensor.npy", "--rank", "2.5"], "--rank"),
-        (["factorize", "tensor.npy", "--rank", "3", "--method", "best"], "method must be one of"),
+        (
+            ["factorize", "tensor.npy", "--rank", "3", "--method", "best"],
+            "--method must be one of auto, ojd0, ojd1, nojd0, nojd1, tpm, als, nls, lathauwer, sd2 or givens; got",
+        ),
         (
             ["factorize", "tensor.npy", "--rank", "3", "--nn-modes", "0,3"],
             "must be modes from 0 to 2, as in 0,2; got 0,3",
@@ -138,42 +145,46 @@ def test_progress_stays_off_pipes(tensor_file):
         (["factorize", "tensor.npy", "--rank", "3", "--nonnegative", "--method", "sd2"], "use ALS or NLS, or leave"),
         (["factorize", "tensor.npy", "--rank", "3", "--missing", "some"], "--missing"),
         (["factorize", "tensor.tns", "--rank", "1", "--missing", "nan"], "--missing zero takes what a sparse file"),
-        (["factorize", "tensor.npy", "--rank", "3", "--symmetric"], "symmetric=True needs modes of one size"),
+        (
+            ["factorize", "tensor.npy", "--rank", "3", "--symmetric"],
+            "--symmetric needs modes of one size; got shape (6, 7, 8). Leave --symmetric out",
+        ),
         (["factorize", "tensor.npy", "--rank", "3", "--out", "factors.txt"], "--out must end in .csv, .npz, .tsv"),
         (["factorize", "tensor.npy", "--rank", "3", "--out", "no/where.npz"], "folder that exists"),
-        (["factorize", "tensor.xls", "--rank", "3"], "a tensor is read from"),
+        (["factorize", "tensor.xls", "--rank", "3"], "the path must end in one of .npy, .npy.gz,"),
         (
             ["factorize", "tensor.csv", "--rank", "3"],
             "tensor.csv cannot be read as a tensor: tensor must have three modes",
         ),
         (["factorize", "long.csv", "--rank", "3", "--modes", "a,b,d"], "'d' is none of them"),
         (["factorize", "long.csv", "--rank", "3", "--missing", "zero"], "--absent says what combinations a table does"),
-        (["factorize", "tensor.npy", "--rank", "3", "--value", "v"], "modes and value name columns of a table"),
+        (["factorize", "tensor.npy", "--rank", "3", "--value", "v"], "--modes and --value name columns of a table"),
         (["factorize", "-", "--rank", "3"], "the standard input is empty"),
         (["label", "tensor.csv", "--out", "-", "--workers", "-"], "must not both be -"),
         (["label", "tensor.csv", "--figure", "-"], "--figure must be a file"),
         (
             ["topics", "tensor.xls", "--topics", "2"],
-            "a corpus is read from .npz, .txt, .csv, .tsv, .parquet files and f",
+            "the path must be a folder, or end in one of .npz, .txt, .csv, .tsv, .parquet, which a corpus is read from",
         ),
-        (["topics", "tensor.csv", "--topics", "2"], "text must name the column of tensor.csv that holds the documents"),
-        (["topics", ".", "--topics", "2"], "a folder with .txt files in it"),
-        (["topics", "other.npz", "--topics", "2", "--min-df", "2"], "stop_words and min_df are for text"),
+        (["topics", "tensor.csv", "--topics", "2"], "--text must name the column of tensor.csv that holds"),
+        (["topics", "folder", "--topics", "2"], "a folder with .txt files in it"),
+        (["topics", "other.npz", "--topics", "2", "--min-df", "2"], "--stop-words and --min-df are for text"),
         (["topics", "garbage.npz", "--topics", "2"], "garbage.npz is not a readable .npz file: it does not begin like"),
         (
             ["factorize", "garbage.npz", "--rank", "2"],
             "garbage.npz is not a readable .npz file: it does not begin like",
         ),
-        (["factorize", "", "--rank", "2"], "path must be a file, or a folder that ends in .zarr; . is another folder"),
-        (["label", ""], "path must be a file; . is a folder"),
-        (["topics", "missing.npz", "--topics", "2"], "is not a file"),
+        (["factorize", "", "--rank", "2"], "Invalid value for 'TENSOR': it must name a file"),
+        (["label", ""], "it must name a file, or be - for the standard input"),
+        (["label", "."], "the path must be a file; . is a folder"),
+        (["topics", "missing.npz", "--topics", "2"], "does not exist"),
         (
             ["topics", "other.npz", "--topics", "2"],
             "other.npz must hold the array counts, or doc, word and count; it holds a",
         ),
-        (["factorize", "tensor.npy", "--rank", "3", "--variable", "X"], "leave the variable out"),
-        (["label", "missing.csv"], "missing.csv is not a file"),
-        (["label", "tensor.npy"], "path must end in .csv, .tsv, .parquet; .gz may follow; got tensor.npy"),
+        (["factorize", "tensor.npy", "--rank", "3", "--variable", "X"], "leave --variable out"),
+        (["label", "missing.csv"], "missing.csv does not exist"),
+        (["label", "tensor.npy"], "the path must end in .csv, .tsv, .parquet; .gz may follow; got tensor.npy"),
         (["label", "other.csv"], "must name the columns task (or item, question)"),
         (["label", "tensor.csv", "--out", "labels.txt"], "--out must end in .csv, .tsv"),
         (["label", "tensor.csv", "--out", "l.csv", "--workers", "l.csv"], "must be two files"),
@@ -181,10 +192,36 @@ def test_progress_stays_off_pipes(tensor_file):
         (["label", "tensor.csv", "--out", "tensor.csv"], "--out must not be the file that is read"),
         (["label", "tensor.csv", "--sort", "name"], "--sort must be votes or accuracy"),
         (["communities", "tensor.csv", "--out", "tensor.csv"], "--out must not be the file that is read"),
-        (["label", "tensor.csv", "--init", "best"], "init must be 'moments', 'majority'"),
-        (["communities", "missing.txt"], "missing.txt is not a file"),
+        (["label", "tensor.csv", "--init", "best"], "--init must be 'moments' or 'majority'; got 'best'"),
+        (["communities", "missing.txt"], "missing.txt does not exist"),
         (["communities", "tensor.csv", "--communities", "3"], "at least 8 nodes"),
         (["communities", "tensor.csv", "--communities", "0"], "--communities"),
+        (["communities", "texts.txt"], "lines of texts.txt cannot be read as edges: line 1 has 8 fields"),
+        (
+            ["communities", "strong.csv"],
+            "different numbers in column strength, which may be the weights of edges; --weight",
+        ),
+        (["communities", "strong.csv", "-k", "9", "--weight", "none"], "--communities must be at most"),
+        (["topics", "texts.txt", "--topics", "0"], "--topics must be positive"),
+        (["topics", "texts.txt", "-k", "2", "--alpha-0", "-1"], "--alpha-0 must not be negative"),
+        (["topics", "texts.txt", "-k", "2", "--min-df", "50"], "--min-df must be at most 24, the documents that there"),
+        (
+            ["topics", "texts.txt", "-k", "2", "--stop-words", "texts.txt"],
+            "besides --stop-words, each in at least --min-df",
+        ),
+        (["topics", "texts.txt", "-k", "2", "--stop-words", "no.txt"], "--stop-words must be english, none"),
+        (["topics", "texts.txt", "-k", "2", "--id", "n"], "--id names a column of a table"),
+        (["topics", "missing", "-k", "2"], "missing does not exist"),
+        (["topics", "nothing.csv", "-k", "2"], "nothing.csv is empty"),
+        (["topics", "blank.csv", "-k", "2"], "blank.csv is empty"),
+        (["factorize", "nothing.npy", "-k", "2"], "nothing.npy is empty"),
+        (["factorize", "blank.csv", "-k", "2"], "blank.csv is empty"),
+        (["factorize", "names.csv", "-k", "2"], "tensor must not be empty; the table has no rows"),
+        (["factorize", "two.npz", "-k", "2"], "--variable name one; it holds a (3, 3, 3), b (3, 3, 3)"),
+        (["label", "long.csv"], "Name others by --task, --worker and --label; --wide is for a table with"),
+        (["label", "long.csv", "--task", "d"], "--task must be a column of long.csv, one of a, b, c, v; got 'd'"),
+        (["label", "long.csv", "--wide"], "--wide needs each task once in long.csv; 0 has 6 rows. Leave --wide out"),
+        (["label", "gaps.csv"], "line 3 has no label. --skip-missing leaves these out"),
     ],
 )
 def test_mistakes_end_in_one_sentence(options, words, tensor_file, monkeypatch):
@@ -197,10 +234,71 @@ def test_mistakes_end_in_one_sentence(options, words, tensor_file, monkeypatch):
     (tensor_file.parent / "other.csv").write_text("who,what\n1,2")
     (tensor_file.parent / "garbage.npz").write_text("garbage")
     np.savez(tensor_file.parent / "other.npz", a=np.ones(3))
+    (tensor_file.parent / "folder").mkdir()
+    (tensor_file.parent / "tensor.xls").write_text("1")
+    np.savez(tensor_file.parent / "two.npz", a=np.ones((3, 3, 3)), b=np.ones((3, 3, 3)))
+    (tensor_file.parent / "texts.txt").write_text("cats purr while dogs bark and mice sleep\n" * 24)
+    (tensor_file.parent / "strong.csv").write_text(
+        "from,to,strength\n" + "\n".join(f"{i},{i + 1},{i % 3}" for i in range(12))
+    )
+    (tensor_file.parent / "names.csv").write_text("a,b,c,v\n")
+    (tensor_file.parent / "gaps.csv").write_text("task,worker,label\n1,2,3\n1,3,\n")
+    (tensor_file.parent / "blank.csv").write_text("\n\n")
+    for name in ("nothing.csv", "nothing.npy"):
+        (tensor_file.parent / name).write_text("")
     result = runner.invoke(app, options)
     assert result.exit_code == 2
     assert words in " ".join(result.output.replace("│", " ").split())
     assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("n_components must be positive", "--topics must be positive"),
+        ("raise n_components, or lower alpha_0", "raise --topics, or lower --alpha-0"),
+        ("c.csv cannot be read as text: text must name it", "c.csv cannot be read as text: --text must name it"),
+        ("stop_words and min_df are for text; see `text`", "--stop-words and --min-df are for text; see --text"),
+        ("polish=5 steps of n_components=3", "--polish 5 steps of --topics 3"),
+        ("stop_words='none' keeps them, tol=1e-3 does not", "--stop-words none keeps them, tol=1e-3 does not"),
+        ("path must be a file; /tmp/x1/standard input.csv", "the path must be a file; the standard input"),
+        ("leave method out", "leave method out"),
+    ],
+)
+def test_messages_name_options_in_place_of_arguments(said, shown):
+    assert in_options(said, options_of(topics)) == shown
+
+
+def test_an_option_that_commands_call_differently_goes_by_its_short_name():
+    options = options_of(topics, communities, compare)
+    assert options["n_components"] == "-k"
+    assert in_options("symmetric=False, or leave symmetric out", options) == "--not-symmetric, or leave --symmetric out"
+
+
+@pytest.mark.parametrize("command", ["factorize", "compare", "label", "topics", "communities"])
+def test_help_is_whole_on_a_narrow_terminal(command):
+    printed = runner.invoke(app, [command, "--help"], env={"COLUMNS": "80", "TERMINAL_WIDTH": "80"}, terminal_width=80)
+    assert "…" not in printed.output
+
+
+def test_reports_without_matplotlib_fail_in_a_sentence(tensor_file, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    options = [str(tensor_file), "-k", "2", "--report", str(tensor_file.with_name("r.html"))]
+    result = runner.invoke(app, ["factorize", *options])
+    assert result.exit_code == 2
+    assert "pip install 'codiag[plot]'" in result.output
+    assert not tensor_file.with_name("r.html").exists()
+
+
+def test_compare_takes_tables_with_missing_entries(long_table):
+    lines = long_table.read_text().splitlines()
+    long_table.write_text("\n".join(lines[:-6]))
+    options = [str(long_table), "-k", "3", "--modes", "sample,wave,day", "--value", "value"]
+    result = runner.invoke(app, ["compare", *options])
+    assert result.exit_code == 0, result.output
+    tensor = labelled_tensor(read_frame(long_table), modes=["sample", "wave", "day"], value="value").tensor
+    assert np.isnan(tensor).sum() == 6
+    assert f"{codiag.factorize(tensor, 3, seed=0).relative_error:.6e}" in result.stdout
 
 
 def test_no_arguments_shows_help():

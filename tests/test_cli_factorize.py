@@ -43,6 +43,7 @@ def test_factorize_chooses_the_rank_and_says_why(tensor_file):
     printed = " ".join(result.stdout.split())
     assert " ".join(str(choice).split()) in printed
     assert "3 components" in printed
+    assert "halves: congruence of the components of two halves of the data" in printed
 
 
 def test_factorize_without_a_supported_rank_writes_nothing(tmp_path):
@@ -82,6 +83,34 @@ def test_factorize_takes_long_tables_and_answers_in_their_labels(long_table, ten
     strongest = f"s{np.argmax(np.abs(fit.factors[0][:, 0]))}"
     rows = result.stdout.split("strongest labels")[1].splitlines()
     assert next(row for row in rows if row.split()[:1] == ["0"]).split()[1].strip(",") == strongest
+
+
+@pytest.mark.parametrize("libraries", [["pandas"], ["polars"], []], ids=str)
+def test_factorize_reads_decimal_commas(long_table, tensor_file, libraries, monkeypatch):
+    if libraries:
+        pytest.importorskip(libraries[0])
+    monkeypatch.setattr("codiag._frames.LIBRARIES", libraries)
+    text = long_table.read_text().replace(",", ";").replace(".", ",")
+    long_table.write_text(text)
+    options = [str(long_table), "-k", "3", "--modes", "sample,wave,day", "--value", "value"]
+    result = runner.invoke(app, ["factorize", *options])
+    assert result.exit_code == 0, result.output
+    assert f"{codiag.factorize(np.load(tensor_file), 3, seed=0).relative_error:.3e}" in result.stdout
+
+
+def test_factorize_tells_of_columns_that_are_constant(long_table):
+    printed = apart.invoke(app, ["factorize", str(long_table), "-k", "3", "--value", "value"])
+    assert printed.exit_code == 0, printed.output
+    assert "Note: note has one label in all rows" in printed.stderr
+    assert "--modes sample,wave,day leaves it out" in printed.stderr
+
+
+def test_factorize_draws_components(tensor_file):
+    pytest.importorskip("matplotlib")
+    picture = tensor_file.with_name("fit.png")
+    result = runner.invoke(app, ["factorize", str(tensor_file), "-k", "3", "--figure", str(picture)])
+    assert result.exit_code == 0, result.output
+    assert picture.read_bytes().startswith(b"\x89PNG")
 
 
 def test_factorize_takes_what_a_table_does_not_list_as_it_is_told(long_table):

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import re
 import sys
 
 import numpy as np
@@ -72,6 +73,24 @@ def test_topics_reads_texts_and_writes_shares(tmp_path, name):
         assert file["documents"].astype(str).tolist() == list(rows)
 
 
+@pytest.mark.parametrize("name", ["folder", "table.csv"])
+def test_topics_calls_documents_by_one_name(tmp_path, name):
+    """In the table of shares and in the report: files by theirs, rows by what a column says."""
+    pytest.importorskip("matplotlib")
+    names = write_texts(tmp_path / name)
+    out, page = tmp_path / "shares.csv", tmp_path / "page.html"
+    columns = ["--text", "body", "--id", "id"] if ".csv" in name else []
+    names = [str(i) for i in range(24)] if columns else names
+    options = [str(tmp_path / name), "-k", "2", "--documents", str(out), "--report", str(page)]
+    result = runner.invoke(app, ["topics", *options, *columns])
+    assert result.exit_code == 0, result.output
+    assert sorted(row["document"] for row in read(out)) == sorted(names)
+    listed = re.findall(r"([\w./]+) \(\d\.\d\d\)", page.read_text())
+    assert len(listed) == 10
+    assert set(listed) <= set(names)
+    assert "counted from 0" not in page.read_text()
+
+
 def test_topics_leaves_out_the_words_that_it_is_told(tmp_path):
     write_texts(tmp_path / "lines.txt")
     (tmp_path / "stop.txt").write_text("Cats\nstocks\n")
@@ -122,6 +141,8 @@ def test_label_takes_columns_wide_tables_and_pipes(votes_file):
     options = ["--task", "image", "--worker", "who", "--label", "species", "--skip-missing"]
     piped = apart.invoke(app, ["label", "-", "--out", "-", *options], input=renamed)
     assert piped.stdout == expected.stdout
+    assert f"Note: 1 of {len(rows) + 1} votes have no task, worker or label, and are left out" in piped.stderr
+    assert "standard input: 20 workers" in piped.stderr
     workers = sorted({row[1] for row in rows}, key=int)
     given = {(row[0], row[1]): row[2] for row in rows}
     tasks = sorted({row[0] for row in rows}, key=int)
@@ -171,3 +192,6 @@ def test_communities_honors_weights(edges_file):
     rows = list(csv.DictReader(weighted.splitlines()))
     np.testing.assert_allclose([float(row["p0"]) for row in rows], model.memberships_[:, 0], atol=1e-9)
     assert weighted != plain
+    assert "how likely" not in runner.invoke(app, options[:4]).stdout
+    assert "the expected weight between a pair" in runner.invoke(app, options[:4]).stdout
+    assert "how likely a pair" in runner.invoke(app, [*options[:4], "--weight", "none"]).stdout
