@@ -76,9 +76,13 @@ def _end(problem: Problem, start: FactoredTensor, limits: Limits, lowest: float)
 
 
 def is_settled(problem: Problem, outcomes: list[Outcome]) -> bool:
-    """Tell whether a further start would hardly end lower: no other end is in question, or the lowest was met twice."""
-    best = closest(outcomes)
+    """Tell whether a further start would hardly end lower: no other end is in question, or the lowest was met twice.
+
+    Of data that fit no model, where nothing but the agreement of ends tells, it must have been met three times.
+    """
+    best, needed = closest(outcomes), 3
     if leaves_noise(problem, best):
+        needed = 2
         if has_superfluous(problem, best.components, 2 * best.objective):
             return True
         residual = LeastSquares(problem, best.components).left_over(best.components)
@@ -86,7 +90,7 @@ def is_settled(problem: Problem, outcomes: list[Outcome]) -> bool:
         if n_replaceable(problem, best, residual, LITTLE) <= allowed:
             return True
     ends = sorted(one.objective for one in outcomes)
-    return len(ends) > 1 and ends[1] <= ends[0] + _tolerance(problem, best)
+    return len(ends) >= needed and ends[needed - 1] <= ends[0] + _tolerance(problem, best)
 
 
 def leaves_noise(problem: Problem, found: Outcome) -> bool:

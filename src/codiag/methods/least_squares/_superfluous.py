@@ -2,7 +2,7 @@ r"""Whether more components were asked for than the data hold.
 
 Those that are left to fit noise are each worth about as much as its largest rank-one term, :math:`\sigma \sum_m
 \sqrt{d_m}` squared, and no start or swap would make more of them. Weak components lie anywhere: only where a gap parts
-those that are worth no more than noise from those that are worth several times as much, the first are superfluous.
+those that are worth no more than noise from those that are worth far more, the first are superfluous.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from codiag.tensors import FactoredTensor
 BEYOND_MEAN = 3.7
 """Standard deviations of an entry by which the largest term of noise exceeds its mean in one of a thousand cases."""
 
-GAP = 4.0
-"""How many times more than a term of noise all other components must be worth."""
+GAP = 100.0
+"""How many times more than a term of noise all other components must be worth: ten times its weight, so that no start
+can have missed one of them."""
 
 
 def has_superfluous(problem: Problem, components: FactoredTensor, squared_distance: float) -> bool:
