@@ -174,6 +174,7 @@ def test_triples_of_which_labels_are_missing_are_not_a_matrix():
         DawidSkene().fit(votes)
 
 
+@pytest.mark.filterwarnings("ignore:no task has votes of two workers")
 @pytest.mark.parametrize("shape", [(3, 2), (3, 3), (4, 3), (3, 20), (60, 3)])
 def test_matrices_with_three_lines_stay_matrices(shape):
     for seed in range(5):
