@@ -1,12 +1,14 @@
 """How often the rank that is chosen is the one that was planted, beside rules that others use.
 
-``python -m benchmarks.choose_rank --seeds 20 --jobs 16 --out FOLDER`` resumes where it stopped, and needs nothing but
-what codiag needs; ``--keep`` writes the tables to RESULTS.md.
+``python -m benchmarks.choose_rank --seeds 20 --jobs 16 --out FOLDER`` resumes where it stopped; ``--keep`` writes the
+tables to RESULTS.md. It needs what codiag needs; where TLViz is installed (``pip install TLViz``), its tools are used
+as its documentation says.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import math
 import shlex
 import sys
@@ -25,7 +27,9 @@ from codiag.experiments.reports import Report, Table, sections
 from codiag.experiments.runs import Experiment, read, run, seed_of
 from codiag.methods import NLS
 from codiag.methods.least_squares import Limits, minimize
+from codiag.methods.least_squares._components import unit_components
 from codiag.metrics._core_consistency import consistency_of
+from codiag.selection._scan import scan
 from codiag.synthetic import PlantedTensor
 from codiag.tensors import FactoredTensor
 from codiag.theory._diagnosis import largest_noise_term
@@ -43,8 +47,12 @@ AXES = {
 SETUP = (
     f"Tensors of shape {' x '.join(map(str, SHAPE))}, rank 2 to 8; in every mode each two components have the cosine "
     "that is called collinearity; weights are equal, or go down geometrically to a fifth; white noise of the stated "
-    "share of the norm. Ranks 1 to 10 are tried. Every rule sees the halves of codiag, "
-    "and its fits after up to 50 more steps."
+    "share of the norm. Ranks 1 to 10 are tried. Every rule sees fits of codiag, after up to 50 more steps; the tools "
+    "of TLViz 0.1.1 see such fits of two random halves, too. Core consistency: the largest rank with so many percent, "
+    "or the last before the first with fewer (Bro and Kiers, 2003). Elbow: the largest ratio of successive gains in "
+    "fit, of those that no later one exceeds, as DIFFIT (Timmerman and Kiers, 2000), without its critical value. "
+    "TLViz: the rank before the largest fall of the factor match score between halves, as in its example of "
+    "split-half analysis, and the largest rank with its core consistency of 50 %."
 )
 COLUMNS = (
     "Right: share of tensors with the rank that was planted. Above 2: of those whose smallest weight is more than "
@@ -69,6 +77,12 @@ def consistent(table: Mapping[str, np.ndarray], least: float) -> int:
     return _largest(table, table["core_consistency"] >= least)
 
 
+def consistent_so_far(table: Mapping[str, np.ndarray], least: float) -> int:
+    """Return the last rank before the first with a core consistency of fewer percent."""
+    is_below = table["core_consistency"] < least
+    return int(table["rank"][np.argmax(is_below) - 1]) if is_below.any() else int(table["rank"][-1])
+
+
 def replicated(table: Mapping[str, np.ndarray], least: float) -> int:
     """Return the largest rank whose components have a product of cosines between halves of so much, each of them."""
     return _largest(table, table["congruence"] ** 2 >= least)
@@ -79,10 +93,12 @@ def both(table: Mapping[str, np.ndarray]) -> int:
 
 
 def elbow(table: Mapping[str, np.ndarray]) -> int:
-    """Return the rank at which what one more explains falls most, by the ratio of successive gains."""
+    """Return the rank at which what one more explains falls most: the ratio of gains that no later one exceeds."""
     gains = np.diff(np.concatenate([[0.0], 1 - table["relative_error"] ** 2]))
     gains = np.maximum(gains, 1e-12)
-    return int(table["rank"][np.argmax(gains[:-1] / gains[1:])])
+    kept = np.flatnonzero(gains >= np.maximum.accumulate(gains[::-1])[::-1])
+    ratios = gains[kept[:-1]] / gains[kept[1:]]
+    return int(table["rank"][kept[np.argmax(ratios)]]) if ratios.size else int(table["rank"][0])
 
 
 def predicted(table: Mapping[str, np.ndarray]) -> int:
@@ -96,11 +112,35 @@ def _largest(table: Mapping[str, np.ndarray], is_in: np.ndarray) -> int:
 RULES: Mapping[str, Callable[[Mapping[str, np.ndarray]], int]] = {
     "core consistency, 50 %": partial(consistent, least=50),
     "core consistency, 90 %": partial(consistent, least=90),
+    "core consistency, 50 % so far": partial(consistent_so_far, least=50),
     "split halves, match 0.9": partial(replicated, least=0.9),
     "both, 50 % and 0.9": both,
     "elbow, as DIFFIT": elbow,
     "least held-out error": predicted,
 }
+
+TLVIZ = ("TLViz split halves", "TLViz core consistency, 50 %")
+
+
+def tlviz_choices(fits: Mapping[int, FactoredTensor], tensor: np.ndarray, seed: int) -> dict[str, float]:
+    """Return the ranks that TLViz's own tools lead to, as its documentation uses them; nothing where it is missing."""
+    if importlib.util.find_spec("tlviz") is None:
+        return {}
+    from tlviz.factor_tools import factor_match_score
+    from tlviz.model_evaluation import core_consistency
+
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(tensor.shape[0])
+    parts = [tensor[own] for own in np.array_split(order, 2)]
+    halves = [_closer(part, scan(codiag.Problem(part, max(fits)), list(fits), rng).fits) for part in parts]
+    ranks = np.array(list(fits))
+    match = [
+        factor_match_score(*((one.weights, one.factors) for one in pair), consider_weights=False, skip_mode=0)
+        for pair in ([half[rank] for half in halves] for rank in fits)
+    ]
+    consistency = np.array([core_consistency((one.weights, one.factors), tensor) for one in fits.values()])
+    chosen = ranks[np.argmax(-np.diff(match))], np.max(ranks[consistency >= 50], initial=0)
+    return dict(zip(TLVIZ, map(float, chosen), strict=True))
 
 
 def _measured(cell: Cell, _: int) -> Values:
@@ -113,33 +153,44 @@ def _measured(cell: Cell, _: int) -> Values:
     truth = NLS(init=(tensor.weights, tensor.factors), max_replacements=0, max_sweeps=1000)
     oracle = codiag.factorize(tensor.tensor, cell["rank"], method=truth)
     values["ratio"] = float(np.min(oracle.weights / oracle.weight_standard_errors))
-    table = _settled(choice, tensor.tensor)
+    settled = _closer(tensor.tensor, choice.fits)
+    table = _settled(choice, tensor.tensor, settled)
+    values |= tlviz_choices(settled, tensor.tensor, seed_of("halves", axes, cell["seed"]))
     values["worth"] = math.sqrt(float(np.min(oracle.sensitivity.worth))) / largest_noise_term(oracle)
     return values | {name: float(rule(table)) for name, rule in RULES.items()}
 
 
-def _settled(choice: codiag.RankChoice, tensor: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the table with all fits brought closer to their minima, which other rules are about."""
-    norm, errors, consistency = np.linalg.norm(tensor), [], []
-    for rank, fit in choice.fits.items():
-        problem = codiag.Problem(tensor, rank)
-        found = minimize(problem, fit.tensor, Limits(max_sweeps=SETTLED))
-        errors.append(math.sqrt(2 * found.objective) / norm)
-        consistency.append(consistency_of(found.components, problem))
+def _closer(tensor: np.ndarray, fits: Mapping[int, codiag.Factorization]) -> dict[int, FactoredTensor]:
+    """Return fits brought closer to their minima, which other rules are about, with unit columns."""
+    found = {}
+    for rank, fit in fits.items():
+        outcome = minimize(codiag.Problem(tensor, rank), fit.tensor, Limits(max_sweeps=SETTLED))
+        found[rank] = unit_components(outcome.components)
+    return found
+
+
+def _settled(
+    choice: codiag.RankChoice, tensor: np.ndarray, fits: Mapping[int, FactoredTensor]
+) -> dict[str, np.ndarray]:
+    """Return the table of a choice with errors and core consistency of other fits."""
+    known = np.linalg.norm(tensor)
+    errors = [np.linalg.norm(tensor - fit.to_dense()) / known for fit in fits.values()]
+    consistency = [consistency_of(fit, codiag.Problem(tensor, rank)) for rank, fit in fits.items()]
     return choice.table | {"relative_error": np.array(errors), "core_consistency": np.array(consistency)}
 
 
 def _right(records: Sequence[Record], name: str, least: Mapping[str, float]) -> str:
-    kept = [one for one in records if all(one.values[key] > value for key, value in least.items())]
+    known = [one for one in records if name in one.values]  # by TLViz only where it is installed
+    kept = [one for one in known if all(one.values[key] > value for key, value in least.items())]
     hits = [one.values[name] == one.cell["rank"] for one in kept]
     return f"{np.mean(hits):.1%} of {len(hits)}" if hits else "-"
 
 
 def _report(records: Sequence[Record]) -> Report:
     conditions: list[Mapping[str, float]] = [{}, {"ratio": 2.0}, {"worth": 1.0}]
-    rows = [(name, *(_right(records, name, least) for least in conditions)) for name in ("codiag", *RULES)]
+    rows = [(name, *(_right(records, name, least) for least in conditions)) for name in ("codiag", *RULES, *TLVIZ)]
     tables = [Table("All", ("rule", "right", "above 2", "above noise"), rows)]
-    names = ("codiag", "core consistency, 50 %", "split halves, match 0.9", "elbow, as DIFFIT")
+    names = ("codiag", "core consistency, 50 %", "split halves, match 0.9", "elbow, as DIFFIT", TLVIZ[0])
     rows = []
     for place in combinations({name: AXES[name] for name in ("collinearity", "weights", "noise")}):
         here = select(records, **place)

@@ -70,7 +70,7 @@ def _measured(make: Make, symmetric: bool | None, solvers: Mapping[str, Solver],
         "error": error,
         "nearest": nearest_error(factors, problem),
         "success": float(error <= max(1e-3, 2 * trial.oracle)),
-        "objective": _objective(problem, factors, symmetric) / max(trial.oracle_objective, 1e-30),
+        "objective": squared_distance(problem, factors, symmetric) / max(trial.oracle_objective, 1e-30),
     }
 
 
@@ -89,10 +89,10 @@ def _trial(make: Make, symmetric: bool | None, place: tuple[tuple[str, Any], ...
     problem = make(**dict(place), seed=seed)
     truth = NLS(init=(problem.weights, problem.factors), max_replacements=0, max_sweeps=1000)
     found = silent_fit(problem.tensor, problem.weights.size, method=truth, symmetric=symmetric).factors
-    return _Trial(seed, problem, factor_error(found, problem), _objective(problem, found, symmetric))
+    return _Trial(seed, problem, factor_error(found, problem), squared_distance(problem, found, symmetric))
 
 
-def _objective(problem: PlantedTensor, factors: Sequence[np.ndarray], symmetric: bool | None) -> float:
+def squared_distance(problem: PlantedTensor, factors: Sequence[np.ndarray], symmetric: bool | None) -> float:
     """Return the squared distance with the best weights for these factors, relative to the squared norm."""
     tensor = as_tensor(problem.tensor, symmetric)
     unit = [np.asarray(factor) / np.linalg.norm(factor, axis=0) for factor in factors]

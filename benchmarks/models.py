@@ -5,7 +5,8 @@ Topics need the corpus KOS; `CODIAG_DATA_DIR` says where the data lies.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from functools import partial
 from importlib.util import find_spec
 from typing import Any
@@ -17,7 +18,9 @@ from scipy.optimize import linear_sum_assignment
 from benchmarks.measure import megabytes, run_parts, table, timed
 from codiag.datasets import load_kos
 from codiag.models import HiddenMarkov, LatentDirichlet, SphericalGaussianMixture
-from codiag.models._text import em_step, log_likelihood, topic_mixtures
+from codiag.models._text import log_likelihood
+from codiag.models._topic_polish import Start, polished_counts
+from codiag.models._topic_shares import SharedWords, topic_mixtures
 from codiag.synthetic import unit_factor
 
 # Topics
@@ -56,66 +59,96 @@ def coherence(topics: np.ndarray, counts: sparse.csr_array, n: int = 10) -> floa
     return float(np.mean(scores))
 
 
-def random_em(counts: sparse.csr_array, k: int, n_steps: int, seed: int) -> np.ndarray:
-    """Return topics after the very steps that polish codiag's, from a random start: the control."""
-    rng = np.random.default_rng(seed)
-    topics = rng.dirichlet(np.ones(counts.shape[1]), k)
-    prior = np.full(k, 1 / k)
-    mixtures = topic_mixtures(counts, topics, prior, n_steps=4)
-    for _ in range(n_steps):
-        topics, mixtures = em_step(counts, topics, mixtures, prior, smoothing=1e-2)
-    return topics
+def from_random(counts: sparse.csr_array, k: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return topics and prior after the very steps that polish codiag's, from a random start: the control."""
+    random = np.random.default_rng(seed).dirichlet(np.ones(counts.shape[1]), k)
+    mean = np.asarray(counts.sum(axis=0)).ravel() / counts.sum()
+    start = Start.of(SharedWords, random, np.full(k, 1 / k), mean, fixed_total=False)
+    found = polished_counts(counts, start, 30).counts
+    return found.topics, found.prior
 
 
-def tomotopy_topics(counts: sparse.csr_array, k: int) -> np.ndarray:
+def tomotopy_topics(counts: sparse.csr_array, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return topics and the prior that tomotopy estimates, after 500 sweeps of Gibbs sampling by one worker."""
     import tomotopy
 
     model = tomotopy.LDAModel(k=k, seed=0)
-    for document in range(counts.shape[0]):
-        row = counts[[document]]
-        model.add_doc([str(word) for word, n in zip(row.indices, row.data, strict=True) for _ in range(int(n))])
-    model.train(1000, workers=1)
+    words = np.repeat(counts.indices, counts.data.astype(int)).astype(str)
+    for document in np.split(words, np.cumsum(np.asarray(counts.sum(axis=1)).ravel().astype(int))[:-1]):
+        model.add_doc(document.tolist())
+    model.train(500, workers=1)
     topics = np.full((k, counts.shape[1]), 1e-12)
     places = [int(word) for word in model.used_vocabs]
     for topic in range(k):
         topics[topic, places] = model.get_topic_word_dist(topic)
-    return np.asarray(topics / topics.sum(axis=1, keepdims=True))
+    return np.asarray(topics / topics.sum(axis=1, keepdims=True)), np.asarray(model.alpha, dtype=np.float64)
+
+
+def sklearn_topics(counts: sparse.csr_array, k: int) -> tuple[np.ndarray, np.ndarray]:
+    from sklearn.decomposition import LatentDirichletAllocation
+
+    model = LatentDirichletAllocation(k, random_state=0).fit(counts)
+    return model.components_ / model.components_.sum(axis=1, keepdims=True), np.full(k, 1 / k)
+
+
+def moment_topics(counts: sparse.csr_array, k: int, **options: Any) -> tuple[np.ndarray, np.ndarray]:
+    model = LatentDirichlet(k, random_state=0, **options).fit(counts)
+    return model.components_, model.doc_topic_prior_
+
+
+def short_texts(
+    k: int, alpha_0: float, spread: float, seed: int, n: int = 12_000, words: int = 2000
+) -> sparse.csr_array:
+    """Return documents of 5 to 10 words, mixtures Dirichlet, frequencies of words falling with their rank."""
+    rng = np.random.default_rng([seed, k])
+    topics = rng.gamma(spread, 1.0, (k, words)) / (10 + np.arange(words)) + 1e-300
+    ladders = np.cumsum(topics / topics.sum(axis=1, keepdims=True), axis=1)
+    lengths = rng.integers(5, 11, n)
+    numbers = rng.multinomial(lengths, rng.dirichlet(alpha_0 * rng.dirichlet(np.full(k, 5.0)) + 1e-6, n))
+    found, rows = [], []
+    for topic in range(k):
+        rows.append(np.repeat(np.arange(n), numbers[:, topic]))
+        found.append(np.minimum(np.searchsorted(ladders[topic], rng.random(rows[-1].size)), words - 1))
+    places = np.concatenate(rows), np.concatenate(found)
+    return sparse.coo_array((np.ones(places[0].size), places), shape=(n, words)).tocsr()
+
+
+def corpora() -> Iterator[tuple[str, sparse.csr_array, sparse.csr_array, int]]:
+    """Yield names of corpora, documents to learn from, others, and numbers of topics."""
+    kos = load_kos().counts
+    kos = kos[np.random.default_rng(0).permutation(kos.shape[0])]
+    for k in (10, 20):
+        yield "KOS", kos[:2744], kos[2744:], k
+    for k, alpha_0, spread in ((10, 0.5, 0.1), (20, 0.5, 0.1), (10, 0.1, 0.05), (20, 2.0, 0.05)):
+        counts = short_texts(k, alpha_0, spread, seed=0)
+        yield f"short, alpha_0 = {alpha_0}", counts[:10_000], counts[10_000:], k
 
 
 def topics() -> str:
-    from sklearn.decomposition import LatentDirichletAllocation
-
-    counts = load_kos().counts
-    order = np.random.default_rng(0).permutation(counts.shape[0])
-    train, test = counts[order[:2744]], counts[order[2744:]]
-    unigram = np.asarray(train.sum(axis=0)).ravel() / train.sum()
     rows: list[tuple[object, ...]] = []
-    for k in (10, 20):
-
-        def add(name: str, found: np.ndarray, prior: np.ndarray, seconds: float, k: int = k) -> None:
-            scores = completion(found, prior, test, unigram), coherence(found, train)
-            rows.append((k, name, f"{scores[0]:.0f}", f"{scores[1]:.3f}", f"{seconds:.2f}"))
-
-        flat = np.full(k, 1 / k)
-        for polish in (0, 5, 20):
-            model = LatentDirichlet(k, alpha_0=1.0, polish=polish, random_state=0)
-            fitted, seconds = timed(lambda: model.fit(train))  # noqa: B023
-            add(f"codiag, {polish} steps of EM", fitted.components_, fitted.doc_topic_prior_, seconds)
-        for steps in (5, 20):
-            runs = [timed(partial(random_em, train, k, steps, seed)) for seed in range(3)]
-            best = min(runs, key=lambda run: completion(run[0], flat, test, unigram))
-            add(f"the same {steps} steps from random starts, best of 3", best[0], flat, sum(run[1] for run in runs))
-        theirs, seconds = timed(lambda: LatentDirichletAllocation(k, random_state=0).fit(train))  # noqa: B023
-        found = theirs.components_ / theirs.components_.sum(axis=1, keepdims=True)
-        add("scikit-learn, batch", found, flat, seconds)
+    for name, train, test, k in corpora():
+        unigram = np.asarray(train.sum(axis=0)).ravel() / train.sum()
+        methods: dict[str, Callable[[], tuple[np.ndarray, np.ndarray]]] = {
+            "codiag, moments alone": partial(moment_topics, train, k, polish=0),
+            "codiag": partial(moment_topics, train, k),
+            "codiag, alpha_0 = 1 given": partial(moment_topics, train, k, alpha_0=1.0),
+            "the same steps from random topics": partial(from_random, train, k, 0),
+            "scikit-learn, batch": partial(sklearn_topics, train, k),
+        }
         if find_spec("tomotopy"):
-            found, seconds = timed(lambda: tomotopy_topics(train, k))  # noqa: B023
-            add("tomotopy, 1000 sweeps of Gibbs", found, flat, seconds)
-    headings = ("topics", "method", "perplexity", "coherence", "seconds")
+            methods["tomotopy, 500 sweeps of Gibbs"] = partial(tomotopy_topics, train, k)
+        for method, work in methods.items():
+            (found, prior), seconds = timed(work, time.process_time)
+            score, unity = completion(found, prior, test, unigram), coherence(found, train)
+            rows.append((name, k, method, f"{score:.1f}", f"{unity:.3f}", f"{prior.sum():.2f}", f"{seconds:.2f}"))
+    headings = ("corpus", "topics", "method", "perplexity", "coherence", "alpha_0", "CPU seconds")
     return (
-        "## Topics\nKOS (3430 documents, 6906 words), 2744 documents to learn from. Perplexity of a random half of the "
-        "words of the others, topics mixed as the other half says, by the same steps for all and with 1 % of the mean "
-        "of all words mixed in; coherence: NPMI of the ten top words.\n\n" + table(headings, rows)
+        "## Topics\nKOS (3430 documents, 6906 words), 2744 documents to learn from; and short texts, 10,000 documents "
+        "of 5 to 10 words over a vocabulary of 2000 to learn from and 2000 others, drawn from mixed topics. Perplexity "
+        "of a random half of the words of the others, topics mixed as the other half says, by the same collapsed steps "
+        "for all, with the prior that each has estimated, and with 1 % of the mean of all words mixed in; coherence: "
+        "NPMI of the ten top words. Defaults were chosen on simulated corpora of other seeds.\n\n"
+        + table(headings, rows)
     )
 
 

@@ -92,3 +92,13 @@ def alike_counts(seed):
 def crowd(k=3, *, n=2000, n_workers=20, density=0.3, adversarial=0.2, seed=0):
     errors = worker_errors(n_workers, k, adversarial=adversarial, seed=[seed, 1])
     return crowd_votes(n, errors, density=density, seed=[seed, 2])
+
+
+def named_votes():
+    """Return 60 tasks, 8 workers and 3 labels, all of them strings, one vote a row."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 3, 60)
+    task, worker = np.nonzero(rng.random((60, 8)) < 0.7)
+    given = np.where(rng.random(task.size) < 0.7, truth[task], rng.integers(0, 3, task.size))
+    columns = [np.array([f"{name}{i}" for i in column]) for name, column in (("t", task), ("w", worker), ("l", given))]
+    return np.stack(columns, axis=1)[rng.permutation(task.size)]

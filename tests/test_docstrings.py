@@ -20,7 +20,7 @@ PACKAGES = [name for name in dir(codiag) if inspect.ismodule(getattr(codiag, nam
 def public_objects():
     """Yield (name, object, whether it is a method) for what is in `__all__`, and for the methods of its classes."""
     found = {}
-    for package in [*PACKAGES, ""]:
+    for package in [*PACKAGES, "drop_in.ajd", ""]:
         module = import_module(f"codiag.{package}".rstrip("."))
         for name in getattr(module, "__all__", ()):
             member = getattr(module, name)

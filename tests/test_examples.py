@@ -25,7 +25,7 @@ def test_topics():
 def test_single_topic():
     errors = load("single_topic").main(10_000)
     assert max(errors.values()) < 0.3
-    assert errors["with EM"] == min(errors.values())
+    assert errors["polished"] == min(errors.values())
 
 
 def test_gaussian_mixture():
@@ -52,6 +52,13 @@ def test_fluorescence(tmp_path):
     pytest.importorskip("matplotlib")
     figure = tmp_path / "spectra.png"
     assert load("fluorescence").main(str(figure)) < 0.1
+    assert figure.stat().st_size > 20_000
+
+
+def test_blind_sources(tmp_path):
+    pytest.importorskip("matplotlib")
+    figure = tmp_path / "sources.png"
+    assert load("blind_sources").main(3000, str(figure)) < 0.2
     assert figure.stat().st_size > 20_000
 
 

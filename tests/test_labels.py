@@ -177,6 +177,11 @@ def changed(**columns):
     return pandas_table().assign(**columns)
 
 
+def spoilt(value):
+    """Return 120 numbers, one of them replaced."""
+    return [value if place == 7 else float(place) for place in range(120)]
+
+
 @pytest.mark.parametrize(
     ("table", "options", "error", "said"),
     [
@@ -186,7 +191,9 @@ def changed(**columns):
         (lambda: changed()[["person", "day", "intensity"]], {}, ValueError, "three modes or more"),
         (changed, {"value": "weight"}, ValueError, "'weight' is none of them"),
         (changed, {"modes": ["day", "day", "wave"]}, ValueError, "by different names"),
-        (changed, {"value": "person"}, TypeError, "values of a table must be numbers"),
+        (changed, {"value": "person"}, TypeError, "column 'person', must be numbers; 120 of 120 are not, .* `value`"),
+        (lambda: changed(intensity=spoilt("n/d")), {}, TypeError, "1 of 120 are not, the first in row 8: 'n/d'. Leave"),
+        (lambda: changed(intensity=spoilt(np.inf)), {}, ValueError, r"1 of 120 values .* the first at person .*, day "),
         (changed, {"absent": "nothing"}, ValueError, "absent must be 'missing' or 'zero'"),
         (lambda: changed().iloc[:0], {}, ValueError, "the table has no rows"),
         (lambda: changed().iloc[::13], {}, ValueError, "a table must list more than 10 entries"),

@@ -71,13 +71,7 @@ def test_gaussian_mixtures_keep_the_contract_of_scikit_learn(estimator, check):
     check(estimator)
 
 
-SHORT = "the documents of the check have fewer than three words, and say nothing about triples"
 EXCEPTIONS = {
-    "check_fit_score_takes_y": SHORT,
-    "check_estimators_nan_inf": SHORT,
-    "check_estimator_sparse_tag": SHORT,
-    "check_estimator_sparse_array": SHORT,
-    "check_estimator_sparse_matrix": SHORT,
     "check_fit2d_1feature": "a vocabulary of one word has one topic, which is found: there is no error to word",
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.linalg
 
 from assertions import assert_same_factors
 from codiag.diagonalize import UWEDGE, JDi, OrthogonalNewton
@@ -12,7 +13,9 @@ from codiag.diagonalize import _uwedge as uwedge
 from codiag.diagonalize._anderson import Anderson
 from codiag.diagonalize._fixed_point import Step, _converged
 from codiag.diagonalize._products import Slabs
+from codiag.diagonalize._restarts import criterion
 from codiag.diagonalize._retractions import rotate, solve_near_identity
+from codiag.diagonalize._rotation_newton import _curvature, _look
 from codiag.synthetic import matrix_stack, mild_factor, orthonormal_factor, projection_stack, unit_factor
 
 
@@ -127,7 +130,7 @@ def test_uwedge_falls_back_on_jdi():
 
 
 def test_uwedge_does_not_fall_back_where_that_would_take_minutes(monkeypatch):
-    monkeypatch.setattr(uwedge, "LARGE", 8)
+    monkeypatch.setattr(uwedge, "SWEPT", 8)
     matrices = matrix_stack(unit_factor(12, 12, seed=0), 40, noise=0.02, seed=1).matrices
     assert not UWEDGE(max_sweeps=1)(matrices, seed=0).converged
 
@@ -140,3 +143,47 @@ def test_large_problems_start_from_a_symmetric_eigenproblem(monkeypatch):
     monkeypatch.setattr(uwedge, "LARGE", 10)
     monkeypatch.setattr(uwedge, "pencil_start", lambda *_: pytest.fail("the pencil was not needed"))
     assert_same_factors(exact(stack.matrices, seed=0), usual.factor, 1e-9)
+
+
+def few_noisy_matrices(size, seed):
+    """Return five matrices in which many pairs are hardly told apart."""
+    rng = np.random.default_rng([size, seed])
+    weights = rng.standard_normal(size) ** 2
+    return projection_stack(orthonormal_factor(size, size, rng), weights, 5, noise=0.05, seed=rng).matrices
+
+
+def test_curvature_is_the_derivative_of_the_gradient():
+    matrices, rng = few_noisy_matrices(7, 0), np.random.default_rng(0)
+    draws = rng.standard_normal((2, 7, 7))
+    turn, inverse = draws[0] - draws[0].T, np.linalg.qr(draws[1])[0]
+    energies = [_look(matrices, scipy.linalg.expm(t * turn) @ inverse).energy / -4 for t in (-1e-4, 0, 1e-4)]
+    place = _look(matrices, inverse)
+    assert (energies[2] - energies[0]) / 2e-4 == pytest.approx(np.sum(place.gradient * turn), rel=1e-5)
+    bend = (energies[2] - 2 * energies[1] + energies[0]) / 1e-8
+    assert bend == pytest.approx(np.sum(turn * _curvature(place, turn)), rel=1e-4)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_few_noisy_matrices_converge_to_a_minimum(seed):
+    """Steps of single pairs creep here, and Jacobi sweeps too: neither ends in two hundred."""
+    matrices = few_noisy_matrices(40, seed)
+    fit = OrthogonalNewton(statistical_tol=0.0)(matrices, seed=0)
+    assert fit.converged
+    place = _look(matrices, fit.inverse)
+    assert np.max(np.abs(place.gradient)) < 1e-8 * place.energy
+    rng = np.random.default_rng(seed)
+    for _ in range(20):
+        draws = rng.standard_normal((40, 40))
+        assert np.sum((draws - draws.T) * _curvature(place, draws - draws.T)) > 0
+
+
+def test_steps_that_are_asked_for_are_all_that_are_taken():
+    fit = OrthogonalNewton(statistical_tol=0.0, max_sweeps=20)(few_noisy_matrices(40, 0), seed=0)
+    assert not fit.converged
+
+
+def test_criterion_does_not_depend_on_the_scale_of_rows():
+    rng = np.random.default_rng(0)
+    core, rows = Slabs(few_noisy_matrices(6, 0)), rng.standard_normal((6, 6))
+    scaled = rows * 10.0 ** rng.integers(-3, 4, (6, 1))
+    assert criterion(core, scaled, scaled) == pytest.approx(criterion(core, rows, rows))

@@ -58,7 +58,7 @@ def test_nothing_is_written_into_a_folder_that_is_read(source, folder):
 def test_a_colon_without_a_name_is_reported_in_a_sentence(folder):
     result = runner.invoke(app, ["factorize", "tensor.h5:", "--rank", "2", "--out", "new.npz"])
     assert result.exit_code == 2
-    assert "Error: path must name an array after the colon, as in tensor.h5:/group/array" in said(result)
+    assert "Error: the path must name an array after the colon, as in tensor.h5:/group/array" in said(result)
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -55,7 +55,7 @@ def test_writers_refuse_what_is_no_path(write, path, kind):
 def test_folders_are_no_files(read, tmp_path):
     with pytest.raises(ValueError, match=r"must be a file; .* is a folder"):
         read(tmp_path)
-    with pytest.raises(FileNotFoundError, match=r"nothing\.npz is not a file"):
+    with pytest.raises(FileNotFoundError, match=r"nothing\.npz does not exist"):
         read(tmp_path / "nothing.npz")
 
 

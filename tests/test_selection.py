@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import reduce
 
 import numpy as np
@@ -12,10 +13,12 @@ from numpy.testing import assert_allclose
 import codiag
 from codiag.constraints import Fixed, NonNegative, Orthogonal
 from codiag.metrics import core_consistency
+from codiag.selection._draws import excess_over_draws
 from codiag.selection._evidence import Evidence
 from codiag.selection._rule import decide
 from codiag.synthetic import fluorescence, noisy_tensor
-from codiag.tensors import FactoredTensor, SparseTensor
+from codiag.tensors import DenseTensor, FactoredTensor, SparseTensor
+from codiag.theory._diagnosis import largest_noise_term
 from codiag.theory._restricted_sensitivity import restricted_sensitivity
 
 
@@ -86,6 +89,73 @@ def test_spectra_with_missing_entries(constraints):
         assert all(np.min(factor) >= 0 for fit in choice.fits.values() for factor in fit.factors)
 
 
+@pytest.mark.parametrize("seed", [103, 120])
+def test_noise_is_no_component_under_constraints_either(seed):
+    # To first order the third component of these is worth more than noise; what it gains over two is less.
+    rng = np.random.default_rng(seed)
+    factors = [np.abs(rng.standard_normal((size, 2))) for size in (10, 9, 8)]
+    clean, errors = np.einsum("ir,jr,kr->ijk", *factors), rng.standard_normal((10, 9, 8))
+    tensor = clean + 0.2 * np.linalg.norm(clean) / np.linalg.norm(errors) * errors
+    choice = codiag.choose_rank(tensor, [2, 3], constraints="nonnegative", seed=0)
+    gained = np.diff((choice.table["relative_error"] * np.linalg.norm(tensor)) ** 2)
+    assert -gained < largest_noise_term(choice.fits[3]) ** 2
+    assert choice.rank == 2
+
+
+@pytest.mark.parametrize("n_seen", [0, 2])
+def test_rows_that_were_hardly_observed_are_named_and_do_not_count(n_seen):
+    tensor = planted((7, 8, 6), 3)
+    tensor[4].flat[n_seen:] = np.nan
+    choice = codiag.choose_rank(tensor, range(2, 5), seed=0)
+    assert choice.rank == 3
+    assert "index 4 of mode 0" in choice.reason
+    assert choice.evidence[1].open_rows == ((0, 4),)
+
+
+def test_components_that_too_few_entries_leave_open_are_not_chosen():
+    tensor = planted((6, 7, 8), 3)
+    tensor[:, :, 1:] = np.nan  # one slice, a matrix: its components may be mixed as one likes
+    choice = codiag.choose_rank(tensor, [2], seed=0)
+    assert choice.rank is None
+    assert choice.table["flaw"].tolist() == ["not determined"]
+
+
+@pytest.mark.parametrize("constraints", [None, "nonnegative"])
+def test_ranks_above_all_modes_but_one_are_told_from_noise(constraints):
+    # With 96 parameters for 160 entries the law of large matrices says nothing, and halves cannot be fitted.
+    rng = np.random.default_rng(0)
+    factors = [rng.standard_normal((size, 6)) for size in (4, 4, 10)]
+    factors = factors if constraints is None else [np.abs(factor) ** 3 for factor in factors]
+    clean, errors = np.einsum("ir,jr,kr->ijk", *factors), rng.standard_normal((4, 4, 10))
+    tensor = clean + 1e-3 * np.linalg.norm(clean) / np.linalg.norm(errors) * errors
+    choice = codiag.choose_rank(tensor, range(4, 8), constraints=constraints, seed=0)
+    assert choice.rank == 6
+    assert choice.table["residual_excess"][2] <= 1
+
+
+def test_draws_tell_noise_from_components():
+    rng = np.random.default_rng(2)
+    factors = [rng.standard_normal((size, 6)) for size in (4, 5, 6)]
+    clean = np.einsum("ir,jr,kr->ijk", *factors)
+    one = FactoredTensor(np.ones(6), factors, symmetric=False)
+    problem = codiag.Problem(clean, 6)
+    jacobian = np.concatenate(
+        [np.einsum("ix,jr,kr->ijkxr", np.eye(4), *factors[1:]).reshape(120, -1),
+         np.einsum("ir,jx,kr->ijkxr", factors[0], np.eye(5), factors[2]).reshape(120, -1),
+         np.einsum("ir,jr,kx->ijkxr", factors[0], factors[1], np.eye(6)).reshape(120, -1)], axis=1)  # fmt: skip
+    inside = np.linalg.matrix_rank(jacobian)
+    basis = np.linalg.svd(jacobian)[0][:, inside:]
+    excesses = []
+    for _ in range(20):
+        left = basis @ (basis.T @ rng.standard_normal(120))
+        excesses.append(excess_over_draws(one, replace(problem, tensor=problem.tensor + DenseTensor.of(
+            1e-3 * left.reshape(4, 5, 6), symmetric=False))))  # fmt: skip
+    assert max(excesses) < 1
+    term = basis @ (basis.T @ np.einsum("i,j,k->ijk", *(rng.standard_normal(size) for size in (4, 5, 6))).ravel())
+    planted_term = DenseTensor.of(term.reshape(4, 5, 6), symmetric=False)
+    assert excess_over_draws(one, replace(problem, tensor=problem.tensor + planted_term)) > 1
+
+
 def test_a_list_of_entries():
     tensor = planted((10, 9, 8), 2)
     coords = np.argwhere(np.random.default_rng(1).random(tensor.shape) < 0.6).T
@@ -150,6 +220,9 @@ def test_otherwise_the_smallest_that_predicts_as_well_as_the_best():
     assert decide([of_rank(1, [4.0], congruence=0.2)])[0] is None
     assert decide([of_rank(1, [4.0], flaw="components cancel")])[0] is None
     assert decide([of_rank(1, None, congruence=math.nan, excess=math.nan)])[0] == 1
+    rank, reason = decide([of_rank(1, [4.0], congruence=0.2, excess=math.nan)])
+    assert rank is None
+    assert "whether the residual is noise is not known" in reason
 
 
 def test_noise_that_is_not_white_is_told_by_prediction():

@@ -40,12 +40,12 @@ def test_columns_of_votes_are_named(tmp_path):
     assert [votes[name].tolist() for name in ("task", "worker", "label")] == [[7, 8], ["ann", "bob"], ["cat", "dog"]]
     assert read_votes(path, task="image", worker="who")["label"].tolist() == ["x", "y"]
     with pytest.raises(
-        ValueError, match=r"task 'picture' is no column of v\.csv, which has image, who, label, species"
+        ValueError, match=r"task must be a column of v\.csv, one of image, who, label, species; got 'picture'"
     ):
         read_votes(path, task="picture")
     with pytest.raises(ValueError, match="must be three columns"):
         read_votes(path, task="image", worker="image")
-    with pytest.raises(ValueError, match="Name others by task, worker and label; wide is for"):
+    with pytest.raises(ValueError, match="Name others by `task`, `worker` and `label`; wide=True is for"):
         read_votes(path, task="image")
 
 
@@ -66,11 +66,12 @@ def test_wide_tables_hold_the_votes_of_long_ones(tmp_path, order):
     ("text", "options", "message"),
     [
         ("a,b\n1,2\n", {"worker": "b"}, "must be left out of a wide table"),
-        ("a,b\n1,2\n", {"task": "c"}, "task 'c' is no column"),
+        ("a,b\n1,2\n", {"task": "c"}, r"task must be a column of w\.csv, one of a, b; got 'c'"),
         ("a,b,b\n1,2,3\n", {}, "each once"),
         ("a,b,c\n1,2\n", {}, "line 2 has 2 columns, not 3"),
         ("a,b,c\n,2,3\n", {}, "line 2 has no task"),
         ("a,b,c\n1,,\n", {}, "holds no votes"),
+        ("task,worker,label\n1,a,x\n1,b,y\n2,a,x\n", {}, r"each task once in w\.csv; 1 has 2 rows. Leave `wide` out"),
     ],
 )
 def test_bad_wide_tables_are_named_by_line(tmp_path, text, options, message):
@@ -111,7 +112,8 @@ def test_parquet_is_read(tmp_path, package):
         ("task,worker,label\n" + "1,2\n" * 9, "9 lines .* line 6 has 2 columns, not 3, and 4 more"),
         ("user,thing\n1,2\n", "line 1 of v.csv must name the columns task .* it reads user, thing"),
         ("task,worker,label\n1,2,3\n1,2,NA\n1,2,3,4\n", "line 3 has no label, line 4 has 4 columns, not 3"),
-        ("", "holds no votes"),
+        ("", r"v\.csv is empty"),
+        ("task,worker,label\n1,2,3\n1,,3\n", "line 3 has no worker. skip_missing=True leaves these out"),
         ("task,worker,label\n", "only names of columns"),
     ],
 )
@@ -122,8 +124,8 @@ def test_bad_votes_are_named_by_line(tmp_path, text, message):
 
 def test_bad_files_are_named(tmp_path):
     with pytest.raises(ValueError, match="must end in"):
-        read_votes(tmp_path / "v.xls")
-    with pytest.raises(FileNotFoundError, match="is not a file"):
+        read_votes(written(tmp_path / "v.xls", "1"))
+    with pytest.raises(FileNotFoundError, match="does not exist"):
         read_votes(tmp_path / "v.csv")
     (tmp_path / "v.csv.gz").write_bytes(b"not gzip")
     with pytest.raises(ValueError, match="cannot be read"):
@@ -164,7 +166,7 @@ def test_weights_of_edges_are_taken_or_refused(tmp_path):
     assert matrix_of(read_graph(bare, weight="3")) == WEIGHTED
     assert matrix_of(read_graph(written(tmp_path / "c.txt", "ann bob 1\ncarl bob 1\n"))) == PLAIN
     for path, weight, words in (
-        (bare, None, "numbers in a third column without a name, which may be weights; say weight 3"),
+        (bare, None, "numbers in column 3, which may be the weights of edges; weight='3' takes them"),
         (bare, "4", "weight must be a column of b.txt"),
         (named, "year", "that of (ann and bob|bob and ann) is listed with several"),
         (written(tmp_path / "d.csv", "source,target,weight\na,b,1\nb,c,\n"), None, "line 3 has no weight"),

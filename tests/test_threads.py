@@ -25,6 +25,7 @@ WARNING = {  # the public functions: here, and nowhere below them, something is 
     "_each.py",
     "_factorize.py",
     "diagonalize/_joint_diagonalize.py",
+    "drop_in/_pyriemann_ajd.py",
     "drop_in/_tensorly_cp.py",
     "drop_in/_tensorly_nonnegative.py",
     "models/_base.py",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -225,3 +227,32 @@ def test_confusion_matrices_have_the_rows_of_scikit_learn():
     model = DawidSkene(init="majority", smoothing=0.0, random_state=0).fit((task, worker, label))
     expected = confusion_matrix(truth[worker == 0], label[worker == 0], normalize="true")
     assert_allclose(model.confusion_matrices_[0], expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("package", ["pandas", "polars"])
+def test_a_wide_frame_is_refused_with_what_makes_it_long(package):
+    """And what the message says does that."""
+    module = pytest.importorskip(package)
+    frame = module.DataFrame({"photo": ["a", "b"], "ann": ["x", None], "bob": ["x", "y"]})
+    with pytest.raises(ValueError, match="votes must have the columns task") as caught:
+        DawidSkene().fit(frame)
+    advice = str(caught.value).split(" workers, take ")[1].split(" and rename")[0]
+    long = eval(advice, {"frame": frame})
+    assert sorted(zip(long["photo"], long["worker"], long["label"], strict=True)) == [
+        ("a", "ann", "x"),
+        ("a", "bob", "x"),
+        ("b", "bob", "y"),
+    ]
+    assert "rename" in str(caught.value)
+
+
+@pytest.mark.filterwarnings("ignore:moments do not determine this crowd")
+def test_workers_whom_nobody_checks_are_warned_of():
+    rng = np.random.default_rng(0)
+    votes = np.arange(40), np.arange(40) % 4, rng.integers(2, size=40)
+    with pytest.warns(UserWarning, match="no task has votes of two workers, so that nothing tells how good the 4 of"):
+        DawidSkene(random_state=0).fit(votes)
+    shared = votes[0] // 2, votes[1], votes[2]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message="no task has votes")
+        DawidSkene(random_state=0).fit(shared)

@@ -15,7 +15,9 @@ shortens the step.
 
 **What a diagonalizer implements.** A subclass of `codiag.diagonalize.Diagonalizer` is a frozen dataclass: it holds
 options and no data. It implements one method, ``iterate(stack, rng)``, which gets matrices of full rank and returns
-inverse factors as *rows*, with the number of sweeps and whether the tolerance was reached, as an `Iterate`. Class
+inverse factors as *rows*, with the number of sweeps and whether the tolerance was reached, as an `Iterate`. A method
+with a start of its own, like this one, also says how to begin at one that is given (``init=``), in ``iterate_from``;
+for those that sweep from the identity the base class turns the matrices instead. Class
 attributes declare what the method is for: ``symmetric`` (True unless declared otherwise) and ``orthogonal`` (False
 unless declared otherwise). Everything else is done by the base class: it checks the matrices, applies weights,
 compresses a stack to its rank, orders and scales the factors, computes residuals and standard errors. Not converging is
@@ -77,9 +79,14 @@ class PowerSteps(Diagonalizer):
     orthogonal = True  # the rows that `iterate` returns are orthonormal
 
     def iterate(self, stack: Any, rng: np.random.Generator) -> Iterate:
+        return self._climb(stack, _random_start(stack, rng))
+
+    def iterate_from(self, stack: Any, rng: np.random.Generator, left: Any, right: Any) -> Iterate:
+        return self._climb(stack, array_namespace(left).matrix_transpose(left))
+
+    def _climb(self, stack: Any, factor: Any) -> Iterate:
         xp = array_namespace(stack)  # NumPy, torch, CuPy or JAX: whatever the matrices are
         tol = max(self.tol, 4 * float(xp.finfo(stack.dtype).eps))
-        factor = _random_start(stack, rng)
         gradient, energy = _gradient(stack, factor)
         shift, n_sweeps, step = 0.0, 0, np.inf
         while n_sweeps < self.max_sweeps and step >= tol:

@@ -28,7 +28,12 @@ class Corpus(NamedTuple):
 
 
 def read_corpus(
-    path: str | Path, *, text: str | None = None, stop_words: str | None = None, min_df: float | None = None
+    path: str | Path,
+    *,
+    text: str | None = None,
+    document: str | None = None,
+    stop_words: str | None = None,
+    min_df: float | None = None,
 ) -> Corpus:
     """Read counts (documents, words), the vocabulary and the documents' names; nothing in a file is ever executed.
 
@@ -41,6 +46,8 @@ def read_corpus(
         with an optional `vocab`. Lines, rows and files without words are left out.
     text : str, optional
         The column of a table that holds the documents; by default that called text.
+    document : str, optional
+        The column of a table that names the documents; by default rows are counted from 1.
     stop_words : str, optional
         ``"english"``, the default, ``"none"``, or a file with a word on every line: words that are left out.
     min_df : float, optional
@@ -49,12 +56,15 @@ def read_corpus(
     """
     path = as_path("path", path)
     ending = "folder" if path.is_dir() else ending_of(path)
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist")
     if ending not in ("folder", *KINDS):
         raise ValueError(
-            f"path must be of another kind: a corpus is read from {', '.join(KINDS)} files and folders; got {path}"
+            f"path must be a folder, or end in one of {', '.join(KINDS)}, which a corpus is read from; got {path}"
         )
-    if text is not None and ending not in TABLES:
-        raise ValueError(f"text names a column of a table, {', '.join(TABLES)}; got {path}")
+    for name, column in (("text", text), ("document", document)):
+        if column is not None and ending not in TABLES:
+            raise ValueError(f"{name} names a column of a table, {', '.join(TABLES)}; got {path}")
     if ending == ".npz":
         if stop_words is not None or min_df is not None:
             raise ValueError(f"stop_words and min_df are for text; {path.name} holds counts of words")
@@ -63,7 +73,7 @@ def read_corpus(
         names, documents = _read_folder(path)
     else:
         with readable(as_file("path", path)):
-            names, documents = _read_table(path, text) if ending in TABLES else _read_lines(path)
+            names, documents = _read_table(path, text, document) if ending in TABLES else _read_lines(path)
     return _counted(path, names, documents, _stop_words(stop_words), min_df)
 
 
@@ -104,17 +114,28 @@ def _read_folder(path: Path) -> tuple[list[Any], list[str]]:
     return [file.relative_to(path).as_posix() for file in files], documents
 
 
-def _read_table(path: Path, text: str | None) -> tuple[list[Any], list[str]]:
+def _read_table(path: Path, text: str | None, document: str | None) -> tuple[list[Any], list[str]]:
     frame = read_frame(path)
     names = [str(name) for name in frame.columns]
     wanted = "text" if text is None else text
     if wanted not in names:
-        raise ValueError(
-            f"text must name the column of {path.name} that holds the documents, one of {', '.join(names)[:200]}; "
-            f"got {'none' if text is None else text}"
-        )
-    cells = np.asarray(frame[wanted], dtype=object).tolist()
-    return list(range(1, len(cells) + 1)), ["" if one is None or one != one else str(one) for one in cells]
+        raise ValueError(_no_column("text", path, "that holds the documents", names, text))
+    if document is not None and document not in names:
+        raise ValueError(_no_column("document", path, "that names the documents", names, document))
+    texts = _as_texts(frame[wanted])
+    return list(range(1, len(texts) + 1)) if document is None else _as_texts(frame[document]), texts
+
+
+def _no_column(argument: str, path: Path, which: str, names: list[str], given: str | None) -> str:
+    return (
+        f"{argument} must name the column of {path.name} {which}, one of {', '.join(names)[:200]}; got "
+        f"{'none' if given is None else given}"
+    )
+
+
+def _as_texts(column: Any) -> list[str]:
+    cells = np.asarray(column, dtype=object).tolist()
+    return ["" if one is None or one != one else str(one) for one in cells]
 
 
 def _text_of(path: Path) -> str:
@@ -142,10 +163,14 @@ def _counted(
     from sklearn.feature_extraction.text import CountVectorizer
 
     kept = [place for place, document in enumerate(documents) if document.strip()]
+    if not kept:
+        raise ValueError(f"{path.name} holds no text")
     if min_df is None:
         min_df = 2 if len(kept) > MANY_DOCUMENTS else 1
     if min_df <= 0 or (min_df > 1 and min_df != int(min_df)):
         raise ValueError(f"min_df must be a number of documents, or a share below one; got {min_df:g}")
+    if min_df > len(kept):
+        raise ValueError(f"min_df must be at most {len(kept)}, the documents that there are; got {min_df:g}")
     analyzer = CountVectorizer(stop_words="english" if stop_words == "english" else None).build_analyzer()
     left_out = frozenset(stop_words if isinstance(stop_words, list) else ())
     vectorizer = CountVectorizer(
@@ -154,8 +179,11 @@ def _counted(
     )
     try:
         counts = vectorizer.fit_transform([documents[place] for place in kept])
-    except ValueError as error:
-        raise ValueError(f"{path.name} must hold documents with words: {error}") from error
+    except ValueError as error:  # there are no words, in the terms of scikit-learn
+        raise ValueError(
+            f"{path.name} must hold words of two letters or more besides `stop_words`, each in at least `min_df` "
+            f"documents, {min_df:g}; none of its {len(kept)} documents has one"
+        ) from error
     named = np.array([names[place] for place in kept])
     return Corpus(sparse.csr_array(counts), vectorizer.get_feature_names_out().astype(str), named)
 

@@ -57,20 +57,20 @@ def read_entries(path: str | Path, variable: str | None = None) -> Any:
     readers |= dict.fromkeys(ZARR, _read_zarr) | dict.fromkeys(HDF5, _read_hdf5)
     packed = path.suffix.lower() in (".gz", ".zip")
     ending = "".join(path.suffixes[-2:]).lower() if packed else path.suffix.lower()
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist")
     if ending not in readers and path.is_dir():
         raise ValueError(f"path must be a file, or a folder that ends in .zarr; {path} is another folder")
     if ending not in readers:
         kinds = ", ".join((*readers, *TABLES))
-        raise ValueError(f"path must be of another kind: a tensor is read from {kinds} files; got {path.name}")
+        raise ValueError(f"path must end in one of {kinds}, which tensors are read from; got {path.name}")
     if named is not None and variable is not None and variable.strip("/") != named:
         raise ValueError(
-            f"{path.name} must be read for one array; got {named} after its name and {variable} as variable; leave "
-            "one out"
+            f"{path.name} must be read for one array; got {named} after its name and `variable` {variable}; leave one "
+            "out"
         )
     if ending != ".zarr":
         as_file("path", path)
-    elif not path.exists():
-        raise FileNotFoundError(f"{path} is not a folder, nor a file")
     with readable(path):
         return readers[ending](path, variable or named)
 
@@ -114,6 +114,8 @@ def _read_npy(path: Path, variable: str | None) -> np.ndarray | SparseTensor:
     packed = path.suffix.lower() == ".gz"
     with gzip.open(path) if packed else path.open("rb") as file:
         start = file.read(6)
+    if not start:
+        raise ValueError(f"{path.name} is empty")
     if start != b"\x93NUMPY" and start[:1] != b"\x80":  # the latter begins a pickle, which is refused below
         raise ValueError(f"{path.name} is not a readable .npy file: it does not begin like one")
     with _no_pickles(path):
@@ -185,7 +187,7 @@ def _chosen(path: Path, arrays: Mapping[str, Any], variable: str | None) -> Any:
     if len(tensors) != 1:
         found = ", ".join(f"{name} {np.shape(array)}" for name, array in sorted(arrays.items())) or "nothing"
         raise ValueError(
-            f"{path.name} must hold one array of three modes or more, or name one as variable; it holds {found}"
+            f"{path.name} must hold one array of three modes or more, or `variable` name one; it holds {found}"
         )
     return arrays[tensors[0]]
 
@@ -206,4 +208,4 @@ def _no_pickles(path: Path) -> Iterator[None]:
 
 def _no_variable(path: Path, variable: str | None) -> None:
     if variable is not None:
-        raise ValueError(f"{path.name} holds one tensor without a name; leave the variable out")
+        raise ValueError(f"{path.name} holds one tensor without a name; leave `variable` out")

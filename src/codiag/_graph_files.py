@@ -21,6 +21,10 @@ WEIGHTS = ("weight", "weights", "w")
 """Names of a column that holds the weights of edges."""
 ENDS = {"source", "target", "from", "to", "src", "dst", "node1", "node2", "u", "v"}
 """Names of columns that hold the two nodes of an edge."""
+OTHERS = {*ENDS, "", "id", "key", "index", "time", "timestamp", "date", "year"}
+"""Names of columns and attributes whose numbers are no weights."""
+MORE_FIELDS = 2
+"""Fields besides two nodes that lines without names of columns may have: a weight and a time."""
 
 
 def read_edges(path: str | Path) -> np.ndarray:
@@ -31,7 +35,8 @@ def read_edges(path: str | Path) -> np.ndarray:
     path : str or Path
         A ``.csv`` or ``.tsv`` file, where a first line may name the columns source and target, or a ``.txt``,
         ``.edges`` or ``.edgelist`` file with blanks or commas between nodes; also ``.gz``. Lines that begin with # or %
-        are ignored, as are further columns; `read_graph` takes weights.
+        are ignored, as are further columns, of which a file that does not name its columns has one or two, of numbers;
+        `read_graph` takes weights.
 
     Returns
     -------
@@ -62,8 +67,8 @@ def read_graph(path: str | Path, *, weight: str | None = None) -> Network:
         directions are one, and must have one weight.
     weight : str, optional
         The column, or the attribute of edges, that holds weights; a number counts columns from 1, and "none" ignores
-        weights. By default what is called weight. A third column of different numbers without a name is refused, since
-        it may be something else.
+        weights. By default what is called weight. Where nothing is, and edges have other numbers that differ, these are
+        refused, since they may be weights or something else.
 
     Returns
     -------
@@ -106,6 +111,8 @@ def _read_list(path: Path, weight: str | None) -> tuple[np.ndarray, np.ndarray |
     places = [place for place, name in enumerate(names) if name in ENDS]
     named = len(places) == 2
     rows, places = (rows[1:], places) if named else (rows, [0, 1])
+    if not named:
+        _check_unnamed(path.name, rows)
     ends, bad = [], []
     for number, row in rows:
         pair = [row[place].strip() for place in places] if len(row) > max(places) else []
@@ -127,21 +134,46 @@ def _weight_column(
     """Return where the weights are; None where there are none."""
     if weight == "none":
         return None
-    if weight is None and names is not None:
-        return next((names.index(word) for word in WEIGHTS if word in names), None)
     if weight is None:
-        third = {row[2].strip() for _, row in rows if len(row) > 2}
-        if len(third) > 1 and all(_is_number(field) for field in third):
-            raise ValueError(
-                f"{name} has numbers in a third column without a name, which may be weights; say weight 3 to take them "
-                "for that, and none to ignore them"
-            )
-        return None
+        found = [] if names is None else [names.index(word) for word in WEIGHTS if word in names]
+        if not found:
+            _refuse_unused(name, names, rows)
+        return next(iter(found), None)
     if names is not None and weight.lower() in names:
         return names.index(weight.lower())
     if weight.isdigit() and 1 <= int(weight) <= max(len(row) for _, row in rows):
         return int(weight) - 1
     raise ValueError(f"weight must be a column of {name}, by its name or its number from 1, or none; got {weight}")
+
+
+def _check_unnamed(name: str, rows: Sequence[tuple[int, list[str]]]) -> None:
+    """Raise where lines without names of columns hold more than two nodes and one or two numbers: they are no edges."""
+    bad = []
+    for number, row in rows:
+        more = [field for field in map(str.strip, row[2:]) if field not in ("", "{}")]
+        if len(more) > MORE_FIELDS or not all(map(_is_number, more)):
+            bad.append(f"line {number} has {len(row)} fields" + f", as {more[0]!r:.20}" * (len(more) <= MORE_FIELDS))
+    way_out = (
+        "A line has two nodes, and perhaps a weight and a time, which are numbers; a first line may name the columns, "
+        "two of them source and target"
+    )
+    refuse_lines(name, bad, "edges", way_out)
+
+
+def _refuse_unused(name: str, names: list[str] | None, rows: Sequence[tuple[int, list[str]]]) -> None:
+    """Raise where a column of different numbers may be weights and nobody has said so."""
+    columns = {"3": 2} if names is None else {one: place for place, one in enumerate(names) if one not in OTHERS}
+    for column, place in columns.items():
+        fields = {row[place].strip() for _, row in rows if len(row) > place}
+        if len(fields) > 1 and all(map(_is_number, fields)):
+            raise ValueError(_unused(name, f"column {column}", column))
+
+
+def _unused(name: str, where: str, weight: str) -> str:
+    return (
+        f"{name} has different numbers in {where}, which may be the weights of edges; weight='{weight}' takes them for "
+        "that, and weight='none' ignores them"
+    )
 
 
 def _numbers(name: str, rows: Sequence[tuple[int, list[str]]], column: int) -> np.ndarray:
@@ -171,6 +203,8 @@ def _read_networkx(path: Path, weight: str | None) -> tuple[list[Any], list[tupl
     edges = list(graph.edges(data=True))
     if not edges:
         raise ValueError(f"{path.name} holds no edges")
+    if weight is None:
+        _refuse_unused_attributes(path.name, [data for *_, data in edges])
     wanted = "weight" if weight is None else weight
     held = [data.get(wanted) for *_, data in edges]
     pairs = [(one, other) for one, other, _ in edges]
@@ -180,9 +214,19 @@ def _read_networkx(path: Path, weight: str | None) -> tuple[list[Any], list[tupl
     if lacking:
         raise ValueError(
             f"weight must be a number of all edges of {path.name}; {lacking} of {len(edges)} have none by the name "
-            f"{wanted}. Say none to ignore weights"
+            f"{wanted}. weight='none' ignores them"
         )
     return list(graph.nodes), pairs, np.array([float(value) for value in held])
+
+
+def _refuse_unused_attributes(name: str, attributes: Sequence[dict[str, Any]]) -> None:
+    """Raise where edges have no weight by that name, and another number that differs between them."""
+    if any("weight" in one for one in attributes):
+        return
+    for attribute in sorted({key for one in attributes for key in one} - OTHERS):
+        values = [one.get(attribute) for one in attributes]
+        if len(set(map(str, values))) > 1 and all(isinstance(value, int | float) for value in values):
+            raise ValueError(_unused(name, f"the attribute {attribute} of edges", attribute))
 
 
 def _read_gml(nx: Any, path: Path) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from codiag._frames import as_entries
 from codiag._labels import Labelled, Labels, as_labels
 from codiag.tensors import SparseTensor
 
@@ -33,7 +34,9 @@ def of_series(series: Any, absent: str = "missing") -> Labelled:
     """Return the tensor of a pandas Series whose index has a level for each mode."""
     index = series.index
     names = [f"mode_{mode}" if name is None else name for mode, name in enumerate(index.names)]
-    return _of_columns(names, [index.get_level_values(mode) for mode in range(index.nlevels)], series, absent)
+    return _of_columns(
+        names, [index.get_level_values(mode) for mode in range(index.nlevels)], series.name, series, absent
+    )
 
 
 def of_table(table: Any, modes: Any = None, value: Any = None, absent: str = "missing") -> Labelled:
@@ -44,10 +47,10 @@ def of_table(table: Any, modes: Any = None, value: Any = None, absent: str = "mi
     unknown = [name for name in (*modes, value) if name not in names]
     if unknown:
         raise ValueError(f"modes and value must be columns of the table, {names}; {unknown[0]!r} is none of them")
-    return _of_columns(modes, [table[name] for name in modes], table[value], absent)
+    return _of_columns(modes, [table[name] for name in modes], value, table[value], absent)
 
 
-def _of_columns(names: Sequence[Any], columns: Sequence[Any], values: Any, absent: str) -> Labelled:
+def _of_columns(names: Sequence[Any], columns: Sequence[Any], value: Any, values: Any, absent: str) -> Labelled:
     if absent not in ("missing", "zero"):
         raise ValueError(f"absent must be 'missing' or 'zero', what combinations not listed are; got {absent!r}")
     if len(names) < 3 or len(set(names)) < len(names):
@@ -55,15 +58,17 @@ def _of_columns(names: Sequence[Any], columns: Sequence[Any], values: Any, absen
             f"tensor must have three modes or more, by different names; got the columns {[str(one) for one in names]}. "
             "A table has a column of labels for each mode, and the values in its last column, or in `value`"
         )
-    entries = np.asarray(values)
-    if entries.dtype.kind not in "buif":
-        raise TypeError(f"the values of a table must be numbers; got a column of {entries.dtype}")
-    if not entries.size:
-        raise ValueError("tensor must not be empty; the table has no rows")
+    entries = as_entries(value, values)
     pairs = [_coded(name, column) for name, column in zip(names, columns, strict=True)]
     places, shape = np.stack([codes for codes, _ in pairs]), tuple(len(own) for _, own in pairs)
     labels = Labels(tuple(names), tuple(own for _, own in pairs))
     _refuse_duplicates(places, labels)
+    infinite = np.flatnonzero(np.isinf(entries))
+    if infinite.size:
+        raise ValueError(
+            f"tensor must be finite; {infinite.size} of {entries.size} values are infinite, the first at "
+            f"{_place(labels, places[:, infinite[0]])}. Leave a cell empty where the value is missing"
+        )
     if absent == "missing" and entries.size <= sum(shape) - len(shape):
         raise ValueError(
             f"a table must list more than {sum(shape) - len(shape)} entries to determine one component of a tensor of "
@@ -101,6 +106,11 @@ def _n_not_times(values: np.ndarray) -> int:
     return int(np.isnat(values).sum()) if values.dtype.kind in "mM" else 0
 
 
+def _place(labels: Labels, place: np.ndarray) -> str:
+    """Return the labels of an entry."""
+    return ", ".join(f"{name} {labels.index(mode, 0)[place[mode]]}" for mode, name in enumerate(labels.names))
+
+
 def _refuse_duplicates(places: np.ndarray, labels: Labels) -> None:
     shape = tuple(len(labels.index(mode, 0)) for mode in range(len(places)))
     flat = np.ravel_multi_index(tuple(places), shape) if math.prod(shape) < 2**62 else places
@@ -108,7 +118,7 @@ def _refuse_duplicates(places: np.ndarray, labels: Labels) -> None:
     if np.all(counts == 1):
         return
     worst = int(first[np.argmax(counts)])
-    where = ", ".join(f"{name} {labels.index(mode, 0)[places[mode, worst]]}" for mode, name in enumerate(labels.names))
+    where = _place(labels, places[:, worst])
     raise ValueError(
         f"a table must have one value for each combination of labels; {int(np.sum(counts > 1))} have several, as "
         f"{where} has {int(np.max(counts))}. Average or add them first, as with groupby"

@@ -24,12 +24,16 @@ def as_path(name: str, value: object) -> Path:
 
 
 def as_file(name: str, value: object) -> Path:
-    """Return the path of a file that exists."""
+    """Return the path of a file that exists, and is not empty."""
     path = as_path(name, value)
     if path.is_dir():
         raise ValueError(f"{name} must be a file; {path} is a folder")
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist")
     if not path.is_file():
         raise FileNotFoundError(f"{path} is not a file")
+    if path.stat().st_size == 0:
+        raise ValueError(f"{path.name} is empty")
     return path
 
 

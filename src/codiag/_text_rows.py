@@ -19,8 +19,8 @@ SHOWN = 5
 def checked_ending(path: Path, endings: tuple[str, ...], *, must_exist: bool = True) -> str:
     """Return the ending of a path, which must be one of these."""
     ending = ending_of(path)
-    if must_exist and path.is_dir():
-        raise ValueError(f"path must be a file; {path} is a folder")
+    if must_exist and (path.is_dir() or not path.exists()):
+        as_file("path", path)
     if ending not in endings:
         more = "; .gz may follow" if must_exist else ""
         raise ValueError(f"path must end in {', '.join(endings)}{more}; got {path}")
@@ -52,12 +52,13 @@ def rows_of(path: Path, separator: str | None) -> list[tuple[int, list[str]]]:
         raise ValueError(f"{path.name} cannot be read: {error}") from error
 
 
-def refuse_lines(name: str, bad: list[str], what: str) -> None:
-    """Raise where lines are bad, and name the first of them."""
+def refuse_lines(name: str, bad: list[str], what: str, way_out: str = "") -> None:
+    """Raise where lines are bad, and name the first of them and the way out."""
     if bad:
         more = f", and {len(bad) - SHOWN} more" if len(bad) > SHOWN else ""
         count = "1 line" if len(bad) == 1 else f"{len(bad)} lines"
-        raise ValueError(f"{count} of {name} cannot be read as {what}: {', '.join(bad[:SHOWN])}{more}")
+        end = f". {way_out}" if way_out else ""
+        raise ValueError(f"{count} of {name} cannot be read as {what}: {', '.join(bad[:SHOWN])}{more}{end}")
 
 
 def is_whole(field: str) -> bool:

@@ -30,7 +30,11 @@ class ConvergenceWarning(UserWarning):
 
 def as_stack(matrices: Array | Sequence[Array], *, symmetric: bool) -> Array:
     """Return `matrices` as a finite real floating-point array of shape (n, rows, columns), n >= 2."""
-    way_out = "if the factors are real, stack real and imaginary parts as separate matrices, which share the factors"
+    way_out = (
+        "if the factors are real, stack real and imaginary parts as separate matrices, which share the factors, or of "
+        "Hermitian ones take the real parts; codiag.drop_in.ajd.ajd_pham is for complex factors of Hermitian positive "
+        "definite matrices"
+    )
     stack = as_real_array(matrices, "matrices", way_out)
     if stack.ndim != 3:
         raise ValueError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -11,13 +12,15 @@ import codiag
 from codiag.cli import demonstration, models, reproduction, tensors  # noqa: F401
 from codiag.cli.commands import app
 from codiag.cli.terminal import out, show_warning
+from codiag.cli.wording import options_of
 
 __all__ = ["app", "main"]
 
 
 def main() -> None:
     """Run the command line of this process, where every warning is one line on the standard error."""
-    warnings.showwarning = show_warning
+    commands = [one.callback for one in app.registered_commands if one.callback is not None]
+    warnings.showwarning = partial(show_warning, options_of(*commands))
     app()
 
 

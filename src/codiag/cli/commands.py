@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import wraps
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich import box
@@ -17,7 +18,8 @@ from rich.table import Table
 from codiag._writing import write_text, written_at_once
 from codiag.cli.outputs import Outputs, check_outputs, stream_ending
 from codiag.cli.streams import STREAM, spooled, write_to_stdout
-from codiag.cli.terminal import Passes, err, fail, out, progress, shown, user_errors
+from codiag.cli.terminal import Passes, err, out, progress, shown, user_errors
+from codiag.cli.wording import options_of
 
 app = typer.Typer(
     help="Factorize tensors by jointly diagonalizing matrices.",
@@ -33,6 +35,25 @@ Report = Annotated[
 ]
 
 
+def named(path: str) -> Path:
+    """Return the path of a file to read, which must have a name."""
+    if not path:
+        raise typer.BadParameter("it must name a file, or be - for the standard input; got nothing")
+    return Path(path)
+
+
+def as_command(function: Callable[..., None]) -> Callable[..., None]:
+    """Make a function a command, whose errors name options in place of the arguments that these become."""
+
+    @wraps(function)
+    def run(**given: Any) -> None:
+        with user_errors(options_of(function)):
+            function(**given)
+
+    app.command()(run)
+    return run
+
+
 @dataclass
 class Command:
     """The files that a command was asked to write, those that it wrote, and the bar of its passes over data."""
@@ -46,6 +67,11 @@ class Command:
     def console(self) -> Console:
         """Where to print: the standard error where the standard output takes a result."""
         return err if any(path == STREAM for path, _ in self.outputs.values()) else out
+
+    @staticmethod
+    def title(path: Path) -> str:
+        """Return what the file that is read is called."""
+        return "standard input" if path == STREAM else path.name
 
     def source(self, path: Path, text: str = ".csv") -> Path:
         """Return the file to read: for ``-``, one of the standard input, binary or of a kind like `text`."""
@@ -70,29 +96,22 @@ class Command:
             self.console.print(item, highlight=False, soft_wrap=isinstance(item, str))
 
     def draw(self, option: str, picture: Callable[[Path], None]) -> None:
-        """Save the figure that an option names, where it was given, or say why there is none."""
+        """Save the figure that an option names, where it was given."""
         path, _ = self.outputs[option]
         if path is None:
             return
-        try:
-            with progress("drawing ..."), written_at_once(path) as file:
-                picture(Path(file.name))
-        except ModuleNotFoundError as error:
-            fail(f"no figure, since {error.name} is not installed. Get it with: pip install 'codiag[plot]'")
-        except OSError as error:
-            fail(f"the figure could not be written: {error}")
-        else:
-            self.console.print(f"Figure saved to [bold]{shown(path)}[/bold]")
+        with progress("drawing ..."), written_at_once(path) as file:
+            picture(Path(file.name))
+        self.console.print(f"Figure saved to [bold]{shown(path)}[/bold]", soft_wrap=True)
 
 
 @contextmanager
 def working(
     message: str, outputs: Outputs | None = None, sources: Sequence[Path] = (), *, force: bool = False
 ) -> Iterator[Command]:
-    """Check the outputs of a command, then show its progress and report errors of the user in one sentence."""
-    with user_errors():
-        check_outputs(outputs or {}, sources, force=force)
-    with TemporaryDirectory(prefix="codiag-") as folder, user_errors(), progress(message) as passes:
+    """Check the outputs of a command, then show its progress."""
+    check_outputs(outputs or {}, sources, force=force)
+    with TemporaryDirectory(prefix="codiag-") as folder, progress(message) as passes:
         yield Command(outputs or {}, passes, Path(folder))
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from codiag.cli.commands import Force, app, table_of, working
+from codiag.cli.commands import Force, as_command, table_of, working
 from codiag.cli.outputs import PICTURES
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ OWN = Path("codiag-demo.png")
 """The figure of the demo itself, which the next one may replace."""
 
 
-@app.command()
+@as_command
 def demo(
     figure: Annotated[
         Path | None,

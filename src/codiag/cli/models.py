@@ -10,7 +10,7 @@ import numpy as np
 import typer
 from rich.table import Table
 
-from codiag.cli.commands import Force, Report, Seed, app, table_of, working
+from codiag.cli.commands import Force, Report, Seed, as_command, named, table_of, working
 from codiag.cli.outputs import ARRAYS, PAGES, PICTURES, TABLES
 from codiag.cli.terminal import fail, shown
 
@@ -21,17 +21,19 @@ SHOWN = 15
 """Workers that fit on a screen."""
 
 
-@app.command()
+@as_command
 def topics(
-    corpus: Annotated[
+    path: Annotated[
         Path,
         typer.Argument(
             help="A folder of .txt files, a .txt file, a document a line, a .csv, .tsv or .parquet table (also .gz), "
             "or counts (.npz, documents x words); - for lines on the standard input.",
+            metavar="CORPUS",
+            parser=named,
             show_default=False,
         ),
     ],
-    n_topics: Annotated[int, typer.Option("--topics", "-k", "-t", help="Number of topics.", show_default=False)],
+    n_components: Annotated[int, typer.Option("--topics", "-k", "-t", help="Number of topics.", show_default=False)],
     result: Annotated[
         Path | None,
         typer.Option("--out", "-o", help="Where to save topics, weights and shares, as .npz.", show_default=False),
@@ -46,6 +48,12 @@ def topics(
         str | None,
         typer.Option("--text", help="Column of a table that holds the documents; by default text.", show_default=False),
     ] = None,
+    document: Annotated[
+        str | None,
+        typer.Option(
+            "--id", help="Column of a table that names the documents; by default rows count from 1.", show_default=False
+        ),
+    ] = None,
     stop_words: Annotated[
         str | None,
         typer.Option("--stop-words", help="Words to leave out: english (the default), none, or a file of words."),
@@ -58,8 +66,15 @@ def topics(
             show_default=False,
         ),
     ] = None,
-    alpha_0: Annotated[float, typer.Option("--alpha-0", help="How mixed documents are; 0 for one topic each.")] = 1.0,
-    polish: Annotated[int, typer.Option("--polish", min=0, help="Steps of expectation maximization.")] = 5,
+    alpha_0: Annotated[
+        float | None,
+        typer.Option(
+            "--alpha-0",
+            help="How mixed documents are; 0 for one topic each, by default estimated.",
+            show_default=False,
+        ),
+    ] = None,
+    polish: Annotated[int, typer.Option("--polish", min=0, help="Most collapsed variational steps.")] = 30,
     n_words: Annotated[int, typer.Option("--words", min=1, help="Words to show of each topic.")] = 10,
     report: Report = None,
     seed: Seed = 0,
@@ -72,33 +87,35 @@ def topics(
     from codiag.tables import write_table
 
     outputs = {"--out": (result, ARRAYS), "--documents": (documents, TABLES), "--report": (report, PAGES)}
-    with working("finding topics ...", outputs, [corpus], force=force) as command:
-        source = command.source(corpus, ".txt")
-        known = read_corpus(source, text=text, stop_words=stop_words, min_df=min_df)
+    with working("finding topics ...", outputs, [path], force=force) as command:
+        source = command.source(path, ".txt")
+        known = read_corpus(source, text=text, document=document, stop_words=stop_words, min_df=min_df)
         counts, vocabulary, _ = known
-        model = LatentDirichlet(n_topics, alpha_0=alpha_0, polish=polish, random_state=seed).fit(counts)
+        model = LatentDirichlet(n_components, alpha_0=alpha_0, polish=polish, random_state=seed).fit(counts)
         shares = model.transform(counts)
         contents = ": components, weights, doc_topic_prior, vocabulary, shares, documents"
         command.save("--out", lambda path: save_topics(path, model, known, shares), contents)
         command.save("--documents", lambda path: write_table(path, share_table(known, shares)))
-        command.report(lambda: topics_report(model, counts, vocabulary, title=source.name))
+        command.report(lambda: topics_report(model, *known, title=command.title(path)))
         perplexity = model.perplexity(counts)
-    heading = f"{source.name}: {counts.shape[0]} documents, {counts.shape[1]} words"
+    heading = f"{command.title(path)}: {counts.shape[0]} documents, {counts.shape[1]} words"
     table = table_of(heading, ["topic"], ["weight", "strongest in"])
     table.add_column("words")
-    strongest = np.bincount(np.argmax(shares, axis=1), minlength=n_topics)
+    strongest = np.bincount(np.argmax(shares, axis=1), minlength=n_components)
     rows = zip(model.weights_, strongest, model.top_words(vocabulary, n_words), strict=True)
     for topic, (weight, n_documents, words) in enumerate(rows):
         table.add_row(str(topic), f"{weight:.3f}", str(n_documents), shown(" ".join(words)))
     command.show(table, f"perplexity of these documents [bold]{perplexity:.1f}[/bold]")
 
 
-@app.command()
+@as_command
 def label(
-    votes: Annotated[
+    path: Annotated[
         Path,
         typer.Argument(
             help="A .csv, .tsv (also .gz) or .parquet file with task, worker and label; - for the standard input.",
+            metavar="VOTES",
+            parser=named,
             show_default=False,
         ),
     ],
@@ -118,7 +135,7 @@ def label(
     ] = None,
     task: Annotated[str | None, typer.Option("--task", help="Column of the tasks.", show_default=False)] = None,
     worker: Annotated[str | None, typer.Option("--worker", help="Column of the workers.", show_default=False)] = None,
-    column: Annotated[str | None, typer.Option("--label", help="Column of the labels.", show_default=False)] = None,
+    label: Annotated[str | None, typer.Option("--label", help="Column of the labels.", show_default=False)] = None,
     wide: Annotated[
         bool, typer.Option("--wide", help="The table has a row for each task and a column for each worker.")
     ] = False,
@@ -154,9 +171,9 @@ def label(
         fail(f"--sort must be votes or accuracy; got {sort}")
     outputs = {"--out": (result, TABLES), "--workers": (workers, TABLES), "--figure": (figure, PICTURES)}
     outputs["--report"] = (report, PAGES)
-    with working("labeling ...", outputs, [votes], force=force) as command:
-        source = command.source(votes)
-        table = read_votes(source, task=task, worker=worker, label=column, wide=wide, skip_missing=skip_missing)
+    with working("labeling ...", outputs, [path], force=force) as command:
+        source = command.source(path)
+        table = read_votes(source, task=task, worker=worker, label=label, wide=wide, skip_missing=skip_missing)
         model = DawidSkene(
             init=init,
             one_coin=one_coin,
@@ -166,10 +183,10 @@ def label(
         ).fit(table)
         command.save("--out", lambda path: write_table(path, model.label_table()))
         command.save("--workers", lambda path: write_table(path, model.worker_table()))
-        command.report(lambda: crowd_report(model, title=votes.name))
+        command.report(lambda: crowd_report(model, title=command.title(path)))
     shares = ", ".join(f"{name} {share:.3f}" for name, share in zip(model.classes_, model.priors_, strict=True))
     shared = f"{table['label'].size} votes on {model.tasks_.size} tasks; shares of the classes: {shown(shares)}"
-    command.show(_worker_table(model, votes.name, sort), shared)
+    command.show(_worker_table(model, command.title(path), sort), shared)
     command.draw("--figure", partial(draw_confusions, model))
 
 
@@ -188,17 +205,19 @@ def _worker_table(model: DawidSkene, name: str, sort: str) -> Table:
     return table
 
 
-@app.command()
+@as_command
 def communities(
-    edges: Annotated[
+    path: Annotated[
         Path,
         typer.Argument(
             help="A .txt, .csv or .tsv file (also .gz) with two linked nodes on every line, .graphml or .gml; - for "
             "such lines on the standard input.",
+            metavar="EDGES",
+            parser=named,
             show_default=False,
         ),
     ],
-    k: Annotated[
+    n_components: Annotated[
         int | None,
         typer.Option(
             "--communities",
@@ -230,7 +249,7 @@ def communities(
         str | None,
         typer.Option("--method", help="nojd1, ojd1, tpm, als, ...; by default, joint diagonalization alone."),
     ] = None,
-    partitions: Annotated[
+    n_partitions: Annotated[
         int | None, typer.Option("--partitions", min=1, help="Partitions to average over; by default, 10 or more.")
     ] = None,
     polish: Annotated[int, typer.Option("--polish", min=0, help="Rounds of expectation maximization.")] = 5,
@@ -244,29 +263,31 @@ def communities(
     from codiag.tables import read_graph, write_table
 
     outputs = {"--out": (result, TABLES), "--report": (report, PAGES)}
-    with working("finding ...", outputs, [edges], force=force) as command:
-        graph = read_graph(command.source(edges, ".txt"), weight=weight)
+    with working("finding ...", outputs, [path], force=force) as command:
+        graph = read_graph(command.source(path, ".txt"), weight=weight)
         model = MixedMembershipCommunities(
-            k,
+            n_components,
             alpha_0=alpha_0,
             degree_corrected=degree_corrected,
             method=method,
-            n_partitions=partitions,
+            n_partitions=n_partitions,
             polish=polish,
             random_state=seed,
         ).fit(graph)
         contents = ": every node, its strongest community, all memberships"
         command.save("--out", lambda path: write_table(path, model.membership_table()), contents)
-        command.report(lambda: communities_report(model, title=edges.name))
-    command.show(_community_table(model, edges.name))
+        command.report(lambda: communities_report(model, title=command.title(path)))
+    command.show(_community_table(model, command.title(path)))
 
 
 def _community_table(model: MixedMembershipCommunities, name: str) -> Table:
+    linked = "how likely a pair of pure members is to be"
+    linked = "the expected weight between a pair of pure members" if model.weighted_ else linked
     table = table_of(
         f"{name}: {model.nodes_.size} nodes, {model.n_components_} communities",
         [],
         ["community", "strongest for", "above 0.3", "linked inside", "with others"],
-        caption="linked: how likely a pair of pure members is to be, by the fitted model",
+        caption=f"linked: {linked}, by the fitted model",
     )
     members = model.overlapping_labels().sum(axis=0)
     mass, rates = model.memberships_.sum(axis=0), model.connectivity_

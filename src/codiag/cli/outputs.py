@@ -6,7 +6,7 @@ import itertools
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
+from importlib import import_module
 from pathlib import Path
 
 from codiag._chunked_files import split_dataset
@@ -46,8 +46,8 @@ def check_outputs(outputs: Outputs, sources: Sequence[Path] = (), *, force: bool
     for option, path in asked.items():
         if path.exists() and not force:
             fail(f"{option} must not be a file that exists, unless it is to be replaced: {path}. Then add --force")
-    if "--report" in asked and find_spec("matplotlib") is None:
-        fail("--report draws figures, and matplotlib is not installed. Get it with: pip install 'codiag[plot]'")
+    if "--report" in asked:
+        import_module("matplotlib")  # missing, it is missed before the work rather than after it
 
 
 def stream_ending(endings: set[str]) -> str:

@@ -29,7 +29,7 @@ def spooled(folder: Path, text_ending: str) -> Path:
     if content[:2] == b"\x1f\x8b":
         content = gzip.decompress(content)
     ending = next((kind for start, kind in BEGINNINGS.items() if content.startswith(start)), None)
-    path = folder / f"stdin{ending or _text_kind(content, text_ending)}"
+    path = folder / f"standard input{ending or _text_kind(content, text_ending)}"
     path.write_bytes(content)
     return path
 

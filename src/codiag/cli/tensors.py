@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 from rich.table import Table
 
 import codiag
-from codiag._labels import Labelled
-from codiag.cli.commands import Command, Force, Report, Seed, app, table_of, working
+from codiag._labels import Labelled, Labels
+from codiag.cli.commands import Command, Force, Report, Seed, as_command, named, table_of, working
 from codiag.cli.fits import about_fit, factor_table
-from codiag.cli.outputs import ARRAYS, PAGES, TABLES
-from codiag.cli.terminal import fail, shown
+from codiag.cli.outputs import ARRAYS, PAGES, PICTURES, TABLES
+from codiag.cli.terminal import fail, remark, shown
 from codiag.tensors import SparseTensor
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 TensorFile = Annotated[
     Path,
     typer.Argument(
+        metavar="TENSOR",
+        parser=named,
         help="A .npy(.gz), .npz, .mat, .tns(.gz), .zarr or .h5 file, x.h5:/name for one array of several; a .csv, .tsv "
         "(also .gz) or .parquet table with a row for each entry; or - for the standard input.",
         show_default=False,
@@ -40,7 +43,7 @@ Symmetric = Annotated[
 ]
 Variable = Annotated[
     str | None,
-    typer.Option("--variable", "--dataset", help="Which array, where the file holds several.", show_default=False),
+    typer.Option("--variable", help="Which array, where the file holds several.", show_default=False),
 ]
 Nonnegative = Annotated[bool, typer.Option("--nonnegative", help="Factors have no negative entries.")]
 NonnegativeModes = Annotated[
@@ -57,6 +60,16 @@ class Missing(StrEnum):
     ZERO = "zero"
 
 
+Modes = Annotated[
+    str | None,
+    typer.Option(
+        "--modes", help="Columns of a table that hold labels: a,b,c; by default all others.", show_default=False
+    ),
+]
+Value = Annotated[
+    str | None,
+    typer.Option("--value", help="Column that holds the entries; by default the last.", show_default=False),
+]
 MissingEntries = Annotated[
     Missing,
     typer.Option(
@@ -74,9 +87,54 @@ class Absent(StrEnum):
     ZERO = "zero"
 
 
-@app.command()
+AbsentEntries = Annotated[Absent, typer.Option("--absent", help="What a table does not list.")]
+
+
+class Read(NamedTuple):
+    """What is asked of a file, its entries, which of them were observed, and the labels where there are any."""
+
+    problem: codiag.Problem
+    data: Any
+    observed: Any
+    labels: Labels | None
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Which tensor the options of a command name, and what they say about it."""
+
+    path: Path
+    variable: str | None
+    symmetric: bool | None
+    nonnegative: bool
+    nn_modes: str | None
+    missing: Missing
+    modes: str | None
+    value: str | None
+    absent: Absent
+
+    def read(self, rank: int, command: Command) -> Read:
+        """Read the file."""
+        from codiag._files import read_labelled_entries
+
+        columns = None if self.modes is None else [name.strip() for name in self.modes.split(",")]
+        source = command.source(self.path, ".tns")
+        loaded = read_labelled_entries(source, self.variable, modes=columns, value=self.value, absent=self.absent)
+        shape = loaded.tensor.shape
+        command.passes.over(shape)
+        data, observed = _observed(loaded, self.missing)
+        constraints = _constraints(self.nonnegative, self.nn_modes, len(shape))
+        problem = codiag.Problem(data, rank, constraints, observed, symmetric=self.symmetric)
+        if loaded.labels is None:
+            _refuse_missing(problem, self.missing)
+        elif columns is None:
+            _tell_constant(loaded.labels, shape)
+        return Read(problem, data, observed, loaded.labels)
+
+
+@as_command
 def factorize(
-    tensor: TensorFile,
+    path: TensorFile,
     rank: RankOrAuto,
     method: Annotated[
         str | None,
@@ -88,17 +146,9 @@ def factorize(
     nonnegative: Nonnegative = False,
     nn_modes: NonnegativeModes = None,
     missing: MissingEntries = Missing.NONE,
-    modes: Annotated[
-        str | None,
-        typer.Option(
-            "--modes", help="Columns of a table that hold labels: a,b,c; by default all others.", show_default=False
-        ),
-    ] = None,
-    value: Annotated[
-        str | None,
-        typer.Option("--value", help="Column that holds the entries; by default the last.", show_default=False),
-    ] = None,
-    absent: Annotated[Absent, typer.Option("--absent", help="What a table does not list.")] = Absent.MISSING,
+    modes: Modes = None,
+    value: Value = None,
+    absent: AbsentEntries = Absent.MISSING,
     max_rank: Annotated[int, typer.Option("--max-rank", min=1, help="The largest rank that auto tries.")] = 10,
     result: Annotated[
         Path | None,
@@ -110,6 +160,9 @@ def factorize(
             show_default=False,
         ),
     ] = None,
+    figure: Annotated[
+        Path | None, typer.Option("--figure", help="Where to draw the components.", show_default=False)
+    ] = None,
     report: Report = None,
     seed: Seed = 0,
     variable: Variable = None,
@@ -117,25 +170,14 @@ def factorize(
 ) -> None:
     """Write a tensor as a sum of components; print their weights, standard errors, and how far they can be trusted."""
     from codiag._factorize import with_labels
-    from codiag._files import read_labelled_entries
     from codiag.reports import factorization_report
 
-    outputs = {"--out": (result, ARRAYS | TABLES), "--report": (report, PAGES)}
-    with working("reading ...", outputs, [tensor], force=force) as command:
+    outputs = {"--out": (result, ARRAYS | TABLES), "--figure": (figure, PICTURES), "--report": (report, PAGES)}
+    asked = Asked(path, variable, symmetric, nonnegative, nn_modes, missing, modes, value, absent)
+    with working("reading ...", outputs, [path], force=force) as command:
         start = time.perf_counter()
-        columns = None if modes is None else [name.strip() for name in modes.split(",")]
-        source = command.source(tensor, ".tns")
-        loaded = read_labelled_entries(source, variable, modes=columns, value=value, absent=absent)
+        problem, data, observed, labels = asked.read(1 if rank == "auto" else _as_rank(rank), command)
         reading = time.perf_counter() - start
-        shape = loaded.tensor.shape
-        command.passes.over(shape)
-        data, observed = _observed(loaded, missing)
-        known = 1 if rank == "auto" else _as_rank(rank)
-        problem = codiag.Problem(
-            data, known, _constraints(nonnegative, nn_modes, len(shape)), observed, symmetric=symmetric
-        )
-        if loaded.labels is None:
-            _refuse_missing(problem, missing)
         choice = None
         if rank == "auto":
             command.passes.doing("choosing the rank ...")
@@ -143,14 +185,16 @@ def factorize(
             problem = replace(problem, rank=choice.fit.rank)
         command.passes.doing("factorizing ...")
         fit = codiag.factorize(problem, method=method, seed=seed)
-        fit = fit if loaded.labels is None else with_labels(fit, loaded.labels)
+        fit = fit if labels is None else with_labels(fit, labels)
         command.save("--out", lambda path: _save(path, fit), "" if _is_table(result) else LOADED)
-        command.report(lambda: factorization_report(fit, data, choice, observed=observed, title=tensor.name))
+        command.passes.doing("diagnosing ...")
         about = about_fit(fit)
-    error = f"relative error [bold]{fit.relative_error:.3e}[/bold]"
+        command.report(lambda: factorization_report(fit, data, choice, observed=observed, title=command.title(path)))
+    shape, error = problem.tensor.shape, f"relative error [bold]{fit.relative_error:.3e}[/bold]"
     if problem.n_entries < math.prod(shape):
         error += f" over the {problem.n_entries:,} entries observed, of {math.prod(shape):,}"
     command.show(_stage_table(fit, reading), *about[:-1], error, about[-1])
+    command.draw("--figure", lambda path: fit.plot().savefig(path))
 
 
 LOADED = "; read it with codiag.Factorization.load"
@@ -166,10 +210,11 @@ def _as_rank(rank: str) -> int:
 def _chosen(problem: codiag.Problem, largest: int, seed: int, command: Command) -> codiag.RankChoice:
     """Choose the rank that the tensor supports, and print why; exit where there is none."""
     from codiag._validation import as_generator
+    from codiag.selection._choice import LEGEND
     from codiag.selection._choose import choose
 
     choice = choose(problem, range(1, largest + 1), as_generator(seed, apart=True))
-    command.show("\n".join(shown(line) for line in str(choice).splitlines()))
+    command.show("\n".join(shown(line) for line in str(choice).splitlines()), f"[dim]{shown(LEGEND)}[/dim]")
     if choice.rank is None:
         fail(f"--rank auto finds none: {choice.reason} Give --rank a number to fit it all the same")
     return choice
@@ -188,19 +233,28 @@ def _save(path: Path, fit: codiag.Factorization) -> None:
     write_table(path, factor_table(fit))
 
 
-@app.command()
+@as_command
 def compare(
-    tensor: TensorFile, rank: Rank, symmetric: Symmetric = None, seed: Seed = 0, variable: Variable = None
+    path: TensorFile,
+    rank: Rank,
+    symmetric: Symmetric = None,
+    nonnegative: Nonnegative = False,
+    nn_modes: NonnegativeModes = None,
+    missing: MissingEntries = Missing.NONE,
+    modes: Modes = None,
+    value: Value = None,
+    absent: AbsentEntries = Absent.MISSING,
+    seed: Seed = 0,
+    variable: Variable = None,
 ) -> None:
     """Factorize a tensor by every method that applies, and print how close they come and whether they agree."""
-    from codiag._files import read_tensor
     from codiag.experiments.compare import compare as compare_methods
 
-    with working("comparing ...") as command:
-        loaded = read_tensor(command.source(tensor, ".tns"), variable)
-        results = compare_methods(loaded, rank, symmetric=symmetric, seed=seed)
+    asked = Asked(path, variable, symmetric, nonnegative, nn_modes, missing, modes, value, absent)
+    with working("comparing ...", sources=[path]) as command:
+        results = compare_methods(asked.read(rank, command).problem, seed=seed)
     command.show(
-        _comparison_table(results, f"{tensor.name}, rank {rank}"),
+        _comparison_table(results, f"{command.title(path)}, rank {rank}"),
         "[dim]distance: mean distance of the unit factors from those of the closest fit, after matching[/dim]",
         *(f"[dim]{one.method} does not apply: {shown(one.reason)}[/dim]" for one in results if one.fit is None),
     )
@@ -239,6 +293,17 @@ def _refuse_missing(problem: codiag.Problem, missing: Missing) -> None:
         raise ValueError(
             f"the tensor must not hold NaN unless these are missing, and {n_missing} of its {n_entries} entries are "
             "NaN; add --missing nan to fit the others"
+        )
+
+
+def _tell_constant(labels: Labels, shape: Sequence[int]) -> None:
+    """Say which columns were taken for modes although they hold one label alone."""
+    constant = [name for name, size in zip(labels.names, shape, strict=True) if size == 1]
+    others = [name for name in labels.names if name not in constant]
+    if constant and len(others) >= 3:
+        listed = " and ".join(constant)
+        remark(
+            f"{listed} has one label in all rows, and makes a mode of size 1; --modes {','.join(others)} leaves it out"
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import NoReturn
 
@@ -14,6 +14,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 
 from codiag._writing import visible
+from codiag.cli.wording import in_options
 from codiag.tensors._first_look import is_large
 
 out = Console()
@@ -34,9 +35,14 @@ def fail(message: str) -> NoReturn:
     raise typer.Exit(2)
 
 
-def show_warning(message: Warning | str, *_place: object, **_more: object) -> None:
+def show_warning(options: Mapping[str, str], message: Warning | str, *_place: object, **_more: object) -> None:
     """Print a warning as one line: in place of `warnings.showwarning`, which names the place in the code too."""
-    _say("[yellow]Warning:[/yellow]", str(message))
+    _say("[yellow]Warning:[/yellow]", in_options(str(message), options))
+
+
+def remark(message: str) -> None:
+    """Print what a user may not expect, on the standard error."""
+    _say("[cyan]Note:[/cyan]", message)
 
 
 def _say(heading: str, message: str) -> None:
@@ -51,7 +57,11 @@ def progress(message: str) -> Iterator[Passes]:
     with display if err.is_terminal else nullcontext():  # versions of rich end a line that they have not begun
         task = display.add_task(message, total=None, passes="")
         passes = Passes(display, task)
-        handlers: dict[str, logging.Handler] = {"codiag": Stages(display, task), "codiag.reads": passes}
+        handlers: dict[str, logging.Handler] = {
+            "codiag": Stages(display, task),
+            "codiag.reads": passes,
+            "codiag.reading": Remarks(logging.INFO),
+        }
         loggers = {name: logging.getLogger(name) for name in handlers}
         levels = {name: logger.level for name, logger in loggers.items()}
         for name, logger in loggers.items():
@@ -63,6 +73,13 @@ def progress(message: str) -> Iterator[Passes]:
             for name, logger in loggers.items():
                 logger.removeHandler(handlers[name])
                 logger.setLevel(levels[name])
+
+
+class Remarks(logging.Handler):
+    """Prints what was left out of a file."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        remark(record.getMessage())
 
 
 class Stages(logging.Handler):
@@ -105,11 +122,15 @@ class Passes(logging.Handler):
 
 
 @contextmanager
-def user_errors() -> Iterator[None]:
-    """Report errors that the user can correct in one sentence, without a traceback."""
+def user_errors(options: Mapping[str, str] | None = None) -> Iterator[None]:
+    """Report errors that the user can correct in one sentence, with options for arguments and without a traceback."""
     try:
         yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "matplotlib":
+            raise
+        fail(f"no figure, since {error.name} is not installed. Get it with: pip install 'codiag[plot]'")
     except (ValueError, TypeError, OSError) as error:
-        fail(str(error))
+        fail(in_options(str(error), options or {}))
     except MemoryError:
         fail("it does not fit into memory; tensors in .npy, .zarr and .h5 files are read part by part")

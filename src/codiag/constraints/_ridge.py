@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -15,7 +16,7 @@ class Ridge(Constraint):
     r"""The sum of squares of the factor, times half a strength, is added to the objective: Tikhonov's regularization.
 
     It makes rows that were hardly observed small instead of arbitrary. Give it to all modes: of a component whose size
-    may go to a mode without it, nothing is held back.
+    may go to a mode without it, nothing is held back, and the fit is the one without ridges.
 
     Parameters
     ----------
@@ -50,3 +51,14 @@ class Ridge(Constraint):
 
     def solve(self, gram: Array, product: Array, start: Array) -> Array:
         return solve_rows(gram + self.strength * identity(gram.shape[-1], gram), product)
+
+
+def ridge_strengths(constraints: Sequence[Constraint | None]) -> list[float]:
+    """Return the strengths of ridges by modes; zeros where a mode without one takes any size, and holds nothing back.
+
+    The minimum is then that without ridges, in the limit of sizes that go to that mode.
+    """
+    strengths = [0.0 if constraint is None else constraint.ridge for constraint in constraints]
+    pairs = zip(constraints, strengths, strict=True)
+    escapes = any(not own and (known is None or (known.steps and not known.known)) for known, own in pairs)
+    return [0.0] * len(strengths) if escapes else strengths

@@ -16,6 +16,7 @@ from codiag._threads import few_threads
 from codiag._validation import as_generator, as_number, as_rank, as_stack, as_weights
 from codiag.diagonalize._compression import compress, range_bases
 from codiag.diagonalize._diagonalization import Diagonalization
+from codiag.diagonalize._given_start import as_start, compressed_start, start_rank
 from codiag.diagonalize._products import Slabs
 
 NOT_COMPILED = 2**24
@@ -118,6 +119,7 @@ class Diagonalizer(ABC):
         matrices: Array | Sequence[Array],
         *,
         weights: Array | Sequence[float] | None = None,
+        init: Array | Sequence[Array] | None = None,
         seed: int | np.random.Generator | None = None,
     ) -> Diagonalization:
         """Diagonalize a stack of matrices, without a warning where that does not converge.
@@ -128,6 +130,10 @@ class Diagonalizer(ABC):
             NumPy, torch, CuPy or JAX; never modified. Of shape (n, d, d') where the method is not `symmetric`.
         weights : array of shape (n,), optional
             How much each matrix counts in the objective; with noise of unequal size, its inverse variance.
+        init : array of shape (k, d), optional
+            Inverse factors to start from, as in `Diagonalization.inverse`; no other start is then tried. Orthonormal
+            rows where the method is `orthogonal`, a pair of shapes (k, d) and (k, d') where it is not `symmetric`. k
+            is the number of components.
         seed : int or Generator, optional
             Source of the random start.
 
@@ -138,20 +144,24 @@ class Diagonalizer(ABC):
         """
         given = as_stack(matrices, symmetric=self.symmetric)
         with few_threads(float(given.shape[-1]) * math.prod(given.shape)):
-            return self._diagonalized(given, weights, seed)
+            return self._diagonalized(given, weights, init, seed)
 
-    def _diagonalized(self, given: Array, weights: Any, seed: Any) -> Diagonalization:
+    def _diagonalized(self, given: Array, weights: Any, init: Any, seed: Any) -> Diagonalization:
         stack = to_host(given) if is_jax_array(given) and math.prod(given.shape) <= NOT_COMPILED else given
         weights = as_weights(weights, stack)
         rng = as_generator(seed)
         scaled = _scaled(stack, weights)
-        bases = range_bases(scaled, self.rank, rng, symmetric=self.symmetric)
+        kind = {"symmetric": self.symmetric, "orthogonal": self.orthogonal}
+        start = None if init is None else as_start(init, stack, **kind)
+        rank = self.rank if start is None else start_rank(start, self.rank, min(stack.shape[1:]))
+        bases = range_bases(scaled, rank, rng, symmetric=self.symmetric)
         core = compress(scaled, *bases)
+        sides = None if start is None else compressed_start(start, bases, core, orthogonal=self.orthogonal)
         with np.errstate(all="ignore"):  # a start may be degenerate; the iterations look for NaN themselves
-            if core.shape[1] > 1:
-                iterate = self.iterate(core, rng)
-            else:
+            if core.shape[1] == 1:
                 iterate = Iterate(identity(1, stack), identity(1, stack), 0, True)
+            else:
+                iterate = self.iterate(core, rng) if sides is None else self.iterate_from(core, rng, *sides)
         plain = core if scaled is stack else compress(stack, *bases)
         fit = _assemble(self, plain, weights, bases, iterate)
         return fit if stack is given else _like_input(fit, given)
@@ -173,6 +183,30 @@ class Diagonalizer(ABC):
         Iterate
             In the array library and the precision of the stack.
         """
+
+    def iterate_from(self, stack: Array, rng: np.random.Generator, left: Array, right: Array) -> Iterate:
+        """Find inverse factors from a given start.
+
+        Unless a subclass does otherwise, `iterate` gets the matrices in the coordinates of the start, in which it is
+        the identity: where methods begin that sweep over pairs.
+
+        Parameters
+        ----------
+        stack, rng
+            As in `iterate`.
+        left, right : array of shape (k, k)
+            Inverse factors of full rank as rows, orthonormal where the method is `orthogonal`; one and the same array
+            where it is `symmetric`.
+
+        Returns
+        -------
+        Iterate
+            In the coordinates of the stack.
+        """
+        xp = array_namespace(stack)
+        found = self.iterate(left @ stack @ xp.matrix_transpose(right), rng)
+        first = found.left @ left
+        return found._replace(left=first, right=first if self.symmetric else found.right @ right)
 
     @property
     def orthogonal(self) -> bool:

@@ -21,12 +21,14 @@ def joint_diagonalize(
     diagonalizer: Diagonalizer | None = None,
     orthogonal: bool = False,
     weights: Array | Sequence[float] | None = None,
+    init: Array | Sequence[Array] | None = None,
     seed: int | np.random.Generator | None = None,
 ) -> Diagonalization:
     r"""Find the factors that a stack of symmetric matrices has in common.
 
     Given :math:`M_l = U\, \mathrm{diag}(d_l)\, U^\top + \text{noise}`, find U with unit columns, and diagonals, that
-    leave the least energy off the diagonals of :math:`U^{-1} M_l U^{-\top}`.
+    leave little energy off the diagonals of :math:`U^{-1} M_l U^{-\top}`: the least if U is orthonormal; for free
+    factors, what no pair of them can lower in units of its own diagonals (see `UWEDGE`).
 
     Parameters
     ----------
@@ -38,6 +40,10 @@ def joint_diagonalize(
         Constrain the factors to be orthonormal. Contradicting the `diagonalizer` is an error.
     weights : array of shape (n,), optional
         How much each matrix counts; with noise of unequal size, its inverse variance.
+    init : array of shape (k, d), optional
+        Inverse factors to start from, rows as in ``fit.inverse``: those of an earlier fit of similar matrices, say. No
+        other start is then tried. Orthonormal rows where the factors are; a pair of arrays where the method is for
+        matrices with different factors on the two sides.
     seed : int or numpy.random.Generator, optional
         Source of the random start: the same seed gives the same answer, on every device.
 
@@ -66,6 +72,8 @@ def joint_diagonalize(
     >>> fit = codiag.joint_diagonalize(matrices, seed=0)
     >>> bool(np.allclose(fit.reconstruct(), matrices))
     True
+    >>> codiag.joint_diagonalize(matrices, init=fit.inverse).n_sweeps
+    1
     """
     as_flag("orthogonal", orthogonal)
     if diagonalizer is None:
@@ -76,7 +84,7 @@ def joint_diagonalize(
             f"orthogonal=True contradicts {method!r}, which leaves the factors free; "
             "use OrthogonalNewton(), Jacobi() or TwoSided(orthogonal=True)"
         )
-    fit = method(matrices, weights=weights, seed=seed)
+    fit = method(matrices, weights=weights, init=init, seed=seed)
     if not fit.converged:
         n, k = fit.diagonals.shape
         warnings.warn(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -11,17 +12,25 @@ import numpy as np
 from codiag._array import Array, like
 from codiag.diagonalize._base import Iterate
 from codiag.diagonalize._fixed_point import Limits, Outcome, find_fixed_point
+from codiag.diagonalize._given_start import follow_past_saddles
 from codiag.diagonalize._jacobi import Jacobi
 from codiag.diagonalize._newton_like import NewtonLike
 from codiag.diagonalize._products import Slabs
 from codiag.diagonalize._restarts import FixedPoint, criterion, lowest
 from codiag.diagonalize._retractions import orthonormalize, rotate
+from codiag.diagonalize._rotation_newton import newton_rotations
 from codiag.diagonalize._rotation_steps import rotation_step
 from codiag.diagonalize._sketch import sketch_limits, sketched
 from codiag.diagonalize._starts import eigenvector_start, orthogonal_start
 
 SMALL = 30
 """Size up to which sweeps over pairs cost no more than some dozen steps."""
+
+QUICK = 30
+"""Steps after which convergence is called slow, and the whole curvature is used."""
+
+KEPT = 2**24
+"""Entries of the matrices up to which a transformed copy of them is held, which that takes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +42,8 @@ class OrthogonalNewton(NewtonLike):
     .. math:: W_{ij} = (y_{ji} - y_{ij}) / \sum_l (d_{il} - d_{jl})^2, \quad y_{ij} = \sum_l d_{jl} (D_l)_{ij},
 
     Cardoso's first-order error with the current off-diagonal entries as the noise. A step that lowers the diagonal
-    energy is replaced by a shorter one; where contraction is slow, Anderson acceleration takes over.
+    energy is replaced by a shorter one; where contraction is slow, Anderson acceleration takes over, and after 30 steps
+    Newton's method with the whole curvature, by conjugate gradients.
 
     **Needs** symmetric matrices and orthonormal factors. **Costs** one eigendecomposition and, for each step, one
     matrix product of :math:`2 n d^3` operations; a handful of steps under small noise. **Guarantees** that the
@@ -82,8 +92,15 @@ class OrthogonalNewton(NewtonLike):
         iterate = Iterate(inverse, inverse, n_sweeps + outcome.n_sweeps, outcome.converged)
         if outcome.certain:
             return iterate
-        found = lowest(self._restarts(core, rng, probe, iterate))
+        found = lowest(self._restarts(core, rng, probe, iterate), n=stack.shape[0])
         return found._replace(n_sweeps=found.n_sweeps + iterate.n_sweeps)
+
+    def iterate_from(self, stack: Array, rng: np.random.Generator, left: Array, right: Array) -> Iterate:
+        core, limits = Slabs(stack), self._limits(stack)
+        probe = like(rng.choice([-1.0, 1.0], stack.shape[1]), stack)
+        outcome = follow_past_saddles(lambda point: _follow_rotations(core, point, probe, limits), stack, left, rng)
+        inverse = orthonormalize(outcome.point)
+        return Iterate(inverse, inverse, outcome.n_sweeps, outcome.converged)
 
     def _restarts(self, core: Slabs, rng: np.random.Generator, probe: Array, first: Iterate) -> Iterator[FixedPoint]:
         """Go from several starts, of sweeps over pairs too where these cost little."""
@@ -102,4 +119,14 @@ def _fixed_point(core: Slabs, iterate: Iterate) -> FixedPoint:
 
 
 def _follow_rotations(core: Slabs, inverse: Array, probe: Array, limits: Limits) -> Outcome:
-    return find_fixed_point(lambda point: rotation_step(core, point, probe), rotate, inverse, limits)
+    """Follow the steps, and where they are slow those of Newton's method with all of the curvature."""
+    entries = math.prod(core.stack.shape)
+    finish = limits.max_sweeps > QUICK and entries <= KEPT
+    first = replace(limits, max_sweeps=QUICK) if finish else limits
+    outcome = find_fixed_point(lambda point: rotation_step(core, point, probe), rotate, inverse, first)
+    if outcome.converged or not finish:
+        return outcome
+    start = orthonormalize(outcome.point)
+    end = newton_rotations(core.stack, start, limits.tol, limits.statistical_tol, limits.max_sweeps - QUICK)
+    last = rotation_step(core, end.point, probe)
+    return Outcome(end.point, last, outcome.n_sweeps + end.n_products, end.converged)

@@ -10,6 +10,7 @@ import numpy as np
 
 from codiag._array import Array, array_namespace, epsilon, identity, moved
 from codiag.diagonalize._base import Diagonalizer, Iterate
+from codiag.diagonalize._given_start import at_saddle
 from codiag.diagonalize._jacobi import rotation_sweep
 from codiag.diagonalize._rounds import Round, balance_rows, on_device, paired_layout, round_robin, transform_pairs
 
@@ -21,12 +22,22 @@ class _ShearSweeps(Diagonalizer):
     max_sweeps: int = 500
 
     def iterate(self, stack: Array, rng: np.random.Generator) -> Iterate:
+        # Shears alone are stuck on matrices with empty diagonals: each of them is a saddle. Rotations are not.
+        return self._swept(stack, identity(stack.shape[1], stack), turn=True)
+
+    def iterate_from(self, stack: Array, rng: np.random.Generator, left: Array, right: Array) -> Iterate:
+        turned = left @ stack @ array_namespace(stack).matrix_transpose(left)
+        unit = identity(stack.shape[1], stack)
+        return self._swept(turned, left, turn=at_saddle(turned, unit, unit))
+
+    def _swept(self, stack: Array, start: Array, *, turn: bool) -> Iterate:
+        """Sweep over matrices in the coordinates of a start, after one of rotations if asked for."""
         size = stack.shape[1]
         entries = paired_layout(stack)
         inverse = identity(size, entries)
         rounds = on_device(round_robin(size), entries)
-        # Shears alone are stuck on matrices with empty diagonals: each of them is a saddle. Rotations are not.
-        rotation_sweep(entries, inverse, rounds, size)
+        if turn:
+            rotation_sweep(entries, inverse, rounds, size)
         tol = max(self.tol, 4 * epsilon(entries))
         n_sweeps, converged = 0, False
         while n_sweeps < self.max_sweeps and not converged:
@@ -34,7 +45,7 @@ class _ShearSweeps(Diagonalizer):
                 balance_rows(entries, inverse)
             converged = self._sweep(entries, inverse, rounds) < tol
             n_sweeps += 1
-        inverse = moved(inverse, stack)
+        inverse = moved(inverse, stack) @ start
         return Iterate(inverse, inverse, n_sweeps, converged)
 
     @abstractmethod

@@ -15,7 +15,8 @@ SAME = 1e-3
 
 
 WORK = 4000
-"""Sweeps, times the size of the matrices, after which no other start is tried: seconds, whatever the size."""
+"""Sweeps, times the size of the matrices or their number if it is smaller, after which no other start is tried: seconds
+at most, whatever the size."""
 
 
 class FixedPoint(NamedTuple):
@@ -35,13 +36,13 @@ def criterion(core: Slabs, left: Array, right: Array, *, orthogonal: bool = Fals
     diagonals, residuals = core.residuals(left, right, None)
     if not orthogonal:
         scale = xp.sum(diagonals**2, axis=0) ** -0.5
-        residuals = residuals * xp.sqrt(scale[:, None] * scale[None, :])
+        residuals = residuals * scale[:, None] * scale[None, :]
     value = float(xp.sum(residuals))
     return value if math.isfinite(value) else math.inf
 
 
-def lowest(found: Iterable[FixedPoint], times: int = 2) -> Iterate:
-    """Take fixed points until the lowest has been reached so many times, and return it, with the sweeps of all.
+def lowest(found: Iterable[FixedPoint], n: int, times: int = 2) -> Iterate:
+    """Take fixed points of n matrices until the lowest has been reached so many times; return it, with all sweeps.
 
     One that converged goes before one that did not. No further one is sought once the sweeps, times the size of the
     matrices, exceed a budget: a sweep over large matrices takes long, and their fixed points lie close together.
@@ -51,7 +52,7 @@ def lowest(found: Iterable[FixedPoint], times: int = 2) -> Iterate:
         seen.append(point)
         best = min(seen, key=lambda one: (not one.iterate.converged, one.criterion))
         again = [one for one in seen if one.iterate.converged and one.criterion <= (1 + SAME) * best.criterion]
-        size = point.iterate.left.shape[0]
+        size = min(point.iterate.left.shape[0], n)
         if len(again) >= times or size * sum(one.iterate.n_sweeps for one in seen) > WORK:
             break
     return best.iterate._replace(n_sweeps=sum(point.iterate.n_sweeps for point in seen))

@@ -22,12 +22,14 @@ from codiag.diagonalize._starts import generic_start
 
 
 def follow_shears(evaluate: Callable[[Array], Step], point: Array, limits: Limits) -> Outcome:
-    """Follow the steps from a point, or from rows in general position where that point has empty diagonals.
+    """Follow the steps from a point, or from rows in general position where no step leads away from that point.
 
-    Eigenvectors of a defective pencil are such a point: some vanish on all diagonals.
+    Eigenvectors of a defective pencil are such a point: some vanish on all diagonals. The identity is another, for
+    matrices without diagonals.
     """
     outcome = find_fixed_point(evaluate, shear, point, limits)
-    if math.isfinite(outcome.last.merit):
+    stuck = outcome.n_sweeps == 1 and outcome.last.largest == math.inf
+    if math.isfinite(outcome.last.merit) and not stuck:
         return outcome
     rows = np.ascontiguousarray(np.broadcast_to(generic_start(point.shape[-1]), point.shape))
     return find_fixed_point(evaluate, shear, like(rows, point), limits)

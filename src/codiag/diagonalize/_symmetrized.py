@@ -71,12 +71,18 @@ class _Symmetrized(Diagonalizer):
         return self.inner.sweep_flops(n, 2 * size)
 
     def iterate(self, stack: Array, rng: np.random.Generator) -> Iterate:
+        return self._merged(self._inner().iterate(_doubled(stack), rng), stack)
+
+    def iterate_from(self, stack: Array, rng: np.random.Generator, left: Array, right: Array) -> Iterate:
         xp = array_namespace(stack)
-        blank = xp.zeros_like(stack)
-        top = xp.concat([blank, xp.matrix_transpose(stack)], axis=2)
-        bottom = xp.concat([stack, blank], axis=2)
-        inner = replace(self.inner, tol=self.tol, max_sweeps=self.max_sweeps)
-        iterate = inner.iterate(xp.concat([top, bottom], axis=1), rng)
+        halves = [xp.concat([right, left], axis=1), xp.concat([right, -left], axis=1)]
+        rows = xp.concat(halves, axis=0) / 2**0.5
+        return self._merged(self._inner().iterate_from(_doubled(stack), rng, rows, rows), stack)
+
+    def _inner(self) -> Diagonalizer:
+        return replace(self.inner, tol=self.tol, max_sweeps=self.max_sweeps)
+
+    def _merged(self, iterate: Iterate, stack: Array) -> Iterate:
         inverse = to_host(iterate.left).astype(np.float64)
         factor = inverse.T if self.orthogonal else np.linalg.inv(inverse)
         right, left = _merge_pairs(factor)
@@ -84,6 +90,13 @@ class _Symmetrized(Diagonalizer):
             left=_inverse(left, stack, self.orthogonal),
             right=_inverse(right, stack, self.orthogonal),
         )
+
+
+def _doubled(stack: Array) -> Array:
+    xp = array_namespace(stack)
+    blank = xp.zeros_like(stack)
+    top = xp.concat([blank, xp.matrix_transpose(stack)], axis=2)
+    return xp.concat([top, xp.concat([stack, blank], axis=2)], axis=1)
 
 
 def _merge_pairs(factor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -13,6 +13,7 @@ from codiag._array import Array, array_namespace, like, moved
 from codiag._validation import as_flag
 from codiag.diagonalize._base import Iterate
 from codiag.diagonalize._fixed_point import Limits, Outcome, find_fixed_point
+from codiag.diagonalize._given_start import follow_past_saddles
 from codiag.diagonalize._newton_like import NewtonLike
 from codiag.diagonalize._products import TwoSidedSlabs
 from codiag.diagonalize._restarts import FixedPoint, criterion, lowest
@@ -80,8 +81,18 @@ class TwoSided(NewtonLike):
         if outcome.certain or (not self.fallback and (outcome.converged or self.orthogonal)):
             return iterate
         n_trials, times = (9, 3) if self.fallback else (4, 1)
-        found = lowest(islice(self._restarts(core, rng, probe, iterate), n_trials), times)
+        found = lowest(islice(self._restarts(core, rng, probe, iterate), n_trials), stack.shape[1], times)
         return found._replace(n_sweeps=found.n_sweeps + iterate.n_sweeps)
+
+    def iterate_from(self, stack: Array, rng: np.random.Generator, left: Array, right: Array) -> Iterate:
+        core, limits = TwoSidedSlabs(stack), self._limits(stack)
+        probe = like(rng.choice([-1.0, 1.0], stack.shape[1]), stack)
+        point = array_namespace(stack).stack([left, right])
+        if not self.orthogonal:
+            return self._iterate_of(self._follow(core, point, probe, limits))
+        return self._iterate_of(
+            follow_past_saddles(lambda point: self._follow(core, point, probe, limits), stack, point, rng)
+        )
 
     def _restarts(
         self, core: TwoSidedSlabs, rng: np.random.Generator, probe: Array, first: Iterate

@@ -21,7 +21,10 @@ from codiag.diagonalize._starts import orthogonal_start, pencil_start, whitened_
 
 LARGE = 120
 """Size above which a symmetric eigenproblem is tried as the start before the far slower nonsymmetric one, and above
-which sweeps of J-Di, minutes each, are left to those who ask for them."""
+which no starts are drawn again."""
+
+SWEPT = 60
+"""Size above which sweeps of J-Di, which cost as much as a hundred steps each, are left to those who ask for them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,8 +44,8 @@ class UWEDGE(NewtonLike):
     and one start that is enough where the noise is so small that the steps contract (see Notes). **Fails** to be
     certain elsewhere, where several fixed points may exist: more starts are then tried until the lowest
     :math:`\sum_{i \ne j} R_{ij} / \sqrt{R_{ii} R_{jj}}`, with :math:`R_{ij} = \sum_l (D_l)_{ij}^2`, has been reached
-    twice, four at most. Where the steps do not converge, sweeps of `JDi` go before them, up to size 120; beyond that
-    they take minutes, and the best iterate is returned with `converged` false.
+    twice, four at most. Where the steps do not converge, sweeps of `JDi` go before them, up to size 60; beyond that
+    each costs as much as a hundred steps, and the best iterate is returned with `converged` false.
 
     Parameters
     ----------
@@ -59,6 +62,10 @@ class UWEDGE(NewtonLike):
     -----
     The steps contract where :math:`(2 c\, r_{ij} + 2 (1 + c)^2 r_{ij}^2) / (1 - \rho_{ij}^2) < 1` for all pairs, with
     :math:`r_{ij}` the root of the energy left at a pair and c the root of the size over the number of matrices.
+
+    The steps do not minimize the energy off the diagonals for factors of unit norm. Where the factors are nearly
+    dependent, that is least for others, further apart than the true ones. With random unit columns of size 50 and noise
+    of 1e-3 that minimum was 1.8 to 6 times lower than a fixed point, and 1.8 to 7 times further from the truth.
 
     References
     ----------
@@ -91,8 +98,13 @@ class UWEDGE(NewtonLike):
         iterate = Iterate(outcome.point, outcome.point, n_sweeps + outcome.n_sweeps, outcome.converged)
         if outcome.certain or not self.fallback:
             return iterate
-        found = lowest(self._restarts(core, rng, probe, iterate))
+        found = lowest(self._restarts(core, rng, probe, iterate), stack.shape[1])
         return found._replace(n_sweeps=found.n_sweeps + iterate.n_sweeps)
+
+    def iterate_from(self, stack: Array, rng: np.random.Generator, left: Array, right: Array) -> Iterate:
+        probe = like(rng.choice([-1.0, 1.0], stack.shape[1]), stack)
+        outcome = _follow(Slabs(stack), left, probe, self._limits(stack))
+        return Iterate(outcome.point, outcome.point, outcome.n_sweeps, outcome.converged)
 
     def _restarts(self, core: Slabs, rng: np.random.Generator, probe: Array, first: Iterate) -> Iterator[FixedPoint]:
         """Go from several starts to the fixed point itself: without theory the standard error is no reason to stop.
@@ -100,12 +112,12 @@ class UWEDGE(NewtonLike):
         Where the steps did not converge, rough sweeps of J-Di find a basin first; where even that is not enough, fine
         ones follow.
         """
-        small = core.stack.shape[1] <= LARGE
-        sweep_first = small and not first.converged
+        swept = core.stack.shape[1] <= SWEPT
+        sweep_first = swept and not first.converged
         settled = False
-        for start in _starts(core.stack, rng, first, small, sweep_first):
+        for start in _starts(core.stack, rng, first, sweep_first):
             end = None if sweep_first else self._stepped(core, start, probe, cautious=True)
-            if end is None or (small and not end.iterate.converged):
+            if end is None or (swept and not end.iterate.converged):
                 end = self._swept(core, start if end is None else end.iterate.left, probe)
             settled = settled or end.iterate.converged
             yield end
@@ -131,11 +143,11 @@ class UWEDGE(NewtonLike):
         return FixedPoint(fine, criterion(core, fine.left, fine.left))
 
 
-def _starts(stack: Array, rng: np.random.Generator, first: Iterate, small: bool, sweep_first: bool) -> Iterator[Array]:
+def _starts(stack: Array, rng: np.random.Generator, first: Iterate, sweep_first: bool) -> Iterator[Array]:
     """Yield where to start again: two starts that the matrices determine, then up to a size two that are drawn."""
     yield identity(stack.shape[1], stack) if sweep_first else first.left
     yield whitened_start(stack)
-    for _ in range(2 if small else 0):
+    for _ in range(2 if stack.shape[1] <= LARGE else 0):
         yield like(pencil_start(stack, rng)[0], stack)
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from codiag._factorization import Factorization
-from codiag.experiments.fitting import silent_fit
+from codiag._factorize import as_method, solve
+from codiag._problem import Problem
 from codiag.methods import METHODS
 from codiag.metrics import factor_error
-from codiag.tensors import Tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,13 +25,13 @@ class Comparison:
     seconds: float
 
 
-def compare(tensor: Tensor, rank: int, *, symmetric: bool | None = None, seed: int | None = None) -> list[Comparison]:
-    """Factorize a tensor by every method; return the closest fits first, and those that do not apply last."""
+def compare(problem: Problem, *, seed: int | None = None) -> list[Comparison]:
+    """Solve a problem by every method; return the closest fits first, and those that do not apply last."""
     fits: dict[str, tuple[Factorization | None, str, float]] = {}
     for name in METHODS:
         start = time.perf_counter()
         try:
-            fit, reason = silent_fit(tensor, rank, method=name, symmetric=symmetric, seed=seed), ""
+            fit, reason = solve(problem, as_method(name), seed), ""
         except ValueError as error:
             fit, reason = None, str(error)
         fits[name] = fit, reason, time.perf_counter() - start

@@ -8,22 +8,21 @@ from typing import ClassVar
 
 import numpy as np
 
-from codiag._array import array_namespace
 from codiag._estimate import Estimate, Log
 from codiag._problem import Problem
 from codiag._validation import as_number
-from codiag.diagonalize import UWEDGE, Diagonalizer, TwoSided
 from codiag.methods._als import ALS
-from codiag.methods._joint import off_diagonal_share
+from codiag.methods._diagonal_start import diagonal_roles, diagonal_start
 from codiag.methods._known import fit_known
 from codiag.methods._method import Method
 from codiag.methods._reduction import Reduction, reduce
 from codiag.methods._search import SWAPS, is_settled, leaves_noise, search
-from codiag.methods._slices import Roles, assign_roles, components_from_sides, slices
-from codiag.methods.least_squares._components import random_components, with_best_weights
+from codiag.methods._slices import Roles
+from codiag.methods.least_squares._components import random_components
 from codiag.methods.least_squares._fit import Monitor, approach, check_monitor, closest, finish, is_stopped, watch
 from codiag.methods.least_squares._gauss_newton import Limits, Outcome
 from codiag.methods.least_squares._rank_one import best_rank_one
+from codiag.methods.least_squares._superfluous import has_superfluous
 from codiag.tensors import DenseTensor, FactoredTensor
 
 
@@ -34,19 +33,24 @@ class Auto(Method):
     One start is enough almost always. The residual tells when it was not: it should look like noise, and each component
     be worth more than any term of it. Components that are not are swapped: the strongest term of the residual joins,
     and the component leaves that the others can do without, once all of them have followed. Where several components
-    are hardly worth more than noise, further starts are random, and end once the lowest minimum was met twice. Where
-    the rank is larger than all modes but one, nothing can be diagonalized and all starts are random;
-    `Factorization.stages` says so, counts starts, and tells whether they agreed. With constraints, or entries that were
-    not observed, the fit without them is one of the starts; where all modes are to be orthogonal, it is `OJD`, followed
-    by least squares over orthonormal factors.
+    are hardly worth more than noise, further starts are random, and end once the lowest minimum was met twice;
+    `Factorization.stages` counts them, and tells whether they agreed.
+
+    Where the rank is larger than all modes but one, modes of tensors of higher order are taken together, or the
+    rank-one matrices in the span of the slices are found by diagonalizing the equations that they satisfy (De Lathauwer
+    2006, and 2007 with Castaing and Cardoso). At order three, up to five thirds of the modes, the kernels of Koszul
+    flattenings give such equations (Kothari, Moitra and Wein 2024). Where there are too few, or the rank is above 64,
+    all starts are random. With constraints, or entries that were not observed, the fit without them is one of the
+    starts; where all modes are to be orthogonal, it is `OJD`, followed by least squares over orthonormal factors.
 
     *Needs* contractions of the tensor; works on all of it where it has at most two million entries. *Costs* three
     passes over a large tensor to look at it and to compress it, :math:`O(k^4)` flops a sweep of the diagonalization and
     a step of least squares on the core, and one pass to polish, or a few where noise is strong or ranks are large.
-    *Guarantees*, without noise, exact components where the rank is at most the second largest mode; with noise, a
-    minimum of least squares where `converged` says so, with the standard errors of first-order theory. *Fails* to find
-    the best of several minima where noise hides many components, or the rank is near the largest at which components
-    are unique: `fit.diagnose()` says where starts disagreed.
+    *Guarantees*, without noise, exact components where the rank is at most the second largest mode, or there are
+    equations enough: 30 components of 20 x 20 x 20, 40 of 20 x 20 x 20 x 20, 30 of 8 x 8 x 8 x 8 x 8; with noise, a
+    minimum of least squares where `converged` says so, with the standard errors of first-order theory. *Fails* to
+    find the best of several minima where noise hides many components, or the rank is near the largest at which
+    components are unique: `fit.diagnose()` says where starts disagreed.
 
     Parameters
     ----------
@@ -101,7 +105,7 @@ class Auto(Method):
         if not reduction.complete:
             held = core.squared_norm() / tensor.squared_norm()
             log.add("compress", 0, math.sqrt(max(1 - held, 0.0)))
-        roles = _roles(core, rank)
+        roles = diagonal_roles(core, rank)
         outcomes: list[Outcome] = []
         if rank > 1 and roles is None:
             log.add("random starts: the rank is too large to diagonalize", 0, 1.0)
@@ -110,6 +114,9 @@ class Auto(Method):
             if rank == 1 or is_stopped(limits) or is_settled(reduced, outcomes[-1:]):
                 return finish(problem, reduction, closest(outcomes), limits, log, SWAPS)
             if leaves_noise(reduced, outcomes[-1]):
+                left = tensor.squared_norm() - core.squared_norm() + 2 * outcomes[-1].objective
+                if has_superfluous(problem, outcomes[-1].components, left):
+                    return finish(problem, reduction, outcomes[-1], limits, log, 0)
                 break  # a second diagonalization would not be independent of the first
         return self._search(problem, reduction, outcomes, rng, log)
 
@@ -140,7 +147,7 @@ def first_components(problem: Problem, complete: bool, rng: np.random.Generator,
 
 def start_on(core: DenseTensor, rank: int, rng: np.random.Generator, log: Log) -> FactoredTensor:
     """Return the components that the diagonalization of a core finds, or random ones where there is nothing to."""
-    roles = _roles(core, rank)
+    roles = diagonal_roles(core, rank)
     if rank > 1 and roles is None:
         return random_start(Problem(core, rank), rng)
     return _start(core, roles, rank, rng, log)
@@ -153,33 +160,13 @@ def random_start(core: Problem, rng: np.random.Generator) -> FactoredTensor:
     return ALS(orthogonalize=2, max_sweeps=15, tol=1e-6).fit(core, rng).components
 
 
-def _roles(core: DenseTensor, rank: int) -> Roles | None:
-    """Return the modes to diagonalize, or None where there is nothing to."""
-    if rank == 1 or (core.symmetric and core.shape[0] < rank):
-        return None
-    return assign_roles(core.shape, rank)
-
-
 def _start(core: DenseTensor, roles: Roles | None, rank: int, rng: np.random.Generator, log: Log) -> FactoredTensor:
     """Diagonalize the slices of the core; where they are singular, there is nothing to, and components are drawn."""
     if roles is None:
         return best_rank_one(core)
-    xp = array_namespace(core.reference)
-    stack = slices(core, roles, rank)
-    if core.symmetric:
-        stack = (stack + xp.matrix_transpose(stack)) / 2  # equal but for rounding
-    diagonalizer: Diagonalizer = (
-        UWEDGE(rank=rank, fallback=False) if core.symmetric else TwoSided(rank=rank, fallback=False)
-    )
     try:
-        fit = diagonalizer(stack, seed=rng)  # converged or not: least squares goes on from wherever it ends
+        components = diagonal_start(core, roles, rank, rng, log)
     except np.linalg.LinAlgError:
         log.add("random start: the slices are singular", 0, 1.0)
         return random_start(Problem(core, rank), rng)
-    flops = fit.n_sweeps * diagonalizer.sweep_flops(stack.shape[0], rank)
-    log.add("diagonalize", fit.n_sweeps, off_diagonal_share(fit), flops)
-    if core.symmetric:
-        components = with_best_weights(core, [fit.factor] * core.order)
-    else:
-        components = components_from_sides(core, roles, fit.factor, fit.right_factor)
     return components if math.isfinite(components.squared_norm()) else random_start(Problem(core, rank), rng)

@@ -19,7 +19,15 @@ from codiag.diagonalize._base import check_method
 from codiag.methods._directions import orthonormal_directions, random_directions
 from codiag.methods._method import Method
 from codiag.methods._reduction import Reduction, reduce, whole
-from codiag.methods._slices import Roles, components_from_sides, diagonalized, matrix_roles, roles_refusal
+from codiag.methods._slices import (
+    Roles,
+    components_from_sides,
+    diagonalized,
+    matrix_roles,
+    merged_core,
+    roles_refusal,
+    symmetric_components,
+)
 from codiag.methods._whitening import whiten, whitened
 from codiag.methods.least_squares._components import unit_components, with_best_weights
 from codiag.methods.least_squares._rank_one import best_rank_one
@@ -63,7 +71,8 @@ class JointMethod(Method):
         return not isinstance(self.directions, str)
 
     def refusal(self, problem: Problem) -> str | None:
-        return super().refusal(problem) or roles_refusal(problem, type(self).__name__)
+        together = not self.orthogonal  # orthonormal columns are no more than a mode measures
+        return super().refusal(problem) or roles_refusal(problem, type(self).__name__, together=together)
 
     def fit(self, problem: Problem, rng: np.random.Generator) -> Estimate:
         log = Log()
@@ -113,7 +122,7 @@ class JointMethod(Method):
     ) -> Diagonalization:
         """Project along directions, one array per mode, and diagonalize."""
         xp = array_namespace(core.reference)
-        stack = core.permute(roles.rows + roles.columns + roles.others).project(*directions)
+        stack = merged_core(core, roles).project(*directions)
         diagonalizer = self.diagonalizer or self._default(core.symmetric)
         if core.symmetric:
             stack = (stack + xp.matrix_transpose(stack)) / 2  # equal but for rounding
@@ -224,7 +233,9 @@ class OJD(JointMethod):
 class NOJD(JointMethod):
     r"""Non-orthogonal joint diagonalization: NOJD0 (``plug_in=False``) and NOJD1 of the paper, for free factors.
 
-    *Needs* a rank of at most the second largest mode, and factors with linearly independent columns in two modes.
+    *Needs* a rank of at most the second largest mode, and factors with linearly independent columns in two modes; of
+    tensors of order five and more, several modes are taken together for the rows and for the columns where the rank is
+    larger than that: 8 x 8 x 8 x 8 x 8 has up to 64 components, or 36 if symmetric.
     *Costs* :math:`O(L \prod_m d_m)` flops for L projections, 2 d by default, and :math:`O(L k^3)` a sweep of the
     diagonalization. *Guarantees* exact components without noise; with noise errors of first order, larger the worse
     conditioned the factors are. *Fails*, by leaving larger errors than least squares, where columns are nearly
@@ -288,7 +299,7 @@ def off_diagonal_share(fit: Diagonalization) -> float:
 
 def _components(core: DenseTensor, roles: Roles, fit: Diagonalization) -> FactoredTensor:
     if core.symmetric:
-        return with_best_weights(core, [fit.factor] * core.order)
+        return symmetric_components(core, fit.factor, len(roles.rows))
     return components_from_sides(core, roles, fit.factor, fit.right_factor)
 
 

@@ -21,6 +21,7 @@ from codiag.methods.least_squares._filled import filled
 from codiag.methods.least_squares._fit import ROUGH, Monitor, closest
 from codiag.methods.least_squares._gauss_newton import SHARE_OF_NOISE, Limits, Outcome, minimize
 from codiag.methods.least_squares._growth import POOR, grown, passes_for_noise, shared_group
+from codiag.methods.least_squares._last_steps import last_steps
 from codiag.methods.least_squares._objective import LeastSquares
 from codiag.methods.least_squares._orthogonal import rotate
 from codiag.methods.least_squares._residual import excess_over_flips, noise_excess
@@ -79,6 +80,7 @@ def fit_known(
             break
     if not found.converged and fine is not rough:
         found = improved(objective, closest(outcomes).components, fine)
+    found = last_steps(problem, found)
     log.add("least squares as constrained and observed", found.n_sweeps, objective.relative_error(found.components))
     return Estimate(found.components, log.stages, found.converged)
 
@@ -110,8 +112,8 @@ def fit_from(
         error = objective.relative_error(outcomes[-1].components)
         log.add("least squares as constrained and observed", outcomes[-1].n_sweeps, error)
         if watch is not None and watch.stopped:
-            break
-    return Estimate(found.components, log.stages, found.converged)
+            return Estimate(found.components, log.stages, found.converged)
+    return Estimate(last_steps(problem, found).components, log.stages, found.converged)
 
 
 def improved(objective: LeastSquares, start: FactoredTensor, limits: Limits) -> Outcome:

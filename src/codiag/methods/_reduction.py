@@ -28,6 +28,9 @@ from codiag.tensors._sums import Core, Products
 VANISHING = 1e-12
 """Share of a tensor below which a core holds nothing but rounding: the modes of a tensor can tie at odds."""
 
+WIDE = 2**18
+"""Entries of a core with ranges as wide as steps on it stay cheap."""
+
 ROUNDS = 5
 SIDES = 1 / 64
 """Entries, relative to those that are stored, that a tensor may have with one mode after the other left as it is."""
@@ -133,6 +136,18 @@ def reduce(problem: Problem, rng: np.random.Generator, *, including: Sequence[Ar
         return reduction
     wider = _reduced(reduction.dense or tensor, rank + OVERSAMPLING, rng, including)
     return replace(wider, home=reduction.home)
+
+
+def reduce_widely(problem: Problem, rng: np.random.Generator) -> Reduction | None:
+    """Compress a large tensor to ranges much wider than the rank, None where that is as large as the tensor.
+
+    Of data that fit no model, components reach beyond the dominant ranges of their number.
+    """
+    tensor = problem.tensor
+    width = round(WIDE ** (1 / tensor.order))
+    if width <= range_rank(problem.rank) + OVERSAMPLING or all(size <= width for size in tensor.shape):
+        return None
+    return _reduced(tensor, width, rng, None)
 
 
 def _reduced(tensor: Tensor, rank: int, rng: np.random.Generator, including: Sequence[Array] | None) -> Reduction:

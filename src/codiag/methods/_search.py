@@ -13,10 +13,12 @@ from dataclasses import replace
 
 from codiag._estimate import Log
 from codiag._problem import Problem
+from codiag.methods.least_squares._degeneracy import bounded
 from codiag.methods.least_squares._fit import ROUGH, closest, is_stopped, relative_error
 from codiag.methods.least_squares._gauss_newton import Limits, Outcome, minimize
 from codiag.methods.least_squares._objective import LeastSquares
 from codiag.methods.least_squares._residual import is_noise
+from codiag.methods.least_squares._superfluous import has_superfluous
 from codiag.methods.least_squares._swaps import brief, n_replaceable, swap_components
 from codiag.tensors import FactoredTensor
 
@@ -69,19 +71,26 @@ def _end(problem: Problem, start: FactoredTensor, limits: Limits, lowest: float)
     if found.objective < PROMISING * lowest:
         better = minimize(problem, found.components, replace(ROUGH, watch=limits.watch))
         found, _ = swap_components(problem, better, max_swaps=SWAPS)
+        found = bounded(problem, found)  # or ends would be compared somewhere on their ways to infinity
     return found._replace(n_sweeps=first.n_sweeps + found.n_sweeps)
 
 
 def is_settled(problem: Problem, outcomes: list[Outcome]) -> bool:
-    """Tell whether a further start would hardly end lower: no other end is in question, or the lowest was met twice."""
-    best = closest(outcomes)
+    """Tell whether a further start would hardly end lower: no other end is in question, or the lowest was met twice.
+
+    Of data that fit no model, where nothing but the agreement of ends tells, it must have been met three times.
+    """
+    best, needed = closest(outcomes), 3
     if leaves_noise(problem, best):
+        needed = 2
+        if has_superfluous(problem, best.components, 2 * best.objective):
+            return True
         residual = LeastSquares(problem, best.components).left_over(best.components)
         allowed = max(1, int(FEW * problem.rank)) if problem.rank <= max(problem.tensor.shape) else 0
         if n_replaceable(problem, best, residual, LITTLE) <= allowed:
             return True
     ends = sorted(one.objective for one in outcomes)
-    return len(ends) > 1 and ends[1] <= ends[0] + _tolerance(problem, best)
+    return len(ends) >= needed and ends[needed - 1] <= ends[0] + _tolerance(problem, best)
 
 
 def leaves_noise(problem: Problem, found: Outcome) -> bool:

@@ -7,12 +7,18 @@ from codiag.models._cp import CP
 from codiag.models._crowd import DawidSkene
 from codiag.models._diagnostics import Diagnostics
 from codiag.models._hmm import HiddenMarkov
+from codiag.models._jade import JADE
 from codiag.models._mixture import SphericalGaussianMixture
+from codiag.models._nss import NSS
+from codiag.models._sobi import SOBI
 from codiag.models._topics import LatentDirichlet, SingleTopic
 from codiag.models._views import MultiviewMixture
 
 __all__ = [
     "CP",
+    "JADE",
+    "NSS",
+    "SOBI",
     "Components",
     "DawidSkene",
     "Diagnostics",

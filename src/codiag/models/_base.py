@@ -98,7 +98,7 @@ class Model(BaseEstimator):
         for name, zero in numbers.items():
             if name in given and not (given[name] is None and name in self.optional):
                 as_number(name, given[name], integer=True, zero=zero)
-        if "alpha_0" in given:
+        if "alpha_0" in given and not (given["alpha_0"] is None and "alpha_0" in self.optional):
             check_alpha(given["alpha_0"])
         if "method" in given:
             as_method(given["method"])

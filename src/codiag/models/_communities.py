@@ -78,6 +78,8 @@ class MixedMembershipCommunities(Model):
         What the rows stand for.
     n_components_ : int
         Number of communities.
+    weighted_ : bool
+        Whether links have weights other than one.
     diagnostics_ : Diagnostics
         Among others `agreement`, the mean cosine of the communities of single partitions with their average. Partitions
         of small graphs agree less: below 0.8 a warning says that other seeds may find other communities.
@@ -173,6 +175,7 @@ class MixedMembershipCommunities(Model):
         self.partition_ = np.full(network.nodes.size, -1)
         self.partition_[linked[order]] = found.partition
         self.nodes_, self.n_components_ = network.nodes, k
+        self.weighted_ = bool(np.any(network.adjacency.data != 1))
         self.diagnostics_ = found.diagnostics(n_isolated=network.nodes.size - linked.size)
         return tuple(UserWarning(complaint) for complaint in found.complaints())
 

@@ -21,7 +21,7 @@ from codiag.models._crowd_samples import sample_uncertainty
 from codiag.models._crowd_start import as_groups, as_numbers, start_from_given, start_from_majority, start_from_moments
 from codiag.models._vote_parts import refuse_parts, votes_at_hand
 from codiag.models._vote_tables import Tables, class_names
-from codiag.models._votes import Votes, as_votes
+from codiag.models._votes import Votes, as_votes, complaints_about
 
 
 class DawidSkene(Model):
@@ -196,7 +196,7 @@ class DawidSkene(Model):
         start = self._start(votes, prior)
         run, uncertainty = self._run_from(votes, start, prior)
         self._keep(votes, start, run, uncertainty)
-        return tuple(self._told(start, run))
+        return (*complaints_about(votes), *self._told(start, run))
 
     def fit_predict(self, X: Any, y: object = None) -> Any:  # noqa: N803
         """Return the label of every task.

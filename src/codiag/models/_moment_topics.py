@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from scipy import sparse
@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from codiag._factorization import Factorization
 from codiag._parts import Parts, as_parts, is_matrix, listed
-from codiag._validation import UndeterminedError, as_number
+from codiag._validation import as_number
 from codiag.methods import Method
 from codiag.models._base import as_seed
 from codiag.models._blocked import BlockedModel
@@ -27,22 +27,29 @@ from codiag.models._topic_parts import (
     INPUT,
     N_SPARE,
     as_matrix,
+    check_pairs,
     range_of_parts,
     read_corpus,
     sums_of_parts,
 )
+from codiag.models._topic_polish import Shared, Start, polished_counts, polished_parts
 from codiag.models._topic_stream import TopicStream
 from codiag.models._word_statistics import WordStatistics
 from codiag.tensors._words import as_counts
+
+ALPHA_0 = 1.0
+"""How mixed documents are taken to be by the moments, where that is to be estimated by the steps after them."""
 
 
 class MomentTopics(TransformerMixin, BlockedModel[TopicMoments, Topics]):
     """Topics by moments of words: what models of one topic a document, and of mixtures of topics, have in common."""
 
     default_method: ClassVar[Method] = CORE_METHOD
-    optional: ClassVar[frozenset[str]] = frozenset({"n_components"})
-    alpha_0: float
-    """Sum of the Dirichlet parameters of the mixtures, zero where a document has one topic."""
+    optional: ClassVar[frozenset[str]] = frozenset({"n_components", "alpha_0"})
+    shared_out: ClassVar[type[Shared]]
+    """What steps after the moments share out to topics."""
+    alpha_0: float | None
+    """Sum of the Dirichlet parameters of the mixtures, zero where a document has one topic; None to estimate it."""
 
     def moments(self, data: Any) -> TopicMoments:
         """Return the moments of counts of words, of shape (documents, words), sparse or dense, or in parts."""
@@ -51,20 +58,22 @@ class MomentTopics(TransformerMixin, BlockedModel[TopicMoments, Topics]):
             return self._of_iterator(parts) if parts.once else self._of_parts(parts)
         counts = self._as_counts(data, first=True)
         self._check_blocks(counts.shape[0])
-        return replace(self._of_counts(counts), counts=counts)
+        return replace(self._of_counts(counts, steps=bool(self.polish)), counts=counts)
 
-    def _of_counts(self, counts: sparse.csr_array) -> TopicMoments:
-        """Return the moments of documents that are at hand."""
-        if not np.any(np.asarray(counts.sum(axis=1)) >= 3):
-            raise UndeterminedError(f"X must hold documents of three words or more; all {counts.shape[0]} have fewer")
-        k, alpha_0 = self.n_asked(), float(self.alpha_0)
+    def _of_counts(self, counts: sparse.csr_array, *, steps: bool) -> TopicMoments:
+        """Return the moments of documents that are at hand; `steps` is whether others follow that use all words."""
+        lengths = np.asarray(counts.sum(axis=1)).ravel()
+        check_pairs(int(np.sum(lengths >= 2)), lengths.size)
+        k, alpha_0 = self.n_asked(), self._mixing()
         basis = range_of_pairs(counts, min(k + N_SPARE, counts.shape[1]), alpha_0, as_seed(self.random_state))
         blocks = Blocks.of(WordStatistics.empty(basis), counts, self.n_blocks)
         found = self._moments_of(blocks.total())
         noise = pair_noise(counts, alpha_0, basis[:, :k])
         size = float(found.values[k - 1])
         found = replace(found, hides_component=is_hidden(size, noise, k))
-        complaints = (*_complaints_about(counts), *hidden_component(size, noise, k))
+        whole = np.array_equal(counts.data, np.rint(counts.data))
+        about_counts = _complaints(lengths.size, int(np.sum(lengths < 3)), whole=whole, steps=steps)
+        complaints = (*about_counts, *hidden_component(size, noise, k))
         seen = TopicStream(blocks=Blocks({0: found.statistics}))
         return replace(found, noise=noise, blocks=blocks, seen=seen, complaints=complaints)
 
@@ -75,8 +84,9 @@ class MomentTopics(TransformerMixin, BlockedModel[TopicMoments, Topics]):
         self._check_blocks(corpus.n_documents)
         self._check_words(corpus.n_words)
         self.n_features_in_ = corpus.n_words
-        basis = range_of_parts(parts, corpus, self.n_asked(), float(self.alpha_0), as_seed(self.random_state))
-        return replace(self._of_blocks(sums_of_parts(parts, basis, self.n_blocks)), parts=parts)
+        basis = range_of_parts(parts, corpus, self.n_asked(), self._mixing(), as_seed(self.random_state))
+        blocks = sums_of_parts(parts, basis, self.n_blocks)
+        return replace(self._of_blocks(blocks, steps=bool(self.polish)), parts=parts)
 
     def _of_iterator(self, parts: Parts) -> TopicMoments:
         """Return the moments of parts that can be read once, of which the first ones fix the basis."""
@@ -98,19 +108,19 @@ class MomentTopics(TransformerMixin, BlockedModel[TopicMoments, Topics]):
     def _moments_of_stream(self, stream: TopicStream) -> TopicMoments:
         """Return the moments of documents that were read once; those that are kept make up a matrix."""
         if stream.blocks is None:
-            return replace(self._of_counts(stream.documents()), seen=stream)
-        found = self._of_blocks(stream.blocks)
+            return replace(self._of_counts(stream.documents(), steps=False), seen=stream)
+        found = self._of_blocks(stream.blocks, steps=False)
         about_stream = stream.complaints(self.n_asked())
         return replace(found, seen=stream, complaints=(*found.complaints, *about_stream))
 
-    def _of_blocks(self, blocks: Blocks) -> TopicMoments:
-        """Return the moments of sums over all documents."""
+    def _of_blocks(self, blocks: Blocks, *, steps: bool) -> TopicMoments:
+        """Return the moments of sums over all documents; `steps` is whether others follow that use all words."""
         sums, k = blocks.total(), self.n_asked()
-        if not sums.n_documents[2]:
-            raise UndeterminedError(f"X must hold documents of three words or more; all {sums.n_seen} have fewer")
+        check_pairs(int(sums.n_documents[1]), sums.n_seen)
         found = self._moments_of(sums)
-        noise = sums.noise(float(self.alpha_0), found.inner)
-        about_counts = _complaints(sums.n_seen, sums.n_seen - int(sums.n_documents[2]), whole=sums.n_broken == 0)
+        noise = sums.noise(self._mixing(), found.inner)
+        n_short = sums.n_seen - int(sums.n_documents[2])
+        about_counts = _complaints(sums.n_seen, n_short, whole=sums.n_broken == 0, steps=steps)
         size = float(found.values[k - 1])
         found = replace(found, hides_component=is_hidden(size, noise, k))
         complaints = (*about_counts, *hidden_component(size, noise, k))
@@ -133,7 +143,7 @@ class MomentTopics(TransformerMixin, BlockedModel[TopicMoments, Topics]):
         stream = TopicStream() if seen is None else seen
         if stream.blocks is not None:
             self._check_same_blocks(stream.blocks)
-        return stream.with_part(part, self.n_asked(), float(self.alpha_0), as_seed(self.random_state), self.n_blocks)
+        return stream.with_part(part, self.n_asked(), self._mixing(), as_seed(self.random_state), self.n_blocks)
 
     def _moments_of(self, sums: WordStatistics, like: TopicMoments | None = None) -> TopicMoments:
         """Return the moments of topics that sums over documents make."""
@@ -144,26 +154,34 @@ class MomentTopics(TransformerMixin, BlockedModel[TopicMoments, Topics]):
                 f"got {self.n_asked()}. Fit anew"
             )
         orthogonal = self.strategy().needs_orthogonal
-        return TopicMoments.of(sums, self.n_asked(), float(self.alpha_0), orthogonal=orthogonal)
+        return TopicMoments.of(sums, self.n_asked(), self._mixing(), orthogonal=orthogonal)
 
     def _moments_of_seen(self, seen: TopicStream, part: sparse.csr_array) -> TopicMoments:
         """Return the moments after documents were added."""
         return self._moments_of_stream(seen)
 
-    def parameters(self, fit: Factorization, moments: TopicMoments) -> Topics:
+    def parameters(self, fit: Factorization | None, moments: TopicMoments) -> Topics:
         """Return topics and their weights."""
         return moments.parameters(fit)
 
     def polished(self, components: Topics, moments: TopicMoments) -> Topics:
-        """Return topics after steps of expectation maximization, where all documents are at hand, or can be read."""
-        if self.polish and moments.counts is not None:
-            return self._after_steps(components, moments.counts)
-        return self._after_passes(components, moments.parts) if self.polish and moments.parts else components
-
-    def keep(self, components: Topics, moments: TopicMoments) -> None:
-        """Keep what mixtures are like, too."""
-        super().keep(components, moments)
-        self.doc_topic_prior_ = self._prior(components.weights)
+        """Return topics after collapsed variational steps, where all documents are at hand, or can be read."""
+        if not self.polish or (moments.counts is None and moments.parts is None):
+            return components
+        topics, prior = components.components, components.doc_topic_prior
+        start = Start.of(self.shared_out, topics, prior, moments.mean, fixed_total=self.alpha_0 is not None)
+        if moments.counts is not None:
+            found = polished_counts(moments.counts, start, self.polish)
+        else:
+            found = polished_parts(cast("Parts", moments.parts), start, self.polish)
+        return replace(
+            components,
+            components=found.counts.topics,
+            weights=found.weights,
+            doc_topic_prior=found.counts.prior,
+            topic_word_prior=found.counts.word_prior,
+            n_iter=found.n_steps,
+        )
 
     def transform(self, X: Any) -> np.ndarray:  # noqa: N803
         """Return the share of each topic in each document, rows of sum one.
@@ -259,14 +277,6 @@ class MomentTopics(TransformerMixin, BlockedModel[TopicMoments, Topics]):
         return tags
 
     @abstractmethod
-    def _after_steps(self, components: Topics, counts: sparse.csr_array) -> Topics:
-        """Return topics after `polish` steps of expectation maximization."""
-
-    @abstractmethod
-    def _after_passes(self, components: Topics, parts: Parts) -> Topics:
-        """Return the same, from documents in parts, which are read again for each step."""
-
-    @abstractmethod
     def _shares(self, counts: sparse.csr_array) -> np.ndarray:
         """Return what `transform` does."""
 
@@ -274,8 +284,9 @@ class MomentTopics(TransformerMixin, BlockedModel[TopicMoments, Topics]):
     def _log_likelihood(self, counts: sparse.csr_array) -> float:
         """Return what `score` does."""
 
-    def _prior(self, weights: np.ndarray) -> np.ndarray:
-        return np.maximum(self.alpha_0 * weights, 1e-2 / weights.size)
+    def _mixing(self) -> float:
+        """Return how mixed documents are taken to be by the moments."""
+        return ALPHA_0 if self.alpha_0 is None else float(self.alpha_0)
 
     def _likelihood_and_length(self, counts: sparse.csr_array) -> tuple[float, float]:
         return self._log_likelihood(counts), float(counts.sum())
@@ -295,15 +306,15 @@ class MomentTopics(TransformerMixin, BlockedModel[TopicMoments, Topics]):
             raise ValueError(f"n_components must be at most {n_words}, the number of words; got {self.n_asked()}")
 
 
-def _complaints_about(counts: sparse.csr_array) -> tuple[str, ...]:
+def _complaints(n_documents: int, n_short: int, *, whole: bool, steps: bool) -> tuple[str, ...]:
     """Return what a user must be told of counts: what they say nothing about."""
-    short = int(np.sum(np.asarray(counts.sum(axis=1)) < 3))
-    return _complaints(counts.shape[0], short, whole=np.array_equal(counts.data, np.rint(counts.data)))
-
-
-def _complaints(n_documents: int, n_short: int, *, whole: bool) -> tuple[str, ...]:
     complaints: list[str] = []
-    if n_short:
+    if n_short == n_documents:
+        complaints.append(
+            f"all {n_documents} documents have fewer than three words: topics are found from pairs of words, which "
+            "tell them apart only where every topic has words of its own"
+        )
+    elif n_short and not steps:
         complaints.append(
             f"{n_short} of {n_documents} documents have fewer than three words and count for lower moments only"
         )

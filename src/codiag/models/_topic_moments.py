@@ -15,14 +15,19 @@ from codiag._factorization import Factorization
 from codiag._parts import Parts
 from codiag.models._blocked import BlockedMoments
 from codiag.models._components import Components
+from codiag.models._diagnostics import Diagnostics
 from codiag.models._sampling_noise import noise_of, random_signs
 from codiag.models._second_moment import check_second_moment, core_diagnostics, core_problem, leading_range
 from codiag.models._simplex import mixture_weights, on_simplex
+from codiag.models._topic_anchors import topics_by_anchors
 from codiag.models._word_statistics import WordStatistics, frequency_roots
 from codiag.tensors import DenseTensor, WordPairs, word_frequencies
 
 Products = Callable[[np.ndarray], np.ndarray]
 """Products of a symmetric matrix with columns."""
+
+LEAST_PRIOR = 1e-2
+"""The least sum of the parameters of mixtures: no topic is impossible in a document."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -30,8 +35,12 @@ class Topics(Components):
     """Topics (k, words), rows of sum one, and their weights (k,)."""
 
     key: ClassVar[str] = "components"
+    shared: ClassVar[frozenset[str]] = frozenset({"topic_word_prior", "n_iter"})
 
     components: np.ndarray
+    doc_topic_prior: np.ndarray  # (k,): parameters of the mixtures of documents
+    topic_word_prior: float = 0.0  # what steps add to the number of every word of a topic; by moments nothing
+    n_iter: int = 0  # steps after the moments
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -41,6 +50,7 @@ class TopicMoments(BlockedMoments):
     statistics: WordStatistics
     mean: np.ndarray  # (words,)
     second: np.ndarray  # (words, r): the second moment, times the basis
+    alpha_0: float
     values: np.ndarray  # eigenvalues of the second moment in the basis, largest first
     inner: np.ndarray  # (r, k): leading eigenvectors
     noise: float = math.nan  # what sampling alone would show of the last of k eigenvalues, once that is known
@@ -54,27 +64,47 @@ class TopicMoments(BlockedMoments):
         values, vectors = np.linalg.eigh(square)
         values, inner = values[::-1], vectors[:, ::-1][:, :k]
         check_second_moment(values, k, "n_components")
+        problem = None
+        if statistics.n_documents[2]:
+            problem = core_problem(DenseTensor(third, symmetric=True), inner, values, orthogonal=orthogonal)
         return cls(
-            problem=core_problem(DenseTensor(third, symmetric=True), inner, values, orthogonal=orthogonal),
+            problem=problem,
             statistics=statistics,
             mean=mean,
             second=second,
+            alpha_0=alpha_0,
             values=values,
             inner=inner,
         )
 
-    def parameters(self, fit: Factorization) -> Topics:
+    def parameters(self, fit: Factorization | None) -> Topics:
         r"""Return the topics that have these moments.
 
         With :math:`P = \Omega^\top \mu` from the factors and :math:`M_2 \Omega = \mu\, \mathrm{diag}(w) P^\top`, topics
-        are :math:`M_2 \Omega\, (P^\top)^+`, up to a scale that their sum fixes.
+        are :math:`M_2 \Omega\, (P^\top)^+`, up to a scale that their sum fixes. Without triples of words, and so
+        without factors, they come from pairs alone.
         """
-        directions = self.inner @ np.asarray(fit.factors[0])
-        # One topic is what words are like on average; of several, none need be.
-        raw = self.mean[:, None] if fit.rank == 1 else self.second @ np.linalg.pinv(directions.T)
+        k = self.inner.shape[1]
+        if k == 1:  # what words are like on average; of several topics, none need be
+            raw = self.mean[:, None]
+        elif fit is None:
+            raw = topics_by_anchors(self.second @ self.inner / np.sqrt(self.values[:k]), self.mean)
+        else:
+            raw = self.second @ np.linalg.pinv((self.inner @ np.asarray(fit.factors[0])).T)
         columns, clipped = on_simplex(raw)
-        diagnostics = core_diagnostics(fit, self.values, self.noise, clipped)
-        return Topics(weights=mixture_weights(columns, self.mean), components=columns.T, diagnostics=diagnostics)
+        diagnostics = moment_diagnostics(fit, k, self.values, self.noise, clipped)
+        weights = mixture_weights(columns, self.mean)
+        prior = np.maximum(self.alpha_0 * weights, LEAST_PRIOR / weights.size)
+        return Topics(weights=weights, components=columns.T, doc_topic_prior=prior, diagnostics=diagnostics)
+
+
+def moment_diagnostics(
+    fit: Factorization | None, k: int, values: np.ndarray, noise: float, clipped: float
+) -> Diagnostics:
+    """Return what a fit and the eigenvalues of the second moment tell; the latter alone where there is no fit."""
+    if fit is not None:
+        return core_diagnostics(fit, values, noise, clipped)
+    return Diagnostics(second_moment=values[: k + 1].tolist(), sampling_noise=noise, clipped_mass=clipped)
 
 
 def range_of_pairs(counts: sparse.csr_array, k: int, alpha_0: float, seed: int | None) -> np.ndarray:

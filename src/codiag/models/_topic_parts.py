@@ -1,4 +1,4 @@
-"""Passes over documents that come in parts: frequencies, pairs, sums and steps of expectation maximization."""
+"""Passes over documents that come in parts: frequencies, pairs and sums."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from codiag._parts import Parts
 from codiag._validation import UndeterminedError
 from codiag.models._second_moment import leading_range_in_passes
 from codiag.models._sums import Blocks, Totals
-from codiag.models._text import em_sums, smoothed, topic_mixtures, topic_posteriors
-from codiag.models._topic_moments import Topics, scaled_pairs
+from codiag.models._topic_moments import scaled_pairs
 from codiag.models._word_statistics import WordStatistics, frequency_roots
 from codiag.tensors import WordPairs, word_frequencies
 from codiag.tensors._words import as_counts
@@ -22,8 +21,6 @@ INPUT: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "ensure_no
 """What scikit-learn is to make of counts."""
 N_SPARE = 2
 """Columns of a basis beyond the number of topics, for the gap behind these."""
-SMOOTHING = 1e-2
-"""Words that are added to every topic and word in a step of expectation maximization."""
 PART_STRIDE = 2**40
 """Distance between the numbers that documents of different parts have: more than a part can hold."""
 
@@ -56,10 +53,15 @@ def as_matrix(part: Any) -> Any:
 def read_corpus(parts: Parts) -> Corpus:
     """Return frequencies of words and numbers of documents, in one pass."""
     shares, numbers = parts.reduce(_frequencies).values
-    n_documents, n_used, n_long = (int(number) for number in numbers)
-    if not n_long:
-        raise UndeterminedError(f"X must hold documents of three words or more; all {n_documents} have fewer")
+    n_documents, n_used, n_paired = (int(number) for number in numbers)
+    check_pairs(n_paired, n_documents)
     return Corpus(shares.size, n_documents, shares / max(n_used, 1))
+
+
+def check_pairs(n_paired: int, n_documents: int) -> None:
+    """Raise unless some documents have two words or more."""
+    if not n_paired:
+        raise UndeterminedError(f"X must hold documents of two words or more; all {n_documents} have fewer")
 
 
 def range_of_parts(parts: Parts, corpus: Corpus, k: int, alpha_0: float, seed: int | None) -> np.ndarray:
@@ -81,27 +83,6 @@ def sums_of_parts(parts: Parts, basis: np.ndarray, n_blocks: int) -> Blocks:
     return parts.reduce(sums_of_part, basis, n_blocks, numbered=True)
 
 
-def mixed_after_steps(parts: Parts, found: Topics, prior: np.ndarray, n_steps: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return topics and mean mixtures after steps of expectation maximization, a pass each.
-
-    Mixtures of documents are not kept, but found again from all topics so far: memory does not grow with documents.
-    """
-    history = [found.components]
-    for _ in range(n_steps):
-        raw, mixtures, number = parts.reduce(_mixture_steps, history, prior).values
-        history.append(smoothed(raw, SMOOTHING))
-    return history[-1], mixtures / number
-
-
-def single_after_steps(parts: Parts, found: Topics, n_steps: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return topics and weights after steps of expectation maximization for documents of one topic, a pass each."""
-    topics, weights = found.components, found.weights
-    for _ in range(n_steps):
-        raw, posteriors, number = parts.reduce(_posterior_steps, topics, weights).values
-        topics, weights = smoothed(raw, SMOOTHING), posteriors / number
-    return topics, weights
-
-
 class _Frequencies(Totals):
     """Sums of shares of words, and numbers of documents."""
 
@@ -116,7 +97,7 @@ class _Frequencies(Totals):
 def _frequencies(part: Any) -> _Frequencies:
     counts = counts_of(part)
     lengths = np.asarray(counts.sum(axis=1)).ravel()
-    numbers = np.array([lengths.size, np.sum(lengths > 0), np.sum(lengths >= 3)])
+    numbers = np.array([lengths.size, np.sum(lengths > 0), np.sum(lengths >= 2)])
     return _Frequencies(word_frequencies(counts, np.ones(lengths.size), check=False), numbers)
 
 
@@ -130,17 +111,3 @@ def sums_of_part(part: Any, basis: np.ndarray, n_blocks: int, place: int) -> Blo
     """Return the sums over the documents of a part, dealt to blocks."""
     sums = WordStatistics.empty(basis, start=place * PART_STRIDE)
     return Blocks.of(sums, counts_of(part, basis.shape[0]), n_blocks, place)
-
-
-def _mixture_steps(part: Any, history: list[np.ndarray], prior: np.ndarray) -> Totals:
-    counts = counts_of(part, history[0].shape[1])
-    mixtures = topic_mixtures(counts, history[0], prior, n_steps=4)
-    for topics in history:
-        raw, mixtures = em_sums(counts, topics, mixtures, prior)
-    return Totals(raw, mixtures.sum(axis=0), counts.shape[0])
-
-
-def _posterior_steps(part: Any, topics: np.ndarray, weights: np.ndarray) -> Totals:
-    counts = counts_of(part, topics.shape[1])
-    posterior = topic_posteriors(counts, topics, weights)
-    return Totals((counts.T @ posterior).T, posterior.sum(axis=0), counts.shape[0])

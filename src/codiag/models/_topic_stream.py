@@ -66,7 +66,7 @@ class TopicStream:
 
 def _is_shown(counts: sparse.csr_array, basis: np.ndarray, alpha_0: float) -> bool:
     """Tell whether the second moment is well above its sampling noise along all columns of a basis (words, k)."""
-    if not np.any(np.asarray(counts.sum(axis=1)) >= 3):
+    if not np.any(np.asarray(counts.sum(axis=1)) >= 2):
         return False
     square = WordStatistics.empty(basis).of(counts).finish(alpha_0)[2]
     return bool(np.linalg.eigvalsh(square)[0] > SHOWN * pair_noise(counts, alpha_0, basis))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -137,6 +137,16 @@ def check_classes(votes: Votes) -> None:
         )
 
 
+def complaints_about(votes: Votes) -> Iterator[Warning]:
+    """Yield what is to be said of votes that cannot be held against those of anybody else."""
+    pairs = np.unique(np.stack([votes.task, votes.worker]), axis=1)
+    if np.bincount(pairs[0]).max() < 2:
+        yield UserWarning(
+            f"no task has votes of two workers, so that nothing tells how good the {votes.workers.size} of them are: "
+            "accuracies are those of the prior, and labels those that were given. Let several workers see each task"
+        )
+
+
 def _container(votes: Any) -> str:
     origin = type(votes).__module__.split(".")[0]
     return origin if origin in ("pandas", "polars") else "arrays"
@@ -160,13 +170,27 @@ def _named_columns(frame: Any) -> list[np.ndarray]:
     places = column_places(columns)
     if places is None:
         shown = ", ".join(columns[:8]) + (", ..." if len(columns) > 8 else "")
-        raise ValueError(
-            f"votes must have the columns {wanted_columns()}; got {shown}. "
-            "A table of tasks x workers is taken as an array, frame.to_numpy()"
-        )
+        raise ValueError(f"votes must have the columns {wanted_columns()}; got {shown}. {_ways_out(frame, columns)}")
     if len({column.strip().lower() for column in columns}) < len(columns):
         raise ValueError(f"votes must have columns of different names; got {', '.join(columns[:8])}")
     return _of_one_length([_as_column(frame[keys[place]]) for place in places.values()])
+
+
+def _ways_out(frame: Any, columns: list[str]) -> str:
+    """Say how columns get these names, and how a table with a row for each task gets these columns."""
+    first = columns[0] if columns else "task"
+    if _container(frame) == "pandas":
+        renamed = f"frame.rename(columns={{{first!r}: 'task', ...}})"
+        long = f"frame.melt(id_vars={first!r}, var_name='worker', value_name='label').dropna()"
+    elif _container(frame) == "polars":
+        renamed = f"frame.rename({{{first!r}: 'task', ...}})"
+        long = f"frame.unpivot(index={first!r}, variable_name='worker', value_name='label').drop_nulls()"
+    else:
+        return "Name them so; a matrix of tasks x workers is passed as an array"
+    return (
+        f"Rename others, {renamed}; where a row is a task and the other columns are workers, take {long} and rename "
+        f"{first!r} to 'task'"
+    )
 
 
 def _as_matrix(votes: Any) -> np.ndarray:
@@ -239,5 +263,5 @@ def _check_present(column: np.ndarray, name: str) -> None:
         first = int(np.argmax(gone))
         raise ValueError(
             f"votes must be whole; {int(np.sum(gone))} of {column.size} have no {name}, the first is row {first}. "
-            "Leave them out"
+            "Leave them out, as with votes.dropna() of pandas or votes.drop_nulls() of polars"
         )

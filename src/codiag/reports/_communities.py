@@ -102,6 +102,8 @@ def _links(model: MixedMembershipCommunities) -> str:
     rates = np.asarray(model.connectivity_)[:n, :n]
     names = [str(place) for place in range(n)]
     title = "How likely nodes of two communities are to be linked, by the fitted model"
+    if model.weighted_:
+        title = "Expected weight of the link between nodes of two communities, by the fitted model"
     return shaded(title, names, names, rates.tolist(), most=float(np.max(rates)), form=".2g")
 
 

@@ -15,7 +15,7 @@ from codiag.plotting._modes import different_modes, is_ordered, labels_of
 from codiag.plotting._residuals import residual_entries
 from codiag.reports._page import note, report, sentences, table
 from codiag.reports._pictures import panels, separate_panels
-from codiag.selection._choice import HEADINGS
+from codiag.selection._choice import HEADINGS, LEGEND
 from codiag.tensors._first_look import is_large
 
 if TYPE_CHECKING:
@@ -118,14 +118,8 @@ def _choice(choice: RankChoice) -> str:
     headings = [HEADINGS[0], "verdict", *HEADINGS[1:-1]]  # what matters most where a phone shows it
     marked = ranks.index(choice.rank) if choice.rank in ranks else None
     rows = [(row[0], row[-1].removeprefix("<- "), *row[1:-1]) for row in choice.rows()]
-    columns = note(
-        "error: relative error of the fit; held out: of entries that were left out; halves: congruence of the "
-        "components of two halves of the data; core %: core consistency; weight/se: the smallest weight over its "
-        "standard error; residual: its strongest direction against that of noise, above 1 where structure is left."
-    )
-    return (
-        sentences([choice.reason]) + table("Ranks", headings, rows, words=["verdict"], marked=marked) + columns + shown
-    )
+    ranked = table("Ranks", headings, rows, words=["verdict"], marked=marked)
+    return sentences([choice.reason]) + ranked + note(LEGEND) + shown
 
 
 def _components(fit: Factorization, diagnosis: Diagnosis) -> str:

@@ -24,6 +24,7 @@ def topics_report(
     model: LatentDirichlet | SingleTopic,
     counts: Any,
     vocabulary: ArrayLike,
+    documents: ArrayLike | None = None,
     *,
     title: str = "Topics",
 ) -> str:
@@ -36,6 +37,8 @@ def topics_report(
     counts : array or sparse matrix of shape (documents, words)
         Documents to name the most typical of, such as those of the fit.
     vocabulary : array of str, shape (words,)
+    documents : array of shape (documents,), optional
+        What documents are called; by default they are counted from 0.
     title : str
         What the page is about, such as the name of a file.
 
@@ -68,7 +71,7 @@ def topics_report(
     facts["perplexity of these documents"] = f"{model.perplexity(counts):.4g}"
     sections = {
         "Words of the topics": _words(model, words),
-        "Documents": _documents(model, counts),
+        "Documents": _documents(model, counts, documents),
         "Evidence for so many topics": _spectrum(model),
         "What to try": sentences(_advice(model), "Nothing stands out: the topics can be used as they are."),
     }
@@ -88,17 +91,21 @@ def _words(model: LatentDirichlet | SingleTopic, words: np.ndarray) -> str:
     return note(f"The most probable words of each topic, and their shares in it.{more}") + side_by_side(parts)
 
 
-def _documents(model: LatentDirichlet | SingleTopic, counts: Any) -> str:
-    """Return for every topic the documents that are most about it, by their numbers."""
+def _documents(model: LatentDirichlet | SingleTopic, counts: Any, documents: ArrayLike | None) -> str:
+    """Return for every topic the documents that are most about it, by their names or numbers."""
+    names = np.arange(counts.shape[0]) if documents is None else np.asarray(documents)
+    if names.shape != counts.shape[:1]:
+        raise ValueError(f"documents must name each of {counts.shape[0]} documents; got shape {names.shape}")
     shares = model.transform(counts)
     strongest = np.bincount(np.argmax(shares, axis=1), minlength=shares.shape[1])
     rows = []
     for place in range(min(shares.shape[1], SHOWN)):
         top = np.argsort(-shares[:, place], kind="stable")[:DOCUMENTS]
-        listed = ", ".join(f"{document} ({shares[document, place]:.2f})" for document in top)
+        listed = ", ".join(f"{names[document]} ({shares[document, place]:.2f})" for document in top)
         rows.append((place, f"{shares[:, place].mean():.3f}", strongest[place], listed))
     headings = ["topic", "mean share", "strongest in", "documents most about it"]
-    reading = "Documents are counted from 0; in brackets, the share of the topic in the document."
+    counted = "Documents are counted from 0; in" if documents is None else "In"
+    reading = f"{counted} brackets, the share of the topic in the document."
     return table("Documents", headings, rows, words=["documents most about it"]) + note(reading)
 
 

@@ -14,6 +14,12 @@ from codiag.selection._evidence import Evidence
 
 HEADINGS = ("rank", "error", "held out", "halves", "core %", "weight/se", "residual", "")
 """Of the printed table."""
+LEGEND = (
+    "error: relative error of the fit; held out: of entries that were left out; halves: congruence of the components "
+    "of two halves of the data; core %: core consistency; weight/se: the smallest weight over its standard error; "
+    "residual: its strongest direction against that of noise, above 1 where structure is left."
+)
+"""What these mean."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -120,7 +126,7 @@ def _row(one: Evidence, rank: int | None) -> tuple[str, ...]:
         f"{one.relative_error:.3g}",
         _shown(one.held_out_error, ".3g"),
         _shown(one.congruence, ".2f"),
-        "< 0" if one.core_consistency < -100 else _shown(one.core_consistency, ".0f"),
+        "< 0" if one.core_consistency < 0 else _shown(one.core_consistency, ".0f"),
         "> 1e6" if one.smallest_ratio > 1e6 else _shown(one.smallest_ratio, ".3g"),
         _shown(one.residual_excess, ".2f"),
         verdict,

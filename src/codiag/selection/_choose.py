@@ -20,7 +20,6 @@ from codiag.selection._evidence import evidence_for
 from codiag.selection._halves import split_halves
 from codiag.selection._rule import decide
 from codiag.selection._scan import scan
-from codiag.selection._soundness import is_sound
 
 DEFAULT_RANKS = range(1, 11)
 
@@ -36,14 +35,16 @@ def choose_rank(
     r"""Find the number of components that a tensor supports, and say why.
 
     Every rank is fitted, and its components are held against noise. Without component i the squared distance would
-    grow by what that is worth, all others having moved to make up for it. The largest rank-one term of white noise of
-    standard deviation :math:`\sigma` has a squared weight of at most
-    :math:`\sigma^2 (\sum_m \sqrt{d_m} + 3.7)^2` in 999 of 1000 cases: a component that is worth no more than that may
-    be noise. The components of a rank are *sound* where each is worth more, and no two cancel each other.
+    grow by what that is worth, all others having moved to make up for it: for all as the fit tells to first order, and
+    for the least exactly, as what the rank below leaves more. The largest rank-one term of white noise of standard
+    deviation :math:`\sigma` has a squared weight of at most :math:`\sigma^2 (\sum_m \sqrt{d_m} + 3.7)^2` in 999 of 1000
+    cases: a component that is worth no more than that may be noise. The components of a rank are *sound* where each is
+    worth more, and no two cancel each other.
 
     - Where the residual of the largest sound rank passes for white noise (its largest singular value is below the edge
-      of the Tracy-Widom law), the assumption behind that test holds, and this rank is chosen: fewer components leave
-      one in the residual, more fit noise.
+      of the Tracy-Widom law, or where parameters are more than half of the entries below what projected noise shows in
+      simulations), the assumption behind that test holds, and this rank is chosen: fewer components leave one in the
+      residual, more fit noise.
     - Where the residual is not white, or not known to be, the test says little: noise that is correlated has components
       too. Then what replicates and predicts decides. Of the sound ranks whose components are found in both halves of
       the data (cosines of 0.85 at least), the smallest is chosen that predicts the entries left out as well as the
@@ -58,7 +59,10 @@ def choose_rank(
     the rank that is chosen is fitted to the end. Constraints and missing entries take three fits a rank. *Guarantees*,
     for white noise, a chance of about one in a thousand that a component of noise is taken for one of the tensor.
     *Fails* where components are smaller than the largest term of noise, which nobody can tell apart, and where noise is
-    correlated in the same way in both halves.
+    correlated in the same way in both halves. Has little power where noise is not white and half of the data does not
+    show the components, as in counts: of Poisson counts of rank three with a mean of three times the product of
+    half-normal factors of size 12, 13 and 14, it often chooses one or two, with ten times as many counts three. Rows of
+    which too little was observed are named in the reason, and do not count against a rank.
 
     Parameters
     ----------
@@ -108,7 +112,7 @@ def choose(problem: Problem, ranks: Sequence[int], rng: np.random.Generator) -> 
     scale = 1.0 if has_safe_powers(problem.tensor, norm) else norm
     problem = _largest(problem.scaled(1 / scale), ranks)
     ranks = [rank for rank in ranks if rank <= problem.rank]
-    found = scan(problem, ranks, rng, is_sound=is_sound)
+    found = scan(problem, ranks, rng)
     halves = split_halves(found, ranks, rng)
     evidence = tuple(evidence_for(found, rank, halves) for rank in ranks)
     rank, reason = decide(evidence)

@@ -38,6 +38,8 @@ class Evidence:
         Whether components cancel each other.
     flaw : str
         Why the rank is not supported, or empty.
+    open_rows : tuple of pairs of int
+        Mode and index of the rows of factors for which too little was observed.
     """
 
     rank: int
@@ -49,6 +51,7 @@ class Evidence:
     residual_excess: float
     degenerate: bool
     flaw: str
+    open_rows: tuple[tuple[int, int], ...] = ()
 
     @property
     def held_out_error(self) -> float:
@@ -59,6 +62,7 @@ class Evidence:
 def evidence_for(found: Scan, rank: int, halves: Halves) -> Evidence:
     """Return all that is known about one of the ranks of a scan."""
     fit, asked = found.fits[rank], found.asked(rank)
+    below = found.fits.get(max((other for other in found.fits if other < rank), default=0))
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = np.abs(to_host(fit.weights)) / fit.weight_standard_errors
     return Evidence(
@@ -70,7 +74,8 @@ def evidence_for(found: Scan, rank: int, halves: Halves) -> Evidence:
         float(np.min(ratios)),
         residual_excess(fit, asked),
         is_degenerate(fit),
-        flaw_of(fit),
+        flaw_of(fit, below),
+        tuple((mode, row) for mode, rows in enumerate(fit.sensitivity.undetermined) for row in rows),
     )
 
 

@@ -16,7 +16,6 @@ from codiag.methods.least_squares._objective import LeastSquares
 from codiag.metrics._core_consistency import known_entries
 from codiag.metrics._factors import match_components
 from codiag.selection._scan import Scan, scan
-from codiag.selection._soundness import is_sound
 from codiag.tensors import DenseTensor, FactoredTensor
 from codiag.tensors._first_look import is_large
 
@@ -69,7 +68,7 @@ def split_halves(found: Scan, ranks: Sequence[int], rng: np.random.Generator) ->
     ranks = [rank for rank in ranks if all(rank <= math.prod(sorted(part.tensor.shape)[:-1]) for part in parts)]
     if len(parts) < 2 or not ranks:
         return Halves({}, {})
-    fits = [scan(replace(part, rank=max(ranks)), ranks, rng, is_sound=is_sound, polish=False).fits for part in parts]
+    fits = [scan(replace(part, rank=max(ranks)), ranks, rng, polish=False).fits for part in parts]
     congruence = {rank: _congruence(fits[0][rank], fits[1][rank], mode) for rank in ranks}
     return Halves(congruence, _held_out(parts, fits, mode, rng))
 

@@ -20,16 +20,16 @@ def decide(table: Sequence[Evidence]) -> tuple[int | None, str]:
         return None, _nothing(table)
     largest = sound[-1]
     if largest.residual_excess <= 1:
-        return largest.rank, _of_white_noise(largest, table)
+        return largest.rank, _of_white_noise(largest, table) + _open(largest)
     alike = [one for one in sound if not one.congruence < ALIKE]
     if not alike:
         best = max(sound, key=lambda one: one.congruence)
         return None, (
-            f"No rank is supported: the residual is not white noise, and the components of two halves of the data "
+            f"No rank is supported: {_residual(largest)}, and the components of two halves of the data "
             f"differ at every rank (the best, {best.rank}, has a congruence of {best.congruence:.2f})."
         )
     chosen = _predicting(alike)
-    return chosen.rank, _of_prediction(chosen, largest, table)
+    return chosen.rank, _of_prediction(chosen, largest, table) + _open(chosen)
 
 
 def _predicting(candidates: Sequence[Evidence]) -> Evidence:
@@ -63,9 +63,12 @@ def _nothing(table: Sequence[Evidence]) -> str:
 def _of_white_noise(chosen: Evidence, table: Sequence[Evidence]) -> str:
     if chosen.residual_excess == 0:
         return f"Rank {chosen.rank}: it explains the tensor up to rounding, and {_beyond(chosen, table)}."
+    # Rows that too little was observed of may take any length, and the weights with them.
+    ratio = (
+        f" (the smallest weight is {chosen.smallest_ratio:.3g} standard errors)" if chosen.smallest_ratio > 0 else ""
+    )
     return (
-        f"Rank {chosen.rank}: all components stand out of the noise (the smallest weight is "
-        f"{chosen.smallest_ratio:.3g} standard errors), the residual passes for white noise, and "
+        f"Rank {chosen.rank}: all components stand out of the noise{ratio}, the residual passes for white noise, and "
         f"{_beyond(chosen, table)}."
     )
 
@@ -84,9 +87,22 @@ def _beyond(chosen: Evidence, table: Sequence[Evidence]) -> str:
     return f"rank {after.rank} {words.get(after.flaw, 'is not needed')}"
 
 
+def _residual(largest: Evidence) -> str:
+    """Return what is known about the residual where it does not pass for white noise."""
+    if math.isnan(largest.residual_excess):
+        return "whether the residual is noise is not known"
+    return f"the residual of rank {largest.rank}, the highest whose components stand out of noise, is not white noise"
+
+
+def _open(chosen: Evidence) -> str:
+    """Return which rows of the factors the data leaves open, as a sentence, or nothing."""
+    rows = [f"{row} of mode {mode}" for mode, row in chosen.open_rows]
+    shown = ", ".join(rows[:3]) + (f" and {len(rows) - 3} more" if len(rows) > 3 else "")
+    return f" Too little was observed to determine what the factors have at index {shown}." if rows else ""
+
+
 def _of_prediction(chosen: Evidence, largest: Evidence, table: Sequence[Evidence]) -> str:
-    known = not math.isnan(largest.residual_excess)
-    said = "the residual is not white noise at any rank" if known else "whether the residual is noise is not known"
+    said = _residual(largest)
     if chosen.held_out is None:
         said += (
             ", and the data cannot be halved; this is the highest rank whose components stand out of the noise: "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -23,7 +23,7 @@ from codiag.methods.least_squares._objective import LeastSquares
 from codiag.methods.least_squares._rank_one import best_rank_one
 from codiag.methods.least_squares._residual import noise_excess
 from codiag.methods.least_squares._swaps import swap_components
-from codiag.selection._soundness import residual_excess
+from codiag.selection._soundness import is_sound, residual_excess
 from codiag.tensors import DenseTensor, FactoredTensor
 
 BRIEF = replace(ROUGH, max_sweeps=4)
@@ -69,7 +69,6 @@ def scan(
     ranks: Sequence[int],
     rng: np.random.Generator,
     *,
-    is_sound: Callable[[Factorization], bool],
     polish: bool = True,
 ) -> Scan:
     """Fit components of every rank, in ascending order, to where further steps gain less than noise explains.
@@ -81,7 +80,7 @@ def scan(
     Constraints and missing entries are fitted on all of the tensor, rank by rank, from the same two starts.
     """
     if problem.asks:
-        return _rank_by_rank(in_double_precision(problem), ranks, rng, is_sound)
+        return _rank_by_rank(in_double_precision(problem), ranks, rng)
     reduction = reduce(problem, rng)
     found = Scan(problem, reduction)
     is_noise = is_over = False
@@ -93,9 +92,10 @@ def scan(
             before = None  # the diagonalization alone is enough where other fits vouch for the minimum
         outcome = _on_core(reduced, reduction.core, before, rng, n_swaps, is_over)
         found.outcomes[rank] = outcome
+        below = found.fits.get(max(found.fits, default=0))
         limits = None if not polish else BRIEF if is_over else ROUGH
         found.fits[rank] = _lifted(found.asked(rank), reduction, outcome, limits)
-        is_over = is_over or (is_noise and not is_sound(found.fits[rank]))
+        is_over = is_over or (is_noise and not is_sound(found.fits[rank], below))
         is_noise = is_noise or noise_excess(LeastSquares(reduced).residual(outcome.components)) <= 1
     return found
 
@@ -137,9 +137,7 @@ def extended(problem: Problem, components: FactoredTensor) -> FactoredTensor:
     return components
 
 
-def _rank_by_rank(
-    problem: Problem, ranks: Sequence[int], rng: np.random.Generator, is_sound: Callable[[Factorization], bool]
-) -> Scan:
+def _rank_by_rank(problem: Problem, ranks: Sequence[int], rng: np.random.Generator) -> Scan:
     """Fit all of the tensor for every rank, under its constraints, to what was observed."""
     found = Scan(problem)
     is_noise = is_over = False
@@ -147,7 +145,7 @@ def _rank_by_rank(
         asked = found.asked(rank)
         before = found.fits.get(max(found.fits, default=0))
         found.fits[rank] = fit = _as_asked(asked, before, rng, is_over)
-        is_over = is_over or (is_noise and not is_sound(fit))
+        is_over = is_over or (is_noise and not is_sound(fit, before))
         is_noise = is_noise or residual_excess(fit, asked) <= 1
     return found
 

@@ -11,6 +11,7 @@ from codiag._array import Array, double, like, to_host
 from codiag._problem import Problem
 from codiag.constraints import Fixed
 from codiag.constraints._base import NEARLY_SINGULAR
+from codiag.constraints._ridge import ridge_strengths
 from codiag.methods.least_squares._objective import LeastSquares
 from codiag.tensors import FactoredTensor
 from codiag.theory._sensitivity import Sensitivity, of_present
@@ -123,8 +124,7 @@ def _loose(grams: np.ndarray, free: np.ndarray, ridges: np.ndarray) -> np.ndarra
 
 
 def _strengths(problem: Problem) -> list[float]:
-    constraints = problem.constraints or (None,) * problem.tensor.order
-    return [0.0 if constraint is None else constraint.ridge for constraint in constraints]
+    return ridge_strengths(problem.constraints or (None,) * problem.tensor.order)
 
 
 def _scaled_as_fitted(objective: LeastSquares, components: FactoredTensor) -> Array:

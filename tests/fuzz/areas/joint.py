@@ -8,12 +8,13 @@ import numpy as np
 
 import codiag
 from codiag.diagonalize import LUJ1D, QRJ1D, UWEDGE, Jacobi, JDi, OrthogonalNewton, TwoSided, symmetrized
+from codiag.drop_in import ajd
 
 from ..arrays import choose
 from ..case import Case, covers
 from ..invariants import Problems, not_finite
 
-NAMED = ("matrices", "orthogonal", "diagonalizer")
+NAMED = ("matrices", "orthogonal", "diagonalizer", "init")
 
 
 def _stack(rng: np.random.Generator, *, orthogonal: bool, symmetric: bool) -> np.ndarray:
@@ -202,8 +203,13 @@ def every_diagonalizer(rng: np.random.Generator) -> Case:
     if rng.random() < 0.2:
         arguments["weights"] = rng.uniform(0.1, 2, stack.shape[0])
     name = f"codiag.diagonalize.{type(method).__name__.strip('_')}"
-    zero = not np.any(stack)
-    return Case(name, method, arguments, None if zero else True, (about_diagonalization, about_itself), NAMED)
+    open_ended = not np.any(stack)
+    if rng.random() < 0.3:  # refused where the matrices are singular
+        sides = [rng.standard_normal(stack.shape[1:]) for _ in range(1 if method.symmetric else 2)]
+        sides = [np.linalg.qr(side)[0] for side in sides] if method.orthogonal else sides
+        arguments["init"] = sides[0] if method.symmetric else tuple(sides)
+        open_ended = open_ended or int(np.linalg.matrix_rank(np.hstack(list(stack)))) < stack.shape[1]
+    return Case(name, method, arguments, None if open_ended else True, (about_diagonalization, about_itself), NAMED)
 
 
 @covers("codiag.diagonalize.Diagonalizer", weight=1)
@@ -228,3 +234,32 @@ def options(rng: np.random.Generator) -> Case:
 
     arguments = {"rank": rank, "tol": 1e-6, "max_sweeps": 20, **more}
     return Case(f"codiag.diagonalize.{maker.__name__}", build_and_use, arguments, True, (), NAMED)
+
+
+@covers(*(f"codiag.drop_in.ajd.{name}" for name in ajd.__all__), weight=2)
+def pyriemann(rng: np.random.Generator) -> Case:
+    """The functions of pyriemann, by themselves or by name."""
+    name = choose(rng, "rjd", "uwedge", "ajd_pham")
+    size = int(rng.integers(1, 6))
+    samples = rng.standard_normal((int(rng.integers(2, 7)), size, size + int(rng.integers(1, 9))))
+    if name == "ajd_pham" and rng.random() < 0.3:
+        samples = samples + 1j * rng.standard_normal(samples.shape)
+    stack = samples @ samples.conj().swapaxes(1, 2)
+    arguments: dict[str, Any] = {"X": stack}
+    if rng.random() < 0.3:
+        arguments["init"] = np.linalg.qr(rng.standard_normal((size, size)))[0]
+    if name == "ajd_pham" and rng.random() < 0.3:
+        arguments["sample_weight"] = rng.uniform(0.1, 2, len(stack))
+
+    def check(found: Any, given: dict[str, Any]) -> Problems:
+        (rows, entries), matrices = found, np.asarray(given["X"])
+        rows = rows.T if name == "rjd" else rows
+        away = np.max(np.abs(entries - rows @ matrices @ rows.conj().T))
+        if not away <= 1e-8 * np.max(np.abs(entries)):
+            yield "joint", f"the matrices returned are off by {away:.3g} from those transformed"
+
+    by_name = bool(rng.random() < 0.3)
+    if by_name:
+        arguments["method"] = name
+    function = ajd.ajd if by_name else getattr(ajd, name)
+    return Case(f"codiag.drop_in.ajd.{name}", function, arguments, True, (check,), ("X", "matrices", "init", "method"))

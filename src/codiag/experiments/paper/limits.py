@@ -13,6 +13,7 @@ from codiag._estimate import Estimate, Log
 from codiag._problem import Problem
 from codiag.diagonalize import UWEDGE
 from codiag.methods import Method
+from codiag.methods._rank_one_span import gram_null_space
 from codiag.methods._reduction import reduce
 from codiag.methods._slices import Roles, components_from_sides
 from codiag.methods.least_squares import Limits
@@ -33,15 +34,7 @@ def orthogonal_oracle(
 
 @dataclass(frozen=True, kw_only=True)
 class GramLathauwer(Method):
-    r"""De Lathauwer's method, by the Gram matrix of its system of rank-one equations instead of the system itself.
-
-    The system has some :math:`d^4 / 4` rows; the products of its columns are traces of products of four slices,
-
-    .. math:: \langle \Phi_{rs}, \Phi_{tu} \rangle = g_{rt} g_{su} + g_{ru} g_{st}
-        - \mathrm{tr}(X_r X_u^\top X_s X_t^\top) - \mathrm{tr}(X_r X_t^\top X_s X_u^\top),
-
-    so that :math:`2 k^4 d^2` flops do. Singular values below 1e-8 of the largest are lost, far below any noise here.
-    """
+    """De Lathauwer's method, by the Gram matrix of its system of rank-one equations instead of the system itself."""
 
     def fit(self, problem: Problem, rng: np.random.Generator) -> Estimate:
         rank, log = problem.rank, Log()
@@ -61,19 +54,3 @@ class GramLathauwer(Method):
             components = components_from_sides(core, roles, left, right_side)
         log.add("diagonalize", joint.n_sweeps, math.nan, joint.n_sweeps * 2.0 * rank**4)
         return Estimate(reduction.lift(components), log.stages, joint.converged)
-
-
-def gram_null_space(stack: np.ndarray) -> np.ndarray:
-    """Return the symmetric matrices (k, k, k) that the rank-one equations of slices (k, I, J) send nearest to zero."""
-    k = stack.shape[0]
-    products = np.einsum("rij,tlj->rtil", stack, stack, optimize=True).reshape(k * k, -1)  # X_r X_t^T
-    traces = (products @ products.T).reshape(k, k, k, k)  # [r, u, t, s] = tr(X_r X_u^T (X_t X_s^T)^T)
-    gram = np.einsum("rij,tij->rt", stack, stack)
-    first, second = np.triu_indices(k)
-    r, s, t, u = first[:, None], second[:, None], first[None], second[None]
-    system = gram[r, t] * gram[s, u] + gram[r, u] * gram[s, t] - traces[r, u, t, s] - traces[r, t, u, s]
-    scale = np.where(first == second, 1.0, math.sqrt(2))  # an orthonormal basis of symmetric matrices
-    vectors = np.linalg.eigh(system * np.outer(scale, scale))[1][:, :k].T
-    null = np.zeros((k, k, k))
-    null[:, first, second] = vectors / scale
-    return null + np.triu(null, 1).transpose(0, 2, 1)

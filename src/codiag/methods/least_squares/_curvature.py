@@ -14,6 +14,7 @@ preconditioner.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 
 import numpy as np
 from array_api_compat import device
@@ -87,6 +88,8 @@ class Curvature:
         """Add what the residual adds to the second derivative."""
         for m, n, matrices in self._residual_terms:
             parts[m] = parts[m] - (matrices @ moves[n].T[:, :, None])[:, :, 0].T
+            if m != n:
+                parts[n] = parts[n] - (moves[m].T[:, None, :] @ matrices)[:, 0, :].T
         return self._with_scaling_fixed(moves, parts) if len(parts) > 1 else parts
 
     def _with_scaling_fixed(self, moves: list[Array], parts: list[Array]) -> list[Array]:
@@ -94,7 +97,7 @@ class Curvature:
         xp = array_namespace(moves[0])
         along = [xp.sum(factor * move, axis=0) for factor, move in zip(self._factors, moves, strict=True)]
         mean = sum(along[1:], along[0]) / len(along)
-        stiffness = self._stiffness()
+        stiffness = self._stiffness
         return [
             part + factor * (stiffness * (own - mean))
             for part, factor, own in zip(parts, self._factors, along, strict=True)
@@ -117,6 +120,7 @@ class Curvature:
         """Return the matrix itself, unknowns numbered row by row of the array (D, k)."""
         xp = array_namespace(self.own[0])
         terms = {(m, n): matrices for m, n, matrices in self._residual_terms}
+        terms |= {(n, m): xp.matrix_transpose(matrices) for (m, n), matrices in terms.items() if m != n}
         rows = []
         for m, left in enumerate(self._factors):
             row = []
@@ -145,13 +149,14 @@ class Curvature:
         added = xp.zeros((left.shape[0], *right.shape), dtype=left.dtype, device=device(left))
         if len(self._factors) > 1:
             share = (1.0 if m == n else 0.0) - 1 / len(self._factors)
-            added = left[:, :, None] * right[None, :, :] * (share * self._stiffness())[None, :, None]
+            added = left[:, :, None] * right[None, :, :] * (share * self._stiffness)[None, :, None]
         if term is not None:
             added = added - xp.permute_dims(term, (1, 0, 2))
         return added[:, :, :, None]
 
+    @cached_property
     def _stiffness(self) -> Array:
-        """Return what holds size back from moving between the modes of a component; nothing in the data does."""
+        """What holds size back from moving between the modes of a component; nothing in the data does."""
         xp = array_namespace(self.own[0])
         square = xp.sum(self._factors[0] ** 2, axis=0)
         return xp.linalg.diagonal(self.own[0]) / xp.where(square > 0, square, xp.ones_like(square))
@@ -201,7 +206,7 @@ def _small_inverse(matrix: Array) -> Array:
 
 
 def _residual_terms(layout: Layout, point: Array, residual: DenseTensor) -> list[tuple[int, int, Array]]:
-    """Return (m, n, matrices): the residual's part of the second derivative between modes m and n, by component."""
+    """Return (m, n, matrices): the residual's part of the second derivative between modes m >= n, by component."""
     xp = array_namespace(point)
     factors, order = layout.factors(point), len(layout.shape)
     if layout.signs is not None:
@@ -212,5 +217,6 @@ def _residual_terms(layout: Layout, point: Array, residual: DenseTensor) -> list
         for n in range(m):
             others = [mode for mode in range(order) if mode not in (m, n)]
             stack = residual.permute((m, n, *others)).project(*(xp.matrix_transpose(factors[mode]) for mode in others))
-            terms += [(m, n, stack), (n, m, xp.matrix_transpose(stack))]
+            # In the order of C, so that products with vectors are those of a library for linear algebra.
+            terms.append((m, n, xp.reshape(xp.reshape(stack, (-1,)), stack.shape)))
     return terms

@@ -7,11 +7,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
+import numpy as np
+
 from codiag._estimate import Estimate, Log
 from codiag._problem import Problem
-from codiag.methods._reduction import Reduction
-from codiag.methods.least_squares._gauss_newton import Limits, Outcome, minimize
-from codiag.methods.least_squares._polish import polish
+from codiag.methods._reduction import Reduction, Sides, reduce_widely
+from codiag.methods.least_squares._degeneracy import bounded
+from codiag.methods.least_squares._gauss_newton import NEGLIGIBLE, Limits, Outcome, minimize
+from codiag.methods.least_squares._last_steps import last_steps
+from codiag.methods.least_squares._polish import MOST_READS, Polished, polish
 from codiag.methods.least_squares._saddles import leave_saddles
 from codiag.methods.least_squares._swaps import swap_components
 from codiag.tensors import FactoredTensor, Tensor
@@ -22,6 +26,9 @@ ROUGH = Limits(max_sweeps=100, tol=1e-6, gain=0.1, rough=True)
 POLISH_ENTRIES, LEAST_POLISH = 2**24, 30
 """Entries that all sweeps of a polish may visit together, and sweeps that are allowed whatever the size: from the end
 of a fit to the core few are needed, unless the model does not fit."""
+
+RUN_ON_ENTRIES = 2**29
+"""Entries that all passes over a large tensor may read together where a few passes were not enough."""
 
 Monitor: TypeAlias = Callable[[FactoredTensor, float], bool | None]
 """Called as ``monitor(components, relative_error)`` after a step; True ends the fit there."""
@@ -50,6 +57,8 @@ def finish(
     tensor = problem.tensor
     left = replace(limits, max_sweeps=max(limits.max_sweeps - found.n_sweeps, 0))
     final = _settled(problem.on(reduction.core), found.components, left, log, "least squares")
+    if reduction.complete and not is_stopped(limits):
+        final = last_steps(problem.on(reduction.core), final)
     components = reduction.lift(final.components)
     if reduction.complete or is_stopped(limits):
         return Estimate(components, log.stages, final.converged)
@@ -61,16 +70,39 @@ def finish(
         better, n_replaced = swap_components(dense, outcome, max_swaps=max_replacements)
         if n_replaced > 0:
             outcome = _settled(dense, better.components, unwatched, log, f"polish, {n_replaced} swapped")
-        return Estimate(opened.lift(outcome.components), log.stages, outcome.converged)
-    polished = polish(problem, components, reduction.sides)
-    flops = step_flops(tensor, components.rank) * polished.n_reads
-    log.add("polish", polished.n_reads, relative_error(tensor, polished.squared_distance / 2), flops)
+        return Estimate(opened.lift(last_steps(dense, outcome).components), log.stages, outcome.converged)
+    polished = _polished(problem, components, reduction.sides, MOST_READS, log)
+    if polished.promised > NEGLIGIBLE:
+        polished = _run_on(problem, polished, limits, log)
     return Estimate(polished.components, log.stages, polished.converged, polished.squared_distance)
+
+
+def _polished(problem: Problem, start: FactoredTensor, sides: Sides | None, max_reads: int, log: Log) -> Polished:
+    """Fit components to a tensor too large to be read at leisure."""
+    polished, tensor = polish(problem, start, sides, max_reads), problem.tensor
+    flops = step_flops(tensor, start.rank) * polished.n_reads
+    log.add("polish", polished.n_reads, relative_error(tensor, polished.squared_distance / 2), flops)
+    return polished
+
+
+def _run_on(problem: Problem, found: Polished, limits: Limits, log: Log) -> Polished:
+    """Go on where a few passes were not enough, as for data that fit no model: on a wider core, then on the tensor."""
+    wider = reduce_widely(problem, np.random.default_rng(0))
+    if wider is None:
+        return found
+    core = problem.on(wider.core)
+    outcome = _settled(core, wider.lower(found.components), limits, log, "least squares on a wider core")
+    max_reads = max(MOST_READS, RUN_ON_ENTRIES // problem.tensor.n_stored)
+    last = minimize(problem, wider.lift(outcome.components), replace(limits, max_sweeps=max_reads, watch=None))
+    log.add("polish", last.n_sweeps, relative_error(problem.tensor, last.objective))
+    if not 2 * last.objective < found.squared_distance:
+        return found
+    return Polished(last.components, 2 * last.objective, last.n_sweeps, last.converged)
 
 
 def _settled(problem: Problem, start: FactoredTensor, limits: Limits, log: Log, name: str) -> Outcome:
     """Fit the components to a dense tensor to the end, and past saddle points."""
-    outcome = leave_saddles(problem, minimize(problem, start, limits), limits)
+    outcome = leave_saddles(problem, bounded(problem, minimize(problem, start, limits)), limits)
     flops = step_flops(problem.tensor, start.rank) * outcome.n_sweeps
     log.add(name, outcome.n_sweeps, relative_error(problem.tensor, outcome.objective), flops)
     return outcome

@@ -7,17 +7,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+from array_api_compat import is_numpy_array
+
 from codiag._array import Array, array_namespace
 from codiag._entries import Entries
 from codiag._problem import Problem
+from codiag.methods.least_squares._extrapolation import Extrapolation
+from codiag.methods.least_squares._host_steps import EXPLICIT, MOST_PRODUCTS, HostSteps
 from codiag.methods.least_squares._objective import LeastSquares
 from codiag.methods.least_squares._ranges import coupled, solve_directly
 from codiag.methods.least_squares._restricted import CurvatureLike, Restricted
-from codiag.tensors import FactoredTensor
-
-EXPLICIT = 300, 600
-"""Coupled unknowns up to which a step is solved for directly: always, and where conjugate gradients creep."""
-
+from codiag.tensors import DenseTensor, FactoredTensor
+from codiag.tensors._first_look import is_large
 
 SHARE_OF_NOISE = 1e-3
 """Variances of the noise by which a further step may lower the objective at a point that counts as a minimum."""
@@ -32,8 +34,9 @@ ROUNDING = 2e-14
 PATIENCE = 50
 """Steps after which those that gain a tenth of what may be left unseen no longer count: what they follow is noise."""
 
-MOST_PRODUCTS = 200
-"""Products with the Gauss-Newton matrix for a step, unless it is worth less."""
+CANCELLING = 10
+"""Largest weight, relative to the norm of the tensor, above which components that creep are said to run off: all but a
+hundredth of their energy is taken back by others."""
 
 UNDAMPED = 1e-3
 """Damping up to which the size of a step tells how far the minimum is."""
@@ -48,12 +51,14 @@ class State(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """Where the steps ended."""
+    """Where the steps ended, and whether because components run off and cancel each other."""
 
     components: FactoredTensor
     objective: float
     n_sweeps: int
     converged: bool
+    runs_off: bool = False
+    left: float = math.inf  # how far the minimum is at most, relative to components, as the last two steps tell
 
 
 @dataclass(frozen=True)
@@ -97,6 +102,7 @@ class Progress:
     def __init__(self, variance: float, gain: float) -> None:
         self._variance, self._gain = variance, gain  # gains that do not count, in variances of the noise
         self._last, self._idle, self._wait, self._n_steps = math.inf, 0, 0, 0
+        self._size = self.left = math.inf
         self.creeping = False
 
     @property
@@ -110,8 +116,10 @@ class Progress:
         """Leave second derivatives alone for a few steps."""
         self._wait, self.creeping = 5, False
 
-    def add(self, gained: float, objective: float, *, newton: bool) -> None:
+    def add(self, gained: float, objective: float, *, newton: bool, size: float) -> None:
         self._wait -= 0 if newton else 1
+        rate = size / self._size if self._size > 0 else 0.0
+        self._size, self.left = size, size * rate / (1 - rate) if rate < 0.5 else math.inf
         self._n_steps += 1
         gain = self._gain if self._n_steps < PATIENCE else max(self._gain, SHARE_OF_NOISE / 10)
         self._idle = self._idle + 1 if gained < gain * self._variance * objective else 0
@@ -134,14 +142,14 @@ def minimize(
     `LeastSquares`.
     """
     objective = LeastSquares(problem, start, entries=entries, sample=sample)
-    layout = objective.layout
-    state = evaluated(objective, objective.projected(layout.pack(start, balanced=not problem.constraints)))
+    layout, steps = objective.layout, steps_for(objective)
+    state = steps.evaluated(objective.projected(layout.pack(start, balanced=not problem.constraints)))
     floor = 1e-30 * max(objective.total, 1e-300)
-    damping, progress = Damping(), Progress(objective.noise_variance, limits.gain)
+    damping, progress, path = Damping(), Progress(objective.noise_variance, limits.gain), Extrapolation()
     n_sweeps = n_refused = 0
     arrived = state.objective <= floor
     while n_sweeps < limits.max_sweeps and not arrived and not damping.exhausted:
-        trial = _trial(objective, state, damping.value, progress, limits.n_products)
+        trial = _trial(objective, steps, state, damping.value, progress, path, limits.n_products)
         gained = state.objective - trial.state.objective
         if not gained >= -1e-14 * state.objective:  # also where it is not a number
             damping.refuse()
@@ -152,22 +160,34 @@ def minimize(
             continue
         n_sweeps += 1
         damping.accept(gained / trial.promised if trial.promised > 0 else 1.0)
-        progress.add(gained, trial.state.objective, newton=trial.newton)
+        progress.add(gained, trial.state.objective, newton=trial.newton, size=trial.size)
         state = trial.state
         arrived = state.objective <= floor or (trial.size < limits.tol and damping.value <= UNDAMPED)
         if trial.size < limits.tol or progress.idle:
             break
+        if progress.creeping and n_sweeps % 10 == 0 and _runs_off(objective, state.point):
+            return Outcome(layout.components(state.point), state.objective, n_sweeps, False, runs_off=True)
         if limits.watch is not None and limits.watch(layout.components(state.point), state.objective):
             return Outcome(layout.components(state.point), state.objective, n_sweeps, False)
-    converged = arrived or (not limits.rough and _is_minimum(objective, state))
-    return Outcome(layout.components(state.point), state.objective, n_sweeps, converged)
+    converged = arrived or (not limits.rough and _is_minimum(objective, steps, state))
+    return Outcome(layout.components(state.point), state.objective, n_sweeps, converged, left=progress.left)
 
 
-def _is_minimum(objective: LeastSquares, state: State) -> bool:
+def _runs_off(objective: LeastSquares, point: Array) -> bool:
+    """Tell whether a component is far larger than the tensor, with nothing to hold it back."""
+    if objective.problem.constraints is not None:
+        return False
+    xp = array_namespace(point)
+    squares = math.prod(xp.sum(factor**2, axis=0) for factor in objective.layout.expanded(point))
+    share = objective.problem.n_entries / math.prod(objective.tensor.shape)
+    return float(xp.max(squares)) * share > CANCELLING**2 * objective.total
+
+
+def _is_minimum(objective: LeastSquares, steps: Steps, state: State) -> bool:
     """Tell whether a step that is hardly damped promises nothing that noise would show, or rounding leave."""
     if not math.isfinite(state.objective):
         return False
-    _, promised = gauss_newton_step(objective, objective.curvature(state.point), state.gradient, 1e-9)
+    _, promised = steps.step(state, 1e-9)
     return promised <= max(negligible_gain(objective) * state.objective, ROUNDING**2 * objective.total)
 
 
@@ -175,6 +195,58 @@ def negligible_gain(objective: LeastSquares) -> float:
     """Return the share of the objective that a further step may gain at a point that counts as a minimum."""
     variance = objective.noise_variance
     return min(SHARE_OF_NOISE * variance, NEGLIGIBLE) if variance > 0 else NEGLIGIBLE
+
+
+class Steps:
+    """Damped Gauss-Newton steps for any problem, in the array library of its tensor.
+
+    Attributes
+    ----------
+    newton : bool
+        Whether Newton's own steps are worth their price where these creep; if not, they are extrapolated.
+    """
+
+    def __init__(self, objective: LeastSquares) -> None:
+        self._objective, self._far = objective, False
+        self.newton = not is_large(objective.tensor.shape)
+
+    def evaluated(self, point: Array) -> State:
+        """Return the state at a point; of a large tensor entries are not subtracted one by one while it is far."""
+        state = evaluated(self._objective, point, far=self._far)
+        self._far = not self.newton and self._objective.is_far(2 * state.objective)
+        return state
+
+    def step(self, state: State, damping: float, n_products: int | None = None) -> tuple[Array, float]:
+        """Return the damped step of the unknowns that are free, and the decrease it promises."""
+        objective = self._objective
+        return gauss_newton_step(objective, objective.curvature(state.point), state.gradient, damping, n_products)
+
+
+class QuickSteps(Steps):
+    """The same for a small array of NumPy, all of it observed, with no constraints but equal ridges."""
+
+    def __init__(self, objective: LeastSquares) -> None:
+        super().__init__(objective)
+        self.newton = False  # one costs ten of these
+        self._host = HostSteps(objective.tensor.to_dense(), objective.layout, objective.ridge or 0.0)
+
+    def evaluated(self, point: Array) -> State:
+        return State(point, *self._host.value_and_gradient(point))
+
+    def step(self, state: State, damping: float, n_products: int | None = None) -> tuple[Array, float]:
+        return self._host.step(state.point, state.gradient, damping, n_products)
+
+
+def steps_for(objective: LeastSquares) -> Steps:
+    """Return what takes the steps for an objective."""
+    tensor, layout = objective.tensor, objective.layout
+    plain = objective.entries is None and objective.ridge is not None and not layout.shared
+    if not plain or not isinstance(tensor, DenseTensor) or is_large(tensor.shape):
+        return Steps(objective)
+    reference = tensor.reference
+    if not is_numpy_array(reference) or reference.dtype != np.float64 or (tensor.symmetric and layout.signs is None):
+        return Steps(objective)
+    return QuickSteps(objective)
 
 
 class Trial(NamedTuple):
@@ -186,25 +258,40 @@ class Trial(NamedTuple):
     newton: bool
 
 
-def _trial(objective: LeastSquares, state: State, damping: float, progress: Progress, n_products: int | None) -> Trial:
-    if progress.creeping and objective.problem.asks <= {"partial symmetry"}:
-        trial = _newton_trial(objective, state, damping)
+def _trial(
+    objective: LeastSquares,
+    steps: Steps,
+    state: State,
+    damping: float,
+    progress: Progress,
+    path: Extrapolation,
+    n_products: int | None,
+) -> Trial:
+    if steps.newton and progress.creeping and objective.problem.asks <= {"partial symmetry"}:
+        trial = _newton_trial(objective, steps, state, damping)
         if trial is not None:
             return trial
         progress.newton_failed()
-    curvature = objective.curvature(state.point)
-    move, promised = gauss_newton_step(objective, curvature, state.gradient, damping, n_products)
-    end = evaluated(objective, objective.projected(state.point + move))
+    move, promised = steps.step(state, damping, n_products)
+    if not steps.newton:
+        path.add(state.point, move)
+        target = path.target() if progress.creeping else None
+        if target is not None:
+            end = steps.evaluated(target)
+            if end.objective < state.objective - promised:
+                return Trial(end, relative_size(end.point - state.point, state.point), promised, False)
+            path.forget()
+    end = steps.evaluated(objective.projected(state.point + move))
     return Trial(end, relative_size(end.point - state.point, state.point), promised, False)
 
 
-def _newton_trial(objective: LeastSquares, state: State, damping: float) -> Trial | None:
+def _newton_trial(objective: LeastSquares, steps: Steps, state: State, damping: float) -> Trial | None:
     """Return the end of a step with full second derivatives, or nothing where it does not lead down."""
     curvature = objective.second_derivative(state.point)
     move = _newton_move(curvature, state.gradient, damping, objective.total)
     if move is None:
         return None
-    end = evaluated(objective, state.point + move)
+    end = steps.evaluated(state.point + move)
     if not end.objective < state.objective:
         return None
     promised = _promise(move, state.gradient, damping * curvature.scales)
@@ -227,6 +314,9 @@ def _newton_move(curvature: CurvatureLike, slope: Array, damping: float, scale: 
 
 def relative_size(move: Array, point: Array) -> float:
     """Return the largest move of a component, relative to its size."""
+    if is_numpy_array(point):
+        squares, own = np.einsum("ij,ij->j", move, move), np.einsum("ij,ij->j", point, point)
+        return math.sqrt(float((squares / np.maximum(own, 1e-16 * own.max() + 1e-300)).max()))
     xp = array_namespace(point)
     moves, sizes = xp.linalg.vector_norm(move, axis=0), xp.linalg.vector_norm(point, axis=0)
     floor = 1e-8 * float(xp.max(sizes)) + 1e-300  # a component of no size may move as it likes

@@ -11,8 +11,9 @@ import numpy as np
 from codiag._array import Array, array_namespace, double, like, moved
 from codiag._entries import Entries, ListedEntries
 from codiag._problem import Problem
-from codiag.constraints import Constraint
+from codiag.constraints import Constraint, Ridge
 from codiag.constraints._base import solve_rows
+from codiag.constraints._ridge import ridge_strengths
 from codiag.methods.least_squares._components import (
     hadamard_gram,
     merged_modes,
@@ -244,9 +245,20 @@ class LeastSquares:
         return [self._constraints[group[0]] for group in self.layout.groups]
 
     @cached_property
+    def ridge(self) -> float | None:
+        """What multiplies half the squares of all unknowns, where constraints are equal ridges or none; else None."""
+        found = set(self._constraints)
+        if found == {None}:
+            return 0.0
+        if not all(isinstance(constraint, Ridge) for constraint in found):
+            return None
+        strengths = {constraint.ridge for constraint in found if constraint is not None}
+        return strengths.pop() * len(self.layout.groups[0]) if len(strengths) == 1 else None
+
+    @cached_property
     def _strengths(self) -> Array | None:
         """The strength of the ridge for every row of the unknowns, (D, 1), or None where there is none."""
-        strengths = [0.0 if constraint is None else constraint.ridge for constraint in self._constraints]
+        strengths = ridge_strengths(self._constraints)
         if not any(strengths):
             return None
         shape, reference = self.tensor.shape, self.tensor.reference

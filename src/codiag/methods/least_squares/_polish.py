@@ -26,13 +26,18 @@ ACCURATE = 1e-9
 """Share of the squared distance up to which it need not be measured where a step has led, but is predicted."""
 
 
+REFUSED = 1e-4
+"""Damping after a step that was too long."""
+
+
 class Polished(NamedTuple):
-    """Where the steps ended, with the squared distance from the tensor there."""
+    """Where the steps ended, the squared distance from the tensor there, and the share of it that the next promises."""
 
     components: FactoredTensor
     squared_distance: float
     n_reads: int
     converged: bool
+    promised: float = 0.0
 
 
 def polish(problem: Problem, start: FactoredTensor, sides: Sides | None, max_reads: int = MOST_READS) -> Polished:
@@ -48,14 +53,18 @@ def polish(problem: Problem, start: FactoredTensor, sides: Sides | None, max_rea
     """
     objective = LeastSquares(problem, start)
     layout, damping, before, n_reads = objective.layout, 1e-12, math.inf, 0
-    point, far = layout.pack(start), False
+    point, far, known = layout.pack(start), False, math.inf
     if sides is not None:
         products = sides.products(objective.products(point).factors)
-        far = objective.is_far(objective.distance_from(point, products))
+        known = objective.distance_from(point, products) / 2
+        far = objective.is_far(2 * known)
         slope = objective.gradient_from(point, products)
         move, _ = gauss_newton_step(objective, objective.curvature(point), slope, damping)
         before, point = relative_size(move, point), point + move
     state, n_reads = evaluated(objective, point, far=far), 1
+    if not state.objective <= known + ROUNDING * objective.total:  # too far for the model: factors are nearly dependent
+        state, n_reads = evaluated(objective, layout.pack(start), far=far), 2
+        before, damping = math.inf, REFUSED
     floor = max(ROUNDING, 10 * epsilon(problem.tensor.reference)) ** 2 * objective.total
     while True:
         move, promised = gauss_newton_step(objective, objective.curvature(state.point), state.gradient, damping)
@@ -70,13 +79,15 @@ def polish(problem: Problem, start: FactoredTensor, sides: Sides | None, max_rea
             end = State(state.point + move, max(state.objective - promised, 0.0), state.gradient)
             return _end(objective, end, n_reads, converged=True)
         if n_reads >= max_reads:
-            return _end(objective, state, n_reads, converged=promised <= negligible_gain(objective) * state.objective)
+            settled = promised <= negligible_gain(objective) * state.objective
+            ended = _end(objective, state, n_reads, converged=settled)
+            return ended._replace(promised=promised / state.objective)
         far = objective.is_far(2 * state.objective)
         trial, n_reads = evaluated(objective, state.point + move, far=far), n_reads + 1
         if trial.objective < state.objective:
-            state, before, damping = trial, size, max(damping / 100, 1e-12)
+            state, before, damping = trial, size, max(damping / 10, 1e-12)
         else:  # too far for the model, or rounding
-            damping = max(1e4 * damping, 1e-4)
+            damping = max(10 * damping, REFUSED)
 
 
 def _end(objective: LeastSquares, state: State, n_reads: int, *, converged: bool) -> Polished:

@@ -1,0 +1,172 @@
+"""Sources told apart by second moments: lagged covariances, or covariances of stretches of time."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from codiag.diagonalize import Diagonalizer, OrthogonalNewton
+from codiag.models._base import as_seed
+from codiag.models._recordings import Recordings
+from codiag.models._score_steps import (
+    Coefficients,
+    Segment,
+    rotation_coefficients,
+    score_coefficients,
+    score_step,
+    share_variances,
+    squared_gaps,
+)
+from codiag.models._sources import BlindSources, Separation
+
+REFITS = 5
+"""Steps of the likelihood at which scores are fitted again, before they stay."""
+TOLERANCE = 1e-12
+"""Largest entry of a step of the likelihood at which it ends."""
+
+
+@dataclass(frozen=True, eq=False)
+class Stack:
+    """Second moments of whitened channels, (n_matrices, k, k), the ones to diagonalize, and the number of samples."""
+
+    matrices: np.ndarray
+    places: np.ndarray  # of those to diagonalize; the first is the covariance of all
+    n: int
+
+    @property
+    def n_consecutive(self) -> int:
+        """How many of the places follow each other from the first on."""
+        gaps = np.flatnonzero(np.diff(self.places) != 1)
+        return int(gaps[0]) if gaps.size else self.places.size - 1
+
+    def noise(self, diagonals: np.ndarray) -> np.ndarray:
+        """Return the variance of an autocovariance of each source: the sum of the squares of all over n (Bartlett)."""
+        variances: np.ndarray = (1 + 2 * np.sum(diagonals[1:] ** 2, axis=0)) / self.n
+        return variances
+
+
+S = TypeVar("S", bound=Stack)
+
+
+class SecondOrder(BlindSources, Generic[S]):
+    """Whitening, joint diagonalization of second moments, and steps of a Gaussian likelihood."""
+
+    @abstractmethod
+    def _scores(self, own: np.ndarray, stack: S) -> np.ndarray:
+        """Return coefficients of the matrices that make the scores of sources with these second moments, (k, n)."""
+
+    @abstractmethod
+    def _segments(
+        self, sources: Recordings | None, filters: np.ndarray, stack: S, own: np.ndarray
+    ) -> Iterator[Segment]:
+        """Yield Fourier transforms of sources and their scores."""
+
+    @abstractmethod
+    def _own_variances(self, sources: Recordings | None, stack: S, own: np.ndarray) -> np.ndarray:
+        """Return the variance of half the mean square of each source."""
+
+    def _separated_stack(self, stack: S, whitened: Recordings | None) -> Separation:
+        """Return what diagonalizes the stack, polished where that promises smaller errors.
+
+        Errors are judged by whitened recordings where they are at hand. The likelihood does worse than the start where
+        its model does not hold, such as for lines in the spectrum that lags do not resolve.
+        """
+        unmixing, n_steps, converged, orthogonal = self._diagonalized(stack)
+        plain = self._judged(stack, whitened, unmixing, _orthogonal if orthogonal else _free, n_steps, converged)
+        if self.polish == 0 or unmixing.shape[0] == 1:
+            return plain
+        unmixing, more, settled = self._polished(stack, plain.unmixing)
+        scored = self._judged(stack, whitened, unmixing, self._scored, n_steps + more, converged and settled)
+        return scored if scored.share_variance <= plain.share_variance else plain
+
+    def _judged(
+        self,
+        stack: S,
+        whitened: Recordings | None,
+        unmixing: np.ndarray,
+        scores: Callable[[np.ndarray, S], tuple[np.ndarray, Coefficients]],
+        n_steps: int,
+        converged: bool,
+    ) -> Separation:
+        """Return an unmixing that was found by scores, with the variances of its shares."""
+        unmixing, matrices = _unit(unmixing, stack.matrices)
+        own = np.einsum("lii->li", matrices)
+        sources = None if whitened is None else Recordings([one @ unmixing.T for one in whitened.arrays], whitened.form)
+        filters, coefficients = scores(own, stack)
+        variances = share_variances(self._segments(sources, filters, stack, own), coefficients)
+        np.fill_diagonal(variances, self._own_variances(sources, stack, own))
+        used = own[stack.places]
+        return Separation(
+            unmixing=unmixing,
+            converged=converged,
+            n_steps=n_steps,
+            variances=variances,
+            resolved=_resolved(used, stack.noise(used)),
+        )
+
+    def _scored(self, own: np.ndarray, stack: S) -> tuple[np.ndarray, Coefficients]:
+        """Return the scores of the likelihood and what they make of errors."""
+        filters = self._scores(own, stack)
+        return filters, score_coefficients(filters @ own)
+
+    def _diagonalized(self, stack: S) -> tuple[np.ndarray, int, bool, bool]:
+        """Return inverse factors of the stack, the sweeps they took, and whether these converged and are orthogonal."""
+        if stack.matrices.shape[1] == 1:
+            return np.eye(1), 0, True, True
+        method: Diagonalizer = self.diagonalizer or OrthogonalNewton(tol=1e-13, statistical_tol=0.0)
+        fit = method(stack.matrices[stack.places], seed=as_seed(self.random_state))
+        return fit.inverse, fit.n_sweeps, fit.converged, method.orthogonal
+
+    def _polished(self, stack: S, unmixing: np.ndarray) -> tuple[np.ndarray, int, bool]:
+        """Return the unmixing after steps of the likelihood, how many, and whether they have ended."""
+        filters = np.empty(0)
+        for step in range(self.polish):
+            unmixing, matrices = _unit(unmixing, stack.matrices)
+            own = np.einsum("lii->li", matrices)
+            filters = self._scores(own, stack) if step < REFITS else filters
+            correlations = np.einsum("il,lij->ij", filters, matrices, optimize=True)
+            shares = score_step(correlations, filters @ own)
+            unmixing = np.linalg.solve(np.eye(shares.shape[0]) + shares, unmixing)
+            if np.max(np.abs(shares)) < TOLERANCE:
+                return unmixing, step + 1, True
+        return unmixing, self.polish, False
+
+
+def _orthogonal(own: np.ndarray, stack: Stack) -> tuple[np.ndarray, Coefficients]:
+    """Return the scores of whitening and orthogonal joint diagonalization, and what they make of errors."""
+    return _at_places(own, stack), rotation_coefficients(own[stack.places])
+
+
+def _free(own: np.ndarray, stack: Stack) -> tuple[np.ndarray, Coefficients]:
+    """Return the scores of least squares for every pair, and what they make of errors."""
+    used = own[stack.places]
+    return _at_places(own, stack), score_coefficients(used.T @ used)
+
+
+def _at_places(own: np.ndarray, stack: Stack) -> np.ndarray:
+    """Return the diagonals of the matrices that are diagonalized as coefficients, (k, n)."""
+    filters = np.zeros_like(own.T)
+    filters[:, stack.places] = own[stack.places].T
+    return filters
+
+
+def _unit(unmixing: np.ndarray, matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the unmixing with rows that give unit variance, and the matrices of the sources."""
+    rows = unmixing / np.sqrt(np.einsum("ij,jk,ik->i", unmixing, matrices[0], unmixing))[:, None]
+    return rows, rows @ matrices @ rows.T
+
+
+def _resolved(diagonals: np.ndarray, noise: np.ndarray) -> np.ndarray:
+    """Return the share of the gap between the diagonals of two sources that noise of sampling does not explain.
+
+    Sources are directions chosen among many, in which noise differs most: the root of what it explains is that of its
+    expected energy and twice that of the number of sources, as simulated with sources that are all alike.
+    """
+    count, k = diagonals.shape
+    explained = (np.sqrt(count - 1) + 2 * np.sqrt(k)) ** 2 * (noise[:, None] + noise)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.nan_to_num(np.maximum(1 - explained / squared_gaps(diagonals), 0))

@@ -1,0 +1,148 @@
+"""Topics after collapsed variational steps that begin with those of moments, of one matrix or of parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from codiag._parts import Parts, as_parts, is_matrix
+from codiag.models._sums import Totals
+from codiag.models._topic_parts import counts_of
+from codiag.models._topic_posteriors import SharedDocuments
+from codiag.models._topic_priors import Presence, estimated_prior, estimated_word_prior
+from codiag.models._topic_shares import SharedWords, TopicCounts
+
+WORD_PRIOR = 0.1
+"""The parameter of topics that steps begin with."""
+MEAN_SHARE = 0.01
+"""The share of the mean of all words in the topics that steps begin with: moments leave words out altogether."""
+TOLERANCE = 1e-3
+"""Steps end once the mean log-probability of a word, given all others, changes by less."""
+MOST_BYTES = 2**30
+"""What is kept of shares from step to step; of larger corpora they are found again in each step."""
+
+Shared = SharedWords | SharedDocuments
+"""What is shared out to topics: words, or whole documents."""
+
+
+class Start(NamedTuple):
+    """What steps begin with."""
+
+    kind: type[Shared]
+    topics: np.ndarray  # (k, words)
+    prior: np.ndarray  # (k,): parameters of mixtures
+    fixed_total: bool  # whether these keep their sum
+
+    @classmethod
+    def of(
+        cls, kind: type[Shared], topics: np.ndarray, prior: np.ndarray, mean: np.ndarray, *, fixed_total: bool
+    ) -> Start:
+        """Begin with topics by moments, softened: neither words nor topics are left out for good."""
+        even = (prior + prior.mean()) / 2
+        return cls(kind, (1 - MEAN_SHARE) * topics + MEAN_SHARE * mean, even, fixed_total)
+
+    def shared(self, counts: sparse.csr_array) -> Shared:
+        """Return documents shared out by these topics."""
+        return self.kind(counts, self.prior.size).started(self.topics, self.prior)
+
+
+class StepSums(NamedTuple):
+    """Sums over documents after a step."""
+
+    words: np.ndarray  # (k, words): how many words belong to topics
+    documents: np.ndarray  # (k,): how many documents
+    likelihood: float  # log-probability of words, each given all others
+    n_words: float
+    n_documents: int
+
+
+SumsAfter = Callable[[Sequence[TopicCounts], bool], tuple[StepSums, Presence | None]]
+"""What there is after steps that read the given counts: sums over documents, those for priors only where wanted."""
+
+
+class Polished(NamedTuple):
+    """Topics after steps: their counts and priors, the mean mixture, and the number of steps."""
+
+    counts: TopicCounts
+    weights: np.ndarray
+    n_steps: int
+
+
+def polished_counts(counts: sparse.csr_array, start: Start, n_steps: int) -> Polished:
+    """Return topics after steps on documents that are at hand."""
+    n_bytes = start.kind.bytes_kept(counts, start.prior.size)
+    if n_bytes > MOST_BYTES:
+        n_each = max(1, MOST_BYTES * counts.shape[0] // (8 * n_bytes))
+        parts = as_parts(lambda: _rows(counts, n_each), is_matrix)
+        if parts is not None:
+            return polished_parts(parts, start, n_steps)
+    shared = start.shared(counts)
+
+    def after(history: Sequence[TopicCounts], wanted: bool) -> tuple[StepSums, Presence | None]:
+        likelihood = shared.step(history[-1]) if history else 0.0
+        return _named(_sums(shared, likelihood, history[-1].prior if history else start.prior, wanted))
+
+    return _polished(after, start, n_steps)
+
+
+def polished_parts(parts: Parts, start: Start, n_steps: int) -> Polished:
+    """Return the same of documents in parts, which are read once for each step.
+
+    Shares of words are not kept, but found again from all counts so far: memory does not grow with documents.
+    """
+
+    def after(history: Sequence[TopicCounts], wanted: bool) -> tuple[StepSums, Presence | None]:
+        return _named(parts.reduce(_sums_of_part, start, history, wanted))
+
+    return _polished(after, start, n_steps)
+
+
+def _polished(after: SumsAfter, start: Start, n_steps: int) -> Polished:
+    prior, word_prior, last = start.prior, WORD_PRIOR, -np.inf
+    history: list[TopicCounts] = []
+    sums, found = after(history, False)
+    for step in range(1, n_steps + 1):
+        history.append(TopicCounts(sums.words, sums.documents, prior, word_prior))
+        due = step & (step - 1) == 0  # after 1, 2, 4, 8, ... steps: priors settle with the shares they come from
+        sums, found = after(history, due)
+        if found is not None:
+            prior = _with_total(estimated_prior(found, prior), start)
+            word_prior = estimated_word_prior(found.absent, sums.words, word_prior)
+        mean = sums.likelihood / max(sums.n_words, 1)
+        if not due and abs(mean - last) < TOLERANCE:
+            break
+        last = mean
+    counts = TopicCounts(sums.words, sums.documents, prior, word_prior)
+    return Polished(counts, sums.documents / sums.n_documents, len(history))
+
+
+def _with_total(prior: np.ndarray, start: Start) -> np.ndarray:
+    return prior * (start.prior.sum() / prior.sum()) if start.fixed_total else prior
+
+
+def _sums_of_part(part: Any, start: Start, history: Sequence[TopicCounts], wanted: bool) -> Totals:
+    shared = start.shared(counts_of(part, start.topics.shape[1]))
+    likelihood, prior = 0.0, start.prior
+    for known in history:
+        likelihood, prior = shared.step(known), known.prior
+    return _sums(shared, likelihood, prior, wanted)
+
+
+def _sums(shared: Shared, likelihood: float, prior: np.ndarray, wanted: bool) -> Totals:
+    lengths = shared.lengths
+    found = StepSums(shared.words(), shared.weights(prior), likelihood, float(lengths.sum()), lengths.size)
+    return Totals(*found, *(shared.presence() if wanted else ()))
+
+
+def _named(totals: Totals) -> tuple[StepSums, Presence | None]:
+    n = len(StepSums._fields)
+    return StepSums(*totals.values[:n]), Presence(*totals.values[n:]) if totals.values[n:] else None
+
+
+def _rows(counts: sparse.csr_array, n_each: int) -> Iterator[sparse.csr_array]:
+    """Yield documents, some at a time."""
+    for start in range(0, counts.shape[0], n_each):
+        yield counts[start : start + n_each]

@@ -1,0 +1,169 @@
+"""Steps on NumPy arrays are those for arrays of any library; where they creep, and where components run off."""
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import codiag
+from codiag._problem import Problem
+from codiag._validation import ConvergenceWarning
+from codiag.constraints import Ridge
+from codiag.methods._reduction import _with_sides, reduce, reduce_widely
+from codiag.methods.least_squares._components import random_components
+from codiag.methods.least_squares._degeneracy import bounded
+from codiag.methods.least_squares._extrapolation import Extrapolation
+from codiag.methods.least_squares._gauss_newton import Limits, QuickSteps, Steps, minimize, steps_for
+from codiag.methods.least_squares._objective import LeastSquares
+from codiag.methods.least_squares._polish import polish
+from codiag.methods.least_squares._superfluous import has_superfluous
+from codiag.synthetic import noisy_tensor, unit_factor
+from codiag.tensors import DenseTensor, FactoredTensor
+
+SHAPES = [((4, 5, 6), 3), ((3, 9, 4), 6), ((6, 5, 4, 7), 6), ((4, 3, 3, 2, 3), 2), ((12, 12, 12), 15)]
+SYMMETRIC = [((7, 7, 7), 4), ((5, 5, 5, 5), 6)]
+BORDER = np.zeros((2, 2, 2))
+BORDER[0, 0, 1] = BORDER[0, 1, 0] = BORDER[1, 0, 0] = 1.0
+"""A tensor of rank 3 that tensors of rank 2 come arbitrarily near to, so that there is no best one."""
+
+
+def draw(shape, rank, *, symmetric=False, constraints=None):
+    """Return an objective, with a point near no minimum."""
+    rng = np.random.default_rng(0)
+    tensor = rng.standard_normal(shape)
+    if symmetric:
+        tensor = sum(tensor.transpose(axes) for axes in itertools.permutations(range(tensor.ndim)))
+    problem = Problem(tensor, rank, constraints, symmetric=True if symmetric else None)
+    start = random_components(problem.tensor, rank, rng)
+    objective = LeastSquares(problem, start)
+    return objective, objective.layout.pack(start)
+
+
+CASES = [(shape, rank, False) for shape, rank in SHAPES] + [(shape, rank, True) for shape, rank in SYMMETRIC]
+
+
+@pytest.mark.parametrize(("shape", "rank", "symmetric"), CASES)
+@pytest.mark.parametrize("constraints", [None, Ridge(0.3)], ids=["free", "ridge"])
+def test_steps_are_those_of_any_library(shape, rank, symmetric, constraints):
+    objective, point = draw(shape, rank, symmetric=symmetric, constraints=constraints)
+    quick, plain = steps_for(objective), Steps(objective)
+    assert isinstance(quick, QuickSteps)
+    states = quick.evaluated(point), plain.evaluated(point)
+    assert states[0].objective == pytest.approx(states[1].objective, rel=1e-12)
+    np.testing.assert_allclose(states[0].gradient, states[1].gradient, atol=1e-11 * np.abs(states[1].gradient).max())
+    for damping in (1e-1, 1e-3):
+        (move, promised), (other, told) = (steps.step(states[1], damping) for steps in (quick, plain))
+        assert promised == pytest.approx(told, rel=1e-2)  # conjugate gradients end early, and preconditioners differ
+        if constraints is None:
+            np.testing.assert_allclose(move, other, atol=1e-7 * np.abs(other).max())
+
+
+@pytest.mark.parametrize(("shape", "rank", "symmetric"), CASES)
+def test_gradient_is_the_derivative(shape, rank, symmetric):
+    objective, point = draw(shape, rank, symmetric=symmetric, constraints=Ridge(0.2))
+    steps = steps_for(objective)
+    direction = np.random.default_rng(1).standard_normal(point.shape)
+    values = [steps.evaluated(point + change * direction).objective for change in (1e-5, -1e-5)]
+    slope = float(np.sum(steps.evaluated(point).gradient * direction))
+    assert (values[0] - values[1]) / 2e-5 == pytest.approx(slope, rel=1e-5)
+
+
+@pytest.mark.parametrize("constraints", [["nonnegative", None, None], [Ridge(0.1), Ridge(0.2), None]])
+def test_other_constraints_take_the_steps_that_know_them(constraints):
+    objective, _ = draw((4, 5, 6), 3, constraints=constraints)
+    assert type(steps_for(objective)) is Steps
+
+
+def test_steps_that_are_linear_in_the_point_are_extrapolated_to_where_they_vanish():
+    rng = np.random.default_rng(0)
+    values = np.array([0.05, 0.2, 0.4])
+    end = rng.standard_normal((3, 1))
+    point, path = np.zeros((3, 1)), Extrapolation()
+    assert path.target() is None
+    for _ in range(6):
+        move = values[:, None] * (end - point)
+        path.add(point, move)
+        point = point + move
+    np.testing.assert_allclose(path.target(), end, atol=1e-6)
+
+
+def test_no_end_is_above_that_of_single_steps():
+    planted = noisy_tensor((8, 9, 10), 3, noise=0.3, seed=0)
+    problem = Problem(planted.tensor, 5)
+    start = random_components(problem.tensor, 5, np.random.default_rng(0))
+    values = []
+
+    def watch(_, value):
+        values.append(value)
+        return False
+
+    found = minimize(problem, start, Limits(max_sweeps=500, watch=watch))
+    assert found.converged
+    assert np.all(np.diff(values) <= 1e-12)
+
+
+def test_components_that_run_off_are_bounded():
+    problem = Problem(BORDER, 2)
+    found = minimize(problem, random_components(problem.tensor, 2, np.random.default_rng(0)), Limits(max_sweeps=10_000))
+    assert found.runs_off
+    assert not found.converged
+    end = bounded(problem, found)
+    assert end.objective <= found.objective
+    assert end.n_sweeps < 700  # eight ridges of sixty steps, and those before
+    assert not end.converged
+
+
+def test_no_best_fit_is_said():
+    with pytest.warns(ConvergenceWarning, match="no best fit"):
+        fit = codiag.factorize(BORDER, 2, seed=0)
+    assert not fit.converged
+    assert fit.relative_error < 0.05  # the infimum is zero
+    assert "no best fit with rank 2" in str(fit.diagnose())
+
+
+def test_a_ridge_holds_components_back():
+    problem = Problem(BORDER, 2)
+    start = random_components(problem.tensor, 2, np.random.default_rng(0))
+    sizes = []
+    for strength in (1e-2, 1e-4):
+        found = minimize(replace(problem, constraints=(Ridge(strength),) * 3), start, Limits(max_sweeps=500))
+        assert found.converged
+        sizes.append(max(float(np.max(np.abs(factor))) for factor in found.components.factors))
+    assert sizes[0] < sizes[1]
+
+
+@pytest.mark.parametrize(("rank", "weakest", "expected"), [(4, 1.0, False), (6, 1.0, True), (4, 0.02, False)])
+def test_superfluous_components_are_told_from_weak_ones(rank, weakest, expected):
+    rng = np.random.default_rng(0)
+    factors = [unit_factor(size, 4, rng) for size in (12, 13, 14)]
+    exact = FactoredTensor(np.array([2.0, 1.5, 1.2, weakest]), factors, symmetric=False).to_dense()
+    tensor = exact + 5e-4 * rng.standard_normal(exact.shape)  # its largest term has a weight of about 0.007
+    fit = codiag.factorize(tensor, rank, seed=0)
+    components = FactoredTensor(fit.weights, list(fit.factors), symmetric=False)
+    left = (fit.relative_error * fit.norm) ** 2
+    assert has_superfluous(Problem(tensor, rank), components, left) is expected
+
+
+def test_wider_ranges_hold_more_of_a_tensor_that_fits_no_model():
+    tensor = np.cumsum(np.random.default_rng(0).standard_normal((129, 128, 128)), axis=0)
+    problem = Problem(tensor, 3)
+    narrow, wide = reduce(problem, np.random.default_rng(0)), reduce_widely(problem, np.random.default_rng(0))
+    assert wide.core.shape == (64, 64, 64)
+    assert wide.core.squared_norm() > narrow.core.squared_norm()
+    assert reduce_widely(replace(problem, rank=60), np.random.default_rng(0)) is None
+
+
+def test_polishing_never_ends_above_its_start():
+    rng = np.random.default_rng(0)
+    tensor = DenseTensor(rng.standard_normal((9, 10, 11)))
+    problem = Problem(tensor, 3)
+    bases = tuple(np.linalg.qr(rng.standard_normal((size, 3)))[0] for size in tensor.shape)
+    reduction = _with_sides(tensor, bases)
+    core = random_components(reduction.core, 3, rng)
+    # Two components that nearly cancel each other: an undamped step leads far away.
+    factors = [np.concatenate([f[:, :1], f[:, :1] + 1e-7 * f[:, 1:2], f[:, 2:]], axis=1) for f in core.factors]
+    core = core.changed(lambda _, mode: factors[mode], np.array([1e3, -1e3, 1.0]))
+    start = reduction.lift(core)
+    begin = tensor.squared_distance(start.weights, start.factors)
+    assert polish(problem, start, reduction.sides).squared_distance <= begin * (1 + 1e-9)

@@ -1,0 +1,368 @@
+"""Blind sources: equivariant, the same however data is cut and from every seed, and as precise as they say."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.optimize import linear_sum_assignment
+from scipy.signal import lfilter
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import codiag
+from codiag.diagonalize import UWEDGE, Jacobi, TwoSided
+from codiag.metrics import amari_index, minimum_distance
+from codiag.models import JADE, NSS, SOBI
+from codiag.models._cumulants import projected_cumulants
+from codiag.models._lagged_sums import LaggedSums
+from codiag.synthetic import mixed_signals
+
+COLORED = ["sinusoid", "autoregressive", "square", "bursts", "autoregressive"]
+CURVED = ["uniform", "laplace", "binary", "exponential", "sparse"]
+CASES = {
+    "SOBI": (SOBI(lags=10), COLORED),
+    "SOBI by joint diagonalization": (SOBI(lags=10, polish=0), COLORED),
+    "SOBI not orthogonal": (SOBI(lags=[1, 3, 7], polish=0, diagonalizer=UWEDGE(statistical_tol=0, tol=1e-12)), COLORED),
+    "NSS": (NSS(n_blocks=15), ["loud"] * 4),
+    "NSS by joint diagonalization": (NSS(n_blocks=15, polish=0), ["loud"] * 4),
+    "JADE": (JADE(), CURVED),
+    "JADE by joint diagonalization": (JADE(polish=0), CURVED),
+}
+EVERY = pytest.mark.parametrize("name", CASES)
+
+
+def drawn(name, n=2000, seed=0):
+    model, kinds = CASES[name]
+    return model, mixed_signals(n, kinds, seed=seed)
+
+
+def aligned(found, reference):
+    """Return columns in the order and with the signs that bring them nearest to the reference, and that order."""
+    cosines = (reference / np.linalg.norm(reference, axis=0)).T @ (found / np.linalg.norm(found, axis=0))
+    order = linear_sum_assignment(-np.abs(cosines))[1]
+    return found[:, order] * np.sign(cosines[np.arange(order.size), order]), order
+
+
+@EVERY
+def test_sources_are_found(name):
+    model, mixed = drawn(name, n=5000)
+    model.fit(mixed.channels)
+    assert minimum_distance(model.components_, mixed.mixing) < 0.1
+    assert model.converged_
+    assert model.unresolved_ == []
+
+
+@EVERY
+def test_transforming_channels_transforms_the_mixing(name):
+    model, mixed = drawn(name)
+    change = np.random.default_rng(1).standard_normal((mixed.channels.shape[1],) * 2)
+    before = model.fit(mixed.channels).mixing_
+    errors = model.mixing_standard_errors_
+    after, order = aligned(model.fit(mixed.channels @ change.T + 5).mixing_, change @ before)
+    assert_allclose(after, change @ before, atol=1e-7)
+    # The variances of shares are the same, by which those of entries are sums of squares.
+    permuted = model.fit(mixed.channels[:, ::-1])
+    again, order = aligned(permuted.mixing_, before[::-1])
+    assert_allclose(again, before[::-1], atol=1e-7)
+    assert_allclose(permuted.mixing_standard_errors_[::-1, order], errors, rtol=1e-5)
+
+
+@EVERY
+def test_conventions(name):
+    model, mixed = drawn(name)
+    sources = model.fit_transform(mixed.channels)
+    k = mixed.mixing.shape[1]
+    assert_allclose(sources.mean(axis=0), 0, atol=1e-10)
+    assert_allclose(sources.var(axis=0), 1, rtol=1e-10)
+    assert_allclose(model.components_ @ model.mixing_, np.eye(k), atol=1e-10)
+    assert_allclose(model.inverse_transform(sources), mixed.channels, atol=1e-9)
+    assert_allclose(np.cov(mixed.channels @ model.whitening_.T, rowvar=False, bias=True), np.eye(k), atol=1e-10)
+    assert np.all(np.diff(model.explained_variance_) <= 0)
+    assert_allclose(model.explained_variance_, np.sum(model.mixing_**2, axis=0))
+    assert np.all(model.mixing_.max(axis=0) >= -model.mixing_.min(axis=0))
+    assert list(model.get_feature_names_out()) == [f"{type(model).__name__.lower()}{place}" for place in range(k)]
+
+
+@EVERY
+def test_every_seed_gives_the_same_answer(name):
+    model, mixed = drawn(name)
+    found = [model.set_params(random_state=seed).fit(mixed.channels).components_ for seed in range(4)]
+    model.set_params(random_state=None)
+    for other in found[1:]:
+        assert_allclose(other, found[0], atol=1e-8)
+
+
+@pytest.mark.parametrize("name", ["SOBI", "JADE"])
+def test_epochs_are_recordings(name):
+    model, mixed = drawn(name)
+    epochs = np.stack([part.T for part in np.split(mixed.channels, 10)])
+    recordings = [epoch.T for epoch in epochs]
+    one, other = (model.fit(data).components_ for data in (epochs, recordings))
+    assert_allclose(one, other, atol=1e-12)
+    assert model.transform(epochs).shape == epochs.shape
+    assert_allclose(model.inverse_transform(model.transform(epochs)), epochs, atol=1e-9)
+    for epoch, recording in zip(model.transform(epochs), model.transform(recordings), strict=True):
+        assert_allclose(epoch.T, recording)
+    assert_allclose(model.inverse_transform(model.transform(recordings))[3], recordings[3], atol=1e-9)
+    if name == "JADE":  # the order of samples makes no difference, that of products in time does
+        assert_allclose(one, model.fit(mixed.channels).components_, atol=1e-8)
+
+
+def test_epochs_are_blocks():
+    mixed = drawn("NSS")[1]
+    epochs = np.stack([part.T for part in np.split(mixed.channels, 20)])
+    assert_allclose(NSS(n_blocks=20).fit(mixed.channels).mixing_, NSS().fit(epochs).mixing_, atol=1e-9)
+
+
+def lagged(samples, max_lag):
+    centered = samples - samples.mean(axis=0)
+    raw = [centered[: len(samples) - lag].T @ centered[lag:] for lag in range(max_lag + 1)]
+    return np.array([(matrix + matrix.T) / 2 for matrix in raw]) / len(samples)
+
+
+@pytest.mark.parametrize("n", [3, 7, 40, 5000])
+def test_lagged_covariances_are_those_of_the_definition(n):
+    samples = 3 + np.random.default_rng(n).standard_normal((n, 3))
+    assert_allclose(LaggedSums.over(samples, 12).finish().matrices, lagged(samples, min(12, n))[:13] if n > 12 else
+                    np.concatenate([lagged(samples, n - 1), np.zeros((13 - n, 3, 3))]), atol=1e-12)  # fmt: skip
+
+
+@pytest.mark.parametrize("cuts", [[1000], [3, 5, 6, 300], [1, 2, 3, 4], [1990, 1995]])
+def test_sums_of_parts_are_those_of_the_whole(cuts):
+    """Also where parts are shorter than lags, far from zero, and merged in another order."""
+    samples = 1000 + np.cumsum(np.random.default_rng(0).standard_normal((2000, 2)), axis=0)
+    parts = [LaggedSums.over(part, 30, open=True) for part in np.split(samples, cuts)]
+    forward = parts[0]
+    for part in parts[1:]:
+        forward = forward.merged(part)
+    backward = parts[-1]
+    for part in parts[-2::-1]:
+        backward = part.merged(backward)
+    expected = lagged(samples, 30)
+    for sums in (forward, backward):
+        assert_allclose(sums.finish().matrices, expected, rtol=1e-9, atol=1e-9 * np.max(expected))
+        assert_allclose(sums.finish().mean, samples.mean(axis=0))
+
+
+def test_streams_give_the_answer_of_one_array():
+    model, mixed = drawn("SOBI", n=4000)
+    whole = model.fit(mixed.channels)
+    expected, errors = whole.components_, whole.mixing_standard_errors_
+    streamed = SOBI(lags=10)
+    parts = np.split(mixed.channels, [700, 703, 2500])
+    for part in parts:
+        streamed.partial_fit(part)
+    assert_allclose(streamed.components_, expected, atol=1e-8)
+    assert_allclose(SOBI(lags=10).fit(iter(parts)).components_, expected, atol=1e-8)
+    assert 0.2 < np.median(streamed.mixing_standard_errors_ / errors) < 5
+    with pytest.raises(ValueError, match="lags must be as they were"):
+        streamed.set_params(lags=5).partial_fit(parts[0])
+    with pytest.raises(ValueError, match="X must be samples that follow"):
+        SOBI().partial_fit(parts)
+
+
+def test_dask_arrays_are_streams():
+    array = pytest.importorskip("dask.array")
+    model, mixed = drawn("SOBI")
+    expected = model.fit(mixed.channels).components_
+    assert_allclose(model.fit(array.from_array(mixed.channels, chunks=(300, 2))).components_, expected, atol=1e-8)
+
+
+def test_exact_covariances_are_separated_exactly():
+    """Periodic sources over whole periods have no sampling error at all, but for the ends of lagged products."""
+    t = np.arange(9600)
+    sources = np.stack([np.sin(2 * np.pi * t / period) for period in (12, 20, 50)], axis=1)
+    mixing = np.random.default_rng(0).standard_normal((3, 3))
+    epochs = (sources @ mixing.T).T[None]
+    assert minimum_distance(SOBI(lags=10, polish=0).fit(epochs).components_, mixing) < 2e-3
+    cosines = np.cos(2 * np.pi * np.outer(np.arange(11), 1 / np.array([12, 20, 50])))
+    fit = codiag.joint_diagonalize((mixing * cosines[:, None, :]) @ mixing.T, seed=0)
+    assert minimum_distance(fit.inverse, mixing) < 1e-12
+
+
+def test_cumulants_are_those_of_the_definition():
+    rng = np.random.default_rng(0)
+    samples = rng.exponential(size=(500, 3)) @ rng.standard_normal((3, 3))
+    samples = samples - samples.mean(axis=0)
+    samples = samples @ np.linalg.inv(np.linalg.cholesky(samples.T @ samples / 500)).T
+    u = rng.standard_normal(3)
+    u = u / np.linalg.norm(u)
+    fourth = np.einsum("ni,nj,nk,nl->ijkl", *[samples] * 4) / 500
+    pairs = np.einsum("ij,kl->ijkl", np.eye(3), np.eye(3))
+    cumulant = fourth - pairs - pairs.transpose(0, 2, 1, 3) - pairs.transpose(0, 2, 3, 1)
+    assert_allclose(projected_cumulants(samples, u[None])[0], np.einsum("ijkl,k,l->ij", cumulant, u, u), atol=1e-12)
+
+
+def autoregressions(n, rng):
+    poles = np.array([[0.8, 0.3], [0.6, 1.5], [0.5, 2.6]])
+    shapes = [[1, -2 * radius * np.cos(angle), radius**2] for radius, angle in poles]
+    return np.stack([lfilter([1], shape, rng.standard_normal(n + 200))[200:] for shape in shapes], axis=1)
+
+
+def curved(n, rng):
+    return np.stack([rng.uniform(-1, 1, n), rng.laplace(size=n), rng.exponential(size=n)], axis=1)
+
+
+LOUDNESS = np.random.default_rng(3).uniform(0.3, 2, (10, 3))
+
+
+def loud(n, rng):
+    return np.repeat(LOUDNESS, n // 10, axis=0) * rng.standard_normal((n, 3))
+
+
+@pytest.mark.parametrize(
+    ("model", "draw"),
+    [
+        (SOBI(lags=5), autoregressions),
+        (SOBI(lags=5, polish=0), autoregressions),
+        (SOBI(lags=5, polish=0, diagonalizer=UWEDGE(statistical_tol=0)), autoregressions),
+        (NSS(n_blocks=10), loud),
+        (NSS(n_blocks=10, polish=0), loud),
+        (JADE(), curved),
+        (JADE(polish=0), curved),
+    ],
+    ids=lambda value: getattr(value, "__name__", None) or f"{type(value).__name__} {value.polish}",
+)
+def test_standard_errors_are_those_of_repeated_draws(model, draw):
+    """Root mean square over all entries of the mixing; of 40 draws a tenth is noise."""
+    mixing = np.random.default_rng(2).standard_normal((3, 3))
+    reference, found, predicted = None, [], []
+    for seed in range(40):
+        model.fit(draw(1000, np.random.default_rng([seed, 1])) @ mixing.T)
+        reference = model.mixing_ if reference is None else reference
+        columns, order = aligned(model.mixing_, reference)
+        found.append(columns)
+        predicted.append(model.mixing_standard_errors_[:, order])
+    measured = np.sqrt(np.sum(np.var(found, axis=0, ddof=1)))
+    assert np.sqrt(np.sum(np.mean(np.square(predicted), axis=0))) == pytest.approx(measured, rel=0.25)
+
+
+@pytest.mark.parametrize(
+    ("model", "kinds"),
+    [
+        (SOBI(lags=10), ["uniform", "gaussian", "autoregressive"]),
+        (SOBI(lags=10, polish=0), ["uniform", "gaussian", "autoregressive"]),
+        (JADE(), ["gaussian", "gaussian", "uniform"]),
+        (JADE(polish=0), ["gaussian", "gaussian", "uniform"]),
+        (NSS(polish=0), ["gaussian", "uniform", "loud"]),
+        (NSS(), ["gaussian", "uniform", "loud"]),
+    ],
+    ids=str,
+)
+@pytest.mark.filterwarnings("ignore:.*did not converge")
+def test_sources_that_are_alike_are_named(model, kinds):
+    """White sources have no spectra to tell them apart, Gaussians no cumulants, and steady ones no variances."""
+    mixed = mixed_signals(3000, kinds, seed=1)
+    model.fit(mixed.channels)
+    third = np.argmax(np.abs(model.components_ @ mixed.mixing[:, 2]))
+    assert model.unresolved_ == [tuple(place for place in range(3) if place != third)]
+
+
+def test_fewer_components_are_those_of_the_leading_variances():
+    mixed = mixed_signals(5000, COLORED[:3], n_channels=6, noise=0.01, seed=2)
+    model = SOBI(3, lags=20).fit(mixed.channels)
+    assert model.components_.shape == (3, 6)
+    assert minimum_distance(model.components_, mixed.mixing) < 0.1
+    clean = mixed_signals(500, COLORED[:3], n_channels=6, seed=2).channels
+    assert SOBI().fit(clean).n_components_ == 3
+    with pytest.raises(ValueError, match="n_components must be at most 3"):
+        SOBI(4).fit(clean)
+
+
+@pytest.mark.parametrize(
+    ("model", "error", "words"),
+    [
+        (SOBI(lags=0), ValueError, "lags must be positive"),
+        (SOBI(lags=[1, 2.5]), TypeError, "lags must be an integer"),
+        (SOBI(lags=[]), ValueError, "lags must hold one lag or more"),
+        (SOBI(lags=[1, 200]), ValueError, "lags must be below 100"),
+        (SOBI(polish=-1), ValueError, "polish must not be negative"),
+        (SOBI(diagonalizer=TwoSided()), ValueError, "diagonalizer must be one for symmetric"),
+        (SOBI(diagonalizer="jacobi"), TypeError, "diagonalizer must be an object"),
+        (JADE(diagonalizer=UWEDGE()), ValueError, "diagonalizer must be an orthogonal one"),
+        (NSS(n_blocks=1), ValueError, "n_blocks must be at least 2"),
+        (JADE(7), ValueError, "n_components must be at most 3"),
+        (JADE(random_state="a"), TypeError, "random_state must be"),
+    ],
+    ids=str,
+)
+def test_parameters_are_checked(model, error, words):
+    with pytest.raises(error, match=words):
+        model.fit(np.random.default_rng(0).laplace(size=(100, 3)))
+
+
+@pytest.mark.parametrize("kind", [SOBI, JADE, NSS])
+def test_data_is_checked(kind):
+    with pytest.raises(ValueError, match="X must hold samples that differ"):
+        kind().fit(np.ones((10, 2)))
+    model = kind().fit(np.random.default_rng(0).laplace(size=(5, 2, 40)))
+    with pytest.raises(ValueError, match="features"):
+        model.transform(np.zeros((4, 3)))
+    with pytest.raises(ValueError, match=r"X must have shape \(n_samples, 2\)"):
+        model.inverse_transform(np.zeros((4, 3)))
+
+
+def test_any_orthogonal_diagonalizer_serves():
+    model, mixed = drawn("SOBI by joint diagonalization")
+    expected = model.fit(mixed.channels).components_
+    assert_allclose(
+        SOBI(lags=10, polish=0, diagonalizer=Jacobi(tol=1e-12)).fit(mixed.channels).components_, expected, atol=1e-8
+    )
+
+
+@parametrize_with_checks([SOBI(lags=3), JADE(polish=5), NSS(n_blocks=3, polish=5)])
+@pytest.mark.filterwarnings("ignore")
+def test_contract_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+class TestIndices:
+    def test_minimum_distance_is_the_least_over_orders_and_scales(self):
+        rng = np.random.default_rng(0)
+        for k in (2, 3, 4):
+            gain = rng.standard_normal((k, k))
+            least = np.inf
+            for order in itertools.permutations(range(k)):
+                # The best scale of a row against a unit vector projects it.
+                rows = [gain[i] * gain[i, j] / (gain[i] @ gain[i]) - np.eye(k)[j] for i, j in enumerate(order)]
+                least = min(least, np.linalg.norm(rows))
+            assert minimum_distance(gain, np.eye(k)) == pytest.approx(least / np.sqrt(k - 1))
+
+    @pytest.mark.parametrize("index", [minimum_distance, amari_index])
+    def test_order_and_scale_make_no_difference_and_the_worst_is_one(self, index):
+        rng = np.random.default_rng(1)
+        mixing = rng.standard_normal((4, 4))
+        unmixing = (rng.standard_normal(4) * np.linalg.inv(mixing).T).T[[2, 0, 3, 1]]
+        assert index(unmixing, mixing) == pytest.approx(0, abs=1e-7)
+        assert index(np.ones((4, 4)), np.eye(4)) == pytest.approx(1)
+        assert index(np.array([[2.0]]), np.array([[3.0]])) == 0
+        assert 0 < index(unmixing + 0.1, mixing) < 1
+        with pytest.raises(ValueError, match="unmixing must have shape"):
+            index(np.ones((2, 3)), np.ones((2, 3)))
+
+
+class TestSignals:
+    def test_sources_have_unit_variance_and_follow_the_seed(self):
+        kinds = [*COLORED, *CURVED, "loud", "gaussian"]
+        mixed = mixed_signals(500, kinds, noise=0.1, n_channels=14, seed=3)
+        assert_allclose(mixed.sources.mean(axis=0), 0, atol=1e-12)
+        assert_allclose(mixed.sources.std(axis=0), 1)
+        again = mixed_signals(500, kinds, noise=0.1, n_channels=14, seed=3)
+        assert np.array_equal(mixed.channels, again.channels)
+        noise = mixed.channels - mixed.sources @ mixed.mixing.T
+        assert np.std(noise) == pytest.approx(0.1 * np.sqrt(np.mean((mixed.sources @ mixed.mixing.T) ** 2)), rel=0.05)
+
+    @pytest.mark.parametrize(
+        ("arguments", "words"),
+        [
+            ({"kinds": ["sine"]}, "kinds must be a sequence of names"),
+            ({"kinds": "sinusoid"}, "kinds must be a sequence of names"),
+            ({"n_samples": 1}, "n_samples must be at least 2"),
+            ({"n_channels": 1}, "n_channels must be at least 4"),
+        ],
+    )
+    def test_arguments_are_checked(self, arguments, words):
+        with pytest.raises(ValueError, match=words):
+            mixed_signals(**{"n_samples": 10} | arguments)
