@@ -31,9 +31,9 @@ SWAPS = 20
 PROMISING = 1.1
 """Objective, relative to the lowest so far, up to which an end is improved until it can be compared."""
 
-LITTLE = 4
-"""How many times the strongest term of noise a component is worth that noise may have displaced. More than one of them
-is a reason for a further start, or any where there are more components than dimensions."""
+LITTLE, FEW = 4, 0.15
+"""How many times the strongest term of noise a component is worth that noise may have displaced, and the share of such
+components that swaps alone set right, from a start by diagonalization; from random starts, none is too few."""
 
 SAME = 0.5
 """Variances of the noise by which rough ends of one minimum may differ in their objectives."""
@@ -86,7 +86,7 @@ def is_settled(problem: Problem, outcomes: list[Outcome]) -> bool:
         if has_superfluous(problem, best.components, 2 * best.objective):
             return True
         residual = LeastSquares(problem, best.components).left_over(best.components)
-        allowed = 1 if problem.rank <= max(problem.tensor.shape) else 0
+        allowed = max(1, int(FEW * problem.rank)) if problem.rank <= max(problem.tensor.shape) else 0
         if n_replaceable(problem, best, residual, LITTLE) <= allowed:
             return True
     ends = sorted(one.objective for one in outcomes)

@@ -52,6 +52,7 @@ CLEAR = 30
 """How many times more than a term of the residual every component must be worth for no swap to be in question."""
 
 TINY = 1e-300
+"""What a loss is at least: rounding may make it negative."""
 
 ALIKE = 0.5
 """Product of cosines above which two components may do what one could."""
