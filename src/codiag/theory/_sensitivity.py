@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.linalg import lapack
 
 from codiag._array import to_host
 from codiag._problem import n_entries, n_parameters
@@ -18,6 +19,9 @@ from codiag.tensors import FactoredTensor
 
 if TYPE_CHECKING:
     from codiag._factorization import Factorization
+
+WELL_CONDITIONED = 1e-9
+"""Smallest eigenvalue, relative to the largest, above which no direction is taken for null: far above rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,12 +127,24 @@ def of_present(
 
 def _inverse(matrix: np.ndarray, rank: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the inverse as (D, k, D, k), null directions as stiff as rounding, and which components these move."""
+    definite = _definite_inverse(matrix)
+    if definite is not None:
+        return definite.reshape(-1, rank, matrix.shape[0] // rank, rank), np.zeros(rank, dtype=bool)
     values, vectors = np.linalg.eigh(matrix)
     rounding = values[-1] * matrix.shape[0] * np.finfo(np.float64).eps
     moved = np.sum(vectors[:, values <= rounding] ** 2, axis=1).reshape(-1, rank)
     free = np.sum(moved, axis=0) > 1e-6
     inverse = (vectors / np.maximum(values, rounding)) @ vectors.T
     return inverse.reshape(-1, rank, matrix.shape[0] // rank, rank), free
+
+
+def _definite_inverse(matrix: np.ndarray) -> np.ndarray | None:
+    """Return the inverse by Cholesky's factor, a tenth of the work, or None where a direction may be null."""
+    root, failed = lapack.dpotrf(matrix, lower=1)
+    if failed or not lapack.dpocon(root, np.linalg.norm(matrix, 1), uplo="L")[0] > WELL_CONDITIONED:
+        return None
+    lower = np.tril(lapack.dpotri(root, lower=1)[0])
+    return np.asarray(lower + np.tril(lower, -1).T)
 
 
 def _worth(covariance: np.ndarray, point: np.ndarray, order: int) -> np.ndarray:
