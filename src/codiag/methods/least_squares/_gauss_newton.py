@@ -161,12 +161,10 @@ def _refined(objective: LeastSquares, steps: Steps, state: State, tol: float) ->
         return state
     size = math.inf
     for _ in range(REFINEMENTS):
-        trial = _newton_trial(objective, steps, state, 0.0)
+        trial = _newton_trial(objective, steps, state, 0.0) if size >= tol else None
         if trial is None or not trial.size < size:
             break
         state, size = trial.state, trial.size
-        if size < tol:
-            break
     return state
 
 
