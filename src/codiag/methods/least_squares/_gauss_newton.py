@@ -10,9 +10,10 @@ from typing import NamedTuple
 import numpy as np
 from array_api_compat import is_numpy_array
 
-from codiag._array import Array, array_namespace
+from codiag._array import Array, array_namespace, on_host
 from codiag._entries import Entries
 from codiag._problem import Problem
+from codiag.methods.least_squares._damping import Damping
 from codiag.methods.least_squares._extrapolation import Extrapolation
 from codiag.methods.least_squares._host_steps import EXPLICIT, MOST_PRODUCTS, HostSteps
 from codiag.methods.least_squares._objective import LeastSquares
@@ -27,7 +28,6 @@ SHARE_OF_NOISE = 1e-3
 NEGLIGIBLE = 1e-6
 """Share of the objective that a further step may gain there, whatever the noise: few entries tell little about it."""
 
-
 ROUNDING = 2e-14
 """Relative error that rounding alone may leave."""
 
@@ -37,6 +37,9 @@ PATIENCE = 50
 CANCELLING = 10
 """Largest weight, relative to the norm of the tensor, above which components that creep are said to run off: all but a
 hundredth of their energy is taken back by others."""
+
+REFINEMENTS = 5
+"""Newton's steps at the end of a fit: each doubles the digits."""
 
 UNDAMPED = 1e-3
 """Damping up to which the size of a step tells how far the minimum is."""
@@ -74,26 +77,6 @@ class Limits:
     rough: bool = False
     n_products: int | None = None  # with the Gauss-Newton matrix, for a step at most; by default as many as it takes
     watch: Callable[[FactoredTensor, float], bool] | None = None  # sees every step taken; says True to stop
-
-
-class Damping:
-    """How much steps are held back: less where the model was right about the last one, more where it was not."""
-
-    def __init__(self) -> None:
-        self.value, self._growth = 1e-3, 2.0
-
-    @property
-    def exhausted(self) -> bool:
-        """Whether steps were refused so often that rounding must be to blame."""
-        return self._growth >= 2.0**20
-
-    def accept(self, ratio: float) -> None:
-        """Follow the ratio of what a step has gained to what it promised."""
-        self.value = max(self.value * min(max(0.1, 1 - (2 * ratio - 1) ** 3), 2.0), 1e-14)
-        self._growth = 2.0
-
-    def refuse(self) -> None:
-        self.value, self._growth = self.value * self._growth, 2 * self._growth
 
 
 class Progress:
@@ -169,8 +152,24 @@ def minimize(
             return Outcome(layout.components(state.point), state.objective, n_sweeps, False, runs_off=True)
         if limits.watch is not None and limits.watch(layout.components(state.point), state.objective):
             return Outcome(layout.components(state.point), state.objective, n_sweeps, False)
+    if not arrived and not limits.rough:
+        state = _refined(objective, steps, state, limits.tol)
     converged = arrived or (not limits.rough and _is_minimum(objective, steps, state))
     return Outcome(layout.components(state.point), state.objective, n_sweeps, converged, left=progress.left)
+
+
+def _refined(objective: LeastSquares, steps: Steps, state: State, tol: float) -> State:
+    """Take a few of Newton's steps from where others gained next to nothing, while they shrink, on a small tensor."""
+    small = math.prod(state.point.shape) <= EXPLICIT[0] and on_host(state.point)
+    if not small or not objective.problem.asks <= {"partial symmetry"}:
+        return state
+    size = math.inf
+    for _ in range(REFINEMENTS):
+        trial = _newton_trial(objective, steps, state, 0.0) if size >= tol else None
+        if trial is None or not trial.size < size:
+            break
+        state, size = trial.state, trial.size
+    return state
 
 
 def _runs_off(objective: LeastSquares, point: Array) -> bool:
@@ -213,7 +212,7 @@ class Steps:
     def evaluated(self, point: Array) -> State:
         """Return the state at a point; of a large tensor entries are not subtracted one by one while it is far."""
         state = evaluated(self._objective, point, far=self._far)
-        self._far = not self.newton and self._objective.is_far(2 * state.objective)
+        self._far = is_large(self._objective.tensor.shape) and self._objective.is_far(2 * state.objective)
         return state
 
     def step(self, state: State, damping: float, n_products: int | None = None) -> tuple[Array, float]:
