@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from codiag._array import to_host
-from codiag._labelled import read_labelled
+from codiag._labelled import read_like
 from codiag._missing import without_missing
 from codiag.plotting._modes import different_modes, draw_along, is_ordered, labels_of, name_along
 from codiag.plotting._style import INK, MUTED, OURS, grid_of_axes, plain
@@ -77,7 +77,7 @@ def residuals(fit: Factorization, tensor: Any, *, observed: Any = None, axes: An
 
 def residual_entries(fit: Factorization, tensor: Any, observed: Any) -> np.ndarray:
     """Return the entries minus the fit, NaN where nothing was observed."""
-    plain_tensor, observed = without_missing(read_labelled(tensor).tensor, observed)
+    plain_tensor, observed = without_missing(read_like(tensor, fit.labels).tensor, observed)
     known = as_tensor(plain_tensor, False)
     if known.shape != fit.shape:
         raise ValueError(f"tensor must have the shape of the fit, {fit.shape}; got {known.shape}")
