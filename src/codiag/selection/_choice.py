@@ -120,7 +120,7 @@ def _row(one: Evidence, rank: int | None) -> tuple[str, ...]:
         f"{one.relative_error:.3g}",
         _shown(one.held_out_error, ".3g"),
         _shown(one.congruence, ".2f"),
-        "< 0" if one.core_consistency < -100 else _shown(one.core_consistency, ".0f"),
+        "< 0" if one.core_consistency < 0 else _shown(one.core_consistency, ".0f"),
         "> 1e6" if one.smallest_ratio > 1e6 else _shown(one.smallest_ratio, ".3g"),
         _shown(one.residual_excess, ".2f"),
         verdict,
