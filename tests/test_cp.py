@@ -12,8 +12,8 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import parametrize_with_checks
-from sklearn.utils.validation import validate_data
 
 import codiag
 from codiag.models import CP
@@ -29,15 +29,19 @@ def samples(n=20, noise=0.01, seed=0):
 
 
 class Folded(CP):
-    """CP of rows: a sample is the outer product of its row and (1, 2), so that the checks of scikit-learn can be run.
+    """CP of rows: a sample is a row with a second mode of one, so that the checks of scikit-learn can be run.
 
-    They give estimators matrices, whose rows are no samples of CP.
+    They give estimators matrices, whose rows are no samples of CP. All checks of data are CP's.
     """
 
-    def _checked(self, raw, *, reset):
-        options = {"ensure_all_finite": "allow-nan", "dtype": [np.float64, np.float32]}
-        rows = validate_data(self, raw, reset=reset, **options)
-        return super()._checked(rows[:, :, None] * np.array([1, 2], rows.dtype), reset=False)
+    def fit(self, X, y=None):  # noqa: N803
+        return super().fit(folded(X))
+
+    def transform(self, X):  # noqa: N803
+        return super().transform(folded(X))
+
+    def score(self, X, y=None):  # noqa: N803
+        return super().score(folded(X))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -45,10 +49,42 @@ class Folded(CP):
         return tags
 
 
-@parametrize_with_checks([Folded(1)])
+def folded(rows):
+    """Return matrices with a third mode, and what is none as it is."""
+    plain = np.asarray(rows) if isinstance(rows, list) or hasattr(rows, "__array__") else rows
+    return plain[:, :, None] if isinstance(plain, np.ndarray) and plain.ndim == 2 else plain
+
+
+NO_NAMES = "features along two modes have no names"
+NOT_FOR_IT = {
+    "check_dataframe_column_names_consistency": NO_NAMES,
+    "check_n_features_in_after_fitting": "says the shape that samples must have",
+    "check_estimators_empty_data_messages": "names all three sizes",
+}
+
+
+@parametrize_with_checks([Folded(1)], expected_failed_checks=lambda _: NOT_FOR_IT)
 @pytest.mark.filterwarnings("ignore")
 def test_the_contract_of_scikit_learn(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "check_no_attributes_set_in_init",
+        "check_parameters_default_constructible",
+        "check_estimator_cloneable",
+        "check_estimator_repr",
+        "check_estimator_tags_renamed",
+        "check_valid_tag_types",
+        "check_mixin_order",
+        "check_get_params_invariance",
+        "check_set_params",
+    ],
+)
+def test_checks_of_scikit_learn_that_need_no_data(name):
+    getattr(estimator_checks, name)("CP", CP(3, constraints="nonnegative"))
 
 
 def test_scikit_learn_is_told_what_it_takes():
@@ -117,6 +153,13 @@ def test_output_can_be_a_data_frame():
     assert list(frame.columns) == ["cp0", "cp1"]
 
 
+def test_the_number_of_components_may_be_chosen():
+    data, _ = samples()
+    model = CP(None, random_state=0).fit(data)
+    assert model.n_components_ == codiag.choose_rank(data, seed=0).rank == 3
+    assert_array_equal(model.transform(data), CP(3, random_state=0).fit(data).transform(data))
+
+
 def test_copies_are_the_same():
     data, _ = samples()
     model = CP(3, constraints="nonnegative", random_state=0).fit(data)
@@ -140,6 +183,9 @@ def test_samples_may_come_from_anywhere(library):
         (np.ones((5, 4)), {}, ValueError, r"X must have shape \(n, d_1, d_2, ...\).*PCA"),
         (np.ones((3, 4, 2)), {"n_components": 9}, ValueError, "n_components must be at most 6"),
         (np.ones((3, 4, 2)), {"n_components": 1.5}, TypeError, "n_components must be"),
+        (np.ones((3, 0, 2)), {}, ValueError, r"X must not be empty; got shape \(3, 0, 2\)"),
+        (np.ones((3, 4, 2)), {"n_components": "auto"}, TypeError, "n_components must be an integer, or None for"),
+        (np.random.default_rng(0).normal(size=(5, 6, 7)), {"n_components": None}, ValueError, "n_components cannot be"),
         (np.ones((3, 4, 2)), {"constraints": "positive"}, ValueError, "constraints must be named"),
         (np.full((3, 4, 2), np.inf), {}, ValueError, "infinity"),
     ],
@@ -153,8 +199,10 @@ def test_what_is_refused_after_fitting():
     model = CP(1, random_state=0).fit(np.ones((4, 3, 2)))
     with pytest.raises(ValueError, match=r"must have shape \(n, 3, 2\)"):
         model.transform(np.ones((4, 3, 5)))
-    with pytest.raises(ValueError, match="X has 7 features, but CP is expecting 3"):
+    with pytest.raises(ValueError, match=r"X must have shape \(n, 3, 2\), samples .*; got \(4, 7, 2\)"):
         model.transform(np.ones((4, 7, 2)))
+    with pytest.raises(ValueError, match=r"X must have shape \(n, 3, 2\).*got \(3, 2\)\. A single sample is X\[None\]"):
+        model.transform(np.ones((3, 2)))
     with pytest.raises(ValueError, match=r"X must have shape \(n, 1\)"):
         model.inverse_transform(np.ones((4, 3)))
 

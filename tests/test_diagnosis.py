@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -87,6 +88,30 @@ class TestRank:
         told = codiag.factorize(problem.tensor, 5, seed=0).diagnose()
         assert told.superfluous
         assert "rank 5 may be too high; try rank 4" in str(told)
+
+    @pytest.mark.parametrize("seed", range(3))
+    @pytest.mark.filterwarnings("ignore::codiag.ConvergenceWarning")
+    def test_far_too_high(self, seed):
+        rng = np.random.default_rng(seed)
+        tensor = np.einsum("ir,jr,kr->ijk", *(rng.random((size, 3)) ** 2 for size in (12, 11, 10)))
+        tensor += 0.01 * rng.standard_normal(tensor.shape)
+        told = str(codiag.factorize(tensor, 6, seed=0).diagnose())
+        assert "could be left out, all together: rank 6 may be too high; try rank 3, or see codiag.choose_rank." in told
+
+    def test_one_of_two_halves_stays(self):
+        rng = np.random.default_rng(0)
+        tensor = np.einsum("ir,jr,kr->ijk", *(rng.standard_normal((size, 2)) for size in (6, 7, 8)))
+        fit = codiag.factorize(tensor + 0.01 * rng.standard_normal(tensor.shape), 2, seed=0)
+        halved = replace(
+            fit,
+            weights=np.array([fit.weights[0], fit.weights[1] / 2, fit.weights[1] / 2]),
+            factors=tuple(factor[:, [0, 1, 1]] for factor in fit.factors),
+        )
+        told = halved.diagnose()
+        assert told.superfluous == (1, 2)
+        assert "components 1 and 2 could be left out, though not together: rank 3 may be too high; try rank 2" in str(
+            told
+        )
 
     @pytest.mark.parametrize("symmetric", [True, False])
     @pytest.mark.parametrize("noise", [0.0, 0.01, 0.05])

@@ -7,6 +7,8 @@ import pickle
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn import config_context
+from sklearn.base import clone
 
 import codiag
 from codiag.models import CP
@@ -157,7 +159,7 @@ def test_diagnoses_name_rows_by_their_labels():
 def test_labels_of_other_kinds_are_written_out():
     labels = Labels(("a",), ([("x", 1), ("y", 2.5)],))
     assert Labels(("a",), (np.array(["x", 1], dtype=object),)).values[0].tolist() == ["x", "1"]
-    assert labels.values[0].dtype.kind == "U"
+    assert labels.values[0].tolist() == ["('x', 1)", "('y', 2.5)"]
 
 
 def test_estimators_and_transform_know_them():
@@ -169,8 +171,134 @@ def test_estimators_and_transform_know_them():
     assert_array_equal(fit.transform(new[1:3]), fit.transform(entries()[1:3]))
     with pytest.raises(ValueError, match="those of 'wave' differ"):
         fit.transform(new[:, :, ::-1])
-    with pytest.raises(ValueError, match="those of 'day' differ"):
+    with pytest.raises(ValueError, match="mode 1 is 'day' in the fit, and 'night' here"):
         fit.transform(new.rename(day="night"))
+
+
+def backwards(form):
+    """Return the data in another order: the columns of a table or the modes of an array, which have names."""
+    whole = FORMS[form]()
+    if form == "xarray":
+        return whole.transpose("wave", "person", "day")
+    if form == "series":
+        return whole.iloc[::-1].reorder_levels(["wave", "person", "day"])
+    return (
+        whole[["wave", "day", "intensity", "person"]]
+        if form == "pandas"
+        else whole[["wave", "person", "day", "intensity"]]
+    )
+
+
+@EVERY
+def test_data_of_one_form_is_placed_by_its_names_in_a_fit_of_another(form):
+    given = backwards(form)
+    for source in {"xarray", form}:
+        fit, model = codiag.factorize(FORMS[source](), 2, seed=0), CP(2, random_state=0).fit(FORMS[source]())
+        assert_array_equal(fit.transform(given), fit.transform(entries()))
+        assert_array_equal(model.transform(given), model.transform(entries()))
+        assert model.score(given) == model.score(entries())
+
+
+@EVERY
+def test_other_labels_are_refused_wherever_a_fit_meets_data(form):
+    pytest.importorskip("matplotlib")
+    fit, model = codiag.factorize(FORMS[form](), 2, seed=0), CP(2, random_state=0).fit(FORMS[form]())
+    new = data_array()[:, :, ::-1]
+    if form != "xarray":
+        later = changed(wave=pandas_table()["wave"] + 1)
+        new = {"series": later.set_index(list(NAMES))["intensity"], "pandas": later}.get(form)
+        new = polars_table(later) if form == "polars" else new
+    for meets in (fit.transform, model.transform, model.score, lambda new: codiag.plotting.residuals(fit, new)):
+        with pytest.raises(ValueError, match=r"(those of 'wave' differ|of those of 'wave' differ, such as)"):
+            meets(new)
+
+
+@pytest.mark.parametrize("form", ["series", "pandas", "polars"])
+def test_what_a_new_table_does_not_list_is_missing(form):
+    pytest.importorskip({"series": "pandas"}.get(form, form))
+    fit = codiag.factorize(data_array(), 2, seed=0)
+    table = pandas_table().query("person == 'cem' and wave < 345 and day > '2024-01-01'")
+    kept = {"series": table.set_index(list(NAMES))["intensity"], "pandas": table}.get(form)
+    kept = polars_table(table) if form == "polars" else kept
+    expected = entries()[2:3]
+    expected[:, 0], expected[:, :, 5] = np.nan, np.nan
+    assert_allclose(fit.transform(kept), fit.transform(expected), atol=1e-12)
+
+
+def test_samples_keep_their_labels_in_data_frames():
+    pytest.importorskip("pandas")
+    whole, table = data_array(), pandas_table()
+    for given in (whole, table):
+        model = CP(2, random_state=0).set_output(transform="pandas").fit(given)
+        for frame in (model.transform(given), clone(model).fit_transform(given)):
+            assert frame.index.tolist() == PEOPLE
+            assert frame.index.name == "person"
+            assert list(frame.columns) == ["cp0", "cp1"]
+    with config_context(transform_output="pandas"):
+        assert CP(2, random_state=0).fit(whole).transform(whole[3:]).index.tolist() == PEOPLE[3:]
+
+
+def test_a_frame_of_one_column_is_labelled_by_its_index():
+    frame = series().to_frame("intensity")
+    fit = codiag.factorize(frame, 2, seed=0)
+    assert fit.labels.names == NAMES
+    assert_array_equal(fit.transform(frame), fit.transform(entries()))
+
+
+def test_a_pivoted_table_is_told_from_a_long_one():
+    wide = pandas_table().pivot_table(index=["person", "day"], columns="wave", values="intensity").reset_index()
+    holes = wide.mask(np.random.default_rng(0).random(wide.shape) < 0.1).assign(person=wide["person"], day=wide["day"])
+    for table in (wide, holes):
+        with pytest.raises(
+            ValueError, match=r"seems to be pivoted, with values in the columns 300.0, 310.1 and others"
+        ):
+            codiag.factorize(table, 2)
+
+
+def timed(unit):
+    pandas = pytest.importorskip("pandas")
+    days = pandas.DatetimeIndex(DAYS)
+    zone = days.tz_localize("UTC").tz_convert("Asia/Tokyo")
+    dates = np.empty(4, object)
+    dates[:] = days.date
+    return {"zone": zone, "dates": dates, "periods": days.to_period("D"), "stamps": days.to_pydatetime()}[unit]
+
+
+@pytest.mark.parametrize("unit", ["zone", "dates", "periods", "stamps"])
+def test_dates_of_any_library_are_dates(unit):
+    own = Labels(("day",), (timed(unit),)).values[0]
+    assert own.dtype.kind == "M"
+    assert_array_equal(own, DAYS)
+
+
+def test_labels_stay_as_different_as_they_are():
+    labels = Labels(
+        ("a", "b", "c"), (np.array([1, "1", "x"], object), np.array([b"a", b"b"]), np.array([1, 2], object))
+    )
+    assert labels.values[0].tolist() == ["1", "'1'", "'x'"]
+    assert labels.values[1].tolist() == ["a", "b"]
+    assert labels.values[2].dtype.kind == "i"
+
+
+def test_a_fit_takes_its_own_data_whatever_its_labels():
+    labels = (np.array([1.0, np.nan, 3, 4, 5]), np.append(DAYS[:3], np.datetime64("NaT")), None)
+    data = Labelled(entries(), Labels(NAMES, labels))
+    fit = codiag.factorize(data, 2, seed=0)
+    for mode in range(3):
+        assert fit.transform(data, mode=mode).shape == (fit.shape[mode], 2)
+
+
+def test_names_of_modes_must_be_different_and_not_taken():
+    with pytest.raises(ValueError, match="names of modes must be different"):
+        Labels(("a", "a", "c"), (None, None, None))
+    with pytest.raises(ValueError, match="for each of 2 modes; got 1"):
+        Labels(("a", "b"), (None,))
+    pytest.importorskip("xarray")
+    for name in ("component", "weights"):
+        fit = codiag.factorize(Labelled(entries(), Labels((name, "b", "c"), (None, None, None))), 1, seed=0)
+        with pytest.raises(ValueError, match=f"Rename '{name}' before the fit"):
+            fit.to_xarray()
+        assert name in fit.to_frames()
 
 
 def changed(**columns):

@@ -122,7 +122,9 @@ def checked_weights(tensor: DaskTensor, weights: Any) -> Any:
             "are infinite. Leave them out with observed="
         )
     if known["wrong weights"] or not known["count"]:
-        raise ValueError("observed must be finite, not negative, and not all zero")
+        raise ValueError(
+            "observed must be finite, not negative, and not all zero; where it is not given, all entries are NaN"
+        )
     return weights if known["unequal weights"] else None
 
 

@@ -12,12 +12,21 @@ from codiag._labels import Labels
 if TYPE_CHECKING:
     from codiag._factorization import Factorization
 
+RESERVED = ("component", "weights")
+"""Names that a dataset has of its own."""
+
 
 def as_dataset(fit: Factorization) -> Any:
     """Return what `Factorization.to_xarray` does."""
     from xarray import Dataset
 
     labels = fit.labels or Labels.counted(len(fit.shape))
+    taken = next((name for name in labels.names if name in RESERVED), None)
+    if taken is not None:
+        raise ValueError(
+            f"names of modes must be others than {' and '.join(RESERVED)}, which the dataset has of its own; got "
+            f"{labels.names}. Rename {taken!r} before the fit, or use to_frames"
+        )
     variables: dict[str, Any] = {"weights": ("component", to_host(fit.weights))}
     coords: dict[str, Any] = {"component": np.arange(fit.rank)}
     for name, own, factor in zip(labels.names, labels.values, fit.factors, strict=True):

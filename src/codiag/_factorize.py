@@ -122,13 +122,13 @@ def with_labels(fit: Factorization, labels: Labels) -> Factorization:
     return replace(fit, labels=labels)
 
 
-def _with_chosen_rank(problem: Problem, seed: Any) -> Problem:
-    """Ask for as many components as the tensor supports, of one to ten."""
+def with_chosen_rank(problem: Problem, seed: Any, refusal: str = "rank cannot be 'auto'") -> Problem:
+    """Ask for as many components as the tensor supports, of one to ten; raise where it supports none."""
     from codiag.selection._choose import DEFAULT_RANKS, choose
 
     choice = choose(problem, DEFAULT_RANKS, as_generator(seed, apart=True))
     if choice.rank is None:
-        raise ValueError(f"rank cannot be 'auto' here. {choice.reason} See codiag.choose_rank, or give an integer")
+        raise ValueError(f"{refusal} here. {choice.reason} See codiag.choose_rank, or give an integer")
     return replace(problem, rank=choice.rank)
 
 
@@ -136,7 +136,9 @@ def as_problem(tensor: Any, rank: Any, constraints: Any, observed: Any, symmetri
     """Return the problem that arguments of `factorize` state; one that was given says all of this itself."""
     if not isinstance(tensor, Problem):
         if isinstance(rank, str) and rank == "auto":
-            return _with_chosen_rank(Problem(tensor, 1, constraints, observed, symmetric=symmetric), seed)
+            return with_chosen_rank(Problem(tensor, 1, constraints, observed, symmetric=symmetric), seed)
+        if rank is None or isinstance(rank, str):
+            raise TypeError(f"rank must be an integer, or 'auto' for what choose_rank chooses; got {rank!r}")
         return Problem(tensor, rank, constraints, observed, symmetric=symmetric)
     given = {"rank": rank, "symmetric": symmetric, "constraints": constraints, "observed": observed}
     for name, value in given.items():

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +18,7 @@ class Labels:
     Attributes
     ----------
     names : tuple of str
-        One for each mode.
+        One for each mode, all different.
     values : tuple of arrays of shape (d_m,), or None
         Numbers, dates or text; None for a mode whose indices are just counted.
 
@@ -32,6 +35,12 @@ class Labels:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", tuple(str(name) for name in self.names))
+        if len(set(self.names)) < len(self.names):
+            raise ValueError(f"names of modes must be different; got {self.names}")
+        if len(self.values) != len(self.names):
+            raise ValueError(
+                f"values must be labels, or None, for each of {len(self.names)} modes; got {len(self.values)}"
+            )
         object.__setattr__(self, "values", tuple(None if own is None else as_labels(own) for own in self.values))
 
     @classmethod
@@ -80,7 +89,7 @@ class Labels:
         """
         pairs = zip(self.names, other.names, self.values, other.values, strict=True)
         for place, (name, their_name, ours, theirs) in enumerate(pairs):
-            same = ours is None or theirs is None or np.array_equal(ours, theirs)
+            same = ours is None or theirs is None or _are_equal(ours, theirs)
             if place != mode and not (same and name == their_name):
                 return name
         return None
@@ -109,8 +118,62 @@ class Labelled(NamedTuple):
 
 
 def as_labels(raw: Any) -> np.ndarray:
-    """Return labels as numbers, dates or text, whichever they are; what is none of these is written out."""
-    values = np.asarray(raw)
+    """Return labels as numbers, dates or text, whichever they are; what is none of these is written out.
+
+    Dates of Python and of pandas are dates, those with a time zone in universal time; periods are the dates they begin
+    at. Different labels stay different: where 1 and "1" would be written alike they are written as in Python.
+    """
+    values = np.asarray(raw) if getattr(raw, "ndim", 1) == 1 and not _holds_sequences(raw) else _as_objects(raw)
     if values.dtype.kind in "biufmMU":
         return values
-    return np.array([str(one) for one in values.tolist()], dtype=str)
+    if values.dtype.kind == "S":
+        return np.char.decode(values, "utf-8", "replace")
+    listed = values.tolist()
+    known = _as_dates(listed)
+    if known is None and listed and all(isinstance(one, Real) and not isinstance(one, bool) for one in listed):
+        known = np.array(listed)
+    return known if known is not None and known.dtype.kind in "iufmM" else _written_out(listed)
+
+
+def _are_equal(ours: np.ndarray, theirs: np.ndarray) -> bool:
+    """Tell whether labels are the same; two that are no number, or no time, are."""
+    numbers, times = "biuf", ("m", "M", "U")
+    alike = (ours.dtype.kind in numbers) == (theirs.dtype.kind in numbers)
+    if not alike or (ours.dtype.kind in times and ours.dtype.kind != theirs.dtype.kind):
+        return False
+    return bool(np.array_equal(ours, theirs, equal_nan=ours.dtype.kind != "U"))
+
+
+def _holds_sequences(raw: Any) -> bool:
+    return isinstance(raw, Sequence) and any(
+        isinstance(one, Sequence) and not isinstance(one, str | bytes) for one in raw
+    )
+
+
+def _as_objects(raw: Any) -> np.ndarray:
+    """Return labels that are sequences themselves one by one, not as an array of two axes."""
+    values = np.empty(len(raw), dtype=object)
+    values[:] = [tuple(one) for one in raw]
+    return values
+
+
+def _as_dates(listed: list[Any]) -> np.ndarray | None:
+    """Return dates or durations of Python or pandas as those of NumPy; None where something is neither."""
+    begun = [one.to_timestamp() if hasattr(one, "to_timestamp") else one for one in listed]  # periods of pandas
+    if begun and all(isinstance(one, timedelta) for one in begun):
+        return np.array([np.timedelta64(one) for one in begun])
+    if not begun or not all(isinstance(one, date) for one in begun):
+        return None
+    plain = [one.astimezone(UTC).replace(tzinfo=None) if getattr(one, "tzinfo", None) else one for one in begun]
+    if all(isinstance(one, datetime) for one in plain):
+        return np.array([np.datetime64(one) for one in plain])
+    return np.array([np.datetime64(one, "D") for one in plain])
+
+
+def _written_out(listed: list[Any]) -> np.ndarray:
+    """Return labels as text, as different as they are."""
+    texts = [one.decode("utf-8", "replace") if isinstance(one, bytes) else str(one) for one in listed]
+    kinds = {(isinstance(one, str), text) for one, text in zip(listed, texts, strict=True)}
+    if len(kinds) > len(set(texts)):
+        texts = [repr(one) for one in listed]
+    return np.array(texts, dtype=str)

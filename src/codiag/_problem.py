@@ -81,9 +81,12 @@ class Problem:
         second_moment: Any = None,
         symmetric: bool | Sequence[int] | None = None,
     ) -> None:
+        weighted = observed is not None
         tensor, observed = without_missing(tensor, observed)
         if observed is None:
             tensor, observed = after_first_look(tensor, rank, symmetric)
+        if isinstance(observed, np.ndarray) and not weighted and not observed.any():
+            raise ValueError(f"tensor must have entries that are numbers; all {observed.size} are NaN or masked")
         known, weights, symmetry = _with_symmetry(tensor, observed, symmetric)
         if known.unseen:
             known.check()

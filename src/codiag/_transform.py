@@ -10,8 +10,7 @@ import numpy as np
 
 from codiag._array import Array, array_namespace, double, epsilon, identity, like, moved, to_host
 from codiag._entries import Entries, entries_of
-from codiag._labelled import read_labelled
-from codiag._labels import Labels
+from codiag._labelled import read_like
 from codiag._missing import after_first_look, without_missing
 from codiag._problem import as_observed
 from codiag.constraints import Constraint
@@ -38,9 +37,7 @@ class Samples(NamedTuple):
     @classmethod
     def of(cls, fit: Factorization, new: Any, mode: int, observed: Any) -> Samples:
         """Read what a user gives, or say what is wrong with it."""
-        plain, labels = read_labelled(new)
-        if labels is not None and fit.labels is not None and len(labels.names) == len(fit.shape):
-            _check_labels(fit.labels, labels, mode)
+        plain = read_like(new, fit.labels, mode).tensor
         entries, known = without_missing(plain, observed)
         if known is None:
             entries, known = after_first_look(entries, None, False)
@@ -159,15 +156,6 @@ def _as_mode(mode: Any, order: int) -> int:
     if not -order <= mode < order:
         raise ValueError(f"mode must be one of the {order} of the fit, from 0 to {order - 1}; got {mode}")
     return int(mode) % order
-
-
-def _check_labels(fitted: Labels, given: Labels, mode: int) -> None:
-    name = fitted.difference(given, mode)
-    if name is not None:
-        raise ValueError(
-            f"new must have the labels of the fit, in their order, in all modes but that of the samples; those of "
-            f"{name!r} differ. Reindex it by fit.labels"
-        )
 
 
 def _check_shape(fit: Factorization, shape: Sequence[int], mode: int) -> None:

@@ -90,13 +90,13 @@ def topics(
     with working("finding topics ...", outputs, [path], force=force) as command:
         source = command.source(path, ".txt")
         known = read_corpus(source, text=text, document=document, stop_words=stop_words, min_df=min_df)
-        counts, vocabulary, _ = known
+        counts, vocabulary, called = known
         model = LatentDirichlet(n_components, alpha_0=alpha_0, polish=polish, random_state=seed).fit(counts)
         shares = model.transform(counts)
         contents = ": components, weights, doc_topic_prior, vocabulary, shares, documents"
         command.save("--out", lambda path: save_topics(path, model, known, shares), contents)
         command.save("--documents", lambda path: write_table(path, share_table(known, shares)))
-        command.report(lambda: topics_report(model, *known, title=command.title(path)))
+        command.report(lambda: topics_report(model, counts, vocabulary, documents=called, title=command.title(path)))
         perplexity = model.perplexity(counts)
     heading = f"{command.title(path)}: {counts.shape[0]} documents, {counts.shape[1]} words"
     table = table_of(heading, ["topic"], ["weight", "strongest in"])

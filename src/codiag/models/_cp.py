@@ -7,12 +7,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 from array_api_compat import is_array_api_obj
+from sklearn import get_config
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from codiag._array import Array, like, to_host
-from codiag._factorize import as_method, complaint_about, solve, with_labels
-from codiag._labelled import read_labelled
+from codiag._factorize import as_method, complaint_about, solve, with_chosen_rank, with_labels
+from codiag._labelled import read_labelled, read_like
+from codiag._labels import Labelled
 from codiag._problem import Problem
 from codiag._transform import explained_share
 from codiag._validation import ConvergenceWarning, as_real_array
@@ -33,8 +35,9 @@ class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
 
     Parameters
     ----------
-    n_components : int
-        Number of components.
+    n_components : int, optional
+        Number of components; None for what `codiag.choose_rank` chooses of one to ten, and an error where it finds no
+        number supported.
     constraints : Constraint, str, or sequence with one for each mode, optional
         As in `codiag.factorize`; of a sequence the first is for the coefficients of samples.
     method : Method or str, optional
@@ -48,6 +51,8 @@ class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         The fit to the samples, with standard errors, `diagnose` and all else; samples are its first mode.
     factors_ : list of arrays of shape (d_m, n_components)
         Unit columns, for each mode of the features.
+    n_components_ : int
+        Number of components.
     n_features_in_ : int
         Size of the first mode of the features.
 
@@ -64,10 +69,11 @@ class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     """
 
     precisions: ClassVar[list[str]] = ["float64", "float32"]
+    optional = frozenset({"n_components"})
 
     def __init__(
         self,
-        n_components: int = 2,
+        n_components: int | None = 2,
         *,
         constraints: Any = None,
         method: Any = None,
@@ -90,22 +96,31 @@ class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         -------
         tuple of Warning
         """
+        if isinstance(self.n_components, str):
+            raise TypeError(f"n_components must be an integer, or None for choose_rank's; got {self.n_components!r}")
         self.check_parameters()
         plain, labels = read_labelled(data)
         samples = self._checked(plain, reset=True)
+        problem = self._problem(samples)
+        method = as_method(self.method)
+        fit = solve(problem, method, as_seed(self.random_state))
+        self.factorization_ = fit if labels is None else with_labels(fit, labels)
+        self.factors_ = list(self.factorization_.factors[1:])
+        self.n_components_ = fit.rank
+        complaint = complaint_about(self.factorization_, problem, method)
+        return () if complaint is None else (ConvergenceWarning(complaint),)
+
+    def _problem(self, samples: Any) -> Problem:
+        if self.n_components is None:
+            whole = Problem(samples, 1, self.constraints, symmetric=False)
+            return with_chosen_rank(whole, as_seed(self.random_state), "n_components cannot be None")
         limit = math.prod(sorted(samples.shape)[:-1])
         if self.n_components > limit:
             raise ValueError(
                 f"n_components must be at most {limit}, which is enough for all samples of shape {samples.shape}; "
                 f"got {self.n_components}"
             )
-        method = as_method(self.method)
-        problem = Problem(samples, self.n_components, self.constraints, symmetric=False)
-        fit = solve(problem, method, as_seed(self.random_state))
-        self.factorization_ = fit if labels is None else with_labels(fit, labels)
-        self.factors_ = list(self.factorization_.factors[1:])
-        complaint = complaint_about(self.factorization_, problem, method)
-        return () if complaint is None else (ConvergenceWarning(complaint),)
+        return Problem(samples, self.n_components, self.constraints, symmetric=False)
 
     def transform(self, X: Any) -> Array:  # noqa: N803
         """Return the coefficients of samples, with the factors of the features as fitted, under the same constraints.
@@ -113,15 +128,20 @@ class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         Parameters
         ----------
         X : array of shape (n, d_1, d_2, ...)
-            NaN are missing.
+            NaN are missing. Labels must be those of the fit, but for the samples; see `codiag.Factorization.transform`.
 
         Returns
         -------
         array of shape (n, n_components)
-            See `codiag.Factorization.transform`.
+            A data frame of pandas after ``set_output(transform="pandas")``, in the labels of the samples.
         """
         check_is_fitted(self)
-        return self.factorization_.transform(self._checked(X, reset=False))
+        samples = self._read(X)
+        found = self.factorization_.transform(samples)
+        known = samples.labels
+        if known is None or known.values[0] is None or self._output() != "pandas":
+            return found
+        return _as_frame(found, known.values[0], known.names[0])
 
     def inverse_transform(self, X: Any) -> Array:  # noqa: N803
         """Return the samples that have given coefficients.
@@ -160,7 +180,25 @@ class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
             At most one; for the samples that were fitted ``1 - factorization_.relative_error ** 2``.
         """
         check_is_fitted(self)
-        return explained_share(self.factorization_, self._checked(X, reset=False))
+        return explained_share(self.factorization_, self._read(X))
+
+    def _read(self, raw: Any) -> Labelled:
+        """Return new samples with their labels, as the fit has its modes, or say what is wrong with them."""
+        fit = self.factorization_
+        plain, labels = read_like(raw, fit.labels, 0)
+        given = tuple(getattr(plain, "shape", ()))
+        if len(given) > 1 and given[1:] != fit.shape[1:]:
+            sizes = ", ".join(str(size) for size in fit.shape[1:])
+            alone = ". A single sample is X[None]" if given == fit.shape[1:] else ""
+            raise ValueError(
+                f"X must have shape (n, {sizes}), samples with the features of the fit; got {given}{alone}"
+            )
+        return Labelled(self._checked(plain, reset=False), labels)
+
+    def _output(self) -> str:
+        """Return what scikit-learn was asked to make of the output of `transform`."""
+        own = getattr(self, "_sklearn_output_config", {}).get("transform")
+        return str(own or get_config()["transform_output"])
 
     def _checked(self, raw: Any, *, reset: bool) -> Any:
         """Return samples as `codiag.Problem` takes them, or say what is wrong with them."""
@@ -177,6 +215,8 @@ class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
                 f"X must have shape (n, d_1, d_2, ...), samples with two modes of features or more; got "
                 f"{tuple(samples.shape)}. For one mode of features use sklearn.decomposition.PCA"
             )
+        if 0 in samples.shape:
+            raise ValueError(f"X must not be empty; got shape {tuple(samples.shape)}")
         return samples
 
     @property
@@ -188,3 +228,9 @@ class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         tags.input_tags.two_d_array, tags.input_tags.three_d_array, tags.input_tags.allow_nan = False, True, True
         tags.transformer_tags.preserves_dtype = self.precisions
         return tags
+
+
+def _as_frame(found: Array, names: np.ndarray, name: str) -> Any:
+    from pandas import DataFrame, Index
+
+    return DataFrame(to_host(found), Index(names, name=name))

@@ -9,8 +9,8 @@ import numpy as np
 
 from codiag._array import to_host
 from codiag._validation import as_number
-from codiag.plotting._modes import different_modes, draw_along, is_ordered, labels_of, name_along
-from codiag.plotting._style import INK, color_of, grid_of_axes, plain, shown
+from codiag.plotting._modes import different_modes, draw_along, is_ordered, labels_of, name_along, texts_of
+from codiag.plotting._style import INK, color_of, grid_of_axes, plain, shown, tell_without_font
 
 if TYPE_CHECKING:
     from codiag._factorization import Factorization
@@ -20,6 +20,10 @@ NORMAL = 1.96
 """Standard errors to either side that hold the truth in 95 of 100 cases."""
 WIDTH, HEIGHT = 2.7, 1.15
 """Inches of a panel."""
+MOST_ROWS = 40
+"""Components that a new figure has room for."""
+PIXELS = 1000
+"""Pixels of an image along a mode."""
 
 
 def components(
@@ -39,9 +43,9 @@ def components(
     ----------
     fit : Factorization
     n_components : int
-        At most so many are drawn, those with the largest weights.
+        At most so many are drawn, those with the largest weights, and 40 where a new figure is made.
     spatial : pair of int, optional
-        Two modes that are the rows and the columns of an image.
+        Two modes that are the rows and the columns of an image; -1 is the last mode.
     bands : bool
         Whether to draw what holds the truth in 95 of 100 cases, where standard errors are known: 1.96 of them to either
         side, entry by entry.
@@ -66,6 +70,7 @@ def components(
     as_number("n_components", n_components, integer=True)
     columns = _columns(fit, spatial)
     labels, n_rows = labels_of(fit), min(fit.rank, int(n_components))
+    n_rows = min(n_rows, MOST_ROWS) if axes is None else n_rows
     size = (WIDTH * len(columns) + 1.1, HEIGHT * n_rows + (0.75 if all(map(is_ordered, labels.values)) else 1.3))
     with grid_of_axes(axes, (n_rows, len(columns)), size) as (figure, grid):
         for place, modes in enumerate(columns):
@@ -79,6 +84,7 @@ def components(
         if axes is None:
             of = "" if n_rows == fit.rank else f"the largest {n_rows} of "
             figure.suptitle(f"{of}{fit.rank} components, with their weights", fontsize=11, color=INK)
+            tell_without_font(figure, texts_of(labels))
     return figure
 
 
@@ -86,10 +92,11 @@ def _columns(fit: Factorization, spatial: Sequence[int] | None) -> list[tuple[in
     """Return which modes every column shows: one, or the two of an image."""
     if spatial is None:
         return [(mode,) for mode in different_modes(fit)]
-    order, pair = len(fit.shape), tuple(spatial)
-    if len(set(pair)) != 2 or any(mode not in range(order) for mode in pair):
+    order = len(fit.shape)
+    pair = tuple(mode % order if mode in range(-order, order) else None for mode in spatial)
+    if len(pair) != 2 or len(set(pair)) != 2 or None in pair:
         raise ValueError(f"spatial must be two different modes, from 0 to {order - 1}; got {spatial}")
-    return [*((mode,) for mode in range(order) if mode not in pair), pair]
+    return [*((mode,) for mode in range(order) if mode not in pair), pair]  # type: ignore[list-item]
 
 
 def _draw_mode(column: Any, fit: Factorization, labels: Labels, mode: int, *, bands: bool) -> None:
@@ -111,7 +118,7 @@ def _draw_mode(column: Any, fit: Factorization, labels: Labels, mode: int, *, ba
 def _draw_images(column: Any, fit: Factorization, labels: Labels, modes: tuple[int, ...]) -> None:
     first, second = (to_host(fit.factors[mode]) for mode in modes)
     for row, axis in enumerate(column):
-        image = np.outer(first[:, row], second[:, row])
+        image = np.outer(_reduced(first[:, row]), _reduced(second[:, row]))
         size = float(np.max(np.abs(image)))
         signed = float(np.min(image)) < -1e-3 * size
         axis.imshow(image, cmap="PuOr" if signed else "cividis", vmin=-size if signed else 0, vmax=size)
@@ -119,3 +126,11 @@ def _draw_images(column: Any, fit: Factorization, labels: Labels, modes: tuple[i
         axis.spines[:].set_visible(False)
     rows, columns = (shown(labels.names[mode], 20) for mode in modes)
     column[-1].set_xlabel(f"{rows} (rows), {columns} (columns)", fontsize=9, labelpad=8)
+
+
+def _reduced(column: np.ndarray) -> np.ndarray:
+    """Return the means of as many groups of entries as an image has pixels: its pixels are then means of the whole."""
+    if column.size <= PIXELS:
+        return column
+    edges = np.linspace(0, column.size, PIXELS + 1).astype(int)
+    return np.asarray(np.add.reduceat(column, edges[:-1]) / np.diff(edges))

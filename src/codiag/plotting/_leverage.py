@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from codiag._array import to_host
-from codiag.plotting._modes import different_modes, draw_along, is_ordered, labels_of, name_along
-from codiag.plotting._style import INK, MUTED, OURS, families, grid_of_axes, plain, shown
+from codiag.plotting._modes import different_modes, draw_along, is_ordered, labels_of, name_along, texts_of
+from codiag.plotting._style import INK, MUTED, OURS, families, grid_of_axes, plain, shown, tell_without_font
 
 if TYPE_CHECKING:
     from codiag._factorization import Factorization
@@ -50,11 +50,12 @@ def leverage(fit: Factorization, *, axes: Any = None) -> Any:
             draw_along(axis, own, values, OURS)
             axis.axhline(np.mean(values), color=MUTED, linewidth=1, linestyle="--")
             _name_large(axis, own, values)
-            axis.set_ylim(0, 1.25 * float(np.max(values)))
+            axis.set_ylim(0, 1.25 * float(np.max(values)) or 1.0)
             plain(axis)
             name_along(axis, labels.names[mode], own)
         if axes is None:
             figure.suptitle("Leverage of every index (dashed: mean)", fontsize=11, color=INK)
+            tell_without_font(figure, texts_of(labels))
     return figure
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 from unicodedata import east_asian_width
 
@@ -20,8 +21,8 @@ WIDE = 20
 """Ratio of the largest label to the smallest from which a mode may be drawn on a logarithmic axis."""
 LETTER = 0.09
 """Inches that a letter of a name takes, with room to the next name."""
-FEW = 30
-"""Points up to which a line has marks."""
+FEW, SEPARATE, MOST = 30, 100, 4000
+"""Points up to which a line has marks, categories up to which each has a bar of its own, and points that are drawn."""
 
 
 def labels_of(fit: Factorization) -> Labels:
@@ -36,6 +37,11 @@ def different_modes(fit: Factorization) -> list[int]:
     return [0] if fit.symmetric else list(range(len(fit.shape)))
 
 
+def texts_of(labels: Labels) -> list[str]:
+    """Return all names of modes and labels that are text, which may hold any characters."""
+    return [*labels.names, *(str(one) for own in labels.values if not is_ordered(own) for one in own.tolist())]  # type: ignore[union-attr]
+
+
 def is_ordered(own: np.ndarray | None) -> bool:
     """Tell whether the indices of a mode have an order, as numbers, dates and counts do and names do not."""
     return own is None or own.dtype.kind != "U"
@@ -43,7 +49,7 @@ def is_ordered(own: np.ndarray | None) -> bool:
 
 def is_geometric(own: np.ndarray) -> bool:
     """Tell whether labels are numbers a factor apart, as doses are, rather than a distance."""
-    if own.dtype.kind not in "iuf" or own.size < 4 or np.min(own) <= 0:
+    if own.dtype.kind not in "iuf" or own.size < 4 or not np.all(np.isfinite(own)) or np.min(own) <= 0:
         return False
     steps = np.diff(np.log(np.sort(own)))
     return bool(np.sum(steps) > np.log(WIDE) and np.std(steps) < np.mean(steps) / 4)
@@ -57,17 +63,40 @@ def draw_along(
         band = np.where(np.isfinite(band), band, np.nan)
     if np.min(values) < 0 < np.max(values):
         axis.axhline(0, color=MUTED, linewidth=0.6, zorder=0)
+    places = np.arange(values.size) if own is None or not is_ordered(own) else own
+    order = extremes(values, np.argsort(places, kind="stable"))
+    places, values, band = places[order], values[order], None if band is None else band[order]
     if not is_ordered(own):
-        places = np.arange(values.size)
+        draw_bars(axis, places, values, color, band)
+        return
+    marker = "o" if values.size <= FEW else ""
+    axis.plot(places, values, color=color, linewidth=1.4, marker=marker, markersize=2.5)
+    if band is not None:
+        axis.fill_between(places, values - band, values + band, color=color, alpha=0.25, linewidth=0)
+
+
+def draw_bars(axis: Any, places: np.ndarray, values: np.ndarray, color: str, band: np.ndarray | None = None) -> None:
+    """Draw a bar for each category, or one outline for all where they are too many to be told apart."""
+    if values.size <= SEPARATE:
         axis.bar(places, values, color=color, alpha=0.85, width=0.75, yerr=band, ecolor=MUTED, error_kw={"lw": 1})
         return
-    places = np.arange(values.size) if own is None else own
-    order = np.argsort(places, kind="stable")
-    marker = "o" if values.size <= FEW else ""
-    axis.plot(places[order], values[order], color=color, linewidth=1.4, marker=marker, markersize=2.5)
+    axis.fill_between(places, values, step="mid", color=color, alpha=0.85, linewidth=0)
     if band is not None:
-        low, high = (values - band)[order], (values + band)[order]
-        axis.fill_between(places[order], low, high, color=color, alpha=0.25, linewidth=0)
+        low, high = values - band, values + band
+        axis.fill_between(places, low, high, step="mid", color=MUTED, alpha=0.5, linewidth=0)
+
+
+def extremes(values: np.ndarray, order: np.ndarray) -> np.ndarray:
+    """Return the places to draw, in order: all of them, or the least and the largest value of each of many groups.
+
+    A figure has fewer pixels than that, so it looks as if all were drawn, and takes as long however many there are.
+    """
+    if order.size <= MOST:
+        return order
+    edges = np.linspace(0, order.size, MOST // 2 + 1).astype(int)
+    groups = [order[start:stop] for start, stop in pairwise(edges)]
+    kept = {int(group[pick(values[group])]) for group in groups for pick in (np.argmin, np.argmax)}
+    return order[np.isin(order, list(kept))]
 
 
 def name_along(axis: Any, name: str, own: np.ndarray | None, *, visible: bool = True) -> None:
@@ -76,7 +105,7 @@ def name_along(axis: Any, name: str, own: np.ndarray | None, *, visible: bool = 
     from matplotlib.ticker import MaxNLocator
 
     if own is not None and own.dtype.kind == "M":
-        locator = AutoDateLocator(maxticks=5)
+        locator = AutoDateLocator(minticks=2, maxticks=5)
         axis.xaxis.set_major_locator(locator)
         axis.xaxis.set_major_formatter(ConciseDateFormatter(locator, show_offset=False))
         name = f"{name} ({_span(own)})" if _span(own) else name

@@ -8,10 +8,10 @@ import numpy as np
 from scipy.special import ndtri
 
 from codiag._array import to_host
-from codiag._labelled import read_labelled
+from codiag._labelled import read_like
 from codiag._missing import without_missing
-from codiag.plotting._modes import different_modes, draw_along, is_ordered, labels_of, name_along
-from codiag.plotting._style import INK, MUTED, OURS, grid_of_axes, plain
+from codiag.plotting._modes import different_modes, draw_along, is_ordered, labels_of, name_along, texts_of
+from codiag.plotting._style import INK, MUTED, OURS, grid_of_axes, plain, tell_without_font
 from codiag.tensors import SparseTensor, as_tensor
 
 if TYPE_CHECKING:
@@ -66,18 +66,19 @@ def residuals(fit: Factorization, tensor: Any, *, observed: Any = None, axes: An
             sizes = np.sqrt(np.nansum(left**2, axis=others) / np.maximum(counts, 1))
             draw_along(axis, labels.values[mode], sizes, OURS)
             axis.axhline(total, color=MUTED, linewidth=1, linestyle="--")
-            axis.set_ylim(0, 1.15 * max(float(np.max(sizes)), total))
+            axis.set_ylim(0, 1.15 * max(float(np.max(sizes)), total) or 1.0)
             plain(axis)
             name_along(axis, labels.names[mode], labels.values[mode])
         _draw_quantiles(grid[-1, 0], left[np.isfinite(left)], total)
         if axes is None:
             figure.suptitle("Root mean square of the residual (dashed: of all)", fontsize=11, color=INK)
+            tell_without_font(figure, texts_of(labels))
     return figure
 
 
 def residual_entries(fit: Factorization, tensor: Any, observed: Any) -> np.ndarray:
     """Return the entries minus the fit, NaN where nothing was observed."""
-    plain_tensor, observed = without_missing(read_labelled(tensor).tensor, observed)
+    plain_tensor, observed = without_missing(read_like(tensor, fit.labels).tensor, observed)
     known = as_tensor(plain_tensor, False)
     if known.shape != fit.shape:
         raise ValueError(f"tensor must have the shape of the fit, {fit.shape}; got {known.shape}")

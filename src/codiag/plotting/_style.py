@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
@@ -118,6 +118,21 @@ def shown(name: Any, length: int) -> str:
     if not text.isascii():
         text = "".join(letter if ord(letter) in _characters() else "□" for letter in text)
     return text.replace("$", r"\$")  # which begins a formula of matplotlib
+
+
+def without_font(names: Iterable[object]) -> str:
+    """Return a sentence where no font has some character of these names, which figures show as boxes; or nothing."""
+    letters = {letter for name in names for letter in visible(str(name)) if not letter.isascii()}
+    if all(ord(letter) in _characters() for letter in letters):
+        return ""
+    return "□: characters that no installed font has; one that has most is Noto Sans CJK"
+
+
+def tell_without_font(figure: Any, names: Iterable[object]) -> None:
+    """Write below a figure that some characters are shown as boxes, where they are."""
+    said = without_font(names)
+    if said:
+        figure.supxlabel(said, fontsize=8, color=INK)
 
 
 def color_of(place: int) -> str:

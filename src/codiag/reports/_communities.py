@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from codiag.plotting import OURS
+from codiag.plotting._modes import draw_bars
 from codiag.plotting._style import plain
 from codiag.reports._page import note, report, sentences, shaded, table
 from codiag.reports._pictures import panels, separate_panels
@@ -74,7 +75,7 @@ def _members(model: MixedMembershipCommunities) -> str:
     headings = ["community", "strongest for", "above 0.3", "strongest members"]
     with separate_panels(2) as grid:
         sizes, mixed = grid[0]
-        sizes.bar(np.arange(counts.size), counts, color=OURS, alpha=0.85)
+        draw_bars(sizes, np.arange(counts.size), counts, OURS)
         sizes.set_xlabel("community", fontsize=9)
         sizes.set_ylabel("nodes it is the strongest for", fontsize=9)
         sizes.xaxis.get_major_locator().set_params(integer=True)

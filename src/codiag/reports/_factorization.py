@@ -11,8 +11,9 @@ from codiag._array import to_host
 from codiag.plotting import components, leverage, residuals
 from codiag.plotting._components import HEIGHT
 from codiag.plotting._leverage import LARGE, leverages
-from codiag.plotting._modes import different_modes, is_ordered, labels_of
+from codiag.plotting._modes import different_modes, is_ordered, labels_of, texts_of
 from codiag.plotting._residuals import residual_entries
+from codiag.plotting._style import without_font
 from codiag.reports._page import note, report, sentences, table
 from codiag.reports._pictures import panels, separate_panels
 from codiag.selection._choice import HEADINGS, LEGEND
@@ -147,11 +148,16 @@ def _components(fit: Factorization, diagnosis: Diagnosis) -> str:
     with separate_panels(len(modes), n_rows, HEIGHT * n_rows + (1.3 if words else 0.75)) as grid:
         components(fit, n_components=n_rows, axes=grid)
         for (row, _), axes in np.ndenumerate(grid):
-            axes.set_ylabel(f"{row}", rotation=0, ha="right", va="center", fontsize=9)
+            axes.set_ylabel(f"{row}\n{weights[row]:.3g}", rotation=0, ha="right", va="center", fontsize=9)
         told = [f"{n_rows} components along {name}, with bands of two standard errors" for name in names]
-        caption = "A row for each component. Bands hold the truth in 95 of 100 cases, entry by entry."
+        caption = (
+            "A row for each component, with its number and weight. Bands hold the truth in 95 of 100 cases, entry by "
+        )
+        caption += "entry; where none is seen it is thinner than the line, or the standard error is not known."
         if n_rows < fit.rank:
             caption += f" The {n_rows} largest of {fit.rank} are drawn."
+        boxes = without_font(texts_of(labels))
+        caption += f" {boxes}." if boxes else ""
         return table("Components", headings, rows, words=["determined"]) + panels(grid, told, caption)
 
 

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from codiag.models._sampling_noise import hidden_component
 from codiag.plotting import MUTED, OURS
+from codiag.plotting._modes import draw_bars
 from codiag.plotting._style import plain
 from codiag.reports._page import note, report, sentences, shaded, side_by_side, table
 from codiag.reports._pictures import panels, separate_panels
@@ -24,8 +25,8 @@ def topics_report(
     model: LatentDirichlet | SingleTopic,
     counts: Any,
     vocabulary: ArrayLike,
-    documents: ArrayLike | None = None,
     *,
+    documents: ArrayLike | None = None,
     title: str = "Topics",
 ) -> str:
     """Return a page about topics: their words and shares, documents that are about each, and how well they are shown.
@@ -38,7 +39,8 @@ def topics_report(
         Documents to name the most typical of, such as those of the fit.
     vocabulary : array of str, shape (words,)
     documents : array of shape (documents,), optional
-        What documents are called; by default they are counted from 0.
+        What the documents are called, such as the names of files or the numbers of rows; by default they are counted
+        from 0.
     title : str
         What the page is about, such as the name of a file.
 
@@ -65,13 +67,16 @@ def topics_report(
         raise ValueError(
             f"vocabulary must have one word for each of {model.components_.shape[1]} columns; got shape {words.shape}"
         )
+    names = None if documents is None else np.asarray(documents).astype(str)
+    if names is not None and names.shape != (counts.shape[0],):
+        raise ValueError(f"documents must have one name for each of {counts.shape[0]} rows; got shape {names.shape}")
     facts: dict[str, object] = {"topics": k, "documents": f"{counts.shape[0]:,}", "words": f"{counts.shape[1]:,}"}
     if model.diagnostics_.clipped_mass is not None:
         facts["of the probabilities by moments clipped"] = f"{100 * model.diagnostics_.clipped_mass:.1f} %"
     facts["perplexity of these documents"] = f"{model.perplexity(counts):.4g}"
     sections = {
         "Words of the topics": _words(model, words),
-        "Documents": _documents(model, counts, documents),
+        "Documents": _documents(model, counts, names),
         "Evidence for so many topics": _spectrum(model),
         "What to try": sentences(_advice(model), "Nothing stands out: the topics can be used as they are."),
     }
@@ -91,21 +96,19 @@ def _words(model: LatentDirichlet | SingleTopic, words: np.ndarray) -> str:
     return note(f"The most probable words of each topic, and their shares in it.{more}") + side_by_side(parts)
 
 
-def _documents(model: LatentDirichlet | SingleTopic, counts: Any, documents: ArrayLike | None) -> str:
+def _documents(model: LatentDirichlet | SingleTopic, counts: Any, names: np.ndarray | None) -> str:
     """Return for every topic the documents that are most about it, by their names or numbers."""
-    names = np.arange(counts.shape[0]) if documents is None else np.asarray(documents)
-    if names.shape != counts.shape[:1]:
-        raise ValueError(f"documents must name each of {counts.shape[0]} documents; got shape {names.shape}")
     shares = model.transform(counts)
     strongest = np.bincount(np.argmax(shares, axis=1), minlength=shares.shape[1])
     rows = []
     for place in range(min(shares.shape[1], SHOWN)):
         top = np.argsort(-shares[:, place], kind="stable")[:DOCUMENTS]
-        listed = ", ".join(f"{names[document]} ({shares[document, place]:.2f})" for document in top)
+        called = top if names is None else names[top]
+        listed = ", ".join(f"{name} ({shares[at, place]:.2f})" for name, at in zip(called, top, strict=True))
         rows.append((place, f"{shares[:, place].mean():.3f}", strongest[place], listed))
     headings = ["topic", "mean share", "strongest in", "documents most about it"]
-    counted = "Documents are counted from 0; in" if documents is None else "In"
-    reading = f"{counted} brackets, the share of the topic in the document."
+    reading = "In brackets, the share of the topic in the document."
+    reading = reading if names is not None else f"Documents are counted from 0. {reading}"
     return table("Documents", headings, rows, words=["documents most about it"]) + note(reading)
 
 
@@ -115,10 +118,10 @@ def _spectrum(model: LatentDirichlet | SingleTopic) -> str:
     if values is None:
         return sentences(["The second moment of these topics was not kept."])
     heights = np.asarray(values)
-    colors = [OURS] * (heights.size - 1) + [MUTED]
     with separate_panels(1) as grid:
         axes = grid[0, 0]
-        axes.bar(np.arange(heights.size), heights, color=colors)
+        draw_bars(axes, np.arange(heights.size - 1), heights[:-1], OURS)
+        axes.bar([heights.size - 1], heights[-1:], color=MUTED, width=0.75)
         if noise is not None:
             axes.axhline(noise, color=MUTED, linestyle="--", linewidth=1)
         axes.set_xlabel("component", fontsize=9)

@@ -58,5 +58,7 @@ def _draw(choice: RankChoice, axes: Sequence[Any]) -> None:
         if choice.rank is not None:
             axis.axvline(choice.rank, color=INK, linewidth=1, linestyle="--")
         axis.set_xticks(ranks[:: 1 + ranks.size // 12])
-    for axis, place in ((errors, "upper right"), (shares, "lower left"), (residuals, "upper right")):
-        axis.legend(frameon=True, framealpha=0.8, edgecolor="none", fontsize=8, loc=place)
+    for axis in (errors, shares, residuals):  # above the panel, where no data is
+        axis.set_title(axis.get_title(), pad=20)
+        place = {"loc": "lower left", "bbox_to_anchor": (0, 0.99), "ncols": 2}
+        axis.legend(frameon=False, fontsize=8, borderaxespad=0, handlelength=1.6, columnspacing=1.2, **place)

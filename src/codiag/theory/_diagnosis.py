@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,6 +24,9 @@ ROUNDING = 1e-12
 CANCELLING = 10
 """Largest weight, relative to the norm of the tensor, above which components are said to cancel each other: all but a
 hundredth of their energy is taken back by others."""
+
+MOST_LEFT_OUT = 10
+"""Components that are tried to be left out together."""
 
 DEGENERATE = 0.15
 """Share of the energy of two components up to which their sum counts as cancelled: for two of equal weight, a product
@@ -212,6 +215,27 @@ def _superfluous(fit: Factorization) -> tuple[int, ...]:
     return tuple(int(place) for place in np.flatnonzero(fit.sensitivity.worth <= largest_noise_term(fit) ** 2))
 
 
+def _dispensable(fit: Factorization, superfluous: tuple[int, ...]) -> int:
+    """Return how many of the superfluous components could be left out together, up to a few.
+
+    They leave one after another, the least first, as long as the next is still worth no more than noise without those
+    that have left: of two that share what was one component, one stays.
+    """
+    if len(superfluous) < 2:
+        return len(superfluous)
+    kept, worth, limit = list(range(fit.rank)), fit.sensitivity.worth, largest_noise_term(fit) ** 2
+    for n_left_out in range(min(len(superfluous), MOST_LEFT_OUT)):
+        candidates = [place for place, one in enumerate(kept) if one in superfluous]
+        least = min(candidates, key=lambda place: worth[place])
+        if len(kept) == 1 or not worth[least] <= limit:
+            return n_left_out
+        del kept[least]
+        worth = replace(
+            fit, weights=fit.weights[kept], factors=tuple(one[:, kept] for one in fit.factors)
+        ).sensitivity.worth
+    return min(len(superfluous), MOST_LEFT_OUT)
+
+
 def _reason(
     fit: Factorization,
     place: int,
@@ -243,7 +267,8 @@ def _advice(
     superfluous: tuple[int, ...],
 ) -> list[str]:
     sentences, norm = [], whole_norm(fit)
-    lower = f"try rank {fit.rank - 1}" if fit.rank > 1 else "the tensor may hold no component"
+    n_fewer = max(1, _dispensable(fit, superfluous))
+    lower = f"try rank {fit.rank - n_fewer}" if fit.rank > 1 else "the tensor may hold no component"
     if degenerate:
         i, j, congruence = min(degenerate, key=lambda pair: pair[2])
         sentences.append(
@@ -259,8 +284,13 @@ def _advice(
     paired = {place for i, j, _ in degenerate for place in (i, j)}
     superfluous = tuple(place for place in superfluous if place not in paired)  # said already, and better
     if superfluous:
-        which = f"Component {superfluous[0]}" if len(superfluous) == 1 else f"Each of components {_listed(superfluous)}"
-        sentences.append(f"{which} could be left out: rank {fit.rank} may be too high; {lower}.")
+        which = f"Component {superfluous[0]} could be left out"
+        if len(superfluous) > 1:
+            lower += ", or see codiag.choose_rank"
+            together = ", all together" if n_fewer >= len(superfluous) else f", {n_fewer} of them together"
+            together = ", though not together" if n_fewer == 1 else together
+            which = f"Each of components {_listed(superfluous)} could be left out{together}"
+        sentences.append(f"{which}: rank {fit.rank} may be too high; {lower}.")
     if fit.residual_excess is not None and fit.residual_excess > 1:
         more = "" if degenerate or superfluous else f" (try rank {fit.rank + 1})"
         sentences.append(
