@@ -56,8 +56,8 @@ class CutSequences:
         return self.positions[0]
 
     def ends(self, values: np.ndarray) -> np.ndarray:
-        """Return the last of values (length, blocks, ...) in each block."""
-        return values[self.sizes - 1, np.arange(self.sizes.size)]
+        """Return the last of values (..., length, blocks) in each block."""
+        return values[..., self.sizes - 1, np.arange(self.sizes.size)]
 
     def neighbors(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield blocks, and the next ones in the same sequences, from the beginnings of sequences on."""
@@ -65,10 +65,10 @@ class CutSequences:
             yield self.before[blocks], blocks
 
     def in_a_row(self, values: np.ndarray) -> np.ndarray:
-        """Return values (length, blocks, ...) in the order of the symbols."""
+        """Return values (..., length, blocks) in the order of the symbols, (n, ...)."""
         inside = self.sources >= 0
-        found = np.empty((int(self.lengths.sum()), *values.shape[2:]), dtype=values.dtype)
-        found[self.sources[inside]] = values[inside]
+        found = np.empty((int(self.lengths.sum()), *values.shape[:-2]), dtype=values.dtype)
+        found[self.sources[inside]] = values[..., inside].T
         return found
 
 
@@ -80,4 +80,4 @@ def _quick_length(lengths: np.ndarray, n_states: int) -> int:
     longest = int(lengths.max())
     if n_states > MANY_STATES:
         return longest
-    return min(longest, max(int(np.ceil(np.sqrt(longest))), int(lengths.sum()) // WIDE))
+    return min(longest, max(int(np.ceil(np.sqrt(2 * longest))), int(lengths.sum()) // WIDE))

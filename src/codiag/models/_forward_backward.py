@@ -15,21 +15,10 @@ from codiag.models._chain_blocks import CutSequences
 
 LEAST = 1e-300
 """The least probability that a symbol is given, where states, as estimated, cannot show it."""
-RESCALE_EVERY = 4
+EXCLUDED = 1e-280
+"""The probability below which a state counts as excluded, so that what is divided by it stays a number."""
+RESCALE_EVERY = 8
 """Steps after which products of operators are scaled: until then numbers do not vanish."""
-
-
-class Filtered(NamedTuple):
-    """What is known of the states from the past."""
-
-    likely: np.ndarray  # (length, blocks, k): the probability of each symbol in every state
-    states: np.ndarray  # (length, blocks, k): state probabilities, given symbols so far; zero beyond a block
-    scales: np.ndarray  # (length, blocks): the probability of each symbol, given those before; one beyond a block
-    products: Operators | None
-
-    def log_likelihoods(self, cut: CutSequences) -> np.ndarray:
-        """Return the log-likelihood of every sequence."""
-        return np.bincount(cut.owners, np.log(self.scales).sum(axis=0), minlength=cut.lengths.size)
 
 
 class Operators(NamedTuple):
@@ -41,77 +30,98 @@ class Operators(NamedTuple):
     @classmethod
     def of(cls, likely: np.ndarray, widths: list[int], transitions: np.ndarray) -> Operators:
         """Multiply the operators of all blocks, one place after the other."""
-        _, n_blocks, k = likely.shape
-        shares, logs, ones = likely[0][:, :, None] * np.eye(k), np.zeros((n_blocks, k)), np.ones(k)
+        k, _, n_blocks = likely.shape
+        found = cls(np.empty((n_blocks, k, k)), np.zeros((n_blocks, k)))
+        shares, steps = np.eye(k)[:, :, None] * likely[:, :1], transitions.T.copy()  # (to, from, blocks)
         for time, width in enumerate(widths):
-            reached = shares[:width]
+            if time and width < widths[time - 1]:
+                found.shares[width : shares.shape[2]] = shares[:, :, width:].T
+                shares = shares[:, :, :width].copy()
             if time:
-                np.multiply(
-                    (reached.reshape(-1, k) @ transitions).reshape(-1, k, k), likely[time, :width, None], reached
-                )
+                moved = (steps @ shares.reshape(k, -1)).reshape(shares.shape)
+                np.multiply(moved, likely[:, time, None, :width], out=shares)
             if time % RESCALE_EVERY == 0:
-                sums = reached @ ones
+                sums = shares.sum(axis=0)
                 with np.errstate(divide="ignore"):  # from a state that cannot show the symbols
-                    logs[:width] += np.log(sums)
-                reached /= np.maximum(sums, LEAST)[:, :, None]
-        return cls(shares, logs)
+                    found.logs[:width] += np.log(sums).T
+                shares /= np.maximum(sums, LEAST)
+        found.shares[: shares.shape[2]] = shares.T
+        return found
 
     def after(self, blocks: np.ndarray, entering: np.ndarray) -> np.ndarray:
         """Return states (m, k) at the end of blocks, given those at their beginning, before its symbol is seen."""
-        with np.errstate(divide="ignore"):
-            logs = np.log(entering) + self.logs[blocks]
-        return _unit(np.einsum("bi,bij->bj", _exponentials(logs), self.shares[blocks]))
+        rows = _exponentials(np.log(entering) + self.logs[blocks])
+        found = np.matmul(rows[:, None], self.shares[blocks])[:, 0]
+        return found / np.maximum(found.sum(axis=1, keepdims=True), LEAST)
 
-    def before(self, blocks: np.ndarray, leaving: np.ndarray) -> np.ndarray:
-        """Return how probable the symbols of blocks and later are from each state, up to scale."""
-        with np.errstate(divide="ignore"):
-            return _exponentials(np.log(np.einsum("bij,bj->bi", self.shares[blocks], leaving)) + self.logs[blocks])
+    def log_likely(self, blocks: np.ndarray, leaving: np.ndarray) -> np.ndarray:
+        """Return how probable the symbols of blocks and later are from each state, as logarithms up to a constant."""
+        return np.log(np.matmul(self.shares[blocks], leaving[:, :, None])[:, :, 0]) + self.logs[blocks]
+
+
+class Filtered(NamedTuple):
+    """What is known of the states from the past."""
+
+    likely: np.ndarray  # (k, length, blocks): the probability of each symbol in every state
+    states: np.ndarray  # (k, length, blocks): state probabilities, given symbols so far; zero beyond a block
+    scales: np.ndarray  # (length, blocks): the probability of each symbol, given those before; one beyond a block
+    products: Operators | None
+
+    def log_likelihoods(self, cut: CutSequences) -> np.ndarray:
+        """Return the log-likelihood of every sequence."""
+        return np.bincount(cut.owners, np.log(self.scales).sum(axis=0), minlength=cut.lengths.size)
 
 
 def filtered(cut: CutSequences, start: np.ndarray, transitions: np.ndarray, emissions: np.ndarray) -> Filtered:
     """Return what is known of the states from the past."""
-    likely, widths = emissions.T[cut.symbols], cut.widths
+    likely, widths, steps = emissions[:, cut.symbols], cut.widths, transitions.T.copy()
     products = Operators.of(likely, widths, transitions) if len(cut.positions) > 1 else None
     entering = np.tile(start, (cut.sizes.size, 1))
     if products is not None:
-        for blocks, following in cut.neighbors():
-            entering[following] = products.after(blocks, entering[blocks]) @ transitions
-    states, scales, ones = np.zeros_like(likely), np.ones(likely.shape[:2]), np.ones(start.size)
+        with np.errstate(divide="ignore"):  # states that are excluded
+            for blocks, following in cut.neighbors():
+                entering[following] = products.after(blocks, entering[blocks]) @ transitions
+    states, scales = np.zeros_like(likely), np.ones(likely.shape[1:])
     for time, width in enumerate(widths):
-        predicted = states[time - 1, :width] @ transitions if time else entering
-        current = np.multiply(predicted, likely[time, :width], out=states[time, :width])
-        np.maximum(current @ ones, LEAST, out=scales[time, :width])
-        current /= scales[time, :width, None]
+        predicted = steps @ states[:, time - 1, :width] if time else entering.T
+        current = np.multiply(predicted, likely[:, time, :width], out=predicted if time else None)
+        scale = np.maximum(current.sum(axis=0), LEAST, out=scales[time, :width])
+        np.divide(current, scale, out=states[:, time, :width])
     return Filtered(likely, states, scales, products)
 
 
 def smoothed(cut: CutSequences, past: Filtered, transitions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return state probabilities (length, blocks, k) given all symbols, and expected transitions."""
+    """Return state probabilities (k, length, blocks) given all symbols, and expected transitions."""
     states, widths = past.states, [*cut.widths, 0]
     # States that the past excludes stay excluded: what the future says of them may be beyond all numbers.
-    evidence = np.where(states > LEAST**0.95, past.likely / past.scales[:, :, None], 0)
-    leaving, backward = _leaving(cut, past, transitions), np.zeros_like(states)
+    evidence = np.where(states > EXCLUDED, past.likely, 0)
+    evidence /= past.scales
+    leaving, backward = _leaving(cut, past, transitions).T, np.zeros_like(states)
     for time in range(len(widths) - 2, -1, -1):
         further, width = widths[time + 1], widths[time]
         if further:
-            np.matmul(evidence[time + 1, :further], transitions.T, out=backward[time, :further])
-        backward[time, further:width] = leaving[further:width]
-        evidence[time, :width] *= backward[time, :width]
+            np.matmul(transitions, evidence[:, time + 1, :further], out=backward[:, time, :further])
+        if further < width:
+            backward[:, time, further:width] = leaving[:, further:width]
+        evidence[:, time, :width] *= backward[:, time, :width]
     k = transitions.shape[0]
-    pairs = states[:-1].reshape(-1, k).T @ evidence[1:].reshape(-1, k)
+    pairs = states[:, :-1].reshape(k, -1) @ evidence[:, 1:].reshape(k, -1).T
     later = np.flatnonzero(cut.before >= 0)
-    pairs += cut.ends(states)[cut.before[later]].T @ evidence[0, later]
-    return states * backward, transitions * pairs
+    pairs += cut.ends(states)[:, cut.before[later]] @ evidence[:, 0, later].T
+    return np.multiply(states, backward, out=backward), transitions * pairs
 
 
 def _leaving(cut: CutSequences, past: Filtered, transitions: np.ndarray) -> np.ndarray:
     """Return what the future says of the states (blocks, k) at the ends of blocks, of mean one given the past."""
-    found, ends = np.ones((cut.sizes.size, transitions.shape[0])), cut.ends(past.states)
+    found, ends, begins = np.ones((cut.sizes.size, transitions.shape[0])), cut.ends(past.states).T, past.states[:, 0].T
     if past.products is None:
         return found
-    for blocks, following in reversed(list(cut.neighbors())):
-        future = past.products.before(following, found[following]) @ transitions.T
-        found[blocks] = future / np.maximum(np.sum(ends[blocks] * future, axis=1), LEAST)[:, None]
+    possible = np.where(begins > EXCLUDED, 0.0, -np.inf)
+    with np.errstate(divide="ignore"):  # states that the future excludes
+        for blocks, following in reversed(list(cut.neighbors())):
+            logs = past.products.log_likely(following, found[following]) + possible[following]
+            future = _exponentials(logs) @ transitions.T * (ends[blocks] > EXCLUDED)
+            found[blocks] = future / np.maximum(np.sum(ends[blocks] * future, axis=1), LEAST)[:, None]
     return found
 
 
@@ -120,11 +130,9 @@ def baum_welch_sums(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return expected beginnings, transitions and emissions, sums over sequences."""
     states, moves = smoothed(cut, filtered(cut, start, transitions, emissions), transitions)
-    shown = [
-        np.bincount(cut.symbols.ravel(), states[:, :, state].ravel(), minlength=emissions.shape[1])
-        for state in range(start.size)
-    ]
-    return states[0, cut.firsts].sum(axis=0), moves, np.stack(shown)
+    symbols, d = cut.symbols.ravel(), emissions.shape[1]
+    shown = np.stack([np.bincount(symbols, shares.ravel(), minlength=d) for shares in states])
+    return states[:, 0, cut.firsts].sum(axis=1), moves, shown
 
 
 def from_baum_welch_sums(
@@ -139,7 +147,3 @@ def from_baum_welch_sums(
 def _exponentials(logs: np.ndarray) -> np.ndarray:
     """Return exponentials of each row, the largest of which is one; zeros where all are zero."""
     return np.exp(logs - np.maximum(logs.max(axis=1, keepdims=True), -np.finfo(np.float64).max))
-
-
-def _unit(rows: np.ndarray) -> np.ndarray:
-    return rows / np.maximum(rows.sum(axis=1, keepdims=True), LEAST)
