@@ -55,6 +55,19 @@ class CutSequences:
         """The block with which each sequence begins."""
         return self.positions[0]
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether a sequence has several blocks."""
+        return len(self.positions) > 1
+
+    @property
+    def after(self) -> np.ndarray:
+        """The block (blocks,) that comes after each in the same sequence, or -1."""
+        found = np.full(self.sizes.size, -1)
+        later = np.flatnonzero(self.before >= 0)
+        found[self.before[later]] = later
+        return found
+
     def ends(self, values: np.ndarray) -> np.ndarray:
         """Return the last of values (..., length, blocks) in each block."""
         return values[..., self.sizes - 1, np.arange(self.sizes.size)]

@@ -42,7 +42,7 @@ def path_log_probability(
 def _entering(cut: CutSequences, likely: np.ndarray, start: np.ndarray, transitions: np.ndarray) -> np.ndarray:
     """Return scores (k, blocks) of the best paths to each state at the beginnings of blocks, up to a constant each."""
     found = np.tile(start[:, None], (1, cut.sizes.size))
-    if len(cut.positions) == 1:
+    if not cut.is_cut:
         return found
     products = _best_products(likely, cut.widths, transitions)
     for blocks, following in cut.neighbors():

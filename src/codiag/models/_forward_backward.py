@@ -1,8 +1,8 @@
 """States of a Markov chain given the symbols that they show: forward and backward in time.
 
 The recursions are exact, and parallel in time: sequences are cut into blocks, of each of which the product of its
-transition operators is formed, all blocks together; the products carry what is known from one block to the next; then
-the recursions run within all blocks together.
+transition operators is formed, all blocks together. Products of these, by doubling, carry what is known from one block
+to all others; then the recursions run within all blocks together.
 """
 
 from __future__ import annotations
@@ -22,41 +22,53 @@ RESCALE_EVERY = 8
 
 
 class Operators(NamedTuple):
-    """Products of operators over blocks, from the state at their beginning to that at their end."""
+    """Products of operators over blocks, from the state at their beginning to that at the beginning of the next."""
 
-    shares: np.ndarray  # (blocks, k, k): rows whose sums are about one, or zero
-    logs: np.ndarray  # (blocks, k): logarithms of what rows were divided by
+    shares: np.ndarray  # (blocks, k, k): rows of sum one, or zero
+    logs: np.ndarray  # (blocks, k): logarithms of what rows were divided by, up to a constant for each block
 
     @classmethod
     def of(cls, likely: np.ndarray, widths: list[int], transitions: np.ndarray) -> Operators:
         """Multiply the operators of all blocks, one place after the other."""
         k, _, n_blocks = likely.shape
-        found = cls(np.empty((n_blocks, k, k)), np.zeros((n_blocks, k)))
+        products, logs = np.empty((n_blocks, k, k)), np.zeros((n_blocks, k))
         shares, steps = np.eye(k)[:, :, None] * likely[:, :1], transitions.T.copy()  # (to, from, blocks)
         for time, width in enumerate(widths):
             if time and width < widths[time - 1]:
-                found.shares[width : shares.shape[2]] = shares[:, :, width:].T
+                products[width : shares.shape[2]] = shares[:, :, width:].T
                 shares = shares[:, :, :width].copy()
             if time:
                 moved = (steps @ shares.reshape(k, -1)).reshape(shares.shape)
                 np.multiply(moved, likely[:, time, None, :width], out=shares)
             if time % RESCALE_EVERY == 0:
                 sums = shares.sum(axis=0)
-                with np.errstate(divide="ignore"):  # from a state that cannot show the symbols
-                    found.logs[:width] += np.log(sums).T
+                logs[:width] += np.log(sums).T
                 shares /= np.maximum(sums, LEAST)
-        found.shares[: shares.shape[2]] = shares.T
+        products[: shares.shape[2]] = shares.T
+        return cls._scaled(products @ transitions, logs)
+
+    @classmethod
+    def _scaled(cls, products: np.ndarray, logs: np.ndarray) -> Operators:
+        sums = products.sum(axis=2)
+        return cls(products / np.maximum(sums, LEAST)[:, :, None], _below_zero(logs + np.log(sums)))
+
+    def _times(self, other: Operators) -> Operators:
+        terms = np.log(self.shares) + other.logs[:, None]
+        return self._scaled(np.exp(_below_zero(terms)) @ other.shares, self.logs + terms.max(axis=2))
+
+    def accumulated(self, links: np.ndarray, *, earlier: bool) -> Operators:
+        """Return products over each block and all that links, of each to an earlier or later one, lead to.
+
+        Links are doubled, so that products over m blocks take log m steps.
+        """
+        shares, logs = self.shares.copy(), self.logs.copy()
+        found = Operators(shares, logs)
+        while np.any(links >= 0):
+            rows = np.flatnonzero(links >= 0)
+            pair = [Operators(shares[places], logs[places]) for places in (links[rows], rows)]
+            shares[rows], logs[rows] = pair[0]._times(pair[1]) if earlier else pair[1]._times(pair[0])
+            links = np.where(links >= 0, links[links], -1)
         return found
-
-    def after(self, blocks: np.ndarray, entering: np.ndarray) -> np.ndarray:
-        """Return states (m, k) at the end of blocks, given those at their beginning, before its symbol is seen."""
-        rows = _exponentials(np.log(entering) + self.logs[blocks])
-        found = np.matmul(rows[:, None], self.shares[blocks])[:, 0]
-        return found / np.maximum(found.sum(axis=1, keepdims=True), LEAST)
-
-    def log_likely(self, blocks: np.ndarray, leaving: np.ndarray) -> np.ndarray:
-        """Return how probable the symbols of blocks and later are from each state, as logarithms up to a constant."""
-        return np.log(np.matmul(self.shares[blocks], leaving[:, :, None])[:, :, 0]) + self.logs[blocks]
 
 
 class Filtered(NamedTuple):
@@ -75,12 +87,15 @@ class Filtered(NamedTuple):
 def filtered(cut: CutSequences, start: np.ndarray, transitions: np.ndarray, emissions: np.ndarray) -> Filtered:
     """Return what is known of the states from the past."""
     likely, widths, steps = emissions[:, cut.symbols], cut.widths, transitions.T.copy()
-    products = Operators.of(likely, widths, transitions) if len(cut.positions) > 1 else None
-    entering = np.tile(start, (cut.sizes.size, 1))
-    if products is not None:
-        with np.errstate(divide="ignore"):  # states that are excluded
-            for blocks, following in cut.neighbors():
-                entering[following] = products.after(blocks, entering[blocks]) @ transitions
+    entering, products = np.tile(start, (cut.sizes.size, 1)), None
+    if cut.is_cut:
+        with np.errstate(divide="ignore"):  # logarithms of zero
+            products = Operators.of(likely, widths, transitions)
+            shares, logs = products.accumulated(cut.before, earlier=True)
+            rows = np.exp(_below_zero(np.log(start) + logs))
+        ends = np.matmul(rows[:, None], shares)[:, 0]
+        ends /= np.maximum(ends.sum(axis=1, keepdims=True), LEAST)
+        entering[cut.before >= 0] = ends[cut.before[cut.before >= 0]]
     states, scales = np.zeros_like(likely), np.ones(likely.shape[1:])
     for time, width in enumerate(widths):
         predicted = steps @ states[:, time - 1, :width] if time else entering.T
@@ -113,15 +128,16 @@ def smoothed(cut: CutSequences, past: Filtered, transitions: np.ndarray) -> tupl
 
 def _leaving(cut: CutSequences, past: Filtered, transitions: np.ndarray) -> np.ndarray:
     """Return what the future says of the states (blocks, k) at the ends of blocks, of mean one given the past."""
-    found, ends, begins = np.ones((cut.sizes.size, transitions.shape[0])), cut.ends(past.states).T, past.states[:, 0].T
+    found = np.ones((cut.sizes.size, transitions.shape[0]))
     if past.products is None:
         return found
-    possible = np.where(begins > EXCLUDED, 0.0, -np.inf)
-    with np.errstate(divide="ignore"):  # states that the future excludes
-        for blocks, following in reversed(list(cut.neighbors())):
-            logs = past.products.log_likely(following, found[following]) + possible[following]
-            future = _exponentials(logs) @ transitions.T * (ends[blocks] > EXCLUDED)
-            found[blocks] = future / np.maximum(np.sum(ends[blocks] * future, axis=1), LEAST)[:, None]
+    with np.errstate(divide="ignore"):  # logarithms of zero
+        logs = past.products.accumulated(cut.after, earlier=False).logs
+    possible = np.where(past.states[:, 0].T > EXCLUDED, logs, -np.inf)
+    future, ends = np.exp(_below_zero(possible)) @ transitions.T, cut.ends(past.states).T
+    blocks = np.flatnonzero(cut.after >= 0)
+    future = future[cut.after[blocks]] * (ends[blocks] > EXCLUDED)
+    found[blocks] = future / np.maximum(np.sum(ends[blocks] * future, axis=1), LEAST)[:, None]
     return found
 
 
@@ -144,6 +160,6 @@ def from_baum_welch_sums(
     return normal[0][0], normal[1], normal[2]
 
 
-def _exponentials(logs: np.ndarray) -> np.ndarray:
-    """Return exponentials of each row, the largest of which is one; zeros where all are zero."""
-    return np.exp(logs - np.maximum(logs.max(axis=1, keepdims=True), -np.finfo(np.float64).max))
+def _below_zero(logs: np.ndarray) -> np.ndarray:
+    """Return logarithms, the largest along the last axis taken off; those of zeros stay."""
+    return logs - np.maximum(logs.max(axis=-1, keepdims=True), -np.finfo(np.float64).max)
