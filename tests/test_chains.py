@@ -8,7 +8,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import linear_sum_assignment
 
 from codiag.models import HiddenMarkov
-from codiag.models._forward_backward import forward
 from simulated import chain, matched
 
 
@@ -38,8 +37,13 @@ class TestChains:
             )
         assert model.score(symbols) == pytest.approx(np.log(joint.sum()))
         assert_array_equal(model.predict(symbols), paths[joint.argmax()])
+        assert model.decode(symbols)[0] == pytest.approx(np.log(joint.max()))
         shares = np.array([[joint[paths[:, t] == s].sum() for s in range(2)] for t in range(4)]) / joint.sum()
         assert_allclose(model.predict_proba(symbols), shares, atol=1e-10)
+        most = shares.argmax(axis=1)
+        found, states = model.decode(symbols, algorithm="map")
+        assert_array_equal(states, most)
+        assert found == pytest.approx(np.log(joint[np.all(paths == most, axis=1)][0]))
 
     def test_steps_raise_the_likelihood(self):
         symbols = chain(3000, 0)[0]
@@ -51,7 +55,6 @@ class TestChains:
         model = HiddenMarkov(3, random_state=0).fit(symbols, lengths=[2000, 4000])
         parts = model.score(symbols[:2000]) + model.score(symbols[2000:])
         assert model.score(symbols, lengths=[2000, 4000]) == pytest.approx(parts)
-        assert forward(symbols[:5], model.startprob_, model.transmat_, model.emissionprob_)[0].shape == (5, 3)
 
     def test_symbols_without_memory(self):
         with pytest.warns(UserWarning, match="may be more than the data shows"):

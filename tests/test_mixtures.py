@@ -117,6 +117,69 @@ def all_finite(model):
     return all(np.all(np.isfinite(np.asarray(number, dtype=float))) for number in numbers if number is not None)
 
 
+class TestDiagonalCovariances:
+    """Variances that differ from feature to feature: moments of spherical Gaussians are where EM starts."""
+
+    truth = np.array([[6.0, 0, 0, 0, 0], [0, 6.0, 0, 0, 0], [0, 0, 6.0, 0, 0]])
+    widths = np.array([[0.2, 1, 2, 1, 0.5], [1, 0.5, 1, 2, 0.2], [2, 1, 0.3, 0.5, 1]])
+
+    def samples(self, n, closeness=1.0):
+        rng = np.random.default_rng(0)
+        h = rng.choice(3, n, p=[0.5, 0.3, 0.2])
+        return self.truth[h] / closeness + np.sqrt(self.widths[h]) * rng.standard_normal((n, 5))
+
+    def test_variances_by_feature_are_found(self):
+        samples = self.samples(20_000)
+        model = SphericalGaussianMixture(3, covariance_type="diag", random_state=0).fit(samples)
+        assert_allclose(model.means_, self.truth, atol=0.1)
+        assert_allclose(model.covariances_, self.widths, rtol=0.1)
+
+    def test_scikit_learn_says_the_same(self):
+        samples = self.samples(3000)
+        model = SphericalGaussianMixture(3, covariance_type="diag", random_state=0).fit(samples)
+        theirs = model.to_sklearn()
+        for name in ("score", "bic", "aic"):
+            assert getattr(model, name)(samples) == pytest.approx(getattr(theirs, name)(samples))
+        assert_allclose(model.score_samples(samples), theirs.score_samples(samples), rtol=1e-9)
+        assert_allclose(theirs.fit(samples).means_, model.means_, atol=0.05)
+
+    @pytest.mark.parametrize("kind", ["spherical", "diag"])
+    def test_steps_raise_the_likelihood(self, kind):
+        samples = self.samples(5000, closeness=2)  # more than are worked on together
+        models = [SphericalGaussianMixture(3, covariance_type=kind, polish=n, random_state=0) for n in (1, 2, 5)]
+        scores = [model.fit(samples).score(samples) for model in models]
+        assert scores[0] < scores[1] < scores[2]
+
+    def test_parts_are_one_array(self):
+        samples = self.samples(5000)
+        model = SphericalGaussianMixture(3, covariance_type="diag", random_state=0)
+        whole, parts = model.fit(samples).covariances_, model.fit([samples[:2100], samples[2100:]]).covariances_
+        assert_allclose(parts, whole, rtol=1e-6)
+
+    @pytest.mark.parametrize("kind", ["spherical", "diag"])
+    def test_what_is_drawn_is_found_again(self, kind):
+        model = SphericalGaussianMixture(3, covariance_type=kind, random_state=0).fit(self.samples(5000))
+        samples, labels = model.sample(20_000, random_state=1)
+        assert [one.shape for one in (samples, labels)] == [one.shape for one in model.to_sklearn().sample(20_000)]
+        again = SphericalGaussianMixture(3, covariance_type=kind, random_state=0).fit(samples)
+        assert_allclose(again.means_, model.means_, atol=0.1)
+        assert_allclose(again.covariances_, model.covariances_, rtol=0.1)
+        assert_allclose(np.bincount(labels) / labels.size, model.weights_, atol=0.02)
+        assert_array_equal(model.sample(5)[0], model.sample(5, random_state=0)[0])
+
+    @pytest.mark.parametrize(
+        ("options", "name", "words"),
+        [
+            ({"covariance_type": "full"}, "fit", 'covariance_type must be "spherical" or "diag"'),
+            ({"covariance_type": "diag", "polish": 0}, "fit", "polish must be positive"),
+            ({"covariance_type": "diag"}, "partial_fit", "Call fit"),
+        ],
+    )
+    def test_mistakes(self, options, name, words):
+        with pytest.raises(ValueError, match=words):
+            getattr(SphericalGaussianMixture(3, **options), name)(self.samples(50))
+
+
 class TestDegenerateSamples:
     @pytest.mark.parametrize("polish", [0, 10])
     @pytest.mark.parametrize("scale", [1.0, 1e-150, 1e150])

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from codiag._parts import Parts, as_parts, is_dask
+from codiag.models._chain_blocks import CutSequences
+from codiag.models._chain_paths import best_paths, path_log_probability
 from codiag.models._chain_sums import ChainSums
-from codiag.models._forward_backward import baum_welch_sums, best_path, forward, posteriors
+from codiag.models._forward_backward import LEAST, baum_welch_sums, filtered, smoothed
 from codiag.models._sequences import numbered, split_sequences
 from codiag.models._sums import Totals
 
@@ -36,24 +38,37 @@ def _sequences_of(part: Any) -> list[np.ndarray]:
     return split_sequences(part)
 
 
-def of_sequences(part: Any, symbols: np.ndarray, function: Callable[..., Any], *parameters: np.ndarray) -> list[Any]:
-    """Return what a function gives for every sequence of a part and the parameters."""
-    return [function(sequence, *parameters) for sequence in numbered(_sequences_of(part), symbols)]
+def of_sequences(part: Any, symbols: np.ndarray, function: Callable[..., Any], *parameters: np.ndarray) -> Any:
+    """Return what a function gives for the sequences of a part and the parameters."""
+    return function(numbered(_sequences_of(part), symbols), *parameters)
 
 
-def sequence_log_likelihood(sequence: np.ndarray, *parameters: np.ndarray) -> float:
-    """Return the log-likelihood of a sequence."""
-    return float(np.sum(np.log(forward(sequence, *parameters)[1])))
+def log_likelihood(sequences: list[np.ndarray], *parameters: np.ndarray) -> tuple[float, int]:
+    """Return the log-likelihood of sequences, and how many symbols they hold."""
+    cut = CutSequences.of(sequences, parameters[0].size)
+    return float(filtered(cut, *parameters).log_likelihoods(cut).sum()), int(cut.lengths.sum())
 
 
-def most_probable_path(sequence: np.ndarray, *parameters: np.ndarray) -> np.ndarray:
-    """Return the most probable states of a sequence."""
-    return best_path(sequence, *(np.log(np.maximum(probabilities, 1e-300)) for probabilities in parameters))
+def likelihood_and_states(sequences: list[np.ndarray], *parameters: np.ndarray) -> tuple[float, np.ndarray]:
+    """Return the log-likelihood of sequences, and the probability of every state at every time."""
+    cut = CutSequences.of(sequences, parameters[0].size)
+    past = filtered(cut, *parameters)
+    return float(past.log_likelihoods(cut).sum()), cut.in_a_row(smoothed(cut, past, parameters[1])[0])
 
 
-def state_probabilities(sequence: np.ndarray, *parameters: np.ndarray) -> np.ndarray:
-    """Return the probability of every state at every time of a sequence."""
-    return posteriors(sequence, *parameters)[0]
+def viterbi(sequences: list[np.ndarray], *parameters: np.ndarray) -> tuple[float, np.ndarray]:
+    """Return the most probable states of sequences, and their joint log-probability with the symbols."""
+    cut = CutSequences.of(sequences, parameters[0].size)
+    logs = [np.log(np.maximum(probabilities, LEAST)) for probabilities in parameters]
+    path = best_paths(cut, *logs)
+    return path_log_probability(path, cut, *logs), path
+
+
+def most_probable_states(sequences: list[np.ndarray], *parameters: np.ndarray) -> tuple[float, np.ndarray]:
+    """Return the most probable state at every time, and the joint log-probability of all with the symbols."""
+    cut = CutSequences.of(sequences, parameters[0].size)
+    path = np.argmax(likelihood_and_states(sequences, *parameters)[1], axis=1)
+    return path_log_probability(path, cut, *[np.log(np.maximum(one, LEAST)) for one in parameters]), path
 
 
 def counts_of_part(part: Any, place: int) -> ChainSums:
@@ -63,4 +78,5 @@ def counts_of_part(part: Any, place: int) -> ChainSums:
 
 def steps_of_part(part: Any, symbols: np.ndarray, *parameters: np.ndarray) -> Totals:
     """Return what a step of Baum and Welch sums over the sequences of a part."""
-    return Totals(*baum_welch_sums(numbered(_sequences_of(part), symbols), *parameters))
+    sequences = CutSequences.of(numbered(_sequences_of(part), symbols), parameters[0].size)
+    return Totals(*baum_welch_sums(sequences, *parameters))

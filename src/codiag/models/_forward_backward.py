@@ -1,49 +1,154 @@
-"""States of a Markov chain given the symbols that they show: forward and backward in time, and the best path."""
+"""States of a Markov chain given the symbols that they show: forward and backward in time.
+
+The recursions are exact, and parallel in time: sequences are cut into blocks, of each of which the product of its
+transition operators is formed, all blocks together. Products of these, by doubling, carry what is known from one block
+to all others; then the recursions run within all blocks together.
+"""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
+from codiag.models._chain_blocks import CutSequences
 
-def forward(
-    symbols: np.ndarray, start: np.ndarray, transitions: np.ndarray, emissions: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return filtered state probabilities and the predictive probability of every symbol."""
-    likely = emissions.T[symbols]
-    filtered, scales = np.empty_like(likely), np.empty(symbols.size)
-    current = start
-    for time in range(symbols.size):
-        current = (current if time == 0 else current @ transitions) * likely[time]
-        scales[time] = max(current.sum(), 1e-300)
-        current = current / scales[time]
-        filtered[time] = current
-    return filtered, scales
+LEAST = 1e-300
+"""The least probability that a symbol is given, where states, as estimated, cannot show it."""
+EXCLUDED = 1e-280
+"""The probability below which a state counts as excluded, so that what is divided by it stays a number."""
+RESCALE_EVERY = 8
+"""Steps after which products of operators are scaled: until then numbers do not vanish."""
 
 
-def posteriors(
-    symbols: np.ndarray, start: np.ndarray, transitions: np.ndarray, emissions: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return smoothed state probabilities, and expected transitions."""
-    filtered, scales = forward(symbols, start, transitions, emissions)
-    likely = emissions.T[symbols] / scales[:, None]
-    backward = np.ones_like(filtered)
-    for time in range(symbols.size - 2, -1, -1):
-        backward[time] = transitions @ (likely[time + 1] * backward[time + 1])
-    pairs = transitions * (filtered[:-1].T @ (likely[1:] * backward[1:]))
-    return filtered * backward, pairs
+class Operators(NamedTuple):
+    """Products of operators over blocks, from the state at their beginning to that at the beginning of the next."""
+
+    shares: np.ndarray  # (blocks, k, k): rows of sum one, or zero
+    logs: np.ndarray  # (blocks, k): logarithms of what rows were divided by, up to a constant for each block
+
+    @classmethod
+    def of(cls, likely: np.ndarray, widths: list[int], transitions: np.ndarray) -> Operators:
+        """Multiply the operators of all blocks, one place after the other."""
+        k, _, n_blocks = likely.shape
+        products, logs = np.empty((n_blocks, k, k)), np.zeros((n_blocks, k))
+        shares, steps = np.eye(k)[:, :, None] * likely[:, :1], transitions.T.copy()  # (to, from, blocks)
+        for time, width in enumerate(widths):
+            if time and width < widths[time - 1]:
+                products[width : shares.shape[2]] = shares[:, :, width:].T
+                shares = shares[:, :, :width].copy()
+            if time:
+                moved = (steps @ shares.reshape(k, -1)).reshape(shares.shape)
+                np.multiply(moved, likely[:, time, None, :width], out=shares)
+            if time % RESCALE_EVERY == 0:
+                sums = shares.sum(axis=0)
+                logs[:width] += np.log(sums).T
+                shares /= np.maximum(sums, LEAST)
+        products[: shares.shape[2]] = shares.T
+        return cls._scaled(products @ transitions, logs)
+
+    @classmethod
+    def _scaled(cls, products: np.ndarray, logs: np.ndarray) -> Operators:
+        sums = products.sum(axis=2)
+        return cls(products / np.maximum(sums, LEAST)[:, :, None], _below_zero(logs + np.log(sums)))
+
+    def _times(self, other: Operators) -> Operators:
+        terms = np.log(self.shares) + other.logs[:, None]
+        return self._scaled(np.exp(_below_zero(terms)) @ other.shares, self.logs + terms.max(axis=2))
+
+    def accumulated(self, links: np.ndarray, *, earlier: bool) -> Operators:
+        """Return products over each block and all that links, of each to an earlier or later one, lead to.
+
+        Links are doubled, so that products over m blocks take log m steps.
+        """
+        shares, logs = self.shares.copy(), self.logs.copy()
+        found = Operators(shares, logs)
+        while np.any(links >= 0):
+            rows = np.flatnonzero(links >= 0)
+            pair = [Operators(shares[places], logs[places]) for places in (links[rows], rows)]
+            shares[rows], logs[rows] = pair[0]._times(pair[1]) if earlier else pair[1]._times(pair[0])
+            links = np.where(links >= 0, links[links], -1)
+        return found
+
+
+class Filtered(NamedTuple):
+    """What is known of the states from the past."""
+
+    likely: np.ndarray  # (k, length, blocks): the probability of each symbol in every state
+    states: np.ndarray  # (k, length, blocks): state probabilities, given symbols so far; zero beyond a block
+    scales: np.ndarray  # (length, blocks): the probability of each symbol, given those before; one beyond a block
+    products: Operators | None
+
+    def log_likelihoods(self, cut: CutSequences) -> np.ndarray:
+        """Return the log-likelihood of every sequence."""
+        return np.bincount(cut.owners, np.log(self.scales).sum(axis=0), minlength=cut.lengths.size)
+
+
+def filtered(cut: CutSequences, start: np.ndarray, transitions: np.ndarray, emissions: np.ndarray) -> Filtered:
+    """Return what is known of the states from the past."""
+    likely, widths, steps = emissions[:, cut.symbols], cut.widths, transitions.T.copy()
+    entering, products = np.tile(start, (cut.sizes.size, 1)), None
+    if cut.is_cut:
+        with np.errstate(divide="ignore"):  # logarithms of zero
+            products = Operators.of(likely, widths, transitions)
+            shares, logs = products.accumulated(cut.before, earlier=True)
+            rows = np.exp(_below_zero(np.log(start) + logs))
+        ends = np.matmul(rows[:, None], shares)[:, 0]
+        ends /= np.maximum(ends.sum(axis=1, keepdims=True), LEAST)
+        entering[cut.before >= 0] = ends[cut.before[cut.before >= 0]]
+    states, scales = np.zeros_like(likely), np.ones(likely.shape[1:])
+    for time, width in enumerate(widths):
+        predicted = steps @ states[:, time - 1, :width] if time else entering.T
+        current = np.multiply(predicted, likely[:, time, :width], out=predicted if time else None)
+        scale = np.maximum(current.sum(axis=0), LEAST, out=scales[time, :width])
+        np.divide(current, scale, out=states[:, time, :width])
+    return Filtered(likely, states, scales, products)
+
+
+def smoothed(cut: CutSequences, past: Filtered, transitions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return state probabilities (k, length, blocks) given all symbols, and expected transitions."""
+    states, widths = past.states, [*cut.widths, 0]
+    # States that the past excludes stay excluded: what the future says of them may be beyond all numbers.
+    evidence = np.where(states > EXCLUDED, past.likely, 0)
+    evidence /= past.scales
+    leaving, backward = _leaving(cut, past, transitions).T, np.zeros_like(states)
+    for time in range(len(widths) - 2, -1, -1):
+        further, width = widths[time + 1], widths[time]
+        if further:
+            np.matmul(transitions, evidence[:, time + 1, :further], out=backward[:, time, :further])
+        if further < width:
+            backward[:, time, further:width] = leaving[:, further:width]
+        evidence[:, time, :width] *= backward[:, time, :width]
+    k = transitions.shape[0]
+    pairs = states[:, :-1].reshape(k, -1) @ evidence[:, 1:].reshape(k, -1).T
+    later = np.flatnonzero(cut.before >= 0)
+    pairs += cut.ends(states)[:, cut.before[later]] @ evidence[:, 0, later].T
+    return np.multiply(states, backward, out=backward), transitions * pairs
+
+
+def _leaving(cut: CutSequences, past: Filtered, transitions: np.ndarray) -> np.ndarray:
+    """Return what the future says of the states (blocks, k) at the ends of blocks, of mean one given the past."""
+    found = np.ones((cut.sizes.size, transitions.shape[0]))
+    if past.products is None:
+        return found
+    with np.errstate(divide="ignore"):  # logarithms of zero
+        logs = past.products.accumulated(cut.after, earlier=False).logs
+    possible = np.where(past.states[:, 0].T > EXCLUDED, logs, -np.inf)
+    future, ends = np.exp(_below_zero(possible)) @ transitions.T, cut.ends(past.states).T
+    blocks = np.flatnonzero(cut.after >= 0)
+    future = future[cut.after[blocks]] * (ends[blocks] > EXCLUDED)
+    found[blocks] = future / np.maximum(np.sum(ends[blocks] * future, axis=1), LEAST)[:, None]
+    return found
 
 
 def baum_welch_sums(
-    sequences: list[np.ndarray], start: np.ndarray, transitions: np.ndarray, emissions: np.ndarray
+    cut: CutSequences, start: np.ndarray, transitions: np.ndarray, emissions: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return expected beginnings, transitions and emissions, sums over sequences."""
-    first, moves, shown = np.zeros_like(start), np.zeros_like(transitions), np.zeros_like(emissions)
-    for symbols in sequences:
-        states, pairs = posteriors(symbols, start, transitions, emissions)
-        first, moves = first + states[0], moves + pairs
-        for state in range(start.size):
-            shown[state] += np.bincount(symbols, states[:, state], minlength=emissions.shape[1])
-    return first, moves, shown
+    states, moves = smoothed(cut, filtered(cut, start, transitions, emissions), transitions)
+    symbols, d = cut.symbols.ravel(), emissions.shape[1]
+    shown = np.stack([np.bincount(symbols, shares.ravel(), minlength=d) for shares in states])
+    return states[:, 0, cut.firsts].sum(axis=1), moves, shown
 
 
 def from_baum_welch_sums(
@@ -55,17 +160,6 @@ def from_baum_welch_sums(
     return normal[0][0], normal[1], normal[2]
 
 
-def best_path(symbols: np.ndarray, start: np.ndarray, transitions: np.ndarray, emissions: np.ndarray) -> np.ndarray:
-    """Return the most probable path of states after Viterbi, all probabilities given as logarithms."""
-    likely = emissions.T[symbols]
-    best = start + likely[0]
-    back = np.empty((symbols.size, start.size), dtype=np.intp)
-    for time in range(1, symbols.size):
-        options = best[:, None] + transitions
-        back[time] = np.argmax(options, axis=0)
-        best = options[back[time], np.arange(start.size)] + likely[time]
-    path = np.empty(symbols.size, dtype=np.intp)
-    path[-1] = np.argmax(best)
-    for time in range(symbols.size - 1, 0, -1):
-        path[time - 1] = back[time, path[time]]
-    return path
+def _below_zero(logs: np.ndarray) -> np.ndarray:
+    """Return logarithms, the largest along the last axis taken off; those of zeros stay."""
+    return logs - np.maximum(logs.max(axis=-1, keepdims=True), -np.finfo(np.float64).max)

@@ -24,7 +24,7 @@ NARROWEST = 1e-8
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Gaussians(Components):
-    """Means (k, d), weights and variances (k,)."""
+    """Means (k, d), weights, and variances (k,), or (k, d) by feature."""
 
     key: ClassVar[str] = "means"
 

@@ -3,77 +3,30 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy import sparse
-from sklearn.utils.validation import check_is_fitted
 
 from codiag._factorization import Factorization
-from codiag._parts import Parts, listed
-from codiag._problem import Problem
+from codiag._parts import Parts
 from codiag._validation import UndeterminedError
 from codiag.models._base import warn_caller
-from codiag.models._chain_parts import (
-    counts_of_part,
-    most_probable_path,
-    of_sequences,
-    sequence_log_likelihood,
-    sequences_in_parts,
-    state_probabilities,
-    steps_of_part,
-)
-from codiag.models._chain_sums import ChainSums, TripleCounts
-from codiag.models._components import Components
+from codiag.models._chain_blocks import CutSequences
+from codiag.models._chain_moments import Chain, ChainMoments, correlation, scaled_problem, stationary, views_of
+from codiag.models._chain_parts import counts_of_part, sequences_in_parts, steps_of_part
+from codiag.models._chain_states import HiddenStates
+from codiag.models._chain_sums import ChainSums
 from codiag.models._diagnostics import Diagnostics
 from codiag.models._forward_backward import baum_welch_sums, from_baum_welch_sums
-from codiag.models._sampling_noise import hidden_component, is_hidden, weakest_direction
+from codiag.models._sampling_noise import hidden_component, is_hidden
 from codiag.models._sequences import numbered, split_sequences
 from codiag.models._simplex import mixture_weights, on_simplex
-from codiag.models._summed import SummedModel, SummedMoments
-from codiag.models._view_moments import MappedProblem, ViewMoments
-from codiag.tensors import CrossMomentTensor, SparseTensor
+from codiag.models._summed import SummedModel
+from codiag.models._view_moments import MappedProblem
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class ChainMoments(SummedMoments):
-    """Moments of three symbols in a row, divided by roots of frequencies, and the way back."""
-
-    counts: TripleCounts
-    sequences: list[np.ndarray] | None = None  # every symbol by its place among all, where they are at hand
-    parts: Parts | None = None  # or where they can be read again
-    scales: list[np.ndarray]  # for the first, second and third of three symbols
-    correlation: float
-    noise: float
-    mapped: MappedProblem | None  # where two views were mapped to the third
-
-    def factors(self, fit: Factorization) -> tuple[np.ndarray, np.ndarray]:
-        """Return the second and third factor (symbols seen, k) of the scaled moment."""
-        if self.mapped is None:
-            return np.asarray(fit.factors[1]), np.asarray(fit.factors[2])
-        means = self.mapped.parameters(fit)[1]
-        return means[1].T, means[2].T
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Chain(Components):
-    """Start (k,), transitions (k, k) and emissions (k, symbols); weights are how often states are visited."""
-
-    key: ClassVar[str] = "emissionprob"
-
-    startprob: np.ndarray
-    transmat: np.ndarray
-    emissionprob: np.ndarray
-
-    def reordered(self, order: np.ndarray) -> Self:
-        """Return states in a new order: of transitions, rows and columns."""
-        moved = super().reordered(order)
-        return replace(moved, transmat=moved.transmat[:, order])
-
-
-class HiddenMarkov(SummedModel[ChainMoments, Chain]):
+class HiddenMarkov(HiddenStates, SummedModel[ChainMoments, Chain]):
     r"""A hidden Markov model over symbols, by the method of moments.
 
     Given the state at the middle of three symbols in a row they are independent:
@@ -85,7 +38,8 @@ class HiddenMarkov(SummedModel[ChainMoments, Chain]):
 
     *Needs* sequences with three symbols in a row, states that differ in what they emit (linearly independent rows of
     `emissionprob_`), and transitions of full rank. *Costs* one pass to count triples, work on a sparse tensor with as
-    many entries as there are different triples, and a pass in Python for each step of `polish`. *Guarantees* errors
+    many entries as there are different triples, and for each step of `polish` a pass over blocks of the symbols, all
+    blocks together, :math:`O(n k^3)`, or :math:`O(n k^2)` beyond 16 states. *Guarantees* errors
     that fall like one over the root of the number of symbols with `polish` zero; the same answer from every seed.
     *Fails* where states follow each other nearly at random, or emit nearly the same symbols: then a warning says that
     sampling noise hides them, or `emission_condition` in `diagnostics_` is large.
@@ -193,7 +147,7 @@ class HiddenMarkov(SummedModel[ChainMoments, Chain]):
             found = self._moments_of(data.reduce(counts_of_part, numbered=True))
             return replace(found, parts=None if data.once else data)
         found = self._moments_of(ChainSums.empty().of(data))
-        return replace(found, sequences=numbered(data, found.counts.symbols))
+        return replace(found, sequences=CutSequences.of(numbered(data, found.counts.symbols), self.n_asked()))
 
     def _checked_part(self, raw: list[np.ndarray], *, first: bool) -> list[np.ndarray]:
         """Return sequences of symbols, which are checked before."""
@@ -216,11 +170,11 @@ class HiddenMarkov(SummedModel[ChainMoments, Chain]):
         # Counts have variances in proportion to their means: divided by roots of frequencies, nearly equal ones.
         shares = counts.numbers / counts.numbers.sum()
         scales = [np.sqrt(np.bincount(row, weights=shares, minlength=occurring)) for row in counts.triples]
-        size, noise = _correlation(counts, scales, k)
+        size, noise = correlation(counts, scales, k)
         # Methods for orthogonal factors are given views to whiten by.
-        mapped = MappedProblem.of(_views(counts, scales), k) if self.strategy().needs_orthogonal else None
+        mapped = MappedProblem.of(views_of(counts, scales), k) if self.strategy().needs_orthogonal else None
         return ChainMoments(
-            problem=_scaled_problem(counts, scales, k) if mapped is None else mapped.problem,
+            problem=scaled_problem(counts, scales, k) if mapped is None else mapped.problem,
             complaints=hidden_component(size, noise, k),
             hides_component=is_hidden(size, noise, k),
             seen=sums,
@@ -240,7 +194,7 @@ class HiddenMarkov(SummedModel[ChainMoments, Chain]):
         following, _ = on_simplex(scales[2][:, None] * third)
         raw = np.linalg.lstsq(emissions, following, rcond=None)[0]  # T = O^+ C, columns of sum one
         transitions, moved = on_simplex(raw)
-        stationary = _stationary(transitions)
+        visited = stationary(transitions)
         sizes = np.linalg.svd(emissions, compute_uv=False)
         diagnostics = Diagnostics.of(
             fit,
@@ -249,14 +203,14 @@ class HiddenMarkov(SummedModel[ChainMoments, Chain]):
             clipped_mass=max(clipped, moved),
             emission_condition=float(sizes[0] / max(sizes[-1], 1e-300)),
         )
-        start = stationary
+        start = visited
         if counts.n_sequences > 1:  # their beginnings tell
             start = mixture_weights(emissions, counts.firsts / counts.n_sequences)
         shown = np.full((k, counts.symbols.size), 1e-12 / counts.symbols.size)
         shown[:, counts.seen] = emissions.T
         shown /= shown.sum(axis=1, keepdims=True)
         return Chain(
-            weights=stationary, startprob=start, transmat=transitions.T, emissionprob=shown, diagnostics=diagnostics
+            weights=visited, startprob=start, transmat=transitions.T, emissionprob=shown, diagnostics=diagnostics
         )
 
     def polished(self, components: Chain, moments: ChainMoments) -> Chain:
@@ -272,7 +226,7 @@ class HiddenMarkov(SummedModel[ChainMoments, Chain]):
         elif moments.parts is not None:
             sums = moments.parts.reduce(steps_of_part, moments.counts.symbols, *found).values
         start, transitions, emissions = from_baum_welch_sums(*sums)
-        visited = _stationary(transitions.T)
+        visited = stationary(transitions.T)
         return replace(components, weights=visited, startprob=start, transmat=transitions, emissionprob=emissions)
 
     def keep(self, components: Chain, moments: ChainMoments) -> None:
@@ -281,115 +235,3 @@ class HiddenMarkov(SummedModel[ChainMoments, Chain]):
         self.emissionprob_, self.diagnostics_ = components.emissionprob, components.diagnostics
         self.n_features, self.symbols_ = moments.counts.symbols.size, moments.counts.symbols
         self._seen = moments.seen
-
-    def score(self, X: Any, lengths: Any = None) -> float:  # noqa: N803
-        """Return the log-likelihood of all sequences.
-
-        Parameters
-        ----------
-        X : array of shape (n,) or (n, 1), or list of sequences
-            Symbols, as in `fit`.
-        lengths : sequence of int, optional
-            As in `fit`.
-
-        Returns
-        -------
-        float
-        """
-        return float(sum(self._by_sequence(X, lengths, sequence_log_likelihood)))
-
-    def predict(self, X: Any, lengths: Any = None) -> np.ndarray:  # noqa: N803
-        """Return the most probable path of states, after Viterbi.
-
-        Parameters
-        ----------
-        X : array of shape (n,) or (n, 1), or list of sequences
-            Symbols, as in `fit`.
-        lengths : sequence of int, optional
-            As in `fit`.
-
-        Returns
-        -------
-        array of shape (n,)
-        """
-        return np.concatenate(self._by_sequence(X, lengths, most_probable_path))
-
-    def predict_proba(self, X: Any, lengths: Any = None) -> np.ndarray:  # noqa: N803
-        """Return the probability of every state at every time.
-
-        Parameters
-        ----------
-        X : array of shape (n,) or (n, 1), or list of sequences
-            Symbols, as in `fit`.
-        lengths : sequence of int, optional
-            As in `fit`.
-
-        Returns
-        -------
-        array of shape (n, n_components)
-        """
-        return np.concatenate(self._by_sequence(X, lengths, state_probabilities))
-
-    def to_hmmlearn(self) -> Any:
-        """Return a ``hmmlearn.hmm.CategoricalHMM`` with these parameters, fit to be used or trained further.
-
-        Returns
-        -------
-        hmmlearn.hmm.CategoricalHMM
-        """
-        from hmmlearn.hmm import CategoricalHMM
-
-        check_is_fitted(self)
-        model = CategoricalHMM(n_components=self.n_components_, init_params="")
-        model.n_features = self.n_features
-        model.startprob_, model.transmat_ = self.startprob_.copy(), self.transmat_.copy()
-        model.emissionprob_ = self.emissionprob_.copy()
-        return model
-
-    def _by_sequence(self, X: Any, lengths: Any, function: Callable[..., Any]) -> list[Any]:  # noqa: N803
-        """Return what a function gives for every sequence and these parameters."""
-        check_is_fitted(self)
-        parts, shared = sequences_in_parts(X, lengths), (self.startprob_, self.transmat_, self.emissionprob_)
-        if parts is None:
-            return [function(s, *shared) for s in numbered(split_sequences(X, lengths), self.symbols_)]
-        return [one for part in listed(parts, of_sequences, self.symbols_, function, *shared) for one in part]
-
-
-def _views(counts: TripleCounts, scales: list[np.ndarray]) -> ViewMoments:
-    """Return the moments of three views, each an indicator of the symbol."""
-    m = counts.numbers.size
-    views = [
-        sparse.csr_array((1 / scale[row], (np.arange(m), row)), shape=(m, scale.size))
-        for scale, row in zip(scales, counts.triples, strict=True)
-    ]
-    return ViewMoments(CrossMomentTensor(*views, weights=counts.numbers / counts.numbers.sum()))
-
-
-def _scaled_problem(counts: TripleCounts, scales: list[np.ndarray], k: int) -> Problem:
-    """Ask for the components of the third moment as it is, a sparse tensor of frequencies."""
-    divided = np.prod([scale[row] for scale, row in zip(scales, counts.triples, strict=True)], axis=0)
-    values = counts.numbers / (counts.numbers.sum() * divided)
-    return Problem(SparseTensor(counts.triples, values, tuple(scale.size for scale in scales)), k, symmetric=False)
-
-
-def _stationary(transitions: np.ndarray) -> np.ndarray:
-    """Return the distribution that transitions, columns of sum one, leave as it is; of several, the least."""
-    k = transitions.shape[0]
-    system = np.concatenate([transitions - np.eye(k), np.ones((1, k))])
-    found = np.maximum(np.linalg.lstsq(system, np.append(np.zeros(k), 1.0), rcond=None)[0], 0)
-    return found / found.sum()
-
-
-def _correlation(counts: TripleCounts, scales: list[np.ndarray], k: int) -> tuple[float, float]:
-    """Return the k-th singular value of scaled pairs of neighbors, and its sampling noise."""
-    left, right = counts.triples[0], counts.triples[1]
-    divided = counts.numbers.sum() * scales[0][left] * scales[1][right]
-    shape = scales[0].size, scales[1].size
-
-    def pairs(numbers: np.ndarray) -> sparse.csr_array:
-        return sparse.csr_array((numbers / divided, (left, right)), shape=shape)
-
-    # Around the mean: signs of few blocks do not add up to zero, and their sum would be taken for noise.
-    mean = counts.numbers / counts.numbers.sum()
-    errors = [pairs(signed - signed.sum() * mean) for signed in counts.signed]
-    return weakest_direction(pairs(counts.numbers), errors, k)

@@ -7,16 +7,16 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import logsumexp
 from sklearn.base import DensityMixin
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from codiag._factorization import Factorization
-from codiag._parts import Parts, as_parts, is_matrix, listed
+from codiag._parts import Parts, as_parts, is_matrix
 from codiag._validation import UndeterminedError
 from codiag.methods import Method
 from codiag.models._base import warn_caller
 from codiag.models._blocked import BlockedModel
+from codiag.models._gaussian_em import em_sums, em_sums_of_part, from_em_sums, samples_of
 from codiag.models._gaussian_moments import (
     GaussianMoments,
     Gaussians,
@@ -25,16 +25,17 @@ from codiag.models._gaussian_moments import (
     gaussian_moments,
     moments_from_sums,
 )
+from codiag.models._gaussian_scores import GaussianScores
 from codiag.models._gaussian_sums import GaussianSums
 from codiag.models._second_moment import CORE_METHOD
 from codiag.models._summed import refuse_parts
-from codiag.models._sums import Blocks, Totals
+from codiag.models._sums import Blocks
 
 PART_STRIDE = 2**36
 """Distance between the numbers that samples of different parts have: more than a part can hold."""
 
 
-class SphericalGaussianMixture(DensityMixin, BlockedModel[OneGaussian | GaussianMoments, Gaussians]):
+class SphericalGaussianMixture(GaussianScores, DensityMixin, BlockedModel[OneGaussian | GaussianMoments, Gaussians]):
     r"""A mixture of spherical Gaussians by the method of moments of Hsu & Kakade (2013).
 
     Means must be linearly independent, k at most the number of features. With :math:`\bar\sigma^2` the mean of the
@@ -56,6 +57,10 @@ class SphericalGaussianMixture(DensityMixin, BlockedModel[OneGaussian | Gaussian
         as sampling noise, or larger; of these numbers, where samples do not come in parts, the one of least `bic`.
     method : Method or str, optional
         How the moment is factorized; by default `codiag.methods.Auto`.
+    covariance_type : {"spherical", "diag"}
+        What steps of `polish` estimate: one variance for each Gaussian, or one for each of its features. Moments are
+        those of spherical Gaussians in both cases: with "diag" they are where the steps start, good where the variances
+        of features differ less than the means of Gaussians, and `polish` must be positive.
     polish : int
         Steps of expectation maximization afterwards; zero is the pure method of moments.
     n_blocks : int
@@ -69,9 +74,9 @@ class SphericalGaussianMixture(DensityMixin, BlockedModel[OneGaussian | Gaussian
     means_ : array of shape (n_components, n_features)
     weights_ : array of shape (n_components,)
         Largest first.
-    covariances_ : array of shape (n_components,)
-        The variance of each Gaussian, in every direction; at least 1e-8 of the mean variance of the features, also
-        where samples coincide.
+    covariances_ : array of shape (n_components,), or (n_components, n_features) with "diag"
+        The variance of each Gaussian, in every direction, or along each feature; at least 1e-8 of the mean variance of
+        the features, also where samples coincide.
     labels_ : array of shape (n,)
         The most probable Gaussian of each sample; not there where samples came in parts.
     means_standard_errors_, weights_standard_errors_, covariances_standard_errors_ : as the parameters
@@ -109,12 +114,25 @@ class SphericalGaussianMixture(DensityMixin, BlockedModel[OneGaussian | Gaussian
         n_components: int | None = 2,
         *,
         method: Any = None,
+        covariance_type: str = "spherical",
         polish: int = 10,
         n_blocks: int = 0,
         random_state: int | None = None,
     ) -> None:
         super().__init__(n_components, method=method, polish=polish, random_state=random_state)
+        self.covariance_type = covariance_type
         self.n_blocks = n_blocks
+
+    def check_parameters(self) -> None:
+        """Raise unless parameters are what they must be."""
+        super().check_parameters()
+        if self.covariance_type not in ("spherical", "diag"):
+            raise ValueError(f'covariance_type must be "spherical" or "diag"; got {self.covariance_type!r}')
+        if self.covariance_type == "diag" and self.polish == 0:
+            raise ValueError(
+                'polish must be positive with covariance_type="diag", since moments alone give one variance for each '
+                "Gaussian; got 0"
+            )
 
     def moments(self, data: Any) -> OneGaussian | GaussianMoments:
         """Return the moments of samples, an array of shape (n, n_features), or in parts."""
@@ -164,6 +182,10 @@ class SphericalGaussianMixture(DensityMixin, BlockedModel[OneGaussian | Gaussian
     def _checked_part(self, raw: Any, *, first: bool) -> np.ndarray:
         """Return a chunk of samples as an array of doubles."""
         refuse_parts(raw)
+        if self.covariance_type == "diag":
+            raise ValueError(
+                'covariance_type must be "spherical" for partial_fit, which has moments alone; got "diag". Call fit'
+            )
         return self._as_samples(raw, first=first, least=1)
 
     def _with_part(self, seen: Blocks | None, part: np.ndarray) -> Blocks:
@@ -191,6 +213,9 @@ class SphericalGaussianMixture(DensityMixin, BlockedModel[OneGaussian | Gaussian
     def polished(self, components: Gaussians, moments: OneGaussian | GaussianMoments) -> Gaussians:
         """Return the Gaussians after steps of expectation maximization, where samples are at hand, or can be read."""
         at_hand = moments.samples is not None or moments.parts is not None
+        if self.covariance_type == "diag":
+            variances = np.repeat(components.covariances[:, None], components.means.shape[1], axis=1)
+            components = replace(components, covariances=variances)
         return super().polished(components, moments) if at_hand else components
 
     def em_step(self, components: Gaussians, moments: OneGaussian | GaussianMoments) -> Gaussians:
@@ -199,14 +224,9 @@ class SphericalGaussianMixture(DensityMixin, BlockedModel[OneGaussian | Gaussian
         if moments.samples is not None:
             sums = em_sums(moments.samples.inside, *parameters)
         elif moments.parts is not None:
-            sums = moments.parts.reduce(_em_sums_of_part, moments.center, moments.unit, *parameters)
-        mass, totals, squares = sums.values
-        mass = mass + 1e-10
-        means = totals / mass[:, None]
-        # Squares of distances are differences of squares, precise since samples are centered and of unit size.
-        spread = squares / mass - np.sum(means**2, axis=1)
-        variances = np.maximum(spread / means.shape[1], moments.floor)
-        return replace(components, means=means, weights=mass / mass.sum(), covariances=variances)
+            sums = moments.parts.reduce(em_sums_of_part, moments.center, moments.unit, *parameters)
+        means, variances, weights = from_em_sums(sums, moments.floor)
+        return replace(components, means=means, weights=weights, covariances=variances)
 
     def _in_units(self, components: Gaussians, moments: OneGaussian | GaussianMoments) -> Gaussians:
         """Return to the unit of the data."""
@@ -220,33 +240,6 @@ class SphericalGaussianMixture(DensityMixin, BlockedModel[OneGaussian | Gaussian
             self.labels_ = np.argmax(self._log_joint(moments.samples.given), axis=1)
         elif hasattr(self, "labels_"):  # of an earlier fit
             del self.labels_
-
-    def predict_proba(self, X: Any) -> np.ndarray:  # noqa: N803
-        """Return the probability of each Gaussian for each sample.
-
-        Parameters
-        ----------
-        X : array of shape (n, n_features), or parts of it, as in `fit`
-
-        Returns
-        -------
-        array of shape (n, n_components)
-        """
-        joint = self._joint(X)
-        return np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
-
-    def predict(self, X: Any) -> np.ndarray:  # noqa: N803
-        """Return the most probable Gaussian of each sample.
-
-        Parameters
-        ----------
-        X : array of shape (n, n_features), or parts of it, as in `fit`
-
-        Returns
-        -------
-        array of shape (n,)
-        """
-        return np.argmax(self._joint(X), axis=1)
 
     def fit_predict(self, X: Any, y: object = None) -> np.ndarray:  # noqa: N803
         """Fit and return the most probable Gaussian of each sample.
@@ -265,95 +258,6 @@ class SphericalGaussianMixture(DensityMixin, BlockedModel[OneGaussian | Gaussian
         warn_caller(self.learn(X))
         return self.labels_ if hasattr(self, "labels_") else self.predict(X)
 
-    def score_samples(self, X: Any) -> np.ndarray:  # noqa: N803
-        """Return the log-likelihood of each sample.
-
-        Parameters
-        ----------
-        X : array of shape (n, n_features), or parts of it, as in `fit`
-
-        Returns
-        -------
-        array of shape (n,)
-        """
-        return logsumexp(self._joint(X), axis=1)
-
-    def score(self, X: Any, y: object = None) -> float:  # noqa: N803
-        """Return the mean log-likelihood of a sample.
-
-        Parameters
-        ----------
-        X : array of shape (n, n_features), or parts of it, as in `fit`
-        y : ignored
-
-        Returns
-        -------
-        float
-        """
-        return float(np.mean(self.score_samples(X)))
-
-    def bic(self, X: Any) -> float:  # noqa: N803
-        r"""Return Schwarz's criterion for these samples, :math:`p \log n - 2 \log L`; the lower the better.
-
-        Parameters
-        ----------
-        X : array of shape (n, n_features)
-
-        Returns
-        -------
-        float
-        """
-        likelihoods = self.score_samples(X)
-        return float(self._n_parameters() * np.log(likelihoods.size) - 2 * np.sum(likelihoods))
-
-    def aic(self, X: Any) -> float:  # noqa: N803
-        r"""Return Akaike's criterion for these samples, :math:`2 p - 2 \log L`; the lower the better.
-
-        Parameters
-        ----------
-        X : array of shape (n, n_features)
-
-        Returns
-        -------
-        float
-        """
-        return float(2 * self._n_parameters() - 2 * np.sum(self.score_samples(X)))
-
-    def _n_parameters(self) -> int:
-        """Return how many numbers the Gaussians have: means, variances, and weights of sum one."""
-        return self.means_.size + 2 * self.weights_.size - 1
-
-    def to_sklearn(self) -> Any:
-        """Return a fitted ``sklearn.mixture.GaussianMixture`` with spherical covariances and these parameters.
-
-        Returns
-        -------
-        sklearn.mixture.GaussianMixture
-        """
-        from sklearn.mixture import GaussianMixture
-
-        check_is_fitted(self)
-        means, weights, variances = self.means_.copy(), self.weights_.copy(), self.covariances_.copy()
-        start = {"weights_init": weights, "means_init": means, "precisions_init": 1 / variances}
-        model = GaussianMixture(self.n_components_, covariance_type="spherical", **start)
-        model.means_, model.weights_, model.covariances_ = means, weights, variances
-        model.precisions_ = 1 / self.covariances_
-        model.precisions_cholesky_ = np.sqrt(model.precisions_)
-        model.converged_, model.n_iter_, model.lower_bound_ = True, 0, -np.inf
-        model.n_features_in_ = self.n_features_in_
-        return model
-
-    def _joint(self, X: Any) -> np.ndarray:  # noqa: N803
-        check_is_fitted(self)
-        parts = as_parts(X, is_matrix)
-        return self._joint_of_part(X) if parts is None else np.concatenate(listed(parts, self._joint_of_part))
-
-    def _joint_of_part(self, part: Any) -> np.ndarray:
-        return self._log_joint(validate_data(self, _as_rows(part), dtype=np.float64, reset=False))
-
-    def _log_joint(self, samples: np.ndarray) -> np.ndarray:
-        return log_densities(samples, self.means_, self.covariances_) + np.log(self.weights_)
-
 
 def _check_size(n: int, d: int, k: int) -> None:
     if k > d:
@@ -365,36 +269,6 @@ def _check_size(n: int, d: int, k: int) -> None:
         raise UndeterminedError(f"n_components must be at most {n}, the number of samples; got {k}")
 
 
-def log_densities(samples: np.ndarray, means: np.ndarray, variances: np.ndarray) -> np.ndarray:
-    """Return the logarithm of each Gaussian's density at each sample."""
-    origin, scale = means.mean(axis=0), np.sqrt(np.max(variances))
-    inside, centers, widths = (samples - origin) / scale, (means - origin) / scale, variances / scale**2
-    squares = np.sum(inside**2, axis=1)[:, None] - 2 * inside @ centers.T + np.sum(centers**2, axis=1)
-    logarithms = np.log(2 * np.pi) + 2 * np.log(scale) + np.log(widths)
-    return -0.5 * (np.maximum(squares, 0) / widths + samples.shape[1] * logarithms)
-
-
-def em_sums(samples: np.ndarray, means: np.ndarray, variances: np.ndarray, weights: np.ndarray) -> Totals:
-    """Return what expectation maximization sums: the mass of Gaussians, and samples and squares by their shares."""
-    joint = log_densities(samples, means, variances) + np.log(weights)
-    shares = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
-    return Totals(shares.sum(axis=0), shares.T @ samples, shares.T @ np.sum(samples**2, axis=1))
-
-
-def _em_sums_of_part(part: Any, center: np.ndarray, unit: float, *parameters: np.ndarray) -> Totals:
-    return em_sums((_samples_of(part) - center) / unit, *parameters)
-
-
 def _sums_of_part(part: Any, n_blocks: int, place: int) -> Blocks:
-    samples = _samples_of(part)
+    samples = samples_of(part)
     return Blocks.of(GaussianSums.empty(samples.shape[1], start=place * PART_STRIDE), samples, n_blocks, place)
-
-
-def _samples_of(part: Any) -> np.ndarray:
-    """Return a part as an array of doubles; the parts of a bag are lists of arrays."""
-    return check_array(_as_rows(part), dtype=np.float64, input_name="X")
-
-
-def _as_rows(part: Any) -> Any:
-    listed_rows = isinstance(part, list | tuple) and all(is_matrix(rows) for rows in part)
-    return np.concatenate(part) if listed_rows else part

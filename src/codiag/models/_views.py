@@ -16,8 +16,8 @@ from codiag._validation import as_real_array
 from codiag.models._base import MomentModel, Moments
 from codiag.models._components import Components
 from codiag.models._diagnostics import Diagnostics
+from codiag.models._gaussian_em import log_densities
 from codiag.models._gaussian_moments import NARROWEST
-from codiag.models._mixture import log_densities
 from codiag.models._sampling_noise import hidden_component, is_hidden, random_signs, weakest_direction
 from codiag.models._view_moments import CrossProblem, MappedProblem, ViewMoments, as_dense, scaled, view_problem
 from codiag.tensors import CrossMomentTensor

@@ -1,0 +1,163 @@
+"""What a mixture of Gaussians says of samples; names and conventions are those of scikit-learn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import logsumexp
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from codiag._parts import as_parts, is_matrix, listed
+from codiag._validation import as_generator, as_number
+from codiag.models._gaussian_em import as_rows, log_densities
+
+
+class GaussianScores:
+    """Scores, labels and samples of a model that has `means_`, `weights_` and `covariances_`."""
+
+    covariance_type: str
+    random_state: Any
+    n_components_: int
+    n_features_in_: int
+    means_: np.ndarray
+    weights_: np.ndarray
+    covariances_: np.ndarray
+
+    def predict_proba(self, X: Any) -> np.ndarray:  # noqa: N803
+        """Return the probability of each Gaussian for each sample.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features), or parts of it, as in `fit`
+
+        Returns
+        -------
+        array of shape (n, n_components)
+        """
+        joint = self._joint(X)
+        return np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+
+    def predict(self, X: Any) -> np.ndarray:  # noqa: N803
+        """Return the most probable Gaussian of each sample.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features), or parts of it, as in `fit`
+
+        Returns
+        -------
+        array of shape (n,)
+        """
+        return np.argmax(self._joint(X), axis=1)
+
+    def score_samples(self, X: Any) -> np.ndarray:  # noqa: N803
+        """Return the log-likelihood of each sample.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features), or parts of it, as in `fit`
+
+        Returns
+        -------
+        array of shape (n,)
+        """
+        return logsumexp(self._joint(X), axis=1)
+
+    def score(self, X: Any, y: object = None) -> float:  # noqa: N803
+        """Return the mean log-likelihood of a sample.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features), or parts of it, as in `fit`
+        y : ignored
+
+        Returns
+        -------
+        float
+        """
+        return float(np.mean(self.score_samples(X)))
+
+    def bic(self, X: Any) -> float:  # noqa: N803
+        r"""Return Schwarz's criterion for these samples, :math:`p \log n - 2 \log L`; the lower the better.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+
+        Returns
+        -------
+        float
+        """
+        likelihoods = self.score_samples(X)
+        return float(self._n_parameters() * np.log(likelihoods.size) - 2 * np.sum(likelihoods))
+
+    def aic(self, X: Any) -> float:  # noqa: N803
+        r"""Return Akaike's criterion for these samples, :math:`2 p - 2 \log L`; the lower the better.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+
+        Returns
+        -------
+        float
+        """
+        return float(2 * self._n_parameters() - 2 * np.sum(self.score_samples(X)))
+
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[np.ndarray, np.ndarray]:
+        """Draw samples, and say which Gaussians they come from; one Gaussian after the other, as in scikit-learn.
+
+        Parameters
+        ----------
+        n_samples : int
+        random_state : int, optional
+            Seed; None for that of the model.
+
+        Returns
+        -------
+        X : array of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        as_number("n_samples", n_samples, integer=True)
+        rng = as_generator(self.random_state if random_state is None else random_state, "random_state")
+        labels = np.repeat(np.arange(self.weights_.size), rng.multinomial(n_samples, self.weights_))
+        widths = np.sqrt(self.covariances_).reshape(self.weights_.size, -1)
+        noise = rng.standard_normal((n_samples, self.means_.shape[1]))
+        return self.means_[labels] + widths[labels] * noise, labels
+
+    def _n_parameters(self) -> int:
+        """Return how many numbers the Gaussians have: means, variances, and weights of sum one."""
+        return self.means_.size + self.covariances_.size + self.weights_.size - 1
+
+    def to_sklearn(self) -> Any:
+        """Return a fitted ``sklearn.mixture.GaussianMixture`` with covariances of the same type and these parameters.
+
+        Returns
+        -------
+        sklearn.mixture.GaussianMixture
+        """
+        from sklearn.mixture import GaussianMixture
+
+        check_is_fitted(self)
+        means, weights, variances = self.means_.copy(), self.weights_.copy(), self.covariances_.copy()
+        start = {"weights_init": weights, "means_init": means, "precisions_init": 1 / variances}
+        model = GaussianMixture(self.n_components_, covariance_type=self.covariance_type, **start)
+        model.means_, model.weights_, model.covariances_ = means, weights, variances
+        model.precisions_ = 1 / self.covariances_
+        model.precisions_cholesky_ = np.sqrt(model.precisions_)
+        model.converged_, model.n_iter_, model.lower_bound_ = True, 0, -np.inf
+        model.n_features_in_ = self.n_features_in_
+        return model
+
+    def _joint(self, X: Any) -> np.ndarray:  # noqa: N803
+        check_is_fitted(self)
+        parts = as_parts(X, is_matrix)
+        return self._joint_of_part(X) if parts is None else np.concatenate(listed(parts, self._joint_of_part))
+
+    def _joint_of_part(self, part: Any) -> np.ndarray:
+        return self._log_joint(validate_data(self, as_rows(part), dtype=np.float64, reset=False))
+
+    def _log_joint(self, samples: np.ndarray) -> np.ndarray:
+        return log_densities(samples, self.means_, self.covariances_) + np.log(self.weights_)

@@ -1,0 +1,174 @@
+"""Recursions over the states of a chain, in blocks, and what a hidden Markov model says of sequences."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from codiag.models import HiddenMarkov
+from codiag.models._chain_blocks import CutSequences
+from codiag.models._chain_paths import best_paths, path_log_probability
+from codiag.models._forward_backward import baum_welch_sums, filtered, smoothed
+from simulated import chain, matched
+
+
+def parameters(k: int, d: int, seed: int, zeros: float = 0.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return start, transitions and emissions, some of which are zero."""
+    rng = np.random.default_rng(seed)
+    rows = [rng.dirichlet(np.ones(n), m) for m, n in ((1, k), (k, k), (k, d))]
+    for matrix in rows[1:]:
+        matrix[(rng.random(matrix.shape) < zeros) & (matrix < matrix.max(axis=1, keepdims=True))] = 0
+        matrix /= matrix.sum(axis=1, keepdims=True)
+    return rows[0][0], rows[1], rows[2]
+
+
+def drawn(n: int, start: np.ndarray, transitions: np.ndarray, emissions: np.ndarray, seed: int) -> np.ndarray:
+    rng, state, symbols = np.random.default_rng(seed), None, []
+    for _ in range(n):
+        state = rng.choice(start.size, p=start if state is None else transitions[state])
+        symbols.append(rng.choice(emissions.shape[1], p=emissions[state]))
+    return np.array(symbols)
+
+
+def plain_recursion(symbols, start, transitions, emissions):
+    """Return log-likelihood, state probabilities and expected transitions, one symbol after the other."""
+    n, k = symbols.size, start.size
+    past, scales = np.empty((n, k)), np.empty(n)
+    for time, symbol in enumerate(symbols):
+        predicted = start if time == 0 else past[time - 1] @ transitions
+        past[time] = predicted * emissions[:, symbol]
+        scales[time] = past[time].sum()
+        past[time] /= scales[time]
+    states, moves = past.copy(), np.zeros((k, k))
+    for time in range(n - 2, -1, -1):  # after Rauch, Tung & Striebel
+        predicted = past[time] @ transitions
+        ratio = np.divide(states[time + 1], predicted, out=np.zeros(k), where=predicted > 0)
+        pairs = past[time][:, None] * transitions * ratio
+        states[time], moves = pairs.sum(axis=1), moves + pairs
+    return np.log(scales).sum(), states, moves
+
+
+@pytest.mark.parametrize("length", [None, 1, 7, 100, 1000])
+@pytest.mark.parametrize(("k", "zeros"), [(1, 0), (4, 0), (4, 0.4), (17, 0)])
+def test_blocks_are_the_plain_recursion(length, k, zeros):
+    chain_of = parameters(k, 6, 0, zeros)
+    sequences = [drawn(n, *chain_of, seed=n) for n in (300, 3, 40, 1, 500)]
+    wanted = [plain_recursion(sequence, *chain_of) for sequence in sequences]
+    cut = CutSequences.of(sequences, k, length)
+    past = filtered(cut, *chain_of)
+    states, moves = smoothed(cut, past, chain_of[1])
+    assert_allclose(past.log_likelihoods(cut), [one for one, _, _ in wanted], rtol=1e-12)
+    assert_allclose(cut.in_a_row(states), np.concatenate([one for _, one, _ in wanted]), atol=1e-12)
+    assert_allclose(moves, sum(one for _, _, one in wanted), rtol=1e-12, atol=1e-12)
+    assert_array_equal(cut.in_a_row(cut.symbols), np.concatenate(sequences))
+
+
+@pytest.mark.parametrize("length", [None, 7, 3000])
+def test_states_that_the_past_excludes_stay_excluded(length):
+    """The future speaks for the other state by more than any number: a chain that never leaves the first."""
+    stays = np.array([1.0, 0.0]), np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[0.9, 0.1], [0.1, 0.9]])
+    cut = CutSequences.of([np.ones(3000, dtype=np.intp)], 2, length)
+    first, moves, shown = baum_welch_sums(cut, *stays)
+    assert_allclose(first, [1, 0])
+    assert_allclose(moves, [[2999, 0], [0, 0]])
+    assert_allclose(shown, [[0, 3000], [0, 0]])
+
+
+@pytest.mark.parametrize("length", [None, 1, 2, 3, 7])
+def test_the_best_path_by_enumeration(length):
+    k, chain_of = 3, [np.log(one) for one in parameters(3, 4, 1)]
+    sequences = [np.array([0, 3, 1, 2, 0, 1, 3]), np.array([2]), np.array([1, 1, 0])]
+    cut = CutSequences.of(sequences, k, length)
+    found = best_paths(cut, *chain_of)
+    total = 0.0
+    for sequence, path in zip(sequences, np.split(found, [7, 8]), strict=True):
+        whole = CutSequences.of([sequence], k)
+        paths = np.indices((k,) * sequence.size).reshape(sequence.size, -1).T
+        scores = [path_log_probability(one, whole, *chain_of) for one in paths]
+        assert_array_equal(path, paths[np.argmax(scores)])
+        total += max(scores)
+    assert path_log_probability(found, cut, *chain_of) == pytest.approx(total)
+
+
+def test_the_best_path_of_blocks_is_that_of_the_whole():
+    chain_of = parameters(4, 6, 2)
+    symbols, logs = drawn(2000, *chain_of, seed=0), [np.log(one) for one in chain_of]
+    whole = best_paths(CutSequences.of([symbols], 4, 2000), *logs)
+    for length in (1, 33, 700):
+        assert_array_equal(best_paths(CutSequences.of([symbols], 4, length), *logs), whole)
+
+
+@pytest.fixture(scope="module")
+def model() -> HiddenMarkov:
+    return HiddenMarkov(3, random_state=0).fit(chain(20_000, 0)[0])
+
+
+class TestWhatTheModelSays:
+    def test_scores_of_samples(self, model):
+        symbols = chain(600, 1)[0]
+        likelihood, states = model.score_samples(symbols, lengths=[100, 500])
+        assert likelihood == pytest.approx(model.score([symbols[:100], symbols[100:]]))
+        assert_allclose(states.sum(axis=1), 1, rtol=1e-12)
+        assert_array_equal(states, model.predict_proba(symbols, lengths=[100, 500]))
+
+    def test_what_is_drawn_is_found_again(self, model):
+        symbols, states = model.sample(20_000, random_state=1)
+        assert symbols.shape == (20_000, 1)
+        again = HiddenMarkov(3, random_state=0).fit(symbols)
+        assert matched(again.emissionprob_, model.emissionprob_) < 0.05
+        visits = np.bincount(states, minlength=3) / states.size
+        assert_allclose(visits, model.get_stationary_distribution(), atol=0.03)
+        pairs = np.zeros((3, 3))
+        np.add.at(pairs, (states[:-1], states[1:]), 1)
+        assert_allclose(pairs / pairs.sum(axis=1, keepdims=True), model.transmat_, atol=0.03)
+
+    def test_draws_begin_where_they_are_told(self, model):
+        assert all(model.sample(2, seed, currstate=2)[1][0] == 2 for seed in range(5))
+        firsts = [model.sample(1, seed)[1][0] for seed in range(300)]
+        assert_allclose(np.bincount(firsts, minlength=3) / 300, model.startprob_, atol=0.12)
+        assert_array_equal(model.sample(20)[0], model.sample(20, random_state=0)[0])
+
+    def test_names_are_drawn(self):
+        names = np.array([f"s{place}" for place in range(8)])[chain(3000, 0)[0]]
+        model = HiddenMarkov(3, polish=1, random_state=0).fit(names)
+        symbols, states = model.sample(50)
+        assert set(symbols[:, 0]) <= set(names)
+        assert model.decode(symbols)[1].shape == states.shape
+
+    def test_the_stationary_distribution_stays(self, model):
+        shares = model.get_stationary_distribution()
+        assert_allclose(shares @ model.transmat_, shares, atol=1e-12)
+        assert shares.sum() == pytest.approx(1)
+
+    def test_criteria(self, model):
+        symbols = chain(600, 1)[0]
+        free = 2 + 3 * 2 + 3 * 7  # start, transitions and emissions of eight symbols, rows of sum one
+        assert model.aic(symbols) == pytest.approx(2 * free - 2 * model.score(symbols))
+        parts = [symbols[:200], symbols[200:]]
+        assert model.bic(parts) == pytest.approx(free * np.log(600) - 2 * model.score(parts))
+
+    @pytest.mark.parametrize(
+        ("call", "error", "words"),
+        [
+            (lambda model: model.sample(0), ValueError, "n_samples must be positive"),
+            (lambda model: model.sample(5, currstate=3), ValueError, "from 0 to 2; got 3"),
+            (lambda model: model.decode([0, 1], algorithm="best"), ValueError, 'must be "viterbi" or "map"'),
+        ],
+    )
+    def test_mistakes(self, model, call, error, words):
+        with pytest.raises(error, match=words):
+            call(model)
+
+    def test_hmmlearn_says_the_same(self, model):
+        pytest.importorskip("hmmlearn", reason="hmmlearn is not installed")
+        symbols = chain(600, 1)[0][:, None]
+        other = model.to_hmmlearn()
+        for name in ("score", "aic", "bic"):
+            assert getattr(model, name)(symbols) == pytest.approx(getattr(other, name)(symbols))
+        for name in ("decode", "score_samples"):
+            (ours, states), (theirs, their_states) = getattr(model, name)(symbols), getattr(other, name)(symbols)
+            assert ours == pytest.approx(theirs)
+            assert_allclose(states, their_states, atol=1e-9)
+        assert_allclose(model.get_stationary_distribution(), other.get_stationary_distribution(), atol=1e-9)
+        assert [one.shape for one in model.sample(7)] == [one.shape for one in other.sample(7)]
