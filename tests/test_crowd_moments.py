@@ -63,7 +63,7 @@ def test_votes_of_fewer_classes_are_no_mistake_of_the_user(method, monkeypatch):
     ("votes", "reason"),
     [
         (([0, 0, 1, 1], [0, 1, 0, 1], [0, 1, 1, 1]), "three workers"),
-        ((np.arange(30), np.arange(30) % 3, np.arange(30) % 2), "only 0 tasks have votes from three groups"),
+        ((np.arange(60) // 2, np.arange(60) % 3, np.arange(60) % 2), "only 0 tasks have votes from three groups"),
         ((np.repeat(np.arange(6), 6), np.tile(np.arange(6), 6), np.arange(36) % 9), "fewer than the 9 classes"),
     ],
 )

@@ -134,21 +134,22 @@ def test_more_components_than_dimensions_are_found(symmetric, noise):
 
 
 def test_starts_stop_and_are_counted():
-    planted = noisy_tensor((6,) * 3, 8, noise=1e-4, seed=3)
-    fit = codiag.factorize(planted.tensor, 8, method=Auto(max_starts=12), seed=0)
+    planted = noisy_tensor((6,) * 3, 6, noise=0.3, seed=1)
+    fit = codiag.factorize(planted.tensor, 6, method=Auto(max_starts=12), seed=0)
     counted = next(stage.name for stage in fit.stages if "random starts with swaps" in stage.name)
     assert int(counted.split()[0]) < 12
-    assert fit.relative_error < 2e-4
+    oracle = silent_fit(planted.tensor, 6, method=NLS(init=(planted.weights, planted.factors)), seed=0)
+    assert fit.relative_error < 1.02 * oracle.relative_error
 
 
-def test_an_end_that_was_met_twice_settles_the_search():
+def test_an_end_that_was_met_three_times_settles_the_search():
     """Where the residual is no noise, nothing else does."""
     tensor = np.random.default_rng(0).standard_normal((5, 5, 5)) ** 3
     problem = codiag.Problem(tensor, 3)
     ends = [minimize(problem, FactoredTensor(np.ones(3), [np.eye(5, 3)] * 3, symmetric=False), Limits())]
     above = ends[0]._replace(objective=1.1 * ends[0].objective)
-    assert is_settled(problem, [ends[0], ends[0]])
-    assert not is_settled(problem, [ends[0], above])
+    assert is_settled(problem, [ends[0], above, ends[0], ends[0]])
+    assert not is_settled(problem, [ends[0], above, ends[0]])
 
 
 def test_a_fit_in_doubt_says_so():

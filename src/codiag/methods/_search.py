@@ -67,6 +67,8 @@ def search(
 def _end(problem: Problem, start: FactoredTensor, limits: Limits, lowest: float) -> Outcome:
     """Go from a start to a minimum, roughly where it is not among the lowest."""
     first = minimize(problem, start, replace(brief(problem, FIRST), watch=limits.watch))
+    if is_stopped(limits):
+        return first
     found, _ = swap_components(problem, first, max_swaps=SWAPS)
     if found.objective < PROMISING * lowest:
         better = minimize(problem, found.components, replace(ROUGH, watch=limits.watch))
@@ -78,15 +80,17 @@ def _end(problem: Problem, start: FactoredTensor, limits: Limits, lowest: float)
 def is_settled(problem: Problem, outcomes: list[Outcome]) -> bool:
     """Tell whether a further start would hardly end lower: no other end is in question, or the lowest was met twice.
 
-    Of data that fit no model, where nothing but the agreement of ends tells, it must have been met three times.
+    Where nothing but the agreement of ends tells, it must have been met three times: of data that fit no model, and of
+    so many components that their parameters are more than half of the entries, which make anything look like noise.
     """
     best, needed = closest(outcomes), 3
-    if leaves_noise(problem, best):
+    overcomplete = problem.rank > max(problem.tensor.shape)
+    if not (overcomplete and 2 * problem.n_parameters > problem.n_entries) and leaves_noise(problem, best):
         needed = 2
         if has_superfluous(problem, best.components, 2 * best.objective):
             return True
         residual = LeastSquares(problem, best.components).left_over(best.components)
-        allowed = max(1, int(FEW * problem.rank)) if problem.rank <= max(problem.tensor.shape) else 0
+        allowed = 0 if overcomplete else max(1, int(FEW * problem.rank))
         if n_replaceable(problem, best, residual, LITTLE) <= allowed:
             return True
     ends = sorted(one.objective for one in outcomes)

@@ -39,7 +39,7 @@ def approach(problem: Problem, start: FactoredTensor, limits: Limits, log: Log, 
     rough = replace(ROUGH, max_sweeps=min(ROUGH.max_sweeps, limits.max_sweeps), watch=limits.watch)
     found, n_replaced = minimize(problem, start, rough), 0
     n_sweeps = found.n_sweeps
-    if max_replacements > 0:
+    if max_replacements > 0 and not is_stopped(limits):
         found, n_replaced = swap_components(problem, found, max_swaps=max_replacements)
     name = f"least squares, {n_replaced} swapped" if n_replaced > 0 else "rough least squares"
     error = relative_error(problem.tensor, found.objective)
