@@ -17,9 +17,9 @@ from codiag.methods.least_squares._degeneracy import bounded
 from codiag.methods.least_squares._fit import ROUGH, closest, is_stopped, relative_error
 from codiag.methods.least_squares._gauss_newton import Limits, Outcome, minimize
 from codiag.methods.least_squares._objective import LeastSquares
-from codiag.methods.least_squares._residual import is_noise
+from codiag.methods.least_squares._standing import standing
 from codiag.methods.least_squares._superfluous import has_superfluous
-from codiag.methods.least_squares._swaps import brief, n_replaceable, swap_components
+from codiag.methods.least_squares._swaps import brief, swap_components
 from codiag.tensors import FactoredTensor
 
 FIRST = 25
@@ -89,9 +89,8 @@ def is_settled(problem: Problem, outcomes: list[Outcome]) -> bool:
         needed = 2
         if has_superfluous(problem, best.components, 2 * best.objective):
             return True
-        residual = LeastSquares(problem, best.components).left_over(best.components)
         allowed = 0 if overcomplete else max(1, int(FEW * problem.rank))
-        if n_replaceable(problem, best, residual, LITTLE) <= allowed:
+        if standing(problem, best).n_worth_less(LITTLE) <= allowed:
             return True
     ends = sorted(one.objective for one in outcomes)
     return len(ends) >= needed and ends[needed - 1] <= ends[0] + _tolerance(problem, best)
@@ -99,8 +98,7 @@ def is_settled(problem: Problem, outcomes: list[Outcome]) -> bool:
 
 def leaves_noise(problem: Problem, found: Outcome) -> bool:
     """Tell whether what a fit leaves passes for noise."""
-    objective = LeastSquares(problem, found.components)
-    return is_noise(objective, objective.left_over(found.components))
+    return standing(problem, found).noise
 
 
 def _tolerance(problem: Problem, best: Outcome) -> float:

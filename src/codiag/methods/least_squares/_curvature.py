@@ -71,8 +71,9 @@ class Curvature:
         return rows[0] if len(rows) == 1 else xp.concat(rows)
 
     def product(self, move: Array) -> Array:
-        moves = self.layout.factors(move)
-        overlaps = [part.T @ factor for part, factor in zip(moves, self._factors, strict=True)]
+        """Return the image of a move, or of a stack of them (..., D, k); with a residual, of one."""
+        xp, moves = self._xp, self.layout.factors(move)
+        overlaps = [xp.matrix_transpose(part) @ factor for part, factor in zip(moves, self._factors, strict=True)]
         parts = []
         for m, (part, factor, own) in enumerate(zip(moves, self._factors, self.own, strict=True)):
             mixed = None
@@ -82,7 +83,7 @@ class Curvature:
             parts.append(part @ own + factor @ mixed)
         if self._residual_terms:
             parts = self._with_residual(moves, parts)
-        return parts[0] if len(parts) == 1 else self._xp.concat(parts)
+        return parts[0] if len(parts) == 1 else xp.concat(parts, axis=-2)
 
     def _with_residual(self, moves: list[Array], parts: list[Array]) -> list[Array]:
         """Add what the residual adds to the second derivative."""
@@ -103,13 +104,16 @@ class Curvature:
             for part, factor, own in zip(parts, self._factors, along, strict=True)
         ]
 
-    def preconditioner(self, damping: float) -> Callable[[Array], Array]:
-        xp = array_namespace(self.own[0])
+    def inverses(self, damping: float) -> list[Array]:
+        """Return, for each factor, the inverse of what maps its moves to its own rows, damped (k, k)."""
         scales = [part[0, :] for part in self.layout.factors(self.scales)]
-        inverses = [
+        return [
             _small_inverse(own + damping * scale * identity(own.shape[0], own))
             for own, scale in zip(self.own, scales, strict=True)
         ]
+
+    def preconditioner(self, damping: float) -> Callable[[Array], Array]:
+        xp, inverses = array_namespace(self.own[0]), self.inverses(damping)
         if len(inverses) == 1:
             return lambda move: move @ inverses[0]
         return lambda move: xp.concat(

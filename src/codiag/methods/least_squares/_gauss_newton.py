@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from array_api_compat import is_numpy_array
@@ -21,6 +21,9 @@ from codiag.methods.least_squares._ranges import coupled, solve_directly
 from codiag.methods.least_squares._restricted import CurvatureLike, Restricted
 from codiag.tensors import DenseTensor, FactoredTensor
 from codiag.tensors._first_look import is_large
+
+if TYPE_CHECKING:
+    from codiag.methods.least_squares._standing import Standing
 
 SHARE_OF_NOISE = 1e-3
 """Variances of the noise by which a further step may lower the objective at a point that counts as a minimum."""
@@ -62,6 +65,7 @@ class Outcome(NamedTuple):
     converged: bool
     runs_off: bool = False
     left: float = math.inf  # how far the minimum is at most, relative to components, as the last two steps tell
+    standing: Standing | None = None  # of these components, once somebody has asked
 
 
 @dataclass(frozen=True)

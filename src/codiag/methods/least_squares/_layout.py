@@ -61,10 +61,10 @@ class Layout:
         return xp.concat(parts)
 
     def factors(self, point: Array) -> list[Array]:
-        """Return the scaled factors, one for all modes that share it."""
+        """Return the scaled factors, one for all modes that share it, or stacks of them for a stack of points."""
         if self.signs is not None:
             return [point]
-        return [point[rows, :] for rows in self._rows]
+        return [point[..., rows, :] for rows in self._rows]
 
     @cached_property
     def _rows(self) -> list[slice]:

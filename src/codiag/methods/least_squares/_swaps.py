@@ -13,18 +13,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from codiag._array import to_host
 from codiag._problem import Problem
-from codiag.methods.least_squares._components import hadamard_gram, unit_components
 from codiag.methods.least_squares._gauss_newton import NEGLIGIBLE, Limits, Outcome, minimize
 from codiag.methods.least_squares._objective import LeastSquares
 from codiag.methods.least_squares._rank_one import distinct_components
 from codiag.methods.least_squares._removal import objectives_without
-from codiag.methods.least_squares._residual import ROUNDING, is_noise, largest_square
-from codiag.tensors import FactoredTensor, Tensor
-
-NEWCOMERS = 3
-"""Terms of the residual that are tried: where all are near the noise, the largest may be it."""
+from codiag.methods.least_squares._residual import ROUNDING, is_noise
+from codiag.methods.least_squares._standing import Standing, may_grow, standing
+from codiag.tensors import FactoredTensor
 
 EXTRA, FALLS = 4, 0.7
 """Components that may join before as many leave, and the share of the objective down to which each of them must lead
@@ -54,42 +50,32 @@ CLEAR = 30
 TINY = 1e-300
 """What a loss is at least: rounding may make it negative."""
 
-ALIKE = 0.5
-"""Product of cosines above which two components may do what one could."""
-
 
 def swap_components(problem: Problem, found: Outcome, *, max_swaps: int) -> tuple[Outcome, int]:
     """Swap components while the objective falls by more than noise explains; return how many were swapped."""
-    if not _may_grow(problem):
+    if not may_grow(problem):
         return found, 0
     rounding = ROUNDING * LeastSquares(problem).total
     for n_swaps in range(max_swaps):
-        better = None if found.objective < rounding else _swap(problem, found)
+        if found.objective < rounding:
+            return found, n_swaps
+        found = found._replace(standing=standing(problem, found))
+        better = _swap(problem, found, standing(problem, found))
         if better is None:
             return found, n_swaps
         found = better
     return found, max_swaps
 
 
-def _may_grow(problem: Problem) -> bool:
-    """Tell whether the constraints leave room for one component more."""
-    constraints = problem.constraints or ()
-    return problem.rank > 1 and not any(
-        one is not None and (one.known or one.curved or not one.steps) for one in constraints
-    )
-
-
-def _swap(problem: Problem, found: Outcome) -> Outcome | None:
+def _swap(problem: Problem, found: Outcome, known: Standing) -> Outcome | None:
     """Return a better fit with one component or more swapped, if there is one."""
-    objective = LeastSquares(problem, found.components)
-    residual = objective.left_over(found.components)
-    noise = is_noise(objective, residual)
-    if noise and n_replaceable(problem, found, residual, CLEAR) == 0:
+    if known.noise and known.n_worth_less(CLEAR) == 0:
         return None
-    goal = found.objective * (1 - max(min(objective.noise_variance, MOST_NOISE), NEGLIGIBLE))
-    for newcomer in distinct_components(residual, NEWCOMERS):
+    variance = LeastSquares(problem).noise_variance
+    goal = found.objective * (1 - max(min(variance, MOST_NOISE), NEGLIGIBLE))
+    for newcomer in known.newcomers:
         grown = _grown(problem, found, newcomer)
-        trial = _shrunk(problem, grown, goal, clear=CLEAR if noise else math.inf)
+        trial = _shrunk(problem, grown, goal, clear=CLEAR if known.noise else math.inf)
         if trial is None:
             return None
         if goal <= trial.objective < NEAR * found.objective:
@@ -97,26 +83,6 @@ def _swap(problem: Problem, found: Outcome) -> Outcome | None:
         if trial.objective < goal:
             return trial
     return None
-
-
-def n_replaceable(problem: Problem, found: Outcome, residual: Tensor, factor: float) -> int:
-    """Return how many components are worth less than a factor times the strongest term of a residual that is noise."""
-    if found.objective < ROUNDING * LeastSquares(problem).total or not _may_grow(problem):
-        return 0
-    if problem.rank <= max(problem.tensor.shape) and not _may_pay(found, residual):
-        return 0
-    term = float(distinct_components(residual, 1)[0].weights[0]) ** 2
-    worth = 2 * (objectives_without(problem, found.components) - found.objective)
-    return int(np.sum(worth < factor * term))
-
-
-def _may_pay(found: Outcome, residual: Tensor) -> bool:
-    """Tell, at the price of one small product, whether the residual can hold as much as some component is worth."""
-    components = unit_components(found.components)
-    gram = to_host(hadamard_gram(components.factors))
-    likeness = abs(gram) * (1 - np.eye(components.rank))
-    worth = to_host(components.weights) ** 2 / np.maximum(np.diag(np.linalg.pinv(gram, hermitian=True)), 1.0)
-    return float(likeness.max()) >= ALIKE or float(worth.min()) / 2 <= largest_square(residual)
 
 
 def _grown(problem: Problem, found: Outcome, newcomer: FactoredTensor) -> Outcome:

@@ -1,0 +1,75 @@
+"""How the components of a fit stand against what it leaves: the terms that might take the place of some."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from codiag._array import to_host
+from codiag._problem import Problem
+from codiag.methods.least_squares._components import hadamard_gram, unit_components
+from codiag.methods.least_squares._objective import LeastSquares
+from codiag.methods.least_squares._rank_one import distinct_components
+from codiag.methods.least_squares._removal import objectives_without
+from codiag.methods.least_squares._residual import ROUNDING, is_noise, largest_square
+from codiag.tensors import FactoredTensor, Tensor
+
+if TYPE_CHECKING:
+    from codiag.methods.least_squares._gauss_newton import Outcome
+
+NEWCOMERS = 3
+"""Terms of the residual that are tried: where all are near the noise, the largest may be it."""
+
+ALIKE = 0.5
+"""Product of cosines above which two components may do what one could."""
+
+
+class Standing(NamedTuple):
+    """Whether the residual is noise, its strongest terms, and the worth of each component relative to the first.
+
+    Without terms or worths where no component can be worth as little as a term.
+    """
+
+    noise: bool
+    newcomers: Sequence[FactoredTensor] = ()
+    worths: Sequence[float] = ()
+
+    def n_worth_less(self, factor: float) -> int:
+        """Return how many components are worth less than a factor times the strongest term of the residual."""
+        return sum(worth < factor for worth in self.worths)
+
+
+def may_grow(problem: Problem) -> bool:
+    """Tell whether the constraints leave room for one component more."""
+    constraints = problem.constraints or ()
+    return problem.rank > 1 and not any(
+        one is not None and (one.known or one.curved or not one.steps) for one in constraints
+    )
+
+
+def standing(problem: Problem, found: Outcome) -> Standing:
+    """Return how components stand, as far as it was not found out before; cheap questions come first."""
+    if found.standing is not None:
+        return found.standing
+    objective = LeastSquares(problem, found.components)
+    residual = objective.left_over(found.components)
+    noise = is_noise(objective, residual)
+    if found.objective < ROUNDING * objective.total or not may_grow(problem):
+        return Standing(noise)
+    if noise and problem.rank <= max(problem.tensor.shape) and not _may_pay(found.components, residual):
+        return Standing(noise)
+    newcomers = distinct_components(residual, NEWCOMERS)
+    term = max(float(newcomers[0].weights[0]) ** 2, 1e-300)
+    worth = 2 * (objectives_without(problem, found.components) - found.objective) if noise else np.empty(0)
+    return Standing(noise, newcomers, (worth / term).tolist())
+
+
+def _may_pay(components: FactoredTensor, residual: Tensor) -> bool:
+    """Tell, at the price of one small product, whether the residual can hold as much as some component is worth."""
+    components = unit_components(components)
+    gram = to_host(hadamard_gram(components.factors))
+    likeness = abs(gram) * (1 - np.eye(components.rank))
+    worth = to_host(components.weights) ** 2 / np.maximum(np.diag(np.linalg.pinv(gram, hermitian=True)), 1.0)
+    return float(likeness.max()) >= ALIKE or float(worth.min()) / 2 <= largest_square(residual)
