@@ -41,10 +41,11 @@ def objectives_without(problem: Problem, components: FactoredTensor) -> np.ndarr
     curvature = whole.curvature(state.point)
     if not isinstance(curvature, Curvature) or problem.constraints is not None:
         return np.array([_without(whole, state, components, place) for place in range(components.rank)])
-    alone, count = identity(components.rank, state.point), max(1, AT_ONCE // int(np.prod(state.point.shape)))
+    rank, alone = components.rank, identity(components.rank, state.point)
+    count = min(rank, max(1, AT_ONCE // int(np.prod(state.point.shape))))
     parts = [
-        _all_without(curvature, state, alone[first : first + count, None, :], whole.total)
-        for first in range(0, components.rank, count)
+        _all_without(curvature, state, alone[first : min(first + count, rank), None, :], whole.total)
+        for first in range(0, rank, count)
     ]
     return np.concatenate(parts)
 
