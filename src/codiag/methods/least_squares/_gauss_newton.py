@@ -34,6 +34,9 @@ NEGLIGIBLE = 1e-6
 ROUNDING = 2e-14
 """Relative error that rounding alone may leave."""
 
+NOTHING_LEFT = 1e-22
+"""Share of the squared norm below which a fit is exact, though superfluous components may creep on for ever."""
+
 PATIENCE = 50
 """Steps after which those that gain a tenth of what may be left unseen no longer count: what they follow is noise."""
 
@@ -190,6 +193,8 @@ def _is_minimum(objective: LeastSquares, steps: Steps, state: State) -> bool:
     """Tell whether a step that is hardly damped promises nothing that noise would show, or rounding leave."""
     if not math.isfinite(state.objective):
         return False
+    if 2 * state.objective < NOTHING_LEFT * objective.total:
+        return True
     _, promised = steps.step(state, 1e-9)
     return promised <= max(negligible_gain(objective) * state.objective, ROUNDING**2 * objective.total)
 
