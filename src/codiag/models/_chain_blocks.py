@@ -9,7 +9,7 @@ import numpy as np
 
 WIDE = 500
 """Blocks, about, from which on arithmetic takes longer than calling it."""
-MANY_STATES = 16
+MANY_STATES = 32
 """States above which products of transition operators, cubes of the number, take longer than one step at a time."""
 
 

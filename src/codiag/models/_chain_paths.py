@@ -20,8 +20,11 @@ def best_paths(cut: CutSequences, start: np.ndarray, transitions: np.ndarray, em
         options = best[:, None, time - 1, :width] + transitions[:, :, None]
         back[:, time, :width] = np.argmax(options, axis=0)
         np.add(np.max(options, axis=0), likely[:, time, :width], out=best[:, time, :width])
-    traces, ends = _traces(widths, back), cut.ends(best)
+    ends = cut.ends(best)
     states = np.argmax(ends, axis=0)  # at the ends of blocks; right where no other follows
+    if not cut.is_cut:
+        return cut.in_a_row(_traces(widths, back, states[None])[0])
+    traces = _traces(widths, back, np.tile(np.arange(start.size)[:, None], (1, states.size)))
     for blocks, following in reversed(list(cut.neighbors())):
         begins = traces[states[following], 0, following]
         states[blocks] = np.argmax(ends[:, blocks] + transitions[:, begins], axis=0)
@@ -65,11 +68,9 @@ def _best_products(likely: np.ndarray, widths: list[int], transitions: np.ndarra
     return products
 
 
-def _traces(widths: list[int], back: np.ndarray) -> np.ndarray:
-    """Return the states (k, length, blocks) of the best path to each state at the end of each block."""
-    k, _, n_blocks = back.shape
-    traces, further = np.zeros_like(back), 0
-    current = np.tile(np.arange(k)[:, None], (1, n_blocks))
+def _traces(widths: list[int], back: np.ndarray, current: np.ndarray) -> np.ndarray:
+    """Return the states (m, length, blocks) of the best paths to m states (m, blocks) at the ends of blocks."""
+    traces, further = np.zeros((current.shape[0], *back.shape[1:]), dtype=np.intp), 0
     for time in range(len(widths) - 1, -1, -1):
         if further:
             current[:, :further] = np.take_along_axis(back[:, time + 1, :further], current[:, :further], axis=0)

@@ -39,10 +39,10 @@ class HiddenMarkov(HiddenStates, SummedModel[ChainMoments, Chain]):
     *Needs* sequences with three symbols in a row, states that differ in what they emit (linearly independent rows of
     `emissionprob_`), and transitions of full rank. *Costs* one pass to count triples, work on a sparse tensor with as
     many entries as there are different triples, and for each step of `polish` a pass over blocks of the symbols, all
-    blocks together, :math:`O(n k^3)`, or :math:`O(n k^2)` beyond 16 states. *Guarantees* errors
-    that fall like one over the root of the number of symbols with `polish` zero; the same answer from every seed.
-    *Fails* where states follow each other nearly at random, or emit nearly the same symbols: then a warning says that
-    sampling noise hides them, or `emission_condition` in `diagnostics_` is large.
+    blocks together, :math:`O(n k^3)`, or one symbol after the other, :math:`O(n k^2)`, beyond 32 states. *Guarantees*
+    errors that fall like one over the root of the number of symbols with `polish` zero; the same answer from every
+    seed. *Fails* where states follow each other nearly at random, or emit nearly the same symbols: then a warning says
+    that sampling noise hides them, or `emission_condition` in `diagnostics_` is large.
 
     Parameters
     ----------

@@ -59,8 +59,9 @@ class SphericalGaussianMixture(GaussianScores, DensityMixin, BlockedModel[OneGau
         How the moment is factorized; by default `codiag.methods.Auto`.
     covariance_type : {"spherical", "diag"}
         What steps of `polish` estimate: one variance for each Gaussian, or one for each of its features. Moments are
-        those of spherical Gaussians in both cases: with "diag" they are where the steps start, good where the variances
-        of features differ less than the means of Gaussians, and `polish` must be positive.
+        those of spherical Gaussians in both cases. With "diag" they are biased, and no more than where the steps start,
+        so that `polish` must be positive: a good start where variances of features differ little, or means are far
+        apart; where neither holds, scikit-learn's random starts may find better Gaussians.
     polish : int
         Steps of expectation maximization afterwards; zero is the pure method of moments.
     n_blocks : int
