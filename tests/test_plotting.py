@@ -194,11 +194,14 @@ def artists(figure):
 def test_what_is_drawn_is_bounded_however_long_a_mode_is(words):
     n = 30_000
     rng = np.random.default_rng(0)
-    tensor = rng.random((n, 1, 1)) * rng.random((3, 2))
-    tensor[n // 2 + 1] *= 5
-    names = [f"l{place}" for place in range(n)] if words else None
-    tensor = Labelled(tensor, Labels(("n", "b", "c"), (names, None, None)))
-    long = codiag.factorize(tensor, 1, seed=0)
+    factors = [rng.random((size, 1)) for size in (n, 3, 2)]
+    factors[0][n // 2 + 1] *= 5
+    tensor = np.einsum("ir,jr,kr->ijk", *factors) + 0.01 * rng.standard_normal((n, 3, 2))
+    labels = Labels(("n", "b", "c"), ([f"l{place}" for place in range(n)] if words else None, None, None))
+    small = codiag.factorize(tensor[:9], 1, symmetric=False, seed=0)
+    norms = [np.linalg.norm(factor) for factor in factors]
+    unit = tuple(factor / norm for factor, norm in zip(factors, norms, strict=True))
+    long = replace(small, weights=np.array([np.prod(norms)]), factors=unit, labels=labels, n_observed=None)
     for figure in (long.plot(), plotting.leverage(long), plotting.residuals(long, tensor)):
         n_drawn, n_points = artists(figure)
         assert n_drawn < 30
