@@ -187,7 +187,7 @@ def artists(figure):
     """Return how many things a figure draws, ticks aside, and the most points that one of them has."""
     drawn_ones = [one for axes in figure.axes for one in (*axes.patches, *axes.lines, *axes.collections)]
     points = [len(path.vertices) for one in drawn_ones for path in getattr(one, "get_paths", list)()]
-    return len(drawn_ones), max([*points, *(line.get_xdata().size for axes in figure.axes for line in axes.lines)])
+    return len(drawn_ones), max([*points, *(len(line.get_xdata()) for axes in figure.axes for line in axes.lines)])
 
 
 @pytest.mark.parametrize("words", [True, False])
