@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from io import BytesIO
 
 import numpy as np
@@ -17,9 +18,12 @@ from codiag.tensors import SparseTensor
 pytest.importorskip("matplotlib", reason="matplotlib is not installed; it is the extra 'plot'")
 
 from codiag import plotting
+from codiag.plotting._components import _reduced
+from codiag.plotting._crowd import _draw_matrices
 from codiag.plotting._leverage import leverages
+from codiag.plotting._modes import extremes, name_along
 from codiag.plotting._residuals import residual_entries
-from codiag.plotting._style import families, shown
+from codiag.plotting._style import families, shown, without_font
 from codiag.plotting._ticks import log_ticks, short
 
 DAYS = np.arange("2024-01-01", "2024-02-10", dtype="datetime64[D]")
@@ -95,7 +99,9 @@ def test_two_modes_may_be_an_image(fit):
     for row, axes in enumerate(images):
         assert_allclose(axes.images[0].get_array(), np.outer(fit.factors[1][:, row], fit.factors[2][:, row]))
     assert_nothing_overlaps(figure)
-    for wrong in ((1, 1), (0, 3), (0,)):
+    same = np.reshape(fit.plot(spatial=(-2, -1)).axes, (3, 2))[0, 1]
+    assert_array_equal(same.images[0].get_array(), images[0].images[0].get_array())
+    for wrong in ((1, 1), (1, -2), (0, 3), (-4, 0), (0,)):
         with pytest.raises(ValueError, match="spatial must be two different modes"):
             fit.plot(spatial=wrong)
 
@@ -174,6 +180,91 @@ def test_residuals_are_those_of_the_observed_entries(fit):
 def test_an_exact_fit_has_residuals_to_draw():
     exact = codiag.factorize(np.ones((3, 4, 5)), 1, symmetric=False, seed=0)
     drawn(plotting.residuals(exact, np.ones((3, 4, 5))))
+    drawn(plotting.residuals(exact, exact.to_tensor()))
+
+
+def artists(figure):
+    """Return how many things a figure draws, ticks aside, and the most points that one of them has."""
+    drawn_ones = [one for axes in figure.axes for one in (*axes.patches, *axes.lines, *axes.collections)]
+    points = [len(path.vertices) for one in drawn_ones for path in getattr(one, "get_paths", list)()]
+    return len(drawn_ones), max([*points, *(len(line.get_xdata()) for axes in figure.axes for line in axes.lines)])
+
+
+@pytest.mark.parametrize("words", [True, False])
+def test_what_is_drawn_is_bounded_however_long_a_mode_is(words):
+    n = 30_000
+    rng = np.random.default_rng(0)
+    factors = [rng.random((size, 1)) for size in (n, 3, 2)]
+    factors[0][n // 2 + 1] *= 5
+    tensor = np.einsum("ir,jr,kr->ijk", *factors) + 0.01 * rng.standard_normal((n, 3, 2))
+    labels = Labels(("n", "b", "c"), ([f"l{place}" for place in range(n)] if words else None, None, None))
+    small = codiag.factorize(tensor[:9], 1, symmetric=False, seed=0)
+    norms = [np.linalg.norm(factor) for factor in factors]
+    unit = tuple(factor / norm for factor, norm in zip(factors, norms, strict=True))
+    long = replace(small, weights=np.array([np.prod(norms)]), factors=unit, labels=labels, n_observed=None)
+    for figure in (long.plot(), plotting.leverage(long), plotting.residuals(long, tensor)):
+        n_drawn, n_points = artists(figure)
+        assert n_drawn < 30
+        assert n_points < 20_000
+    seen = extremes(long.factors[0][:, 0], np.arange(n))
+    assert np.all(np.diff(seen) > 0)
+    assert n // 2 + 1 in seen  # the largest, which is why one looks
+    assert seen.size <= 4000
+
+
+def test_an_image_of_long_modes_is_that_of_means():
+    n = 2500
+    a = np.random.default_rng(0).random((n, 1))
+    column = _reduced(a[:, 0])
+    assert column.size == 1000
+    assert_allclose(np.sum(column * np.diff(np.linspace(0, n, 1001).astype(int))), np.sum(a))
+
+
+def test_a_figure_has_room_for_forty_components():
+    factors = [np.random.default_rng(size).standard_normal((size, 60)) for size in (60, 61, 62)]
+    unit = tuple(factor / np.linalg.norm(factor, axis=0) for factor in factors)
+    fit = codiag.factorize(noisy_tensor((4, 5, 6), 1, seed=0).tensor, 1, seed=0)
+    many = replace(fit, weights=np.ones(60), factors=unit, n_observed=None)
+    figure = plotting.components(many, n_components=60, bands=False)
+    assert len(figure.axes) == 3 * 40
+    assert figure.get_suptitle().startswith("the largest 40 of 60 components")
+
+
+SPANS = np.geomspace(10, 3e15, 12).astype("timedelta64[us]")
+
+
+@pytest.mark.parametrize("span", [*SPANS, np.timedelta64(0, "us")])
+def test_dates_any_time_apart_have_ticks_and_warn_of_nothing(span):
+    days = np.datetime64("2020-01-31T13:05:07", "us") + (np.linspace(0, 1, 5) * span.astype(int)).astype(
+        "timedelta64[us]"
+    )
+    with plotting.paper((2.7, 1.5)) as figure:
+        axes = figure.subplots()
+        axes.plot(days, np.arange(5))
+        name_along(axes, "day", days)
+        drawn(figure)
+    assert any(label.get_text() for label in axes.get_xticklabels())
+
+
+@pytest.mark.parametrize("own", [[1, 2, 3, 4, np.inf], [1, np.nan, 3, 4, 9], [-np.inf, 1, 2, 3, np.inf]])
+def test_labels_that_are_no_numbers_warn_of_nothing(own):
+    tensor = Labelled(data()[:5], Labels(("a", "b", "c"), (np.array(own, float), None, None)))
+    fit = codiag.factorize(tensor, 1, seed=0)
+    for figure in (fit.plot(), plotting.leverage(fit), plotting.residuals(fit, tensor)):
+        drawn(figure)
+
+
+def test_legends_of_a_choice_lie_off_the_data():
+    choice = codiag.choose_rank(noisy_tensor((8, 9, 7), 2, noise=0.05, seed=0).tensor, range(1, 5), seed=0)
+    figure = drawn(choice.plot())
+    renderer = figure.canvas.get_renderer()
+    legends = [axes for axes in figure.axes if axes.get_legend() is not None]
+    assert len(legends) == 3
+    for axes in legends:
+        box = axes.get_legend().get_window_extent(renderer)
+        assert box.y0 >= axes.bbox.y1 - 2
+        assert not box.overlaps(axes.title.get_window_extent(renderer))
+    assert_nothing_overlaps(figure)
 
 
 def test_crowds_of_unequal_workers(tmp_path):
@@ -185,6 +276,19 @@ def test_crowds_of_unequal_workers(tmp_path):
     table = {"task": tasks[kept], "worker": names[workers[kept]], "label": given[kept]}
     plotting.draw_confusions(DawidSkene(random_state=0).fit(table), tmp_path / "crowd.png")
     assert (tmp_path / "crowd.png").stat().st_size > 1e4
+
+
+@pytest.mark.parametrize("n_workers", [1, 3, 9, 12])
+@pytest.mark.parametrize("classes", [["bad", "good", "unclear"], ["a rather long name", "b", "c", "d", "e"]])
+def test_classes_beside_confusion_matrices_do_not_overlap(n_workers, classes):
+    shares = {f"p({one}|{other})": np.full(n_workers, 0.5) for one in classes for other in classes}
+    table = {"worker": np.arange(n_workers), "accuracy": np.full(n_workers, 0.5), **shares}
+    with plotting.paper((7.5, 6.2)) as figure:
+        _draw_matrices(figure, table, np.arange(n_workers), np.array(classes))
+        assert_nothing_overlaps(figure)
+    named = {text.get_text() for axes in figure.axes for text in axes.get_xticklabels()}
+    assert classes[1] in named
+    assert "unclear" in named or len(classes) == 5
 
 
 @pytest.mark.parametrize(("low", "high"), [(1, 1000), (3, 7), (20, 150), (1e-9, 1e3), (5, 5), (95, 105)])
@@ -210,6 +314,14 @@ def test_characters_that_no_font_has_are_boxes_and_no_warnings(fit, caplog):
     assert shown("\U0001fbff\U000f0000", 9) == "□□"
     assert shown("München ≤ 3 µm", 20) == "München ≤ 3 µm"
     assert families()[0] == "DejaVu Sans"
+
+
+def test_a_figure_says_that_no_font_has_a_character():
+    labels = Labels(("\U000f0000", "day", "dose"), (["\U000f0001", *"abcdef"], None, None))
+    fit = codiag.factorize(Labelled(data(), labels), 1, seed=0)
+    for figure in (fit.plot(), plotting.leverage(fit), plotting.residuals(fit, data())):
+        assert drawn(figure).get_supxlabel().startswith("□: characters that no installed font has")
+    assert without_font(["München", "x", 3]) == ""
 
 
 def test_colors_are_different_for_any_color_vision():

@@ -223,6 +223,33 @@ def test_topics_need_a_word_for_every_column(results):
         topics_report(model, counts, vocabulary[1:])
 
 
+def test_documents_are_told_by_their_names(results):
+    model, counts, vocabulary = results["topics"]
+    names = [f"letter {place}.txt" for place in range(len(counts))]
+    words = topics_report(model, counts, vocabulary, documents=names)
+    for topic in range(3):
+        assert f"letter {np.argmax(model.transform(counts)[:, topic])}.txt (" in words
+    assert "counted from 0" not in words
+    assert "Documents are counted from 0." in topics_report(model, counts, vocabulary)
+    with pytest.raises(ValueError, match="documents must have one name for each of 400 rows"):
+        topics_report(model, counts, vocabulary, documents=names[1:])
+
+
+def test_links_are_not_called_probabilities_where_they_have_weights():
+    graph = mixed_membership_graph(120, 2, alpha_0=0.2, inside=0.4, outside=0.02, seed=0)
+    model = MixedMembershipCommunities(2, random_state=0).fit(5 * graph.adjacency)
+    assert np.max(model.connectivity_) > 1
+    page = communities_report(model)
+    assert "where links have weights, their mean weight" in page
+    assert "likely" not in page
+
+
+def test_rows_of_components_have_their_weights(results, pages):
+    words = html.unescape(pages["fit"])
+    assert "with its number and weight" in words
+    assert "where none is seen it is thinner than the line" in words
+
+
 @pytest.fixture
 def files(tmp_path):
     """Write a file for every command that has reports."""

@@ -60,5 +60,5 @@ def _draw(choice: RankChoice, axes: Sequence[Any]) -> None:
         axis.set_xticks(ranks[:: 1 + ranks.size // 12])
     for axis in (errors, shares, residuals):  # above the panel, where no data is
         axis.set_title(axis.get_title(), pad=20)
-        place = {"loc": "lower left", "bbox_to_anchor": (0, 0.99), "ncols": 2}
+        place = {"loc": "lower left", "bbox_to_anchor": (0, 1.0), "ncols": 2}
         axis.legend(frameon=False, fontsize=8, borderaxespad=0, handlelength=1.6, columnspacing=1.2, **place)
