@@ -8,6 +8,7 @@ did tells that others would, too.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -118,7 +119,7 @@ def _are_strongest(components: FactoredTensor, others: Sequence[FactoredTensor])
         together = together.joined(other)
     cosines = np.abs(to_host(hadamard_gram(unit_components(together).factors)))[: components.rank, :]
     sums = np.sort(cosines, axis=1)[:, -components.rank - 1 :].sum(axis=1) - 1  # with itself
-    strongest = max((float(other.weights[0]) ** 2 for other in others), default=0.0)
+    strongest = max((float(other.weights[0]) ** 2 for other in others), default=math.inf)
     return bool(2 * sums.max() < 1 and removal_costs(components).min() >= strongest)
 
 
