@@ -8,18 +8,23 @@ did tells that others would, too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+import numpy as np
+
+from codiag._array import to_host
 from codiag._estimate import Log
 from codiag._problem import Problem
+from codiag.methods.least_squares._components import hadamard_gram, unit_components
 from codiag.methods.least_squares._degeneracy import bounded
 from codiag.methods.least_squares._fit import ROUGH, closest, is_stopped, relative_error
 from codiag.methods.least_squares._gauss_newton import Limits, Outcome, minimize
 from codiag.methods.least_squares._objective import LeastSquares
 from codiag.methods.least_squares._residual import ROUNDING
 from codiag.methods.least_squares._standing import standing
-from codiag.methods.least_squares._superfluous import has_superfluous
+from codiag.methods.least_squares._superfluous import has_superfluous, removal_costs
 from codiag.methods.least_squares._swaps import brief, swap_components
 from codiag.tensors import FactoredTensor
 
@@ -81,7 +86,7 @@ def _end(problem: Problem, start: FactoredTensor, limits: Limits, lowest: float)
 def is_settled(problem: Problem, outcomes: list[Outcome]) -> bool:
     """Tell whether a further start would hardly end lower: no other end is in question, or the lowest was met twice.
 
-    Where nothing but the agreement of ends tells, it must have been met three times: of data that fit no model, and of
+    Where little but the agreement of ends tells, it must have been met three times: of data that fit no model, and of
     so many components that their parameters are more than half of the entries, which make anything look like noise.
     """
     best, needed = closest(outcomes), 3
@@ -95,8 +100,30 @@ def is_settled(problem: Problem, outcomes: list[Outcome]) -> bool:
         allowed = 0 if overcomplete else max(1, int(FEW * problem.rank))
         if standing(problem, best).n_worth_less(LITTLE) <= allowed:
             return True
+    elif not overcomplete and _are_strongest(best.components, standing(problem, best).newcomers):
+        return True
     ends = sorted(one.objective for one in outcomes)
     return len(ends) >= needed and ends[needed - 1] <= ends[0] + _tolerance(problem, best)
+
+
+def _are_strongest(components: FactoredTensor, others: Sequence[FactoredTensor]) -> bool:
+    r"""Tell whether components are so unlike that the strongest terms are the best, and the residual holds no stronger.
+
+    With :math:`\mu_1(k)` the sum of the k largest cosines between a term and others, to take the strongest term first,
+    and so on, finds the best k where :math:`\mu_1(k) + \mu_1(k - 1) < 1`. Noise has terms in all directions: no such
+    set.
+
+    References
+    ----------
+    J. A. Tropp, "Greed is good: algorithmic results for sparse approximation", IEEE Trans. Inform. Theory 50(10), 2004.
+    """
+    together = components
+    for other in others:
+        together = together.joined(other)
+    cosines = np.abs(to_host(hadamard_gram(unit_components(together).factors)))[: components.rank, :]
+    sums = np.sort(cosines, axis=1)[:, -components.rank - 1 :].sum(axis=1) - 1  # with itself
+    strongest = max((float(other.weights[0]) ** 2 for other in others), default=math.inf)
+    return bool(2 * sums.max() < 1 and removal_costs(components).min() >= strongest)
 
 
 def leaves_noise(problem: Problem, found: Outcome) -> bool:
