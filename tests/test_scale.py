@@ -327,3 +327,12 @@ def test_small_tensors_are_not_sketched():
     entries, _ = noisy(30, 4)
     objectives = {codiag.factorize(entries, 4, method=Auto(), seed=seed).stages[0].objective for seed in range(3)}
     assert len(objectives) == 1
+
+
+def test_modes_longer_than_all_others_together():
+    """Nothing of the size of the square of a mode is formed: 3 GB here."""
+    rng = np.random.default_rng(0)
+    tensor = np.einsum("i,j,k->ijk", *(rng.standard_normal(size) for size in (20_000, 3, 2)))
+    fit = codiag.factorize(tensor + 0.1 * rng.standard_normal(tensor.shape), 1, seed=0)
+    assert fit.converged
+    assert fit.relative_error == pytest.approx(0.1 * np.sqrt(tensor.size) / np.linalg.norm(tensor), rel=0.2)

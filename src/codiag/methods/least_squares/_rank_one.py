@@ -53,14 +53,21 @@ def leading_components(tensor: Tensor, n_starts: int = 8, n_sweeps: int = 25) ->
         return improved(tensor, [first, *_beside(tensor, first)], n_sweeps)
     entries = tensor.to_dense()
     side = xp.reshape(entries, (tensor.shape[0], -1))
-    vectors = xp.linalg.eigh(side @ xp.matrix_transpose(side))[1]
-    first = xp.flip(vectors[:, -min(n_starts, tensor.shape[0]) :], axis=1)
+    first = _leading_vectors(side, n_starts)
     if tensor.symmetric:
         drawn = np.random.default_rng(0).standard_normal((tensor.shape[0], n_starts))
         random = like(drawn / np.linalg.norm(drawn, axis=0), tensor.reference)
         return improved(tensor, [xp.concat([first, random], axis=1)] * tensor.order, n_sweeps)
     rest = split_columns(xp.matrix_transpose(side) @ first, tensor.shape[1:])
     return improved(tensor, [first, *rest], n_sweeps)
+
+
+def _leading_vectors(side: Array, count: int) -> Array:
+    """Return the leading left singular vectors of a matrix, from the smaller of its two Gram matrices."""
+    xp, tall = array_namespace(side), side.shape[0] > side.shape[1]
+    gram = xp.matrix_transpose(side) @ side if tall else side @ xp.matrix_transpose(side)
+    leading = xp.flip(xp.linalg.eigh(gram)[1][:, -min(count, gram.shape[0]) :], axis=1)
+    return unit_columns(side @ leading)[0] if tall else leading
 
 
 def _beside(tensor: SparseTensor, first: Array) -> list[Array]:

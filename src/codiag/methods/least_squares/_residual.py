@@ -72,6 +72,7 @@ def _spectrum(residual: Tensor) -> tuple[np.ndarray, int, float]:
     sizes = [int(np.count_nonzero(to_host(energy))) for energy in energies]
     mode = int(np.argmax(sizes))
     side = xp.reshape(xp.moveaxis(entries, mode, 0), (residual.shape[mode], -1))
+    side = side if side.shape[0] <= side.shape[1] else xp.matrix_transpose(side)  # the same but for zeros
     values = to_host(xp.linalg.eigvalsh(side @ xp.matrix_transpose(side)))
     return values, max(sizes[mode], 1), max(math.prod(sizes) / max(sizes[mode], 1), 1.0)
 

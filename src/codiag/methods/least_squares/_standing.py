@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -41,6 +43,16 @@ class Standing(NamedTuple):
         return sum(worth < factor for worth in self.worths)
 
 
+def is_overcomplete(problem: Problem) -> bool:
+    """Tell whether there are more components than any unfolding of the tensor has singular values."""
+    shape, order = problem.tensor.shape, problem.tensor.order
+    if problem.symmetric is True:
+        return problem.rank > math.comb(shape[0] + order // 2 - 1, order // 2)
+    total = math.prod(shape)
+    parts = (math.prod(some) for count in range(1, order // 2 + 1) for some in combinations(shape, count))
+    return problem.rank > max(min(part, total // part) for part in parts)
+
+
 def may_grow(problem: Problem) -> bool:
     """Tell whether the constraints leave room for one component more."""
     constraints = problem.constraints or ()
@@ -58,7 +70,7 @@ def standing(problem: Problem, found: Outcome) -> Standing:
     noise = is_noise(objective, residual)
     if found.objective < ROUNDING * objective.total or not may_grow(problem):
         return Standing(noise)
-    if noise and problem.rank <= max(problem.tensor.shape) and not _may_pay(found.components, residual):
+    if noise and not is_overcomplete(problem) and not _may_pay(found.components, residual):
         return Standing(noise)
     newcomers = distinct_components(residual, NEWCOMERS)
     term = max(float(newcomers[0].weights[0]) ** 2, 1e-300)
