@@ -55,6 +55,7 @@ def test_factorize_without_a_supported_rank_writes_nothing(tmp_path):
     assert not (tmp_path / "out.npz").exists()
 
 
+@pytest.mark.filterwarnings("ignore::codiag.ConvergenceWarning")
 def test_factorize_prints_errors_and_the_diagnosis(tensor_file):
     printed = runner.invoke(app, ["factorize", str(tensor_file), "--rank", "4"]).stdout
     fit = codiag.factorize(np.load(tensor_file), 4, seed=0)

@@ -281,7 +281,7 @@ def test_labels_stay_as_different_as_they_are():
 
 
 def test_a_fit_takes_its_own_data_whatever_its_labels():
-    labels = (np.array([1.0, np.nan, 3, 4, 5]), np.append(DAYS[:3], np.datetime64("NaT")), None)
+    labels = (np.array([1.0, np.nan, 3, 4, 5]), np.append(DAYS[:3], np.datetime64("NaT", "D")), None)
     data = Labelled(entries(), Labels(NAMES, labels))
     fit = codiag.factorize(data, 2, seed=0)
     for mode in range(3):

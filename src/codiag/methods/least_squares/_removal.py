@@ -17,8 +17,9 @@ import numpy as np
 
 from codiag._array import Array, array_namespace, identity, pick, to_host
 from codiag._problem import Problem
+from codiag.methods.least_squares._conjugate_gradients import conjugate_gradients
 from codiag.methods.least_squares._curvature import Curvature
-from codiag.methods.least_squares._gauss_newton import State, conjugate_gradients, evaluated
+from codiag.methods.least_squares._gauss_newton import State, evaluated
 from codiag.methods.least_squares._objective import LeastSquares
 from codiag.methods.least_squares._restricted import Restricted
 from codiag.tensors import FactoredTensor
