@@ -20,7 +20,6 @@ from codiag.methods.least_squares._rank_one import distinct_components
 from codiag.methods.least_squares._removal import objectives_without
 from codiag.methods.least_squares._residual import ROUNDING, is_noise
 from codiag.methods.least_squares._standing import Standing, may_grow, standing
-from codiag.methods.least_squares._superfluous import has_superfluous
 from codiag.tensors import FactoredTensor
 
 EXTRA, FALLS = 4, 0.7
@@ -70,9 +69,7 @@ def swap_components(problem: Problem, found: Outcome, *, max_swaps: int) -> tupl
 
 def _swap(problem: Problem, found: Outcome, known: Standing) -> Outcome | None:
     """Return a better fit with one component or more swapped, if there is one."""
-    if known.noise and (
-        known.n_worth_less(CLEAR) == 0 or has_superfluous(problem, found.components, 2 * found.objective)
-    ):
+    if known.noise and known.n_worth_less(CLEAR) == 0:
         return None
     variance = LeastSquares(problem).noise_variance
     goal = found.objective * (1 - max(min(variance, MOST_NOISE), NEGLIGIBLE))
