@@ -240,7 +240,7 @@ def test_links_are_not_called_probabilities_where_they_have_weights():
     model = MixedMembershipCommunities(2, random_state=0).fit(5 * graph.adjacency)
     assert np.max(model.connectivity_) > 1
     page = communities_report(model)
-    assert "where links have weights, their mean weight" in page
+    assert "Expected weight of the link between nodes of two communities" in page
     assert "likely" not in page
 
 

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 import codiag
 from codiag.experiments.fitting import silent_fit
 from codiag.methods import NLS, Auto
-from codiag.methods._search import is_settled
+from codiag.methods._search import is_settled, leaves_noise
 from codiag.methods.least_squares import LeastSquares, Limits, Outcome, minimize
 from codiag.methods.least_squares import _removal as removal
 from codiag.methods.least_squares._removal import objectives_without
@@ -58,6 +58,7 @@ def test_the_objective_without_a_component_is_that_of_a_damped_step(kind, monkey
         step = -np.linalg.solve(damped, slope.ravel())
         expected.append(value + step @ slope.ravel() + step @ matrix @ step / 2)
     assert_allclose(objectives_without(problem, components), expected, rtol=1e-6)
+    assert_allclose(objectives_without(problem, components, [2, 0]), [expected[0], np.inf, expected[2]], rtol=1e-6)
 
 
 def test_three_components_where_two_would_do():
@@ -150,6 +151,23 @@ def test_an_end_that_was_met_three_times_settles_the_search():
     above = ends[0]._replace(objective=1.1 * ends[0].objective)
     assert is_settled(problem, [ends[0], above, ends[0], ends[0]])
     assert not is_settled(problem, [ends[0], above, ends[0]])
+
+
+@pytest.mark.parametrize("unlike", [True, False])
+def test_one_end_settles_the_search_where_unlike_components_are_the_strongest(unlike):
+    """Of orthogonal terms the strongest are the best fit, though the residual is no noise; of similar ones not so."""
+    basis = np.linalg.qr(np.random.default_rng(0).standard_normal((8, 8)))[0]
+    if not unlike:
+        basis = basis + 0.8 * basis[:, [0]]
+        basis /= np.linalg.norm(basis, axis=0)
+    weights = np.array([8.0, 7.0, 6.0, 5.0, 1.0, 0.1, 0.0, 0.0])
+    terms = FactoredTensor(weights, [basis] * 3, symmetric=True)
+    problem = codiag.Problem(terms.to_dense(), 4, symmetric=True)
+    strongest = minimize(problem, terms.columns([0, 1, 2, 3]), Limits())
+    assert not leaves_noise(problem, strongest)
+    assert is_settled(problem, [strongest]) is unlike
+    weaker = minimize(problem, terms.columns([0, 1, 2, 5]), Limits(0))
+    assert not is_settled(problem, [weaker])
 
 
 def test_a_fit_in_doubt_says_so():

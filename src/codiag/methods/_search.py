@@ -23,7 +23,7 @@ from codiag.methods.least_squares._fit import ROUGH, closest, is_stopped, relati
 from codiag.methods.least_squares._gauss_newton import Limits, Outcome, minimize
 from codiag.methods.least_squares._objective import LeastSquares
 from codiag.methods.least_squares._residual import ROUNDING
-from codiag.methods.least_squares._standing import is_overcomplete, standing
+from codiag.methods.least_squares._standing import standing
 from codiag.methods.least_squares._superfluous import has_superfluous, removal_costs
 from codiag.methods.least_squares._swaps import brief, swap_components
 from codiag.tensors import FactoredTensor
@@ -92,7 +92,7 @@ def is_settled(problem: Problem, outcomes: list[Outcome]) -> bool:
     best, needed = closest(outcomes), 3
     if 2 * best.objective < ROUNDING * LeastSquares(problem).total:
         return True
-    overcomplete = is_overcomplete(problem)
+    overcomplete = problem.rank > max(problem.tensor.shape)
     if not (overcomplete and 2 * problem.n_parameters > problem.n_entries) and leaves_noise(problem, best):
         needed = 2
         if has_superfluous(problem, best.components, 2 * best.objective):

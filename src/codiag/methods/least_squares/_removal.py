@@ -11,6 +11,8 @@ Gauss-Newton matrix of the others is a part of that of all, so that the steps fo
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -35,20 +37,24 @@ AT_ONCE = 2**17
 """Unknowns in all steps that are sought at once: what fits into a cache."""
 
 
-def objectives_without(problem: Problem, components: FactoredTensor) -> np.ndarray:
-    """Return the objective that a fit would have without each component, as a damped step of the others predicts it."""
+def objectives_without(problem: Problem, components: FactoredTensor, places: Sequence[int] | None = None) -> np.ndarray:
+    """Return the objective that a fit would have without each component, as a damped step of the others predicts it.
+
+    Where only some components are in question, it is infinite without others.
+    """
     whole = LeastSquares(problem, components)
     state = evaluated(whole, whole.layout.pack(components, balanced=not problem.constraints))
     curvature = whole.curvature(state.point)
+    asked = list(range(components.rank)) if places is None else list(places)
+    found = np.full(components.rank, np.inf)
     if not isinstance(curvature, Curvature) or problem.constraints is not None:
-        return np.array([_without(whole, state, components, place) for place in range(components.rank)])
-    rank, alone = components.rank, identity(components.rank, state.point)
-    count = min(rank, max(1, AT_ONCE // int(np.prod(state.point.shape))))
-    parts = [
-        _all_without(curvature, state, alone[first : min(first + count, rank), None, :], whole.total)
-        for first in range(0, rank, count)
-    ]
-    return np.concatenate(parts)
+        found[asked] = [_without(whole, state, components, place) for place in asked]
+        return found
+    alone, count = identity(components.rank, state.point), max(1, AT_ONCE // math.prod(state.point.shape))
+    for first in range(0, len(asked), count):
+        some = asked[first : first + count]
+        found[some] = _all_without(curvature, state, pick(alone, some, 0)[:, None, :], whole.total)
+    return found
 
 
 def _all_without(curvature: Curvature, state: State, alone: Array, total: float) -> np.ndarray:

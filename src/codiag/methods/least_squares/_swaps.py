@@ -73,9 +73,10 @@ def _swap(problem: Problem, found: Outcome, known: Standing) -> Outcome | None:
         return None
     variance = LeastSquares(problem).noise_variance
     goal = found.objective * (1 - max(min(variance, MOST_NOISE), NEGLIGIBLE))
+    clear = CLEAR if known.noise else math.inf
+    doubtful = [place for place, worth in enumerate(known.worths) if worth < clear] if known.noise else None
     for newcomer in known.newcomers:
-        grown = _grown(problem, found, newcomer)
-        trial = _shrunk(problem, grown, goal, clear=CLEAR if known.noise else math.inf)
+        trial = _shrunk(problem, _grown(problem, found, newcomer), goal, clear, doubtful)
         if trial is None:
             return None
         if goal <= trial.objective < NEAR * found.objective:
@@ -101,15 +102,19 @@ def _grown(problem: Problem, found: Outcome, newcomer: FactoredTensor) -> Outcom
     return grown
 
 
-def _shrunk(problem: Problem, grown: Outcome, goal: float, clear: float) -> Outcome | None:
+def _shrunk(
+    problem: Problem, grown: Outcome, goal: float, clear: float, doubtful: Sequence[int] | None
+) -> Outcome | None:
     """Let components leave, those that the others replace best, until as many are left as the problem asks for.
 
-    None where it would be the last to have joined, and all others are worth more by a `clear` factor.
+    None where it would be the last to have joined, and all others are worth more by a `clear` factor. Where only some
+    were `doubtful` before a single one joined, none but these are asked about.
     """
     rank = grown.components.rank
+    asked = None if doubtful is None or rank > problem.rank + 1 else [*doubtful, rank - 1]
     while True:
-        predicted = objectives_without(replace(problem, rank=rank), grown.components)
-        places = np.argsort(predicted, kind="stable").tolist()
+        predicted = objectives_without(replace(problem, rank=rank), grown.components, asked)
+        places = [place for place in np.argsort(predicted, kind="stable").tolist() if math.isfinite(predicted[place])]
         if rank == problem.rank + 1 and places[0] == rank - 1:
             lost = predicted - grown.objective  # as far as a step tells: it is less where the others need several
             places = [place for place in places[1:] if lost[place] < clear * max(lost[-1], TINY)]
