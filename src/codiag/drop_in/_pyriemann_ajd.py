@@ -91,7 +91,7 @@ def uwedge(X: Array, *, init: Array | None = None, eps: float = 1e-7, n_iter_max
     >>> rng = np.random.default_rng(0)
     >>> mixing = rng.standard_normal((3, 3))
     >>> V, D = uwedge(mixing @ (np.eye(3) * rng.uniform(1, 2, (5, 1, 3))) @ mixing.T)
-    >>> np.sort(np.diag(D[0])).round(12).tolist()
+    >>> (D.round(12) + 0.0)[0].tolist()
     [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
     stack = _as_stack(X, "uwedge")
