@@ -7,24 +7,19 @@ as its documentation says.
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 import math
-import shlex
-import sys
 import time
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 
 import codiag
-from benchmarks.measure import keep
+from benchmarks.trials import parser_of, show
 from codiag.experiments.records import Cell, Record, Values, combinations, select
-from codiag.experiments.reports import Report, Table, sections
-from codiag.experiments.runs import Experiment, read, run, seed_of
+from codiag.experiments.reports import Report, Table
+from codiag.experiments.runs import Experiment, seed_of
 from codiag.methods import NLS
 from codiag.methods.least_squares import Limits, minimize
 from codiag.methods.least_squares._components import unit_components
@@ -225,21 +220,11 @@ def experiment(n_seeds: int) -> Experiment:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.choose_rank", description=__doc__)
+    parser = parser_of("choose_rank", __doc__)
     parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--jobs", type=int, default=0, help="processes; by default trials run in this one")
-    parser.add_argument("--minutes", type=float, default=math.inf, help="no trial is begun after that time")
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "runs", help="folder of the records")
-    parser.add_argument("--keep", action="store_true", help="write the tables to RESULTS.md")
     options = parser.parse_args()
-    warnings.simplefilter("ignore")  # for this program: how well everybody did is what it measures
     grid = experiment(options.seeds)
-    failures = run([grid], options.out, jobs=options.jobs, minutes=options.minutes)
-    report = grid.report(read(grid, options.out))
-    text = "\n\n".join([f"## {grid.title}\n{SETUP} {COLUMNS}", *failures, *sections(report, [])])
-    print(text)
-    if options.keep:
-        keep("choose-rank", shlex.join(["python", "-m", "benchmarks.choose_rank", *sys.argv[1:]]), text)
+    show("choose_rank", options, [grid], f"## {grid.title}\n{SETUP} {COLUMNS}")
 
 
 if __name__ == "__main__":

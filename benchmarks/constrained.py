@@ -6,26 +6,22 @@ needs TensorLy and pyttb for the rivals; what is not installed is left out.
 
 from __future__ import annotations
 
-import argparse
 import math
-import shlex
 import sys
 import time
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks import constrained_il2
 from benchmarks.constrained_rivals import SETTINGS, Task, is_installed, warmed
-from benchmarks.measure import keep
+from benchmarks.trials import parser_of, show
 from codiag.experiments.records import Cell, Record, Values, combinations, select
-from codiag.experiments.reports import Report, Table, sections
-from codiag.experiments.runs import Experiment, read, run, seed_of
+from codiag.experiments.reports import Report, Table
+from codiag.experiments.runs import Experiment, seed_of
 from codiag.methods._known import improved
 from codiag.methods.least_squares._gauss_newton import Limits
 from codiag.methods.least_squares._objective import LeastSquares
@@ -210,25 +206,14 @@ def experiment(name: str, n_seeds: int) -> Experiment:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.constrained", description=__doc__)
+    parser = parser_of("constrained", __doc__)
     parser.add_argument("--scenario", nargs="+", default=["all"], choices=["all", *SCENARIOS, "il2"])
     parser.add_argument("--seeds", type=int, default=50)
-    parser.add_argument("--jobs", type=int, default=0, help="processes; by default trials run in this one")
-    parser.add_argument("--minutes", type=float, default=math.inf, help="no trial is begun after that time")
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "runs", help="folder of the records")
-    parser.add_argument("--keep", action="store_true", help="write the tables to RESULTS.md")
     options = parser.parse_args()
-    warnings.simplefilter("ignore")  # for this program: how well everybody did is what it measures
     names = [*SCENARIOS, "il2"] if "all" in options.scenario else options.scenario
     experiments = [constrained_il2.experiment() if name == "il2" else experiment(name, options.seeds) for name in names]
-    failures = run(experiments, options.out, jobs=options.jobs, minutes=options.minutes)
-    parts = ["# Missing entries and constraints", f"{COLUMNS} {SETTINGS}", *failures]
-    for one in experiments:
-        parts += [f"## {one.title}", *sections(one.report(read(one, options.out)), [])]
-    text = "\n\n".join(parts)
-    print(text)
-    if options.keep:
-        keep("constrained", shlex.join(["python", "-m", "benchmarks.constrained", *sys.argv[1:]]), text)
+    heading = "# Missing entries and constraints", f"{COLUMNS} {SETTINGS}"
+    show("constrained", options, experiments, *heading, titled=True)
 
 
 if __name__ == "__main__":

@@ -7,25 +7,20 @@ them is the best known; a fit that comes within 0.1 % of it is a success.
 
 from __future__ import annotations
 
-import argparse
 import math
-import shlex
-import sys
 import time
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from importlib.util import find_spec
-from pathlib import Path
 
 import numpy as np
 
-from benchmarks.measure import keep
+from benchmarks.trials import parser_of, show
 from codiag.experiments.fitting import silent_fit
 from codiag.experiments.records import Cell, Record, Values, combinations, select
-from codiag.experiments.reports import Report, Table, sections
-from codiag.experiments.runs import Experiment, read, run, seed_of
+from codiag.experiments.reports import Report, Table
+from codiag.experiments.runs import Experiment, seed_of
 from codiag.methods import NLS
 from codiag.synthetic import PlantedTensor, noisy_tensor, unit_factor
 from codiag.tensors import FactoredTensor, symmetrize
@@ -225,7 +220,7 @@ def _selected(one: Experiment, only: Sequence[str]) -> Experiment:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.hard", description=__doc__)
+    parser = parser_of("hard", __doc__)
     parser.add_argument("groups", nargs="*", default=list(GROUPS), metavar="GROUP", help=", ".join(GROUPS))
     parser.add_argument("--seeds", type=int, default=40, help="tensors of each kind")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
@@ -234,24 +229,12 @@ def main() -> None:
     parser.add_argument(
         "--only", nargs="+", default=[], help='places with these values, such as "rank 26" "noise 0.01"'
     )
-    parser.add_argument("--jobs", type=int, default=0, help="processes; by default trials run in this one")
-    parser.add_argument("--minutes", type=float, default=math.inf, help="no trial is begun after that time")
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "runs", help="folder of the records")
-    parser.add_argument("--keep", action="store_true", help="write the tables to RESULTS.md")
     options = parser.parse_args()
-    warnings.simplefilter("ignore")  # for this program: how well everybody did is what it measures
     seeds = range(options.first, options.first + options.seeds)
     experiments = [
         _selected(experiment(name, seeds, options.methods, options.starts), options.only) for name in options.groups
     ]
-    failures = run(experiments, options.out, jobs=options.jobs, minutes=options.minutes)
-    parts = ["# Tensors with many optima", COLUMNS, *failures]
-    for one in experiments:
-        parts += [f"## {one.title}", *sections(one.report(read(one, options.out)), [])]
-    text = "\n\n".join(parts)
-    print(text)
-    if options.keep:
-        keep("hard", shlex.join(["python", "-m", "benchmarks.hard", *sys.argv[1:]]), text)
+    show("hard", options, experiments, "# Tensors with many optima", COLUMNS, titled=True)
 
 
 if __name__ == "__main__":

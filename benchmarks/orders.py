@@ -5,26 +5,21 @@
 
 from __future__ import annotations
 
-import argparse
 import math
-import shlex
-import sys
 import time
-import warnings
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.grid import squared_distance
-from benchmarks.measure import keep
 from benchmarks.solvers import all_solvers
+from benchmarks.trials import parser_of, show
 from codiag.experiments.fitting import silent_fit
 from codiag.experiments.records import Cell, Record, Values, combinations, select
-from codiag.experiments.reports import Report, Table, sections
-from codiag.experiments.runs import Experiment, read, run, seed_of
+from codiag.experiments.reports import Report, Table
+from codiag.experiments.runs import Experiment, seed_of
 from codiag.methods import NLS
 from codiag.synthetic import PlantedTensor, unit_factor
 from codiag.tensors import FactoredTensor, symmetrize
@@ -118,22 +113,12 @@ def experiment(n_seeds: int, n_others: int) -> Experiment:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.orders", description=__doc__)
+    parser = parser_of("orders", __doc__)
     parser.add_argument("--seeds", type=int, default=40)
     parser.add_argument("--others", type=int, default=2, help="seeds for the other methods")
-    parser.add_argument("--jobs", type=int, default=0, help="processes; by default trials run in this one")
-    parser.add_argument("--minutes", type=float, default=math.inf, help="no trial is begun after that time")
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "runs", help="folder of the records")
-    parser.add_argument("--keep", action="store_true", help="write the table to RESULTS.md")
     options = parser.parse_args()
-    warnings.simplefilter("ignore")  # for this program: how well everybody did is what it measures
     grid = experiment(options.seeds, options.others)
-    failures = run([grid], options.out, jobs=options.jobs, minutes=options.minutes)
-    report = grid.report(read(grid, options.out))
-    text = "\n\n".join([f"## {grid.title}\n{SETUP} {COLUMNS}", *failures, *sections(report, [])])
-    print(text)
-    if options.keep:
-        keep("orders", shlex.join(["python", "-m", "benchmarks.orders", *sys.argv[1:]]), text)
+    show("orders", options, [grid], f"## {grid.title}\n{SETUP} {COLUMNS}")
 
 
 if __name__ == "__main__":

@@ -5,26 +5,21 @@
 
 from __future__ import annotations
 
-import argparse
 import math
-import shlex
-import sys
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.measure import keep
 from benchmarks.orders import SETUP, planted
+from benchmarks.trials import parser_of, show
 from codiag import Problem
 from codiag._estimate import Log
 from codiag.experiments.records import Cell, Record, Values, combinations, select
-from codiag.experiments.reports import Report, Table, sections
-from codiag.experiments.runs import Experiment, read, run, seed_of
+from codiag.experiments.reports import Report, Table
+from codiag.experiments.runs import Experiment, seed_of
 from codiag.methods._auto import random_start
 from codiag.methods._diagonal_start import diagonal_roles, diagonal_start
 from codiag.methods._koszul import koszul_roles, koszul_start
@@ -123,21 +118,11 @@ def experiment(n_seeds: int) -> Experiment:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.overcomplete_starts", description=__doc__)
+    parser = parser_of("overcomplete_starts", __doc__)
     parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--jobs", type=int, default=0, help="processes; by default trials run in this one")
-    parser.add_argument("--minutes", type=float, default=math.inf, help="no trial is begun after that time")
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "runs", help="folder of the records")
-    parser.add_argument("--keep", action="store_true", help="write the table to RESULTS.md")
     options = parser.parse_args()
-    warnings.simplefilter("ignore")  # for this program: how well everybody did is what it measures
     grid = experiment(options.seeds)
-    failures = run([grid], options.out, jobs=options.jobs, minutes=options.minutes)
-    report = grid.report(read(grid, options.out))
-    text = "\n\n".join([f"## {grid.title}\n{SETUP} {COLUMNS}", *failures, *sections(report, [])])
-    print(text)
-    if options.keep:
-        keep("overcomplete-starts", shlex.join(["python", "-m", "benchmarks.overcomplete_starts", *sys.argv[1:]]), text)
+    show("overcomplete_starts", options, [grid], f"## {grid.title}\n{SETUP} {COLUMNS}")
 
 
 if __name__ == "__main__":

@@ -6,12 +6,7 @@ the data of most problems; bikes need the file that TLViz brings, and are left o
 
 from __future__ import annotations
 
-import argparse
-import math
-import shlex
-import sys
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from importlib.util import find_spec
@@ -19,12 +14,12 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.measure import keep
+from benchmarks.trials import parser_of, show
 from codiag._factorize import solve
 from codiag._problem import Problem
 from codiag.experiments.records import Cell, Record, Values, combinations, select
-from codiag.experiments.reports import Report, Table, sections
-from codiag.experiments.runs import Experiment, read, run
+from codiag.experiments.reports import Report, Table
+from codiag.experiments.runs import Experiment
 from codiag.methods import Auto
 from codiag.synthetic import fluorescence
 from codiag.tensors import FactoredTensor
@@ -191,27 +186,16 @@ def _row(ours: Sequence[Record], svd: Sequence[Record], rest: Sequence[Record]) 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.real", description=__doc__)
+    parser = parser_of("real", __doc__)
     parser.add_argument("--data", nargs="+", default=list(DATA), choices=list(DATA))
     parser.add_argument("--methods", nargs="+", default=[SVD, OURS, RANDOM], choices=[SVD, OURS, RANDOM])
-    parser.add_argument("--jobs", type=int, default=0, help="processes; by default trials run in this one")
-    parser.add_argument("--minutes", type=float, default=math.inf, help="no trial is begun after that time")
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "runs", help="folder of the records")
-    parser.add_argument("--keep", action="store_true", help="write the tables to RESULTS.md")
     options = parser.parse_args()
-    warnings.simplefilter("ignore")  # for this program: how well everybody did is what it measures
-
-    def experiment(methods: Sequence[str]) -> Experiment:
-        title = "Tensors that fit no model"
-        return Experiment("real", title, f"{title}.", partial(_cells, options.data, methods), _measured, _report)
-
-    failures = run([experiment(options.methods)], options.out, jobs=options.jobs, minutes=options.minutes)
-    everything = experiment([SVD, OURS, RANDOM])
-    report = everything.report(read(everything, options.out))
-    text = "\n\n".join([f"## {everything.title}", COLUMNS, *failures, *sections(report, [])])
-    print(text)
-    if options.keep:
-        keep("real", shlex.join(["python", "-m", "benchmarks.real", *sys.argv[1:]]), text)
+    title = "Tensors that fit no model"
+    asked, everything = (
+        Experiment("real", title, f"{title}.", partial(_cells, options.data, methods), _measured, _report)
+        for methods in (options.methods, [SVD, OURS, RANDOM])
+    )
+    show("real", options, [asked], f"## {title}", COLUMNS, shown=[everything])
 
 
 if __name__ == "__main__":
