@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import dataclass
+from itertools import permutations
 from typing import ClassVar
 
 import numpy as np
@@ -14,6 +15,7 @@ from scipy.optimize import nnls
 
 import codiag
 from codiag.constraints import Constraint, Fixed, NonNegative, Ridge
+from codiag.experiments.fitting import silent_fit
 from codiag.tensors import SparseTensor, symmetrize
 from tensor_cases import LIBRARIES, TENSORS
 
@@ -235,3 +237,13 @@ def test_what_is_refused(new, mode, error, said):
         fit.transform(new, mode)
     with pytest.raises(ValueError, match="observed must have the shape of the tensor"):
         fit.transform(np.ones((4, 8, 9)), observed=np.ones((4, 8)))
+
+
+def test_the_last_steps_never_lead_up():
+    """Where components cancel, an undamped step that is short relative to them may change the tensor a lot."""
+    tensor = np.zeros((4, 4, 4))
+    tensor[1, 1, 1] = 1
+    for place in permutations((0, 2, 3)):
+        tensor[place] = 1
+    fit = silent_fit(tensor, 2, seed=773221248)
+    assert fit.relative_error == pytest.approx(fit.stages[-1].objective, rel=1e-6)

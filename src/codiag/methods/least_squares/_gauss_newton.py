@@ -315,10 +315,13 @@ def _newton_move(curvature: CurvatureLike, slope: Array, damping: float, scale: 
     xp = array_namespace(slope)
     if math.prod(slope.shape) > EXPLICIT[0]:
         return conjugate_gradients(curvature, slope, damping, scale)
-    roots = xp.sqrt(xp.reshape(curvature.scales, (-1,)))
+    scales = xp.reshape(curvature.scales, (-1,))
+    roots = xp.sqrt(xp.where(scales > 1e-200, scales, xp.ones_like(scales)))  # hardly anything of a component is left
     values, vectors = xp.linalg.eigh(curvature.matrix() / (roots[:, None] * roots[None, :]))
     along = xp.matrix_transpose(vectors) @ (xp.reshape(slope, (-1,)) / roots)
-    return -xp.reshape((vectors @ (along / (xp.abs(values) + damping))) / roots, slope.shape)
+    steep = xp.abs(values) + damping
+    steep = xp.where(steep > 0, steep, xp.full_like(steep, math.inf))  # no step where nothing is known
+    return -xp.reshape((vectors @ (along / steep)) / roots, slope.shape)
 
 
 def relative_size(move: Array, point: Array) -> float:

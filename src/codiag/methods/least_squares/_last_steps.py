@@ -53,7 +53,10 @@ def last_steps(problem: Problem, found: Outcome) -> Outcome:
         if path.size < EXACT or path.n_idle > IDLE or not value < (1 + ASTRAY) * found.objective:
             break
         path.point = objective.projected(path.mixed())
-    return found._replace(components=objective.layout.components(path.best), objective=path.value, left=path.least)
+    value = objective.value(path.best)  # where components cancel, a short step may lead far up
+    if not value <= (1 + EXACT) * found.objective:
+        return found
+    return found._replace(components=objective.layout.components(path.best), objective=value, left=path.least)
 
 
 class _Path:
