@@ -141,7 +141,8 @@ def test_label_takes_columns_wide_tables_and_pipes(votes_file):
     options = ["--task", "image", "--worker", "who", "--label", "species", "--skip-missing"]
     piped = apart.invoke(app, ["label", "-", "--out", "-", *options], input=renamed)
     assert piped.stdout == expected.stdout
-    assert f"Note: 1 of {len(rows) + 1} votes have no task, worker or label, and are left out" in piped.stderr
+    words = " ".join(piped.stderr.split())  # old versions of rich break lines
+    assert f"Note: 1 of {len(rows) + 1} votes have no task, worker or label, and are left out" in words
     assert "standard input: 20 workers" in piped.stderr
     workers = sorted({row[1] for row in rows}, key=int)
     given = {(row[0], row[1]): row[2] for row in rows}
