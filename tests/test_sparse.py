@@ -154,3 +154,8 @@ def test_threads_are_as_many_as_linear_algebra_may_take():
 @pytest.mark.parametrize("threads", [1, 2, 7])
 def test_results_of_threads_come_in_the_order_of_the_items(threads):
     assert list(in_threads(lambda item: item**2, range(20), threads)) == [item**2 for item in range(20)]
+
+
+def test_sizes_may_be_small_integers_of_numpy():
+    shape = [27, 2_654_227, np.int8(2)]
+    assert SparseTensor(np.zeros((3, 1), dtype=int), np.ones(1), shape).shape == (27, 2_654_227, 2)

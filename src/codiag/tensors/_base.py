@@ -370,14 +370,15 @@ def check_shape(shape: Sequence[int], name: str = "tensor") -> tuple[int, ...]:
     shape = tuple(shape)
     if any(isinstance(size, bool) or not isinstance(size, int | np.integer) for size in shape):
         raise TypeError(f"shape must hold integers, one for every mode; got {shape}")
+    shape = tuple(int(size) for size in shape)  # products of small integers of NumPy overflow
     if any(size < 0 for size in shape):
         raise ValueError(f"shape must not hold negative numbers; got {shape}")
     if len(shape) < 3:
         hint = {2: "; for one matrix use numpy.linalg.svd", 1: "", 0: ""}[len(shape)]
-        raise ValueError(f"{name} must have at least three modes; got {len(shape)}, shape {tuple(shape)}{hint}")
+        raise ValueError(f"{name} must have at least three modes; got {len(shape)}, shape {shape}{hint}")
     if math.prod(shape) == 0:
-        raise ValueError(f"{name} must not be empty; got shape {tuple(shape)}, mode {list(shape).index(0)} is")
-    return tuple(int(size) for size in shape)
+        raise ValueError(f"{name} must not be empty; got shape {shape}, mode {shape.index(0)} is")
+    return shape
 
 
 def as_scale(scale: Any, reference: Array) -> float:
