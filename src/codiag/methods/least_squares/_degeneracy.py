@@ -47,7 +47,7 @@ def bounded(problem: Problem, found: Outcome) -> Outcome:
         components, n_sweeps = outcome.components, n_sweeps + outcome.n_sweeps
         value = objective.distance(components) / 2
         if value < best.objective:
-            best = Outcome(components, value, n_sweeps, False, True)
+            best = Outcome(components, value, n_sweeps, False, runs_off=True)
         before, gained = gained, last - value
         rate = min(max(gained / before, 0.0), 0.9) if math.isfinite(before) else 0.9
         if math.isfinite(gained) and gained * rate / (1 - rate) < LEFT * value:

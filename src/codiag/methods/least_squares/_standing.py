@@ -16,6 +16,7 @@ from codiag.methods.least_squares._objective import LeastSquares
 from codiag.methods.least_squares._rank_one import distinct_components
 from codiag.methods.least_squares._removal import objectives_without
 from codiag.methods.least_squares._residual import ROUNDING, is_noise, largest_square
+from codiag.methods.least_squares._superfluous import removal_costs
 from codiag.tensors import FactoredTensor, Tensor
 
 if TYPE_CHECKING:
@@ -83,5 +84,4 @@ def _may_pay(components: FactoredTensor, residual: Tensor) -> bool:
     components = unit_components(components)
     gram = to_host(hadamard_gram(components.factors))
     likeness = abs(gram) * (1 - np.eye(components.rank))
-    worth = to_host(components.weights) ** 2 / np.maximum(np.diag(np.linalg.pinv(gram, hermitian=True)), 1.0)
-    return float(likeness.max()) >= ALIKE or float(worth.min()) / 2 <= largest_square(residual)
+    return float(likeness.max()) >= ALIKE or float(removal_costs(components).min()) / 2 <= largest_square(residual)
