@@ -23,7 +23,7 @@ from codiag.plotting import COLORS, INK
 corpus = load_kos(download=True)
 frequent = np.asarray(corpus.counts.sum(axis=0)).ravel() >= 50
 counts, words = corpus.counts[:, frequent], corpus.vocabulary[frequent]
-model = LatentDirichlet(8, random_state=0).fit(counts)
+model = LatentDirichlet(6, random_state=0).fit(counts)
 for weight, top in zip(model.weights_, model.top_words(words, 8), strict=True):
     print(f"{weight:.2f}  {' '.join(top)}")
 
@@ -31,7 +31,7 @@ for weight, top in zip(model.weights_, model.top_words(words, 8), strict=True):
 # Each panel is a topic, with its share of all entries and the words that are most typical of it: bars are how probable a
 # word is in the topic. Read down a panel and the topic names itself.
 
-figure, axes = plt.subplots(2, 4, figsize=(10.5, 5.6), layout="constrained")
+figure, axes = plt.subplots(2, 3, figsize=(9.5, 5.6), layout="constrained")
 for topic, axis in enumerate(axes.flat):
     top = np.argsort(-model.components_[topic])[:8]
     axis.barh(words[top], model.components_[topic, top], color=COLORS[topic], alpha=0.85)

@@ -28,7 +28,8 @@ print(f"right by the model         {crowd.accuracy(model.tasks_, model.labels_):
 
 # %%
 # How often was every worker really right? The model is not told; it gives an interval that should hold the long-run
-# accuracy of nine workers in ten.
+# accuracy of nine workers in ten. The share of right answers among only 20 votes scatters around that accuracy by chance,
+# and so it is outside the interval somewhat more often.
 
 truth = dict(zip(crowd.truth["task"].tolist(), crowd.truth["truth"].tolist(), strict=True))
 right = np.array([truth[task] for task in crowd.votes["task"].tolist()]) == crowd.votes["label"]
@@ -40,9 +41,9 @@ print(f"the share that a worker really got right is in the interval for {held.me
 
 # %%
 # Every worker is a bar from the lower to the upper end of the interval, and a dot for the share of answers that was
-# really right, red where it is outside. With 20 votes little can be said of a worker, and the bars are long; with
-# hundreds they are short. The dashed line is what guessing gives: some of the busiest workers are hardly better, and
-# their votes count for next to nothing.
+# really right, red where it is outside. With hundreds of votes, on the left, bars are short; with 20, on the right, they
+# are long. The dashed line is what guessing gives: the busiest workers of all are no better, and the model knows. Their
+# votes count for next to nothing, where the majority would count them all.
 
 order = np.argsort(-n_votes, kind="stable")[:60]
 places = np.arange(order.size)

@@ -39,13 +39,13 @@ print(f"{agreement:.0%} of the students whose house is known belong most to the 
 
 # %%
 # Left, the friendships, with students sorted by their strongest community (colors): blocks on the diagonal are
-# communities, and what is outside them are friends elsewhere. Right, who lives where: each community has its house,
-# almost pure.
+# communities, and what is outside them are friends elsewhere. Right, who lives where: six of the eight communities are
+# a house each, almost pure, and two hold people of several houses.
 
 strongest = np.argmax(shares, axis=1)
 rank = np.lexsort((-shares.max(axis=1), strongest))
 rows, columns = network.adjacency[rank][:, rank].nonzero()
-figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.7), layout="constrained", width_ratios=(1.1, 1))
+figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.9), layout="constrained", width_ratios=(1.1, 1))
 left.scatter(columns, rows, s=0.4, color="#22303c", alpha=0.35, linewidths=0, rasterized=True)
 edges = np.concatenate([[0], np.cumsum(np.bincount(strongest, minlength=known.size))])
 for place, (begin, end) in enumerate(zip(edges[:-1], edges[1:], strict=True)):

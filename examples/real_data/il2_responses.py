@@ -23,7 +23,6 @@ from codiag.plotting import COLORS, INK
 data = load_IL2data()
 ligands, hours, doses, cells = data.ticks
 responses = np.asarray(data.tensor)
-responses = np.where(np.isnan(responses), np.nan, np.maximum(responses, 0))  # of differences to the unstimulated cells
 print(f"{responses.shape}, {np.isnan(responses).sum()} entries missing")
 
 # %%
@@ -34,10 +33,11 @@ print(fit)
 print(fit.diagnose())
 
 # %%
-# Each row is a component; a column a mode. One component is the response of regulatory T cells (Treg), which starts at
-# small doses: these cells carry the high-affinity receptor. Another is that of killer cells (CD8+ and NK), at the
-# highest doses only, and to other ligands. This is what one looks for in a drug: a ligand with much of the first and
-# little of the second.
+# A row is a component, a column a mode. The last is the response of regulatory T cells (Treg) to small doses: it peaks
+# below 1 nM, is strongest in cells with much of the receptor IL2Ra, and falls at higher doses, where the others take
+# over. The first is how all cells alike answer to natural IL-2 and IL-15 at high doses, the second the answer to the
+# altered ligands. What one looks for in a drug against autoimmune disease is a ligand with much of the last and little
+# of the first, such as the bivalent ones in the middle of the first column.
 
 figure, axes = plt.subplots(
     fit.rank, 4, figsize=(10.5, 5.8), layout="constrained", sharex="col", width_ratios=(1.6, 0.8, 1, 1.2)

@@ -15,7 +15,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import codiag
-from codiag.plotting import COLORS, INK, MUTED, OURS, THEIRS
+from codiag.plotting import INK, MUTED, OURS, THEIRS
 
 cities = {
     "Lisbon": (-9.1, 38.7), "Madrid": (-3.7, 40.4), "Paris": (2.4, 48.9), "London": (-0.1, 51.5),
@@ -28,7 +28,7 @@ places = (places - places.mean(axis=0)) * [0.65, 1]  # a degree of longitude is 
 rng = np.random.default_rng(0)
 weights = rng.uniform(0.3, 1.7, (12, 2))
 tables = np.einsum("ir,jr,kr->ijk", places, places, weights)
-noise = 0.3 * tables.std() * rng.standard_normal(tables.shape)
+noise = 1.0 * tables.std() * rng.standard_normal(tables.shape)
 tables += (noise + noise.transpose(1, 0, 2)) / 2
 
 # %%
@@ -49,7 +49,7 @@ turned = vectors[:, [-1, -2]] * np.sqrt(values[[-1, -2]])
 # is to the right and north is up, as it should be, and nobody said so. Right, the map from the average table: distances
 # are right, but the axes are those along which the cities happen to scatter most.
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(10.5, 5), layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(10.5, 5.6), layout="constrained")
 sizes = np.linalg.norm(places, axis=0)
 found = match.factors[0] * sizes
 bars = 1.96 * fit.entry_standard_errors[0][:, match.permutation] * sizes

@@ -11,7 +11,7 @@ one method more: joint diagonalization followed by least squares, codiag's defau
 """
 
 # %%
-# Dimension 20, rank 20; eight tensors at every level of noise.
+# Dimension 10, rank 10; four tensors at every level of noise.
 
 import warnings
 
@@ -22,7 +22,7 @@ import codiag
 from codiag.plotting import COLORS, log_axis
 from codiag.synthetic import nonorthogonal_model, orthogonal_model
 
-levels = np.geomspace(1e-4, 3e-2, 5)
+levels = np.geomspace(1e-4, 1e-2, 4)
 cases = {
     "Orthogonal factors": (orthogonal_model, {"TPM": "tpm", "OJD0": "ojd0", "OJD1": "ojd1", "codiag": "auto"}),
     "Non-orthogonal factors": (nonorthogonal_model, {"ALS": "als", "NOJD0": "nojd0", "NOJD1": "nojd1", "codiag": "auto"}),
@@ -34,10 +34,10 @@ for case, (model, methods) in cases.items():
         errors[case, name] = np.empty((levels.size, n_trials))
         for place, level in enumerate(levels):
             for trial in range(n_trials):
-                problem = model(15, 15, noise=level, seed=trial)
+                problem = model(10, 10, noise=level, seed=trial)
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", codiag.ConvergenceWarning)  # methods differ in what they reach
-                    fit = codiag.factorize(problem.tensor, 15, method=method, symmetric=True, seed=trial)
+                    fit = codiag.factorize(problem.tensor, 10, method=method, symmetric=True, seed=trial)
                 errors[case, name][place, trial] = codiag.factor_error(fit, problem)
         print(f"{case:24s}{name:8s}", np.median(errors[case, name], axis=1).round(4))
 

@@ -40,7 +40,7 @@ sizes, losses = [], []
 for count in counts:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", codiag.ConvergenceWarning)
-        fit = codiag.factorize(tensor, 3, method=ALS(max_sweeps=count, tol=0), seed=3)
+        fit = codiag.factorize(tensor, 3, method=ALS(max_sweeps=count, tol=1e-15), seed=3)
     sizes.append(float(fit.weights.max()))
     losses.append(fit.relative_error)
 
