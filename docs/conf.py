@@ -108,7 +108,9 @@ linkcheck_ignore = [rf"{REPOSITORY}/.*"]  # pages of this very revision, which m
 
 
 def of_codiag(app: Any, what: str, name: str, member: Any, skip: bool, options: Any) -> bool | None:
-    """Leave out members that a class inherits from other libraries, such as set_params of scikit-learn."""
+    """Leave out what a class inherits from other libraries, such as set_params, and classes that it refers to."""
+    if inspect.isclass(member):
+        return True
     found = inspect.unwrap(getattr(member, "fget", None) or getattr(member, "func", member))
     module = getattr(found, "__module__", None)
     return True if module is not None and not module.startswith("codiag") else None

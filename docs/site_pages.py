@@ -28,9 +28,9 @@ ON_SITE = {
 
 def draw_figures(app: Any) -> None:
     """Run the code of every page that saves figures, in a folder of its own: ``_figures/guide/rank/choice.png``."""
-    import matplotlib
+    import matplotlib as mpl
 
-    matplotlib.use("agg")
+    mpl.use("agg")
     for page in sorted(HERE.rglob("*.md")):
         text = page.read_text()
         folder = FIGURES / page.relative_to(HERE).with_suffix("")
@@ -40,7 +40,7 @@ def draw_figures(app: Any) -> None:
             continue
         folder.mkdir(parents=True, exist_ok=True)
         with contextlib.chdir(folder):
-            faults = list(run(page))
+            faults = run(page)
         if faults:
             raise RuntimeError("\n".join(faults))
 
