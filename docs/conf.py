@@ -94,6 +94,7 @@ sphinx_gallery_conf = {
     "matplotlib_animations": False,
     "remove_config_comments": True,
     "show_memory": False,
+    "write_computation_times": False,
     "show_signature": False,
     "download_all_examples": False,
     "backreferences_dir": "gallery/backreferences",
