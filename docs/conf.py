@@ -87,6 +87,9 @@ copybutton_exclude = ".linenos, .gp, .go"
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
+    "subsection_order": [f"../examples/{name}" for name in ("first_steps", "real_data", "models", "sources", "theory")],
+    "within_subsection_order": "FileNameSortKey",
+    "parallel": 2,
     "filename_pattern": r"\.py$",
     "ignore_pattern": r"__init__\.py",
     "plot_gallery": "True",
