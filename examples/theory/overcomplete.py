@@ -37,8 +37,9 @@ alike = np.abs(np.prod([own.T @ true for own, true in zip(match.factors, truth, 
 
 # %%
 # Left, errors of the factors against the rank, and what the fit itself predicts. Nothing happens at rank 10, where the
-# factors of a matrix would cease to be unique (dashed): errors grow slowly as components crowd, and the prediction grows with them.
-# Right, how like the 18 components that were found are to the true ones: a diagonal, so that all are there.
+# factors of a matrix would cease to be unique (dashed): errors grow slowly as components crowd, and the prediction
+# grows with them. Right, how like the 18 components that were found are to the true ones: a diagonal, so that all are
+# there.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9.8, 4.3), layout="constrained", width_ratios=(1.3, 1))
 left.plot(ranks, errors, "o-", color=OURS, label="error of the factors")

@@ -46,8 +46,8 @@ for count in counts:
     losses.append(fit.relative_error)
 
 # %%
-# The way out is to forbid cancelling: by a small penalty on the size of factors, or by factors that are orthogonal in one
-# mode. Either makes a problem that has a solution; it is for you to say which of them makes sense.
+# The way out is to forbid cancelling: by a small penalty on the size of factors, or by factors that are orthogonal in
+# one mode. Either makes a problem that has a solution; it is for you to say which of them makes sense.
 
 ways = {"penalty": Ridge(0.01), "orthogonal first mode": ["orthogonal", None, None]}
 for name, constraints in ways.items():
@@ -56,8 +56,8 @@ for name, constraints in ways.items():
 
 # %%
 # Left, the largest weight against the number of sweeps: it never settles, while the error (dashed) hardly changes any
-# more. Right, the cosines between the components of the failed fit, all modes multiplied: the pair that cancels shows as
-# -1. The diagnosis says both in words.
+# more. Right, the cosines between the components of the failed fit, all modes multiplied: the pair that cancels shows
+# as -1. The diagnosis says both in words.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9.6, 4.2), layout="constrained", width_ratios=(1.35, 1))
 left.loglog(counts, sizes, "o-", color=THEIRS, label="largest weight")
