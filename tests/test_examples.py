@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 import runpy
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -127,3 +129,29 @@ def test_crowd_labels(run):
 
 def test_topics(run):
     assert run("topics")["error"] < 0.05
+
+
+@pytest.fixture
+def site_gallery(monkeypatch):
+    pytest.importorskip("matplotlib")
+    monkeypatch.syspath_prepend(str(FOLDER.parent / "docs"))
+    return importlib.import_module("site_gallery")
+
+
+def test_scripts_without_data_are_shown_but_not_run(site_gallery, monkeypatch):
+    def offline(*_, download):
+        raise ConnectionError
+
+    monkeypatch.setattr(site_gallery, "LOADERS", dict.fromkeys(site_gallery.LOADERS, offline))
+    config = SimpleNamespace(sphinx_gallery_conf={})
+    read = []
+    site_gallery.choose_scripts(SimpleNamespace(connect=lambda _, function: read.append(function)), config)
+    pattern = config.sphinx_gallery_conf["filename_pattern"]
+    left_out = {path.stem for path in SCRIPTS if not re.search(pattern, str(path))}
+    assert left_out == {"blog_topics", "crowd_of_strangers", "dog_breeds", "dormitories"}
+    for name, said in (("dog_breeds", True), ("wine", False)):
+        source = ["Title\n=====\n\nText.\n"]
+        read[0](None, f"gallery/real_data/{name}", source)
+        assert ("not run" in source[0]) == said
+        assert source[0].startswith("Title\n=====\n")
+        assert source[0].endswith("Text.\n")
