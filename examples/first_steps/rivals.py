@@ -3,8 +3,8 @@ Beside TensorLy, on a hard tensor
 =================================
 
 Five peaks overlap in all three modes. Alternating least squares, the method of most libraries, walks along a long
-valley there, and stops where it gets slow. Joint diagonalization starts on the other side of the valley, and a few
-steps of Gauss-Newton end at the bottom.
+valley there, and stops where it gets slow. Joint diagonalization gives a start close to the answer, and a few
+Gauss-Newton steps finish.
 """
 
 # %%
