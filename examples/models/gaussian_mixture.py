@@ -3,8 +3,8 @@ A mixture of Gaussians without restarts
 =======================================
 
 Where EM for mixtures ends depends on where it begins: from an unlucky start two components share a cluster, and two
-clusters share a component. :class:`codiag.models.SphericalGaussianMixture` starts from the third moment of the samples, which has all
-means in it, and EM only has to finish.
+clusters share a component. :class:`codiag.models.SphericalGaussianMixture` starts from the third moment of the samples,
+which has all means in it, and EM only has to finish.
 """
 
 # %%
