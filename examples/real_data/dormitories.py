@@ -14,8 +14,6 @@ communities to which a student can belong in parts: are they the houses?
 
 from itertools import pairwise
 
-from itertools import pairwise
-
 import matplotlib.pyplot as plt
 import numpy as np
 from scipy.optimize import linear_sum_assignment
