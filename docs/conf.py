@@ -28,6 +28,7 @@ release = version = installed_version("codiag")
 extensions = [
     "myst_parser",
     "numpydoc",
+    "site_gallery",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
@@ -88,7 +89,8 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "subsection_order": [f"../examples/{name}" for name in ("first_steps", "real_data", "models", "sources", "theory")],
-    "within_subsection_order": "FileNameSortKey",
+    "within_subsection_order": "site_gallery.position",
+    "reset_modules": ("matplotlib", "site_gallery.restyle"),
     "parallel": 2,
     "filename_pattern": r"\.py$",
     "ignore_pattern": r"__init__\.py",
