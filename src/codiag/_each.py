@@ -27,6 +27,7 @@ class FailedFitsError(ValueError):
     Parameters
     ----------
     message : str
+        What happened.
     fits : sequence of Factorization or None
         One for each tensor, None for those that have none.
     errors : mapping of int to Exception
@@ -36,6 +37,10 @@ class FailedFitsError(ValueError):
     ----------
     fits, errors
         What was given.
+
+    See Also
+    --------
+    factorize_each : Raises it.
 
     Examples
     --------
@@ -97,6 +102,11 @@ def factorize_each(
     FailedFitsError
         Where some tensors cannot be factorized, after all others have been: it names them, its cause is the error of
         the first, and its attribute `fits` has the other fits.
+
+    See Also
+    --------
+    factorize : One tensor.
+    FailedFitsError : Raised where some of the fits fail.
 
     Examples
     --------

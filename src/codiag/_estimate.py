@@ -32,6 +32,11 @@ class Stage(NamedTuple):
     in_doubt : bool
         Whether starts ended at several minima, and the lowest was met once only: there may be a lower one.
 
+    See Also
+    --------
+    codiag.Factorization : Keeps them in `stages`.
+    Estimate : What they end in.
+
     Examples
     --------
     >>> from codiag.methods import Stage
@@ -80,6 +85,11 @@ class Estimate(NamedTuple):
         Whether the method reached its tolerance.
     squared_distance : float, optional
         Of the components from the tensor, where the method knows it: it is not measured once more.
+
+    See Also
+    --------
+    Method.fit : Returns one.
+    codiag.Factorization : What users get of it.
 
     Examples
     --------

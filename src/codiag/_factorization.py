@@ -71,6 +71,12 @@ class Factorization:
         What the modes and their indices are called, where the data said so: an xarray.DataArray, a pandas Series with
         an index of several levels, or a long data frame.
 
+    See Also
+    --------
+    factorize : Returns one.
+    Diagonalization : The same for stacks of matrices.
+    codiag.metrics.factor_error : Compares two of them.
+
     Examples
     --------
     >>> import numpy as np
@@ -102,17 +108,46 @@ class Factorization:
 
     @property
     def rank(self) -> int:
-        """Number of components."""
+        """Number of components.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> codiag.factorize(np.ones((3, 4, 5)), 1, seed=0).rank
+        1
+        """
         return int(self.weights.shape[0])
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Shape of the tensor."""
+        """Shape of the tensor.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> codiag.factorize(np.ones((3, 4, 5)), 1, seed=0).shape
+        (3, 4, 5)
+        """
         return tuple(int(factor.shape[0]) for factor in self.factors)
 
     @cached_property
     def tensor(self) -> FactoredTensor:
-        """The fit as a tensor that is never formed."""
+        """The fit as a tensor that is never formed.
+
+        See Also
+        --------
+        Factorization.to_tensor : All entries.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> fit = codiag.factorize(np.ones((3, 4, 5)), 1, seed=0)
+        >>> round(fit.tensor.squared_norm(), 6)
+        60.0
+        """
         return FactoredTensor(self.weights, self.factors, symmetric=self.symmetric)
 
     @cached_property
@@ -122,6 +157,19 @@ class Factorization:
         Where entries have weights, of the noise in one of mean weight; that in others goes with one over the root of
         their weight. For a symmetric tensor, of the noise before it was averaged over permutations of the modes. NaN
         where no more entries were observed than there are parameters.
+
+        See Also
+        --------
+        Factorization.standard_errors : What this noise does to the factors.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> a, b, c = (np.random.default_rng(size).random((size, 2)) for size in (9, 8, 7))
+        >>> noise = 0.01 * np.random.default_rng(0).standard_normal((9, 8, 7))
+        >>> round(codiag.factorize(np.einsum("ir,jr,kr->ijk", a, b, c) + noise, 2, seed=0).noise, 3)
+        0.01
         """
         from codiag.theory._sensitivity import noise_level
 
@@ -141,6 +189,20 @@ class Factorization:
         over that of the factors' entries, so that what they hold back counts as uncertain. Factors with rows for which
         too little was observed have infinite errors; `diagnose` names these rows. All this takes a matrix with as many
         rows as there are free unknowns; where these are more than 3000, errors are NaN.
+
+        See Also
+        --------
+        Factorization.entry_standard_errors : One for each entry.
+        Factorization.weight_standard_errors : Those of the weights.
+        Factorization.diagnose : What they mean.
+
+        Examples
+        --------
+        >>> import codiag
+        >>> planted = codiag.synthetic.noisy_tensor((9, 8, 7), 2, noise=0.01, seed=0)
+        >>> fit = codiag.factorize(planted.tensor, 2, seed=0)
+        >>> fit.standard_errors.shape, bool(fit.standard_errors.max() < 0.1)
+        ((3, 2), True)
         """
         with np.errstate(invalid="ignore"):  # no noise times no certainty
             return np.where(np.isinf(self.sensitivity.factors), np.inf, self.noise * self.sensitivity.factors)
@@ -151,20 +213,58 @@ class Factorization:
 
         As `standard_errors`, whose squares are their sums over rows. Entries of rows for which too little was observed
         have infinite errors; those of the other rows are as if these rows were known.
+
+        See Also
+        --------
+        Factorization.standard_errors : One for each column.
+        Factorization.plot : Draws them as bands.
+
+        Examples
+        --------
+        >>> import codiag
+        >>> tensor = codiag.synthetic.noisy_tensor((9, 8, 7), 2, noise=0.01, seed=0).tensor
+        >>> fit = codiag.factorize(tensor, 2, seed=0)
+        >>> [errors.shape for errors in fit.entry_standard_errors]
+        [(9, 2), (8, 2), (7, 2)]
         """
         with np.errstate(invalid="ignore"):
             return tuple(np.where(np.isinf(own), np.inf, self.noise * own) for own in self.sensitivity.entries)
 
     @cached_property
     def weight_standard_errors(self) -> np.ndarray:
-        """Standard errors of the weights, shape (rank,), by the same theory; NaN where there were too many unknowns."""
+        """Standard errors of the weights, shape (rank,), by the same theory; NaN where there were too many unknowns.
+
+        See Also
+        --------
+        Factorization.standard_errors : Those of the factors.
+
+        Examples
+        --------
+        >>> import codiag
+        >>> tensor = codiag.synthetic.noisy_tensor((9, 8, 7), 2, noise=0.01, seed=0).tensor
+        >>> fit = codiag.factorize(tensor, 2, seed=0)
+        >>> bool((fit.weight_standard_errors < fit.weights).all())
+        True
+        """
         with np.errstate(invalid="ignore"):
             own = self.sensitivity.weights
             return np.where(np.isinf(own), np.inf, self.noise * own)
 
     @cached_property
     def sensitivity(self) -> Sensitivity:
-        """What noise of unit variance does to the components, and what each of them is worth."""
+        """What noise of unit variance does to the components, and what each of them is worth.
+
+        See Also
+        --------
+        Factorization.standard_errors : The same for the noise of the data.
+
+        Examples
+        --------
+        >>> import codiag
+        >>> tensor = codiag.synthetic.noisy_tensor((9, 8, 7), 2, noise=0.01, seed=0).tensor
+        >>> codiag.factorize(tensor, 2, seed=0).sensitivity.n_parameters
+        44.0
+        """
         from codiag.theory._restricted_sensitivity import restricted_sensitivity
         from codiag.theory._sensitivity import sensitivity
 
@@ -176,6 +276,19 @@ class Factorization:
         Returns
         -------
         codiag.theory.Diagnosis
+            The verdict on every component, with reasons; printed, it says so in words.
+
+        See Also
+        --------
+        codiag.theory.diagnose : The same as a function.
+        codiag.choose_rank : How many components to ask for.
+
+        Examples
+        --------
+        >>> import codiag
+        >>> tensor = codiag.synthetic.noisy_tensor((9, 8, 7), 2, noise=0.01, seed=0).tensor
+        >>> codiag.factorize(tensor, 2, seed=0).diagnose().verdicts
+        ('well', 'well')
         """
         from codiag.theory._diagnosis import diagnose
 
@@ -208,6 +321,11 @@ class Factorization:
         array of shape (n, rank)
             In the library and the precision of `new`. Where the entries of a sample do not determine its coefficients,
             the smallest of those that fit.
+
+        See Also
+        --------
+        codiag.models.CP : The same as a transformer of scikit-learn.
+        Factorization.to_tensor : The way back.
 
         Examples
         --------
@@ -244,6 +362,20 @@ class Factorization:
         Returns
         -------
         matplotlib.figure.Figure
+            A row for each component, a column for each mode.
+
+        See Also
+        --------
+        codiag.plotting.components : The same on axes that you have.
+        codiag.plotting.residuals : What the fit leaves of the data.
+
+        Examples
+        --------
+        >>> import codiag
+        >>> tensor = codiag.synthetic.noisy_tensor((9, 8, 7), 2, noise=0.01, seed=0).tensor
+        >>> figure = codiag.factorize(tensor, 2, seed=0).plot()
+        >>> len(figure.axes)
+        6
         """
         from codiag.plotting import components
 
@@ -255,6 +387,18 @@ class Factorization:
         Returns
         -------
         array of shape (d_0, d_1, ...)
+            All entries of the fit.
+
+        See Also
+        --------
+        Factorization.tensor : The same without forming entries.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> np.allclose(codiag.factorize(np.ones((3, 4, 5)), 1, seed=0).to_tensor(), 1)
+        True
         """
         return self.tensor.to_dense()
 
@@ -266,6 +410,17 @@ class Factorization:
         xarray.Dataset
             ``weights`` along the dimension ``component``, counted from 0, and for each mode ``factor_NAME`` along the
             mode and ``component``, in the labels of the data; modes without names are ``mode_0``, ``mode_1``, ...
+
+        See Also
+        --------
+        Factorization.to_frames : Data frames instead.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> dict(codiag.factorize(np.ones((3, 4, 5)), 1, seed=0).to_xarray().sizes)
+        {'component': 1, 'mode_0': 3, 'mode_1': 4, 'mode_2': 5}
         """
         from codiag._exports import as_dataset
 
@@ -279,6 +434,18 @@ class Factorization:
         dict of str to pandas.DataFrame
             By the names of the modes: a row for each label and a column for each component, counted from 0, of unit
             length; its size is in `weights`.
+
+        See Also
+        --------
+        Factorization.to_xarray : Labelled arrays instead.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> frames = codiag.factorize(np.ones((3, 4, 5)), 1, seed=0).to_frames()
+        >>> {name: frame.shape for name, frame in frames.items()}
+        {'mode_0': (3, 1), 'mode_1': (4, 1), 'mode_2': (5, 1)}
         """
         from codiag._exports import as_frames
 
@@ -290,6 +457,18 @@ class Factorization:
         Returns
         -------
         tensorly.cp_tensor.CPTensor
+            Weights and factors, in the arrays of the fit.
+
+        See Also
+        --------
+        Factorization.to_pyttb : For pyttb.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> codiag.factorize(np.ones((3, 4, 5)), 1, seed=0).to_tensorly().rank
+        1
         """
         from tensorly.cp_tensor import CPTensor
 
@@ -301,6 +480,18 @@ class Factorization:
         Returns
         -------
         pyttb.ktensor
+            Weights and factors.
+
+        See Also
+        --------
+        Factorization.to_tensorly : For TensorLy.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> codiag.factorize(np.ones((3, 4, 5)), 1, seed=0).to_pyttb().ncomponents
+        1
         """
         from pyttb import ktensor
 
@@ -313,6 +504,21 @@ class Factorization:
         ----------
         path : str or path
             The ending is added where it is missing.
+
+        See Also
+        --------
+        Factorization.load : Reads the file.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import numpy as np
+        >>> import codiag
+        >>> fit = codiag.factorize(np.ones((3, 4, 5)), 1, seed=0)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     fit.save(f"{folder}/fit.npz")
+        ...     codiag.Factorization.load(f"{folder}/fit.npz").shape
+        (3, 4, 5)
         """
         name = str(as_path("path", path))
         write_fit(Path(name if name.lower().endswith(".npz") else name + ".npz"), self)
@@ -329,6 +535,22 @@ class Factorization:
         Returns
         -------
         Factorization
+            The fit, without the data it was made from.
+
+        See Also
+        --------
+        Factorization.save : Writes the file.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import numpy as np
+        >>> import codiag
+        >>> fit = codiag.factorize(np.ones((3, 4, 5)), 1, seed=0)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     fit.save(f"{folder}/fit.npz")
+        ...     np.array_equal(codiag.Factorization.load(f"{folder}/fit.npz").weights, fit.weights)
+        True
         """
         path = as_path("path", path)
         if not path.exists() and Path(f"{path}.npz").exists():

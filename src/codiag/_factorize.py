@@ -80,7 +80,11 @@ def factorize(
 
     See Also
     --------
+    choose_rank : How many components a tensor supports.
     factorize_each : Many tensors, in parallel.
+    joint_diagonalize : Stacks of matrices.
+    codiag.methods : The methods, and which to use when.
+    codiag.models.CP : An estimator of scikit-learn.
 
     Notes
     -----

@@ -22,6 +22,11 @@ class Labels:
     values : tuple of arrays of shape (d_m,), or None
         Numbers, dates or text; None for a mode whose indices are just counted.
 
+    See Also
+    --------
+    Labelled : A tensor with labels.
+    codiag.Factorization.to_frames : The factors with their labels.
+
     Examples
     --------
     >>> import numpy as np
@@ -55,6 +60,13 @@ class Labels:
         Returns
         -------
         Labels
+            With the names ``mode_0``, ``mode_1``, ..., and no labels of indices.
+
+        Examples
+        --------
+        >>> from codiag.tables import Labels
+        >>> Labels.counted(3).names
+        ('mode_0', 'mode_1', 'mode_2')
         """
         return cls(tuple(f"mode_{mode}" for mode in range(order)), (None,) * order)
 
@@ -69,6 +81,14 @@ class Labels:
         Returns
         -------
         array of shape (size,)
+            The labels, or the numbers from 0 to ``size - 1``.
+
+        Examples
+        --------
+        >>> from codiag.tables import Labels
+        >>> labels = Labels(("sample", "time"), (["a", "b"], None))
+        >>> labels.index(0, 2).tolist(), labels.index(1, 3).tolist()
+        (['a', 'b'], [0, 1, 2])
         """
         own = self.values[mode]
         return np.arange(size) if own is None else own
@@ -79,6 +99,7 @@ class Labels:
         Parameters
         ----------
         other : Labels
+            The labels to compare with.
         mode : int
             The one that is not compared.
 
@@ -86,6 +107,14 @@ class Labels:
         -------
         str or None
             None where none does, or nothing is known of one or the other.
+
+        Examples
+        --------
+        >>> from codiag.tables import Labels
+        >>> old = Labels(("sample", "time"), (["a", "b"], [0.0, 0.5]))
+        >>> new = Labels(("sample", "time"), (["c", "d"], [0.0, 1.0]))
+        >>> old.difference(new, mode=0), old.difference(new, mode=1)
+        ('time', 'sample')
         """
         pairs = zip(self.names, other.names, self.values, other.values, strict=True)
         for place, (name, their_name, ours, theirs) in enumerate(pairs):
@@ -102,6 +131,11 @@ class Labelled(NamedTuple):
     ----------
     tensor : array or Tensor
     labels : Labels or None
+
+    See Also
+    --------
+    labelled_tensor : Makes one from a long table.
+    Labels : The names and labels.
 
     Examples
     --------

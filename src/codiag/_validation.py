@@ -18,6 +18,10 @@ class UndeterminedError(ValueError):
 class ConvergenceWarning(UserWarning):
     """An iteration ended before it reached its tolerance; its best iterate was returned.
 
+    See Also
+    --------
+    codiag.Factorization : Says in `converged` and `stages` how far a fit came.
+
     Examples
     --------
     To make it an error in a script: ``warnings.simplefilter("error", codiag.ConvergenceWarning)``.

@@ -58,6 +58,11 @@ def read_votes(
     dict of numpy.ndarray of shape (n_votes,)
         The columns ``task``, ``worker`` and ``label``: what `codiag.models.DawidSkene` takes.
 
+    See Also
+    --------
+    codiag.models.DawidSkene : Takes the votes.
+    codiag.datasets.load_crowd : Votes of published crowds.
+
     Examples
     --------
     >>> import tempfile
@@ -116,6 +121,11 @@ def labelled_tensor(table: Any, *, modes: Any = None, value: Any = None, absent:
     Labelled
         Tensor and labels, which `codiag.factorize` takes as they are.
 
+    See Also
+    --------
+    codiag.factorize : Takes tensor and labels as they are.
+    codiag.tensors.SparseTensor : Entries by their coordinates, without labels.
+
     Examples
     --------
     >>> import codiag
@@ -151,6 +161,11 @@ def write_table(path: str | Path, columns: Mapping[str, Iterable[Any]]) -> None:
         Where to write.
     columns : mapping of str to iterable
         Columns of one length, by name.
+
+    See Also
+    --------
+    codiag.models.DawidSkene.label_table : Columns to write.
+    codiag.models.MixedMembershipCommunities.membership_table : Columns to write.
 
     Examples
     --------

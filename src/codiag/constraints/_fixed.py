@@ -20,6 +20,12 @@ class Fixed(Constraint):
     Parameters
     ----------
     factor : array of shape (d, rank)
+        The factor of the mode. Its columns may have any length; the weights account for it.
+
+    See Also
+    --------
+    NonNegative : Where only the signs are known.
+    codiag.Factorization.transform : Fixes all factors but one.
 
     Examples
     --------

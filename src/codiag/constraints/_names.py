@@ -28,6 +28,12 @@ def as_constraints(raw: Any, shape: Sequence[int], rank: int) -> tuple[Constrain
     Returns
     -------
     tuple of Constraint or None, or None
+        One for each mode, or None where all modes are free.
+
+    See Also
+    --------
+    CONSTRAINTS : The names that are accepted.
+    codiag.factorize : Resolves its argument `constraints` in this way.
 
     Examples
     --------

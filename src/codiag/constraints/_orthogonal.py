@@ -23,6 +23,11 @@ class Orthogonal(Constraint):
     :math:`w_i = T(a_i, b_i, c_i)`, and least squares makes :math:`\sum_i w_i^2` largest. The rank is at most the size
     of the mode.
 
+    See Also
+    --------
+    NonNegative : Entries that are not negative instead.
+    codiag.methods.OJD : A method for tensors whose factors are all nearly orthogonal.
+
     Examples
     --------
     >>> import numpy as np

@@ -23,6 +23,11 @@ class Ridge(Constraint):
     strength : float
         Relative to nothing: of the order of the variance of the noise over that of the factor's entries.
 
+    See Also
+    --------
+    Fixed : A factor that is known exactly.
+    NonNegative : Entries that are not negative.
+
     Examples
     --------
     >>> import numpy as np

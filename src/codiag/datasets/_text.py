@@ -24,6 +24,12 @@ class CorpusData:
         How often every word occurs in every document.
     vocabulary : numpy.ndarray of str of shape (n_words,)
 
+    See Also
+    --------
+    load_kos : Load the corpus of the paper's topics.
+    read_bag_of_words : Read files of the same format.
+    codiag.reports.topics_report : Takes counts and vocabulary.
+
     Examples
     --------
     >>> import numpy as np
@@ -50,6 +56,12 @@ def load_kos(*, download: bool = False) -> CorpusData:
     -------
     CorpusData
         3430 documents of 6906 words.
+
+    See Also
+    --------
+    read_bag_of_words : Read a corpus of the same format.
+    codiag.models.LatentDirichlet : Estimate topics from counts.
+    codiag.models.SingleTopic : Estimate topics with one for each document.
 
     Examples
     --------
@@ -79,6 +91,12 @@ def read_bag_of_words(counts: str | Path, vocabulary: str | Path) -> CorpusData:
     Returns
     -------
     CorpusData
+        Counts and vocabulary.
+
+    See Also
+    --------
+    load_kos : A corpus of this format.
+    codiag.models.LatentDirichlet : Estimate topics from counts.
 
     Examples
     --------

@@ -38,6 +38,11 @@ class Iterate(NamedTuple):
     converged : bool
         Whether the tolerance was reached.
 
+    See Also
+    --------
+    Diagonalizer.iterate : Returns one.
+    Diagonalization : What users get of it.
+
     Examples
     --------
     >>> import numpy as np
@@ -82,6 +87,14 @@ class Diagonalizer(ABC):
     handles_opposite_diagonals : bool
         Whether the method finds components in pairs whose diagonals are each other's negatives, which `symmetrized`
         needs. False unless declared otherwise.
+
+    See Also
+    --------
+    joint_diagonalize : Calls one, and warns where it has not converged.
+    UWEDGE : The default for factors that are not orthogonal.
+    OrthogonalNewton : The default for orthogonal factors.
+    TwoSided : For matrices that are not symmetric.
+    codiag.methods.NOJD : Factorizes a tensor by a diagonalizer.
 
     Examples
     --------
@@ -182,6 +195,19 @@ class Diagonalizer(ABC):
         -------
         Iterate
             In the array library and the precision of the stack.
+
+        See Also
+        --------
+        Diagonalizer.iterate_from : From a given start.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.diagonalize import Jacobi
+        >>> stack = np.array([[[2.0, 1.0], [1.0, 2.0]], [[0.0, 3.0], [3.0, 0.0]]])
+        >>> left = Jacobi().iterate(stack, np.random.default_rng(0)).left
+        >>> np.abs(left @ stack @ left.T).round(12).tolist()
+        [[[3.0, 0.0], [0.0, 1.0]], [[3.0, 0.0], [0.0, 3.0]]]
         """
 
     def iterate_from(self, stack: Array, rng: np.random.Generator, left: Array, right: Array) -> Iterate:
@@ -202,6 +228,19 @@ class Diagonalizer(ABC):
         -------
         Iterate
             In the coordinates of the stack.
+
+        See Also
+        --------
+        Diagonalizer.iterate : Without a start.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.diagonalize import Jacobi
+        >>> stack = np.array([[[2.0, 1.0], [1.0, 2.0]], [[0.0, 3.0], [3.0, 0.0]]])
+        >>> start = np.eye(2)
+        >>> Jacobi().iterate_from(stack, np.random.default_rng(0), start, start).converged
+        True
         """
         xp = array_namespace(stack)
         found = self.iterate(left @ stack @ xp.matrix_transpose(right), rng)
@@ -210,12 +249,26 @@ class Diagonalizer(ABC):
 
     @property
     def orthogonal(self) -> bool:
-        """Whether the factors are constrained to be orthonormal."""
+        """Whether the factors are constrained to be orthonormal.
+
+        Examples
+        --------
+        >>> from codiag.diagonalize import UWEDGE, Jacobi
+        >>> Jacobi().orthogonal, UWEDGE().orthogonal
+        (True, False)
+        """
         return False
 
     @property
     def name(self) -> str:
-        """The name of the method in messages."""
+        """The name of the method in messages.
+
+        Examples
+        --------
+        >>> from codiag.diagonalize import UWEDGE
+        >>> UWEDGE().name
+        'UWEDGE'
+        """
         return type(self).__name__
 
     def sweep_flops(self, n: int, size: int) -> float:
@@ -229,6 +282,13 @@ class Diagonalizer(ABC):
         Returns
         -------
         float
+            Number of operations.
+
+        Examples
+        --------
+        >>> from codiag.diagonalize import UWEDGE
+        >>> UWEDGE().sweep_flops(10, 5)
+        2500.0
         """
         return 4.0 * n * size**3
 

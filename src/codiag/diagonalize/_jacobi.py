@@ -44,6 +44,11 @@ class Jacobi(Diagonalizer):
     rank, tol, max_sweeps
         As in `Diagonalizer`.
 
+    See Also
+    --------
+    OrthogonalNewton : The same minimum in fewer steps, and the default.
+    UWEDGE : For factors that are not orthogonal.
+
     References
     ----------
     J.-F. Cardoso and A. Souloumiac, "Jacobi angles for simultaneous diagonalization", SIAM J. Matrix Anal. Appl. 17(1),

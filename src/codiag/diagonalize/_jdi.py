@@ -39,6 +39,11 @@ class JDi(Diagonalizer):
     rank, tol, max_sweeps
         As in `Diagonalizer`.
 
+    See Also
+    --------
+    UWEDGE : Faster, and the default.
+    QRJ1D : The paper's method for factors that are not orthogonal.
+
     References
     ----------
     A. Souloumiac, "Nonorthogonal joint diagonalization by combining Givens and hyperbolic rotations", IEEE Trans.

@@ -57,6 +57,12 @@ def joint_diagonalize(
     ConvergenceWarning
         Once, where the method did not converge; ``fit.converged`` is then false.
 
+    See Also
+    --------
+    codiag.diagonalize : The methods, and which to use when.
+    codiag.factorize : The same for tensors.
+    codiag.drop_in.ajd.ajd : The interface of pyRiemann.
+
     Notes
     -----
     Many small problems are solved fastest on one BLAS thread each (``OMP_NUM_THREADS=1``): matrices of a few dozen rows

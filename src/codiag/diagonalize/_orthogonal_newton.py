@@ -59,6 +59,11 @@ class OrthogonalNewton(NewtonLike):
     rank, tol, max_sweeps
         As in `Diagonalizer`.
 
+    See Also
+    --------
+    Jacobi : Rotations of pairs, the classical method.
+    UWEDGE : For factors that are not orthogonal.
+
     References
     ----------
     J.-F. Cardoso, "Perturbation of joint diagonalizers", 1994.

@@ -75,6 +75,12 @@ class QRJ1D(_ShearSweeps):
     rank, tol, max_sweeps
         As in `Diagonalizer`.
 
+    See Also
+    --------
+    UWEDGE : The same factors, faster.
+    LUJ1D : The variant without rotations.
+    Jacobi : For orthogonal factors.
+
     References
     ----------
     B. Afsari, "Simple LU and QR based non-orthogonal matrix joint diagonalization", ICA 2006.
@@ -110,6 +116,11 @@ class LUJ1D(_ShearSweeps):
     ----------
     rank, tol, max_sweeps
         As in `Diagonalizer`.
+
+    See Also
+    --------
+    QRJ1D : The variant with rotations.
+    UWEDGE : The same factors, faster.
 
     References
     ----------

@@ -33,6 +33,10 @@ def symmetrized(diagonalizer: Diagonalizer) -> Diagonalizer:
     Diagonalizer
         With the same options, for stacks of shape (n, d, d').
 
+    See Also
+    --------
+    TwoSided : Matrices that are not symmetric, without doubling their size.
+
     Examples
     --------
     >>> import numpy as np

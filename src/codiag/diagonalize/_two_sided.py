@@ -48,6 +48,11 @@ class TwoSided(NewtonLike):
     rank, tol, max_sweeps
         As in `Diagonalizer`.
 
+    See Also
+    --------
+    UWEDGE : For symmetric matrices.
+    symmetrized : The same by a method for symmetric matrices of twice the size.
+
     Examples
     --------
     >>> import numpy as np

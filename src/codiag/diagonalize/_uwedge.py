@@ -58,6 +58,13 @@ class UWEDGE(NewtonLike):
     rank, tol, max_sweeps
         As in `Diagonalizer`.
 
+    See Also
+    --------
+    OrthogonalNewton : For orthogonal factors.
+    TwoSided : For matrices that are not symmetric.
+    QRJ1D : The paper's method.
+    JDi : Sweeps of pairs, tried where the steps do not converge.
+
     Notes
     -----
     The steps contract where :math:`(2 c\, r_{ij} + 2 (1 + c)^2 r_{ij}^2) / (1 - \rho_{ij}^2) < 1` for all pairs, with

@@ -32,6 +32,14 @@ class Decomposition(ABC):
         -------
         CPTensor or Factorization
             What the function returns: ``decomposition_``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.drop_in import CP
+        >>> weights, factors = CP(rank=1, random_state=0).fit_transform(np.ones((3, 4, 5)))
+        >>> [factor.shape for factor in factors]
+        [(3, 1), (4, 1), (5, 1)]
         """
         options = {name: value for name, value in vars(self).items() if not name.endswith("_")}
         self.decomposition_, self.errors_ = self._decompose(tensor, **options, return_errors=True)
@@ -48,7 +56,15 @@ class Decomposition(ABC):
         Returns
         -------
         Decomposition
-            Itself.
+            The object itself.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.drop_in import CP
+        >>> weights, factors = CP(rank=1, random_state=0).fit(np.ones((3, 4, 5))).decomposition_
+        >>> [factor.shape for factor in factors]
+        [(3, 1), (4, 1), (5, 1)]
         """
         self.fit_transform(tensor)
         return self
@@ -73,6 +89,11 @@ class CP(Decomposition):
         What `parafac` returns.
     errors_ : list of float
         Relative errors, step by step.
+
+    See Also
+    --------
+    parafac : The function.
+    codiag.models.CP : An estimator of scikit-learn for samples along the first mode.
 
     Examples
     --------
@@ -143,6 +164,11 @@ class CP_NN(Decomposition):  # noqa: N801
     errors_ : list of float
         Relative errors, step by step.
 
+    See Also
+    --------
+    non_negative_parafac : The function.
+    CP_NN_HALS : The class with constraints for each mode.
+
     Examples
     --------
     >>> import numpy as np
@@ -198,6 +224,11 @@ class CP_NN_HALS(Decomposition):  # noqa: N801
         What `non_negative_parafac_hals` returns.
     errors_ : list of float
         Relative errors, step by step.
+
+    See Also
+    --------
+    non_negative_parafac_hals : The function.
+    CP_NN : The class with a mask.
 
     Examples
     --------

@@ -80,6 +80,12 @@ def parafac(
     CPTensor of TensorLy where it is installed, otherwise `Factorization`; both unpack as ``weights, factors``.
     With `sparsity` a pair of that and the sparse tensor; with `return_errors`, a pair of all that and a list.
 
+    See Also
+    --------
+    CP : The same as a class.
+    non_negative_parafac : With factors that are not negative.
+    codiag.factorize : The interface of this library.
+
     Examples
     --------
     >>> import numpy as np

@@ -61,6 +61,12 @@ def non_negative_parafac(
     CPTensor of TensorLy where it is installed, otherwise `Factorization`; both unpack as ``weights, factors``.
     With `return_errors`, a pair of that and a list.
 
+    See Also
+    --------
+    CP_NN : The same as a class.
+    non_negative_parafac_hals : With a choice of modes.
+    codiag.constraints.NonNegative : The constraint for `codiag.factorize`.
+
     Examples
     --------
     >>> import numpy as np
@@ -122,6 +128,12 @@ def non_negative_parafac_hals(
     -------
     CPTensor of TensorLy where it is installed, otherwise `Factorization`; both unpack as ``weights, factors``.
     With `return_errors`, a pair of that and a list.
+
+    See Also
+    --------
+    CP_NN_HALS : The same as a class.
+    non_negative_parafac : With a mask.
+    codiag.constraints.NonNegative : The constraint for `codiag.factorize`.
 
     Examples
     --------

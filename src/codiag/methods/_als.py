@@ -58,6 +58,12 @@ class ALS(Method):
     monitor : callable, optional
         Called as ``monitor(components, relative_error)`` after every sweep; True ends the fit there.
 
+    See Also
+    --------
+    NLS : Fewer and better steps for the same minimum.
+    Auto : Starts by joint diagonalization instead.
+    codiag.drop_in.parafac : The interface of TensorLy.
+
     Examples
     --------
     >>> import numpy as np

@@ -64,6 +64,12 @@ class Auto(Method):
         Called as ``monitor(components, relative_error)`` after every step of least squares on the core; True ends the
         fit there.
 
+    See Also
+    --------
+    NLS : Least squares from random starts.
+    NOJD : Joint diagonalization alone.
+    codiag.choose_rank : How many components to ask for.
+
     Examples
     --------
     >>> import numpy as np

@@ -183,6 +183,12 @@ class OJD(JointMethod):
         are. For the test, free factors are tried where orthogonal ones leave much over; `fit.stages` has that
         diagonalization, and those before the whitening, too.
 
+    See Also
+    --------
+    NOJD : For factors that are not orthogonal.
+    TPM : The power method for the same tensors.
+    codiag.theory.error_bound : Bounds for its errors.
+
     Examples
     --------
     >>> import numpy as np
@@ -254,6 +260,12 @@ class NOJD(JointMethod):
         A configured method of `codiag.diagonalize`.
     compress : bool
         Whether to compress to the ranges of the components first; otherwise the diagonalizer sees whole projections.
+
+    See Also
+    --------
+    OJD : For orthogonal factors.
+    Auto : Adds least squares, and is the default.
+    codiag.diagonalize.UWEDGE : Its default diagonalizer.
 
     Examples
     --------

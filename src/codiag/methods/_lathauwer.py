@@ -43,6 +43,11 @@ class Lathauwer(Method):
     max_bytes : float
         Memory that the system may take.
 
+    See Also
+    --------
+    Auto : Uses a similar start where the rank exceeds the size of the modes.
+    SD2 : The two-matrix method for smaller ranks.
+
     References
     ----------
     L. De Lathauwer, "A link between the canonical decomposition in multilinear algebra and simultaneous matrix

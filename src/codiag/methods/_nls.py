@@ -52,6 +52,11 @@ class NLS(Method):
         Called as ``monitor(components, relative_error)`` after every step on the core, or on the whole problem; True
         ends the fit there.
 
+    See Also
+    --------
+    Auto : Least squares that start from joint diagonalization.
+    ALS : One factor at a time.
+
     Examples
     --------
     >>> import numpy as np

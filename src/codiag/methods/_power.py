@@ -41,6 +41,11 @@ class TPM(Method):
     max_sweeps : int
         Iterations before giving up, for each component.
 
+    See Also
+    --------
+    OJD : All components at once, with smaller errors.
+    Givens : Coordinate ascent for the same tensors.
+
     References
     ----------
     A. Anandkumar, R. Ge, D. Hsu, S. Kakade and M. Telgarsky, "Tensor decompositions for learning latent variable

@@ -39,6 +39,11 @@ class SD2(Method):
     n_pairs : int
         Pairs of projections, of which that with the closest fit is kept.
 
+    See Also
+    --------
+    NOJD : Many projections instead of two.
+    Lathauwer : Ranks above the size of the modes.
+
     References
     ----------
     A. Anandkumar, D. Hsu and S. Kakade, "A method of moments for mixture models and hidden Markov models", COLT 2012.

@@ -30,6 +30,10 @@ class RecoveryCurve:
         The share of nodes on which a recovered community and those matched to it differ, on average: the measure of
         Kuleshov et al. NaN where nothing matches.
 
+    See Also
+    --------
+    recovery_curve : Returns one.
+
     Examples
     --------
     >>> import numpy as np
@@ -66,6 +70,11 @@ def recovery_curve(
     -------
     RecoveryCurve
         With ``recovery``, ``error`` and ``distance`` at each of the `thresholds`.
+
+    See Also
+    --------
+    overlapping_nmi : One number for two covers.
+    codiag.models.MixedMembershipCommunities : Estimates memberships.
 
     Examples
     --------
@@ -120,6 +129,11 @@ def overlapping_nmi(estimate: Any, truth: Any, *, variant: str = "mgh") -> float
     -------
     float
         From 0 to 1.
+
+    See Also
+    --------
+    recovery_curve : Recovery and error at several thresholds.
+    codiag.models.MixedMembershipCommunities.overlapping_labels : Turns memberships into a cover.
 
     Examples
     --------

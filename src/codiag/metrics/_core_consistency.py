@@ -36,6 +36,11 @@ def core_consistency(fit: Factorization, tensor: Any) -> float:
     float
         At most 100.
 
+    See Also
+    --------
+    codiag.choose_rank : Uses it beside other evidence.
+    codiag.Factorization.diagnose : Tells which components to trust.
+
     References
     ----------
     R. Bro and H. A. L. Kiers, "A new efficient method for determining the number of components in PARAFAC models",

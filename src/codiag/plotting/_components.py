@@ -42,6 +42,7 @@ def components(
     Parameters
     ----------
     fit : Factorization
+        The fit whose components are drawn.
     n_components : int
         At most so many are drawn, those with the largest weights, and 40 where a new figure is made.
     spatial : pair of int, optional
@@ -56,6 +57,12 @@ def components(
     -------
     matplotlib.figure.Figure
         It belongs to no window; ``figure.savefig("components.png")`` writes it.
+
+    See Also
+    --------
+    residuals : What the fit leaves of the data.
+    leverage : Which indices determine the fit.
+    codiag.Factorization.plot : The same as a method.
 
     Examples
     --------

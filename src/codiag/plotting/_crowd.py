@@ -39,6 +39,11 @@ def draw_confusions(model: DawidSkene, path: Path, n_workers: int = 12) -> None:
     -------
     None
 
+    See Also
+    --------
+    codiag.reports.crowd_report : A page with this picture.
+    codiag.models.DawidSkene : The model that is drawn.
+
     Examples
     --------
     >>> from tempfile import TemporaryDirectory

@@ -33,6 +33,7 @@ def residuals(fit: Factorization, tensor: Any, *, observed: Any = None, axes: An
     Parameters
     ----------
     fit : Factorization
+        The fit that is subtracted.
     tensor : array or Tensor
         What was fitted, as in `codiag.factorize`; NaN are missing. All entries are formed.
     observed : array in the shape of the tensor, optional
@@ -43,6 +44,12 @@ def residuals(fit: Factorization, tensor: Any, *, observed: Any = None, axes: An
     Returns
     -------
     matplotlib.figure.Figure
+        A panel for each mode, and one for the quantiles.
+
+    See Also
+    --------
+    components : The components themselves.
+    leverage : Which indices determine the fit.
 
     Examples
     --------

@@ -37,6 +37,10 @@ def paper(size: tuple[float, float]) -> Iterator[Any]:
     context manager
         Of a `matplotlib.figure.Figure` that belongs to no window; settings of matplotlib are as before afterwards.
 
+    See Also
+    --------
+    log_axis : Logarithmic axes with few labels.
+
     Examples
     --------
     >>> from io import BytesIO

@@ -45,6 +45,7 @@ def factorization_report(
     Parameters
     ----------
     fit : Factorization
+        The fit to report on.
     tensor : array or Tensor
         What was fitted, as in `codiag.factorize`; NaN are missing.
     choice : RankChoice, optional
@@ -58,6 +59,11 @@ def factorization_report(
     -------
     str
         HTML with figures inside, which needs nothing else: no file, no network, no script.
+
+    See Also
+    --------
+    codiag.Factorization.diagnose : The verdicts alone.
+    codiag.choose_rank : Makes the choice that the page shows.
 
     Examples
     --------

@@ -80,6 +80,12 @@ def choose_rank(
     RankChoice
         With ``rank``, ``reason``, ``fit``, ``fits``, ``table`` and ``plot()``; printed, all of it as a table.
 
+    See Also
+    --------
+    codiag.factorize : With ``rank="auto"`` takes the rank chosen here.
+    codiag.metrics.core_consistency : A part of the evidence.
+    codiag.theory.kruskal_condition : Whether so many components are unique.
+
     References
     ----------
     I. M. Johnstone, "On the distribution of the largest eigenvalue in principal components analysis", Ann. Statist.

@@ -26,6 +26,11 @@ class Crowd:
     errors : numpy.ndarray of shape (n_workers, k, k)
         Confusion matrices: the probability of a given label (rows) for each true class (columns).
 
+    See Also
+    --------
+    crowd_votes : Draws one.
+    codiag.models.DawidSkene : Takes the votes.
+
     Examples
     --------
     >>> from codiag.models import DawidSkene
@@ -61,6 +66,10 @@ def worker_errors(n_workers: int, n_classes: int, *, adversarial: float = 0.0, s
     -------
     numpy.ndarray of shape (n_workers, k, k)
         The probability of a given label (rows) for each true class (columns), worker by worker.
+
+    See Also
+    --------
+    crowd_votes : Draws votes with them.
 
     Examples
     --------
@@ -108,6 +117,12 @@ def crowd_votes(
     Returns
     -------
     Crowd
+        The votes, the true labels and the confusion matrices.
+
+    See Also
+    --------
+    worker_errors : Draws confusion matrices.
+    codiag.models.DawidSkene : Estimates them from votes.
 
     Examples
     --------

@@ -30,6 +30,12 @@ def orthonormal_factor(size: int, rank: int, seed: Seed = None) -> np.ndarray:
     Returns
     -------
     numpy.ndarray of shape (d, k)
+        Orthonormal columns.
+
+    See Also
+    --------
+    unit_factor : Columns that are not orthogonal.
+    mild_factor : Columns that are nearly orthogonal.
 
     Examples
     --------
@@ -59,6 +65,12 @@ def unit_factor(size: int, rank: int, seed: Seed = None) -> np.ndarray:
     Returns
     -------
     numpy.ndarray of shape (d, k)
+        Unit columns.
+
+    See Also
+    --------
+    mild_factor : Columns that are well conditioned.
+    orthonormal_factor : Orthogonal columns.
 
     Examples
     --------
@@ -92,6 +104,12 @@ def mild_factor(size: int, rank: int, seed: Seed = None, *, spread: float = 0.3)
     Returns
     -------
     numpy.ndarray of shape (d, k)
+        Unit columns.
+
+    See Also
+    --------
+    unit_factor : Columns without a bound on their condition.
+    orthonormal_factor : Orthogonal columns.
 
     Examples
     --------

@@ -27,6 +27,11 @@ class Graph:
     connectivity : numpy.ndarray of shape (k, k)
         The probability that pure members of two communities are linked.
 
+    See Also
+    --------
+    mixed_membership_graph : Draws one.
+    codiag.models.MixedMembershipCommunities : Takes the adjacency matrix.
+
     Examples
     --------
     >>> from codiag.models import MixedMembershipCommunities
@@ -74,6 +79,12 @@ def mixed_membership_graph(
     Returns
     -------
     Graph
+        The graph, and the memberships and rates it was drawn from.
+
+    See Also
+    --------
+    codiag.models.MixedMembershipCommunities : Estimates the memberships.
+    codiag.metrics.recovery_curve : Compares them with the truth.
 
     Examples
     --------

@@ -29,6 +29,10 @@ class MixedSignals:
     kinds : tuple of str
         What each source is.
 
+    See Also
+    --------
+    mixed_signals : Draws one.
+
     Examples
     --------
     >>> from codiag.synthetic import mixed_signals
@@ -75,6 +79,13 @@ def mixed_signals(
     -------
     MixedSignals
         With a mixing of mild condition, whose columns have unit length.
+
+    See Also
+    --------
+    codiag.models.SOBI : Separates sources with different spectra.
+    codiag.models.JADE : Separates sources that are not Gaussian.
+    codiag.models.NSS : Separates sources whose variances change.
+    codiag.metrics.minimum_distance : Compares an unmixing with the truth.
 
     Examples
     --------

@@ -37,6 +37,10 @@ class Fluorescence(PlantedTensor):
     excitation : numpy.ndarray of shape (n_excitation,)
         Wavelengths in nanometers.
 
+    See Also
+    --------
+    fluorescence : Draws one.
+
     Examples
     --------
     >>> from codiag.synthetic import fluorescence
@@ -86,6 +90,11 @@ def fluorescence(
     -------
     Fluorescence
         A `PlantedTensor` with the wavelengths, ``emission`` and ``excitation``.
+
+    See Also
+    --------
+    noisy_tensor : A tensor with random factors.
+    codiag.constraints.NonNegative : The constraint that suits such data.
 
     Examples
     --------

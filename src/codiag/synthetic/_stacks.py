@@ -24,6 +24,12 @@ class Stack:
         The same array as `factor` where the matrices are symmetric.
     diagonals : numpy.ndarray of shape (n, k)
 
+    See Also
+    --------
+    matrix_stack : Draws one.
+    projection_stack : Draws one from a tensor.
+    codiag.joint_diagonalize : Takes the matrices.
+
     Examples
     --------
     >>> import codiag
@@ -71,6 +77,12 @@ def matrix_stack(
     Stack
         With ``matrices`` of shape (n, d, d').
 
+    See Also
+    --------
+    projection_stack : Matrices that are projections of a tensor.
+    unit_factor : Draws a factor for it.
+    codiag.joint_diagonalize : Finds the factor.
+
     Examples
     --------
     >>> import numpy as np
@@ -117,6 +129,11 @@ def projection_stack(
     -------
     Stack
         With ``matrices`` of shape (n, d, d).
+
+    See Also
+    --------
+    matrix_stack : Matrices with independent diagonals.
+    codiag.theory.first_order : The errors that such noise makes.
 
     Examples
     --------

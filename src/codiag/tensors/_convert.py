@@ -26,6 +26,7 @@ def as_tensor(raw: Any, symmetric: bool | None = None) -> Tensor:
     Parameters
     ----------
     raw : array of shape (d_0, d_1, d_2, ...), COO tensor, (weights, factors), or Tensor
+        The data; see Notes.
     symmetric : bool, optional
         What the tensor is to be declared; by default what is detected. An array that is symmetric up to noise is
         replaced by its mean over permutations of the modes, which loses nothing and takes away most of the noise.
@@ -33,6 +34,13 @@ def as_tensor(raw: Any, symmetric: bool | None = None) -> Tensor:
     Returns
     -------
     Tensor
+        The data itself where it is a tensor already.
+
+    See Also
+    --------
+    DenseTensor : What arrays become.
+    SparseTensor : What COO tensors become.
+    codiag.factorize : Converts its argument in this way.
 
     Examples
     --------

@@ -48,6 +48,11 @@ class DaskTensor(ArrayTensor):
         Whether permuting the modes leaves the tensor as it is. By default that is detected, to rounding, in the first
         pass over the chunks.
 
+    See Also
+    --------
+    DenseTensor : The same in memory.
+    codiag.factorize : Takes dask arrays as they are.
+
     Examples
     --------
     >>> import dask.array
@@ -119,6 +124,18 @@ class DaskTensor(ArrayTensor):
         -------
         dict
             Values with equal keys added.
+
+        See Also
+        --------
+        DaskTensor.gathered : All chunks as one array.
+
+        Examples
+        --------
+        >>> import dask.array
+        >>> from codiag.tensors import DaskTensor
+        >>> tensor = DaskTensor(dask.array.ones((4, 4, 4), chunks=2))
+        >>> tensor.sum_over_chunks(lambda asked, ranges, block: {asked: float(block.sum())}, "total")
+        {'total': 64.0}
         """
         from codiag.tensors._chunks import sum_over_chunks
 
@@ -176,6 +193,18 @@ class DaskTensor(ArrayTensor):
         Returns
         -------
         DaskTensor
+            The symmetric part, in chunks.
+
+        See Also
+        --------
+        DaskTensor.asymmetry : How much this would change.
+
+        Examples
+        --------
+        >>> import dask.array
+        >>> from codiag.tensors import DaskTensor
+        >>> DaskTensor(dask.array.random.random((4, 4, 4), chunks=2)).symmetrized().symmetric
+        True
         """
         from codiag.tensors._chunks import cubed
 
@@ -198,6 +227,15 @@ class DaskTensor(ArrayTensor):
         -------
         dask array of shape `shape`
             In double precision.
+
+        Examples
+        --------
+        >>> import dask.array
+        >>> import numpy as np
+        >>> from codiag.tensors import DaskTensor
+        >>> tensor = DaskTensor(dask.array.ones((4, 4, 4), chunks=2))
+        >>> tensor.weights_of(np.ones((4, 4, 4), dtype=bool)).chunks
+        ((2, 2), (2, 2), (2, 2))
         """
         from codiag.tensors._chunks import weights_in_chunks_of
 
@@ -218,6 +256,17 @@ class DaskTensor(ArrayTensor):
         -------
         array of shape `shape`
             Of the library of the chunks, sparse or masked if these are.
+
+        See Also
+        --------
+        DaskTensor.sum_over_chunks : A sum that needs no array of all entries.
+
+        Examples
+        --------
+        >>> import dask.array
+        >>> from codiag.tensors import DaskTensor
+        >>> DaskTensor(dask.array.ones((4, 3, 2), chunks=2)).gathered().shape
+        (4, 3, 2)
         """
         from codiag.tensors._chunks import gathered
 
