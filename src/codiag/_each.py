@@ -83,7 +83,11 @@ def factorize_each(
         entries are missing; `codiag.Problem` objects, with `rank` left out, say more about each tensor.
     rank : int or "auto", or iterable with one for each tensor
         Number of components; "auto" chooses it for each tensor.
-    method, symmetric, constraints
+    method : Method or str, optional
+        As for `factorize`, the same for all tensors.
+    symmetric : bool or tuple of int, optional
+        As for `factorize`, the same for all tensors.
+    constraints : Constraint, str, or sequence with one for each mode, optional
         As for `factorize`, the same for all tensors.
     seed : int or numpy.random.Generator, optional
         The same seed gives the same answers, whatever `n_jobs` is: tensor i is factorized as by ``factorize`` with

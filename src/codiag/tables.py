@@ -1,4 +1,21 @@
-"""Read votes and edges from files, and write tables to files."""
+"""Tables of data: read votes and graphs from files, turn long tables into tensors, and write tables to files.
+
+==================== ====================================================================================
+`labelled_tensor`    A long table, one row for each entry, as a tensor with labels (`Labelled`, `Labels`).
+`read_votes`         Votes of a crowd: task, worker and label.
+`read_edges`         The edges of a network.
+`read_graph`         A network with the weights of its edges.
+`write_table`        Columns, to a file that spreadsheets read.
+==================== ====================================================================================
+
+Examples
+--------
+>>> import pandas as pd
+>>> from codiag.tables import labelled_tensor
+>>> table = pd.DataFrame({"who": list("aabb"), "what": list("xyxy"), "year": [1, 1, 2, 2], "count": range(4)})
+>>> labelled_tensor(table).labels.names
+('who', 'what', 'year')
+"""
 
 from __future__ import annotations
 

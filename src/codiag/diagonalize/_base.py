@@ -218,8 +218,10 @@ class Diagonalizer(ABC):
 
         Parameters
         ----------
-        stack, rng
-            As in `iterate`.
+        stack : array of shape (n, k, k)
+            The matrices, as in `iterate`.
+        rng : numpy.random.Generator
+            Source of all random numbers.
         left, right : array of shape (k, k)
             Inverse factors of full rank as rows, orthonormal where the method is `orthogonal`; one and the same array
             where it is `symmetric`.

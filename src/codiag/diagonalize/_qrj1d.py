@@ -72,8 +72,12 @@ class QRJ1D(_ShearSweeps):
 
     Parameters
     ----------
-    rank, tol, max_sweeps
-        As in `Diagonalizer`.
+    rank : int, optional
+        Number of components, as in `Diagonalizer`.
+    tol : float
+        Stop when the largest entry of the relative step falls below it.
+    max_sweeps : int
+        Steps or sweeps before giving up, as in `Diagonalizer`.
 
     See Also
     --------
@@ -114,8 +118,12 @@ class LUJ1D(_ShearSweeps):
 
     Parameters
     ----------
-    rank, tol, max_sweeps
-        As in `Diagonalizer`.
+    rank : int, optional
+        Number of components, as in `Diagonalizer`.
+    tol : float
+        Stop when the largest entry of the relative step falls below it.
+    max_sweeps : int
+        Steps or sweeps before giving up, as in `Diagonalizer`.
 
     See Also
     --------

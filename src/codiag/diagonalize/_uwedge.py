@@ -49,14 +49,18 @@ class UWEDGE(NewtonLike):
 
     Parameters
     ----------
+    rank : int, optional
+        Number of components, as in `Diagonalizer`.
+    tol : float
+        Stop when the largest entry of the relative step falls below it.
+    max_sweeps : int
+        Steps or sweeps before giving up, as in `Diagonalizer`.
     statistical_tol : float
         Stop, too, when every entry of the step is below this share of its standard error: what is left to gain is then
         invisible under the noise. Zero asks for the fixed point to `tol`.
     fallback : bool
         Whether to try more starts where the steps do not converge, or converge where theory does not promise that the
         fixed point is the only one. False is for a start that another method improves.
-    rank, tol, max_sweeps
-        As in `Diagonalizer`.
 
     See Also
     --------

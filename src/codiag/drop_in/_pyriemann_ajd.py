@@ -190,8 +190,12 @@ def ajd(
         Matrices of the kind that the method is for.
     method : {"ajd_pham", "rjd", "uwedge"} or callable
         Called as ``method(X, init=init, eps=eps, n_iter_max=n_iter_max, **kwargs)``.
-    init, eps, n_iter_max
-        As in the methods.
+    init : array of shape (n, n), optional
+        The start, as in the methods.
+    eps : float
+        The tolerance, as in the methods.
+    n_iter_max : int
+        The largest number of iterations, as in the methods.
     **kwargs
         Further arguments of the method.
 

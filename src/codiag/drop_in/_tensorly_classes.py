@@ -78,10 +78,10 @@ class CP(Decomposition):
 
     Parameters
     ----------
-    rank, n_iter_max, init, svd, normalize_factors, orthogonalise, tol, random_state, verbose, sparsity, l2_reg
-        As in `parafac`.
-    mask, cvg_criterion, fixed_modes, svd_mask_repeats, linesearch, callback
-        As in `parafac`.
+    rank, n_iter_max, init, svd, normalize_factors, orthogonalise, tol, random_state, verbose : as in `parafac`
+        Arguments of the function.
+    sparsity, l2_reg, mask, cvg_criterion, fixed_modes, svd_mask_repeats, linesearch, callback : as in `parafac`
+        Arguments of the function.
 
     Attributes
     ----------
@@ -154,8 +154,10 @@ class CP_NN(Decomposition):  # noqa: N801
 
     Parameters
     ----------
-    rank, n_iter_max, init, svd, tol, random_state, verbose, normalize_factors, mask, cvg_criterion, fixed_modes
-        As in `non_negative_parafac`.
+    rank, n_iter_max, init, svd, tol, random_state, verbose, normalize_factors, mask : as in `non_negative_parafac`
+        Arguments of the function.
+    cvg_criterion, fixed_modes : as in `non_negative_parafac`
+        Arguments of the function.
 
     Attributes
     ----------
@@ -213,10 +215,10 @@ class CP_NN_HALS(Decomposition):  # noqa: N801
 
     Parameters
     ----------
-    rank, n_iter_max, init, svd, tol, sparsity_coefficients, fixed_modes, nn_modes, exact, verbose, normalize_factors
-        As in `non_negative_parafac_hals`.
-    cvg_criterion, random_state
-        As in `non_negative_parafac_hals`.
+    rank, n_iter_max, init, svd, tol, sparsity_coefficients, fixed_modes, nn_modes : as in `non_negative_parafac_hals`
+        Arguments of the function.
+    exact, verbose, normalize_factors, cvg_criterion, random_state : as in `non_negative_parafac_hals`
+        Arguments of the function.
 
     Attributes
     ----------

@@ -176,8 +176,16 @@ class OJD(JointMethod):
 
     Parameters
     ----------
-    plug_in, directions, n_projections, diagonalizer, compress
-        As for `NOJD`.
+    plug_in : {True, False, "factors", "inverse"}
+        Whether to project once more, as for `NOJD`.
+    directions : {"random", "orthonormal"} or array of shape (n, d)
+        What the tensor is projected along, as for `NOJD`.
+    n_projections : int, optional
+        By default what the paper's experiments use.
+    diagonalizer : Diagonalizer, optional
+        A configured method of `codiag.diagonalize`, for orthogonal factors.
+    compress : bool
+        Whether to compress first, as for `NOJD`.
     whiten : bool
         Whether to test if factors are orthogonal, and to whiten where they seem not to be; False takes them as they
         are. For the test, free factors are tried where orthogonal ones leave much over; `fit.stages` has that

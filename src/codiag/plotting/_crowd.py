@@ -35,10 +35,6 @@ def draw_confusions(model: DawidSkene, path: Path, n_workers: int = 12) -> None:
     n_workers : int
         At most so many confusion matrices are shown, of twelve.
 
-    Returns
-    -------
-    None
-
     See Also
     --------
     codiag.reports.crowd_report : A page with this picture.

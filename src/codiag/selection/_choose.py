@@ -70,8 +70,10 @@ def choose_rank(
         Samples along the first mode, if any: halves are taken along it.
     ranks : iterable of int
         What to try; those too large for the shape, or for the constraints, are left out.
-    constraints, observed
-        As in `codiag.factorize`.
+    constraints : Constraint, str, or sequence with one for each mode, optional
+        What is known about the factors, as in `codiag.factorize`.
+    observed : array in the shape of the tensor, optional
+        Which entries were observed, or non-negative weights for them.
     seed : int or numpy.random.Generator, optional
         The same seed gives the same answer.
 
