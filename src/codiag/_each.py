@@ -105,7 +105,7 @@ def factorize_each(
     ------
     FailedFitsError
         Where some tensors cannot be factorized, after all others have been: it names them, its cause is the error of
-        the first, and its attribute `fits` has the other fits.
+        the first, and its attribute ``fits`` has the other fits.
 
     See Also
     --------

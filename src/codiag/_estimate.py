@@ -34,7 +34,7 @@ class Stage(NamedTuple):
 
     See Also
     --------
-    codiag.Factorization : Keeps them in `stages`.
+    codiag.Factorization : Keeps them in ``stages``.
     Estimate : What they end in.
 
     Examples

@@ -180,8 +180,8 @@ class Factorization:
         r"""Standard errors :math:`(E\|\tilde a_i - a_i\|^2)^{1/2}` of the factors, shape (n_modes, rank).
 
         First-order theory of least squares with white noise, from the data alone: valid at the end of a fit by least
-        squares (`Auto`, `NLS`), where the model is right and errors are small. Computed when asked for, at the cost of
-        inverting a matrix of ``sum(min(d_m, rank)) * rank`` rows.
+        squares (`codiag.methods.Auto`, `codiag.methods.NLS`), where the model is right and errors are small. Computed
+        when asked for, at the cost of inverting a matrix of ``sum(min(d_m, rank)) * rank`` rows.
 
         Under constraints, what these hold does not move: entries of non-negative factors that are zero, and fixed
         factors, whose standard errors are zero; orthogonal columns move together. Weights of entries are taken for one

@@ -20,7 +20,7 @@ class ConvergenceWarning(UserWarning):
 
     See Also
     --------
-    codiag.Factorization : Says in `converged` and `stages` how far a fit came.
+    codiag.Factorization : Says in ``converged`` and ``stages`` how far a fit came.
 
     Examples
     --------

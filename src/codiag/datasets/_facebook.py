@@ -124,8 +124,8 @@ def read_facebook(path: str | Path) -> FacebookData:
     Parameters
     ----------
     path : str or Path
-        A ``.mat`` file as published, with `A` and `local_info`, or an ``.npz`` file with `n`, `indices`, `indptr` (of
-        the part above the diagonal) and `attrs`.
+        A ``.mat`` file as published, with ``A`` and ``local_info``, or an ``.npz`` file with ``n``, ``indices``,
+        ``indptr`` (of the part above the diagonal) and ``attrs``.
 
     Returns
     -------

@@ -30,7 +30,7 @@ class Iterate(NamedTuple):
     ----------
     left : array of shape (k, k)
         Inverse factors B as rows: every :math:`B M_l C^\top` is as diagonal as the method could make it. Rows may have
-        any scale and order; they must be orthonormal, and may be fewer, where the diagonalizer declares `orthogonal`.
+        any scale and order; they must be orthonormal, and may be fewer, where the diagonalizer declares ``orthogonal``.
     right : array of shape (k, k)
         The same for the columns of the matrices, C; the array `left` itself for a symmetric diagonalizer.
     n_sweeps : int
@@ -74,8 +74,8 @@ class Diagonalizer(ABC):
     tol : float
         Stop when the largest entry of the relative step falls below it.
     max_sweeps : int
-        Steps or sweeps over the matrices before giving up, which is a result with `converged` false. Steps on a sketch
-        of the matrices, other starts and fallbacks come on top.
+        Steps or sweeps over the matrices before giving up, which is a result with ``converged`` false. Steps on a
+        sketch of the matrices, other starts and fallbacks come on top.
 
     Attributes
     ----------

@@ -35,7 +35,7 @@ def joint_diagonalize(
     matrices : array of shape (n, d, d), or a sequence of matrices
         At least two symmetric matrices, NumPy, torch, CuPy or JAX; the result lives where they do. Never modified.
     diagonalizer : Diagonalizer, optional
-        A configured method of `codiag.diagonalize`. By default `OrthogonalNewton()` or `UWEDGE()`.
+        A configured method of `codiag.diagonalize`. By default `OrthogonalNewton` or `UWEDGE`.
     orthogonal : bool
         Constrain the factors to be orthonormal. Contradicting the `diagonalizer` is an error.
     weights : array of shape (n,), optional

@@ -45,7 +45,7 @@ class UWEDGE(NewtonLike):
     certain elsewhere, where several fixed points may exist: more starts are then tried until the lowest
     :math:`\sum_{i \ne j} R_{ij} / \sqrt{R_{ii} R_{jj}}`, with :math:`R_{ij} = \sum_l (D_l)_{ij}^2`, has been reached
     twice, four at most. Where the steps do not converge, sweeps of `JDi` go before them, up to size 60; beyond that
-    each costs as much as a hundred steps, and the best iterate is returned with `converged` false.
+    each costs as much as a hundred steps, and the best iterate is returned with ``converged`` false.
 
     Parameters
     ----------

@@ -48,9 +48,9 @@ class Auto(Method):
     a step of least squares on the core, and one pass to polish, or a few where noise is strong or ranks are large.
     *Guarantees*, without noise, exact components where the rank is at most the second largest mode, or there are
     equations enough: 30 components of 20 x 20 x 20, 40 of 20 x 20 x 20 x 20, 30 of 8 x 8 x 8 x 8 x 8; with noise, a
-    minimum of least squares where `converged` says so, with the standard errors of first-order theory. *Fails* to
+    minimum of least squares where ``converged`` says so, with the standard errors of first-order theory. *Fails* to
     find the best of several minima where noise hides many components, or the rank is near the largest at which
-    components are unique: `fit.diagnose()` says where starts disagreed.
+    components are unique: `codiag.Factorization.diagnose` says where starts disagreed.
 
     Parameters
     ----------

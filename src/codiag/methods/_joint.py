@@ -188,7 +188,7 @@ class OJD(JointMethod):
         Whether to compress first, as for `NOJD`.
     whiten : bool
         Whether to test if factors are orthogonal, and to whiten where they seem not to be; False takes them as they
-        are. For the test, free factors are tried where orthogonal ones leave much over; `fit.stages` has that
+        are. For the test, free factors are tried where orthogonal ones leave much over; ``fit.stages`` has that
         diagonalization, and those before the whitening, too.
 
     See Also

@@ -39,7 +39,7 @@ class Lathauwer(Method):
     Parameters
     ----------
     diagonalizer : Diagonalizer, optional
-        For symmetric matrices, with free factors; by default `UWEDGE`.
+        For symmetric matrices, with free factors; by default `codiag.diagonalize.UWEDGE`.
     max_bytes : float
         Memory that the system may take.
 

@@ -32,9 +32,9 @@ class NLS(Method):
 
     *Needs* contractions of the tensor; works on all of it where it has at most two million entries. *Costs* two to
     three products with the tensor, :math:`O(k \prod_m d_m)` flops, a step on the whole tensor, and
-    :math:`O(k^2 \sum_m d_m)` a product with the Gauss-Newton matrix. *Guarantees* a minimum, which `converged` says;
+    :math:`O(k^2 \sum_m d_m)` a product with the Gauss-Newton matrix. *Guarantees* a minimum, which ``converged`` says;
     standard errors of first-order theory hold there. *Fails* by ending in a local minimum, which a single random start
-    does on hard tensors, or by following components that cancel each other, which `converged` denies.
+    does on hard tensors, or by following components that cancel each other, which ``converged`` denies.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ def minimum_distance(unmixing: Array, mixing: Array) -> float:
     See Also
     --------
     amari_index : An older index for the same.
-    codiag.models.JADE : Estimates an unmixing, `components_`.
+    codiag.models.JADE : Estimates an unmixing, ``components_``.
 
     References
     ----------
@@ -75,7 +75,7 @@ def amari_index(unmixing: Array, mixing: Array) -> float:
     See Also
     --------
     minimum_distance : The same on the scale of a distance.
-    codiag.models.SOBI : Estimates an unmixing, `components_`.
+    codiag.models.SOBI : Estimates an unmixing, ``components_``.
 
     References
     ----------

@@ -104,8 +104,8 @@ class Model(BaseEstimator):
     def check_parameters(self) -> None:
         """Raise unless parameters are what they must be; models add checks of their own.
 
-        Those that all models have by the same name, where this one has them: `n_components`, `polish`, `alpha_0`,
-        `n_partitions`, `n_blocks`, `method`, `random_state`.
+        Those that all models have by the same name, where this one has them: ``n_components``, ``polish``, ``alpha_0``,
+        ``n_partitions``, ``n_blocks``, ``method``, ``random_state``.
 
         Examples
         --------

@@ -48,7 +48,7 @@ class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     Attributes
     ----------
     factorization_ : Factorization
-        The fit to the samples, with standard errors, `diagnose` and all else; samples are its first mode.
+        The fit to the samples, with standard errors, ``diagnose()`` and all else; samples are its first mode.
     factors_ : list of arrays of shape (d_m, n_components)
         Unit columns, for each mode of the features.
     n_components_ : int

@@ -81,6 +81,12 @@ class JADE(BlindSources):
         Rounds of joint diagonalization and steps of the likelihood.
     n_components_, n_features_in_ : int
 
+    See Also
+    --------
+    SOBI : Sources with different spectra.
+    NSS : Sources whose variances change.
+    codiag.metrics.minimum_distance : Compare an unmixing with the true one.
+
     Notes
     -----
     An array of three axes holds epochs, (n_epochs, n_channels, n_times), as MNE has them; a list holds recordings of
@@ -117,7 +123,17 @@ class JADE(BlindSources):
         self.random_state = random_state
 
     def check_parameters(self) -> None:
-        """Raise unless parameters are what they must be."""
+        """Raise unless parameters are what they must be.
+
+        Examples
+        --------
+        >>> from codiag.models import JADE
+        >>> JADE().check_parameters()
+        >>> JADE(polish=-1).check_parameters()  # refused
+        Traceback (most recent call last):
+            ...
+        ValueError: polish must not be negative; got -1
+        """
         super().check_parameters()
         if self.diagonalizer is not None and not self.diagonalizer.orthogonal:
             raise ValueError(f"diagonalizer must be an orthogonal one, like Jacobi(); got {self.diagonalizer!r}")

@@ -87,6 +87,12 @@ class SphericalGaussianMixture(GaussianScores, DensityMixin, BlockedModel[OneGau
     diagnostics_ : Diagnostics
     n_features_in_ : int
 
+    See Also
+    --------
+    MultiviewMixture : Three independent views of each sample.
+    HiddenMarkov : Samples that follow each other.
+    codiag.tensors.MomentTensor : The moment that is factorized.
+
     Notes
     -----
     `fit` takes samples in parts, too: a dask array, a bag or a list of delayed parts, a list of arrays, a function that
@@ -125,7 +131,17 @@ class SphericalGaussianMixture(GaussianScores, DensityMixin, BlockedModel[OneGau
         self.n_blocks = n_blocks
 
     def check_parameters(self) -> None:
-        """Raise unless parameters are what they must be."""
+        """Raise unless parameters are what they must be.
+
+        Examples
+        --------
+        >>> from codiag.models import SphericalGaussianMixture
+        >>> SphericalGaussianMixture().check_parameters()
+        >>> SphericalGaussianMixture(covariance_type="full").check_parameters()  # refused
+        Traceback (most recent call last):
+            ...
+        ValueError: covariance_type must be "spherical" or "diag"; got 'full'
+        """
         super().check_parameters()
         if self.covariance_type not in ("spherical", "diag"):
             raise ValueError(f'covariance_type must be "spherical" or "diag"; got {self.covariance_type!r}')
@@ -248,11 +264,27 @@ class SphericalGaussianMixture(GaussianScores, DensityMixin, BlockedModel[OneGau
         Parameters
         ----------
         X : array of shape (n, n_features), or parts of it, as in `fit`
+            The samples.
         y : ignored
+            Not used; there for the interface of scikit-learn.
 
         Returns
         -------
         array of shape (n,)
+            The Gaussians.
+
+        See Also
+        --------
+        SphericalGaussianMixture.predict : For new samples.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import SphericalGaussianMixture
+        >>> rng = np.random.default_rng(0)
+        >>> X = np.concatenate([rng.normal(mean, 1, (500, 3)) for mean in ([8, 0, 0], [0, 8, 0])])
+        >>> SphericalGaussianMixture(2, random_state=0).fit_predict(X).shape
+        (1000,)
         """
         if isinstance(X, Iterator):
             raise ValueError("X must be data that can be read again for fit_predict; got an iterator. Give a list")

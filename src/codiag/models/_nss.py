@@ -86,6 +86,12 @@ class NSS(SecondOrder[BlockStack]):
         Sweeps of the diagonalizer and steps of the likelihood.
     n_components_, n_features_in_ : int
 
+    See Also
+    --------
+    SOBI : Sources with different spectra.
+    JADE : Sources that are not Gaussian.
+    codiag.metrics.minimum_distance : Compare an unmixing with the true one.
+
     Notes
     -----
     An array of three axes holds epochs, (n_epochs, n_channels, n_times), as MNE has them; a list holds recordings of
@@ -126,7 +132,17 @@ class NSS(SecondOrder[BlockStack]):
         self.random_state = random_state
 
     def check_parameters(self) -> None:
-        """Raise unless parameters are what they must be."""
+        """Raise unless parameters are what they must be.
+
+        Examples
+        --------
+        >>> from codiag.models import NSS
+        >>> NSS().check_parameters()
+        >>> NSS(n_blocks=0).check_parameters()  # refused
+        Traceback (most recent call last):
+            ...
+        ValueError: n_blocks must be at least 2, since one covariance tells no sources apart; got 0
+        """
         super().check_parameters()
         if self.n_blocks < 2:
             raise ValueError(

@@ -77,6 +77,12 @@ class SOBI(SecondOrder[Stack]):
         Sweeps of the diagonalizer and steps of the likelihood.
     n_components_, n_features_in_ : int
 
+    See Also
+    --------
+    JADE : Sources that are not Gaussian.
+    NSS : Sources whose variances change.
+    codiag.metrics.minimum_distance : Compare an unmixing with the true one.
+
     Notes
     -----
     An array of three axes holds epochs, (n_epochs, n_channels, n_times), as MNE has them; a list holds recordings of
@@ -128,6 +134,15 @@ class SOBI(SecondOrder[Stack]):
         Returns
         -------
         tuple of Warning
+            What `fit` warns of.
+
+        Examples
+        --------
+        >>> from codiag.models import SOBI
+        >>> from codiag.synthetic import mixed_signals
+        >>> channels = mixed_signals(2000, ["sinusoid", "autoregressive"], seed=0).channels
+        >>> SOBI(lags=20).learn(channels)
+        ()
         """
         self._seen: LaggedSums | None = None
         parts = None if isinstance(data, list | tuple) else as_parts(data, is_matrix)
@@ -147,10 +162,23 @@ class SOBI(SecondOrder[Stack]):
         X : array of shape (n_samples, n_channels)
             However a recording is cut, the answer is that of the whole, to rounding.
         y : ignored
+            Not used; there for the interface of scikit-learn.
 
         Returns
         -------
         self
+            The model.
+
+        Examples
+        --------
+        >>> from codiag.models import SOBI
+        >>> from codiag.synthetic import mixed_signals
+        >>> channels = mixed_signals(2000, ["sinusoid", "autoregressive"], seed=0).channels
+        >>> model = SOBI(lags=20)
+        >>> for chunk in (channels[:900], channels[900:]):
+        ...     model = model.partial_fit(chunk)
+        >>> model.components_.shape
+        (2, 2)
         """
         warn_caller(self.learn_more(X))
         return self
@@ -161,10 +189,20 @@ class SOBI(SecondOrder[Stack]):
         Parameters
         ----------
         data : array of shape (n_samples, n_channels)
+            The samples.
 
         Returns
         -------
         tuple of Warning
+            What `partial_fit` warns of.
+
+        Examples
+        --------
+        >>> from codiag.models import SOBI
+        >>> from codiag.synthetic import mixed_signals
+        >>> channels = mixed_signals(2000, ["sinusoid", "autoregressive"], seed=0).channels
+        >>> SOBI(lags=20).learn_more(channels)
+        ()
         """
         self.check_parameters()
         before = getattr(self, "_seen", None)
@@ -222,7 +260,17 @@ class SOBI(SecondOrder[Stack]):
         return Stack(matrices[: lags[-1] + 1], np.concatenate([[0], lags]), n)
 
     def check_parameters(self) -> None:
-        """Raise unless parameters are what they must be."""
+        """Raise unless parameters are what they must be.
+
+        Examples
+        --------
+        >>> from codiag.models import SOBI
+        >>> SOBI().check_parameters()
+        >>> SOBI(lags=0).check_parameters()  # refused
+        Traceback (most recent call last):
+            ...
+        ValueError: lags must be positive; got 0
+        """
         super().check_parameters()
         if isinstance(self.lags, int | np.integer | float | str) or self.lags is None:
             as_number("lags", self.lags, integer=True)

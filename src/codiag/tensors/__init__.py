@@ -19,7 +19,8 @@ Class                   Data
 ======================= ================================================================================
 
 `WordPairs` and `word_frequencies` are the second and the first moment of words; `symmetrize` averages an array over
-permutations of its modes. To store data in a way of your own, derive from `Tensor`: `project` and `permute` are enough.
+permutations of its modes. To store data in a way of your own, derive from `Tensor`: ``project`` and ``permute`` are
+enough.
 
 Examples
 --------

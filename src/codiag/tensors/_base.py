@@ -231,7 +231,7 @@ class Tensor(ABC):
         return self._look
 
     def check(self) -> None:
-        """Raise a `ValueError` unless all entries are finite, from a first look at them where there was none.
+        """Raise a ``ValueError`` unless all entries are finite, from a first look at them where there was none.
 
         Examples
         --------
@@ -500,7 +500,7 @@ class Tensor(ABC):
 
         Returns
         -------
-        array of shape `shape`
+        array of the shape of the tensor
             All entries.
 
         Examples

@@ -20,8 +20,8 @@ MOST_ASYMMETRY = 0.5
 def as_tensor(raw: Any, symmetric: bool | None = None) -> Tensor:
     """Return an array, a COO tensor, a fit or a `Tensor` as a `Tensor`.
 
-    COO tensors are recognized by what they carry: `coords`, `data`, `shape` (pydata/sparse), `subs`, `vals`, `shape`
-    (pyttb); fits by their `weights` and `factors`.
+    COO tensors are recognized by what they carry: ``coords``, ``data``, ``shape`` (pydata/sparse), ``subs``, ``vals``,
+    ``shape`` (pyttb); fits by their ``weights`` and ``factors``.
 
     Parameters
     ----------

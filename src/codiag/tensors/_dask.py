@@ -36,7 +36,7 @@ class DaskTensor(ArrayTensor):
 
     Nothing is ever gathered but sums. Every chunk computes its part of all sums of a pass at once, with the means that
     there are for an array of its kind, and these parts are added in a tree. All of that is done by the scheduler that
-    dask would use: threads, processes, or the cluster of a `distributed.Client`.
+    dask would use: threads, processes, or the cluster of a ``distributed.Client``.
 
     Parameters
     ----------
@@ -220,12 +220,12 @@ class DaskTensor(ArrayTensor):
 
         Parameters
         ----------
-        observed : array of shape `shape`
+        observed : array of the shape of the tensor
             Boolean, or weights.
 
         Returns
         -------
-        dask array of shape `shape`
+        dask array of the shape of the tensor
             In double precision.
 
         Examples
@@ -254,7 +254,7 @@ class DaskTensor(ArrayTensor):
 
         Returns
         -------
-        array of shape `shape`
+        array of the shape of the tensor
             Of the library of the chunks, sparse or masked if these are.
 
         See Also

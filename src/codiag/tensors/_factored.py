@@ -30,7 +30,7 @@ class FactoredTensor(Tensor):
 
     See Also
     --------
-    codiag.Factorization : A fit, with `tensor` as one of these.
+    codiag.Factorization : A fit, with ``tensor`` as one of these.
     SumTensor : Sums of tensors of any kind.
 
     Examples
