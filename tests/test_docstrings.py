@@ -239,7 +239,9 @@ def test_what_is_left_out_is_seen(cut, code, monkeypatch):
     assert any(wrong.startswith(code) for wrong in lacks("codiag.changed", changed, is_method=False))
 
 
-@pytest.mark.parametrize(("reference", "there"), [("rows", True), ("codiag.factorize", True), ("codiag.fatcorize", False)])
+@pytest.mark.parametrize(
+    ("reference", "there"), [("rows", True), ("codiag.factorize", True), ("codiag.fatcorize", False)]
+)
 def test_names_that_are_not_there_are_seen(reference, there, monkeypatch):
     monkeypatch.setattr(codiag, "documented_function", documented_function, raising=False)
     assert is_there(reference, "codiag.documented_function", documented_function) is there

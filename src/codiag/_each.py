@@ -9,12 +9,14 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
+from codiag._array import TensorLike
 from codiag._factorization import Factorization
 from codiag._factorize import as_method, as_problem, complaint_about, solve, with_labels
 from codiag._labelled import read_labelled
 from codiag._labels import Labelled
 from codiag._problem import Problem
-from codiag._validation import ConvergenceWarning, as_number, check_seed
+from codiag._validation import ConvergenceWarning, Seed, as_number, check_seed
+from codiag.constraints._names import ConstraintsLike
 from codiag.methods import Method
 
 NAMED = 10
@@ -64,13 +66,13 @@ class FailedFitsError(ValueError):
 
 
 def factorize_each(
-    tensors: Iterable[Any],
+    tensors: Iterable[TensorLike],
     rank: int | str | Iterable[int | str] | None = None,
     *,
     method: Method | str | None = None,
     symmetric: bool | Sequence[int] | None = None,
-    constraints: Any = None,
-    seed: int | np.random.Generator | None = None,
+    constraints: ConstraintsLike = None,
+    seed: Seed = None,
     n_jobs: int | None = None,
 ) -> list[Factorization]:
     """Factorize each of many tensors: what a loop over `factorize` gives, with one warning and on all cores.

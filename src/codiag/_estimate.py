@@ -8,11 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from codiag._named import readable
 from codiag.tensors import FactoredTensor
 
 logger = logging.getLogger("codiag")
 
 
+@readable
 class Stage(NamedTuple):
     """One step on the way to a factorization.
 
@@ -72,6 +74,7 @@ class Log:
         self._since = time.perf_counter()
 
 
+@readable
 class Estimate(NamedTuple):
     """What a method found.
 
@@ -95,7 +98,8 @@ class Estimate(NamedTuple):
     --------
     >>> import numpy as np
     >>> from codiag.methods import Estimate
-    >>> from codiag.tensors import FactoredTensor
+    >>> from codiag._named import readable
+    from codiag.tensors import FactoredTensor
     >>> Estimate(FactoredTensor(np.ones(2), [np.eye(4, 2)] * 3), (), True).converged
     True
     """

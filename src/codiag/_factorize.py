@@ -11,14 +11,15 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._array import double, to_host
+from codiag._array import Array, TensorLike, double, to_host
 from codiag._factorization import Factorization
 from codiag._labelled import read_labelled
 from codiag._labels import Labels
 from codiag._problem import Problem
 from codiag._result import as_factorization
 from codiag._threads import few_threads
-from codiag._validation import ConvergenceWarning, UndeterminedError, as_generator
+from codiag._validation import ConvergenceWarning, Seed, UndeterminedError, as_generator
+from codiag.constraints._names import ConstraintsLike
 from codiag.methods import METHODS, Auto, Method
 from codiag.methods._method import fit_or_refuse
 from codiag.methods.least_squares._objective import LeastSquares
@@ -33,14 +34,14 @@ MOST_EMPTY_BYTES = 2**30
 
 
 def factorize(
-    tensor: Any,
+    tensor: TensorLike,
     rank: int | str | None = None,
     *,
     method: Method | str | None = None,
     symmetric: bool | Sequence[int] | None = None,
-    constraints: Any = None,
-    observed: Any = None,
-    seed: int | np.random.Generator | None = None,
+    constraints: ConstraintsLike = None,
+    observed: Array | None = None,
+    seed: Seed = None,
 ) -> Factorization:
     r"""Write a tensor as a sum of components, :math:`T \approx \sum_i w_i\, a_i \otimes b_i \otimes c_i`.
 

@@ -10,6 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from codiag._array import TensorLike
+from codiag._named import readable
+
 
 @dataclass(frozen=True, eq=False)
 class Labels:
@@ -124,6 +127,7 @@ class Labels:
         return None
 
 
+@readable
 class Labelled(NamedTuple):
     """A tensor and the labels of its modes; `codiag.factorize` takes it as it is.
 
@@ -147,7 +151,7 @@ class Labelled(NamedTuple):
     ('sample', 'dose', 'time')
     """
 
-    tensor: Any
+    tensor: TensorLike
     labels: Labels | None
 
 

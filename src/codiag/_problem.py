@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace, is_array_api_obj
 
-from codiag._array import Array, moved, to_host
+from codiag._array import Array, TensorLike, moved, to_host
 from codiag._chunked_entries import checked_weights
 from codiag._entries import Entries, entries_of
 from codiag._missing import after_first_look, without_missing
@@ -26,6 +26,7 @@ from codiag._symmetry import (
 )
 from codiag._validation import as_rank, as_real_array
 from codiag.constraints import Constraint, as_constraints
+from codiag.constraints._names import ConstraintsLike
 from codiag.tensors import DaskTensor, Tensor, as_tensor
 from codiag.tensors._base import check_symmetric_shape
 from codiag.tensors._convert import array_of, tensor_of_array
@@ -79,11 +80,11 @@ class Problem:
 
     def __init__(
         self,
-        tensor: Any,
-        rank: Any,
-        constraints: Any = None,
-        observed: Any = None,
-        second_moment: Any = None,
+        tensor: TensorLike,
+        rank: int,
+        constraints: ConstraintsLike = None,
+        observed: Array | None = None,
+        second_moment: Array | None = None,
         symmetric: bool | Sequence[int] | None = None,
     ) -> None:
         weighted = observed is not None

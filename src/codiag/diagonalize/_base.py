@@ -12,8 +12,9 @@ import numpy as np
 from array_api_compat import is_jax_array
 
 from codiag._array import Array, array_namespace, identity, largest_signs, like, to_host
+from codiag._named import readable
 from codiag._threads import few_threads
-from codiag._validation import as_generator, as_number, as_rank, as_stack, as_weights
+from codiag._validation import Seed, as_generator, as_number, as_rank, as_stack, as_weights
 from codiag.diagonalize._compression import compress, range_bases
 from codiag.diagonalize._diagonalization import Diagonalization
 from codiag.diagonalize._given_start import as_start, compressed_start, start_rank
@@ -23,6 +24,7 @@ NOT_COMPILED = 2**24
 """Entries up to which matrices of JAX are diagonalized on the host, before JAX would have compiled a step of it."""
 
 
+@readable
 class Iterate(NamedTuple):
     r"""What `Diagonalizer.iterate` returns: inverse factors, and how they were reached.
 
@@ -133,7 +135,7 @@ class Diagonalizer(ABC):
         *,
         weights: Array | Sequence[float] | None = None,
         init: Array | Sequence[Array] | None = None,
-        seed: int | np.random.Generator | None = None,
+        seed: Seed = None,
     ) -> Diagonalization:
         """Diagonalize a stack of matrices, without a warning where that does not converge.
 

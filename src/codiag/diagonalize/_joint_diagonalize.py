@@ -5,10 +5,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 
-import numpy as np
-
 from codiag._array import Array
-from codiag._validation import ConvergenceWarning, as_flag
+from codiag._validation import ConvergenceWarning, Seed, as_flag
 from codiag.diagonalize._base import Diagonalizer, check_method
 from codiag.diagonalize._diagonalization import Diagonalization
 from codiag.diagonalize._orthogonal_newton import OrthogonalNewton
@@ -22,7 +20,7 @@ def joint_diagonalize(
     orthogonal: bool = False,
     weights: Array | Sequence[float] | None = None,
     init: Array | Sequence[Array] | None = None,
-    seed: int | np.random.Generator | None = None,
+    seed: Seed = None,
 ) -> Diagonalization:
     r"""Find the factors that a stack of symmetric matrices has in common.
 

@@ -18,6 +18,7 @@ from codiag._labels import Labelled
 from codiag._problem import Problem
 from codiag._transform import explained_share
 from codiag._validation import ConvergenceWarning, as_real_array
+from codiag.constraints._names import ConstraintsLike
 from codiag.models._base import Model, as_seed
 from codiag.tensors import FactoredTensor, Tensor
 
@@ -80,7 +81,7 @@ class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         self,
         n_components: int | None = 2,
         *,
-        constraints: Any = None,
+        constraints: ConstraintsLike = None,
         method: Any = None,
         random_state: int | None = None,
     ) -> None:

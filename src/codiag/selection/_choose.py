@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from codiag._array import Array, TensorLike
 from codiag._factorization import Factorization
 from codiag._factorize import has_safe_powers, with_labels
 from codiag._labelled import read_labelled
 from codiag._problem import Problem
-from codiag._validation import UndeterminedError, as_generator, as_number
+from codiag._validation import Seed, UndeterminedError, as_generator, as_number
+from codiag.constraints._names import ConstraintsLike
 from codiag.methods.least_squares._objective import LeastSquares
 from codiag.selection._choice import RankChoice
 from codiag.selection._evidence import evidence_for
@@ -25,12 +27,12 @@ DEFAULT_RANKS = range(1, 11)
 
 
 def choose_rank(
-    tensor: Any,
+    tensor: TensorLike,
     ranks: Iterable[int] = DEFAULT_RANKS,
     *,
-    constraints: Any = None,
-    observed: Any = None,
-    seed: int | np.random.Generator | None = None,
+    constraints: ConstraintsLike = None,
+    observed: Array | None = None,
+    seed: Seed = None,
 ) -> RankChoice:
     r"""Find the number of components that a tensor supports, and say why.
 

@@ -28,8 +28,9 @@ Examples
 ((6, 5, 4), (2,), [(6, 2), (5, 2), (4, 2)])
 """
 
+from codiag._validation import Seed
 from codiag.synthetic._crowds import Crowd, crowd_votes, worker_errors
-from codiag.synthetic._factors import Seed, mild_factor, orthonormal_factor, unit_factor
+from codiag.synthetic._factors import mild_factor, orthonormal_factor, unit_factor
 from codiag.synthetic._graphs import Graph, mixed_membership_graph
 from codiag.synthetic._norms import operator_norm, unit_noise
 from codiag.synthetic._signals import MixedSignals, mixed_signals

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from codiag._validation import as_generator, as_number
-
-Seed = int | Sequence[int] | np.random.Generator | None
-"""What random numbers are drawn from: the same seed gives the same data."""
+from codiag._validation import Seed, as_generator, as_number
 
 MAX_ENTRIES = 2**40
 """Entries of a factor: eight terabytes of them."""

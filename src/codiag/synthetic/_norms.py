@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from codiag._validation import as_finite, as_generator, as_number
-from codiag.synthetic._factors import Seed, unit_columns
+from codiag._validation import Seed, as_finite, as_generator, as_number
+from codiag.synthetic._factors import unit_columns
 from codiag.tensors import symmetrize
 from codiag.tensors._base import check_symmetric_shape
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.signal import lfilter
 
-from codiag._validation import as_generator, as_number
-from codiag.synthetic._factors import Seed, mild_factor
+from codiag._validation import Seed, as_generator, as_number
+from codiag.synthetic._factors import mild_factor
 
 WARM_UP = 1000
 """Samples before the first that is kept, so that filters have forgotten where they began."""

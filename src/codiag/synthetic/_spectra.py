@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from codiag._validation import as_flag, as_generator, as_number
-from codiag.synthetic._factors import Seed
+from codiag._validation import Seed, as_flag, as_generator, as_number
 from codiag.synthetic._tensors import PlantedTensor
 from codiag.tensors import FactoredTensor
 from codiag.tensors._base import check_shape

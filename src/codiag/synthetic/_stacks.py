@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from codiag._validation import as_finite, as_generator, as_number
-from codiag.synthetic._factors import Seed, unit_columns
+from codiag._validation import Seed, as_finite, as_generator, as_number
+from codiag.synthetic._factors import unit_columns
 from codiag.tensors import symmetrize
 
 

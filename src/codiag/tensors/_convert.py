@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import is_dask_array
 
+from codiag._array import TensorLike
 from codiag.tensors._base import Tensor, check_shape, check_symmetric_shape
 from codiag.tensors._dask import DaskTensor
 from codiag.tensors._dense import DenseTensor
@@ -17,7 +18,7 @@ MOST_ASYMMETRY = 0.5
 """Share of a tensor that permuting its modes may change for it to pass as a symmetric one plus noise."""
 
 
-def as_tensor(raw: Any, symmetric: bool | None = None) -> Tensor:
+def as_tensor(raw: TensorLike, symmetric: bool | None = None) -> Tensor:
     """Return an array, a COO tensor, a fit or a `Tensor` as a `Tensor`.
 
     COO tensors are recognized by what they carry: ``coords``, ``data``, ``shape`` (pydata/sparse), ``subs``, ``vals``,

@@ -12,6 +12,7 @@ from array_api_compat import is_numpy_array
 
 from codiag._array import Array, array_namespace, on_host
 from codiag._entries import Entries
+from codiag._named import readable
 from codiag._problem import Problem
 from codiag.methods.least_squares._conjugate_gradients import conjugate_gradients
 from codiag.methods.least_squares._damping import Damping
@@ -60,6 +61,7 @@ class State(NamedTuple):
     gradient: Array
 
 
+@readable
 class Outcome(NamedTuple):
     """Where the steps ended, and whether because components run off and cancel each other."""
 
