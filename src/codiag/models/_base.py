@@ -98,6 +98,7 @@ class Model(BaseEstimator):
         Returns
         -------
         tuple of Warning
+            What `fit` warns of.
         """
         raise NotImplementedError(f"{type(self).__name__} must implement learn(data)")
 

@@ -104,6 +104,7 @@ class Diagnostics(Mapping[str, Any]):
         Returns
         -------
         Diagnostics
+            With the relative error of the fit, whether it converged, and the other fields.
 
         Examples
         --------
