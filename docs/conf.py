@@ -87,6 +87,9 @@ copybutton_exclude = ".linenos, .gp, .go"
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
+    "subsection_order": [f"../examples/{name}" for name in ("first_steps", "real_data", "models", "sources", "theory")],
+    "within_subsection_order": "FileNameSortKey",
+    "parallel": 2,
     "filename_pattern": r"\.py$",
     "ignore_pattern": r"__init__\.py",
     "plot_gallery": "True",
@@ -94,6 +97,7 @@ sphinx_gallery_conf = {
     "matplotlib_animations": False,
     "remove_config_comments": True,
     "show_memory": False,
+    "write_computation_times": False,
     "show_signature": False,
     "download_all_examples": False,
     "backreferences_dir": "gallery/backreferences",
@@ -108,7 +112,9 @@ linkcheck_ignore = [rf"{REPOSITORY}/.*"]  # pages of this very revision, which m
 
 
 def of_codiag(app: Any, what: str, name: str, member: Any, skip: bool, options: Any) -> bool | None:
-    """Leave out members that a class inherits from other libraries, such as set_params of scikit-learn."""
+    """Leave out what a class inherits from other libraries, such as set_params, and classes that it refers to."""
+    if inspect.isclass(member):
+        return True
     found = inspect.unwrap(getattr(member, "fget", None) or getattr(member, "func", member))
     module = getattr(found, "__module__", None)
     return True if module is not None and not module.startswith("codiag") else None

@@ -28,9 +28,9 @@ ON_SITE = {
 
 def draw_figures(app: Any) -> None:
     """Run the code of every page that saves figures, in a folder of its own: ``_figures/guide/rank/choice.png``."""
-    import matplotlib
+    import matplotlib as mpl
 
-    matplotlib.use("agg")
+    mpl.use("agg")
     for page in sorted(HERE.rglob("*.md")):
         text = page.read_text()
         folder = FIGURES / page.relative_to(HERE).with_suffix("")
@@ -40,7 +40,7 @@ def draw_figures(app: Any) -> None:
             continue
         folder.mkdir(parents=True, exist_ok=True)
         with contextlib.chdir(folder):
-            faults = list(run(page))
+            faults = run(page)
         if faults:
             raise RuntimeError("\n".join(faults))
 
@@ -71,7 +71,7 @@ def moved(text: str, origin: Path, folder: Path, repository: str) -> str:
         if not image and place in ON_SITE:
             target = HERE / ON_SITE[place]
         elif not image and place.startswith("examples/"):
-            target = HERE / "gallery" / Path(place).with_suffix(".rst").name
+            target = HERE / "gallery" / Path(place).relative_to("examples").with_suffix(".rst")
         elif not image and not place.startswith("docs/"):
             return f"[{words}]({repository}/blob/main/{place}{anchor})"
         return f"{image}[{words}]({Path(os.path.relpath(target, folder)).as_posix()}{anchor})"

@@ -24,6 +24,7 @@ BLOCK = re.compile(
     r"(<!-- not run: .*? -->\s+)?^```python\n(.*?)^```$(?:\s+^```text\n(.*?)^```$)?", re.DOTALL | re.MULTILINE
 )
 NUMBER = re.compile(r"-?(?:\d[\d,]*\.?\d*|\.\d+)(?:e[+-]?\d+)?")
+BRACKETS = {"(": ")", "[": "]", "{": "}"}
 NEEDS = re.compile(r"<!-- needs: (.*?) -->")
 
 
@@ -46,35 +47,35 @@ def needs(text: str) -> list[str]:
     return [name.strip() for found in NEEDS.findall(text) for name in found.split(",")]
 
 
-def run(page: Path) -> Iterator[str]:
-    """Run the code of a page, and yield each difference between what it says and what it gives."""
+def run(page: Path) -> list[str]:
+    """Run the code of a page, and return the differences between what it says and what it gives."""
     names: dict[str, Any] = {"__name__": page.stem}
+    faults = []
     for snippet in snippets(page.read_text()):
         tree, comments = ast.parse(snippet.code), dict(_comments(snippet.code))
         if not snippet.runs:
             continue
         with contextlib.redirect_stdout(io.StringIO()) as out:
             for node in tree.body:
-                told = comments.get(node.end_lineno, "")
+                told = comments.get(node.end_lineno or 0, "")
                 value = _value(node, names, str(page))
                 if isinstance(node, ast.Expr) and not says(told, value):
-                    yield f"{page.name}: {ast.unparse(node)} gives {value!r}, and the page says {told!r}"
+                    faults.append(f"{page.name}: {ast.unparse(node)} gives {value!r}, and the page says {told!r}")
         if snippet.printed and not alike(snippet.printed, out.getvalue()):
-            yield f"{page.name} says\n{snippet.printed}\nand prints\n{out.getvalue()}"
+            faults.append(f"{page.name} says\n{snippet.printed}\nand prints\n{out.getvalue()}")
+    return faults
 
 
 def says(comment: str, value: Any) -> bool:
     """Return whether a comment that begins with a value has that of an expression; other comments are not judged."""
-    told = re.match(
-        r"(\(.*?\)|\[.*?\]|'[^']*'|\"[^\"]*\"|True|False|None|" + NUMBER.pattern + r")(?=$|[\s:;,%])", comment
-    )
+    told = _literal(comment)
     if told is None:
         return True
-    if told[1].startswith("(") and alike(told[1], str(np.shape(value))):
+    if told.startswith("(") and alike(told, str(np.shape(value))):
         return True
-    if isinstance(value, float | np.floating) and NUMBER.fullmatch(told[1]):
-        return _close(told[1], float(value))
-    return alike(told[1], repr(value.tolist() if isinstance(value, np.ndarray | np.generic) else value))
+    if isinstance(value, float | np.floating) and NUMBER.fullmatch(told):
+        return _close(told, float(value))
+    return alike(told, repr(value.tolist() if isinstance(value, np.ndarray | np.generic) else value))
 
 
 def alike(told: str, printed: str) -> bool:
@@ -84,6 +85,17 @@ def alike(told: str, printed: str) -> bool:
     return NUMBER.sub("#", ours) == NUMBER.sub("#", theirs) and all(
         _close(mine, float(other.replace(",", ""))) for mine, other in numbers
     )
+
+
+def _literal(comment: str) -> str | None:
+    """Return the value that a comment begins with, if it does: a number, a string, or what stands in brackets."""
+    brackets = 0
+    for place, character in enumerate(comment if comment[:1] in BRACKETS else ""):
+        brackets += (character in BRACKETS) - (character in BRACKETS.values())
+        if not brackets:
+            return comment[: place + 1]
+    told = re.match(r"('[^']*'|True|False|None|" + NUMBER.pattern + r")(?=$|[\s:;,%])", comment)
+    return told and told[1]
 
 
 def _value(node: ast.stmt, names: dict[str, Any], place: str) -> Any:
