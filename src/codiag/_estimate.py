@@ -32,7 +32,7 @@ class Stage(NamedTuple):
     flops : float
         Operations, counted by the formulas of the paper's appendix where it has one, else zero.
     in_doubt : bool
-        Whether starts ended at several minima, and the lowest was met once only: there may be a lower one.
+        Whether starts ended at several minima and the lowest was reached only once: there may be a lower one.
 
     See Also
     --------
@@ -87,7 +87,8 @@ class Estimate(NamedTuple):
     converged : bool
         Whether the method reached its tolerance.
     squared_distance : float, optional
-        Of the components from the tensor, where the method knows it: it is not measured once more.
+        Squared distance of the components from the tensor, where the method knows it, so that it need not be computed
+        again.
 
     See Also
     --------

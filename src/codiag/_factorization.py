@@ -51,7 +51,7 @@ class Factorization:
     norm : float
         :math:`\|T\|`, likewise, with weights relative to their mean.
     converged : bool
-        Whether the method reached its tolerance, with components that do not cancel each other beyond all measure.
+        Whether the method reached its tolerance, with components that do not cancel each other without bound.
     stages : tuple of Stage
         How it came about: name, sweeps, objective and seconds of each stage.
     residual_excess : float, optional
@@ -134,7 +134,7 @@ class Factorization:
 
     @cached_property
     def tensor(self) -> FactoredTensor:
-        """The fit as a tensor that is never formed.
+        """The fit as a tensor whose entries are not formed.
 
         See Also
         --------
@@ -154,9 +154,9 @@ class Factorization:
     def noise(self) -> float:
         """Standard deviation of white noise in the entries that would leave this residual.
 
-        Where entries have weights, of the noise in one of mean weight; that in others goes with one over the root of
-        their weight. For a symmetric tensor, of the noise before it was averaged over permutations of the modes. NaN
-        where no more entries were observed than there are parameters.
+        Where entries have weights, this is the noise of an entry of mean weight; the noise of the others is inversely
+        proportional to the root of their weight. For a symmetric tensor, it is the noise before averaging over
+        permutations of the modes. NaN where no more entries were observed than there are parameters.
 
         See Also
         --------
@@ -183,12 +183,12 @@ class Factorization:
         squares (`codiag.methods.Auto`, `codiag.methods.NLS`), where the model is right and errors are small. Computed
         when asked for, at the cost of inverting a matrix of ``sum(min(d_m, rank)) * rank`` rows.
 
-        Under constraints, what these hold does not move: entries of non-negative factors that are zero, and fixed
-        factors, whose standard errors are zero; orthogonal columns move together. Weights of entries are taken for one
-        over the variance of their noise, up to a common factor; the strengths of ridges for the variance of the noise
-        over that of the factors' entries, so that what they hold back counts as uncertain. Factors with rows for which
-        too little was observed have infinite errors; `diagnose` names these rows. All this takes a matrix with as many
-        rows as there are free unknowns; where these are more than 3000, errors are NaN.
+        What constraints fix has standard errors of zero: entries of non-negative factors that are zero, and fixed
+        factors; orthogonal columns move together. Weights of entries are taken to be inversely proportional to the
+        variance of their noise, and the strength of a ridge to be the variance of the noise over that of the entries of
+        the factor, so that what a ridge shrinks counts as uncertain. Factors with rows for which too little was
+        observed have infinite errors; `diagnose` names these rows. All this takes a matrix with as many rows as there
+        are free unknowns; where these are more than 3000, errors are NaN.
 
         See Also
         --------
@@ -211,8 +211,8 @@ class Factorization:
     def entry_standard_errors(self) -> tuple[np.ndarray, ...]:
         """Standard errors of the entries of the factors, in the shapes of these: error bars for what is drawn of them.
 
-        As `standard_errors`, whose squares are their sums over rows. Entries of rows for which too little was observed
-        have infinite errors; those of the other rows are as if these rows were known.
+        The squares of `standard_errors` are the sums of their squares over rows. Entries of rows for which too little
+        was observed have infinite errors; those of the other rows are as if these rows were known.
 
         See Also
         --------
@@ -252,7 +252,7 @@ class Factorization:
 
     @cached_property
     def sensitivity(self) -> Sensitivity:
-        """What noise of unit variance does to the components, and what each of them is worth.
+        """How noise of unit variance moves the components, and how much each of them explains.
 
         See Also
         --------
@@ -302,9 +302,9 @@ class Factorization:
         ``fit.factors[mode] * fit.weights``, as exactly as the fit is at an optimum: to 1e-8 of the largest for fits by
         the default method, or "nls", that have converged, in double precision; where the tensor is so large that last
         steps would cost much (33 million entries times rank, or two million), to a twentieth of a standard error. Where
-        components cancel each other, there is no optimum. Coefficients of new samples are non-negative, or held back
-        by ridges, where those of the fit were. Constraints that tie samples together, orthogonal columns and fixed
-        factors of this mode, say nothing about new ones, whose coefficients are free.
+        components cancel each other, there is no optimum. Coefficients of new samples are non-negative, or shrunk by
+        ridges, where those of the fit were. Constraints that concern all samples together (orthogonal columns, and
+        fixed factors of this mode) do not apply to new samples, whose coefficients are free.
 
         Parameters
         ----------
@@ -353,11 +353,11 @@ class Factorization:
         Parameters
         ----------
         n_components : int
-            At most so many are drawn, those with the largest weights.
+            Largest number of components that are drawn, those with the largest weights.
         spatial : pair of int, optional
             Two modes that are the rows and the columns of an image.
         bands : bool
-            Whether to draw what holds the truth in 95 of 100 cases, entry by entry.
+            Whether to draw pointwise 95 % confidence bands.
 
         Returns
         -------
@@ -498,7 +498,7 @@ class Factorization:
         return ktensor([to_host(factor).astype(float) for factor in self.factors], to_host(self.weights).astype(float))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write an ``.npz`` file, all of it or nothing.
+        """Write an ``.npz`` file, completely or not at all.
 
         Parameters
         ----------

@@ -22,7 +22,7 @@ STEPS = 50
 class Constraint(ABC):
     """What is known about the factor of one mode; pass it to `codiag.factorize` as ``constraints=``.
 
-    A subclass implements `project`. Whoever knows more about the set also overrides `solve`.
+    A subclass implements `project`, and may override `solve` where the set allows a better algorithm.
 
     See Also
     --------
@@ -182,7 +182,7 @@ class Constraint(ABC):
         return move
 
     def on_rows(self, rows: np.ndarray) -> Constraint | None:
-        """Return what is known of some rows of the factor alone.
+        """Return the constraint that holds for some rows of the factor.
 
         Parameters
         ----------

@@ -15,7 +15,7 @@ from codiag.constraints._base import Constraint
 
 @dataclass(frozen=True, eq=False)
 class Fixed(Constraint):
-    """The factor is known, up to the scale of its columns and their order, which go with the weights.
+    """The factor is known, up to the order of its columns and their lengths, which the weights absorb.
 
     Parameters
     ----------

@@ -30,11 +30,11 @@ from codiag.tensors import DenseTensor, FactoredTensor
 class Auto(Method):
     r"""Joint diagonalization of the slices of the compressed tensor, then least squares: the default method.
 
-    One start is enough almost always. The residual tells when it was not: it should look like noise, and each component
-    be worth more than any term of it. Components that are not are swapped: the strongest term of the residual joins,
-    and the component leaves that the others can do without, once all of them have followed. Where several components
-    are hardly worth more than noise, further starts are random, and end once the lowest minimum was met twice;
-    `Factorization.stages` counts them, and tells whether they agreed.
+    One start is almost always enough. The residual shows when it was not: it should look like noise, and each component
+    should explain more than any rank-one term of noise. Otherwise components are swapped: the strongest term of the
+    residual is added, all are refitted, and the component that the others make superfluous is removed. Where several
+    components explain hardly more than noise, further starts are random, until the lowest minimum has been reached
+    twice; `codiag.Factorization.stages` counts them, and says whether they agreed.
 
     Where the rank is larger than all modes but one, modes of tensors of higher order are taken together, or the
     rank-one matrices in the span of the slices are found by diagonalizing the equations that they satisfy (De Lathauwer

@@ -29,8 +29,8 @@ class TPM(Method):
 
     *Needs* orthogonal factors, or a second moment in the problem that makes them so, and contractions of the tensor.
     *Costs* :math:`2 L k d^3` flops a step with L restarts. *Guarantees*, for symmetric orthogonal tensors, the
-    components from any of enough starts, with errors :math:`O(\epsilon / \pi_{\min})`. *Fails* on factors that are not
-    orthogonal, without a sign of it, and hands the error of each component on to those after it.
+    components from any of enough starts, with errors :math:`O(\epsilon / \pi_{\min})`. *Fails* silently on factors that
+    are not orthogonal, and passes the error of each component on to the next.
 
     Parameters
     ----------

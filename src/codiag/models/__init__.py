@@ -1,9 +1,9 @@
 """Latent-variable models as scikit-learn estimators.
 
 Each model has parameters that are the factors of a moment of the data. The moment is computed in a few passes, and
-factorized; a few steps of expectation maximization or of a likelihood may follow (``polish``). The estimate does not
-depend on random starts. All are estimators of scikit-learn: ``fit``, then ``predict``, ``transform`` or ``score``;
-learned attributes end in an underscore.
+factorized; a few steps of expectation maximization or of a likelihood may follow (``polish``). Where the data
+determines the model, the estimate does not depend on a random start. All are estimators of scikit-learn: ``fit``, then
+``predict``, ``transform`` or ``score``; learned attributes end in an underscore.
 
 ================================== ============================================ ===================================
 Data                               Model                                        Learns
@@ -26,7 +26,7 @@ as recordings sampled fast; `NSS` where they are active at different times; `JAD
 distributions are far from Gaussian.
 
 To write a model of your own, derive from `MomentModel` and return `Moments` and `Components`; `Diagnostics` says how
-well the data determines a model, and every model keeps it in ``diagnostics_``.
+well the data determines a model; models of this kind keep it in ``diagnostics_``.
 
 Examples
 --------

@@ -60,7 +60,7 @@ class Diagnostics(Mapping[str, Any]):
     See Also
     --------
     codiag.Factorization.diagnose : What is said about a fit of a tensor.
-    MomentModel : Models keep one in ``diagnostics_``.
+    MomentModel : Keeps one in ``diagnostics_``.
 
     Examples
     --------

@@ -33,7 +33,7 @@ def draw_confusions(model: DawidSkene, path: Path, n_workers: int = 12) -> None:
     path : str or pathlib.Path
         Where to save it; the suffix says in which format.
     n_workers : int
-        At most so many confusion matrices are shown, of twelve.
+        Number of confusion matrices that are shown, at most twelve.
 
     See Also
     --------

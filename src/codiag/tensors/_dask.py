@@ -34,9 +34,9 @@ OfChunk = Callable[..., Shares]
 class DaskTensor(ArrayTensor):
     """A tensor in the chunks of a dask array, wherever these are: on disk, in other processes, on a cluster.
 
-    Nothing is ever gathered but sums. Every chunk computes its part of all sums of a pass at once, with the means that
-    there are for an array of its kind, and these parts are added in a tree. All of that is done by the scheduler that
-    dask would use: threads, processes, or the cluster of a ``distributed.Client``.
+    Only sums are gathered. Every chunk computes its part of all sums of a pass at once, as for an array of its kind in
+    memory, and these parts are added in a tree. All of that is done by the scheduler that dask would use: threads,
+    processes, or the cluster of a ``distributed.Client``.
 
     Parameters
     ----------
@@ -114,7 +114,8 @@ class DaskTensor(ArrayTensor):
         Parameters
         ----------
         function : callable
-            Of a module, called as ``function(asked, ranges, block, *others)`` for every chunk; returns a dict.
+            A function of a module, called as ``function(asked, ranges, block, *others)`` for every chunk; returns a
+            dict.
         asked : object
             What the function is to compute.
         *others : dask arrays
@@ -188,7 +189,7 @@ class DaskTensor(ArrayTensor):
         return float(self.sum_over_chunks(_inner_of_chunk, (weights, tuple(factors)))[()])
 
     def symmetrized(self) -> DaskTensor:
-        """Average the tensor over all permutations of its modes, as soon as it is read.
+        """Average the tensor over all permutations of its modes, lazily.
 
         Returns
         -------

@@ -30,7 +30,7 @@ class DenseTensor(ArrayTensor):
     """A tensor held as an array of any library, or mapped from an ``.npy`` file; never copied, never changed.
 
     Work goes through the entries in slabs, in the order in which they are stored, so that a mapped file is read from
-    front to back and needs no memory but that of one slab.
+    front to back, with memory for one slab only.
 
     Parameters
     ----------
@@ -39,8 +39,8 @@ class DenseTensor(ArrayTensor):
     symmetric : bool, optional
         Whether permuting the modes leaves the tensor as it is. By default that is detected, to rounding.
     check : bool
-        Whether to check that the array holds finite real numbers. False takes that on trust. Arrays of more than two
-        million entries are checked, and looked at for symmetry, when that is needed: see `Tensor.unseen`.
+        Whether to check that the array holds finite real numbers. False skips the check. Arrays of more than two
+        million entries are checked, and examined for symmetry, when that is needed: see `Tensor.unseen`.
 
     See Also
     --------
