@@ -6,6 +6,7 @@ import inspect
 import re
 from functools import cached_property
 from importlib import import_module
+from itertools import pairwise
 from types import FunctionType
 
 import pytest
@@ -95,11 +96,24 @@ def undocumented(found):
     return [f"parameter {name}" for name in sorted(parameters(found) - named)]
 
 
+def undescribed(found):
+    """Return the attributes of a class that have a type and no description."""
+    lines = sections(inspect.getdoc(found) or "").get("Attributes", "").rstrip().splitlines()
+    bare = [
+        line
+        for line, after in pairwise([*lines, ""])
+        if line and not line.startswith(" ") and not after.startswith(" ")
+    ]
+    return [f"description of {line}" for line in bare]
+
+
 def lacks(name, found, *, is_method):
     """Return what numpydoc finds wrong with a docstring, and the arguments that it leaves out."""
     excused = EXCUSED_OF_METHODS if is_method else EXCUSED
     wrong = [f"{code}: {text}" for code, text in validate(name)["errors"] if code not in excused]
-    return wrong if isinstance(found, property | cached_property) else wrong + undocumented(function_of(found))
+    if isinstance(found, property | cached_property):
+        return wrong
+    return wrong + undocumented(function_of(found)) + undescribed(function_of(found))
 
 
 OBJECTS = {name: (found, is_method) for name, found, is_method in public_objects() if not name.startswith(ENGINE)}

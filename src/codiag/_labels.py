@@ -134,7 +134,9 @@ class Labelled(NamedTuple):
     Attributes
     ----------
     tensor : array or Tensor
+        The entries.
     labels : Labels or None
+        The names of the modes and the labels of their indices, where there are any.
 
     See Also
     --------

@@ -23,6 +23,7 @@ class CorpusData:
     counts : scipy.sparse.csr_array of shape (n_documents, n_words)
         How often every word occurs in every document.
     vocabulary : numpy.ndarray of str of shape (n_words,)
+        The words.
 
     See Also
     --------

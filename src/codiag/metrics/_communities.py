@@ -21,6 +21,7 @@ class RecoveryCurve:
     Attributes
     ----------
     thresholds : array of shape (n,)
+        Thresholds of membership.
     recovery : array of shape (n,)
         The share of true communities that match an estimated one.
     error : array of shape (n,)

@@ -22,6 +22,7 @@ class Components:
     weights : array of shape (n_components,)
         By which components are ordered, largest first.
     diagnostics : Diagnostics
+        How well the data determines them.
 
     See Also
     --------

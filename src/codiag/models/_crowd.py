@@ -90,6 +90,7 @@ class DawidSkene(Model):
     worker_accuracy_ : array of shape (n_workers,)
         How often a worker is right, over tasks like these.
     worker_accuracy_standard_errors_ : array of shape (n_workers,)
+        Standard errors of `worker_accuracy_`.
     worker_accuracy_interval_ : array of shape (n_workers, 2)
         Low and high, between which the accuracy lies with probability 0.9.
     errors_standard_errors_ : as `errors_`
@@ -106,8 +107,6 @@ class DawidSkene(Model):
     diagnostics_ : Diagnostics
         Where expectation maximization started, why not from moments, `n_partitions`, `em_rounds` and ``converged``.
 
-    Where votes came as a data frame of pandas or polars, so do these, but for the names, lists and numbers.
-
     See Also
     --------
     codiag.tables.read_votes : Read votes from a file.
@@ -117,6 +116,9 @@ class DawidSkene(Model):
 
     Notes
     -----
+    Where votes came as a data frame of pandas or polars, attributes are series and frames of the same library, except
+    for names, lists and numbers.
+
     Classes are named by the assignment under which the workers, vote for vote, are right most often: a crowd that is
     mostly wrong in the same way cannot be told from one that is mostly right.
 

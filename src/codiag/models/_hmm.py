@@ -67,6 +67,7 @@ class HiddenMarkov(HiddenStates, SummedModel[ChainMoments, Chain]):
     startprob_ : array of shape (n_components,)
         The stationary distribution for one sequence; for several, what their beginnings tell.
     diagnostics_ : Diagnostics
+        How well the data determines the model.
     n_components_ : int
         Number of states.
     n_features : int

@@ -74,12 +74,15 @@ class JADE(BlindSources):
     whitening_ : array of shape (n_components, n_channels)
         What turns channels to principal components of unit variance.
     mean_ : array of shape (n_channels,)
+        Mean of each channel.
     explained_variance_ : array of shape (n_components,)
         Squared norms of the columns of the mixing.
     converged_ : bool
+        Whether the last iteration reached its tolerance.
     n_iter_ : int
         Rounds of joint diagonalization and steps of the likelihood.
     n_components_, n_features_in_ : int
+        Numbers of sources and of channels.
 
     See Also
     --------

@@ -73,6 +73,7 @@ class SphericalGaussianMixture(GaussianScores, DensityMixin, BlockedModel[OneGau
     Attributes
     ----------
     means_ : array of shape (n_components, n_features)
+        Mean of each Gaussian.
     weights_ : array of shape (n_components,)
         Largest first.
     covariances_ : array of shape (n_components,), or (n_components, n_features) with "diag"
@@ -85,7 +86,9 @@ class SphericalGaussianMixture(GaussianScores, DensityMixin, BlockedModel[OneGau
     n_components_ : int
         Number of Gaussians.
     diagnostics_ : Diagnostics
+        How well the data determines the model.
     n_features_in_ : int
+        Number of features.
 
     See Also
     --------

@@ -86,6 +86,7 @@ class MultiviewMixture(MomentModel[MixtureMoments, Views]):
     n_components_ : int
         Number of components.
     diagnostics_ : Diagnostics
+        How well the data determines the model.
 
     See Also
     --------

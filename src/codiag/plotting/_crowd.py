@@ -33,7 +33,7 @@ def draw_confusions(model: DawidSkene, path: Path, n_workers: int = 12) -> None:
     path : str or pathlib.Path
         Where to save it; the suffix says in which format.
     n_workers : int
-        Number of confusion matrices that are shown, at most twelve.
+        Largest number of confusion matrices that are shown, those of the workers with most votes.
 
     See Also
     --------

@@ -26,6 +26,7 @@ class MixedSignals:
     sources : numpy.ndarray of shape (n_samples, k)
         Of mean zero and unit variance.
     mixing : numpy.ndarray of shape (n_channels, k)
+        The mixing matrix A.
     kinds : tuple of str
         What each source is.
 

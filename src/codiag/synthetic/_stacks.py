@@ -20,9 +20,11 @@ class Stack:
     matrices : numpy.ndarray of shape (n, d, d')
         ``factor @ diag(diagonals[l]) @ right_factor.T`` plus noise.
     factor : numpy.ndarray of shape (d, k)
+        The common factor.
     right_factor : numpy.ndarray of shape (d', k)
         The same array as `factor` where the matrices are symmetric.
     diagonals : numpy.ndarray of shape (n, k)
+        The diagonal of each matrix.
 
     See Also
     --------

@@ -21,7 +21,9 @@ class PlantedTensor:
     Attributes
     ----------
     tensor : numpy.ndarray of shape (d_1, ..., d_m)
+        The noisy tensor.
     weights : numpy.ndarray of shape (k,)
+        The weights of the components.
     factors : tuple of numpy.ndarray of shape (d_i, k)
         Unit columns; one and the same array for every mode where the tensor is symmetric.
 

@@ -48,6 +48,7 @@ class SparseTensor(StoredTensor):
     coords : array of int32, or of int64 where a mode is too long for that, shape (order, n)
         In the order of memory of a dense array.
     values : array of shape (n,)
+        The entries that are stored.
 
     See Also
     --------
