@@ -3,8 +3,8 @@ The truth behind votes that disagree
 ====================================
 
 Twenty workers label 1000 tasks, each about a third of them, with four classes to choose from. A fifth of the workers
-votes against the truth on purpose. :class:`codiag.models.DawidSkene` finds out who can be trusted from nothing but which
-votes go together, and weighs the votes by it.
+votes against the truth on purpose. :class:`codiag.models.DawidSkene` finds out who can be trusted from nothing but
+which votes go together, and weighs the votes by it.
 """
 
 # %%

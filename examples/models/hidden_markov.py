@@ -47,7 +47,9 @@ above, below = top.subplots(2, 1, sharex=True, height_ratios=(1.6, 1))
 above.scatter(range(300), symbols[shown], s=9, color=np.array(COLORS)[states[shown]])
 above.set(ylabel="symbol", yticks=range(6), title="Symbols, colored by the true state")
 colors = np.array([[int(color[at : at + 2], 16) for at in (1, 3, 5)] for color in COLORS[:3]])
-below.imshow(colors[np.stack([states[shown], path[shown]])], aspect="auto", extent=(0, 300, 2, 0), interpolation="nearest")
+below.imshow(
+    colors[np.stack([states[shown], path[shown]])], aspect="auto", extent=(0, 300, 2, 0), interpolation="nearest"
+)
 below.set_yticks([0.5, 1.5], ["true state", "decoded"])
 below.set(xlabel="step", xlim=(0, 300))
 for state, axis in enumerate(bottom.subplots(1, 3, sharey=True)):

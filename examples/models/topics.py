@@ -17,7 +17,7 @@ from scipy.optimize import linear_sum_assignment
 from codiag.models import LatentDirichlet
 from codiag.plotting import COLORS, INK
 
-words = """cell gene protein virus market stock price bank goal team match coach vote party law court""".split()
+words = "cell gene protein virus market stock price bank goal team match coach vote party law court".split()  # noqa: SIM905
 themes = ("biology", "finance", "sport", "politics")
 rng = np.random.default_rng(0)
 truth = np.full((4, 16), 0.01)

@@ -28,8 +28,10 @@ for weight, top in zip(model.weights_, model.top_words(words, 8), strict=True):
     print(f"{weight:.2f}  {' '.join(top)}")
 
 # %%
-# Each panel is a topic, with its share of all entries and the words that are most typical of it: bars are how probable a
-# word is in the topic. Read down a panel and the topic names itself.
+# Each panel is a topic, with its share of all entries and the words that are most typical of it: bars are how probable
+# a word is in the topic. Read down a panel and the topic names itself: the war, the candidates, the race for Congress,
+# the primaries. The last two, by their words, are notices on polls and elections that the blog repeated before each
+# vote.
 
 figure, axes = plt.subplots(2, 3, figsize=(9.5, 5.6), layout="constrained")
 for topic, axis in enumerate(axes.flat):

@@ -28,8 +28,8 @@ print(f"right by the model         {crowd.accuracy(model.tasks_, model.labels_):
 
 # %%
 # How often was every worker really right? The model is not told; it gives an interval that should hold the long-run
-# accuracy of nine workers in ten. The share of right answers among only 20 votes scatters around that accuracy by chance,
-# and so it is outside the interval somewhat more often.
+# accuracy of nine workers in ten. The share of right answers among only 20 votes scatters around that accuracy by
+# chance, and so it is outside the interval somewhat more often.
 
 truth = dict(zip(crowd.truth["task"].tolist(), crowd.truth["truth"].tolist(), strict=True))
 right = np.array([truth[task] for task in crowd.votes["task"].tolist()]) == crowd.votes["label"]
@@ -41,9 +41,9 @@ print(f"the share that a worker really got right is in the interval for {held.me
 
 # %%
 # Every worker is a bar from the lower to the upper end of the interval, and a dot for the share of answers that was
-# really right, red where it is outside. With hundreds of votes, on the left, bars are short; with 20, on the right, they
-# are long. The dashed line is what guessing gives: the busiest workers of all are no better, and the model knows. Their
-# votes count for next to nothing, where the majority would count them all.
+# really right, red where it is outside. With hundreds of votes, on the left, bars are short; with 20, on the right,
+# they are long. The dashed line is what guessing gives: the busiest workers of all are no better, and the model knows.
+# Their votes count for next to nothing, where the majority would count them all.
 
 order = np.argsort(-n_votes, kind="stable")[:60]
 places = np.arange(order.size)
@@ -51,7 +51,9 @@ figure, (left, right_panel) = plt.subplots(1, 2, figsize=(10.5, 4.3), layout="co
 left.vlines(places, table["low"][order], table["high"][order], color=MUTED, linewidth=4, alpha=0.6)
 left.scatter(places, actual[order], s=26, color=np.where(held[order], OURS, THEIRS), zorder=3)
 left.axhline(0.5, color=INK, linestyle="--", linewidth=1)
-left.set(ylim=(0, 1.02), xticks=[], xlabel="the 60 workers with most votes, busiest first", ylabel="share of right answers")
+left.set(
+    ylim=(0, 1.02), xticks=[], xlabel="the 60 workers with most votes, busiest first", ylabel="share of right answers"
+)
 left.set_title("Estimated without the truth (bars), and true (dots)")
 
 right_panel.scatter(table["accuracy"], actual, s=8 + n_votes / 4, color=OURS, alpha=0.5, linewidths=0)

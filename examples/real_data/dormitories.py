@@ -12,6 +12,8 @@ communities to which a student can belong in parts: are they the houses?
 # %%
 # The data is found in a folder named by ``CODIAG_DATA_DIR``, or downloaded once.
 
+from itertools import pairwise
+
 import matplotlib.pyplot as plt
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -48,7 +50,7 @@ rows, columns = network.adjacency[rank][:, rank].nonzero()
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.9), layout="constrained", width_ratios=(1.1, 1))
 left.scatter(columns, rows, s=0.4, color="#22303c", alpha=0.35, linewidths=0, rasterized=True)
 edges = np.concatenate([[0], np.cumsum(np.bincount(strongest, minlength=known.size))])
-for place, (begin, end) in enumerate(zip(edges[:-1], edges[1:], strict=True)):
+for place, (begin, end) in enumerate(pairwise(edges)):
     left.fill_between([begin, end], begin, end, color=COLORS[place], alpha=0.3, linewidth=0)
 left.set(xlim=(0, rank.size), ylim=(rank.size, 0), xticks=[], yticks=[], aspect="equal")
 left.set_title("16,656 friendships, by community")

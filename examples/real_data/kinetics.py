@@ -13,8 +13,8 @@ any chemistry going in.
 
 # %%
 # Without the experiments that the authors call outliers, and without those that lack measurements, 27 of 64 are left.
-# (Missing entries could stay, see :doc:`/gallery/first_steps/missing_data`; it would take longer.) Every third time will
-# do.
+# (Missing entries could stay, see :doc:`/gallery/first_steps/missing_data`; it would take longer.) Every third time
+# will do.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -38,9 +38,9 @@ fit = codiag.factorize(tensor, 3, constraints="nonnegative", seed=0)
 print(fit)
 
 # %%
-# A substance of one color has the same color in all panels. One appears within minutes while another goes: one is made
-# of the other. Their spectra differ little, and their courses much: what one mode cannot tell apart, another does. On
-# the left, how much of each is in every experiment.
+# A substance has the same color in all panels. The blue one is there after five minutes and then slowly goes; the
+# orange one builds up all the time. Blue and orange are excited by nearly the same light, orange and green emit nearly
+# the same: what one mode can hardly tell apart, another can. On the left, how much of each is in every experiment.
 
 figure, axes = plt.subplots(1, 4, figsize=(10.8, 3.5), layout="constrained", width_ratios=(1.3, 1, 1, 1.2))
 for component, color in enumerate(COLORS[:3]):

@@ -2,9 +2,9 @@
 Vowels and consonants, found by a machine
 =========================================
 
-In 1913 Andrei Markov counted vowels and consonants in a poem by Pushkin. A hidden Markov model goes the other way: given
-nothing but letters in a row, which two kinds of letters explain them best? The text here is the descriptions of data
-sets that come with scikit-learn.
+In 1913 Andrei Markov counted vowels and consonants in a poem by Pushkin. A hidden Markov model goes the other way:
+given nothing but letters in a row, which two kinds of letters explain them best? The text here is the descriptions of
+data sets that come with scikit-learn.
 """
 
 # %%

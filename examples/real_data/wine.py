@@ -36,7 +36,8 @@ print(f"{right:.1%} of the wines are in the group of their cultivar")
 
 # %%
 # Left, the wines in the plane in which they vary most: colors are the groups that were found, circles around a dot mark
-# wines of another cultivar. Right, the means of the groups: what each kind of wine has more of (right of zero), or less.
+# wines of another cultivar. Right, the means of the groups: what each kind of wine has more of (right of zero), or
+# less.
 
 figure, (left, right_panel) = plt.subplots(1, 2, figsize=(10, 4.6), layout="constrained", width_ratios=(1.2, 1))
 plane = PCA(2).fit(samples)

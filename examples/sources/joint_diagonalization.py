@@ -2,8 +2,8 @@
 Matrices with common factors
 ============================
 
-Thirty matrices share their factors, ``M_l = U diag(d_l) U^T``, and differ in the diagonals only; noise is added to each.
-:func:`codiag.joint_diagonalize` finds the factors, the diagonals, and how certain they are. It is the engine of
+Thirty matrices share their factors, ``M_l = U diag(d_l) U^T``, and differ in the diagonals only; noise is added to
+each. :func:`codiag.joint_diagonalize` finds the factors, the diagonals, and how certain they are. It is the engine of
 everything else here, and useful by itself.
 """
 

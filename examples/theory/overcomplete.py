@@ -14,7 +14,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import codiag
-from codiag.plotting import INK, MUTED, OURS, THEIRS, log_axis
+from codiag.plotting import INK, MUTED, OURS, THEIRS
 from codiag.synthetic import unit_factor
 
 ranks = [6, 8, 10, 12, 14, 16, 18]
@@ -37,17 +37,18 @@ alike = np.abs(np.prod([own.T @ true for own, true in zip(match.factors, truth, 
 
 # %%
 # Left, errors of the factors against the rank, and what the fit itself predicts. Nothing happens at rank 10, where the
-# factors of a matrix would cease to be unique (dashed): errors grow as components crowd, and the bars grow with them.
-# Right, how like the 18 components that were found are to the true ones: a diagonal, so that all are there.
+# factors of a matrix would cease to be unique (dashed): errors grow slowly as components crowd, and the prediction
+# grows with them. Right, how like the 18 components that were found are to the true ones: a diagonal, so that all are
+# there.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9.8, 4.3), layout="constrained", width_ratios=(1.3, 1))
 left.plot(ranks, errors, "o-", color=OURS, label="error of the factors")
 left.plot(ranks, predicted, "s--", color=THEIRS, label="predicted from the data alone")
-log_axis(left.yaxis, [*errors, *predicted])
+left.set_ylim(0, 1.15 * max(errors))
 left.axvline(10, color=MUTED, linestyle="--", linewidth=1)
-left.annotate("dimension", (10, left.get_ylim()[1]), xytext=(4, -12), textcoords="offset points", color=INK)
+left.annotate("dimension", (10, 0), xytext=(4, 6), textcoords="offset points", color=INK)
 left.set(xlabel="components in 10 x 10 x 10", title="Beyond the dimension", xticks=ranks)
-left.legend(frameon=False, loc="lower right")
+left.legend(frameon=False, loc="upper left")
 image = right.imshow(alike, cmap="magma_r", vmin=0, vmax=1)
 right.set(title="18 components: found (rows), true", xticks=[], yticks=[])
 figure.colorbar(image, ax=right, shrink=0.8, label="product of cosines")
