@@ -17,6 +17,7 @@ test: $(VENV)/.installed
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/numpydoc lint $$(git ls-files 'src/*.py')
 	$(BIN)/mypy
 
 # The site, gallery included, into docs/_build/html; a warning is an error.
