@@ -14,8 +14,8 @@ from codiag.cli import app
 from codiag.cli.models import communities, topics
 from codiag.cli.tensors import compare
 from codiag.cli.wording import in_options, options_of
-from codiag.experiments.paper import EXPERIMENTS
 from codiag.experiments.demo_spectra import run_spectra
+from codiag.experiments.paper import EXPERIMENTS
 from codiag.experiments.rivals import RIVALS
 from codiag.methods import ALS, METHODS
 from codiag.tables import labelled_tensor, write_table
