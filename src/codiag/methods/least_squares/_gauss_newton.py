@@ -48,6 +48,9 @@ hundredth of their energy is taken back by others."""
 REFINEMENTS = 5
 """Newton's steps at the end of a fit: each doubles the digits."""
 
+MEMORY = 6
+"""Differences of steps from which those that creep are extrapolated."""
+
 UNDAMPED = 1e-3
 """Damping up to which the size of a step tells how far the minimum is."""
 
@@ -136,7 +139,8 @@ def minimize(
     layout, steps = objective.layout, steps_for(objective)
     state = steps.evaluated(objective.projected(layout.pack(start, balanced=not problem.constraints)))
     floor = 1e-30 * max(objective.total, 1e-300)
-    damping, progress, path = Damping(), Progress(objective.noise_variance, limits.gain), Extrapolation()
+    damping, progress = Damping(), Progress(objective.noise_variance, limits.gain)
+    path = Extrapolation(state.point, MEMORY)
     n_sweeps = n_refused = 0
     arrived = state.objective <= floor
     while n_sweeps < limits.max_sweeps and not arrived and not damping.exhausted:
@@ -284,9 +288,8 @@ def _trial(
     move, promised = steps.step(state, damping, n_products)
     if not steps.newton:
         path.add(state.point, move)
-        target = path.target() if progress.creeping else None
-        if target is not None:
-            end = steps.evaluated(target)
+        if progress.creeping and len(path) > 2:
+            end = steps.evaluated(path.target(state.point))
             if end.objective < state.objective - promised:
                 return Trial(end, relative_size(end.point - state.point, state.point), promised, False)
             path.forget()
