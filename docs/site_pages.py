@@ -71,7 +71,7 @@ def moved(text: str, origin: Path, folder: Path, repository: str) -> str:
         if not image and place in ON_SITE:
             target = HERE / ON_SITE[place]
         elif not image and place.startswith("examples/"):
-            target = HERE / "gallery" / Path(place).with_suffix(".rst").name
+            target = HERE / "gallery" / Path(place).relative_to("examples").with_suffix(".rst")
         elif not image and not place.startswith("docs/"):
             return f"[{words}]({repository}/blob/main/{place}{anchor})"
         return f"{image}[{words}]({Path(os.path.relpath(target, folder)).as_posix()}{anchor})"

@@ -24,6 +24,7 @@ BLOCK = re.compile(
     r"(<!-- not run: .*? -->\s+)?^```python\n(.*?)^```$(?:\s+^```text\n(.*?)^```$)?", re.DOTALL | re.MULTILINE
 )
 NUMBER = re.compile(r"-?(?:\d[\d,]*\.?\d*|\.\d+)(?:e[+-]?\d+)?")
+BRACKETS = {"(": ")", "[": "]", "{": "}"}
 NEEDS = re.compile(r"<!-- needs: (.*?) -->")
 
 
@@ -80,17 +81,17 @@ def says(comment: str, value: Any) -> bool:
 def alike(told: str, printed: str) -> bool:
     """Return whether two texts are the same but for the last digits of numbers and for white space."""
     ours, theirs = (" ".join(text.split()) for text in (told, printed))
-    numbers = zip(NUMBER.findall(ours), NUMBER.findall(theirs), strict=False)
+    pairs = zip(NUMBER.findall(ours), NUMBER.findall(theirs), strict=False)
     return NUMBER.sub("#", ours) == NUMBER.sub("#", theirs) and all(
-        _close(mine, float(other.replace(",", ""))) for mine, other in numbers
+        mine == other or (not mine.isdigit() and _close(mine, float(other.replace(",", "")))) for mine, other in pairs
     )
 
 
 def _literal(comment: str) -> str | None:
     """Return the value that a comment begins with, if it does: a number, a string, or what stands in brackets."""
     brackets = 0
-    for place, character in enumerate(comment if comment[:1] in ("(", "[") else ""):
-        brackets += (character in "([") - (character in ")]")
+    for place, character in enumerate(comment if comment[:1] in BRACKETS else ""):
+        brackets += (character in BRACKETS) - (character in BRACKETS.values())
         if not brackets:
             return comment[: place + 1]
     told = re.match(r"('[^']*'|True|False|None|" + NUMBER.pattern + r")(?=$|[\s:;,%])", comment)

@@ -3,8 +3,8 @@ A film in chunks: Dask
 ======================
 
 Data that does not fit into memory, or lies on many machines, is a Dask array: a grid of chunks that are loaded when
-they are needed. :func:`codiag.factorize` takes it as it stands. Every chunk sends sums, never its entries, and the whole
-is read a few times, however many iterations the fit takes.
+they are needed. :func:`codiag.factorize` takes it as it stands. Every chunk sends sums, never its entries, and the
+whole is read a few times, however many iterations the fit takes.
 """
 
 # %%

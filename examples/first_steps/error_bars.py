@@ -63,7 +63,9 @@ at = int(np.argmin(np.abs(day - 0.5)))
 order = np.argsort(found[:, at, 0])
 colors = np.where(held[order, at, 0], COLORS[0], THEIRS)
 places = np.arange(n_repeats)
-middle.hlines(places, (found - bars)[order, at, 0], (found + bars)[order, at, 0], colors=colors, linewidth=1.3, alpha=0.7)
+middle.hlines(
+    places, (found - bars)[order, at, 0], (found + bars)[order, at, 0], colors=colors, linewidth=1.3, alpha=0.7
+)
 middle.scatter(found[order, at, 0], places, s=4, c=colors)
 middle.axvline(truth[1][at, 0], color=INK, linestyle="--", linewidth=1)
 middle.set(title=f"One entry: {held[:, at, 0].sum()} of 100\nintervals hold the truth", xlabel="value", yticks=[])

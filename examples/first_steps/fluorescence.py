@@ -45,9 +45,7 @@ for substance in range(4):
     alike = np.corrcoef(found[0][:, substance], measured.factors[0][:, substance])[0, 1]
     print("{:9d}{:10.1f}{:10.1f}{:12.1f}{:10.1f}{:17.4f}".format(substance + 1, *peaks, alike))
 
-largest_error = max(
-    np.linalg.norm(own - true, axis=0).max() for own, true in zip(found, measured.factors, strict=True)
-)
+largest_error = max(np.linalg.norm(own - true, axis=0).max() for own, true in zip(found, measured.factors, strict=True))
 
 # %%
 # One sample as it was measured, with scattered light left out in gray; concentrations in all samples, found against

@@ -41,7 +41,9 @@ print(f"relative error of what was never recorded: {np.linalg.norm(restored - fi
 shares = np.array([0.0, 0.5, 0.8, 0.9, 0.95])
 errors, predicted = [], []
 for share in shares:
-    partly = np.where(rng.random(film.shape) < share, np.nan, film + 0.05 * film.std() * rng.standard_normal(film.shape))
+    partly = np.where(
+        rng.random(film.shape) < share, np.nan, film + 0.05 * film.std() * rng.standard_normal(film.shape)
+    )
     trial = codiag.factorize(partly, 4, seed=0)
     errors.append(codiag.factor_error(trial, factors))
     predicted.append(trial.standard_errors.mean())

@@ -47,9 +47,9 @@ path.with_name("report.html").write_text(page, encoding="utf-8")
 print(fit.to_frames()["sample"].head(3).round(3))
 
 # %%
-# The picture in the report: a row for each component, a column for each mode, with bands of 95 %. Samples have names and
-# are bars; wavelengths are numbers, and so spectra are lines. The page itself needs nothing else to be read: it says how
-# many components there are and why, what can be trusted, and where the model does not fit.
+# The picture in the report: a row for each component, a column for each mode, with bands of 95 %. Samples have names
+# and are bars; wavelengths are numbers, and so spectra are lines. The page itself needs nothing else to be read: it
+# says how many components there are and why, what can be trusted, and where the model does not fit.
 
 figure, axes = plt.subplots(3, 3, figsize=(9.5, 5), layout="constrained")
 codiag.plotting.components(fit, axes=axes)

@@ -3,13 +3,13 @@ Beside TensorLy, on a hard tensor
 =================================
 
 Five peaks overlap in all three modes. Alternating least squares, the method of most libraries, walks along a long
-valley there, and stops where it gets slow. Joint diagonalization starts on the other side of the valley, and a few steps
-of Gauss-Newton end at the bottom.
+valley there, and stops where it gets slow. Joint diagonalization starts on the other side of the valley, and a few
+steps of Gauss-Newton end at the bottom.
 """
 
 # %%
-# The data: amounts that differ by a third from sample to sample, peaks whose neighbors have a cosine of 0.78, and 1 % of
-# noise.
+# The data: amounts that differ by a third from sample to sample, peaks whose neighbors have a cosine of 0.78, and 1 %
+# of noise.
 
 import time
 

@@ -1,43 +1,63 @@
-"""Find topics in a simulated corpus, and see what the method of moments knows about its own errors."""
+"""
+Topics that documents mix
+=========================
 
-from __future__ import annotations
+Every document mixes a few topics, and every topic prefers some words. :class:`codiag.models.LatentDirichlet` finds the
+topics from how often pairs and triples of words occur together, and says how certain they are.
+"""
 
+# %%
+# A corpus of 2000 short texts about biology, finance, sport and politics; each topic loves four words and knows all
+# others.
+
+import matplotlib.pyplot as plt
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 
 from codiag.models import LatentDirichlet
+from codiag.plotting import COLORS, INK
 
-WORDS = [
-    *("cell", "gene", "protein", "virus"),
-    *("market", "stock", "price", "bank"),
-    *("goal", "team", "match", "coach"),
-    *("vote", "party", "law", "court"),
-]
-THEMES = {"biology": (0, 4), "finance": (4, 8), "sport": (8, 12), "politics": (12, 16)}
+words = "cell gene protein virus market stock price bank goal team match coach vote party law court".split()  # noqa: SIM905
+themes = ("biology", "finance", "sport", "politics")
+rng = np.random.default_rng(0)
+truth = np.full((4, 16), 0.01)
+for topic in range(4):
+    truth[topic, 4 * topic : 4 * topic + 4] = rng.uniform(0.5, 1.5, 4)
+truth /= truth.sum(axis=1, keepdims=True)
+shares = rng.dirichlet(np.full(4, 0.25), 2000)
+counts = rng.multinomial(60, shares @ truth)
 
+# %%
+# Fit, and look at the words.
 
-def simulate(n_documents: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Return counts and the topics they were drawn from: each loves four words and knows all others."""
-    topics = np.full((len(THEMES), len(WORDS)), 0.01)
-    for topic, (start, end) in zip(topics, THEMES.values(), strict=True):
-        topic[start:end] = rng.uniform(0.5, 1.5, end - start)
-    topics /= topics.sum(axis=1, keepdims=True)
-    mixtures = rng.dirichlet(np.full(len(THEMES), 0.25), n_documents)
-    return rng.multinomial(60, mixtures @ topics), topics
+model = LatentDirichlet(4, random_state=0).fit(counts)
+for weight, top in zip(model.weights_, model.top_words(words, 4), strict=True):
+    print(f"{weight:.2f}  {' '.join(top)}")
+order = linear_sum_assignment(np.linalg.norm(truth[:, None] - model.components_[None], axis=2))[1]
+error = np.linalg.norm(model.components_[order] - truth, axis=1).mean()
+print(f"mean distance from the true topics: {error:.4f}")
 
+# %%
+# Left, the topics: found (bars) and true (dashes). Right, how forty of the documents mix them: what the model says
+# (above), and the truth (below).
 
-def main(n_documents: int = 5000) -> float:
-    """Fit, print the topics, and return how far they are from the truth."""
-    counts, truth = simulate(n_documents, np.random.default_rng(0))
-    model = LatentDirichlet(4, alpha_0=1.0, polish=0, random_state=0).fit(counts)
-    for weight, words in zip(model.weights_, model.top_words(WORDS, 4), strict=True):
-        print(f"{weight:.2f}  {' '.join(words)}")
-    print("one document mixes them as", model.transform(counts[:1])[0].round(2))
-    print("mass clipped away:", f"{model.diagnostics_['clipped_mass']:.1e}")
-    distances = np.linalg.norm(model.components_[:, None] - truth[None], axis=2)
-    error = float(distances.min(axis=1).mean())
-    print(f"mean distance from the true topics: {error:.4f}")
-    return error
-
-
-if __name__ == "__main__":
-    main()
+found = model.transform(counts[:40])[:, order]
+sort = np.lexsort((-found.max(axis=1), np.argmax(found, axis=1)))
+figure = plt.figure(figsize=(10.5, 4.8), layout="constrained")
+left, right = figure.subfigures(1, 2, width_ratios=(1, 1.2))
+panel = left.subplots()
+for topic, color in enumerate(COLORS[:4]):
+    own = slice(4 * topic, 4 * topic + 4)
+    panel.barh(range(16)[own], model.components_[order[topic], own], color=color, alpha=0.8, label=themes[topic])
+    panel.vlines(truth[topic, own], np.arange(16)[own] - 0.4, np.arange(16)[own] + 0.4, color=INK, linewidth=2)
+panel.set_yticks(range(16), words)
+panel.invert_yaxis()
+panel.legend(frameon=False, loc="lower right")
+panel.set(title="Words of topics: found, true (dashes)", xlabel="probability", xlim=(0, 0.62))
+for axis, mixture, name in zip(right.subplots(2, 1, sharex=True), (found, shares[:40]), ("Found", "True"), strict=True):
+    below = np.zeros(40)
+    for topic, color in enumerate(COLORS[:4]):
+        axis.bar(range(40), mixture[sort, topic], bottom=below, color=color, width=1)
+        below += mixture[sort, topic]
+    axis.set(title=f"{name} mixtures of 40 documents", xticks=[], yticks=[], xlim=(-0.5, 39.5), ylim=(0, 1))
+plt.show()

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-SECTIONS = ("first_steps", "real_data", "models", "sources", "theory")
-"""Folders of the gallery, in the order of reading."""
 FIRST = ("factorize", "choose_rank", "missing_data", "constraints", "error_bars")
 """Scripts that come first in their sections, in this order; the others follow by name."""
 LOADERS = {"load_crowd": load_crowd, "load_facebook": load_facebook, "load_kos": load_kos}
@@ -35,14 +33,9 @@ NOT_RUN = """
 
 
 def position(script: str) -> tuple[int, str]:
-    """Return what scripts of a section are sorted by."""
+    """Return what scripts of a section are sorted by: sphinx-gallery takes it as `within_subsection_order`."""
     stem = Path(script).stem
     return (FIRST.index(stem) if stem in FIRST else len(FIRST)), stem
-
-
-def section_position(folder: str) -> int:
-    """Return what sections are sorted by."""
-    return SECTIONS.index(Path(folder).name)
 
 
 def restyle(_config: dict[str, Any], _script: str) -> None:
@@ -85,11 +78,11 @@ def choose_scripts(app: Sphinx, config: Any) -> None:
 
 
 def _say_not_run(page: str, source: list[str], left_out: list[str]) -> None:
-    if page.startswith("auto_examples/") and Path(page).name in left_out:
-        source[0] = re.sub(r"(?m)^(=+\n)(.+\n)?(=+\n)?", lambda title: title.group() + NOT_RUN, source[0], count=1)
+    if page.startswith("gallery/") and Path(page).name in left_out:
+        source[0] = re.sub(r"(?m)^=+\n", lambda underline: underline.group() + NOT_RUN, source[0], count=1)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Join Sphinx, before sphinx-gallery makes its pages."""
-    app.connect("config-inited", choose_scripts, priority=100)
+    """Join Sphinx, before sphinx-gallery reads its settings (at priority 10)."""
+    app.connect("config-inited", choose_scripts, priority=5)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
