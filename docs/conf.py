@@ -14,9 +14,12 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent
 sys.path.insert(0, str(HERE))
 
-from site_names import resolve_name  # noqa: E402
+from site_names import link_literals, resolve_name  # noqa: E402
 from site_pages import draw_figures, follow_links_out  # noqa: E402
 
+from codiag.models import MomentModel  # noqa: E402
+
+HOOKS = {name for base in MomentModel.__mro__[:2] for name in vars(base)} - {"fit", "partial_fit"}
 METADATA = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 REPOSITORY = METADATA.get("urls", {}).get("Repository", "https://github.com/codiag/codiag").rstrip("/")
 
@@ -29,9 +32,9 @@ extensions = [
     "myst_parser",
     "numpydoc",
     "site_gallery",
+    "site_math",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
     "sphinx_copybutton",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
@@ -48,6 +51,7 @@ myst_heading_anchors = 3
 
 autosummary_generate = True
 autodoc_typehints = "none"  # docstrings have the types, in words
+toc_object_entries_show_parents = "hide"
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False  # the template of classes lists them
 numpydoc_class_members_toctree = False
@@ -64,6 +68,7 @@ if os.environ.get("CODIAG_DOCS_INTERSPHINX"):  # needs the network
         }.items()
     }
 
+html_math_renderer = "mathml"
 html_theme = "pydata_sphinx_theme"
 html_title = "codiag"
 html_static_path = ["_static"]
@@ -114,9 +119,13 @@ linkcheck_ignore = [rf"{REPOSITORY}/.*"]  # pages of this very revision, which m
 
 
 def of_codiag(app: Any, what: str, name: str, member: Any, skip: bool, options: Any) -> bool | None:
-    """Leave out what a class inherits from other libraries, such as set_params, and classes that it refers to."""
-    if inspect.isclass(member):
-        return True
+    """Leave out what is no concern of a user of a class.
+
+    That is what it inherits from other libraries, such as set_params, classes that it refers to, and what models do for
+    their common base, which is told there.
+    """
+    if inspect.isclass(member) or (name in HOOKS and app.env.docname.startswith("api/generated/codiag.models.")):
+        return None if app.env.docname.endswith(".MomentModel") else True
     found = inspect.unwrap(getattr(member, "fget", None) or getattr(member, "func", member))
     module = getattr(found, "__module__", None)
     return True if module is not None and not module.startswith("codiag") else None
@@ -128,4 +137,5 @@ def setup(app: Any) -> None:
     app.connect("source-read", follow_links_out)
     app.connect("autodoc-skip-member", of_codiag)
     app.connect("missing-reference", resolve_name)
+    app.connect("doctree-resolved", link_literals)
     app.add_config_value("repository", REPOSITORY, "env")

@@ -27,6 +27,21 @@ def resolve_name(app: Any, env: Any, node: Any, content: Any) -> Any:
     return None if target.startswith("codiag.") else nodes.literal(target, target)
 
 
+def link_literals(app: Any, doctree: Any, docname: str) -> None:
+    """Make links of literals on pages, such as ``codiag.factorize``, that are names of the API."""
+    objects = app.env.domains["py"].objects
+    for literal in list(doctree.findall(nodes.literal)):
+        name = literal.astext().split("(")[0]
+        if not name.startswith("codiag.") or isinstance(literal.parent, nodes.reference):
+            continue
+        found = next((objects[full] for full in _names(name, None, None) if full in objects), None)
+        if found is not None and found.docname != docname:
+            place = app.builder.get_relative_uri(docname, found.docname)
+            link = nodes.reference("", "", internal=True, refuri=f"{place}#{found.node_id}")
+            literal.replace_self(link)
+            link += literal
+
+
 def _names(target: str, module: str | None, owner: str | None) -> list[str]:
     """Return the names that an object may have on the site."""
     prefixes = [f"{module}.{owner}." if owner else "", f"{module}." if module else "", "", "codiag."]

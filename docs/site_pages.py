@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import os
 import re
@@ -46,7 +47,10 @@ def draw_figures(app: Any) -> None:
 
 
 def follow_links_out(app: Any, docname: str, source: list[str]) -> None:
-    """Put in the files that a page includes, and lead links to files of the repository where these are on the site."""
+    """Put in the files that a page includes, and lead links to files of the repository where these are on the site.
+
+    Of a module of Python its docstring is put in.
+    """
     page = Path(app.env.doc2path(docname))
     if page.suffix != ".md":
         return
@@ -54,6 +58,8 @@ def follow_links_out(app: Any, docname: str, source: list[str]) -> None:
     def included(found: re.Match[str]) -> str:
         path = (page.parent / found[1]).resolve()
         app.env.note_dependency(str(path))
+        if path.suffix == ".py":
+            return f"```{{eval-rst}}\n{ast.get_docstring(ast.parse(path.read_text()))}\n```"
         return moved(path.read_text(), path.parent, page.parent, app.config.repository)
 
     source[0] = INCLUDE.sub(included, moved(source[0], page.parent, page.parent, app.config.repository))
@@ -70,6 +76,8 @@ def moved(text: str, origin: Path, folder: Path, repository: str) -> str:
         place = target.relative_to(ROOT).as_posix()
         if not image and place in ON_SITE:
             target = HERE / ON_SITE[place]
+        elif not image and re.fullmatch(r"docs/extending/\w+\.py", place):
+            target = target.with_suffix(".md")
         elif not image and place.startswith("examples/"):
             target = HERE / "gallery" / Path(place).relative_to("examples").with_suffix(".rst")
         elif not image and not place.startswith("docs/"):

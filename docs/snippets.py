@@ -81,9 +81,9 @@ def says(comment: str, value: Any) -> bool:
 def alike(told: str, printed: str) -> bool:
     """Return whether two texts are the same but for the last digits of numbers and for white space."""
     ours, theirs = (" ".join(text.split()) for text in (told, printed))
-    numbers = zip(NUMBER.findall(ours), NUMBER.findall(theirs), strict=False)
+    pairs = zip(NUMBER.findall(ours), NUMBER.findall(theirs), strict=False)
     return NUMBER.sub("#", ours) == NUMBER.sub("#", theirs) and all(
-        _close(mine, float(other.replace(",", ""))) for mine, other in numbers
+        mine == other or (not mine.isdigit() and _close(mine, float(other.replace(",", "")))) for mine, other in pairs
     )
 
 
