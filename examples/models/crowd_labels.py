@@ -42,8 +42,16 @@ left, right_part = figure.subfigures(1, 2, width_ratios=(1.7, 1))
 panel = left.subplots()
 places = np.arange(order.size)
 spread = [table["accuracy"] - table["low"], table["high"] - table["accuracy"]]
-panel.errorbar(table["accuracy"][order], places, xerr=np.array(spread)[:, order], fmt="o", color=OURS, ecolor=MUTED,
-               elinewidth=5, markersize=6)  # fmt: skip
+panel.errorbar(
+    table["accuracy"][order],
+    places,
+    xerr=np.array(spread)[:, order],
+    fmt="o",
+    color=OURS,
+    ecolor=MUTED,
+    elinewidth=5,
+    markersize=6,
+)
 panel.vlines(actual[order], places - 0.4, places + 0.4, color=THEIRS, linewidth=2)
 panel.axvline(0.25, color=INK, linestyle="--", linewidth=1)
 panel.set(xlim=(0, 1), yticks=[], ylabel="workers", xlabel="share of right votes")

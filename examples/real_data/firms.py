@@ -34,8 +34,8 @@ print(fit.to_frames()["quantity"].round(2))
 # %%
 # The first component is market value and investment together: it has the crash of 1938, the war and the boom after it.
 # The second is the stock of capital, which only ever grows. Bars are 95 % intervals. General Motors has most of both;
-# US Steel and the old industries are in the first, and the oil companies (Atlantic Refining, Union Oil) in the second:
-# much capital for what they invest.
+# US Steel has more of the first, and the oil companies (Atlantic Refining, Union Oil) have more of the second: much
+# capital for what they invest.
 
 frames, errors = fit.to_frames(), fit.entry_standard_errors
 figure, axes = plt.subplots(1, 3, figsize=(10.5, 4.4), layout="constrained", width_ratios=(1.2, 1.4, 0.8))
@@ -49,8 +49,14 @@ for component, color in enumerate(COLORS[:2]):
     axes[1].fill_between(years, own - bar, own + bar, color=color, alpha=0.25, linewidth=0)
     axes[1].plot(years, own, color=color, linewidth=2, label=names[component])
     quantities, own = frames["quantity"].index, frames["quantity"].iloc[:, component]
-    axes[2].bar([place - shift for place in range(3)], own, 0.38, yerr=1.96 * errors[2][:, component], color=color,
-                ecolor="#8d99a6")  # fmt: skip
+    axes[2].bar(
+        [place - shift for place in range(3)],
+        own,
+        0.38,
+        yerr=1.96 * errors[2][:, component],
+        color=color,
+        ecolor="#8d99a6",
+    )
 axes[0].set_yticks(range(len(firms)), firms)
 axes[2].set_xticks(range(3), [name.replace(" ", "\n") for name in quantities], fontsize=9)
 axes[1].set(xticks=[1935, 1940, 1945, 1950])

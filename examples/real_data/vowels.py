@@ -45,8 +45,13 @@ order = np.argsort(-typical)
 figure, axis = plt.subplots(figsize=(9.5, 4.2), layout="constrained")
 frequency = joint.sum(axis=0)[order]
 axis.bar(range(order.size), frequency * typical[order], color=COLORS[1], label="state 1")
-axis.bar(range(order.size), frequency * (1 - typical[order]), bottom=frequency * typical[order], color=COLORS[0],
-         label="state 2")  # fmt: skip
+axis.bar(
+    range(order.size),
+    frequency * (1 - typical[order]),
+    bottom=frequency * typical[order],
+    color=COLORS[0],
+    label="state 2",
+)
 axis.set_xticks(range(order.size), [letter.replace(" ", "␣") for letter in alphabet[order]], fontsize=13)
 for tick, letter in zip(axis.get_xticklabels(), alphabet[order], strict=True):
     tick.set(color=COLORS[1] if letter in "aeiou " else INK, fontweight="bold" if letter in "aeiou " else "normal")
