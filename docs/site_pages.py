@@ -49,7 +49,7 @@ def draw_figures(app: Any) -> None:
 def follow_links_out(app: Any, docname: str, source: list[str]) -> None:
     """Put in the files that a page includes, and lead links to files of the repository where these are on the site.
 
-    Of a module of Python its docstring is put in.
+    Of a module of Python its docstring is put in; the title of a file is left out where the page has its own.
     """
     page = Path(app.env.doc2path(docname))
     if page.suffix != ".md":
@@ -60,7 +60,8 @@ def follow_links_out(app: Any, docname: str, source: list[str]) -> None:
         app.env.note_dependency(str(path))
         if path.suffix == ".py":
             return f"```{{eval-rst}}\n{ast.get_docstring(ast.parse(path.read_text()))}\n```"
-        return moved(path.read_text(), path.parent, page.parent, app.config.repository)
+        text = re.sub(r"\A# .*\n", "", path.read_text()) if source[0].startswith("# ") else path.read_text()
+        return moved(text, path.parent, page.parent, app.config.repository)
 
     source[0] = INCLUDE.sub(included, moved(source[0], page.parent, page.parent, app.config.repository))
 
