@@ -32,8 +32,8 @@ def with_gold(votes: Votes, gold: Any) -> Votes:
         first = repr(next(iter(known))) if known else "none"
         raise ValueError(
             f"gold must give the class of a task that has votes; none of its {len(known)} tasks, the first of them "
-            f"{first}, is one of the {votes.tasks.size}, the first of them {votes.tasks[0]!r}. Are both numbers, or "
-            "both text?"
+            f"{first}, is one of the {votes.tasks.size}, the first of them {votes.tasks.tolist()[0]!r}. Are both "
+            "numbers, or both text?"
         )
     classes = {name: place for place, name in enumerate(votes.classes.tolist())}
     strange = [(task, label) for task, label in seen.items() if label not in classes]
