@@ -14,10 +14,11 @@ from codiag._factorize import as_method
 from codiag._validation import ConvergenceWarning, as_generator
 from codiag.methods import Method
 from codiag.models._base import Model, warn_caller
+from codiag.models._crowd_copies import find_copies, with_shared_votes
 from codiag.models._crowd_em import Prior, Run, Start, expect, run_em
 from codiag.models._crowd_information import Uncertainty, information_uncertainty
 from codiag.models._crowd_options import as_prior, check_options
-from codiag.models._crowd_prior import run_with_estimated_prior
+from codiag.models._crowd_prior import CrowdPrior, run_with_estimated_prior
 from codiag.models._crowd_samples import sample_uncertainty
 from codiag.models._crowd_start import as_groups, start_from_given, start_from_majority, start_from_moments
 from codiag.models._crowd_tables import CrowdTables
@@ -40,8 +41,8 @@ class DawidSkene(CrowdTables, Model):
     otherwise it starts from the majority vote, and warns. *Costs*, for n votes on t tasks, :math:`O(t k^3)` flops a
     partition and :math:`O(n k)` a round of expectation maximization or of sampling, and memory for the votes and for a
     confusion matrix a worker and partition. *Guarantees*, where the model holds, moments that converge to the truth as
-    tasks become more, with no local optimum in the way, and then an objective that never falls. *Fails* where workers
-    copy from each other, and where most are wrong in the same way, which cannot be told from being right.
+    tasks become more, with no local optimum in the way, and then an objective that never falls. *Fails* where most
+    workers are wrong in the same way, or copy from one, which cannot be told from being right.
 
     Parameters
     ----------
@@ -64,6 +65,9 @@ class DawidSkene(CrowdTables, Model):
         workers together.
     one_coin : bool
         Whether a worker is right with one probability, whatever the class, and otherwise guesses evenly.
+    copies : {"share", "count"}
+        What becomes of the votes of workers who copy from each other, and who are named in any case: those for the same
+        label of a task share the weight of one vote, or each counts in full.
     method : Method or str, optional
         How moments are factorized; by default by joint diagonalization alone.
     n_partitions : int
@@ -97,6 +101,10 @@ class DawidSkene(CrowdTables, Model):
         Low and high, between which the accuracy lies with probability 0.9.
     errors_standard_errors_ : as `errors_`
         Standard errors of the confusion matrices.
+    copies_ : array of shape (n_pairs, 2)
+        Pairs of workers who agree more often than their confusion matrices and the votes of all others explain, the
+        most certain first. No pair of workers who vote independently is among them with probability 0.95; see
+        `copy_table`.
     errors_spread_ : as `errors_`
         Standard deviation of the confusion matrices by moments alone over partitions; NaN where moments were not used.
     loss_history_ : list of float
@@ -141,6 +149,7 @@ class DawidSkene(CrowdTables, Model):
         smoothing: float | str = "estimated",
         pooling: float = 0.0,
         one_coin: bool = False,
+        copies: str = "share",
         method: Method | str | None = None,
         n_partitions: int = 20,
         groups: ArrayLike | None = None,
@@ -154,6 +163,7 @@ class DawidSkene(CrowdTables, Model):
         self.smoothing = smoothing
         self.pooling = pooling
         self.one_coin = one_coin
+        self.copies = copies
         self.method = method
         self.n_partitions = n_partitions
         self.groups = groups
@@ -203,8 +213,13 @@ class DawidSkene(CrowdTables, Model):
         votes = with_gold(votes_at_hand(data, self.missing), gold)
         prior = as_prior(votes, self.prior, self.smoothing, self.pooling, one_coin=self.one_coin)
         start = self._start(votes, prior)
-        run, uncertainty = self._run_from(votes, start, prior)
-        self._keep(votes, start, run, uncertainty)
+        run, workers = self._run_from(votes, start, prior)
+        copies = find_copies(votes, run, one_coin=self.one_coin)
+        if self.copies == "share" and len(copies.pairs) > 0 and self.em_rounds > 0:
+            votes = with_shared_votes(votes, copies)
+            run, workers = self._run_from(votes, start, prior)
+        self._copies = copies
+        self._keep(votes, start, run, self._uncertainty(votes, run, prior, workers))
         return (*complaints_about(votes), *self._told(start, run))
 
     def fit_predict(self, X: Any, y: object = None, *, gold: Any = None) -> Any:  # noqa: N803
@@ -289,13 +304,16 @@ class DawidSkene(CrowdTables, Model):
         method = None if self.method is None else as_method(self.method)
         return start_from_moments(votes, groups, method, self.random_state, prior)
 
-    def _run_from(self, votes: Votes, start: Start, prior: Prior) -> tuple[Run, Uncertainty]:
+    def _run_from(self, votes: Votes, start: Start, prior: Prior) -> tuple[Run, CrowdPrior | None]:
         if not isinstance(self.smoothing, str):
-            run = run_em(votes, start, prior, self.em_rounds, self.tol)
-            return run, information_uncertainty(votes, run, prior)
-        run, workers = run_with_estimated_prior(votes, start, prior, self.em_rounds, self.tol)
+            return run_em(votes, start, prior, self.em_rounds, self.tol), None
+        return run_with_estimated_prior(votes, start, prior, self.em_rounds, self.tol)
+
+    def _uncertainty(self, votes: Votes, run: Run, prior: Prior, workers: CrowdPrior | None) -> Uncertainty:
+        if workers is None:
+            return information_uncertainty(votes, run, prior)
         rng = as_generator(self.random_state, "random_state").spawn(1)[0]
-        return run, sample_uncertainty(votes, run, workers, prior.shares, rng)
+        return sample_uncertainty(votes, run, workers, prior.shares, rng)
 
     def _told(self, start: Start, run: Run) -> Iterator[Warning]:
         """Yield what a user must be told."""
@@ -329,5 +347,6 @@ class DawidSkene(CrowdTables, Model):
         self.worker_accuracy_ = tables.series(accuracy, "accuracy", votes.workers, "worker")
         self.worker_accuracy_standard_errors_ = tables.series(deviations, "standard_error", votes.workers, "worker")
         self.worker_accuracy_interval_ = tables.intervals(intervals)
+        self.copies_ = votes.workers[self._copies.pairs]
         self.loss_history_, self.log_likelihood_ = run.history, run.log_likelihood
         self.diagnostics_ = replace(start.diagnostics, em_rounds=len(run.history), converged=run.converged)

@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from codiag._validation import as_number
+from codiag.models._crowd_copies import Copies
 from codiag.models._crowd_em import Run
 from codiag.models._vote_tables import class_names
 
@@ -19,6 +20,7 @@ class CrowdTables:
     _run: Run
     _votes_of_tasks: np.ndarray
     _votes_of_workers: np.ndarray
+    _copies: Copies
     _accuracy: tuple[np.ndarray, np.ndarray, np.ndarray]
 
     def label_table(self) -> dict[str, np.ndarray]:
@@ -92,3 +94,17 @@ class CrowdTables:
             for row, given in enumerate(names)
         }
         return columns | cells
+
+    def copy_table(self) -> dict[str, np.ndarray]:
+        """Return the pairs of workers who copy from each other as columns, the most certain first.
+
+        Returns
+        -------
+        dict of arrays of shape (n_pairs,)
+            Both workers, the tasks they share, on how many of these they agree, on how many they would if they voted
+            independently, and a bound of the probability that any honest pair of this crowd seems to copy as much.
+        """
+        check_is_fitted(self)
+        one, other = self.workers_[self._copies.pairs.T]
+        columns = {"worker": one, "other": other, "shared": self._copies.shared, "agreed": self._copies.agreed}
+        return columns | {"expected": self._copies.expected, "p": self._copies.p_values}

@@ -41,6 +41,8 @@ class Votes:
         What the votes came in, ``"pandas"``, ``"polars"`` or ``"arrays"``; tables are returned in the same.
     gold : array of shape (n_tasks,) or None
         The place in `classes` of the true class of each task, where it is known, and -1 where it is not.
+    weights : array of shape (n_votes,) or None
+        How much each vote counts, where that is not one.
     """
 
     task: np.ndarray
@@ -51,6 +53,7 @@ class Votes:
     classes: np.ndarray
     container: str = "arrays"
     gold: np.ndarray | None = None
+    weights: np.ndarray | None = None
 
     @cached_property
     def counts(self) -> sparse.csr_array:
@@ -58,7 +61,8 @@ class Votes:
         k = self.classes.size
         places = self.task, self.worker * k + self.label
         shape = self.tasks.size, self.workers.size * k
-        return sparse.csr_array((np.ones(self.task.size), places), shape=shape)
+        weights = np.ones(self.task.size) if self.weights is None else self.weights
+        return sparse.csr_array((weights, places), shape=shape)
 
     @cached_property
     def by_worker(self) -> sparse.csr_array:
