@@ -58,15 +58,11 @@ def copying_crowd(
 
 def named() -> str:
     """How often pairs are named that do not copy, and that do."""
-    rows = []
-    for kind in KINDS:
-        rows.append(_counts(f"none; {kind}", kind=kind))
-    for hardness in (1.0, 2.0, 3.0):
-        rows.append(_counts(f"none; hard tasks, {hardness:g}", hardness=hardness))
-    for rate in (0.2, 0.4, 0.6, 0.8, 1.0):
-        rows.append(_counts(f"three pairs, {rate:g} of the tasks", groups=3, rate=rate))
-    for size, rate in ((3, 0.8), (5, 0.8)):
-        rows.append(_counts(f"a group of {size}, {rate:g} of the tasks", groups=1, size=size, rate=rate))
+    rows = [_counts(f"none; {kind}", kind=kind) for kind in KINDS]
+    rows += [_counts(f"none; hard tasks, {hardness:g}", hardness=hardness) for hardness in (1.0, 2.0, 3.0)]
+    rates = (0.2, 0.4, 0.6, 0.8, 1.0)
+    rows += [_counts(f"three pairs, {rate:g} of the tasks", groups=3, rate=rate) for rate in rates]
+    rows += [_counts(f"a group of {size}, 0.8 of the tasks", groups=1, size=size, rate=0.8) for size in (3, 5)]
     rows.append(_counts("three pairs, 0.6 of the tasks; hard tasks, 2", groups=3, rate=0.6, hardness=2.0))
     headings = (
         "who copies",

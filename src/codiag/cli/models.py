@@ -203,6 +203,10 @@ def label(
     shares = ", ".join(f"{name} {share:.3f}" for name, share in zip(model.classes_, model.priors_, strict=True))
     shared = f"{table['label'].size} votes on {model.tasks_.size} tasks; shares of the classes: {shown(shares)}"
     doubts = [_doubt_table(model, min(n_doubtful, model.tasks_.size))] if n_doubtful else []
+    if len(model.copies_):
+        named = ", ".join(f"{one} and {other}" for one, other in model.copies_[:SHOWN].tolist())
+        more = f" and {len(model.copies_) - SHOWN} more pairs" if len(model.copies_) > SHOWN else ""
+        shared += f"\nworkers who seem to copy from each other, and share a vote: {shown(named)}{more}"
     command.show(_worker_table(model, command.title(path), sort), *doubts, shared)
     command.draw("--figure", partial(draw_confusions, model))
 

@@ -4,9 +4,9 @@ Given the votes of all others on a task, the labels of workers i and j have the 
 :math:`p = \sum_c q_c C_i[l, c] C_j[m, c]` where they vote independently, and, where one copies,
 :math:`p^* = 1[l = m] \sum_c q_c (C_i[l, c] + C_j[l, c]) / 2`. With :math:`s = p^* / p - 1`, copying on a share
 :math:`\rho` of the tasks has the likelihood ratio :math:`1 + \rho s`, whose mean is one without copying. Tasks that are
-hard for everybody make all pairs agree in their mistakes: as if they copied on a share :math:`\rho_0`, that of all pairs
-together. The product of :math:`(1 + \rho s) / (1 + \rho_0 s)` over the shared tasks has a mean of at most one for a pair
-that copies on no larger share (as the ratio is concave in s), so that by Markov's inequality it exceeds
+hard for everybody make all pairs agree in their mistakes: as if they copied on a share :math:`\rho_0`, that of all
+pairs together. The product of :math:`(1 + \rho s) / (1 + \rho_0 s)` over the shared tasks has a mean of at most one for
+a pair that copies on no larger share (as the ratio is concave in s), so that by Markov's inequality it exceeds
 :math:`m / \alpha` for any of m honest pairs with a probability of at most :math:`\alpha`, at any number of tasks.
 Confusion matrices are taken for known.
 """
@@ -20,7 +20,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from codiag.models._crowd_em import CrowdModel, Prior, Run, log_joint, maximize
+from codiag.models._crowd_em import CrowdModel, Prior, Run, Start, log_joint, run_em
 from codiag.models._votes import Votes
 
 ALPHA = 0.05
@@ -31,6 +31,8 @@ FEWEST = 5
 """Tasks that a pair must share to be examined."""
 MOST_CELLS = 5 * 10**6
 """Numbers that are held at once: beyond it, only every second, third, ... task is looked at."""
+ROUNDS, TOL = 50, 1e-5
+"""Of expectation maximization with confusion matrices, where the run has one accuracy a worker."""
 MOST_COMMON = 0.9
 """The largest share of copied tasks that all pairs together may seem to have."""
 
@@ -68,12 +70,13 @@ class Meetings(NamedTuple):
 def find_copies(votes: Votes, run: Run, *, one_coin: bool = False) -> Copies:
     """Return the pairs of workers who copy from each other.
 
-    Workers with a bias for one label agree by that alone: they are taken for what they are also where the run gives
-    each one accuracy for all classes.
+    Workers with a bias for the same label agree by that alone. Where the run gives each one accuracy for all classes,
+    a run from there that does not is asked instead.
     """
+    if one_coin:
+        run = run_em(votes, Start(run.classes), Prior(np.full((1, 1), 0.5), 0.5, None, one_coin=False), ROUNDS, TOL)
     met = meetings(votes)
-    model = maximize(votes, run.classes, Prior(np.zeros(1), 0.0, None, one_coin=False)) if one_coin else run.model
-    scores, agreement = _scores(votes, model, met)
+    scores, agreement = _scores(votes, run.model, met)
     names, place, shared = np.unique(
         met.first * votes.workers.size + met.second, return_inverse=True, return_counts=True
     )

@@ -171,6 +171,12 @@ def _advice(model: DawidSkene, tasks: dict[str, np.ndarray], workers: dict[str, 
     guessing = np.flatnonzero((workers["low"] <= chance) & (workers["high"] >= chance))
     if guessing.size:
         said.append(f"Not known to be better than guessing: {_listed(workers, guessing)}. More votes would tell.")
+    pairs = zip(*(column.tolist() for column in model.copy_table().values()), strict=True)
+    said += [
+        f"{one} and {other} agree on {agreed:.0f} of {shared} tasks, where {expected:.0f} are expected: they seem to copy "
+        "from each other, or to be one."
+        for one, other, shared, agreed, expected, _ in list(pairs)[:NAMED]
+    ]
     found = model.diagnostics_
     if found.reason:
         said.append(f"The estimate started from the majority vote, not from moments: {found.reason}.")
