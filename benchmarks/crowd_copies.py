@@ -1,6 +1,6 @@
 """Workers who copy from each other: how often pairs are named that do not, those that do, and what it is worth.
 
-``CODIAG_DATA_DIR=... python -m benchmarks.crowd_copies [named labels real difficulty]``
+``CODIAG_DATA_DIR=... python -m benchmarks.crowd_copies [named labels real]``
 """
 
 from __future__ import annotations
@@ -14,6 +14,12 @@ from benchmarks.crowd_workers import KINDS
 from benchmarks.measure import run_parts, table
 from codiag.datasets import load_crowd
 from codiag.models import DawidSkene
+from codiag.models._crowd_copies import find_copies, with_shared_votes
+from codiag.models._crowd_em import Run
+from codiag.models._crowd_options import as_prior
+from codiag.models._crowd_prior import run_with_estimated_prior
+from codiag.models._crowd_start import start_from_majority
+from codiag.models._votes import Votes, as_votes
 
 SEEDS = range(20)
 N_TASKS, N_WORKERS, PER_TASK = 400, 40, 8
@@ -86,10 +92,17 @@ def _counts(name: str, **options: Any) -> tuple[str, ...]:
         wrong, right, n_pairs = 0, 0, 0
         for seed in SEEDS:
             votes, _, pairs = copying_crowd(seed, k, **options)
-            found = {(int(one), int(other)) for one, other in DawidSkene(init="majority").fit(votes).copies_}
+            coded = as_votes(votes)
+            found = {tuple(coded.workers[pair].tolist()) for pair in find_copies(coded, _run(coded)).pairs}
             wrong, right, n_pairs = wrong + bool(found - pairs), right + len(found & pairs), n_pairs + len(pairs)
         cells += [f"{wrong} of {len(SEEDS)}", f"{right / n_pairs:.2f}" if n_pairs else ""]
     return (name, *cells)
+
+
+def _run(votes: Votes) -> Run:
+    """Do as `DawidSkene(init="majority")`, without standard errors, which take most of its time."""
+    prior = as_prior(votes, "estimated", "estimated", 0.0, one_coin=False)
+    return run_with_estimated_prior(votes, start_from_majority(votes), prior, 100, 1e-6)[0]
 
 
 def labels() -> str:
@@ -101,8 +114,12 @@ def labels() -> str:
             scores = []
             for seed in SEEDS:
                 votes, truth, _ = copying_crowd(seed + 100, k, groups=groups, size=size, rate=rate)
-                fits = [DawidSkene(init="majority", copies=copies).fit(votes) for copies in ("count", "share")]
-                scores.append([100 * np.mean(fit.labels_ == truth[fit.tasks_]) for fit in fits])
+                coded = as_votes(votes)
+                run = _run(coded)
+                copies = find_copies(coded, run)
+                again = _run(with_shared_votes(coded, copies)) if len(copies.pairs) else run
+                found = [np.argmax(one.classes, axis=1) for one in (run, again)]
+                scores.append([100 * np.mean(one == truth[coded.tasks]) for one in found])
             cells += [f"{score:.2f}" for score in np.mean(scores, axis=0)]
         rows.append((f"{groups} of {size}", f"{rate:g}", *cells))
     headings = ("groups", "of the tasks", "2 classes: count", "share", "4 classes: count", "share")

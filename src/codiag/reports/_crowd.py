@@ -173,8 +173,8 @@ def _advice(model: DawidSkene, tasks: dict[str, np.ndarray], workers: dict[str, 
         said.append(f"Not known to be better than guessing: {_listed(workers, guessing)}. More votes would tell.")
     pairs = zip(*(column.tolist() for column in model.copy_table().values()), strict=True)
     said += [
-        f"{one} and {other} agree on {agreed:.0f} of {shared} tasks, where {expected:.0f} are expected: they seem to copy "
-        "from each other, or to be one."
+        f"{one} and {other} agree on {agreed:.0f} of {shared} tasks, where {expected:.0f} are expected: they seem to "
+        "copy from each other, or to be one."
         for one, other, shared, agreed, expected, _ in list(pairs)[:NAMED]
     ]
     found = model.diagnostics_
