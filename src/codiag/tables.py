@@ -30,12 +30,12 @@ from typing import Any
 
 import numpy as np
 
-from codiag._frames import SEPARATORS, read_frame
+from codiag._frames import SEPARATORS
 from codiag._graph_files import read_edges, read_graph
 from codiag._labelled import of_series, of_table
 from codiag._labels import Labelled, Labels
 from codiag._reading import as_path
-from codiag._text_rows import ABSENT, checked_ending, is_whole, refuse_lines, rows_of
+from codiag._text_rows import ABSENT, checked_ending, is_whole, refuse_lines, table_rows
 from codiag._writing import inert, written_at_once
 from codiag.models._votes import NAMES, column_places, wanted_columns
 
@@ -93,8 +93,7 @@ def read_votes(
     ([1, 1], ['ann', 'bob'], ['yes', 'no'])
     """
     path = as_path("path", path)
-    ending = checked_ending(path, (*SEPARATORS, ".parquet"))
-    rows = _parquet_rows(path) if ending == ".parquet" else rows_of(path, SEPARATORS[ending])
+    rows = table_rows(path)
     if not rows:
         raise ValueError(f"{path.name} holds no votes")
     n_columns = 3 if wide else len(rows[0][1])
@@ -304,15 +303,3 @@ def _as_column(fields: list[str]) -> np.ndarray:
     if all(is_whole(field) for field in fields):
         return np.array([int(field) for field in fields])
     return np.array(fields)
-
-
-def _parquet_rows(path: Path) -> list[tuple[int, list[str]]]:
-    """Return the names of columns and the rows of a file as text, as those of a ``.csv`` file."""
-    frame = read_frame(path)
-    columns = [[_as_text(cell) for cell in frame[name].to_list()] for name in frame.columns]
-    header = [str(name) for name in frame.columns]
-    return [(1, header), *((number, list(row)) for number, row in enumerate(zip(*columns, strict=True), 2))]
-
-
-def _as_text(cell: object) -> str:
-    return "" if cell is None or cell != cell else str(cell)
