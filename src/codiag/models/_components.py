@@ -54,14 +54,13 @@ class Components:
         return replace(self, **{name: _rows(value, order) for name, value in own.items()})
 
     def parameter_names(self) -> tuple[str, ...]:
-        """Return the names of the fields that are arrays with a row for each component.
+        """Return the names of the fields that are arrays, lists of arrays or real numbers.
 
         Returns
         -------
         tuple of str
         """
-        own = (name for name in vars(self) if name not in self.shared)
-        return tuple(name for name in own if isinstance(getattr(self, name), np.ndarray))
+        return tuple(name for name, value in vars(self).items() if isinstance(value, np.ndarray | list | float))
 
     def sorted(self) -> Self:
         """Return components by weight, largest first; those of equal weight keep their order.
