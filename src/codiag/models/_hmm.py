@@ -269,11 +269,11 @@ class HiddenMarkov(HiddenStates, BlockedModel[ChainMoments, Chain]):
 
     def keep(self, components: Chain, moments: ChainMoments) -> None:
         """Set the attributes of hmmlearn, what the symbols are, and counts to which `partial_fit` adds."""
+        self._keep_errors(components, moments)
         self.startprob_, self.transmat_ = components.startprob, components.transmat
         self.emissionprob_, self.diagnostics_ = components.emissionprob, components.diagnostics
         self.n_features, self.symbols_ = moments.counts.symbols.size, moments.counts.symbols
         self._seen = moments.seen
-        self._keep_errors(components, moments)
 
     def _standard_errors(self, found: Chain, moments: ChainMoments) -> dict[str, Any]:
         """Return standard errors by name."""

@@ -93,19 +93,17 @@ class ReplicatedModel(MomentModel[M, C]):
     def _standard_errors(self, found: C, moments: M) -> dict[str, Any]:
         sizes: list[float] = []
         replicates: list[C] = []
-        for size, others in self._without_blocks(moments, found):
-            try:
+        try:
+            for size, others in self._without_blocks(moments, found):
                 fit = None
                 if others.problem is not None:
                     fit = solve(others.problem, self.strategy(), as_seed(self.random_state))
                 components = self.polished(self.parameters(fit, others), others)
                 replicates.append(self._in_units(components, others))
-            except ValueError as error:
-                error.add_note(
-                    f"This was without block {len(sizes)} of {self.n_blocks}, for standard errors (n_blocks)."
-                )
-                raise
-            sizes.append(size)
+                sizes.append(size)
+        except ValueError as error:
+            error.add_note(f"This was without block {len(sizes)} of {self.n_blocks}, for standard errors (n_blocks).")
+            raise
         return jackknife(found, replicates, np.array(sizes)) if sizes else {}
 
 
