@@ -131,16 +131,22 @@ CASES: dict[str, dict[str, Case]] = {
         "MultiviewMixture, moments": Case(views, MultiviewMixture(3, random_state=0), "means"),
         "10 steps of EM": Case(views, MultiviewMixture(3, polish=10, random_state=0), "means"),
     },
-    "topics": {
+    "single topics": {
         "SingleTopic, moments": Case(single_topics, SingleTopic(3, polish=0, random_state=0), "components"),
         "10 steps": Case(single_topics, SingleTopic(3, polish=10, random_state=0), "components"),
+    },
+    "mixed topics": {
         "LatentDirichlet, moments": Case(mixed_topics, LatentDirichlet(3, polish=0, random_state=0), "components"),
         "100 steps": Case(mixed_topics, LatentDirichlet(3, polish=100, random_state=0), "components"),
     },
-    "chains": {
+    "chain": {
         "HiddenMarkov, moments": Case(chain, HiddenMarkov(3, polish=0, random_state=0), "emissionprob"),
         "10 steps of EM": Case(chain, HiddenMarkov(3, random_state=0), "emissionprob"),
-        "400 sequences of 20 symbols, 10 steps": Case(sequences, HiddenMarkov(3, random_state=0), "emissionprob"),
+    },
+    "sequences": {
+        "HiddenMarkov, 400 sequences of 20 symbols, 10 steps": Case(
+            sequences, HiddenMarkov(3, random_state=0), "emissionprob"
+        ),
     },
     "crowd": {
         "DawidSkene": Case(crowd, DawidSkene(random_state=0), None, blocks=False),

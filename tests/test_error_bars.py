@@ -22,6 +22,7 @@ from codiag.models import (
 )
 from codiag.models._chain_sums import ChainSums, time_blocks
 from codiag.models._jackknife import jackknife_errors
+from codiag.models._network_jackknife import Parameters, communities_jackknife
 from codiag.models._networks import as_network
 from codiag.models._star_moments import estimate_memberships, scaled_stars
 from codiag.models._sums import block_of_rows, leave_one_out, merged
@@ -77,6 +78,22 @@ class TestJackknife:
         for place in range(5):
             owners = block_of_rows(103, 10, place)
             assert set(np.bincount(owners, minlength=10)) == {10, 11}
+
+    def test_of_links_between_nodes(self):
+        """Means over all links, and over those of each node, have the variance of a link over their number."""
+        n, rng = 60, np.random.default_rng(0)
+
+        def means(links):
+            m = len(links)
+            return Parameters(links.sum(axis=1, keepdims=True) / (m - 1), links.sum(keepdims=True) / (m * (m - 1)))
+
+        squares = []
+        for _ in range(200):
+            links = np.triu(rng.standard_normal((n, n)), 1)
+            links = links + links.T
+            found = communities_jackknife(means(links), lambda kept, links=links: means(links[np.ix_(kept, kept)]), 6)
+            squares.append([np.mean(found.memberships**2) * (n - 1), found.connectivity[0, 0] ** 2 * n * (n - 1) / 2])
+        assert_allclose(np.mean(squares, axis=0), 1, atol=0.15)  # of five degrees of freedom: known to 5 %
 
 
 class TestTimeBlocks:
