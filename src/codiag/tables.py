@@ -1,4 +1,21 @@
-"""Read votes and edges from files, and write tables to files."""
+"""Tables of data: read votes and graphs from files, turn long tables into tensors, and write tables to files.
+
+==================== ====================================================================================
+`labelled_tensor`    A long table, one row for each entry, as a tensor with labels (`Labelled`, `Labels`).
+`read_votes`         Votes of a crowd: task, worker and label.
+`read_edges`         The edges of a network.
+`read_graph`         A network with the weights of its edges.
+`write_table`        Columns, to a file that spreadsheets read.
+==================== ====================================================================================
+
+Examples
+--------
+>>> import pandas as pd
+>>> from codiag.tables import labelled_tensor
+>>> table = pd.DataFrame({"who": list("aabb"), "what": list("xyxy"), "year": [1, 1, 2, 2], "count": range(4)})
+>>> labelled_tensor(table).labels.names
+('who', 'what', 'year')
+"""
 
 from __future__ import annotations
 
@@ -58,6 +75,11 @@ def read_votes(
     dict of numpy.ndarray of shape (n_votes,)
         The columns ``task``, ``worker`` and ``label``: what `codiag.models.DawidSkene` takes.
 
+    See Also
+    --------
+    codiag.models.DawidSkene : Takes the votes.
+    codiag.datasets.load_crowd : Votes of published crowds.
+
     Examples
     --------
     >>> import tempfile
@@ -116,6 +138,11 @@ def labelled_tensor(table: Any, *, modes: Any = None, value: Any = None, absent:
     Labelled
         Tensor and labels, which `codiag.factorize` takes as they are.
 
+    See Also
+    --------
+    codiag.factorize : Takes tensor and labels as they are.
+    codiag.tensors.SparseTensor : Entries by their coordinates, without labels.
+
     Examples
     --------
     >>> import codiag
@@ -151,6 +178,11 @@ def write_table(path: str | Path, columns: Mapping[str, Iterable[Any]]) -> None:
         Where to write.
     columns : mapping of str to iterable
         Columns of one length, by name.
+
+    See Also
+    --------
+    codiag.models.DawidSkene.label_table : Columns to write.
+    codiag.models.MixedMembershipCommunities.membership_table : Columns to write.
 
     Examples
     --------

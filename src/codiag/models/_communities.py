@@ -51,8 +51,8 @@ class MixedMembershipCommunities(Model):
         Whether nodes may differ in their number of links for reasons other than their communities, as real ones do.
         False is the model as it was published.
     method : Method or str, optional
-        How the moment is factorized; by default by joint diagonalization alone. `OJD` and `TPM` symmetrize and whiten
-        it, as published; others take it as it is.
+        How the moment is factorized; by default by joint diagonalization alone. ``OJD`` and ``TPM`` symmetrize and
+        whiten it, as published; others take it as it is.
     n_partitions : int, optional
         Random partitions of the nodes to average over; by default 10, doubled until their mean has a standard error
         of 0.05, or up to 160.
@@ -88,9 +88,16 @@ class MixedMembershipCommunities(Model):
     weighted_ : bool
         Whether links have weights other than one.
     diagnostics_ : Diagnostics
-        Among others `agreement`, the mean cosine of the communities of single partitions with their average. Partitions
-        of small graphs agree less: below 0.8 a warning says that other seeds may find other communities.
-        `standard_error` is that of a membership, from the differences between partitions; None where there was one.
+        Among others ``agreement``, the mean cosine of the communities of single partitions with their average.
+        Partitions of small graphs agree less: below 0.8 a warning says that other seeds may find other communities.
+        ``standard_error`` is that of a membership, from the differences between partitions; None where there was one.
+
+    See Also
+    --------
+    codiag.tables.read_graph : Read a graph from a file.
+    codiag.datasets.load_facebook : Published networks.
+    codiag.reports.communities_report : A page about communities.
+    codiag.metrics.overlapping_nmi : Compare communities with others.
 
     Notes
     -----
@@ -149,10 +156,24 @@ class MixedMembershipCommunities(Model):
             An undirected graph, its adjacency matrix, or its edges as pairs of names. Loops are left out; an edge that
             is listed twice counts once.
         y : ignored
+            Not used; there for the interface of scikit-learn.
 
         Returns
         -------
         self
+            The fitted model.
+
+        See Also
+        --------
+        MixedMembershipCommunities.fit_predict : Fit and return the strongest communities.
+
+        Examples
+        --------
+        >>> from codiag.models import MixedMembershipCommunities
+        >>> from codiag.synthetic import mixed_membership_graph
+        >>> graph = mixed_membership_graph(90, 2, alpha_0=0.1, inside=0.4, outside=0.02, seed=0)
+        >>> MixedMembershipCommunities(2, random_state=0).fit(graph.adjacency).memberships_.shape
+        (90, 2)
         """
         warn_caller(self.learn(X))
         return self
@@ -163,10 +184,20 @@ class MixedMembershipCommunities(Model):
         Parameters
         ----------
         data : graph, as for `fit`
+            The graph.
 
         Returns
         -------
         tuple of Warning
+            What `fit` warns of.
+
+        Examples
+        --------
+        >>> from codiag.models import MixedMembershipCommunities
+        >>> from codiag.synthetic import mixed_membership_graph
+        >>> graph = mixed_membership_graph(90, 2, alpha_0=0.1, inside=0.4, outside=0.02, seed=0)
+        >>> MixedMembershipCommunities(2, random_state=0).learn(graph.adjacency)
+        ()
         """
         self.check_parameters()
         network = as_network(data)
@@ -197,12 +228,26 @@ class MixedMembershipCommunities(Model):
         Parameters
         ----------
         X : graph, as for `fit`
+            The graph.
         y : ignored
+            Not used; there for the interface of scikit-learn.
 
         Returns
         -------
         array of int, shape (n,)
             -1 for nodes without links.
+
+        See Also
+        --------
+        MixedMembershipCommunities.overlapping_labels : All communities of every node.
+
+        Examples
+        --------
+        >>> from codiag.models import MixedMembershipCommunities
+        >>> from codiag.synthetic import mixed_membership_graph
+        >>> graph = mixed_membership_graph(90, 2, alpha_0=0.1, inside=0.4, outside=0.02, seed=0)
+        >>> MixedMembershipCommunities(2, random_state=0).fit_predict(graph.adjacency).shape
+        (90,)
         """
         warn_caller(self.learn(X))
         return self.labels_
@@ -218,6 +263,21 @@ class MixedMembershipCommunities(Model):
         Returns
         -------
         array of bool, shape (n, n_components)
+            True where a node belongs to a community.
+
+        See Also
+        --------
+        MixedMembershipCommunities.fit_predict : The strongest community alone.
+        codiag.metrics.overlapping_nmi : Compares such labels.
+
+        Examples
+        --------
+        >>> from codiag.models import MixedMembershipCommunities
+        >>> from codiag.synthetic import mixed_membership_graph
+        >>> graph = mixed_membership_graph(90, 2, alpha_0=0.1, inside=0.4, outside=0.02, seed=0)
+        >>> model = MixedMembershipCommunities(2, random_state=0).fit(graph.adjacency)
+        >>> model.overlapping_labels(0.3).shape
+        (90, 2)
         """
         check_is_fitted(self)
         as_number("threshold", threshold)
@@ -232,6 +292,19 @@ class MixedMembershipCommunities(Model):
         -------
         dict of arrays of shape (n,)
             Node, its strongest community, and all memberships.
+
+        See Also
+        --------
+        codiag.tables.write_table : Write it to a file.
+
+        Examples
+        --------
+        >>> from codiag.models import MixedMembershipCommunities
+        >>> from codiag.synthetic import mixed_membership_graph
+        >>> graph = mixed_membership_graph(90, 2, alpha_0=0.1, inside=0.4, outside=0.02, seed=0)
+        >>> model = MixedMembershipCommunities(2, random_state=0).fit(graph.adjacency)
+        >>> list(model.membership_table())
+        ['node', 'community', 'p0', 'p1']
         """
         check_is_fitted(self)
         columns = {"node": self.nodes_, "community": self.labels_}
@@ -250,6 +323,22 @@ class MixedMembershipCommunities(Model):
         Returns
         -------
         cdlib.NodeClustering
+            The communities, with all methods and scores of cdlib.
+
+        See Also
+        --------
+        MixedMembershipCommunities.overlapping_labels : The same as an array.
+
+        Examples
+        --------
+        >>> import networkx as nx
+        >>> from codiag.models import MixedMembershipCommunities
+        >>> from codiag.synthetic import mixed_membership_graph
+        >>> graph = mixed_membership_graph(90, 2, alpha_0=0.1, inside=0.4, outside=0.02, seed=0)
+        >>> network = nx.from_scipy_sparse_array(graph.adjacency)
+        >>> model = MixedMembershipCommunities(2, random_state=0).fit(network)
+        >>> len(model.to_cdlib(network).communities)
+        2
         """
         from cdlib import NodeClustering
 
@@ -259,7 +348,17 @@ class MixedMembershipCommunities(Model):
         return NodeClustering(communities, graph, "codiag", method_parameters=options, overlap=True)
 
     def check_parameters(self) -> None:
-        """Raise unless parameters are what they must be."""
+        """Raise unless parameters are what they must be.
+
+        Examples
+        --------
+        >>> from codiag.models import MixedMembershipCommunities
+        >>> MixedMembershipCommunities().check_parameters()
+        >>> MixedMembershipCommunities(n_components=0).check_parameters()  # refused
+        Traceback (most recent call last):
+            ...
+        ValueError: n_components must be positive; got 0
+        """
         super().check_parameters()
         check_n_blocks(self.n_blocks)
         as_flag("degree_corrected", self.degree_corrected)

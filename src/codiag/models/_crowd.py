@@ -31,7 +31,7 @@ class DawidSkene(Model):
     :math:`C_i[l, c]`, independently of the others. Confusion matrices :math:`C_i` are found by joint diagonalization of
     the third moment of the votes of three groups of workers, averaged over random partitions of the workers;
     expectation maximization continues from there. `fit`, `fit_predict` and the tables are those of crowd-kit; its
-    `n_iter` is `em_rounds`.
+    ``n_iter`` is `em_rounds`.
 
     *Needs* three workers and, for k classes (at most 100), k tasks with votes of three workers, better far more;
     otherwise it starts from the majority vote, and warns. *Costs*, for n votes on t tasks, :math:`O(t k^3)` flops a
@@ -92,6 +92,7 @@ class DawidSkene(Model):
     worker_accuracy_ : array of shape (n_workers,)
         How often a worker is right, over tasks like these.
     worker_accuracy_standard_errors_ : array of shape (n_workers,)
+        Standard errors of `worker_accuracy_`.
     worker_accuracy_interval_ : array of shape (n_workers, 2)
         Low and high, between which the accuracy lies with probability 0.9.
     errors_standard_errors_ : as `errors_`
@@ -106,12 +107,20 @@ class DawidSkene(Model):
     tasks_, workers_, classes_ : arrays
         The names, in the order of the arrays above.
     diagnostics_ : Diagnostics
-        Where expectation maximization started, why not from moments, `n_partitions`, `em_rounds` and `converged`.
+        Where expectation maximization started, why not from moments, `n_partitions`, `em_rounds` and ``converged``.
 
-    Where votes came as a data frame of pandas or polars, so do these, but for the names, lists and numbers.
+    See Also
+    --------
+    codiag.tables.read_votes : Read votes from a file.
+    codiag.datasets.load_crowd : Votes of published crowds.
+    codiag.reports.crowd_report : A page about labels and workers.
+    MultiviewMixture : The same kind of model for numbers.
 
     Notes
     -----
+    Where votes came as a data frame of pandas or polars, attributes are series and frames of the same library, except
+    for names, lists and numbers.
+
     Classes are named by the assignment under which the workers, vote for vote, are right most often: a crowd that is
     mostly wrong in the same way cannot be told from one that is mostly right.
 
@@ -173,10 +182,24 @@ class DawidSkene(Model):
             or a tuple of columns: a data frame of dask, a list of frames, an iterator, or a function that returns one.
             Parts are read once; of each vote three whole numbers are kept, and a task may be in several parts.
         y : ignored
+            Not used; there for the interface of scikit-learn.
 
         Returns
         -------
         self
+            The fitted model.
+
+        See Also
+        --------
+        DawidSkene.fit_predict : Fit and return the labels.
+
+        Examples
+        --------
+        >>> from codiag.models import DawidSkene
+        >>> from codiag.synthetic import crowd_votes, worker_errors
+        >>> crowd = crowd_votes(100, worker_errors(7, 2, seed=0), seed=1)
+        >>> DawidSkene(random_state=0).fit(crowd.votes).labels_.shape
+        (100,)
         """
         warn_caller(self.learn(X))
         return self
@@ -187,10 +210,20 @@ class DawidSkene(Model):
         Parameters
         ----------
         data : votes, as for `fit`
+            The votes.
 
         Returns
         -------
         tuple of Warning
+            What `fit` warns of.
+
+        Examples
+        --------
+        >>> from codiag.models import DawidSkene
+        >>> from codiag.synthetic import crowd_votes, worker_errors
+        >>> crowd = crowd_votes(100, worker_errors(7, 2, seed=0), seed=1)
+        >>> DawidSkene(random_state=0).learn(crowd.votes)
+        ()
         """
         self.check_parameters()
         votes = votes_at_hand(data, self.missing)
@@ -206,11 +239,27 @@ class DawidSkene(Model):
         Parameters
         ----------
         X : votes, as for `fit`
+            The votes.
         y : ignored
+            Not used; there for the interface of scikit-learn.
 
         Returns
         -------
         array of shape (n_tasks,), or a series or data frame where votes came as a data frame
+            The labels, in the order of `tasks_`.
+
+        See Also
+        --------
+        DawidSkene.predict : Labels of new tasks.
+
+        Examples
+        --------
+        >>> from codiag.models import DawidSkene
+        >>> from codiag.synthetic import crowd_votes, worker_errors
+        >>> crowd = crowd_votes(100, worker_errors(7, 2, seed=0), seed=1)
+        >>> labels = DawidSkene(random_state=0).fit_predict(crowd.votes)
+        >>> bool((labels == crowd.truth).mean() > 0.9)
+        True
         """
         warn_caller(self.learn(X))
         return self.labels_
@@ -221,11 +270,26 @@ class DawidSkene(Model):
         Parameters
         ----------
         X : votes, as for `fit`
+            The votes.
         y : ignored
+            Not used; there for the interface of scikit-learn.
 
         Returns
         -------
         array of shape (n_tasks, n_classes), or a data frame where votes came as one
+            The probabilities, with rows of sum one.
+
+        See Also
+        --------
+        DawidSkene.predict_proba : Probabilities for new tasks.
+
+        Examples
+        --------
+        >>> from codiag.models import DawidSkene
+        >>> from codiag.synthetic import crowd_votes, worker_errors
+        >>> crowd = crowd_votes(100, worker_errors(7, 2, seed=0), seed=1)
+        >>> DawidSkene(random_state=0).fit_predict_proba(crowd.votes).shape
+        (100, 2)
         """
         warn_caller(self.learn(X))
         return self.probas_
@@ -241,6 +305,20 @@ class DawidSkene(Model):
         Returns
         -------
         array of shape (n_tasks, n_classes), or a data frame where votes came as one
+            The probabilities, with rows of sum one.
+
+        See Also
+        --------
+        DawidSkene.predict : The most probable class.
+
+        Examples
+        --------
+        >>> from codiag.models import DawidSkene
+        >>> from codiag.synthetic import crowd_votes, worker_errors
+        >>> crowd = crowd_votes(100, worker_errors(7, 2, seed=0), seed=1)
+        >>> model = DawidSkene(random_state=0).fit(crowd.votes)
+        >>> model.predict_proba(crowd.votes).shape
+        (100, 2)
         """
         votes, classes = self._expect(X)
         return Tables(votes).by_class(classes)
@@ -256,6 +334,20 @@ class DawidSkene(Model):
         Returns
         -------
         array of shape (n_tasks,), or a series or data frame where votes came as a data frame
+            The labels, task by task.
+
+        See Also
+        --------
+        DawidSkene.predict_proba : The probability of each class.
+
+        Examples
+        --------
+        >>> from codiag.models import DawidSkene
+        >>> from codiag.synthetic import crowd_votes, worker_errors
+        >>> crowd = crowd_votes(100, worker_errors(7, 2, seed=0), seed=1)
+        >>> model = DawidSkene(random_state=0).fit(crowd.votes)
+        >>> model.predict(crowd.votes).shape
+        (100,)
         """
         votes, classes = self._expect(X)
         return Tables(votes).series(self.classes_[np.argmax(classes, axis=1)], "agg_label", votes.tasks, "task")
@@ -267,6 +359,19 @@ class DawidSkene(Model):
         -------
         dict of arrays of shape (n_tasks,)
             Task, label, its probability, and the probability of every class.
+
+        See Also
+        --------
+        codiag.tables.write_table : Write it to a file.
+        DawidSkene.worker_table : The workers.
+
+        Examples
+        --------
+        >>> from codiag.models import DawidSkene
+        >>> from codiag.synthetic import crowd_votes, worker_errors
+        >>> crowd = crowd_votes(100, worker_errors(7, 2, seed=0), seed=1)
+        >>> list(DawidSkene(random_state=0).fit(crowd.votes).label_table())
+        ['task', 'label', 'probability', 'p(0)', 'p(1)']
         """
         check_is_fitted(self)
         best = np.argmax(self._run.classes, axis=1)
@@ -281,6 +386,20 @@ class DawidSkene(Model):
         -------
         dict of arrays of shape (n_workers,)
             Worker, votes, accuracy, its standard error and interval, and all entries of the confusion matrices.
+
+        See Also
+        --------
+        codiag.tables.write_table : Write it to a file.
+        DawidSkene.label_table : The labels.
+
+        Examples
+        --------
+        >>> from codiag.models import DawidSkene
+        >>> from codiag.synthetic import crowd_votes, worker_errors
+        >>> crowd = crowd_votes(100, worker_errors(7, 2, seed=0), seed=1)
+        >>> table = DawidSkene(random_state=0).fit(crowd.votes).worker_table()
+        >>> table["accuracy"].shape
+        (7,)
         """
         check_is_fitted(self)
         accuracy, deviations, intervals = self._accuracy
@@ -307,7 +426,17 @@ class DawidSkene(Model):
         return votes, expect(votes, self._run.model)[0]
 
     def check_parameters(self) -> None:
-        """Raise unless parameters are what they must be."""
+        """Raise unless parameters are what they must be.
+
+        Examples
+        --------
+        >>> from codiag.models import DawidSkene
+        >>> DawidSkene().check_parameters()
+        >>> DawidSkene(tol=-1.0).check_parameters()  # refused
+        Traceback (most recent call last):
+            ...
+        ValueError: tol must not be negative; got -1.0
+        """
         super().check_parameters()
         as_number("em_rounds", self.em_rounds, integer=True, zero=True)
         as_flag("one_coin", self.one_coin)

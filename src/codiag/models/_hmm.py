@@ -50,7 +50,7 @@ class HiddenMarkov(HiddenStates, BlockedModel[ChainMoments, Chain]):
     blocks together, :math:`O(n k^3)`, or one symbol after the other, :math:`O(n k^2)`, beyond 32 states. *Guarantees*
     errors that fall like one over the root of the number of symbols with `polish` zero; the same answer from every
     seed. *Fails* where states follow each other nearly at random, or emit nearly the same symbols: then a warning says
-    that sampling noise hides them, or `emission_condition` in `diagnostics_` is large.
+    that sampling noise hides them, or ``emission_condition`` in `diagnostics_` is large.
 
     Parameters
     ----------
@@ -82,12 +82,18 @@ class HiddenMarkov(HiddenStates, BlockedModel[ChainMoments, Chain]):
         Where `n_blocks` asks for them. Those of `startprob_` are NaN after steps of `polish` on one sequence, whose one
         beginning tells no probabilities.
     diagnostics_ : Diagnostics
+        How well the data determines the model.
     n_components_ : int
         Number of states.
     n_features : int
         Number of symbols.
     symbols_ : array of shape (n_features,)
         What the columns of `emissionprob_` stand for: 0, 1, ..., or the strings in their order.
+
+    See Also
+    --------
+    SphericalGaussianMixture : Samples without an order.
+    MultiviewMixture : Three views of a hidden class.
 
     Examples
     --------
@@ -132,6 +138,21 @@ class HiddenMarkov(HiddenStates, BlockedModel[ChainMoments, Chain]):
         Returns
         -------
         self
+            The fitted model.
+
+        See Also
+        --------
+        HiddenMarkov.partial_fit : Sequences in chunks.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import HiddenMarkov
+        >>> rng = np.random.default_rng(0)
+        >>> states = np.cumsum(rng.random(3000) < 0.1) % 2
+        >>> symbols = np.where(rng.random(3000) < 0.9, states, 2)
+        >>> HiddenMarkov(2, polish=0, random_state=0).fit(symbols).transmat_.shape
+        (2, 2)
         """
         parts = sequences_in_parts(X, lengths)
         warn_caller(self.learn(split_sequences(X, lengths) if parts is None else parts))
@@ -153,6 +174,24 @@ class HiddenMarkov(HiddenStates, BlockedModel[ChainMoments, Chain]):
         Returns
         -------
         self
+            The model.
+
+        See Also
+        --------
+        HiddenMarkov.fit : All sequences at once.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import HiddenMarkov
+        >>> rng = np.random.default_rng(0)
+        >>> states = np.cumsum(rng.random(3000) < 0.1) % 2
+        >>> symbols = np.where(rng.random(3000) < 0.9, states, 2)
+        >>> model = HiddenMarkov(2, polish=0, random_state=0)
+        >>> for chunk in np.split(symbols, 3):
+        ...     model = model.partial_fit(chunk)
+        >>> model.transmat_.shape
+        (2, 2)
         """
         if sequences_in_parts(X, lengths) is not None:
             raise ValueError(

@@ -73,6 +73,7 @@ class SphericalGaussianMixture(GaussianScores, DensityMixin, BlockedModel[OneGau
     Attributes
     ----------
     means_ : array of shape (n_components, n_features)
+        Mean of each Gaussian.
     weights_ : array of shape (n_components,)
         Largest first.
     covariances_ : array of shape (n_components,), or (n_components, n_features) with "diag"
@@ -85,7 +86,15 @@ class SphericalGaussianMixture(GaussianScores, DensityMixin, BlockedModel[OneGau
     n_components_ : int
         Number of Gaussians.
     diagnostics_ : Diagnostics
+        How well the data determines the model.
     n_features_in_ : int
+        Number of features.
+
+    See Also
+    --------
+    MultiviewMixture : Three independent views of each sample.
+    HiddenMarkov : Samples that follow each other.
+    codiag.tensors.MomentTensor : The moment that is factorized.
 
     Notes
     -----
@@ -126,7 +135,17 @@ class SphericalGaussianMixture(GaussianScores, DensityMixin, BlockedModel[OneGau
         self.n_blocks = n_blocks
 
     def check_parameters(self) -> None:
-        """Raise unless parameters are what they must be."""
+        """Raise unless parameters are what they must be.
+
+        Examples
+        --------
+        >>> from codiag.models import SphericalGaussianMixture
+        >>> SphericalGaussianMixture().check_parameters()
+        >>> SphericalGaussianMixture(covariance_type="full").check_parameters()  # refused
+        Traceback (most recent call last):
+            ...
+        ValueError: covariance_type must be "spherical" or "diag"; got 'full'
+        """
         super().check_parameters()
         if self.covariance_type not in ("spherical", "diag"):
             raise ValueError(f'covariance_type must be "spherical" or "diag"; got {self.covariance_type!r}')
@@ -260,11 +279,27 @@ class SphericalGaussianMixture(GaussianScores, DensityMixin, BlockedModel[OneGau
         Parameters
         ----------
         X : array of shape (n, n_features), or parts of it, as in `fit`
+            The samples.
         y : ignored
+            Not used; there for the interface of scikit-learn.
 
         Returns
         -------
         array of shape (n,)
+            The Gaussians.
+
+        See Also
+        --------
+        SphericalGaussianMixture.predict : For new samples.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import SphericalGaussianMixture
+        >>> rng = np.random.default_rng(0)
+        >>> X = np.concatenate([rng.normal(mean, 1, (500, 3)) for mean in ([8, 0, 0], [0, 8, 0])])
+        >>> SphericalGaussianMixture(2, random_state=0).fit_predict(X).shape
+        (1000,)
         """
         if isinstance(X, Iterator):
             raise ValueError("X must be data that can be read again for fit_predict; got an iterator. Give a list")

@@ -203,6 +203,18 @@ class MomentTopics(TransformerMixin, BlockedModel[TopicMoments, Topics]):
         Returns
         -------
         array of shape (documents, n_components)
+            The shares.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import SingleTopic
+        >>> rng = np.random.default_rng(0)
+        >>> topics = np.array([[0.5, 0.4, 0.1, 0.0], [0.0, 0.1, 0.4, 0.5]])
+        >>> counts = np.array([rng.multinomial(10, topics[i]) for i in rng.integers(0, 2, 500)])
+        >>> model = SingleTopic(2, random_state=0).fit(counts)
+        >>> model.transform(counts[:3]).shape
+        (3, 2)
         """
         return np.concatenate(self._by_part(X, self._shares))
 
@@ -214,10 +226,27 @@ class MomentTopics(TransformerMixin, BlockedModel[TopicMoments, Topics]):
         X : array or sparse matrix of shape (documents, words)
             Counts, or parts of them, as in `fit`.
         y : ignored
+            Not used; there for the interface of scikit-learn.
 
         Returns
         -------
         float
+            The log-likelihood.
+
+        See Also
+        --------
+        LatentDirichlet.perplexity : The same for a word.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import SingleTopic
+        >>> rng = np.random.default_rng(0)
+        >>> topics = np.array([[0.5, 0.4, 0.1, 0.0], [0.0, 0.1, 0.4, 0.5]])
+        >>> counts = np.array([rng.multinomial(10, topics[i]) for i in rng.integers(0, 2, 500)])
+        >>> model = SingleTopic(2, random_state=0).fit(counts)
+        >>> model.score(counts) < 0
+        True
         """
         return float(sum(self._by_part(X, self._log_likelihood)))
 
@@ -232,6 +261,22 @@ class MomentTopics(TransformerMixin, BlockedModel[TopicMoments, Topics]):
         Returns
         -------
         float
+            At least one, which is best.
+
+        See Also
+        --------
+        LatentDirichlet.score : The log-likelihood.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import SingleTopic
+        >>> rng = np.random.default_rng(0)
+        >>> topics = np.array([[0.5, 0.4, 0.1, 0.0], [0.0, 0.1, 0.4, 0.5]])
+        >>> counts = np.array([rng.multinomial(10, topics[i]) for i in rng.integers(0, 2, 500)])
+        >>> model = SingleTopic(2, random_state=0).fit(counts)
+        >>> 1 < model.perplexity(counts) < 4
+        True
         """
         total, n_words = np.sum(self._by_part(X, self._likelihood_and_length), axis=0)
         return float(np.exp(-total / max(n_words, 1)))
@@ -249,6 +294,22 @@ class MomentTopics(TransformerMixin, BlockedModel[TopicMoments, Topics]):
         Returns
         -------
         list of lists of str
+            Words by topic, the most probable first.
+
+        See Also
+        --------
+        codiag.reports.topics_report : A page with these words.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import SingleTopic
+        >>> rng = np.random.default_rng(0)
+        >>> topics = np.array([[0.5, 0.4, 0.1, 0.0], [0.0, 0.1, 0.4, 0.5]])
+        >>> counts = np.array([rng.multinomial(10, topics[i]) for i in rng.integers(0, 2, 500)])
+        >>> model = SingleTopic(2, random_state=0).fit(counts)
+        >>> sorted(model.top_words(["bread", "milk", "ball", "goal"], n=2))
+        [['bread', 'milk'], ['goal', 'ball']]
         """
         check_is_fitted(self)
         as_number("n", n, integer=True)
@@ -271,10 +332,23 @@ class MomentTopics(TransformerMixin, BlockedModel[TopicMoments, Topics]):
         Parameters
         ----------
         input_features : ignored
+            Not used; there for the interface of scikit-learn.
 
         Returns
         -------
         array of str, shape (n_components,)
+            The names.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import SingleTopic
+        >>> rng = np.random.default_rng(0)
+        >>> topics = np.array([[0.5, 0.4, 0.1, 0.0], [0.0, 0.1, 0.4, 0.5]])
+        >>> counts = np.array([rng.multinomial(10, topics[i]) for i in rng.integers(0, 2, 500)])
+        >>> model = SingleTopic(2, random_state=0).fit(counts)
+        >>> model.get_feature_names_out().tolist()
+        ['singletopic0', 'singletopic1']
         """
         check_is_fitted(self)
         return np.array([f"{type(self).__name__.lower()}{i}" for i in range(self.n_components_)], dtype=object)

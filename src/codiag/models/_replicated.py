@@ -51,7 +51,17 @@ class ReplicatedModel(MomentModel[M, C]):
         return components
 
     def check_parameters(self) -> None:
-        """Raise unless parameters are what they must be."""
+        """Raise unless parameters are what they must be.
+
+        Examples
+        --------
+        >>> from codiag.models import SingleTopic
+        >>> SingleTopic().check_parameters()
+        >>> SingleTopic(n_blocks=-1).check_parameters()  # refused
+        Traceback (most recent call last):
+            ...
+        ValueError: n_blocks must not be negative; got -1
+        """
         super().check_parameters()
         check_n_blocks(self.n_blocks)
 

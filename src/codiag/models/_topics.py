@@ -86,6 +86,12 @@ class LatentDirichlet(MomentTopics):
     n_features_in_ : int
         Number of words.
 
+    See Also
+    --------
+    SingleTopic : Documents with one topic each.
+    codiag.datasets.load_kos : A corpus.
+    codiag.reports.topics_report : A page about topics.
+
     Notes
     -----
     `fit` takes documents in parts, too, and never holds all of them: a dask array with sparse or dense chunks of rows,
@@ -152,6 +158,18 @@ class LatentDirichlet(MomentTopics):
         Returns
         -------
         sklearn.decomposition.LatentDirichletAllocation
+            The model, fitted.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import LatentDirichlet
+        >>> rng = np.random.default_rng(0)
+        >>> topics = np.array([[0.5, 0.4, 0.1, 0.0], [0.0, 0.1, 0.4, 0.5]])
+        >>> counts = np.array([rng.multinomial(10, topics[i]) for i in rng.integers(0, 2, 500)])
+        >>> model = LatentDirichlet(2, polish=0, random_state=0).fit(counts)
+        >>> model.to_sklearn().transform(counts[:3]).shape
+        (3, 2)
         """
         from sklearn.decomposition import LatentDirichletAllocation
 
@@ -193,6 +211,12 @@ class SingleTopic(MomentTopics):
     random_state : int, optional
         Seed; the answer does not depend on it where the data determines it.
 
+    See Also
+    --------
+    LatentDirichlet : Documents that mix topics.
+    codiag.datasets.load_kos : A corpus.
+    codiag.reports.topics_report : A page about topics.
+
     Examples
     --------
     >>> import numpy as np
@@ -230,11 +254,40 @@ class SingleTopic(MomentTopics):
         Returns
         -------
         array of shape (documents,)
+            The topics.
+
+        See Also
+        --------
+        LatentDirichlet.transform : The shares of topics.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import SingleTopic
+        >>> rng = np.random.default_rng(0)
+        >>> topics = np.array([[0.5, 0.4, 0.1, 0.0], [0.0, 0.1, 0.4, 0.5]])
+        >>> counts = np.array([rng.multinomial(10, topics[i]) for i in rng.integers(0, 2, 500)])
+        >>> model = SingleTopic(2, random_state=0).fit(counts)
+        >>> model.predict(counts).shape
+        (500,)
         """
         return np.argmax(self.transform(X), axis=1)
 
     def to_sklearn(self) -> NoReturn:
-        """Refuse: scikit-learn has no model of one topic a document."""
+        """Refuse: scikit-learn has no model of one topic a document.
+
+        See Also
+        --------
+        LatentDirichlet.to_sklearn : The model that scikit-learn has.
+
+        Examples
+        --------
+        >>> from codiag.models import SingleTopic
+        >>> SingleTopic().to_sklearn()  # refused
+        Traceback (most recent call last):
+            ...
+        NotImplementedError: scikit-learn has no model of one topic a document; use LatentDirichlet
+        """
         raise NotImplementedError("scikit-learn has no model of one topic a document; use LatentDirichlet")
 
     def _shares(self, counts: sparse.csr_array) -> np.ndarray:

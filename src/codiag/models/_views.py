@@ -61,7 +61,7 @@ class MultiviewMixture(ReplicatedModel[MixtureMoments, Views]):
     features as there are components, and means that are linearly independent in each of these. *Costs* a few passes
     over the views; the moment is never formed. *Guarantees* errors that fall like one over the root of the number of
     samples, whatever the distribution of the noise; the same answer from every seed. *Fails* where views depend on each
-    other given the component, which `weights_sum` in `diagnostics_` shows when it is far from one, and where sampling
+    other given the component, which ``weights_sum`` in `diagnostics_` shows when it is far from one, and where sampling
     noise hides components, which a warning says.
 
     Parameters
@@ -70,8 +70,8 @@ class MultiviewMixture(ReplicatedModel[MixtureMoments, Views]):
         Number of components. None for as many as pairs of views show: one for each singular value of their moment that
         is twice as large as sampling noise, or larger.
     method : Method or str, optional
-        How the moment is factorized; by default `codiag.methods.Auto`. Methods for orthogonal factors (`OJD`, `TPM`)
-        take the classical route: two views are mapped to the third, and the second moment whitens.
+        How the moment is factorized; by default `codiag.methods.Auto`. Methods for orthogonal factors (``OJD``,
+        ``TPM``) take the classical route: two views are mapped to the third, and the second moment whitens.
     polish : int
         Steps of expectation maximization afterwards, which take the noise of every view for white and Gaussian; zero is
         the pure method of moments, which takes it for nothing.
@@ -94,6 +94,13 @@ class MultiviewMixture(ReplicatedModel[MixtureMoments, Views]):
     n_components_ : int
         Number of components.
     diagnostics_ : Diagnostics
+        How well the data determines the model.
+
+    See Also
+    --------
+    SphericalGaussianMixture : One view, with Gaussian noise.
+    DawidSkene : Views that are votes.
+    codiag.tensors.CrossMomentTensor : The moment that is factorized.
 
     Examples
     --------
@@ -203,6 +210,22 @@ class MultiviewMixture(ReplicatedModel[MixtureMoments, Views]):
         Returns
         -------
         array of shape (n, n_components)
+            The probabilities, with rows of sum one.
+
+        See Also
+        --------
+        MultiviewMixture.predict : The most probable component.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import MultiviewMixture
+        >>> rng = np.random.default_rng(0)
+        >>> h = rng.integers(0, 2, 2000)
+        >>> views = [np.array([[4.0, 0, 1], [0, 4, 1]])[h] + rng.normal(size=(2000, 3)) for _ in range(3)]
+        >>> model = MultiviewMixture(2, random_state=0).fit(views)
+        >>> model.predict_proba(views).shape
+        (2000, 2)
         """
         check_is_fitted(self)
         views = _as_views(X)
@@ -222,6 +245,22 @@ class MultiviewMixture(ReplicatedModel[MixtureMoments, Views]):
         Returns
         -------
         array of shape (n,)
+            The components.
+
+        See Also
+        --------
+        MultiviewMixture.predict_proba : The probability of each component.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import MultiviewMixture
+        >>> rng = np.random.default_rng(0)
+        >>> h = rng.integers(0, 2, 2000)
+        >>> views = [np.array([[4.0, 0, 1], [0, 4, 1]])[h] + rng.normal(size=(2000, 3)) for _ in range(3)]
+        >>> model = MultiviewMixture(2, random_state=0).fit(views)
+        >>> model.predict(views).shape
+        (2000,)
         """
         return np.argmax(self.predict_proba(X), axis=1)
 

@@ -40,6 +40,11 @@ def crowd_report(model: DawidSkene, *, title: str = "Labels from a crowd") -> st
     str
         HTML with figures inside, which needs nothing else: no file, no network, no script.
 
+    See Also
+    --------
+    codiag.models.DawidSkene : The model that is reported on.
+    codiag.plotting.draw_confusions : The picture alone.
+
     Examples
     --------
     >>> from codiag.models import DawidSkene
