@@ -15,10 +15,12 @@ from codiag.models._base import Model, as_seed, warn_caller
 from codiag.models._canonical import canonical_order
 from codiag.models._diagnostics import Diagnostics
 from codiag.models._network_em import polish_memberships
+from codiag.models._network_jackknife import Parameters, communities_jackknife
 from codiag.models._network_partition import merged, settled
 from codiag.models._network_rates import connectivity
 from codiag.models._network_spectrum import count_communities
 from codiag.models._networks import Network, as_network
+from codiag.models._replicated import check_n_blocks
 from codiag.models._simplex import on_simplex_rows
 from codiag.models._star_average import Average, average_over_partitions
 
@@ -57,6 +59,9 @@ class MixedMembershipCommunities(Model):
     polish : int
         Rounds of expectation maximization, whose likelihood has a term for every node's degree. Few are better: real
         graphs follow no such model exactly, and many rounds fit what is particular to them.
+    n_blocks : int
+        Blocks of nodes that are left out in turn for standard errors (jackknife), at least 2, better 20; zero for
+        none. Communities are found as many times more.
     random_state : int or numpy.random.Generator, optional
         Seed of the partitions.
 
@@ -68,6 +73,8 @@ class MixedMembershipCommunities(Model):
     connectivity_ : array of shape (n_components, n_components)
         P of the model: the share of pairs that are linked, of nodes that belong to one community alone with such nodes
         of another; in a graph with weights, their mean weight. Between zero and the largest weight.
+    memberships_standard_errors_, connectivity_standard_errors_ : as the parameters
+        Where `n_blocks` asks for them; NaN for the memberships of nodes without links.
     labels_ : array of shape (n,)
         The strongest community of every node; -1 for nodes without links.
     partition_ : array of shape (n,)
@@ -128,6 +135,7 @@ class MixedMembershipCommunities(Model):
         method: Method | str | None = None,
         n_partitions: int | None = None,
         polish: int = 5,
+        n_blocks: int = 0,
         random_state: int | np.random.Generator | None = None,
     ) -> None:
         self.n_components = n_components
@@ -136,6 +144,7 @@ class MixedMembershipCommunities(Model):
         self.method = method
         self.n_partitions = n_partitions
         self.polish = polish
+        self.n_blocks = n_blocks
         self.random_state = random_state
 
     def fit(self, X: Any, y: object = None) -> Self:  # noqa: N803
@@ -195,8 +204,11 @@ class MixedMembershipCommunities(Model):
         linked = np.flatnonzero(network.degrees > 0)
         inside = network.subgraph(linked)
         order = canonical_order(inside.adjacency)
+        seed = as_seed(self.random_state)
+        seed = int(np.random.default_rng().integers(2**31)) if seed is None else seed
         with few_threads(0):  # many small products
-            found = self._find(inside.subgraph(order), as_seed(self.random_state))
+            found = self._find(inside.subgraph(order), seed)
+            self._keep_errors(found, seed, linked[order], network.nodes.size)
         k = found.memberships.shape[1]
         self.memberships_ = np.full((network.nodes.size, k), 1 / k)
         self.memberships_[linked[order]] = found.memberships
@@ -348,9 +360,10 @@ class MixedMembershipCommunities(Model):
         ValueError: n_components must be positive; got 0
         """
         super().check_parameters()
+        check_n_blocks(self.n_blocks)
         as_flag("degree_corrected", self.degree_corrected)
 
-    def _find(self, network: Network, seed: int | None) -> _Communities:
+    def _find(self, network: Network, seed: int) -> _Communities:
         """Return communities; where their number is open, so few that all are shown, and no two are one."""
         k = self._n_communities(network)
         while True:
@@ -365,7 +378,35 @@ class MixedMembershipCommunities(Model):
                 return found
             k -= max(found.n_superfluous, 1)
 
-    def _with_number(self, network: Network, k: int, seed: int | None) -> _Communities:
+    def _keep_errors(self, found: _Communities, seed: int, places: np.ndarray, n: int) -> None:
+        """Set standard errors where they are asked for, of nodes at these places of n, and leave none of before."""
+        for name in ("memberships_standard_errors_", "connectivity_standard_errors_"):
+            if hasattr(self, name):  # of an earlier fit
+                delattr(self, name)
+        if not self.n_blocks:
+            return
+        if places.size < self.n_blocks:
+            raise ValueError(
+                f"n_blocks must be at most {places.size}, the number of nodes with links, as each belongs to one "
+                f"block; got {self.n_blocks}"
+            )
+        k = found.memberships.shape[1]
+
+        def estimate(kept: np.ndarray) -> Parameters:
+            part = found.network.subgraph(np.flatnonzero(kept))
+            others = self._with_number(part, k, seed, kept, found.average.n_drawn)
+            return Parameters(others.memberships, others.connectivity)
+
+        whole = Parameters(found.memberships, found.connectivity)
+        errors = communities_jackknife(whole, estimate, self.n_blocks)
+        self.memberships_standard_errors_ = np.full((n, k), np.nan)
+        self.memberships_standard_errors_[places] = errors.memberships
+        self.connectivity_standard_errors_ = errors.connectivity
+
+    def _with_number(
+        self, network: Network, k: int, seed: int, kept: np.ndarray | None = None, n_partitions: int | None = None
+    ) -> _Communities:
+        """Return k communities, of all nodes or of those `kept`, which are then parted as often as all were."""
         average = average_over_partitions(
             network,
             k,
@@ -373,7 +414,8 @@ class MixedMembershipCommunities(Model):
             alpha_0=self.alpha_0,
             degree_corrected=self.degree_corrected,
             method=None if self.method is None else as_method(self.method),
-            n_partitions=self.n_partitions,
+            n_partitions=n_partitions or self.n_partitions,
+            kept=kept,
         )
         mean = average.memberships
         has_rates = self.polish > 0 and not self.degree_corrected

@@ -74,7 +74,7 @@ class Components:
         return replace(self, **{name: _rows(value, order) for name, value in own.items()})
 
     def parameter_names(self) -> tuple[str, ...]:
-        """Return the names of the fields that are arrays with a row for each component.
+        """Return the names of the fields that are arrays, lists of arrays or real numbers.
 
         Returns
         -------
@@ -88,8 +88,7 @@ class Components:
         >>> Components(weights=np.array([0.3, 0.7]), diagnostics=Diagnostics()).parameter_names()
         ('weights',)
         """
-        own = (name for name in vars(self) if name not in self.shared)
-        return tuple(name for name in own if isinstance(getattr(self, name), np.ndarray))
+        return tuple(name for name, value in vars(self).items() if isinstance(value, np.ndarray | list | float))
 
     def sorted(self) -> Self:
         """Return components by weight, largest first; those of equal weight keep their order.

@@ -52,6 +52,8 @@ class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         The fit to the samples, with standard errors, ``diagnose()`` and all else; samples are its first mode.
     factors_ : list of arrays of shape (d_m, n_components)
         Unit columns, for each mode of the features.
+    factors_standard_errors_ : list of arrays of shape (d_m, n_components)
+        Those of the entries, where noise is white; as ``factorization_.entry_standard_errors``.
     n_components_ : int
         Number of components.
     n_features_in_ : int
@@ -123,6 +125,12 @@ class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         self.n_components_ = fit.rank
         complaint = complaint_about(self.factorization_, problem, method)
         return () if complaint is None else (ConvergenceWarning(complaint),)
+
+    @property
+    def factors_standard_errors_(self) -> list[np.ndarray]:
+        """Standard errors of the entries of `factors_`; computed where they are asked for."""
+        check_is_fitted(self)
+        return list(self.factorization_.entry_standard_errors[1:])
 
     def _problem(self, samples: Any) -> Problem:
         if self.n_components is None:

@@ -94,6 +94,8 @@ class DawidSkene(CrowdTables, Model):
         The same as scikit-learn has it: a row for each true class, of sum one, and a column for each given label.
     priors_ : array of shape (n_classes,)
         The shares of the classes.
+    priors_standard_errors_ : array of shape (n_classes,)
+        Zero where they are given.
     worker_accuracy_ : array of shape (n_workers,)
         How often a worker is right, over tasks like these.
     worker_accuracy_standard_errors_ : array of shape (n_workers,)
@@ -449,6 +451,7 @@ class DawidSkene(CrowdTables, Model):
         self.errors_standard_errors_ = tables.confusions(uncertainty.confusions)
         self.errors_spread_ = tables.confusions(spread)
         self.priors_ = tables.series(run.model.shares, "prior", votes.classes, "label")
+        self.priors_standard_errors_ = tables.series(uncertainty.shares, "standard_error", votes.classes, "label")
         self.worker_accuracy_ = tables.series(accuracy, "accuracy", votes.workers, "worker")
         self.worker_accuracy_standard_errors_ = tables.series(deviations, "standard_error", votes.workers, "worker")
         self.worker_accuracy_interval_ = tables.intervals(intervals)

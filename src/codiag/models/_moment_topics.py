@@ -17,11 +17,11 @@ from codiag._parts import Parts, as_parts, is_matrix, listed
 from codiag._validation import as_number
 from codiag.methods import Method
 from codiag.models._base import as_seed
-from codiag.models._blocked import BlockedModel
+from codiag.models._blocked import BlockedModel, PartsWithout
 from codiag.models._sampling_noise import hidden_component, is_hidden
 from codiag.models._second_moment import CORE_METHOD
 from codiag.models._summed import refuse_parts
-from codiag.models._sums import Blocks, Totals
+from codiag.models._sums import Blocks, Totals, block_of_rows
 from codiag.models._topic_moments import TopicMoments, Topics, pair_noise, range_of_pairs
 from codiag.models._topic_parts import (
     INPUT,
@@ -79,7 +79,6 @@ class MomentTopics(TransformerMixin, BlockedModel[TopicMoments, Topics]):
 
     def _of_parts(self, parts: Parts) -> TopicMoments:
         """Return the moments of parts that can be read again: a pass for frequencies, some for the basis, one more."""
-        self._check_blocks()
         corpus = read_corpus(parts)
         self._check_blocks(corpus.n_documents)
         self._check_words(corpus.n_words)
@@ -91,7 +90,6 @@ class MomentTopics(TransformerMixin, BlockedModel[TopicMoments, Topics]):
     def _of_iterator(self, parts: Parts) -> TopicMoments:
         """Return the moments of parts that can be read once, of which the first ones fix the basis."""
         self._check_reads(parts)
-        self._check_blocks()
         stream = TopicStream()
 
         def add(part: Any) -> Totals:
@@ -156,6 +154,16 @@ class MomentTopics(TransformerMixin, BlockedModel[TopicMoments, Topics]):
         orthogonal = self.strategy().needs_orthogonal
         return TopicMoments.of(sums, self.n_asked(), self._mixing(), orthogonal=orthogonal)
 
+    def _with_others(self, others: TopicMoments, whole: TopicMoments, block: int, found: Topics) -> TopicMoments:
+        """Return moments without a block, with the documents of the others, and as many steps as there were."""
+        if whole.counts is not None:
+            kept = whole.counts[np.flatnonzero(block_of_rows(whole.counts.shape[0], self.n_blocks) != block)]
+            return replace(others, counts=kept, n_steps=found.n_iter)
+        if whole.parts is not None:
+            parts = PartsWithout(whole.parts, as_matrix, self.n_blocks, block)
+            return replace(others, parts=parts, n_steps=found.n_iter)
+        return others
+
     def _moments_of_seen(self, seen: TopicStream, part: sparse.csr_array) -> TopicMoments:
         """Return the moments after documents were added."""
         return self._moments_of_stream(seen)
@@ -170,10 +178,11 @@ class MomentTopics(TransformerMixin, BlockedModel[TopicMoments, Topics]):
             return components
         topics, prior = components.components, components.doc_topic_prior
         start = Start.of(self.shared_out, topics, prior, moments.mean, fixed_total=self.alpha_0 is not None)
+        n_steps, settle = (self.polish, True) if moments.n_steps is None else (moments.n_steps, False)
         if moments.counts is not None:
-            found = polished_counts(moments.counts, start, self.polish)
+            found = polished_counts(moments.counts, start, n_steps, settle=settle)
         else:
-            found = polished_parts(cast("Parts", moments.parts), start, self.polish)
+            found = polished_parts(cast("Parts", moments.parts), start, n_steps, settle=settle)
         return replace(
             components,
             components=found.counts.topics,

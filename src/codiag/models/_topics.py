@@ -59,7 +59,7 @@ class LatentDirichlet(MomentTopics):
         moments, which is consistent.
     n_blocks : int
         Blocks of documents that are left out in turn for standard errors (jackknife), at least 2, better 20; zero for
-        none. They are those of estimates by moments alone, so that `polish` must be zero.
+        none. The model is estimated as many times more, steps of `polish` included.
     random_state : int, optional
         Seed; the answer does not depend on it where the data determines it.
 
@@ -80,7 +80,7 @@ class LatentDirichlet(MomentTopics):
         Eigenvalues of the second moment and the sampling noise beside them, relative error of the fit, mass clipped
         away.
     components_standard_errors_, weights_standard_errors_, doc_topic_prior_standard_errors_
-        Of the same shapes, where `n_blocks` asks for them.
+        Of the same shapes, where `n_blocks` asks for them; and a number, `topic_word_prior_standard_errors_`.
     n_components_ : int
         Number of topics.
     n_features_in_ : int
@@ -207,7 +207,7 @@ class SingleTopic(MomentTopics):
         parameter of topics is estimated; they end as those of `LatentDirichlet`. Zero is the pure method of moments.
     n_blocks : int
         Blocks of documents that are left out in turn for standard errors (jackknife), at least 2, better 20; zero for
-        none. They are those of estimates by moments alone, so that `polish` must be zero.
+        none. The model is estimated as many times more, steps of `polish` included.
     random_state : int, optional
         Seed; the answer does not depend on it where the data determines it.
 
