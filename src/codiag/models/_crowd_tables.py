@@ -30,6 +30,19 @@ class CrowdTables:
         -------
         dict of arrays of shape (n_tasks,)
             Task, label, its probability, and the probability of every class.
+
+        See Also
+        --------
+        codiag.tables.write_table : Write it to a file.
+        DawidSkene.worker_table : The workers.
+
+        Examples
+        --------
+        >>> from codiag.models import DawidSkene
+        >>> from codiag.synthetic import crowd_votes, worker_errors
+        >>> crowd = crowd_votes(100, worker_errors(7, 2, seed=0), seed=1)
+        >>> list(DawidSkene(random_state=0).fit(crowd.votes).label_table())
+        ['task', 'label', 'probability', 'p(0)', 'p(1)']
         """
         check_is_fitted(self)
         best = np.argmax(self._run.classes, axis=1)
@@ -76,6 +89,20 @@ class CrowdTables:
         -------
         dict of arrays of shape (n_workers,)
             Worker, votes, accuracy, its standard error and interval, and all entries of the confusion matrices.
+
+        See Also
+        --------
+        codiag.tables.write_table : Write it to a file.
+        DawidSkene.label_table : The labels.
+
+        Examples
+        --------
+        >>> from codiag.models import DawidSkene
+        >>> from codiag.synthetic import crowd_votes, worker_errors
+        >>> crowd = crowd_votes(100, worker_errors(7, 2, seed=0), seed=1)
+        >>> table = DawidSkene(random_state=0).fit(crowd.votes).worker_table()
+        >>> table["accuracy"].shape
+        (7,)
         """
         check_is_fitted(self)
         accuracy, deviations, intervals = self._accuracy
@@ -103,6 +130,18 @@ class CrowdTables:
         dict of arrays of shape (n_pairs,)
             Both workers, the tasks they share, on how many of these they agree, on how many they would if they voted
             independently, and a bound of the probability that any honest pair of this crowd seems to copy as much.
+
+        See Also
+        --------
+        DawidSkene.worker_table : The workers by themselves.
+
+        Examples
+        --------
+        >>> from codiag.models import DawidSkene
+        >>> from codiag.synthetic import crowd_votes, worker_errors
+        >>> crowd = crowd_votes(100, worker_errors(7, 2, seed=0), seed=1)
+        >>> list(DawidSkene(random_state=0).fit(crowd.votes).copy_table())[:3]
+        ['worker', 'other', 'shared']
         """
         check_is_fitted(self)
         one, other = self.workers_[self._copies.pairs.T]
