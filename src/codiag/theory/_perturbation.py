@@ -257,6 +257,7 @@ def standard_errors(fit: Diagonalization) -> np.ndarray:
     --------
     >>> import codiag
     >>> from codiag.synthetic import matrix_stack, mild_factor
+    >>> from codiag.theory import standard_errors
     >>> stack = matrix_stack(mild_factor(4, 4, seed=0), 10, noise=1e-3, seed=1)
     >>> standard_errors(codiag.joint_diagonalize(stack.matrices, seed=0)).shape
     (4,)
