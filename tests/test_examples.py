@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 import runpy
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -45,10 +47,8 @@ def test_a_script_begins_with_a_title_and_a_paragraph(script):
 
 def test_a_script_compiles_and_says_before_its_picture_what_one_sees(script):
     compile(script, "script", "exec")
-    last_text = cells(script[: script.rindex("plt.show()")])[-1]
-    drawn = [text for text in cells(script) if len(text.split()) >= 30]
-    assert drawn, "the cell of the picture has a paragraph"
-    assert last_text
+    picture = script.rindex("plt.show()")
+    assert len(cells(script[:picture])[-1].split()) >= 30
 
 
 def test_a_script_needs_no_file_and_no_argument(script):
@@ -129,3 +129,29 @@ def test_crowd_labels(run):
 
 def test_topics(run):
     assert run("topics")["error"] < 0.05
+
+
+@pytest.fixture
+def site_gallery(monkeypatch):
+    pytest.importorskip("matplotlib")
+    monkeypatch.syspath_prepend(str(FOLDER.parent / "docs"))
+    return importlib.import_module("site_gallery")
+
+
+def test_scripts_without_data_are_shown_but_not_run(site_gallery, monkeypatch):
+    def offline(*_, download):
+        raise ConnectionError
+
+    monkeypatch.setattr(site_gallery, "LOADERS", dict.fromkeys(site_gallery.LOADERS, offline))
+    config = SimpleNamespace(sphinx_gallery_conf={})
+    read = []
+    site_gallery.choose_scripts(SimpleNamespace(connect=lambda _, function: read.append(function)), config)
+    pattern = config.sphinx_gallery_conf["filename_pattern"]
+    left_out = {path.stem for path in SCRIPTS if not re.search(pattern, str(path))}
+    assert left_out == {"blog_topics", "crowd_of_strangers", "dog_breeds", "dormitories"}
+    for name, said in (("dog_breeds", True), ("wine", False)):
+        source = ["Title\n=====\n\nText.\n"]
+        read[0](None, f"gallery/real_data/{name}", source)
+        assert ("not run" in source[0]) == said
+        assert source[0].startswith("Title\n=====\n")
+        assert source[0].endswith("Text.\n")

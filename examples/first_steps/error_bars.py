@@ -4,8 +4,8 @@ Error bars, and what they mean
 
 Every fit comes with standard errors of every entry of every factor. They are computed from the data alone, from the
 noise that is left over and from the curvature of the problem. What do they promise? If the same thing were measured
-a hundred times, the interval of 1.96 standard errors to either side should hold the truth about 95 times. That can be
-tried.
+a hundred times, the interval of 1.96 standard errors to either side should hold the truth about 95 times. This can be
+checked.
 """
 
 # %%

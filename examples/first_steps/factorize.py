@@ -44,8 +44,8 @@ print("true error     ", round(codiag.factor_error(fit, [amounts, courses, stren
 
 # %%
 # On the left one of the 20 samples, as it was measured. On the right the components: what was found (lines) over what
-# was put in (shaded). The three courses overlap all the time and the channels overlap, too, and yet each is found as it
-# is: three modes have this property, two do not, which is why a matrix needs rotations and a tensor does not.
+# was put in (shaded). The courses overlap all the time and the channels overlap, too, and yet each is found as it is.
+# The factors of a matrix are determined only up to a rotation; those of a tensor with three modes are unique.
 
 figure, (left, middle, right) = plt.subplots(1, 3, figsize=(10, 3.6), layout="constrained", width_ratios=(1, 1.2, 1.2))
 left.pcolormesh(channel, time, tensor[int(np.argmax(amounts.min(axis=1)))], cmap="magma", rasterized=True)

@@ -2,9 +2,9 @@
 A mixture of Gaussians without restarts
 =======================================
 
-EM for mixtures ends where it begins: from an unlucky start two components share a cluster and two clusters share a
-component. :class:`codiag.models.SphericalGaussianMixture` starts from the third moment of the samples, which has all
-means in it, and EM only has to finish.
+Where EM for mixtures ends depends on where it begins: from an unlucky start two components share a cluster, and two
+clusters share a component. :class:`codiag.models.SphericalGaussianMixture` starts from the third moment of the samples,
+which has all means in it, and EM only has to finish.
 """
 
 # %%
@@ -58,7 +58,7 @@ for panel, model, color, name in (
     (panels[0], polished, OURS, f"Moments and EM: error {error(polished.means_):.2f}"),
     (panels[1], worst, THEIRS, f"EM, the worst start: error {error(worst.means_):.2f}"),
 ):
-    panel.scatter(*plane.transform(samples[:4000]).T, s=3, color=MUTED, alpha=0.35, linewidths=0, rasterized=True)
+    panel.scatter(*plane.transform(samples[:4000]).T, s=6, color=MUTED, alpha=0.45, linewidths=0, rasterized=True)
     panel.scatter(*plane.transform(means).T, s=170, facecolors="none", edgecolors=INK, linewidths=1.8)
     panel.scatter(*plane.transform(model.means_).T, s=90, marker="x", color=color, linewidths=2.5)
     panel.set(title=name, xticks=[], yticks=[])

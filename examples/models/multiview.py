@@ -45,7 +45,7 @@ print(f"weights should add up to one: {model.diagnostics_['weights_sum']:.3f}")
 figure, panels = plt.subplots(1, 3, figsize=(10.5, 3.8), layout="constrained")
 for panel, view, mean, found, name in zip(panels, views, means, model.means_, "abc", strict=True):
     plane = PCA(2).fit(mean)
-    panel.scatter(*plane.transform(view[:3000]).T, s=4, color=np.array(COLORS)[kind[:3000]], alpha=0.3, linewidths=0)
+    panel.scatter(*plane.transform(view[:3000]).T, s=7, color=np.array(COLORS)[kind[:3000]], alpha=0.45, linewidths=0)
     panel.scatter(*plane.transform(mean).T, s=190, facecolors="none", edgecolors=INK, linewidths=2)
     panel.scatter(*plane.transform(found).T, s=100, marker="x", color=INK, linewidths=2.5)
     panel.set(title=f"View {name}: {mean.shape[1]} numbers", xticks=[], yticks=[])

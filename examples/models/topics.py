@@ -38,8 +38,9 @@ error = np.linalg.norm(model.components_[order] - truth, axis=1).mean()
 print(f"mean distance from the true topics: {error:.4f}")
 
 # %%
-# Left, the topics: found (bars) and true (dashes). Right, how forty of the documents mix them: what the model says
-# (above), and the truth (below).
+# Left, the topics: what was found (bars) ends where the truth is (dashes). Right, how forty of the documents mix them:
+# what the model says (above), and the truth (below). A document is a column, and with 60 words in it shares are right
+# to a few hundredths.
 
 found = model.transform(counts[:40])[:, order]
 sort = np.lexsort((-found.max(axis=1), np.argmax(found, axis=1)))

@@ -47,7 +47,7 @@ print(f"the share that a worker really got right is in the interval for {held.me
 
 order = np.argsort(-n_votes, kind="stable")[:60]
 places = np.arange(order.size)
-figure, (left, right_panel) = plt.subplots(1, 2, figsize=(10.5, 4.3), layout="constrained", width_ratios=(1.9, 1))
+figure, (left, right_panel) = plt.subplots(1, 2, figsize=(9.6, 4.6), layout="constrained", width_ratios=(1.9, 1))
 left.vlines(places, table["low"][order], table["high"][order], color=MUTED, linewidth=4, alpha=0.6)
 left.scatter(places, actual[order], s=26, color=np.where(held[order], OURS, THEIRS), zorder=3)
 left.axhline(0.5, color=INK, linestyle="--", linewidth=1)

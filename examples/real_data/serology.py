@@ -31,11 +31,7 @@ data = load_covid19_serology()
 sera = np.asarray(data.tensor)
 groups, antigens, detections = data.ticks
 infected = groups != "Negative"
-print(
-    sera.shape,
-    f"{np.isnan(sera).sum()} entries missing,",
-    dict(zip(*np.unique(groups, return_counts=True), strict=True)),
-)
+print(f"{sera.shape}: {infected.sum()} sera of people who were infected, {np.sum(~infected)} of others")
 
 # %%
 # Who is infected? A pipeline of two components and a classifier, judged on sera that it has not seen, beside the

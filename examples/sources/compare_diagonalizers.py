@@ -42,7 +42,7 @@ for problem, stack in problems.items():
             start = time.process_time()
             fit = method(count)(stack.matrices, seed=0)
             seconds[problem, name] = time.process_time() - start
-            path.append((count, codiag.factor_error(fit.factor, stack.factor)))
+            path.append((fit.n_sweeps, codiag.factor_error(fit.factor, stack.factor)))
             if fit.converged:
                 break
         curves[problem, name] = np.array(path)
@@ -53,7 +53,7 @@ for problem, stack in problems.items():
 # The error of the factors against the number of sweeps, and in the legend what all of them took together. Where factors
 # are nearly orthogonal all methods end at the same place: the floor that noise sets. UWEDGE and TwoSided start from one
 # matrix pencil and change all pairs at once; a sweep of the others goes from pair to pair, and costs much more. With
-# random factors QRJ1D and LUJ1D, which minimize another criterion, stop at more than twice the error.
+# random factors QRJ1D and LUJ1D, which minimize another criterion, stop at twice the error.
 
 figure, panels = plt.subplots(1, 2, figsize=(10, 4.6), layout="constrained", sharey=True)
 markers, every = "os^Dv", np.concatenate(list(curves.values()))
