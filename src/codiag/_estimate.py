@@ -99,8 +99,7 @@ class Estimate(NamedTuple):
     --------
     >>> import numpy as np
     >>> from codiag.methods import Estimate
-    >>> from codiag._named import readable
-    from codiag.tensors import FactoredTensor
+    >>> from codiag.tensors import FactoredTensor
     >>> Estimate(FactoredTensor(np.ones(2), [np.eye(4, 2)] * 3), (), True).converged
     True
     """

@@ -34,7 +34,7 @@ class Auto(Method):
     should explain more than any rank-one term of noise. Otherwise components are swapped: the strongest term of the
     residual is added, all are refitted, and the component that the others make superfluous is removed. Where several
     components explain hardly more than noise, further starts are random, until the lowest minimum has been reached
-    twice; `codiag.Factorization.stages` counts them, and says whether they agreed.
+    twice; ``fit.stages`` counts them, and says whether they agreed.
 
     Where the rank is larger than all modes but one, modes of tensors of higher order are taken together, or the
     rank-one matrices in the span of the slices are found by diagonalizing the equations that they satisfy (De Lathauwer

@@ -122,8 +122,9 @@ def afsari_bound(factor: np.ndarray, diagonals: np.ndarray, noise: np.ndarray) -
 
     .. math::
 
-        \frac{1}{1 - \rho_{ij}^2} \Big(\frac{1}{\|\lambda_i\|^2} + \frac{1}{\|\lambda_j\|^2}\Big)
-        \Big(\big|\sum_l v_i^\top R_l v_j \lambda_{jl}\big| + \big|\sum_l v_i^\top R_l v_j \lambda_{il}\big|\Big)
+        \frac{1}{1 - \rho_{ij}^2} \left(\frac{1}{\|\lambda_i\|^2} + \frac{1}{\|\lambda_j\|^2}\right)
+        \left(\left|\sum_l v_i^\top R_l v_j \lambda_{jl}\right|
+        + \left|\sum_l v_i^\top R_l v_j \lambda_{il}\right|\right)
 
     Parameters
     ----------
@@ -257,6 +258,7 @@ def standard_errors(fit: Diagonalization) -> np.ndarray:
     --------
     >>> import codiag
     >>> from codiag.synthetic import matrix_stack, mild_factor
+    >>> from codiag.theory import standard_errors
     >>> stack = matrix_stack(mild_factor(4, 4, seed=0), 10, noise=1e-3, seed=1)
     >>> standard_errors(codiag.joint_diagonalize(stack.matrices, seed=0)).shape
     (4,)

@@ -35,7 +35,7 @@ FAR = 1e-5
 class LeastSquares:
     r"""Half the squared distance of components from the tensor of a problem.
 
-    .. math:: f = \tfrac12 \sum_j o_j \bigl(T - \textstyle\sum_i w_i a_i \otimes b_i \otimes \dots\bigr)_j^2
+    .. math:: f = \tfrac12 \sum_j o_j \left(T - \sum_i w_i a_i \otimes b_i \otimes \dots\right)_j^2
         + \tfrac12 \sum_m \lambda_m \|A_m\|^2
 
     over the entries j, :math:`o_j` being one unless the problem says which entries were observed, with the strengths
