@@ -6,7 +6,7 @@ EXTRAS := plot,data
 # A process a core, each on one BLAS thread: small products are not worth waking a second one.
 PARALLEL := --numprocesses auto --dist loadfile
 
-.PHONY: demo test lint docs linkcheck fuzz bench bench-full reproduce clean
+.PHONY: demo test lint coverage docs linkcheck fuzz bench bench-full reproduce clean
 
 demo: $(VENV)/.installed
 	$(BIN)/codiag demo
@@ -14,9 +14,16 @@ demo: $(VENV)/.installed
 test: $(VENV)/.installed
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(PARALLEL)
 
+# The suite with coverage of lines: coverage.json, and the badge in .github.
+coverage: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --group coverage
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(PARALLEL) --cov --cov-report=term --cov-report=json
+	$(BIN)/python .ci/badge.py coverage.json .github/coverage.svg
+
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/numpydoc lint $$(git ls-files 'src/*.py')
 	$(BIN)/mypy
 
 # The site, gallery included, into docs/_build/html; a warning is an error.
@@ -55,4 +62,4 @@ $(VENV)/.installed-docs: $(VENV)/.installed
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .venv-lowest build dist reports codiag-demo.png docs/_build docs/_figures docs/gallery docs/api/generated
+	rm -rf $(VENV) .venv-lowest .venv-wheel build dist reports codiag-demo.png .coverage coverage.json docs/_build docs/_figures docs/gallery docs/api/generated

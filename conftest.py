@@ -2,8 +2,28 @@
 
 from importlib.util import find_spec
 
+import pytest
+
 NEEDS = {
     "matplotlib": ["src/codiag/plotting", "src/codiag/reports"],  # their examples draw: the extra 'plot'
     "dask": ["src/codiag/tensors/_chunks.py", "src/codiag/tensors/_dask.py"],  # the extra 'dask'
 }
+EXAMPLES_NEED = {
+    "Factorization.plot": "matplotlib",
+    "Factorization.to_pyttb": "pyttb",
+    "Factorization.to_tensorly": "tensorly",
+    "Factorization.to_xarray": "xarray",
+    "HiddenStates.to_hmmlearn": "hmmlearn",
+    "MixedMembershipCommunities.to_cdlib": "cdlib",
+    "RankChoice.plot": "matplotlib",
+}
 collect_ignore = [place for package, places in NEEDS.items() if find_spec(package) is None for place in places]
+
+
+def pytest_collection_modifyitems(items):
+    """Skip the example of a method that needs a package which is not there."""
+    for item in items:
+        if isinstance(item, pytest.DoctestItem):
+            package = EXAMPLES_NEED.get(".".join(item.name.split(".")[-2:]))
+            if package is not None and find_spec(package) is None:
+                item.add_marker(pytest.mark.skip(reason=f"{package} is not installed"))

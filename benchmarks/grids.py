@@ -91,7 +91,7 @@ FULL: Sequence[Grid] = (
         "How many of 50 runs end within 1 % of the objective that least squares reaches from the truth",
         shaped,
         {"shape": ["20x20x20", "symmetric 20x20x20"], "rank": [20], "noise": [1e-3]},
-        [*OURS, *PEERS],
+        [*OURS, *PEERS, *SLOW_PEERS],
         50,
     ),
 )

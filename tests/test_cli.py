@@ -14,6 +14,7 @@ from codiag.cli import app
 from codiag.cli.models import communities, topics
 from codiag.cli.tensors import compare
 from codiag.cli.wording import in_options, options_of
+from codiag.experiments.demo_spectra import run_spectra
 from codiag.experiments.paper import EXPERIMENTS
 from codiag.experiments.rivals import RIVALS
 from codiag.methods import ALS, METHODS
@@ -32,7 +33,20 @@ def test_module_entry_point():
     assert done.stdout.strip() == f"codiag {codiag.__version__}"
 
 
-def test_demo_prints_a_table_and_saves_a_figure(tmp_path):
+@pytest.fixture
+def one_start(monkeypatch):
+    monkeypatch.setattr("codiag.experiments.demo_spectra.STARTS", 1)
+    monkeypatch.setattr("codiag.experiments.demo_spectra.SHAPE", (6, 20, 15))
+    monkeypatch.setattr("codiag.experiments.demo_spectra.RANK", 3)
+
+
+@pytest.fixture
+def alone(monkeypatch, one_start):
+    for place in ("demo", "demo_spectra"):
+        monkeypatch.setattr(f"codiag.experiments.{place}.RIVALS", ())
+
+
+def test_demo_prints_tables_and_saves_a_figure(tmp_path, one_start):
     pytest.importorskip("matplotlib", reason="the figure needs the extra 'plot'")
     figure = tmp_path / "demo.png"
     result = runner.invoke(app, ["demo", "--size", "6", "--figure", str(figure)])
@@ -40,17 +54,32 @@ def test_demo_prints_a_table_and_saves_a_figure(tmp_path):
     for method in ("oracle", "codiag", "method='nojd1'", "NLS()", "ALS()"):
         assert method in result.stdout
     for rival in RIVALS:
-        assert (rival.name in result.stdout) == rival.installed
+        assert result.stdout.count(f" {rival.name} ") == rival.installed * (1 + rival.seeded)
     assert figure.read_bytes().startswith(b"\x89PNG")
 
 
-def test_demo_without_matplotlib_says_how_to_get_it(tmp_path, monkeypatch):
+def test_demo_without_matplotlib_prints_and_says_how_to_get_the_picture(tmp_path, monkeypatch, alone):
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    monkeypatch.setattr("codiag.experiments.demo.RIVALS", ())
-    result = runner.invoke(app, ["demo", "--size", "4", "--figure", str(tmp_path / "demo.png")])
-    assert result.exit_code == 2
+    result = runner.invoke(app, ["demo", "--size", "4"])
+    assert result.exit_code == 0, result.output
     assert "pip install 'codiag[plot]'" in result.output
-    assert not (tmp_path / "demo.png").exists()
+    assert "for want of TensorLy" in result.output
+    asked = runner.invoke(app, ["demo", "--size", "4", "--figure", "demo.png"])
+    assert asked.exit_code == 2
+    assert "pip install 'codiag[plot]'" in asked.output
+    assert not list(tmp_path.iterdir())
+
+
+def test_bands_of_the_demo_are_those_of_the_fit_in_the_order_of_the_truth(alone):
+    spectra = run_spectra(seed=1)
+    for mode, band in enumerate(spectra.bands()):
+        ours, matched = spectra.fit.factors[mode], spectra.runs[0].factors[0][mode]
+        order = np.argmax(np.abs(matched.T @ ours), axis=1)
+        assert order.tolist() != list(range(spectra.fit.rank))  # or the test would not tell
+        np.testing.assert_allclose(np.abs(ours[:, order]), np.abs(matched))
+        np.testing.assert_allclose(band, 1.96 * spectra.fit.entry_standard_errors[mode][:, order])
+    assert 0.85 < spectra.held() <= 1  # 95 % of 123 entries that are not independent
 
 
 def test_compare_prints_all_methods_and_the_reasons_of_the_rest(tensor_file):

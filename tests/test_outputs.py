@@ -111,7 +111,8 @@ def test_endings_in_capitals_are_the_file_that_was_checked(folder):
 
 def test_figures_are_refused_too_but_for_the_one_of_the_demo(folder, monkeypatch):
     pytest.importorskip("matplotlib", reason="the figure needs the extra 'plot'")
-    monkeypatch.setattr("codiag.experiments.demo.RIVALS", ())
+    for name, value in {"demo.RIVALS": (), "demo_spectra.RIVALS": (), "demo_spectra.STARTS": 1}.items():
+        monkeypatch.setattr(f"codiag.experiments.{name}", value)
     (folder / "mine.png").write_text("precious")
     result = runner.invoke(app, ["label", "votes.csv", "--figure", "mine.png"])
     assert "--figure must not be a file that exists" in said(result)

@@ -193,8 +193,8 @@ def test_a_crowd_is_told_from_the_least_sure_task_on(results, pages):
     order = order[table["probability"][order] < 0.999][:20]
     assert order.size > 1
     probabilities = [f"{table['probability'][place]:.3f}" for place in order]
-    first = cells.index("its probability") + 1
-    assert cells[first + 2 : first + 5 * order.size : 5] == probabilities
+    first = cells.index("next probability") + 1
+    assert cells[first + 3 : first + 6 * order.size : 6] == probabilities
     confusion = model.worker_table()
     names = [f"p({given}|{true})" for true in model.classes_ for given in model.classes_]
     busiest = np.argmax(confusion["votes"])

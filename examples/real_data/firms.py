@@ -34,8 +34,8 @@ print(fit.to_frames()["quantity"].round(2))
 # %%
 # The first component is market value and investment together: it has the crash of 1938, the war and the boom after it.
 # The second is the stock of capital, which only ever grows. Bars are 95 % intervals. General Motors has most of both;
-# US Steel and the old industries are in the first, and the oil companies (Atlantic Refining, Union Oil) in the second:
-# much capital for what they invest.
+# US Steel has more of the first, and the oil companies (Atlantic Refining, Union Oil) have more of the second: much
+# capital for what they invest.
 
 frames, errors = fit.to_frames(), fit.entry_standard_errors
 figure, axes = plt.subplots(1, 3, figsize=(10.5, 4.4), layout="constrained", width_ratios=(1.2, 1.4, 0.8))

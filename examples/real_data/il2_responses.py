@@ -37,7 +37,7 @@ print(fit.diagnose())
 # below 1 nM, is strongest in cells with much of the receptor IL2Ra, and falls at higher doses, where the others take
 # over. The first is how all cells alike answer to natural IL-2 and IL-15 at high doses, the second the answer to the
 # altered ligands. What one looks for in a drug against autoimmune disease is a ligand with much of the last and little
-# of the first, such as the bivalent ones in the middle of the first column.
+# of the first, such as the bivalent ones (Biv).
 
 figure, axes = plt.subplots(
     fit.rank, 4, figsize=(10.5, 5.8), layout="constrained", sharex="col", width_ratios=(1.6, 0.8, 1, 1.2)

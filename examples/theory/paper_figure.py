@@ -53,7 +53,7 @@ for case, (model, levels, methods) in cases.items():
 # Errors of the factors against the noise: medians, and every single tensor as a faint dot. Left, joint diagonalization
 # that knows factors to be orthogonal has a third of the error of the power method, as the paper says, and of least
 # squares, which cannot know it. Right, projections along the factors (NOJD1) improve on random ones (NOJD0), and least
-# squares, which goes on from joint diagonalization, is ten times below both.
+# squares, which goes on from joint diagonalization, is several times below both.
 
 figure, panels = plt.subplots(1, 2, figsize=(10, 4.5), layout="constrained", sharey=True)
 every = np.concatenate(list(errors.values()))

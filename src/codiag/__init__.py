@@ -1,4 +1,40 @@
-"""Factorize tensors by jointly diagonalizing matrices."""
+"""Factorize tensors by jointly diagonalizing matrices.
+
+A tensor is written as a sum of rank-one components, ``T = sum_i w_i a_i (x) b_i (x) c_i + noise`` (CP, PARAFAC). Random
+projections or slices of the tensor are matrices with common factors; diagonalizing them jointly gives components
+without a starting guess, and least squares improves them. The same is done for moments of data, whose components are
+the parameters of latent-variable models.
+
+======================== ==========================================================================
+`factorize`              One tensor: dense, sparse, in chunks, with missing entries, under constraints.
+`factorize_each`         Many tensors, in parallel.
+`choose_rank`            How many components the data supports, and why.
+`joint_diagonalize`      The common factors of a stack of matrices.
+`Factorization`          What `factorize` returns: weights, factors, standard errors, diagnosis, plots.
+`Diagonalization`        What `joint_diagonalize` returns.
+`RankChoice`             What `choose_rank` returns.
+`Problem`                What is asked of a method: tensor, rank, constraints, observed entries.
+`match_components`       Match two sets of components, up to order and sign.
+`factor_error`           The distance between two sets of components.
+`ConvergenceWarning`     The one warning of a fit that did not converge.
+`FailedFitsError`        Raised by `factorize_each` where some fits fail.
+======================== ==========================================================================
+
+Packages: `codiag.models` (scikit-learn estimators for crowds, networks, texts, sequences, signals), `codiag.methods`
+(ways to factorize), `codiag.diagonalize` (ways to diagonalize), `codiag.tensors` (ways to store), `codiag.constraints`,
+`codiag.selection`, `codiag.theory`, `codiag.metrics`, `codiag.plotting`, `codiag.reports`, `codiag.tables`,
+`codiag.datasets`, `codiag.synthetic`, and `codiag.drop_in` (functions of other libraries).
+
+Examples
+--------
+>>> import codiag
+>>> planted = codiag.synthetic.noisy_tensor((20, 15, 10), 3, noise=0.01, seed=0)
+>>> weights, factors = codiag.factorize(planted.tensor, 3, seed=0)
+>>> [factor.shape for factor in factors]
+[(20, 3), (15, 3), (10, 3)]
+>>> codiag.factor_error(factors, planted.factors) < 0.01
+True
+"""
 
 from importlib import import_module
 from types import ModuleType
@@ -12,7 +48,7 @@ from codiag.diagonalize import Diagonalization, joint_diagonalize
 from codiag.metrics import factor_error, match_components
 from codiag.selection import RankChoice, choose_rank
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "ConvergenceWarning",

@@ -13,6 +13,9 @@ from scipy import sparse
 Array: TypeAlias = Any
 """An array of any library that follows the array API standard, for which there is no static type yet."""
 
+TensorLike: TypeAlias = Any
+"""What `codiag.factorize` takes: an array of any library, a COO tensor, a labelled table, or a `Tensor`."""
+
 BLOCK = 2**22
 """Entries that are worked on at a time where a result would be larger than what it is made for."""
 

@@ -9,12 +9,14 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
+from codiag._array import TensorLike
 from codiag._factorization import Factorization
 from codiag._factorize import as_method, as_problem, complaint_about, solve, with_labels
 from codiag._labelled import read_labelled
 from codiag._labels import Labelled
 from codiag._problem import Problem
-from codiag._validation import ConvergenceWarning, as_number, check_seed
+from codiag._validation import ConvergenceWarning, Seed, as_number, check_seed
+from codiag.constraints._names import ConstraintsLike
 from codiag.methods import Method
 
 NAMED = 10
@@ -27,6 +29,7 @@ class FailedFitsError(ValueError):
     Parameters
     ----------
     message : str
+        What happened.
     fits : sequence of Factorization or None
         One for each tensor, None for those that have none.
     errors : mapping of int to Exception
@@ -36,6 +39,10 @@ class FailedFitsError(ValueError):
     ----------
     fits, errors
         What was given.
+
+    See Also
+    --------
+    factorize_each : Raises it.
 
     Examples
     --------
@@ -59,13 +66,13 @@ class FailedFitsError(ValueError):
 
 
 def factorize_each(
-    tensors: Iterable[Any],
+    tensors: Iterable[TensorLike],
     rank: int | str | Iterable[int | str] | None = None,
     *,
     method: Method | str | None = None,
     symmetric: bool | Sequence[int] | None = None,
-    constraints: Any = None,
-    seed: int | np.random.Generator | None = None,
+    constraints: ConstraintsLike = None,
+    seed: Seed = None,
     n_jobs: int | None = None,
 ) -> list[Factorization]:
     """Factorize each of many tensors: what a loop over `factorize` gives, with one warning and on all cores.
@@ -78,7 +85,11 @@ def factorize_each(
         entries are missing; `codiag.Problem` objects, with `rank` left out, say more about each tensor.
     rank : int or "auto", or iterable with one for each tensor
         Number of components; "auto" chooses it for each tensor.
-    method, symmetric, constraints
+    method : Method or str, optional
+        As for `factorize`, the same for all tensors.
+    symmetric : bool or tuple of int, optional
+        As for `factorize`, the same for all tensors.
+    constraints : Constraint, str, or sequence with one for each mode, optional
         As for `factorize`, the same for all tensors.
     seed : int or numpy.random.Generator, optional
         The same seed gives the same answers, whatever `n_jobs` is: tensor i is factorized as by ``factorize`` with
@@ -96,7 +107,12 @@ def factorize_each(
     ------
     FailedFitsError
         Where some tensors cannot be factorized, after all others have been: it names them, its cause is the error of
-        the first, and its attribute `fits` has the other fits.
+        the first, and its attribute ``fits`` has the other fits.
+
+    See Also
+    --------
+    factorize : One tensor.
+    FailedFitsError : Raised where some of the fits fail.
 
     Examples
     --------

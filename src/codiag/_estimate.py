@@ -8,11 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from codiag._named import readable
 from codiag.tensors import FactoredTensor
 
 logger = logging.getLogger("codiag")
 
 
+@readable
 class Stage(NamedTuple):
     """One step on the way to a factorization.
 
@@ -30,7 +32,12 @@ class Stage(NamedTuple):
     flops : float
         Operations, counted by the formulas of the paper's appendix where it has one, else zero.
     in_doubt : bool
-        Whether starts ended at several minima, and the lowest was met once only: there may be a lower one.
+        Whether starts ended at several minima and the lowest was reached only once: there may be a lower one.
+
+    See Also
+    --------
+    codiag.Factorization : Keeps them in ``stages``.
+    Estimate : What they end in.
 
     Examples
     --------
@@ -67,6 +74,7 @@ class Log:
         self._since = time.perf_counter()
 
 
+@readable
 class Estimate(NamedTuple):
     """What a method found.
 
@@ -79,13 +87,20 @@ class Estimate(NamedTuple):
     converged : bool
         Whether the method reached its tolerance.
     squared_distance : float, optional
-        Of the components from the tensor, where the method knows it: it is not measured once more.
+        Squared distance of the components from the tensor, where the method knows it, so that it need not be computed
+        again.
+
+    See Also
+    --------
+    Method.fit : Returns one.
+    codiag.Factorization : What users get of it.
 
     Examples
     --------
     >>> import numpy as np
     >>> from codiag.methods import Estimate
-    >>> from codiag.tensors import FactoredTensor
+    >>> from codiag._named import readable
+    from codiag.tensors import FactoredTensor
     >>> Estimate(FactoredTensor(np.ones(2), [np.eye(4, 2)] * 3), (), True).converged
     True
     """

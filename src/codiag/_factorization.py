@@ -51,7 +51,7 @@ class Factorization:
     norm : float
         :math:`\|T\|`, likewise, with weights relative to their mean.
     converged : bool
-        Whether the method reached its tolerance, with components that do not cancel each other beyond all measure.
+        Whether the method reached its tolerance, with components that do not cancel each other without bound.
     stages : tuple of Stage
         How it came about: name, sweeps, objective and seconds of each stage.
     residual_excess : float, optional
@@ -70,6 +70,12 @@ class Factorization:
     labels : Labels, optional
         What the modes and their indices are called, where the data said so: an xarray.DataArray, a pandas Series with
         an index of several levels, or a long data frame.
+
+    See Also
+    --------
+    factorize : Returns one.
+    Diagonalization : The same for stacks of matrices.
+    codiag.metrics.factor_error : Compares two of them.
 
     Examples
     --------
@@ -102,26 +108,68 @@ class Factorization:
 
     @property
     def rank(self) -> int:
-        """Number of components."""
+        """Number of components.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> codiag.factorize(np.ones((3, 4, 5)), 1, seed=0).rank
+        1
+        """
         return int(self.weights.shape[0])
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Shape of the tensor."""
+        """Shape of the tensor.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> codiag.factorize(np.ones((3, 4, 5)), 1, seed=0).shape
+        (3, 4, 5)
+        """
         return tuple(int(factor.shape[0]) for factor in self.factors)
 
     @cached_property
     def tensor(self) -> FactoredTensor:
-        """The fit as a tensor that is never formed."""
+        """The fit as a tensor whose entries are not formed.
+
+        See Also
+        --------
+        Factorization.to_tensor : All entries.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> fit = codiag.factorize(np.ones((3, 4, 5)), 1, seed=0)
+        >>> round(fit.tensor.squared_norm(), 6)
+        60.0
+        """
         return FactoredTensor(self.weights, self.factors, symmetric=self.symmetric)
 
     @cached_property
     def noise(self) -> float:
         """Standard deviation of white noise in the entries that would leave this residual.
 
-        Where entries have weights, of the noise in one of mean weight; that in others goes with one over the root of
-        their weight. For a symmetric tensor, of the noise before it was averaged over permutations of the modes. NaN
-        where no more entries were observed than there are parameters.
+        Where entries have weights, this is the noise of an entry of mean weight; the noise of the others is inversely
+        proportional to the root of their weight. For a symmetric tensor, it is the noise before averaging over
+        permutations of the modes. NaN where no more entries were observed than there are parameters.
+
+        See Also
+        --------
+        Factorization.standard_errors : What this noise does to the factors.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> a, b, c = (np.random.default_rng(size).random((size, 2)) for size in (9, 8, 7))
+        >>> noise = 0.01 * np.random.default_rng(0).standard_normal((9, 8, 7))
+        >>> round(codiag.factorize(np.einsum("ir,jr,kr->ijk", a, b, c) + noise, 2, seed=0).noise, 3)
+        0.01
         """
         from codiag.theory._sensitivity import noise_level
 
@@ -132,15 +180,29 @@ class Factorization:
         r"""Standard errors :math:`(E\|\tilde a_i - a_i\|^2)^{1/2}` of the factors, shape (n_modes, rank).
 
         First-order theory of least squares with white noise, from the data alone: valid at the end of a fit by least
-        squares (`Auto`, `NLS`), where the model is right and errors are small. Computed when asked for, at the cost of
-        inverting a matrix of ``sum(min(d_m, rank)) * rank`` rows.
+        squares (`codiag.methods.Auto`, `codiag.methods.NLS`), where the model is right and errors are small. Computed
+        when asked for, at the cost of inverting a matrix of ``sum(min(d_m, rank)) * rank`` rows.
 
-        Under constraints, what these hold does not move: entries of non-negative factors that are zero, and fixed
-        factors, whose standard errors are zero; orthogonal columns move together. Weights of entries are taken for one
-        over the variance of their noise, up to a common factor; the strengths of ridges for the variance of the noise
-        over that of the factors' entries, so that what they hold back counts as uncertain. Factors with rows for which
-        too little was observed have infinite errors; `diagnose` names these rows. All this takes a matrix with as many
-        rows as there are free unknowns; where these are more than 3000, errors are NaN.
+        What constraints fix has standard errors of zero: entries of non-negative factors that are zero, and fixed
+        factors; orthogonal columns move together. Weights of entries are taken to be inversely proportional to the
+        variance of their noise, and the strength of a ridge to be the variance of the noise over that of the entries of
+        the factor, so that what a ridge shrinks counts as uncertain. Factors with rows for which too little was
+        observed have infinite errors; `diagnose` names these rows. All this takes a matrix with as many rows as there
+        are free unknowns; where these are more than 3000, errors are NaN.
+
+        See Also
+        --------
+        Factorization.entry_standard_errors : One for each entry.
+        Factorization.weight_standard_errors : Those of the weights.
+        Factorization.diagnose : What they mean.
+
+        Examples
+        --------
+        >>> import codiag
+        >>> planted = codiag.synthetic.noisy_tensor((9, 8, 7), 2, noise=0.01, seed=0)
+        >>> fit = codiag.factorize(planted.tensor, 2, seed=0)
+        >>> fit.standard_errors.shape, bool(fit.standard_errors.max() < 0.1)
+        ((3, 2), True)
         """
         with np.errstate(invalid="ignore"):  # no noise times no certainty
             return np.where(np.isinf(self.sensitivity.factors), np.inf, self.noise * self.sensitivity.factors)
@@ -149,22 +211,60 @@ class Factorization:
     def entry_standard_errors(self) -> tuple[np.ndarray, ...]:
         """Standard errors of the entries of the factors, in the shapes of these: error bars for what is drawn of them.
 
-        As `standard_errors`, whose squares are their sums over rows. Entries of rows for which too little was observed
-        have infinite errors; those of the other rows are as if these rows were known.
+        The squares of `standard_errors` are the sums of their squares over rows. Entries of rows for which too little
+        was observed have infinite errors; those of the other rows are as if these rows were known.
+
+        See Also
+        --------
+        Factorization.standard_errors : One for each column.
+        Factorization.plot : Draws them as bands.
+
+        Examples
+        --------
+        >>> import codiag
+        >>> tensor = codiag.synthetic.noisy_tensor((9, 8, 7), 2, noise=0.01, seed=0).tensor
+        >>> fit = codiag.factorize(tensor, 2, seed=0)
+        >>> [errors.shape for errors in fit.entry_standard_errors]
+        [(9, 2), (8, 2), (7, 2)]
         """
         with np.errstate(invalid="ignore"):
             return tuple(np.where(np.isinf(own), np.inf, self.noise * own) for own in self.sensitivity.entries)
 
     @cached_property
     def weight_standard_errors(self) -> np.ndarray:
-        """Standard errors of the weights, shape (rank,), by the same theory; NaN where there were too many unknowns."""
+        """Standard errors of the weights, shape (rank,), by the same theory; NaN where there were too many unknowns.
+
+        See Also
+        --------
+        Factorization.standard_errors : Those of the factors.
+
+        Examples
+        --------
+        >>> import codiag
+        >>> tensor = codiag.synthetic.noisy_tensor((9, 8, 7), 2, noise=0.01, seed=0).tensor
+        >>> fit = codiag.factorize(tensor, 2, seed=0)
+        >>> bool((fit.weight_standard_errors < fit.weights).all())
+        True
+        """
         with np.errstate(invalid="ignore"):
             own = self.sensitivity.weights
             return np.where(np.isinf(own), np.inf, self.noise * own)
 
     @cached_property
     def sensitivity(self) -> Sensitivity:
-        """What noise of unit variance does to the components, and what each of them is worth."""
+        """How noise of unit variance moves the components, and how much each of them explains.
+
+        See Also
+        --------
+        Factorization.standard_errors : The same for the noise of the data.
+
+        Examples
+        --------
+        >>> import codiag
+        >>> tensor = codiag.synthetic.noisy_tensor((9, 8, 7), 2, noise=0.01, seed=0).tensor
+        >>> codiag.factorize(tensor, 2, seed=0).sensitivity.n_parameters
+        44.0
+        """
         from codiag.theory._restricted_sensitivity import restricted_sensitivity
         from codiag.theory._sensitivity import sensitivity
 
@@ -176,6 +276,19 @@ class Factorization:
         Returns
         -------
         codiag.theory.Diagnosis
+            The verdict on every component, with reasons; printed, it says so in words.
+
+        See Also
+        --------
+        codiag.theory.diagnose : The same as a function.
+        codiag.choose_rank : How many components to ask for.
+
+        Examples
+        --------
+        >>> import codiag
+        >>> tensor = codiag.synthetic.noisy_tensor((9, 8, 7), 2, noise=0.01, seed=0).tensor
+        >>> codiag.factorize(tensor, 2, seed=0).diagnose().verdicts
+        ('well', 'well')
         """
         from codiag.theory._diagnosis import diagnose
 
@@ -189,9 +302,9 @@ class Factorization:
         ``fit.factors[mode] * fit.weights``, as exactly as the fit is at an optimum: to 1e-8 of the largest for fits by
         the default method, or "nls", that have converged, in double precision; where the tensor is so large that last
         steps would cost much (33 million entries times rank, or two million), to a twentieth of a standard error. Where
-        components cancel each other, there is no optimum. Coefficients of new samples are non-negative, or held back
-        by ridges, where those of the fit were. Constraints that tie samples together, orthogonal columns and fixed
-        factors of this mode, say nothing about new ones, whose coefficients are free.
+        components cancel each other, there is no optimum. Coefficients of new samples are non-negative, or shrunk by
+        ridges, where those of the fit were. Constraints that concern all samples together (orthogonal columns, and
+        fixed factors of this mode) do not apply to new samples, whose coefficients are free.
 
         Parameters
         ----------
@@ -208,6 +321,11 @@ class Factorization:
         array of shape (n, rank)
             In the library and the precision of `new`. Where the entries of a sample do not determine its coefficients,
             the smallest of those that fit.
+
+        See Also
+        --------
+        codiag.models.CP : The same as a transformer of scikit-learn.
+        Factorization.to_tensor : The way back.
 
         Examples
         --------
@@ -235,15 +353,29 @@ class Factorization:
         Parameters
         ----------
         n_components : int
-            At most so many are drawn, those with the largest weights.
+            Largest number of components that are drawn, those with the largest weights.
         spatial : pair of int, optional
             Two modes that are the rows and the columns of an image.
         bands : bool
-            Whether to draw what holds the truth in 95 of 100 cases, entry by entry.
+            Whether to draw pointwise 95 % confidence bands.
 
         Returns
         -------
         matplotlib.figure.Figure
+            A row for each component, a column for each mode.
+
+        See Also
+        --------
+        codiag.plotting.components : The same on axes that you have.
+        codiag.plotting.residuals : What the fit leaves of the data.
+
+        Examples
+        --------
+        >>> import codiag
+        >>> tensor = codiag.synthetic.noisy_tensor((9, 8, 7), 2, noise=0.01, seed=0).tensor
+        >>> figure = codiag.factorize(tensor, 2, seed=0).plot()
+        >>> len(figure.axes)
+        6
         """
         from codiag.plotting import components
 
@@ -255,6 +387,18 @@ class Factorization:
         Returns
         -------
         array of shape (d_0, d_1, ...)
+            All entries of the fit.
+
+        See Also
+        --------
+        Factorization.tensor : The same without forming entries.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> np.allclose(codiag.factorize(np.ones((3, 4, 5)), 1, seed=0).to_tensor(), 1)
+        True
         """
         return self.tensor.to_dense()
 
@@ -266,6 +410,17 @@ class Factorization:
         xarray.Dataset
             ``weights`` along the dimension ``component``, counted from 0, and for each mode ``factor_NAME`` along the
             mode and ``component``, in the labels of the data; modes without names are ``mode_0``, ``mode_1``, ...
+
+        See Also
+        --------
+        Factorization.to_frames : Data frames instead.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> dict(codiag.factorize(np.ones((3, 4, 5)), 1, seed=0).to_xarray().sizes)
+        {'component': 1, 'mode_0': 3, 'mode_1': 4, 'mode_2': 5}
         """
         from codiag._exports import as_dataset
 
@@ -279,6 +434,18 @@ class Factorization:
         dict of str to pandas.DataFrame
             By the names of the modes: a row for each label and a column for each component, counted from 0, of unit
             length; its size is in `weights`.
+
+        See Also
+        --------
+        Factorization.to_xarray : Labelled arrays instead.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> frames = codiag.factorize(np.ones((3, 4, 5)), 1, seed=0).to_frames()
+        >>> {name: frame.shape for name, frame in frames.items()}
+        {'mode_0': (3, 1), 'mode_1': (4, 1), 'mode_2': (5, 1)}
         """
         from codiag._exports import as_frames
 
@@ -290,6 +457,18 @@ class Factorization:
         Returns
         -------
         tensorly.cp_tensor.CPTensor
+            Weights and factors, in the arrays of the fit.
+
+        See Also
+        --------
+        Factorization.to_pyttb : For pyttb.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> codiag.factorize(np.ones((3, 4, 5)), 1, seed=0).to_tensorly().rank
+        1
         """
         from tensorly.cp_tensor import CPTensor
 
@@ -301,18 +480,45 @@ class Factorization:
         Returns
         -------
         pyttb.ktensor
+            Weights and factors.
+
+        See Also
+        --------
+        Factorization.to_tensorly : For TensorLy.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> codiag.factorize(np.ones((3, 4, 5)), 1, seed=0).to_pyttb().ncomponents
+        1
         """
         from pyttb import ktensor
 
         return ktensor([to_host(factor).astype(float) for factor in self.factors], to_host(self.weights).astype(float))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write an ``.npz`` file, all of it or nothing.
+        """Write an ``.npz`` file, completely or not at all.
 
         Parameters
         ----------
         path : str or path
             The ending is added where it is missing.
+
+        See Also
+        --------
+        Factorization.load : Reads the file.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import numpy as np
+        >>> import codiag
+        >>> fit = codiag.factorize(np.ones((3, 4, 5)), 1, seed=0)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     fit.save(f"{folder}/fit.npz")
+        ...     codiag.Factorization.load(f"{folder}/fit.npz").shape
+        (3, 4, 5)
         """
         name = str(as_path("path", path))
         write_fit(Path(name if name.lower().endswith(".npz") else name + ".npz"), self)
@@ -329,6 +535,22 @@ class Factorization:
         Returns
         -------
         Factorization
+            The fit, without the data it was made from.
+
+        See Also
+        --------
+        Factorization.save : Writes the file.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import numpy as np
+        >>> import codiag
+        >>> fit = codiag.factorize(np.ones((3, 4, 5)), 1, seed=0)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     fit.save(f"{folder}/fit.npz")
+        ...     np.array_equal(codiag.Factorization.load(f"{folder}/fit.npz").weights, fit.weights)
+        True
         """
         path = as_path("path", path)
         if not path.exists() and Path(f"{path}.npz").exists():

@@ -11,14 +11,15 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._array import double, to_host
+from codiag._array import Array, TensorLike, double, to_host
 from codiag._factorization import Factorization
 from codiag._labelled import read_labelled
 from codiag._labels import Labels
 from codiag._problem import Problem
 from codiag._result import as_factorization
 from codiag._threads import few_threads
-from codiag._validation import ConvergenceWarning, UndeterminedError, as_generator
+from codiag._validation import ConvergenceWarning, Seed, UndeterminedError, as_generator
+from codiag.constraints._names import ConstraintsLike
 from codiag.methods import METHODS, Auto, Method
 from codiag.methods._method import fit_or_refuse
 from codiag.methods.least_squares._objective import LeastSquares
@@ -33,14 +34,14 @@ MOST_EMPTY_BYTES = 2**30
 
 
 def factorize(
-    tensor: Any,
+    tensor: TensorLike,
     rank: int | str | None = None,
     *,
     method: Method | str | None = None,
     symmetric: bool | Sequence[int] | None = None,
-    constraints: Any = None,
-    observed: Any = None,
-    seed: int | np.random.Generator | None = None,
+    constraints: ConstraintsLike = None,
+    observed: Array | None = None,
+    seed: Seed = None,
 ) -> Factorization:
     r"""Write a tensor as a sum of components, :math:`T \approx \sum_i w_i\, a_i \otimes b_i \otimes c_i`.
 
@@ -60,7 +61,8 @@ def factorize(
         rank supported.
     method : Method or str, optional
         A configured object of `codiag.methods`, or the name of one: "ojd0", "ojd1", "nojd0", "nojd1", "als", "nls",
-        "tpm", "lathauwer", "sd2", "givens". By default `Auto`: joint diagonalization, then least squares.
+        "tpm", "lathauwer", "sd2", "givens". By default `codiag.methods.Auto`: joint diagonalization, then least
+        squares.
     symmetric : bool or tuple of int, optional
         Whether all modes share one factor, or which of them do: (0, 1) for a stack of covariances or of similarities
         along mode 2. By default that is detected for arrays, and declared by other tensors; some modes alone are never
@@ -80,7 +82,11 @@ def factorize(
 
     See Also
     --------
+    choose_rank : How many components a tensor supports.
     factorize_each : Many tensors, in parallel.
+    joint_diagonalize : Stacks of matrices.
+    codiag.methods : The methods, and which to use when.
+    codiag.models.CP : An estimator of scikit-learn.
 
     Notes
     -----

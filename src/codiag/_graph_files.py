@@ -43,6 +43,11 @@ def read_edges(path: str | Path) -> np.ndarray:
     numpy.ndarray of shape (n_edges, 2)
         Integers where all nodes are, otherwise text: what `codiag.models.MixedMembershipCommunities` takes.
 
+    See Also
+    --------
+    read_graph : Edges with weights.
+    codiag.models.MixedMembershipCommunities : Takes the edges.
+
     Examples
     --------
     >>> import tempfile
@@ -74,6 +79,11 @@ def read_graph(path: str | Path, *, weight: str | None = None) -> Network:
     -------
     Network
         With ``adjacency``, sparse, and ``nodes``: what `codiag.models.MixedMembershipCommunities` takes.
+
+    See Also
+    --------
+    read_edges : Edges without weights.
+    codiag.models.MixedMembershipCommunities : Takes the graph.
 
     Examples
     --------

@@ -10,6 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from codiag._array import TensorLike
+from codiag._named import readable
+
 
 @dataclass(frozen=True, eq=False)
 class Labels:
@@ -21,6 +24,11 @@ class Labels:
         One for each mode, all different.
     values : tuple of arrays of shape (d_m,), or None
         Numbers, dates or text; None for a mode whose indices are just counted.
+
+    See Also
+    --------
+    Labelled : A tensor with labels.
+    codiag.Factorization.to_frames : The factors with their labels.
 
     Examples
     --------
@@ -55,6 +63,13 @@ class Labels:
         Returns
         -------
         Labels
+            With the names ``mode_0``, ``mode_1``, ..., and no labels of indices.
+
+        Examples
+        --------
+        >>> from codiag.tables import Labels
+        >>> Labels.counted(3).names
+        ('mode_0', 'mode_1', 'mode_2')
         """
         return cls(tuple(f"mode_{mode}" for mode in range(order)), (None,) * order)
 
@@ -69,6 +84,14 @@ class Labels:
         Returns
         -------
         array of shape (size,)
+            The labels, or the numbers from 0 to ``size - 1``.
+
+        Examples
+        --------
+        >>> from codiag.tables import Labels
+        >>> labels = Labels(("sample", "time"), (["a", "b"], None))
+        >>> labels.index(0, 2).tolist(), labels.index(1, 3).tolist()
+        (['a', 'b'], [0, 1, 2])
         """
         own = self.values[mode]
         return np.arange(size) if own is None else own
@@ -79,6 +102,7 @@ class Labels:
         Parameters
         ----------
         other : Labels
+            The labels to compare with.
         mode : int
             The one that is not compared.
 
@@ -86,6 +110,14 @@ class Labels:
         -------
         str or None
             None where none does, or nothing is known of one or the other.
+
+        Examples
+        --------
+        >>> from codiag.tables import Labels
+        >>> old = Labels(("sample", "time"), (["a", "b"], [0.0, 0.5]))
+        >>> new = Labels(("sample", "time"), (["c", "d"], [0.0, 1.0]))
+        >>> old.difference(new, mode=0), old.difference(new, mode=1)
+        ('time', 'sample')
         """
         pairs = zip(self.names, other.names, self.values, other.values, strict=True)
         for place, (name, their_name, ours, theirs) in enumerate(pairs):
@@ -95,13 +127,21 @@ class Labels:
         return None
 
 
+@readable
 class Labelled(NamedTuple):
     """A tensor and the labels of its modes; `codiag.factorize` takes it as it is.
 
     Attributes
     ----------
     tensor : array or Tensor
+        The entries.
     labels : Labels or None
+        The names of the modes and the labels of their indices, where there are any.
+
+    See Also
+    --------
+    labelled_tensor : Makes one from a long table.
+    Labels : The names and labels.
 
     Examples
     --------
@@ -113,7 +153,7 @@ class Labelled(NamedTuple):
     ('sample', 'dose', 'time')
     """
 
-    tensor: Any
+    tensor: TensorLike
     labels: Labels | None
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace, is_array_api_obj
 
-from codiag._array import Array, moved, to_host
+from codiag._array import Array, TensorLike, moved, to_host
 from codiag._chunked_entries import checked_weights
 from codiag._entries import Entries, entries_of
 from codiag._missing import after_first_look, without_missing
@@ -26,6 +26,7 @@ from codiag._symmetry import (
 )
 from codiag._validation import as_rank, as_real_array
 from codiag.constraints import Constraint, as_constraints
+from codiag.constraints._names import ConstraintsLike
 from codiag.tensors import DaskTensor, Tensor, as_tensor
 from codiag.tensors._base import check_symmetric_shape
 from codiag.tensors._convert import array_of, tensor_of_array
@@ -53,6 +54,11 @@ class Problem:
         Whether all modes share one factor, or which of them do. By default detected for arrays, and declared by other
         tensors.
 
+    See Also
+    --------
+    factorize : Takes a problem in place of a tensor.
+    codiag.methods.Method : Solves it.
+
     Examples
     --------
     A second moment lets a method for orthogonal factors find others:
@@ -74,11 +80,11 @@ class Problem:
 
     def __init__(
         self,
-        tensor: Any,
-        rank: Any,
-        constraints: Any = None,
-        observed: Any = None,
-        second_moment: Any = None,
+        tensor: TensorLike,
+        rank: int,
+        constraints: ConstraintsLike = None,
+        observed: Array | None = None,
+        second_moment: Array | None = None,
         symmetric: bool | Sequence[int] | None = None,
     ) -> None:
         weighted = observed is not None
@@ -116,6 +122,16 @@ class Problem:
         Returns
         -------
         Problem
+            With the rank of this one.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> from codiag.tensors import as_tensor
+        >>> problem = codiag.Problem(np.ones((3, 4, 5)), 1, constraints="nonnegative")
+        >>> problem.on(as_tensor(np.ones((2, 2, 2)))).constraints is None
+        True
         """
         return Problem(tensor, self.rank)
 
@@ -125,16 +141,33 @@ class Problem:
         Parameters
         ----------
         scale : float
+            What to multiply the tensor by.
 
         Returns
         -------
         Problem
+            With everything else as in this one.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> round(codiag.Problem(np.ones((3, 4, 5)), 1).scaled(2.0).tensor.squared_norm(), 6)
+        240.0
         """
         return self if scale == 1 else replace(self, tensor=self.tensor * scale)
 
     @cached_property
     def asks(self) -> frozenset[str]:
-        """What a method must be able to honor: of "constraints", "observed" and "partial symmetry", what is given."""
+        """What a method must be able to honor: of "constraints", "observed" and "partial symmetry", what is given.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> sorted(codiag.Problem(np.ones((3, 4, 5)), 1, constraints="nonnegative").asks)
+        ['constraints']
+        """
         asked = {
             "constraints": self.constraints is not None,
             "observed": self.entries is not None,
@@ -144,22 +177,72 @@ class Problem:
 
     @property
     def shared(self) -> tuple[int, ...]:
-        """The modes that share a factor where some do, and not all."""
+        """The modes that share a factor where some do, and not all.
+
+        See Also
+        --------
+        Problem.groups : All modes, in groups.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> codiag.Problem(np.ones((3, 3, 5)), 1, symmetric=(0, 1)).shared
+        (0, 1)
+        """
         return self.symmetric if isinstance(self.symmetric, tuple) else ()
 
     @property
     def groups(self) -> list[tuple[int, ...]]:
-        """The modes that share each factor."""
+        """The modes that share each factor.
+
+        See Also
+        --------
+        Problem.shared : The modes that share a factor.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> codiag.Problem(np.ones((3, 3, 5)), 1, symmetric=(0, 1)).groups
+        [(0, 1), (2,)]
+        """
         return groups_of(self.symmetric, self.tensor.order)
 
     @cached_property
     def entries(self) -> Entries | None:
-        """What was observed of the tensor, or None where that is all of it."""
+        """What was observed of the tensor, or None where that is all of it.
+
+        See Also
+        --------
+        Problem.n_entries : How many there are.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> codiag.Problem(np.ones((3, 4, 5)), 1).entries is None
+        True
+        """
         return entries_of(self.tensor, self.observed)
 
     @property
     def n_entries(self) -> int:
-        """Number of independent entries that were observed."""
+        """Number of independent entries that were observed.
+
+        See Also
+        --------
+        Problem.n_parameters : How many parameters they determine.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> tensor = np.ones((3, 4, 5))
+        >>> tensor[0, 0, 0] = np.nan
+        >>> codiag.Problem(tensor, 1).n_entries
+        59
+        """
         shape = self.tensor.shape
         if self.entries is not None:
             return self.entries.n_sorted(self.groups)
@@ -169,12 +252,32 @@ class Problem:
 
     @property
     def mean_weight(self) -> float:
-        """Mean weight of the entries that were observed."""
+        """Mean weight of the entries that were observed.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> codiag.Problem(np.ones((3, 4, 5)), 1, observed=np.full((3, 4, 5), 0.5)).mean_weight
+        0.5
+        """
         return 1.0 if self.entries is None else self.entries.mean_weight()
 
     @property
     def n_parameters(self) -> int:
-        """Number of independent parameters of the components."""
+        """Number of independent parameters of the components.
+
+        See Also
+        --------
+        Problem.n_entries : The entries that determine them.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> codiag.Problem(np.ones((3, 4, 5)), 2).n_parameters
+        20
+        """
         if not self.shared:
             return n_parameters(self.tensor, self.rank)
         return self.rank * (sum(self.tensor.shape[group[0]] for group in self.groups) - len(self.groups) + 1)

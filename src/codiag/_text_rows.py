@@ -7,7 +7,7 @@ import gzip
 import zlib
 from pathlib import Path
 
-from codiag._frames import ending_of, separator_of
+from codiag._frames import SEPARATORS, ending_of, read_frame, separator_of
 from codiag._reading import as_file
 
 ABSENT = {"", "na", "nan", "null", "none"}
@@ -27,6 +27,21 @@ def checked_ending(path: Path, endings: tuple[str, ...], *, must_exist: bool = T
     if must_exist:
         as_file("path", path)
     return ending
+
+
+def table_rows(path: Path) -> list[tuple[int, list[str]]]:
+    """Return the lines of a ``.csv``, ``.tsv`` or ``.parquet`` table as text, names of columns first, with numbers."""
+    ending = checked_ending(path, (*SEPARATORS, ".parquet"))
+    if ending != ".parquet":
+        return rows_of(path, SEPARATORS[ending])
+    frame = read_frame(path)
+    columns = [[_as_text(cell) for cell in frame[name].to_list()] for name in frame.columns]
+    header = [str(name) for name in frame.columns]
+    return [(1, header), *((number, list(row)) for number, row in enumerate(zip(*columns, strict=True), 2))]
+
+
+def _as_text(cell: object) -> str:
+    return "" if cell is None or cell != cell else str(cell)
 
 
 def rows_of(path: Path, separator: str | None) -> list[tuple[int, list[str]]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 from array_api_compat import array_namespace, is_array_api_obj, is_numpy_array, is_torch_array
@@ -17,6 +18,10 @@ class UndeterminedError(ValueError):
 
 class ConvergenceWarning(UserWarning):
     """An iteration ended before it reached its tolerance; its best iterate was returned.
+
+    See Also
+    --------
+    codiag.Factorization : Says in ``converged`` and ``stages`` how far a fit came.
 
     Examples
     --------
@@ -126,6 +131,9 @@ def as_finite(name: str, values: Array | Sequence[Array], shape: tuple[int | Non
         raise ValueError(f"{name} must be finite; {bad} of {array.size} entries are NaN or infinite")
     return array.astype(np.float64, copy=False)
 
+
+Seed: TypeAlias = int | Sequence[int] | np.random.Generator | None
+"""What random numbers are drawn from: the same seed gives the same answer."""
 
 SOURCES = np.random.Generator | np.random.BitGenerator | np.random.RandomState | np.random.SeedSequence
 """Objects of NumPy that stand for random numbers to come."""

@@ -1,4 +1,21 @@
-"""Read votes and edges from files, and write tables to files."""
+"""Tables of data: read votes and graphs from files, turn long tables into tensors, and write tables to files.
+
+==================== ====================================================================================
+`labelled_tensor`    A long table, one row for each entry, as a tensor with labels (`Labelled`, `Labels`).
+`read_votes`         Votes of a crowd: task, worker and label.
+`read_edges`         The edges of a network.
+`read_graph`         A network with the weights of its edges.
+`write_table`        Columns, to a file that spreadsheets read.
+==================== ====================================================================================
+
+Examples
+--------
+>>> import pandas as pd
+>>> from codiag.tables import labelled_tensor
+>>> table = pd.DataFrame({"who": list("aabb"), "what": list("xyxy"), "year": [1, 1, 2, 2], "count": range(4)})
+>>> labelled_tensor(table).labels.names
+('who', 'what', 'year')
+"""
 
 from __future__ import annotations
 
@@ -13,12 +30,12 @@ from typing import Any
 
 import numpy as np
 
-from codiag._frames import SEPARATORS, read_frame
+from codiag._frames import SEPARATORS
 from codiag._graph_files import read_edges, read_graph
 from codiag._labelled import of_series, of_table
 from codiag._labels import Labelled, Labels
 from codiag._reading import as_path
-from codiag._text_rows import ABSENT, checked_ending, is_whole, refuse_lines, rows_of
+from codiag._text_rows import ABSENT, checked_ending, is_whole, refuse_lines, table_rows
 from codiag._writing import inert, written_at_once
 from codiag.models._votes import NAMES, column_places, wanted_columns
 
@@ -58,6 +75,11 @@ def read_votes(
     dict of numpy.ndarray of shape (n_votes,)
         The columns ``task``, ``worker`` and ``label``: what `codiag.models.DawidSkene` takes.
 
+    See Also
+    --------
+    codiag.models.DawidSkene : Takes the votes.
+    codiag.datasets.load_crowd : Votes of published crowds.
+
     Examples
     --------
     >>> import tempfile
@@ -71,8 +93,7 @@ def read_votes(
     ([1, 1], ['ann', 'bob'], ['yes', 'no'])
     """
     path = as_path("path", path)
-    ending = checked_ending(path, (*SEPARATORS, ".parquet"))
-    rows = _parquet_rows(path) if ending == ".parquet" else rows_of(path, SEPARATORS[ending])
+    rows = table_rows(path)
     if not rows:
         raise ValueError(f"{path.name} holds no votes")
     n_columns = 3 if wide else len(rows[0][1])
@@ -116,6 +137,11 @@ def labelled_tensor(table: Any, *, modes: Any = None, value: Any = None, absent:
     Labelled
         Tensor and labels, which `codiag.factorize` takes as they are.
 
+    See Also
+    --------
+    codiag.factorize : Takes tensor and labels as they are.
+    codiag.tensors.SparseTensor : Entries by their coordinates, without labels.
+
     Examples
     --------
     >>> import codiag
@@ -151,6 +177,11 @@ def write_table(path: str | Path, columns: Mapping[str, Iterable[Any]]) -> None:
         Where to write.
     columns : mapping of str to iterable
         Columns of one length, by name.
+
+    See Also
+    --------
+    codiag.models.DawidSkene.label_table : Columns to write.
+    codiag.models.MixedMembershipCommunities.membership_table : Columns to write.
 
     Examples
     --------
@@ -272,15 +303,3 @@ def _as_column(fields: list[str]) -> np.ndarray:
     if all(is_whole(field) for field in fields):
         return np.array([int(field) for field in fields])
     return np.array(fields)
-
-
-def _parquet_rows(path: Path) -> list[tuple[int, list[str]]]:
-    """Return the names of columns and the rows of a file as text, as those of a ``.csv`` file."""
-    frame = read_frame(path)
-    columns = [[_as_text(cell) for cell in frame[name].to_list()] for name in frame.columns]
-    header = [str(name) for name in frame.columns]
-    return [(1, header), *((number, list(row)) for number, row in enumerate(zip(*columns, strict=True), 2))]
-
-
-def _as_text(cell: object) -> str:
-    return "" if cell is None or cell != cell else str(cell)

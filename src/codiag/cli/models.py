@@ -129,6 +129,15 @@ def label(
         Path | None,
         typer.Option("--workers", help="Where to save workers and their accuracy, .csv or .tsv.", show_default=False),
     ] = None,
+    gold: Annotated[
+        Path | None,
+        typer.Option(
+            "--gold",
+            help="A table like VOTES with task and label: the classes of tasks that are known, which are held.",
+            metavar="TABLE",
+            show_default=False,
+        ),
+    ] = None,
     figure: Annotated[
         Path | None,
         typer.Option("--figure", help="Where to draw confusion matrices, rows by true class.", show_default=False),
@@ -156,12 +165,17 @@ def label(
             show_default=False,
         ),
     ] = None,
+    n_doubtful: Annotated[
+        int, typer.Option("--doubtful", min=0, help="Tasks to show whose labels are least certain.")
+    ] = 5,
     sort: Annotated[str, typer.Option("--sort", help="Show workers by votes, or the worst by accuracy.")] = "votes",
     report: Report = None,
     seed: Seed = 0,
     force: Force = False,
 ) -> None:
     """Find the labels of tasks, and how good workers are, from votes that disagree."""
+    from codiag._gold_files import read_gold
+    from codiag._reading import as_file
     from codiag.models import DawidSkene
     from codiag.plotting import draw_confusions
     from codiag.reports import crowd_report
@@ -171,22 +185,29 @@ def label(
         fail(f"--sort must be votes or accuracy; got {sort}")
     outputs = {"--out": (result, TABLES), "--workers": (workers, TABLES), "--figure": (figure, PICTURES)}
     outputs["--report"] = (report, PAGES)
-    with working("labeling ...", outputs, [path], force=force) as command:
+    sources = [path] if gold is None else [path, gold]
+    with working("labeling ...", outputs, sources, force=force) as command:
         source = command.source(path)
         table = read_votes(source, task=task, worker=worker, label=label, wide=wide, skip_missing=skip_missing)
+        known = None if gold is None else read_gold(as_file("--gold", gold), table, task=task, label=label)
         model = DawidSkene(
             init=init,
             one_coin=one_coin,
             em_rounds=em_rounds,
             smoothing="estimated" if smoothing is None else smoothing,
             random_state=seed,
-        ).fit(table)
+        ).fit(table, gold=known)
         command.save("--out", lambda path: write_table(path, model.label_table()))
         command.save("--workers", lambda path: write_table(path, model.worker_table()))
         command.report(lambda: crowd_report(model, title=command.title(path)))
     shares = ", ".join(f"{name} {share:.3f}" for name, share in zip(model.classes_, model.priors_, strict=True))
     shared = f"{table['label'].size} votes on {model.tasks_.size} tasks; shares of the classes: {shown(shares)}"
-    command.show(_worker_table(model, command.title(path), sort), shared)
+    doubts = [_doubt_table(model, min(n_doubtful, model.tasks_.size))] if n_doubtful else []
+    if len(model.copies_):
+        named = ", ".join(f"{one} and {other}" for one, other in model.copies_[:SHOWN].tolist())
+        more = f" and {len(model.copies_) - SHOWN} more pairs" if len(model.copies_) > SHOWN else ""
+        shared += f"\nworkers who seem to copy from each other, and share a vote: {shown(named)}{more}"
+    command.show(_worker_table(model, command.title(path), sort), *doubts, shared)
     command.draw("--figure", partial(draw_confusions, model))
 
 
@@ -202,6 +223,14 @@ def _worker_table(model: DawidSkene, name: str, sort: str) -> Table:
         table.add_row(shown(worker), str(n_votes), f"{accuracy:.3f}", f"{deviation:.3f}", interval)
     if len(rows) > SHOWN:
         table.add_row(f"... {len(rows) - SHOWN} more", "", "", "", "")
+    return table
+
+
+def _doubt_table(model: DawidSkene, n_tasks: int) -> Table:
+    columns = model.doubt_table(n_tasks)
+    table = table_of("tasks most in doubt", ["task"], [name for name in columns if name != "task"])
+    for row in zip(*(column.tolist() for column in columns.values()), strict=True):
+        table.add_row(*(f"{cell:.3f}" if isinstance(cell, float) else shown(cell) for cell in row))
     return table
 
 

@@ -1,4 +1,27 @@
-"""What is known about factors beforehand: one constraint for each mode."""
+"""What is known about factors beforehand: one constraint for each mode.
+
+=============== ==================== ==========================================================
+Constraint      Name                 The factor of the mode
+=============== ==================== ==========================================================
+`NonNegative`   ``"nonnegative"``    has no negative entries, as concentrations and counts.
+`Orthogonal`    ``"orthogonal"``     has orthonormal columns.
+`Fixed`                              is known.
+`Ridge`                              is kept small, by a penalty on its squares.
+=============== ==================== ==========================================================
+
+Pass one to `codiag.factorize` for all modes, or a sequence with one for each, where None is a free mode. `CONSTRAINTS`
+has those with a name, and `as_constraints` turns what a user gives into objects. To write one of your own, derive from
+`Constraint`.
+
+Examples
+--------
+>>> import numpy as np
+>>> import codiag
+>>> a, b, c = (np.random.default_rng(size).random((size, 2)) for size in (6, 5, 4))
+>>> fit = codiag.factorize(np.einsum("ir,jr,kr->ijk", a, b, c), 2, constraints=("nonnegative", None, None), seed=0)
+>>> bool((fit.factors[0] >= 0).all())
+True
+"""
 
 from codiag.constraints._base import Constraint
 from codiag.constraints._fixed import Fixed

@@ -22,7 +22,15 @@ STEPS = 50
 class Constraint(ABC):
     """What is known about the factor of one mode; pass it to `codiag.factorize` as ``constraints=``.
 
-    A subclass implements `project`. Whoever knows more about the set also overrides `solve`.
+    A subclass implements `project`, and may override `solve` where the set allows a better algorithm.
+
+    See Also
+    --------
+    NonNegative : Entries that are not negative.
+    Orthogonal : Orthonormal columns.
+    Fixed : A factor that is known.
+    Ridge : Small entries rather than large ones.
+    codiag.factorize : Takes constraints, one for all modes or one for each.
 
     Examples
     --------
@@ -42,7 +50,14 @@ class Constraint(ABC):
 
     @property
     def ridge(self) -> float:
-        """What multiplies half the sum of squares of the factor in the objective."""
+        """What multiplies half the sum of squares of the factor in the objective.
+
+        Examples
+        --------
+        >>> from codiag.constraints import NonNegative, Ridge
+        >>> NonNegative().ridge, Ridge(0.5).ridge
+        (0.0, 0.5)
+        """
         return 0.0
 
     @abstractmethod
@@ -52,10 +67,23 @@ class Constraint(ABC):
         Parameters
         ----------
         factor : array of shape (d, rank)
+            Any factor.
 
         Returns
         -------
         array of shape (d, rank)
+            The nearest factor in the set, in the Frobenius norm.
+
+        See Also
+        --------
+        Constraint.solve : Minimize a quadratic function over the same set.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.constraints import NonNegative
+        >>> NonNegative().project(np.array([[1.0, -2.0], [-3.0, 4.0]])).tolist()
+        [[1.0, 0.0], [0.0, 4.0]]
         """
 
     def solve(self, gram: Array, product: Array, start: Array) -> Array:
@@ -68,11 +96,26 @@ class Constraint(ABC):
         gram : array of shape (rank, rank), or (d, rank, rank)
             Positive semidefinite; one for every row where entries are missing or weighted.
         product : array of shape (d, rank)
+            The matrix P of the linear term.
         start : array of shape (d, rank)
+            Where iterations start.
 
         Returns
         -------
         array of shape (d, rank)
+            The minimizer.
+
+        See Also
+        --------
+        Constraint.project : The nearest factor in the set.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.constraints import NonNegative
+        >>> gram, product = np.eye(2), np.array([[1.0, -2.0], [-3.0, 4.0]])
+        >>> NonNegative().solve(gram, product, np.zeros((2, 2))).round(6).tolist()
+        [[1.0, 0.0], [0.0, 4.0]]
         """
         xp = array_namespace(product)
         # One step for all rows, even where each has a Gram matrix of its own: a constraint may tie rows together.
@@ -97,6 +140,18 @@ class Constraint(ABC):
         -------
         array of shape (d, rank)
             One for entries that may move, zero for the others.
+
+        See Also
+        --------
+        Constraint.tangent : The part of a move that stays in a curved set.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.constraints import NonNegative
+        >>> factor, slope = np.array([[0.0, 0.0, 2.0]]), np.array([[1.0, -1.0, 1.0]])
+        >>> np.asarray(NonNegative().free(factor, slope), dtype=int).tolist()
+        [[0, 1, 1]]
         """
         return array_namespace(factor).ones_like(factor)
 
@@ -111,20 +166,41 @@ class Constraint(ABC):
         Returns
         -------
         array of shape (d, rank)
+            The part of the move that is tangent to the set.
+
+        See Also
+        --------
+        Constraint.free : Which entries may move.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.constraints import Orthogonal
+        >>> Orthogonal().tangent(np.eye(2), np.array([[1.0, 2.0], [4.0, 1.0]])).tolist()
+        [[1.0, -1.0], [1.0, 1.0]]
         """
         return move
 
     def on_rows(self, rows: np.ndarray) -> Constraint | None:
-        """Return what is known of some rows of the factor alone.
+        """Return the constraint that holds for some rows of the factor.
 
         Parameters
         ----------
         rows : numpy array of int
+            Indices of the rows.
 
         Returns
         -------
         Constraint or None
             By default the same constraint; None where it says nothing about rows without the others.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.constraints import NonNegative, Orthogonal
+        >>> rows = np.array([0, 2])
+        >>> NonNegative().on_rows(rows), Orthogonal().on_rows(rows)
+        (NonNegative(), None)
         """
         return self
 
@@ -137,6 +213,15 @@ class Constraint(ABC):
             Shape of the factor.
         mode : int
             Whose factor it is, for the message.
+
+        Examples
+        --------
+        >>> from codiag.constraints import Orthogonal
+        >>> Orthogonal().check(5, 3, mode=0)
+        >>> Orthogonal().check(3, 5, mode=0)  # refused
+        Traceback (most recent call last):
+            ...
+        ValueError: constraints[0]: rank must be at most 3, the size of the mode, for orthogonal columns; got 5
         """
 
 

@@ -15,11 +15,17 @@ from codiag.constraints._base import Constraint
 
 @dataclass(frozen=True, eq=False)
 class Fixed(Constraint):
-    """The factor is known, up to the scale of its columns and their order, which go with the weights.
+    """The factor is known, up to the order of its columns and their lengths, which the weights absorb.
 
     Parameters
     ----------
     factor : array of shape (d, rank)
+        The factor of the mode. Its columns may have any length; the weights account for it.
+
+    See Also
+    --------
+    NonNegative : Where only the signs are known.
+    codiag.Factorization.transform : Fixes all factors but one.
 
     Examples
     --------

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from codiag.constraints._base import Constraint
 from codiag.constraints._nonnegative import NonNegative
 from codiag.constraints._orthogonal import Orthogonal
 
+ConstraintsLike: TypeAlias = Constraint | str | Sequence[Constraint | str | None] | None
+"""A constraint or its name, for all modes, or a sequence with one for each; None for a free mode."""
+
 CONSTRAINTS: dict[str, Constraint] = {"nonnegative": NonNegative(), "orthogonal": Orthogonal()}
 """Constraints by name."""
 
 
-def as_constraints(raw: Any, shape: Sequence[int], rank: int) -> tuple[Constraint | None, ...] | None:
+def as_constraints(raw: ConstraintsLike, shape: Sequence[int], rank: int) -> tuple[Constraint | None, ...] | None:
     """Return one constraint for each mode, checked against its size; None where no mode has any.
 
     Parameters
@@ -28,6 +31,12 @@ def as_constraints(raw: Any, shape: Sequence[int], rank: int) -> tuple[Constrain
     Returns
     -------
     tuple of Constraint or None, or None
+        One for each mode, or None where all modes are free.
+
+    See Also
+    --------
+    CONSTRAINTS : The names that are accepted.
+    codiag.factorize : Resolves its argument `constraints` in this way.
 
     Examples
     --------
@@ -35,8 +44,9 @@ def as_constraints(raw: Any, shape: Sequence[int], rank: int) -> tuple[Constrain
     >>> as_constraints("nonnegative", (3, 4, 5), 2)
     (NonNegative(), NonNegative(), NonNegative())
     """
-    alone = raw is None or isinstance(raw, str | Constraint | type) or not isinstance(raw, Iterable)
-    given = [raw] * len(shape) if alone else list(raw)
+    given: list[Any] = [raw] * len(shape)
+    if isinstance(raw, Iterable) and not isinstance(raw, str | Constraint | type):
+        given = list(raw)
     if len(given) != len(shape):
         raise ValueError(
             f"constraints must be one for all modes, or a sequence with one for each of the {len(shape)} modes; "

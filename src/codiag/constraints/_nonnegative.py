@@ -18,6 +18,11 @@ FULL_EXCHANGES = 3
 class NonNegative(Constraint):
     """No entry of the factor is negative, as of spectra, concentrations and counts.
 
+    See Also
+    --------
+    Orthogonal : Orthonormal columns instead.
+    codiag.drop_in.non_negative_parafac : The same model under the name of TensorLy.
+
     Examples
     --------
     >>> import numpy as np

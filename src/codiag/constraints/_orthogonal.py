@@ -17,11 +17,16 @@ ROUNDS, SETTLED = 50, 1e-10
 
 @dataclass(frozen=True, eq=False)
 class Orthogonal(Constraint):
-    r"""The columns of the factor are orthogonal; their lengths go with the weights.
+    r"""The columns of the factor are orthogonal; the weights absorb their lengths.
 
     With all modes orthogonal the components are those of the paper: the best weights are
     :math:`w_i = T(a_i, b_i, c_i)`, and least squares makes :math:`\sum_i w_i^2` largest. The rank is at most the size
     of the mode.
+
+    See Also
+    --------
+    NonNegative : Entries that are not negative instead.
+    codiag.methods.OJD : A method for tensors whose factors are all nearly orthogonal.
 
     Examples
     --------

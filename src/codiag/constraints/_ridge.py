@@ -15,13 +15,18 @@ from codiag.constraints._base import Constraint, solve_rows
 class Ridge(Constraint):
     r"""The sum of squares of the factor, times half a strength, is added to the objective: Tikhonov's regularization.
 
-    It makes rows that were hardly observed small instead of arbitrary. Give it to all modes: of a component whose size
-    may go to a mode without it, nothing is held back, and the fit is the one without ridges.
+    It makes rows that were hardly observed small instead of arbitrary. Give it to all modes: where a mode has none, the
+    size of a component moves there, and the fit is the one without ridges.
 
     Parameters
     ----------
     strength : float
-        Relative to nothing: of the order of the variance of the noise over that of the factor's entries.
+        An absolute number, of the order of the variance of the noise over that of the entries of the factor.
+
+    See Also
+    --------
+    Fixed : A factor that is known exactly.
+    NonNegative : Entries that are not negative.
 
     Examples
     --------

@@ -24,6 +24,12 @@ class CrowdData:
     truth : dict of arrays
         ``task`` and ``truth``, for tasks whose truth is known.
 
+    See Also
+    --------
+    load_crowd : Load a data set by name.
+    read_crowd : Read files in the same format.
+    codiag.models.DawidSkene : Takes `votes`.
+
     Examples
     --------
     >>> import numpy as np
@@ -50,6 +56,19 @@ class CrowdData:
         Returns
         -------
         float
+            Between 0 and 1.
+
+        See Also
+        --------
+        codiag.models.DawidSkene.label_table : The labels of a model by task.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.datasets import CrowdData
+        >>> truth = {"task": np.array([0, 1, 2, 3]), "truth": np.array(["cat", "dog", "cat", "cat"])}
+        >>> CrowdData(votes={}, truth=truth).accuracy([0, 1, 2, 3], ["cat", "dog", "dog", "cat"])
+        0.75
         """
         given = dict(zip(np.asarray(tasks).tolist(), np.asarray(labels).tolist(), strict=True))
         known = zip(self.truth["task"].tolist(), self.truth["truth"].tolist(), strict=True)
@@ -69,6 +88,14 @@ def load_crowd(name: str, *, download: bool = False) -> CrowdData:
     Returns
     -------
     CrowdData
+        Votes and true labels.
+
+    See Also
+    --------
+    read_crowd : Read votes from files of your own.
+    codiag.tables.read_votes : Read votes of other formats.
+    codiag.models.DawidSkene : Estimate labels and workers from votes.
+    available : The names of all data sets.
 
     Examples
     --------
@@ -98,6 +125,12 @@ def read_crowd(votes: str | Path, truth: str | Path | None = None) -> CrowdData:
     Returns
     -------
     CrowdData
+        Votes and true labels, which are empty where no file of them is given.
+
+    See Also
+    --------
+    load_crowd : Load a data set by name.
+    codiag.tables.read_votes : Read votes whose columns have other names.
 
     Examples
     --------

@@ -26,6 +26,12 @@ class FacebookData:
     attributes : dict of arrays of shape (n,)
         status, gender, major, minor, dorm, year and highschool, as numbers; 0 where it is not known.
 
+    See Also
+    --------
+    load_facebook : Load a network by name.
+    read_facebook : Read a file of the same format.
+    codiag.models.MixedMembershipCommunities : Takes `adjacency`.
+
     Examples
     --------
     >>> import numpy as np
@@ -52,6 +58,22 @@ class FacebookData:
         Returns
         -------
         numpy.ndarray of bool of shape (n, n_groups)
+            One column for each value of each attribute that at least `min_size` people share.
+
+        See Also
+        --------
+        codiag.metrics.recovery_curve : Compares estimated communities with such groups.
+        codiag.metrics.overlapping_nmi : Compares them by mutual information.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from scipy import sparse
+        >>> from codiag.datasets import FacebookData
+        >>> attributes = {"dorm": np.array([7, 7, 8, 0]), "major": np.array([1, 2, 2, 2])}
+        >>> data = FacebookData(sparse.csr_array((4, 4)), attributes)
+        >>> data.groups(["dorm", "major"], min_size=2).astype(int).tolist()
+        [[1, 0], [1, 1], [0, 1], [0, 1]]
         """
         columns = []
         for name in names:
@@ -74,6 +96,13 @@ def load_facebook(name: str, *, download: bool = False) -> FacebookData:
     Returns
     -------
     FacebookData
+        The network and the attributes of its people.
+
+    See Also
+    --------
+    read_facebook : Read a file of your own.
+    codiag.models.MixedMembershipCommunities : Find communities in a network.
+    available : The names of all data sets.
 
     Examples
     --------
@@ -95,12 +124,18 @@ def read_facebook(path: str | Path) -> FacebookData:
     Parameters
     ----------
     path : str or Path
-        A ``.mat`` file as published, with `A` and `local_info`, or an ``.npz`` file with `n`, `indices`, `indptr` (of
-        the part above the diagonal) and `attrs`.
+        A ``.mat`` file as published, with ``A`` and ``local_info``, or an ``.npz`` file with ``n``, ``indices``,
+        ``indptr`` (of the part above the diagonal) and ``attrs``.
 
     Returns
     -------
     FacebookData
+        The network and the attributes of its people.
+
+    See Also
+    --------
+    load_facebook : Load a network by name.
+    codiag.tables.read_graph : Read graphs of other formats.
 
     Examples
     --------

@@ -41,6 +41,11 @@ def at_hand(name: str) -> bool:
     Returns
     -------
     bool
+        True where loading would need no download.
+
+    See Also
+    --------
+    available : The names of all data sets.
 
     Examples
     --------

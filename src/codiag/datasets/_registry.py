@@ -91,6 +91,14 @@ def available(folder: str | None = None) -> list[str]:
     Returns
     -------
     list of str
+        Names, as the loaders take them.
+
+    See Also
+    --------
+    at_hand : Whether a data set needs no download.
+    load_crowd : Load votes.
+    load_facebook : Load a network.
+    load_kos : Load counts of words.
 
     Examples
     --------

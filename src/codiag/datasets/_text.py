@@ -23,6 +23,13 @@ class CorpusData:
     counts : scipy.sparse.csr_array of shape (n_documents, n_words)
         How often every word occurs in every document.
     vocabulary : numpy.ndarray of str of shape (n_words,)
+        The words.
+
+    See Also
+    --------
+    load_kos : Load the corpus of the paper's topics.
+    read_bag_of_words : Read files of the same format.
+    codiag.reports.topics_report : Takes counts and vocabulary.
 
     Examples
     --------
@@ -50,6 +57,12 @@ def load_kos(*, download: bool = False) -> CorpusData:
     -------
     CorpusData
         3430 documents of 6906 words.
+
+    See Also
+    --------
+    read_bag_of_words : Read a corpus of the same format.
+    codiag.models.LatentDirichlet : Estimate topics from counts.
+    codiag.models.SingleTopic : Estimate topics with one for each document.
 
     Examples
     --------
@@ -79,6 +92,12 @@ def read_bag_of_words(counts: str | Path, vocabulary: str | Path) -> CorpusData:
     Returns
     -------
     CorpusData
+        Counts and vocabulary.
+
+    See Also
+    --------
+    load_kos : A corpus of this format.
+    codiag.models.LatentDirichlet : Estimate topics from counts.
 
     Examples
     --------

@@ -12,8 +12,9 @@ import numpy as np
 from array_api_compat import is_jax_array
 
 from codiag._array import Array, array_namespace, identity, largest_signs, like, to_host
+from codiag._named import readable
 from codiag._threads import few_threads
-from codiag._validation import as_generator, as_number, as_rank, as_stack, as_weights
+from codiag._validation import Seed, as_generator, as_number, as_rank, as_stack, as_weights
 from codiag.diagonalize._compression import compress, range_bases
 from codiag.diagonalize._diagonalization import Diagonalization
 from codiag.diagonalize._given_start import as_start, compressed_start, start_rank
@@ -23,6 +24,7 @@ NOT_COMPILED = 2**24
 """Entries up to which matrices of JAX are diagonalized on the host, before JAX would have compiled a step of it."""
 
 
+@readable
 class Iterate(NamedTuple):
     r"""What `Diagonalizer.iterate` returns: inverse factors, and how they were reached.
 
@@ -30,13 +32,18 @@ class Iterate(NamedTuple):
     ----------
     left : array of shape (k, k)
         Inverse factors B as rows: every :math:`B M_l C^\top` is as diagonal as the method could make it. Rows may have
-        any scale and order; they must be orthonormal, and may be fewer, where the diagonalizer declares `orthogonal`.
+        any scale and order; they must be orthonormal, and may be fewer, where the diagonalizer declares ``orthogonal``.
     right : array of shape (k, k)
         The same for the columns of the matrices, C; the array `left` itself for a symmetric diagonalizer.
     n_sweeps : int
         Steps or sweeps over the matrices.
     converged : bool
         Whether the tolerance was reached.
+
+    See Also
+    --------
+    Diagonalizer.iterate : Returns one.
+    Diagonalization : What users get of it.
 
     Examples
     --------
@@ -69,8 +76,8 @@ class Diagonalizer(ABC):
     tol : float
         Stop when the largest entry of the relative step falls below it.
     max_sweeps : int
-        Steps or sweeps over the matrices before giving up, which is a result with `converged` false. Steps on a sketch
-        of the matrices, other starts and fallbacks come on top.
+        Steps or sweeps over the matrices before giving up, which is a result with ``converged`` false. Steps on a
+        sketch of the matrices, other starts and fallbacks come on top.
 
     Attributes
     ----------
@@ -82,6 +89,14 @@ class Diagonalizer(ABC):
     handles_opposite_diagonals : bool
         Whether the method finds components in pairs whose diagonals are each other's negatives, which `symmetrized`
         needs. False unless declared otherwise.
+
+    See Also
+    --------
+    joint_diagonalize : Calls one, and warns where it has not converged.
+    UWEDGE : The default for factors that are not orthogonal.
+    OrthogonalNewton : The default for orthogonal factors.
+    TwoSided : For matrices that are not symmetric.
+    codiag.methods.NOJD : Factorizes a tensor by a diagonalizer.
 
     Examples
     --------
@@ -120,7 +135,7 @@ class Diagonalizer(ABC):
         *,
         weights: Array | Sequence[float] | None = None,
         init: Array | Sequence[Array] | None = None,
-        seed: int | np.random.Generator | None = None,
+        seed: Seed = None,
     ) -> Diagonalization:
         """Diagonalize a stack of matrices, without a warning where that does not converge.
 
@@ -182,6 +197,19 @@ class Diagonalizer(ABC):
         -------
         Iterate
             In the array library and the precision of the stack.
+
+        See Also
+        --------
+        Diagonalizer.iterate_from : From a given start.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.diagonalize import Jacobi
+        >>> stack = np.array([[[2.0, 1.0], [1.0, 2.0]], [[0.0, 3.0], [3.0, 0.0]]])
+        >>> left = Jacobi().iterate(stack, np.random.default_rng(0)).left
+        >>> np.abs(left @ stack @ left.T).round(12).tolist()
+        [[[3.0, 0.0], [0.0, 1.0]], [[3.0, 0.0], [0.0, 3.0]]]
         """
 
     def iterate_from(self, stack: Array, rng: np.random.Generator, left: Array, right: Array) -> Iterate:
@@ -192,8 +220,10 @@ class Diagonalizer(ABC):
 
         Parameters
         ----------
-        stack, rng
-            As in `iterate`.
+        stack : array of shape (n, k, k)
+            The matrices, as in `iterate`.
+        rng : numpy.random.Generator
+            Source of all random numbers.
         left, right : array of shape (k, k)
             Inverse factors of full rank as rows, orthonormal where the method is `orthogonal`; one and the same array
             where it is `symmetric`.
@@ -202,6 +232,19 @@ class Diagonalizer(ABC):
         -------
         Iterate
             In the coordinates of the stack.
+
+        See Also
+        --------
+        Diagonalizer.iterate : Without a start.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.diagonalize import Jacobi
+        >>> stack = np.array([[[2.0, 1.0], [1.0, 2.0]], [[0.0, 3.0], [3.0, 0.0]]])
+        >>> start = np.eye(2)
+        >>> Jacobi().iterate_from(stack, np.random.default_rng(0), start, start).converged
+        True
         """
         xp = array_namespace(stack)
         found = self.iterate(left @ stack @ xp.matrix_transpose(right), rng)
@@ -210,12 +253,26 @@ class Diagonalizer(ABC):
 
     @property
     def orthogonal(self) -> bool:
-        """Whether the factors are constrained to be orthonormal."""
+        """Whether the factors are constrained to be orthonormal.
+
+        Examples
+        --------
+        >>> from codiag.diagonalize import UWEDGE, Jacobi
+        >>> Jacobi().orthogonal, UWEDGE().orthogonal
+        (True, False)
+        """
         return False
 
     @property
     def name(self) -> str:
-        """The name of the method in messages."""
+        """The name of the method in messages.
+
+        Examples
+        --------
+        >>> from codiag.diagonalize import UWEDGE
+        >>> UWEDGE().name
+        'UWEDGE'
+        """
         return type(self).__name__
 
     def sweep_flops(self, n: int, size: int) -> float:
@@ -229,6 +286,13 @@ class Diagonalizer(ABC):
         Returns
         -------
         float
+            Number of operations.
+
+        Examples
+        --------
+        >>> from codiag.diagonalize import UWEDGE
+        >>> UWEDGE().sweep_flops(10, 5)
+        2500.0
         """
         return 4.0 * n * size**3
 

@@ -41,6 +41,12 @@ class Diagonalization:
     weights : array of shape (n,) or None
         The weights given. With inverse variances, `noise` is relative to them, and close to one.
 
+    See Also
+    --------
+    joint_diagonalize : Returns one.
+    codiag.theory.standard_errors : The theory behind `standard_errors`.
+    codiag.Factorization : The same for tensors.
+
     Examples
     --------
     >>> import numpy as np
@@ -67,12 +73,34 @@ class Diagonalization:
 
     @property
     def symmetric(self) -> bool:
-        """Whether left and right factors are the same."""
+        """Whether left and right factors are the same.
+
+        Examples
+        --------
+        >>> from codiag import joint_diagonalize
+        >>> from codiag.synthetic import matrix_stack, unit_factor
+        >>> fit = joint_diagonalize(matrix_stack(unit_factor(3, 3, seed=0), 5, seed=1).matrices, seed=0)
+        >>> fit.symmetric
+        True
+        """
         return self.right_factor is self.factor
 
     @property
     def off_diagonal(self) -> float:
-        r"""The energy left off the diagonal, :math:`\sum_l w_l \sum_{i \ne j} (A^{+} M_l B^{+\top})_{ij}^2`."""
+        r"""The energy left off the diagonal, :math:`\sum_l w_l \sum_{i \ne j} (A^{+} M_l B^{+\top})_{ij}^2`.
+
+        See Also
+        --------
+        Diagonalization.noise : The noise that it is explained by.
+
+        Examples
+        --------
+        >>> from codiag import joint_diagonalize
+        >>> from codiag.synthetic import matrix_stack, unit_factor
+        >>> stack = matrix_stack(unit_factor(3, 3, seed=0), 5, seed=1)
+        >>> joint_diagonalize(stack.matrices, seed=0).off_diagonal < 1e-20
+        True
+        """
         return float(array_namespace(self.residuals).sum(self.residuals))
 
     @cached_property
@@ -86,6 +114,18 @@ class Diagonalization:
         NaN where residuals tell nothing about it: free factors spend two parameters on each pair, so two matrices leave
         none. Larger than the noise you expect, it says that the model (rank, orthogonality) is wrong, and with it the
         standard errors.
+
+        See Also
+        --------
+        Diagonalization.standard_errors : What this noise does to the factors.
+
+        Examples
+        --------
+        >>> from codiag import joint_diagonalize
+        >>> from codiag.synthetic import matrix_stack, unit_factor
+        >>> stack = matrix_stack(unit_factor(4, 4, seed=0), 50, noise=0.01, seed=1)
+        >>> round(joint_diagonalize(stack.matrices, seed=0).noise, 3)
+        0.01
         """
         return self._propagation.noise
 
@@ -95,6 +135,20 @@ class Diagonalization:
 
         For orthogonal factors this is :math:`\sigma / \sqrt{\sum_l (d_{il} - d_{jl})^2}` (Cardoso, 1994), for others
         :math:`\sigma (\|b_i\|^2 \|b_j\|^2 + (b_i^\top b_j)^2)^{1/2} / (\|d_j\| \sqrt{1 - \rho_{ij}^2})` (Afsari, 2008).
+
+        See Also
+        --------
+        Diagonalization.standard_errors : One for each factor.
+        Diagonalization.unresolved : Pairs with too large errors.
+
+        Examples
+        --------
+        >>> from codiag import joint_diagonalize
+        >>> from codiag.synthetic import matrix_stack, unit_factor
+        >>> stack = matrix_stack(unit_factor(3, 3, seed=0), 5, noise=1e-3, seed=1)
+        >>> errors = joint_diagonalize(stack.matrices, seed=0).pair_errors
+        >>> errors.shape, bool(errors.max() < 0.1)
+        ((3, 3), True)
         """
         return self._propagation.pair_errors(self.noise)
 
@@ -103,6 +157,20 @@ class Diagonalization:
         r"""First-order standard error :math:`(E\|\tilde u_j - u_j\|^2)^{1/2}` of each factor, from the data alone.
 
         Infinite for factors of an unresolved pair, which first-order theory says nothing about.
+
+        See Also
+        --------
+        Diagonalization.pair_errors : The share of each factor in each other.
+        codiag.theory.first_order : The errors for noise that is known.
+
+        Examples
+        --------
+        >>> from codiag import joint_diagonalize
+        >>> from codiag.synthetic import matrix_stack, unit_factor
+        >>> stack = matrix_stack(unit_factor(3, 3, seed=0), 5, noise=1e-3, seed=1)
+        >>> errors = joint_diagonalize(stack.matrices, seed=0).standard_errors
+        >>> errors.shape, bool(errors.max() < 0.1)
+        ((3,), True)
         """
         errors = self._propagation.factor_standard_errors(self.noise)
         errors[sorted({index for pair in self.unresolved for index in pair})] = np.inf
@@ -113,6 +181,22 @@ class Diagonalization:
         """Pairs (i, j) that the matrices do not tell apart.
 
         Those whose share in each other is uncertain by more than 0.3, once their gap is freed of what noise explains.
+
+        See Also
+        --------
+        Diagonalization.pair_errors : The errors that decide.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag import joint_diagonalize
+        >>> rng = np.random.default_rng(0)
+        >>> diagonals = rng.standard_normal((8, 3))
+        >>> diagonals[:, 1] = diagonals[:, 0]  # nothing tells these two apart
+        >>> noise = 1e-3 * rng.standard_normal((8, 3, 3))
+        >>> matrices = [np.diag(d) + e + e.T for d, e in zip(diagonals, noise, strict=True)]
+        >>> len(joint_diagonalize(matrices, orthogonal=True, seed=0).unresolved)
+        1
         """
         n, k = self.diagonals.shape
         rounding = 4 * epsilon(self.factor) * float(np.linalg.norm(self._propagation.diagonals)) / (n * k) ** 0.5
@@ -126,6 +210,16 @@ class Diagonalization:
         Returns
         -------
         Diagonalization
+            With `factor` and `right_factor`, and their inverses, exchanged.
+
+        Examples
+        --------
+        >>> from codiag.diagonalize import TwoSided
+        >>> from codiag.synthetic import matrix_stack, unit_factor
+        >>> stack = matrix_stack(unit_factor(3, 3, seed=0), 5, right_factor=unit_factor(3, 3, seed=1), seed=2)
+        >>> fit = TwoSided()(stack.matrices, seed=0)
+        >>> bool((fit.transposed().factor == fit.right_factor).all())
+        True
         """
         return replace(
             self,
@@ -142,6 +236,16 @@ class Diagonalization:
         Returns
         -------
         array of shape (n, d, d')
+            Matrix l is ``factor @ diag(diagonals[l]) @ right_factor.T``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag import joint_diagonalize
+        >>> from codiag.synthetic import matrix_stack, unit_factor
+        >>> stack = matrix_stack(unit_factor(3, 3, seed=0), 5, seed=1)
+        >>> np.allclose(joint_diagonalize(stack.matrices, seed=0).reconstruct(), stack.matrices)
+        True
         """
         xp = array_namespace(self.factor)
         return (self.factor[None, ...] * self.diagonals[:, None, :]) @ xp.matrix_transpose(self.right_factor)

@@ -37,12 +37,21 @@ class Jacobi(Diagonalizer):
 
     Parameters
     ----------
+    rank : int, optional
+        Number of components, as in `Diagonalizer`.
+    tol : float
+        Stop when the largest entry of the relative step falls below it.
+    max_sweeps : int
+        Steps or sweeps before giving up, as in `Diagonalizer`.
     max_rows : int, optional
         Rotate only pairs that contain one of so many leading rows, and return that many components: the paper's
         treatment of low rank, at :math:`O(n k d^2)` a sweep. Where one row of a pair is outside, the stronger component
         goes to the leading one. `rank` compresses instead, which is faster still.
-    rank, tol, max_sweeps
-        As in `Diagonalizer`.
+
+    See Also
+    --------
+    OrthogonalNewton : The same minimum in fewer steps, and the default.
+    UWEDGE : For factors that are not orthogonal.
 
     References
     ----------

@@ -36,8 +36,17 @@ class JDi(Diagonalizer):
 
     Parameters
     ----------
-    rank, tol, max_sweeps
-        As in `Diagonalizer`.
+    rank : int, optional
+        Number of components, as in `Diagonalizer`.
+    tol : float
+        Stop when the largest entry of the relative step falls below it.
+    max_sweeps : int
+        Steps or sweeps before giving up, as in `Diagonalizer`.
+
+    See Also
+    --------
+    UWEDGE : Faster, and the default.
+    QRJ1D : The paper's method for factors that are not orthogonal.
 
     References
     ----------

@@ -5,10 +5,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 
-import numpy as np
-
 from codiag._array import Array
-from codiag._validation import ConvergenceWarning, as_flag
+from codiag._validation import ConvergenceWarning, Seed, as_flag
 from codiag.diagonalize._base import Diagonalizer, check_method
 from codiag.diagonalize._diagonalization import Diagonalization
 from codiag.diagonalize._orthogonal_newton import OrthogonalNewton
@@ -22,7 +20,7 @@ def joint_diagonalize(
     orthogonal: bool = False,
     weights: Array | Sequence[float] | None = None,
     init: Array | Sequence[Array] | None = None,
-    seed: int | np.random.Generator | None = None,
+    seed: Seed = None,
 ) -> Diagonalization:
     r"""Find the factors that a stack of symmetric matrices has in common.
 
@@ -35,7 +33,7 @@ def joint_diagonalize(
     matrices : array of shape (n, d, d), or a sequence of matrices
         At least two symmetric matrices, NumPy, torch, CuPy or JAX; the result lives where they do. Never modified.
     diagonalizer : Diagonalizer, optional
-        A configured method of `codiag.diagonalize`. By default `OrthogonalNewton()` or `UWEDGE()`.
+        A configured method of `codiag.diagonalize`. By default `OrthogonalNewton` or `UWEDGE`.
     orthogonal : bool
         Constrain the factors to be orthonormal. Contradicting the `diagonalizer` is an error.
     weights : array of shape (n,), optional
@@ -56,6 +54,12 @@ def joint_diagonalize(
     -----
     ConvergenceWarning
         Once, where the method did not converge; ``fit.converged`` is then false.
+
+    See Also
+    --------
+    codiag.diagonalize : The methods, and which to use when.
+    codiag.factorize : The same for tensors.
+    codiag.drop_in.ajd.ajd : The interface of pyRiemann.
 
     Notes
     -----

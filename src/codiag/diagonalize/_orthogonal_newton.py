@@ -53,11 +53,20 @@ class OrthogonalNewton(NewtonLike):
 
     Parameters
     ----------
+    rank : int, optional
+        Number of components, as in `Diagonalizer`.
+    tol : float
+        Stop when the largest entry of the relative step falls below it.
+    max_sweeps : int
+        Steps or sweeps before giving up, as in `Diagonalizer`.
     statistical_tol : float
         Stop, too, when every entry of the step is below this share of its standard error: what is left to gain is then
         invisible under the noise. Zero asks for the minimizer to `tol`.
-    rank, tol, max_sweeps
-        As in `Diagonalizer`.
+
+    See Also
+    --------
+    Jacobi : Rotations of pairs, the classical method.
+    UWEDGE : For factors that are not orthogonal.
 
     References
     ----------

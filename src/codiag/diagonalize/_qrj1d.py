@@ -72,8 +72,18 @@ class QRJ1D(_ShearSweeps):
 
     Parameters
     ----------
-    rank, tol, max_sweeps
-        As in `Diagonalizer`.
+    rank : int, optional
+        Number of components, as in `Diagonalizer`.
+    tol : float
+        Stop when the largest entry of the relative step falls below it.
+    max_sweeps : int
+        Steps or sweeps before giving up, as in `Diagonalizer`.
+
+    See Also
+    --------
+    UWEDGE : The same factors, faster.
+    LUJ1D : The variant without rotations.
+    Jacobi : For orthogonal factors.
 
     References
     ----------
@@ -108,8 +118,17 @@ class LUJ1D(_ShearSweeps):
 
     Parameters
     ----------
-    rank, tol, max_sweeps
-        As in `Diagonalizer`.
+    rank : int, optional
+        Number of components, as in `Diagonalizer`.
+    tol : float
+        Stop when the largest entry of the relative step falls below it.
+    max_sweeps : int
+        Steps or sweeps before giving up, as in `Diagonalizer`.
+
+    See Also
+    --------
+    QRJ1D : The variant with rotations.
+    UWEDGE : The same factors, faster.
 
     References
     ----------

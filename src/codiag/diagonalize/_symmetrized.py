@@ -17,7 +17,7 @@ def symmetrized(diagonalizer: Diagonalizer) -> Diagonalizer:
     The matrices :math:`\begin{pmatrix} 0 & M_l^\top \\ M_l & 0 \end{pmatrix}` have the factors
     :math:`(b_i, \pm a_i)` with diagonals :math:`\pm d_{il} / 2` (section 6 of the paper).
 
-    **Needs** a diagonalizer that `handles_opposite_diagonals`: the diagonals of the two are proportional, so that
+    **Needs** a diagonalizer that ``handles_opposite_diagonals``: the diagonals of the two are proportional, so that
     methods that divide by :math:`1 - \rho_{ij}^2` break down. **Costs** eight times a sweep over symmetric matrices of
     the same size. **Guarantees** for orthonormal factors the objective of ``TwoSided(orthogonal=True)``. **Fails** to
     settle under noise with `QRJ1D`, which drifts along such pairs. `TwoSided` needs no reduction and is the better
@@ -26,12 +26,16 @@ def symmetrized(diagonalizer: Diagonalizer) -> Diagonalizer:
     Parameters
     ----------
     diagonalizer : Diagonalizer
-        `Jacobi`, `OrthogonalNewton` or `QRJ1D`. Its `rank`, if any, is that of the asymmetric matrices.
+        `Jacobi`, `OrthogonalNewton` or `QRJ1D`. Its ``rank``, if any, is that of the asymmetric matrices.
 
     Returns
     -------
     Diagonalizer
         With the same options, for stacks of shape (n, d, d').
+
+    See Also
+    --------
+    TwoSided : Matrices that are not symmetric, without doubling their size.
 
     Examples
     --------

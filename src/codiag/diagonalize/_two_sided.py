@@ -38,15 +38,24 @@ class TwoSided(NewtonLike):
 
     Parameters
     ----------
-    orthogonal : bool
-        Constrain A and B to orthonormal columns.
+    rank : int, optional
+        Number of components, as in `Diagonalizer`.
+    tol : float
+        Stop when the largest entry of the relative step falls below it.
+    max_sweeps : int
+        Steps or sweeps before giving up, as in `Diagonalizer`.
     statistical_tol : float
         Stop, too, when every entry of the step is below this share of its standard error.
+    orthogonal : bool
+        Constrain A and B to orthonormal columns.
     fallback : bool
         Whether to look for lower fixed points; otherwise free factors are drawn again only until one start converges,
         four times at most.
-    rank, tol, max_sweeps
-        As in `Diagonalizer`.
+
+    See Also
+    --------
+    UWEDGE : For symmetric matrices.
+    symmetrized : The same by a method for symmetric matrices of twice the size.
 
     Examples
     --------

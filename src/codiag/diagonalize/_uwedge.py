@@ -45,18 +45,29 @@ class UWEDGE(NewtonLike):
     certain elsewhere, where several fixed points may exist: more starts are then tried until the lowest
     :math:`\sum_{i \ne j} R_{ij} / \sqrt{R_{ii} R_{jj}}`, with :math:`R_{ij} = \sum_l (D_l)_{ij}^2`, has been reached
     twice, four at most. Where the steps do not converge, sweeps of `JDi` go before them, up to size 60; beyond that
-    each costs as much as a hundred steps, and the best iterate is returned with `converged` false.
+    each costs as much as a hundred steps, and the best iterate is returned with ``converged`` false.
 
     Parameters
     ----------
+    rank : int, optional
+        Number of components, as in `Diagonalizer`.
+    tol : float
+        Stop when the largest entry of the relative step falls below it.
+    max_sweeps : int
+        Steps or sweeps before giving up, as in `Diagonalizer`.
     statistical_tol : float
         Stop, too, when every entry of the step is below this share of its standard error: what is left to gain is then
         invisible under the noise. Zero asks for the fixed point to `tol`.
     fallback : bool
         Whether to try more starts where the steps do not converge, or converge where theory does not promise that the
         fixed point is the only one. False is for a start that another method improves.
-    rank, tol, max_sweeps
-        As in `Diagonalizer`.
+
+    See Also
+    --------
+    OrthogonalNewton : For orthogonal factors.
+    TwoSided : For matrices that are not symmetric.
+    QRJ1D : The paper's method.
+    JDi : Sweeps of pairs, tried where the steps do not converge.
 
     Notes
     -----

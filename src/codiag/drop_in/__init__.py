@@ -1,6 +1,28 @@
-"""Other libraries' functions, done by codiag: change the import and nothing else."""
+"""Functions and classes of other libraries, computed by codiag: change the import and nothing else.
+
+==================================================== ==========================================
+Here                                                 There
+==================================================== ==========================================
+`parafac`, `CP`                                      ``tensorly.decomposition.parafac``, ``CP``
+`non_negative_parafac`, `CP_NN`                      the same names in ``tensorly.decomposition``
+`non_negative_parafac_hals`, `CP_NN_HALS`            the same names in ``tensorly.decomposition``
+`codiag.drop_in.ajd`                                 ``pyriemann.geometry.ajd``
+==================================================== ==========================================
+
+Arguments and their order are those of the other library, and results have its types where it is installed. Options
+that name details of its algorithm are accepted and change nothing.
+
+Examples
+--------
+>>> import numpy as np
+>>> from codiag.drop_in import parafac  # was: from tensorly.decomposition import parafac
+>>> weights, factors = parafac(np.ones((3, 4, 5)), rank=1)
+>>> [factor.shape for factor in factors]
+[(3, 1), (4, 1), (5, 1)]
+"""
 
 from codiag.drop_in import ajd as ajd
+from codiag.drop_in import crowdkit as crowdkit
 from codiag.drop_in._tensorly_classes import CP, CP_NN, CP_NN_HALS
 from codiag.drop_in._tensorly_cp import parafac
 from codiag.drop_in._tensorly_nonnegative import non_negative_parafac, non_negative_parafac_hals

@@ -44,6 +44,11 @@ def rjd(X: Array, *, init: Array | None = None, eps: float = 1e-8, n_iter_max: i
     D : array of shape (n_matrices, n, n)
         ``V.T @ X @ V``.
 
+    See Also
+    --------
+    ajd : Choose among the methods by name.
+    codiag.diagonalize.OrthogonalNewton : The method behind it.
+
     Examples
     --------
     >>> import numpy as np
@@ -83,6 +88,11 @@ def uwedge(X: Array, *, init: Array | None = None, eps: float = 1e-7, n_iter_max
         nearest to `init`, or strongest first.
     D : array of shape (n_matrices, n, n)
         ``V @ X @ V.T``.
+
+    See Also
+    --------
+    ajd : Choose among the methods by name.
+    codiag.diagonalize.UWEDGE : The method behind it.
 
     Examples
     --------
@@ -137,6 +147,11 @@ def ajd_pham(
     D : array of shape (n_matrices, n, n)
         ``V @ X @ V.conj().T``.
 
+    See Also
+    --------
+    ajd : Choose among the methods by name.
+    codiag.joint_diagonalize : The interface of this library.
+
     Examples
     --------
     >>> import numpy as np
@@ -175,8 +190,12 @@ def ajd(
         Matrices of the kind that the method is for.
     method : {"ajd_pham", "rjd", "uwedge"} or callable
         Called as ``method(X, init=init, eps=eps, n_iter_max=n_iter_max, **kwargs)``.
-    init, eps, n_iter_max
-        As in the methods.
+    init : array of shape (n, n), optional
+        The start, as in the methods.
+    eps : float
+        The tolerance, as in the methods.
+    n_iter_max : int
+        The largest number of iterations, as in the methods.
     **kwargs
         Further arguments of the method.
 
@@ -186,6 +205,13 @@ def ajd(
         The diagonalizer.
     D : array of shape (n_matrices, n, n)
         The matrices, nearly diagonal.
+
+    See Also
+    --------
+    ajd_pham : For covariance matrices.
+    rjd : For orthonormal diagonalizers.
+    uwedge : For symmetric matrices of any kind.
+    codiag.joint_diagonalize : The interface of this library.
 
     Examples
     --------

@@ -32,6 +32,14 @@ class Decomposition(ABC):
         -------
         CPTensor or Factorization
             What the function returns: ``decomposition_``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.drop_in import CP
+        >>> weights, factors = CP(rank=1, random_state=0).fit_transform(np.ones((3, 4, 5)))
+        >>> [factor.shape for factor in factors]
+        [(3, 1), (4, 1), (5, 1)]
         """
         options = {name: value for name, value in vars(self).items() if not name.endswith("_")}
         self.decomposition_, self.errors_ = self._decompose(tensor, **options, return_errors=True)
@@ -48,7 +56,15 @@ class Decomposition(ABC):
         Returns
         -------
         Decomposition
-            Itself.
+            The object itself.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.drop_in import CP
+        >>> weights, factors = CP(rank=1, random_state=0).fit(np.ones((3, 4, 5))).decomposition_
+        >>> [factor.shape for factor in factors]
+        [(3, 1), (4, 1), (5, 1)]
         """
         self.fit_transform(tensor)
         return self
@@ -62,10 +78,10 @@ class CP(Decomposition):
 
     Parameters
     ----------
-    rank, n_iter_max, init, svd, normalize_factors, orthogonalise, tol, random_state, verbose, sparsity, l2_reg
-        As in `parafac`.
-    mask, cvg_criterion, fixed_modes, svd_mask_repeats, linesearch, callback
-        As in `parafac`.
+    rank, n_iter_max, init, svd, normalize_factors, orthogonalise, tol, random_state, verbose : as in `parafac`
+        Arguments of the function.
+    sparsity, l2_reg, mask, cvg_criterion, fixed_modes, svd_mask_repeats, linesearch, callback : as in `parafac`
+        Arguments of the function.
 
     Attributes
     ----------
@@ -73,6 +89,11 @@ class CP(Decomposition):
         What `parafac` returns.
     errors_ : list of float
         Relative errors, step by step.
+
+    See Also
+    --------
+    parafac : The function.
+    codiag.models.CP : An estimator of scikit-learn for samples along the first mode.
 
     Examples
     --------
@@ -133,8 +154,10 @@ class CP_NN(Decomposition):  # noqa: N801
 
     Parameters
     ----------
-    rank, n_iter_max, init, svd, tol, random_state, verbose, normalize_factors, mask, cvg_criterion, fixed_modes
-        As in `non_negative_parafac`.
+    rank, n_iter_max, init, svd, tol, random_state, verbose, normalize_factors, mask : as in `non_negative_parafac`
+        Arguments of the function.
+    cvg_criterion, fixed_modes : as in `non_negative_parafac`
+        Arguments of the function.
 
     Attributes
     ----------
@@ -142,6 +165,11 @@ class CP_NN(Decomposition):  # noqa: N801
         What `non_negative_parafac` returns.
     errors_ : list of float
         Relative errors, step by step.
+
+    See Also
+    --------
+    non_negative_parafac : The function.
+    CP_NN_HALS : The class with constraints for each mode.
 
     Examples
     --------
@@ -187,10 +215,10 @@ class CP_NN_HALS(Decomposition):  # noqa: N801
 
     Parameters
     ----------
-    rank, n_iter_max, init, svd, tol, sparsity_coefficients, fixed_modes, nn_modes, exact, verbose, normalize_factors
-        As in `non_negative_parafac_hals`.
-    cvg_criterion, random_state
-        As in `non_negative_parafac_hals`.
+    rank, n_iter_max, init, svd, tol, sparsity_coefficients, fixed_modes, nn_modes : as in `non_negative_parafac_hals`
+        Arguments of the function.
+    exact, verbose, normalize_factors, cvg_criterion, random_state : as in `non_negative_parafac_hals`
+        Arguments of the function.
 
     Attributes
     ----------
@@ -198,6 +226,11 @@ class CP_NN_HALS(Decomposition):  # noqa: N801
         What `non_negative_parafac_hals` returns.
     errors_ : list of float
         Relative errors, step by step.
+
+    See Also
+    --------
+    non_negative_parafac_hals : The function.
+    CP_NN : The class with a mask.
 
     Examples
     --------

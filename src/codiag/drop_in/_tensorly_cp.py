@@ -49,12 +49,18 @@ def parafac(
         "svd" stands for the start that codiag finds best, joint diagonalization; the others are what they say.
         From a start that is given, the first iteration is a sweep of alternating least squares; components stay in
         its order and with its signs.
+    svd : str
+        A hint, which changes nothing here.
     normalize_factors : bool
         Whether columns have unit norm, with weights beside them; else weights are one and the first factor has them.
+    orthogonalise : bool or int
+        A hint, which changes nothing here: it names a detail of alternating least squares.
     tol : float
         Size of the last step, relative to the factors; zero or None to take all steps.
     random_state : None, int, RandomState or Generator
         Source of the random start, where there is one.
+    verbose : int or bool
+        A hint, which changes nothing here; the log of codiag (``logging``) tells what it would print.
     return_errors : bool
         Whether to return the relative errors of the components, step by step, too.
     sparsity : float or int, optional
@@ -67,18 +73,28 @@ def parafac(
     mask : array in the shape of the tensor, optional
         One or True where entries were observed, zero or False where not: these are never read, and relative errors
         are those of the observed ones. Numbers in between are weights. NaN are missing, with a mask or without.
+    cvg_criterion : str
+        A hint, which changes nothing here.
     fixed_modes : list of int, optional
         Modes whose factors stay as they are in `init`. The last mode is never fixed, as in TensorLy.
+    svd_mask_repeats : int
+        A hint, which changes nothing here.
+    linesearch : bool
+        A hint, which changes nothing here.
     callback : callable, optional
         Called as ``callback(components, relative_error)`` after every step; True ends the fit.
-    svd, orthogonalise, linesearch, cvg_criterion, verbose, svd_mask_repeats
-        Hints, which change nothing here: they name details of alternating least squares, and codiag takes other steps.
-        The log of codiag (``logging``) tells what `verbose` would print.
 
     Returns
     -------
-    CPTensor of TensorLy where it is installed, otherwise `Factorization`; both unpack as ``weights, factors``.
-    With `sparsity` a pair of that and the sparse tensor; with `return_errors`, a pair of all that and a list.
+    CPTensor or Factorization
+        A ``CPTensor`` where TensorLy is installed; both unpack as ``weights, factors``. With `sparsity` a pair of that
+        and the sparse tensor; with `return_errors`, a pair of all that and a list.
+
+    See Also
+    --------
+    CP : The same as a class.
+    non_negative_parafac : With factors that are not negative.
+    codiag.factorize : The interface of this library.
 
     Examples
     --------

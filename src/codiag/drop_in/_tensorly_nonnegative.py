@@ -41,25 +41,36 @@ def non_negative_parafac(
         Gauss-Newton steps; with `fixed_modes`, sweeps over the other modes.
     init : {"svd", "random"}, CPTensor, or (weights, factors)
         "svd" stands for the start that codiag finds best; the others are what they say, made non-negative.
+    svd : str
+        A hint, which changes nothing here.
     tol : float
         Size of the last step, relative to the factors; zero or None to take all steps.
     random_state : None, int, RandomState or Generator
         Source of the random start, where there is one.
+    verbose : int or bool
+        A hint, which changes nothing here; the log of codiag (``logging``) tells what it would print.
     normalize_factors : bool
         Whether columns have unit norm, with weights beside them; else weights are one and the first factor has them.
     return_errors : bool
         Whether to return the relative errors of the components, step by step, too.
     mask : array in the shape of the tensor, optional
         One or True where entries were observed, zero or False where not, as in `parafac`.
+    cvg_criterion : str
+        A hint, which changes nothing here.
     fixed_modes : list of int, optional
         Modes whose factors stay as they are in `init`, whatever their signs. The last mode is never fixed.
-    svd, verbose, cvg_criterion
-        Hints, which change nothing here.
 
     Returns
     -------
-    CPTensor of TensorLy where it is installed, otherwise `Factorization`; both unpack as ``weights, factors``.
-    With `return_errors`, a pair of that and a list.
+    CPTensor or Factorization
+        A ``CPTensor`` where TensorLy is installed; both unpack as ``weights, factors``. With `return_errors`, a pair of
+        that and a list.
+
+    See Also
+    --------
+    CP_NN : The same as a class.
+    non_negative_parafac_hals : With a choice of modes.
+    codiag.constraints.NonNegative : The constraint for `codiag.factorize`.
 
     Examples
     --------
@@ -107,21 +118,46 @@ def non_negative_parafac_hals(
     ----------
     tensor : array of order three or more
         Entries that are NaN are missing.
-    rank, n_iter_max, init, tol, random_state, normalize_factors, return_errors
+    rank : int, float or "same"
+        Number of components, as in `parafac`.
+    n_iter_max : int
+        Gauss-Newton steps; with `fixed_modes`, sweeps over the other modes.
+    init : {"svd", "random"}, CPTensor, or (weights, factors)
         As in `non_negative_parafac`.
+    svd : str
+        A hint, which changes nothing here.
+    tol : float
+        Size of the last step, relative to the factors; zero or None to take all steps.
+    random_state : None, int, RandomState or Generator
+        Source of the random start, where there is one.
     sparsity_coefficients : None, or sequence of None
         Not supported: anything else raises.
     fixed_modes : list of int, optional
         Modes whose factors stay as they are in `init`; the last may be among them, if one is left.
     nn_modes : "all", None, or sequence of int
         Modes whose factors have no negative entries.
-    svd, exact, verbose, cvg_criterion
-        Hints, which change nothing here: solutions are exact.
+    exact : bool
+        A hint, which changes nothing here: solutions are exact.
+    normalize_factors : bool
+        As in `non_negative_parafac`.
+    verbose : int or bool
+        A hint, which changes nothing here; the log of codiag (``logging``) tells what it would print.
+    return_errors : bool
+        Whether to return the relative errors of the components, step by step, too.
+    cvg_criterion : str
+        A hint, which changes nothing here.
 
     Returns
     -------
-    CPTensor of TensorLy where it is installed, otherwise `Factorization`; both unpack as ``weights, factors``.
-    With `return_errors`, a pair of that and a list.
+    CPTensor or Factorization
+        A ``CPTensor`` where TensorLy is installed; both unpack as ``weights, factors``. With `return_errors`, a pair of
+        that and a list.
+
+    See Also
+    --------
+    CP_NN_HALS : The same as a class.
+    non_negative_parafac : With a mask.
+    codiag.constraints.NonNegative : The constraint for `codiag.factorize`.
 
     Examples
     --------

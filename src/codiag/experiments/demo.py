@@ -1,4 +1,4 @@
-"""A hard factorization from end to end, on a tensor made for it, beside everybody else who is installed."""
+"""Two factorizations from end to end, on tensors made for them, beside everybody else who is installed."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from codiag._factorization import Factorization
+from codiag.experiments.demo_spectra import Spectra, run_spectra
 from codiag.experiments.fitting import silent_fit
 from codiag.experiments.rivals import RIVALS
 from codiag.methods import ALS, NLS
@@ -30,12 +31,13 @@ class Run:
 
 @dataclass(frozen=True, eq=False)
 class Demo:
-    """The problem, the fit, and everybody's result."""
+    """The hard problem, the fit, and everybody's result; and the spectra of mixtures."""
 
     problem: PlantedTensor
     fit: Factorization
     oracle: float
     runs: list[Run]
+    spectra: Spectra
 
     def component_errors(self) -> tuple[np.ndarray, np.ndarray]:
         """Return, for each true factor, its measured error and the standard error predicted from the data."""
@@ -48,7 +50,7 @@ class Demo:
 
 
 def run_demo(size: int = 40, noise: float = 1e-3, seed: int = 0) -> Demo:
-    """Factorize a noisy symmetric tensor of full rank, by codiag and by every rival that is installed.
+    """Factorize mixtures and a noisy symmetric tensor of full rank, by codiag and by every rival that is installed.
 
     On one BLAS thread: arrays this small lose more by waiting for a second one than it does for them.
     """
@@ -79,7 +81,7 @@ def run_demo(size: int = 40, noise: float = 1e-3, seed: int = 0) -> Demo:
             start = time.perf_counter()
             result = work()
             runs.append(_run(name, is_ours, result, time.perf_counter() - start, problem, oracle))
-    return Demo(problem, fit, oracle, runs)
+        return Demo(problem, fit, oracle, runs, run_spectra(seed))
 
 
 def _bound(solve: Callable[..., Sequence[np.ndarray]], *arguments: object) -> Callable[[], Sequence[np.ndarray]]:

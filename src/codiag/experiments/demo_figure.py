@@ -7,37 +7,53 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from codiag.plotting import INK, MUTED, OURS, THEIRS, log_axis, paper
+from codiag.experiments.demo_spectra import NOISE, RANK
+from codiag.plotting import COLORS, INK, MUTED, OURS, THEIRS, log_axis, paper
 
 if TYPE_CHECKING:
-    from codiag.experiments.demo import Demo, Run
+    from codiag.experiments.demo import Demo
+    from codiag.experiments.demo_spectra import Spectra, Starts
 
 
 def draw_demo(demo: Demo, path: Path) -> None:
-    """Save the picture of the demo: who found the components, accuracy against time, errors and their prediction."""
-    with paper((12.5, 8.2)) as figure:
-        top, bottom = np.asarray(figure.subfigures(2, 1, height_ratios=(1, 1.15)))
-        _draw_matches(demo, top)
+    """Save the picture of the demo: components with bands beside rivals, accuracy and time, errors and predictions."""
+    with paper((12.5, 9.6)) as figure:
+        top, bottom = np.asarray(figure.subfigures(2, 1, height_ratios=(1.35, 1)))
+        draw_spectra(demo.spectra, top)
         times, errors = bottom.subplots(1, 2, width_ratios=(1.2, 1))
         _draw_times(demo, times)
         _draw_errors(demo, errors)
         figure.savefig(path, dpi=150)
 
 
-def _draw_matches(demo: Demo, figure: Any) -> None:
-    """Show how like each estimated component is to each true one: a diagonal where all were found."""
-    figure.suptitle("\nLikeness of found components (columns) and true ones (rows)", color=INK)
-    others = [run for run in demo.runs[1:] if not run.ours] or demo.runs[1:]
-    shown = [demo.runs[0], *sorted(others, key=lambda run: run.error)[:3]]
-    for axis, run in zip(figure.subplots(1, len(shown), squeeze=False)[0], shown, strict=True):
-        image = axis.imshow(_likeness(demo, run), cmap="magma_r", vmin=0, vmax=1, interpolation="nearest")
-        axis.set(title=run.method, xticks=[], yticks=[])
-    figure.colorbar(image, ax=axis, shrink=0.8, label="product of cosines")
+def draw_spectra(spectra: Spectra, figure: Any) -> None:
+    """Show the spectra that every method gives from several seeds, a column for each method."""
+    (samples, *_), noise = spectra.measured.tensor.shape, 100 * NOISE
+    figure.suptitle(
+        f"Spectra of {RANK} substances in {samples} samples, {noise:.0f} % noise: the truth (dashed), and what "
+        f"{len(spectra.runs[0].errors)} seeds give; bands hold the truth 95 times in 100",
+        color=INK,
+    )
+    waves = (("emission, nm", spectra.measured.emission), ("excitation, nm", spectra.measured.excitation))
+    grid = figure.subplots(2, len(spectra.runs), sharey="row", squeeze=False)
+    for column, run in zip(grid.T, spectra.runs, strict=True):
+        span = " to ".join(dict.fromkeys(f"{edge(run.errors):.2g}" for edge in (min, max)))
+        column[0].set_title(f"{run.method}\nerror {span}")
+        for axis, mode, (name, wave) in zip(column, (1, 2), waves, strict=True):
+            _draw_curves(axis, wave, spectra, run, mode)
+            axis.set_xlabel(name)
 
 
-def _likeness(demo: Demo, run: Run) -> np.ndarray:
-    cosines = [true.T @ found for found, true in zip(run.factors, demo.problem.factors, strict=True)]
-    return np.asarray(np.abs(np.prod(cosines, axis=0)))
+def _draw_curves(axis: Any, wave: np.ndarray, spectra: Spectra, run: Starts, mode: int) -> None:
+    band = spectra.bands()[mode] if run is spectra.runs[0] else None
+    for place, true in enumerate(spectra.measured.factors[mode].T):
+        curves = [factors[mode][:, place] for factors in run.factors]
+        for curve in curves:
+            axis.plot(wave, curve, color=COLORS[place % len(COLORS)], linewidth=1.2, alpha=0.8)
+        if band is not None:
+            low, high = curves[0] - band[:, place], curves[0] + band[:, place]
+            axis.fill_between(wave, low, high, color=COLORS[place % len(COLORS)], alpha=0.3, linewidth=0)
+        axis.plot(wave, true, color=INK, linewidth=0.9, linestyle=(0, (4, 3)), zorder=4)
 
 
 def _draw_times(demo: Demo, axis: Any) -> None:
@@ -54,7 +70,7 @@ def _draw_times(demo: Demo, axis: Any) -> None:
     axis.set(
         xlim=(demo.oracle / 1.5, 3 * max(errors)),
         xlabel="mean distance of unit factors from the truth (dashed: oracle)",
-        title="Error of every method, and its time",
+        title="A harder one, of full rank: error of every method, and its time",
     )
 
 

@@ -19,6 +19,7 @@ class Rival:
     name: str
     package: str
     solve: Solver
+    seeded: bool = False  # whether it starts at random
 
     @property
     def installed(self) -> bool:
@@ -55,9 +56,9 @@ def _pytensorlab(tensor: np.ndarray, rank: int, _seed: int) -> Sequence[np.ndarr
 
 
 RIVALS = (
-    Rival("TensorLy parafac", "tensorly", _tensorly),
+    Rival("TensorLy parafac", "tensorly", _tensorly, seeded=True),
     Rival("TensorLy parafac, orthogonalised", "tensorly", _tensorly_orthogonalised),
-    Rival("pyttb cp_als", "pyttb", _pyttb),
+    Rival("pyttb cp_als", "pyttb", _pyttb, seeded=True),
     Rival("pytensorlab cpd", "pytensorlab", _pytensorlab),
 )
 """All there are; look at `installed`."""

@@ -1,4 +1,34 @@
-"""Ways to factorize a tensor: configured objects to pass to `codiag.factorize`."""
+"""Ways to factorize a tensor: configured objects to pass to `codiag.factorize`.
+
+=================== =============== ==========================================================================
+Method              Name            When to use it
+=================== =============== ==========================================================================
+`Auto`              ``"auto"``      By default: joint diagonalization, then least squares.
+`NLS`               ``"nls"``       Least squares from random starts, or from a start of your own.
+`ALS`               ``"als"``       Alternating least squares, for comparison with other libraries.
+`OJD`               ``"ojd1"``      The paper's method for orthogonal factors, or with a second moment.
+`NOJD`              ``"nojd1"``     The paper's method for factors that are not orthogonal.
+`TPM`               ``"tpm"``       The tensor power method, for comparison.
+`Givens`            ``"givens"``    Coordinate ascent for orthogonal factors, for comparison.
+`SD2`               ``"sd2"``       Two random projections, for comparison.
+`Lathauwer`         ``"lathauwer"`` Ranks above the sizes of the modes, without least squares.
+=================== =============== ==========================================================================
+
+Constraints, missing entries and weights of entries need `Auto`, `NLS` or `ALS`. `METHODS` has all methods by name;
+``"ojd0"`` and ``"nojd0"`` are the variants without plug-in projections.
+
+To write a method of your own, derive from `Method`: it takes a `codiag.Problem` and returns an `Estimate`, whose
+`Stage` objects tell how it was found. `codiag.methods.least_squares` is the engine that the methods share.
+
+Examples
+--------
+>>> import codiag
+>>> from codiag.methods import NLS
+>>> planted = codiag.synthetic.noisy_tensor((9, 8, 7), 2, noise=0.01, seed=0)
+>>> fit = codiag.factorize(planted.tensor, 2, method=NLS(n_starts=5), seed=0)
+>>> codiag.factor_error(fit, planted) < 0.05
+True
+"""
 
 from codiag._estimate import Estimate, Stage
 from codiag.methods._als import ALS

@@ -30,16 +30,16 @@ from codiag.tensors import FactoredTensor
 class ALS(Method):
     r"""Alternating least squares: solve for the factor of one mode with the others fixed, in turns.
 
-    The workhorse of other libraries, here as a rival and as a cheap polish. For a symmetric tensor the modes are fitted
-    apart and brought together at the end.
+    The default of most other libraries, here for comparison and as an inexpensive polish. For a symmetric tensor the
+    modes are fitted separately, and their factors are merged at the end.
 
     With constraints, the factor of a mode is the best that satisfies its own; where entries were not observed, every
-    row of a factor has equations of its own.
+    row of a factor has its own equations.
 
     *Needs* contractions of the tensor and nothing else. *Costs* :math:`2 N k \prod_m d_m` flops a sweep, N passes over
     the tensor. *Guarantees* a stationary point, and the right one only from a start near it (local convergence, for
-    factors of incoherence below :math:`\mathrm{polylog}(d) / \sqrt d`). *Fails* by getting stuck in local optima, or by
-    creeping through swamps where components are collinear.
+    factors of incoherence below :math:`\mathrm{polylog}(d) / \sqrt d`). *Fails* by ending in local optima, or by slow
+    convergence ("swamps") where components are collinear.
 
     Parameters
     ----------
@@ -47,8 +47,8 @@ class ALS(Method):
         Where to start. "svd" takes the leading singular vectors of every unfolding, and random columns beyond their
         number.
     orthogonalize : int
-        Sweeps, at the beginning, before each of which the factors are made orthonormal: what keeps them from running
-        after the same component (Sharan and Valiant, 2017).
+        Sweeps, at the beginning, before each of which the factors are made orthonormal: this keeps them from converging
+        to the same component (Sharan and Valiant, 2017).
     line_search : bool
         Whether to try, every sweep, to go on in the direction of the last (Bro, 1998).
     tol : float
@@ -57,6 +57,12 @@ class ALS(Method):
         Sweeps before giving up.
     monitor : callable, optional
         Called as ``monitor(components, relative_error)`` after every sweep; True ends the fit there.
+
+    See Also
+    --------
+    NLS : Fewer and better steps for the same minimum.
+    Auto : Starts by joint diagonalization instead.
+    codiag.drop_in.parafac : The interface of TensorLy.
 
     Examples
     --------

@@ -30,11 +30,11 @@ from codiag.tensors import DenseTensor, FactoredTensor
 class Auto(Method):
     r"""Joint diagonalization of the slices of the compressed tensor, then least squares: the default method.
 
-    One start is enough almost always. The residual tells when it was not: it should look like noise, and each component
-    be worth more than any term of it. Components that are not are swapped: the strongest term of the residual joins,
-    and the component leaves that the others can do without, once all of them have followed. Where several components
-    are hardly worth more than noise, further starts are random, and end once the lowest minimum was met twice;
-    `Factorization.stages` counts them, and tells whether they agreed.
+    One start is almost always enough. The residual shows when it was not: it should look like noise, and each component
+    should explain more than any rank-one term of noise. Otherwise components are swapped: the strongest term of the
+    residual is added, all are refitted, and the component that the others make superfluous is removed. Where several
+    components explain hardly more than noise, further starts are random, until the lowest minimum has been reached
+    twice; `codiag.Factorization.stages` counts them, and says whether they agreed.
 
     Where the rank is larger than all modes but one, modes of tensors of higher order are taken together, or the
     rank-one matrices in the span of the slices are found by diagonalizing the equations that they satisfy (De Lathauwer
@@ -48,9 +48,9 @@ class Auto(Method):
     a step of least squares on the core, and one pass to polish, or a few where noise is strong or ranks are large.
     *Guarantees*, without noise, exact components where the rank is at most the second largest mode, or there are
     equations enough: 30 components of 20 x 20 x 20, 40 of 20 x 20 x 20 x 20, 30 of 8 x 8 x 8 x 8 x 8; with noise, a
-    minimum of least squares where `converged` says so, with the standard errors of first-order theory. *Fails* to
+    minimum of least squares where ``converged`` says so, with the standard errors of first-order theory. *Fails* to
     find the best of several minima where noise hides many components, or the rank is near the largest at which
-    components are unique: `fit.diagnose()` says where starts disagreed.
+    components are unique: `codiag.Factorization.diagnose` says where starts disagreed.
 
     Parameters
     ----------
@@ -63,6 +63,12 @@ class Auto(Method):
     monitor : callable, optional
         Called as ``monitor(components, relative_error)`` after every step of least squares on the core; True ends the
         fit there.
+
+    See Also
+    --------
+    NLS : Least squares from random starts.
+    NOJD : Joint diagonalization alone.
+    codiag.choose_rank : How many components to ask for.
 
     Examples
     --------

@@ -34,6 +34,11 @@ class Givens(Method):
     max_sweeps : int
         Sweeps before giving up.
 
+    See Also
+    --------
+    OJD : Joint diagonalization for the same tensors.
+    TPM : Power iterations for the same tensors.
+
     References
     ----------
     U. Shalit and G. Chechik, "Coordinate-descent for learning orthogonal matrices through Givens rotations", ICML 2014.

@@ -165,23 +165,37 @@ class OJD(JointMethod):
     r"""Orthogonal joint diagonalization: OJD0 (``plug_in=False``) and OJD1 of the paper, for orthogonal factors.
 
     Free factors of a symmetric tensor are first made orthogonal by the second moment of the problem,
-    ``codiag.Problem(tensor, rank, second_moment=...)``. If it has none, a contraction of the tensor serves where that
-    is definite; where it is not, that is an error.
+    ``codiag.Problem(tensor, rank, second_moment=...)``. If it has none, a contraction of the tensor is used where it is
+    definite; otherwise an error is raised.
 
     *Needs* orthogonal factors, or a symmetric tensor and a second moment; a rank of at most the second largest mode.
     *Costs* :math:`O(L \prod_m d_m)` flops for L projections, :math:`O(L k^3)` a sweep of the diagonalization.
     *Guarantees* exact components without noise, from every start; with noise of operator norm :math:`\epsilon` errors
     of order :math:`\epsilon`, by the theorems of the paper (`codiag.theory.error_bound`). *Fails* on factors that are
-    not orthogonal: with an error where it detects them, with ``whiten=False`` without a sign of it.
+    not orthogonal: with an error where it detects them, silently with ``whiten=False``.
 
     Parameters
     ----------
-    plug_in, directions, n_projections, diagonalizer, compress
-        As for `NOJD`.
+    plug_in : {True, False, "factors", "inverse"}
+        Whether to project once more, as for `NOJD`.
+    directions : {"random", "orthonormal"} or array of shape (n, d)
+        What the tensor is projected along, as for `NOJD`.
+    n_projections : int, optional
+        By default what the paper's experiments use.
+    diagonalizer : Diagonalizer, optional
+        A configured method of `codiag.diagonalize`, for orthogonal factors.
+    compress : bool
+        Whether to compress first, as for `NOJD`.
     whiten : bool
         Whether to test if factors are orthogonal, and to whiten where they seem not to be; False takes them as they
-        are. For the test, free factors are tried where orthogonal ones leave much over; `fit.stages` has that
+        are. For the test, free factors are tried where orthogonal ones leave a large residual; ``fit.stages`` has that
         diagonalization, and those before the whitening, too.
+
+    See Also
+    --------
+    NOJD : For factors that are not orthogonal.
+    TPM : The power method for the same tensors.
+    codiag.theory.error_bound : Bounds for its errors.
 
     Examples
     --------
@@ -254,6 +268,12 @@ class NOJD(JointMethod):
         A configured method of `codiag.diagonalize`.
     compress : bool
         Whether to compress to the ranges of the components first; otherwise the diagonalizer sees whole projections.
+
+    See Also
+    --------
+    OJD : For orthogonal factors.
+    Auto : Adds least squares, and is the default.
+    codiag.diagonalize.UWEDGE : Its default diagonalizer.
 
     Examples
     --------

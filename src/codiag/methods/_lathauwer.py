@@ -39,9 +39,14 @@ class Lathauwer(Method):
     Parameters
     ----------
     diagonalizer : Diagonalizer, optional
-        For symmetric matrices, with free factors; by default `UWEDGE`.
+        For symmetric matrices, with free factors; by default `codiag.diagonalize.UWEDGE`.
     max_bytes : float
         Memory that the system may take.
+
+    See Also
+    --------
+    Auto : Uses a similar start where the rank exceeds the size of the modes.
+    SD2 : The two-matrix method for smaller ranks.
 
     References
     ----------

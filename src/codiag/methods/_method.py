@@ -27,6 +27,13 @@ class Method(ABC):
     needs_orthogonal : bool
         Whether the factors must be orthogonal, or made so by the problem's second moment.
 
+    See Also
+    --------
+    Auto : The default.
+    METHODS : Methods by name.
+    codiag.Problem : What a method solves.
+    codiag.factorize : Calls a method.
+
     Examples
     --------
     >>> import numpy as np
@@ -42,7 +49,16 @@ class Method(ABC):
 
     @property
     def sized(self) -> bool:
-        """Whether an option belongs to every index of the tensor, so that none may be left out."""
+        """Whether an option belongs to every index of the tensor, so that none may be left out.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.methods import ALS, Auto
+        >>> factors = [np.ones((size, 1)) for size in (3, 4, 5)]
+        >>> Auto().sized, ALS(init=(np.ones(1), factors)).sized
+        (False, True)
+        """
         return False
 
     @abstractmethod
@@ -59,6 +75,21 @@ class Method(ABC):
         Returns
         -------
         Estimate
+            The components, and how they were found.
+
+        See Also
+        --------
+        Method.refusal : Tells beforehand what a method cannot do.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> from codiag.methods import NLS
+        >>> problem = codiag.Problem(np.ones((3, 4, 5)), 1)
+        >>> estimate = NLS().fit(problem, np.random.default_rng(0))
+        >>> estimate.converged, estimate.components.shape
+        (True, (3, 4, 5))
         """
 
     def refusal(self, problem: Problem) -> str | None:
@@ -67,11 +98,25 @@ class Method(ABC):
         Parameters
         ----------
         problem : Problem
+            The problem that is to be solved.
 
         Returns
         -------
         str or None
             A sentence with the way out, or None where the method can.
+
+        See Also
+        --------
+        Method.fit : Solves the problem.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> from codiag.methods import NLS, OJD
+        >>> problem = codiag.Problem(np.ones((3, 4, 5)), 1, constraints="nonnegative")
+        >>> NLS().refusal(problem) is None, OJD().refusal(problem) is None
+        (True, False)
         """
         beyond = sorted(problem.asks - self.honors)
         if not beyond:

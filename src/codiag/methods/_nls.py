@@ -25,16 +25,16 @@ class NLS(Method):
     r"""Least squares, :math:`\min \|T - \sum_i w_i a_i \otimes b_i \otimes c_i\|^2`, by damped Gauss-Newton steps.
 
     The steps run on the tensor compressed to the ranges of its components, then on the tensor itself. Where the
-    residual shows a component that was missed, it takes the place of one that the others can do without.
+    residual shows a component that was missed, it replaces one that the others make superfluous.
 
     With constraints, or entries that were not observed, starts are made to satisfy the constraints, and projected
     Gauss-Newton steps run on the whole problem from there, without compression and swaps.
 
     *Needs* contractions of the tensor; works on all of it where it has at most two million entries. *Costs* two to
     three products with the tensor, :math:`O(k \prod_m d_m)` flops, a step on the whole tensor, and
-    :math:`O(k^2 \sum_m d_m)` a product with the Gauss-Newton matrix. *Guarantees* a minimum, which `converged` says;
-    standard errors of first-order theory hold there. *Fails* by ending in a local minimum, which a single random start
-    does on hard tensors, or by following components that cancel each other, which `converged` denies.
+    :math:`O(k^2 \sum_m d_m)` a product with the Gauss-Newton matrix. *Guarantees* a minimum where ``converged`` is
+    true; standard errors of first-order theory hold there. *Fails* by ending in a local minimum, which a single random
+    start does on hard tensors, or by following components that cancel each other; ``converged`` is then false.
 
     Parameters
     ----------
@@ -51,6 +51,11 @@ class NLS(Method):
     monitor : callable, optional
         Called as ``monitor(components, relative_error)`` after every step on the core, or on the whole problem; True
         ends the fit there.
+
+    See Also
+    --------
+    Auto : Least squares that start from joint diagonalization.
+    ALS : One factor at a time.
 
     Examples
     --------

@@ -29,8 +29,8 @@ class TPM(Method):
 
     *Needs* orthogonal factors, or a second moment in the problem that makes them so, and contractions of the tensor.
     *Costs* :math:`2 L k d^3` flops a step with L restarts. *Guarantees*, for symmetric orthogonal tensors, the
-    components from any of enough starts, with errors :math:`O(\epsilon / \pi_{\min})`. *Fails* on factors that are not
-    orthogonal, without a sign of it, and hands the error of each component on to those after it.
+    components from any of enough starts, with errors :math:`O(\epsilon / \pi_{\min})`. *Fails* silently on factors that
+    are not orthogonal, and passes the error of each component on to the next.
 
     Parameters
     ----------
@@ -40,6 +40,11 @@ class TPM(Method):
         Stop iterating when no start moves by more than this.
     max_sweeps : int
         Iterations before giving up, for each component.
+
+    See Also
+    --------
+    OJD : All components at once, with smaller errors.
+    Givens : Coordinate ascent for the same tensors.
 
     References
     ----------

@@ -31,13 +31,18 @@ class SD2(Method):
 
     *Needs* a rank of at most the second largest mode. *Costs* two projections and an eigendecomposition,
     :math:`25 k^3` flops, a pair. *Guarantees* exact components without noise; with it errors of order
-    :math:`k^5 \epsilon / (\pi_{\min} \min |\pi_i - \pi_j|)`, since two matrices seldom tell all components apart: what
-    looks alike in both is mixed. *Fails* from small noise on.
+    :math:`k^5 \epsilon / (\pi_{\min} \min |\pi_i - \pi_j|)`, since two matrices seldom distinguish all components:
+    those with similar ratios are mixed. *Fails* already under small noise.
 
     Parameters
     ----------
     n_pairs : int
         Pairs of projections, of which that with the closest fit is kept.
+
+    See Also
+    --------
+    NOJD : Many projections instead of two.
+    Lathauwer : Ranks above the size of the modes.
 
     References
     ----------

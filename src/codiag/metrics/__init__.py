@@ -1,4 +1,23 @@
-"""Distances between estimates and the truth: factors up to order and sign, unmixings, communities; core consistency."""
+"""How near an estimate is to the truth, and how well a model fits.
+
+===================================== ==================================================================
+`factor_error`                        Distance of factors after one-to-one matching; 0 is exact.
+`match_components`                    The matching itself, as a `Matching`.
+`nearest_error`                       Distance of true factors from the nearest estimated ones.
+`unit_factors`                        Factors with unit columns, from whatever holds them (`Factors`).
+`core_consistency`                    Whether a CP model of this rank suits a tensor; 100 is best.
+`amari_index`, `minimum_distance`     Distance of an unmixing from the true one; 0 is exact.
+`overlapping_nmi`                     Agreement of two sets of overlapping communities; 1 is exact.
+`recovery_curve`                      Recovery of communities at several thresholds, a `RecoveryCurve`.
+===================================== ==================================================================
+
+Examples
+--------
+>>> import numpy as np
+>>> from codiag.metrics import factor_error
+>>> factor_error([np.eye(3)[:, [1, 0, 2]]], [-np.eye(3)])
+0.0
+"""
 
 from codiag.metrics._communities import RecoveryCurve, overlapping_nmi, recovery_curve
 from codiag.metrics._core_consistency import core_consistency

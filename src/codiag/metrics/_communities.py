@@ -21,6 +21,7 @@ class RecoveryCurve:
     Attributes
     ----------
     thresholds : array of shape (n,)
+        Thresholds of membership.
     recovery : array of shape (n,)
         The share of true communities that match an estimated one.
     error : array of shape (n,)
@@ -29,6 +30,10 @@ class RecoveryCurve:
     distance : array of shape (n,)
         The share of nodes on which a recovered community and those matched to it differ, on average: the measure of
         Kuleshov et al. NaN where nothing matches.
+
+    See Also
+    --------
+    recovery_curve : Returns one.
 
     Examples
     --------
@@ -66,6 +71,11 @@ def recovery_curve(
     -------
     RecoveryCurve
         With ``recovery``, ``error`` and ``distance`` at each of the `thresholds`.
+
+    See Also
+    --------
+    overlapping_nmi : One number for two covers.
+    codiag.models.MixedMembershipCommunities : Estimates memberships.
 
     Examples
     --------
@@ -120,6 +130,11 @@ def overlapping_nmi(estimate: Any, truth: Any, *, variant: str = "mgh") -> float
     -------
     float
         From 0 to 1.
+
+    See Also
+    --------
+    recovery_curve : Recovery and error at several thresholds.
+    codiag.models.MixedMembershipCommunities.overlapping_labels : Turns memberships into a cover.
 
     Examples
     --------

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from codiag._array import like, to_host
+from codiag._array import TensorLike, like, to_host
 from codiag._problem import Problem
 from codiag.methods.least_squares._components import unit_components
 from codiag.tensors import DenseTensor, FactoredTensor, SparseTensor, Tensor
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from codiag._factorization import Factorization
 
 
-def core_consistency(fit: Factorization, tensor: Any) -> float:
+def core_consistency(fit: Factorization, tensor: TensorLike) -> float:
     r"""Return how diagonal the core is that fits a tensor best in the factors of a fit, in percent.
 
     The Tucker core :math:`G = T \times_1 A_1^+ \times_2 A_2^+ \dots` of unit factors, the first of them times the
@@ -35,6 +35,11 @@ def core_consistency(fit: Factorization, tensor: Any) -> float:
     -------
     float
         At most 100.
+
+    See Also
+    --------
+    codiag.choose_rank : Uses it beside other evidence.
+    codiag.Factorization.diagnose : Tells which components to trust.
 
     References
     ----------

@@ -30,6 +30,10 @@ class Matching:
     factors : tuple of arrays of shape (d, k)
         The estimated factors, unit columns, in the order and with the signs of the truth.
 
+    See Also
+    --------
+    match_components : Returns one.
+
     Examples
     --------
     >>> import numpy as np
@@ -58,6 +62,11 @@ def match_components(estimate: Factors, truth: Factors) -> Matching:
     -------
     Matching
         With ``permutation``, ``signs`` and the matched ``factors``.
+
+    See Also
+    --------
+    factor_error : The mean distance after matching.
+    unit_factors : The factors that are compared.
 
     Examples
     --------
@@ -90,6 +99,11 @@ def factor_error(estimate: Factors, truth: Factors) -> float:
     float
         Zero where the factors are the same, whatever their order, signs and lengths.
 
+    See Also
+    --------
+    nearest_error : Without one-to-one matching.
+    match_components : The matching itself.
+
     Examples
     --------
     >>> import numpy as np
@@ -118,6 +132,11 @@ def nearest_error(estimate: Factors, truth: Factors) -> float:
     Returns
     -------
     float
+        At most the root of two; zero where every true factor is among the estimated ones.
+
+    See Also
+    --------
+    factor_error : With one-to-one matching.
 
     Examples
     --------
@@ -155,6 +174,10 @@ def unit_factors(factors: Factors, name: str) -> list[np.ndarray]:
     -------
     list of numpy.ndarray of shape (d, k)
         One a mode; a column of zeros stays one.
+
+    See Also
+    --------
+    match_components : Matches such factors.
 
     Examples
     --------

@@ -26,6 +26,11 @@ def minimum_distance(unmixing: Array, mixing: Array) -> float:
     float
         Between 0 and 1; zero for one source.
 
+    See Also
+    --------
+    amari_index : An older index for the same.
+    codiag.models.JADE : Estimates an unmixing, ``components_``.
+
     References
     ----------
     P. Ilmonen, K. Nordhausen, H. Oja and E. Ollila, "A new performance index for ICA: properties, computation and
@@ -66,6 +71,11 @@ def amari_index(unmixing: Array, mixing: Array) -> float:
     -------
     float
         Between 0 and 1; zero for one source.
+
+    See Also
+    --------
+    minimum_distance : The same on the scale of a distance.
+    codiag.models.SOBI : Estimates an unmixing, ``components_``.
 
     References
     ----------

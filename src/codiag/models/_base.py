@@ -33,6 +33,11 @@ class Moments:
     hides_component : bool
         Whether the weakest component may be sampling noise alone, so that fewer are to be asked for.
 
+    See Also
+    --------
+    MomentModel.moments : Returns one.
+    codiag.Problem : The problem to solve.
+
     Examples
     --------
     >>> import numpy as np
@@ -65,10 +70,19 @@ class Model(BaseEstimator):
         X : data
             What the model is of.
         y : ignored
+            Not used; there for the interface of scikit-learn.
 
         Returns
         -------
         self
+            The fitted model.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import CP
+        >>> CP(1, random_state=0).fit(np.ones((4, 3, 2))).n_components_
+        1
         """
         warn_caller(self.learn(X))
         return self
@@ -84,14 +98,24 @@ class Model(BaseEstimator):
         Returns
         -------
         tuple of Warning
+            What `fit` warns of.
         """
         raise NotImplementedError(f"{type(self).__name__} must implement learn(data)")
 
     def check_parameters(self) -> None:
         """Raise unless parameters are what they must be; models add checks of their own.
 
-        Those that all models have by the same name, where this one has them: `n_components`, `polish`, `alpha_0`,
-        `n_partitions`, `n_blocks`, `method`, `random_state`.
+        Those that all models have by the same name, where this one has them: ``n_components``, ``polish``, ``alpha_0``,
+        ``n_partitions``, ``n_blocks``, ``method``, ``random_state``.
+
+        Examples
+        --------
+        >>> from codiag.models import CP
+        >>> CP(n_components=3).check_parameters()
+        >>> CP(n_components=0).check_parameters()  # refused
+        Traceback (most recent call last):
+            ...
+        ValueError: n_components must be positive; got 0
         """
         given = self.get_params(deep=False)
         numbers = {"n_components": False, "n_partitions": False, "polish": True, "n_blocks": True}
@@ -130,6 +154,12 @@ class MomentModel(Model, Generic[M, C]):
         Number of components.
     weights_, diagnostics_
         As every field of the model's `Components`, with an underscore, components by weight, largest first.
+
+    See Also
+    --------
+    Moments : What such a model asks of its data.
+    Components : What it learns.
+    SphericalGaussianMixture : A model of this kind.
 
     Examples
     --------
@@ -182,6 +212,16 @@ class MomentModel(Model, Generic[M, C]):
         Returns
         -------
         tuple of Warning
+            What `fit` warns of.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import SphericalGaussianMixture
+        >>> rng = np.random.default_rng(0)
+        >>> X = np.concatenate([rng.normal(mean, 1, (500, 3)) for mean in ([8, 0, 0], [0, 8, 0])])
+        >>> SphericalGaussianMixture(2, random_state=0).learn(X)
+        ()
         """
         self.check_parameters()
         if self.n_components is not None:
@@ -198,6 +238,13 @@ class MomentModel(Model, Generic[M, C]):
         Returns
         -------
         int
+            The number.
+
+        Examples
+        --------
+        >>> from codiag.models import SphericalGaussianMixture
+        >>> SphericalGaussianMixture(3).n_asked()
+        3
         """
         if self.n_components is None:
             raise ValueError(
@@ -234,11 +281,22 @@ class MomentModel(Model, Generic[M, C]):
         Parameters
         ----------
         moments : Moments
+            What `moments` returns.
 
         Returns
         -------
         tuple of Warning
             What a user must be told: the complaints of the moments, and of a fit by a method of the user's own.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import SphericalGaussianMixture
+        >>> rng = np.random.default_rng(0)
+        >>> X = np.concatenate([rng.normal(mean, 1, (500, 3)) for mean in ([8, 0, 0], [0, 8, 0])])
+        >>> model = SphericalGaussianMixture(2, random_state=0)
+        >>> model.estimate(model.moments(X)), model.means_.shape
+        ((), (2, 3))
         """
         complaints: list[Warning] = [UserWarning(complaint) for complaint in moments.complaints]
         fit, method = None, self.strategy()
@@ -263,6 +321,20 @@ class MomentModel(Model, Generic[M, C]):
         Returns
         -------
         Moments
+            The problem, and what leads from its solution back to parameters.
+
+        See Also
+        --------
+        MomentModel.parameters : The way back.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import SphericalGaussianMixture
+        >>> rng = np.random.default_rng(0)
+        >>> X = np.concatenate([rng.normal(mean, 1, (500, 3)) for mean in ([8, 0, 0], [0, 8, 0])])
+        >>> SphericalGaussianMixture(2, random_state=0).moments(X).problem.tensor.shape
+        (2, 2, 2)
         """
         raise NotImplementedError(f"{type(self).__name__} must implement moments(data)")
 
@@ -272,11 +344,31 @@ class MomentModel(Model, Generic[M, C]):
         Parameters
         ----------
         fit : Factorization, or None where the moments have no problem
+            The solution of the problem.
         moments : Moments
+            What `moments` returns.
 
         Returns
         -------
         Components
+            The parameters.
+
+        See Also
+        --------
+        MomentModel.moments : Poses the problem.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> from codiag.models import SphericalGaussianMixture
+        >>> rng = np.random.default_rng(0)
+        >>> X = np.concatenate([rng.normal(mean, 1, (500, 3)) for mean in ([8, 0, 0], [0, 8, 0])])
+        >>> model = SphericalGaussianMixture(2)
+        >>> moments = model.moments(X)
+        >>> fit = codiag.factorize(moments.problem, method=model.strategy(), seed=0)
+        >>> model.parameters(fit, moments).means.shape
+        (2, 3)
         """
         raise NotImplementedError(f"{type(self).__name__} must implement parameters(fit, moments)")
 
@@ -286,12 +378,31 @@ class MomentModel(Model, Generic[M, C]):
         Parameters
         ----------
         components : Components
+            The current parameters.
         moments : Moments
             With the data, if that is needed here.
 
         Returns
         -------
         Components
+            The parameters after the step.
+
+        See Also
+        --------
+        MomentModel.polished : Several steps.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> from codiag.models import SphericalGaussianMixture
+        >>> rng = np.random.default_rng(0)
+        >>> X = np.concatenate([rng.normal(mean, 1, (500, 3)) for mean in ([8, 0, 0], [0, 8, 0])])
+        >>> model = SphericalGaussianMixture(2)
+        >>> moments = model.moments(X)
+        >>> fit = codiag.factorize(moments.problem, method=model.strategy(), seed=0)
+        >>> model.em_step(model.parameters(fit, moments), moments).means.shape
+        (2, 3)
         """
         raise ValueError(f"polish must be 0, since {type(self).__name__} has no steps to polish by; got {self.polish}")
 
@@ -301,11 +412,31 @@ class MomentModel(Model, Generic[M, C]):
         Parameters
         ----------
         components : Components
+            The parameters to start from.
         moments : Moments
+            What `moments` returns.
 
         Returns
         -------
         Components
+            The parameters after the steps.
+
+        See Also
+        --------
+        MomentModel.em_step : One step.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> from codiag.models import SphericalGaussianMixture
+        >>> rng = np.random.default_rng(0)
+        >>> X = np.concatenate([rng.normal(mean, 1, (500, 3)) for mean in ([8, 0, 0], [0, 8, 0])])
+        >>> model = SphericalGaussianMixture(2, polish=3)
+        >>> moments = model.moments(X)
+        >>> fit = codiag.factorize(moments.problem, method=model.strategy(), seed=0)
+        >>> model.polished(model.parameters(fit, moments), moments).means.shape
+        (2, 3)
         """
         for _ in range(self.polish):
             components = self.em_step(components, moments)
@@ -319,6 +450,21 @@ class MomentModel(Model, Generic[M, C]):
         components : Components
             In their final order.
         moments : Moments
+            What `moments` returns.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> from codiag.models import SphericalGaussianMixture
+        >>> rng = np.random.default_rng(0)
+        >>> X = np.concatenate([rng.normal(mean, 1, (500, 3)) for mean in ([8, 0, 0], [0, 8, 0])])
+        >>> model = SphericalGaussianMixture(2)
+        >>> moments = model.moments(X)
+        >>> fit = codiag.factorize(moments.problem, method=model.strategy(), seed=0)
+        >>> model.keep(model.parameters(fit, moments).sorted(), moments)
+        >>> model.means_.shape
+        (2, 3)
         """
         for name, value in vars(components).items():
             setattr(self, f"{name}_", value)
@@ -329,6 +475,13 @@ class MomentModel(Model, Generic[M, C]):
         Returns
         -------
         Method
+            The configured method.
+
+        Examples
+        --------
+        >>> from codiag.models import SphericalGaussianMixture
+        >>> SphericalGaussianMixture(method="nls").strategy().n_starts
+        1
         """
         return self.default_method if self.method is None else as_method(self.method)
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-import numpy as np
-
-from codiag._factorize import solve
-from codiag.models._base import as_seed
+from codiag._parts import Parts
 from codiag.models._components import Components
-from codiag.models._jackknife import jackknife
+from codiag.models._replicated import ReplicatedModel
 from codiag.models._summed import SummedModel, SummedMoments
-from codiag.models._sums import Blocks, MomentSums, leave_one_out
+from codiag.models._sums import Blocks, block_of_rows, leave_one_out
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -28,14 +25,12 @@ M = TypeVar("M", bound=BlockedMoments)
 C = TypeVar("C", bound=Components)
 
 
-class BlockedModel(SummedModel[M, C]):
+class BlockedModel(ReplicatedModel[M, C], SummedModel[M, C]):
     """A model of samples that are dealt to blocks, where standard errors are asked for.
 
-    A subclass implements `_moments_of`, and in `moments` gives its moments the sums that they come from.
+    A subclass implements `_moments_of` and, where it has steps of `polish`, `_with_others`; in `moments` it gives its
+    moments the sums that they come from.
     """
-
-    n_blocks: int
-    """Blocks of the data that are left out in turn for standard errors; zero for none."""
 
     @abstractmethod
     def _moments_of(self, sums: Any, like: M | None = None) -> M:
@@ -45,46 +40,24 @@ class BlockedModel(SummedModel[M, C]):
         jackknife is right for what varies smoothly with the data.
         """
 
-    def _in_units(self, components: C, moments: M) -> C:
-        """Return components in the units of the data; by default they are.
+    def _with_others(self, others: M, whole: M, block: int, found: C) -> M:
+        """Return moments without a block with the data of the others, for steps of `polish`; by default without.
 
         Parameters
         ----------
-        components : Components
-            In the units of the moments.
-        moments : Moments
+        others : Moments
+            From the sums over all blocks but one.
+        whole : Moments
+            Of all samples, with the data.
+        block : int
+        found : Components
+            From all samples.
 
         Returns
         -------
-        Components
+        Moments
         """
-        return components
-
-    def check_parameters(self) -> None:
-        """Raise unless parameters are what they must be."""
-        super().check_parameters()
-        if self.n_blocks == 1:
-            raise ValueError(
-                "n_blocks must be 0, for no standard errors, or at least 2, of which one is left out; got 1"
-            )
-
-    def _check_blocks(self, n_samples: float | None = None) -> None:
-        """Raise unless standard errors that are asked for can be had, from so many samples where that is known.
-
-        Parameters
-        ----------
-        n_samples : int, optional
-        """
-        if self.n_blocks and self.polish:
-            raise ValueError(
-                f"polish must be 0 where n_blocks={self.n_blocks} asks for standard errors, which are those of "
-                f"estimates by moments alone; got {self.polish}"
-            )
-        if n_samples is not None and n_samples < self.n_blocks:
-            raise ValueError(
-                f"n_blocks must be at most {n_samples}, the number of samples, as each belongs to one block; got "
-                f"{self.n_blocks}"
-            )
+        return others
 
     def _check_same_blocks(self, blocks: Blocks) -> None:
         """Raise where sums were not kept by as many blocks as are asked for now."""
@@ -94,40 +67,33 @@ class BlockedModel(SummedModel[M, C]):
                 "Blocks are not kept after fit: for standard errors begin anew with partial_fit"
             )
 
-    def keep(self, components: C, moments: M) -> None:
-        """Set learned attributes, standard errors among them where asked for.
-
-        Parameters
-        ----------
-        components : Components
-        moments : Moments
-        """
-        found = self._in_units(components, moments)
-        known = self._standard_errors(found, moments)
-        super().keep(found, moments)
-        for name in found.parameter_names():
-            attribute = f"{name}_standard_errors_"
-            if name in known:
-                setattr(self, attribute, known[name])
-            elif hasattr(self, attribute):  # of an earlier fit
-                delattr(self, attribute)
-
-    def _standard_errors(self, found: C, moments: M) -> dict[str, np.ndarray]:
+    def _without_blocks(self, moments: M, found: C) -> Iterator[tuple[float, M]]:
+        """Yield for every block its size, and the moments of all others; nothing before there are as many blocks."""
         blocks = moments.blocks
-        if blocks is None or not 2 <= self.n_blocks <= len(blocks.sums):
-            return {}
-        sizes = np.array([sums.size for sums in blocks.sums.values()])
-        return jackknife(found, list(self._replicates(list(blocks.sums.values()), moments)), sizes)
+        if blocks is None or len(blocks.sums) < self.n_blocks:
+            return
+        sums = list(blocks.sums.values())
+        for block, own, others in zip(blocks.sums, sums, leave_one_out(sums), strict=True):
+            yield own.size, self._with_others(self._moments_of(others, moments), moments, block, found)
 
-    def _replicates(self, sums: list[MomentSums], whole: M) -> Iterator[C]:
-        """Yield the parameters of components without each of the blocks."""
-        for place, others in enumerate(leave_one_out(sums)):
-            try:
-                moments = self._moments_of(others, whole)
-                fit = None
-                if moments.problem is not None:
-                    fit = solve(moments.problem, self.strategy(), as_seed(self.random_state))
-                yield self._in_units(self.parameters(fit, moments), moments)
-            except ValueError as error:
-                error.add_note(f"This was without block {place} of {len(sums)}, for standard errors (n_blocks).")
-                raise
+
+class PartsWithout(Parts):
+    """Parts without the rows of one block, as they are dealt to blocks where sums are formed."""
+
+    def __init__(self, parts: Parts, as_rows: Callable[[Any], Any], n_blocks: int, block: int) -> None:
+        self._parts, self._as_rows, self._n_blocks, self._block = parts, as_rows, n_blocks, block
+        self.n_parts, self.once = parts.n_parts, parts.once
+
+    def reduce(self, function: Callable[..., Any], *shared: Any, numbered: bool = False) -> Any:
+        """Return what a function gives for the rows that are left of all parts, merged in a tree."""
+        left = self._as_rows, self._n_blocks, self._block
+        return self._parts.reduce(_of_others, function, numbered, left, *shared, numbered=True)
+
+
+def _of_others(part: Any, function: Callable[..., Any], numbered: bool, left: Any, *shared: Any, place: int) -> Any:
+    as_rows, n_blocks, block = left
+    rows = as_rows(part)
+    kept = rows[block_of_rows(rows.shape[0], n_blocks, place) != block]
+    if kept.shape[0] == 0:
+        return None
+    return function(kept, *shared, place=place) if numbered else function(kept, *shared)

@@ -11,22 +11,24 @@ from scipy import sparse
 from codiag._factorization import Factorization
 from codiag._parts import Parts
 from codiag._problem import Problem
+from codiag.models._blocked import BlockedMoments
 from codiag.models._chain_blocks import CutSequences
 from codiag.models._chain_sums import TripleCounts
 from codiag.models._components import Components
 from codiag.models._sampling_noise import weakest_direction
-from codiag.models._summed import SummedMoments
 from codiag.models._view_moments import MappedProblem, ViewMoments
 from codiag.tensors import CrossMomentTensor, SparseTensor
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ChainMoments(SummedMoments):
+class ChainMoments(BlockedMoments):
     """Moments of three symbols in a row, divided by roots of frequencies, and the way back."""
 
     counts: TripleCounts
     sequences: CutSequences | None = None  # every symbol by its place among all, where they are at hand
     parts: Parts | None = None  # or where they can be read again
+    left_out: tuple[int, int] | None = None  # a block of so many, in what steps of Baum and Welch sum
+    beginnings: bool  # whether these tell where chains start
     scales: list[np.ndarray]  # for the first, second and third of three symbols
     correlation: float
     noise: float
@@ -54,6 +56,17 @@ class Chain(Components):
         """Return states in a new order: of transitions, rows and columns."""
         moved = super().reordered(order)
         return replace(moved, transmat=moved.transmat[:, order])
+
+    def parameter_names(self) -> tuple[str, ...]:
+        """Return the names of the parameters; how often states are visited follows from them."""
+        return "startprob", "transmat", "emissionprob"
+
+
+def with_symbols_of(counts: TripleCounts, whole: TripleCounts) -> TripleCounts:
+    """Return counts with all the symbols that others have."""
+    places = {symbol: place for place, symbol in enumerate(whole.symbols.tolist())}
+    seen = np.array([places[symbol] for symbol in counts.symbols[counts.seen].tolist()], dtype=np.intp)
+    return counts._replace(symbols=whole.symbols, seen=seen)
 
 
 def views_of(counts: TripleCounts, scales: list[np.ndarray]) -> ViewMoments:

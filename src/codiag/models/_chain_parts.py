@@ -10,10 +10,10 @@ import numpy as np
 from codiag._parts import Parts, as_parts, is_dask
 from codiag.models._chain_blocks import CutSequences
 from codiag.models._chain_paths import best_paths, path_log_probability
-from codiag.models._chain_sums import ChainSums
+from codiag.models._chain_sums import ChainSums, time_blocks
 from codiag.models._forward_backward import LEAST, baum_welch_sums, filtered, smoothed
 from codiag.models._sequences import numbered, split_sequences
-from codiag.models._sums import Totals
+from codiag.models._sums import Blocks, Totals
 
 PART_STRIDE = 2**36
 """Distance between the numbers that symbols of different parts have: more than a part can hold."""
@@ -71,12 +71,22 @@ def most_probable_states(sequences: list[np.ndarray], *parameters: np.ndarray) -
     return path_log_probability(path, cut, *[np.log(np.maximum(one, LEAST)) for one in parameters]), path
 
 
-def counts_of_part(part: Any, place: int) -> ChainSums:
-    """Return the counts over the sequences of a part."""
-    return ChainSums.empty(start=place * PART_STRIDE).of(_sequences_of(part))
+def counts_of_part(part: Any, n_blocks: int, place: int) -> Blocks:
+    """Return the counts over the sequences of a part, by block."""
+    return Blocks.of(ChainSums.empty(start=place * PART_STRIDE), _sequences_of(part), n_blocks, place)
 
 
-def steps_of_part(part: Any, symbols: np.ndarray, *parameters: np.ndarray) -> Totals:
-    """Return what a step of Baum and Welch sums over the sequences of a part."""
+def steps_of_part(
+    part: Any, symbols: np.ndarray, left_out: tuple[int, int] | None, *parameters: np.ndarray, place: int
+) -> Totals:
+    """Return what a step of Baum and Welch sums over the sequences of a part, those of a block left out."""
     sequences = CutSequences.of(numbered(_sequences_of(part), symbols), parameters[0].size)
-    return Totals(*baum_welch_sums(sequences, *parameters))
+    return Totals(*baum_welch_sums(sequences, *parameters, kept=kept_symbols(sequences.lengths, left_out, place)))
+
+
+def kept_symbols(lengths: np.ndarray, left_out: tuple[int, int] | None, place: int = 0) -> np.ndarray | None:
+    """Return which symbols, all sequences in a row, do not belong to a block of so many; None where that is all."""
+    if left_out is None:
+        return None
+    block, n_blocks = left_out
+    return time_blocks(lengths, n_blocks, place) != block

@@ -47,6 +47,22 @@ class HiddenStates:
         Returns
         -------
         float
+            The log-likelihood.
+
+        See Also
+        --------
+        HiddenMarkov.score_samples : With the probabilities of states.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import HiddenMarkov
+        >>> rng = np.random.default_rng(0)
+        >>> states = np.cumsum(rng.random(3000) < 0.1) % 2
+        >>> symbols = np.where(rng.random(3000) < 0.9, states, 2)
+        >>> model = HiddenMarkov(2, polish=0, random_state=0).fit(symbols)
+        >>> model.score(symbols) < 0
+        True
         """
         return self._likelihood(X, lengths)[0]
 
@@ -63,7 +79,25 @@ class HiddenStates:
         Returns
         -------
         log_prob : float
+            The log-likelihood of all sequences.
         posteriors : array of shape (n, n_components)
+            The probability of every state at every time.
+
+        See Also
+        --------
+        HiddenMarkov.predict_proba : The probabilities alone.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import HiddenMarkov
+        >>> rng = np.random.default_rng(0)
+        >>> states = np.cumsum(rng.random(3000) < 0.1) % 2
+        >>> symbols = np.where(rng.random(3000) < 0.9, states, 2)
+        >>> model = HiddenMarkov(2, polish=0, random_state=0).fit(symbols)
+        >>> log_likelihood, posteriors = model.score_samples(symbols)
+        >>> posteriors.shape
+        (3000, 2)
         """
         return self._joined(X, lengths, likelihood_and_states)
 
@@ -86,6 +120,23 @@ class HiddenStates:
             Logarithm of the joint probability of these states and the symbols, for both algorithms; for "map",
             hmmlearn sums posterior probabilities instead.
         state_sequence : array of shape (n,)
+            The states.
+
+        See Also
+        --------
+        HiddenMarkov.predict : The path alone.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import HiddenMarkov
+        >>> rng = np.random.default_rng(0)
+        >>> states = np.cumsum(rng.random(3000) < 0.1) % 2
+        >>> symbols = np.where(rng.random(3000) < 0.9, states, 2)
+        >>> model = HiddenMarkov(2, polish=0, random_state=0).fit(symbols)
+        >>> log_prob, path = model.decode(symbols)
+        >>> path.shape
+        (3000,)
         """
         algorithms = {"viterbi": viterbi, "map": most_probable_states}
         if algorithm not in algorithms:
@@ -105,6 +156,23 @@ class HiddenStates:
         Returns
         -------
         array of shape (n,)
+            The states.
+
+        See Also
+        --------
+        HiddenMarkov.decode : With the probability of the path.
+        HiddenMarkov.predict_proba : The probability of every state.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import HiddenMarkov
+        >>> rng = np.random.default_rng(0)
+        >>> states = np.cumsum(rng.random(3000) < 0.1) % 2
+        >>> symbols = np.where(rng.random(3000) < 0.9, states, 2)
+        >>> model = HiddenMarkov(2, polish=0, random_state=0).fit(symbols)
+        >>> model.predict(symbols).shape
+        (3000,)
         """
         return self.decode(X, lengths)[1]
 
@@ -121,6 +189,22 @@ class HiddenStates:
         Returns
         -------
         array of shape (n, n_components)
+            The probabilities, with rows of sum one.
+
+        See Also
+        --------
+        HiddenMarkov.predict : The most probable path.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import HiddenMarkov
+        >>> rng = np.random.default_rng(0)
+        >>> states = np.cumsum(rng.random(3000) < 0.1) % 2
+        >>> symbols = np.where(rng.random(3000) < 0.9, states, 2)
+        >>> model = HiddenMarkov(2, polish=0, random_state=0).fit(symbols)
+        >>> model.predict_proba(symbols).shape
+        (3000, 2)
         """
         return self.score_samples(X, lengths)[1]
 
@@ -144,6 +228,19 @@ class HiddenStates:
         X : array of shape (n_samples, 1)
             Symbols, as in `symbols_`.
         state_sequence : array of shape (n_samples,)
+            The states.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import HiddenMarkov
+        >>> rng = np.random.default_rng(0)
+        >>> states = np.cumsum(rng.random(3000) < 0.1) % 2
+        >>> symbols = np.where(rng.random(3000) < 0.9, states, 2)
+        >>> model = HiddenMarkov(2, polish=0, random_state=0).fit(symbols)
+        >>> drawn, hidden = model.sample(10, random_state=0)
+        >>> drawn.shape, hidden.shape
+        ((10, 1), (10,))
         """
         check_is_fitted(self)
         as_number("n_samples", n_samples, integer=True)
@@ -174,6 +271,22 @@ class HiddenStates:
         Returns
         -------
         float
+            The criterion.
+
+        See Also
+        --------
+        HiddenMarkov.bic : Penalizes states more.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import HiddenMarkov
+        >>> rng = np.random.default_rng(0)
+        >>> states = np.cumsum(rng.random(3000) < 0.1) % 2
+        >>> symbols = np.where(rng.random(3000) < 0.9, states, 2)
+        >>> model = HiddenMarkov(2, polish=0, random_state=0).fit(symbols)
+        >>> model.aic(symbols) < model.bic(symbols)
+        True
         """
         return 2 * self._n_parameters() - 2 * self.score(X, lengths)
 
@@ -190,6 +303,22 @@ class HiddenStates:
         Returns
         -------
         float
+            The criterion.
+
+        See Also
+        --------
+        HiddenMarkov.aic : Penalizes states less.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import HiddenMarkov
+        >>> rng = np.random.default_rng(0)
+        >>> states = np.cumsum(rng.random(3000) < 0.1) % 2
+        >>> symbols = np.where(rng.random(3000) < 0.9, states, 2)
+        >>> model = HiddenMarkov(2, polish=0, random_state=0).fit(symbols)
+        >>> model.aic(symbols) < model.bic(symbols)
+        True
         """
         likelihood, n = self._likelihood(X, lengths)
         return float(self._n_parameters() * np.log(n) - 2 * likelihood)
@@ -200,6 +329,18 @@ class HiddenStates:
         Returns
         -------
         array of shape (n_components,)
+            Probabilities whose sum is one.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import HiddenMarkov
+        >>> rng = np.random.default_rng(0)
+        >>> states = np.cumsum(rng.random(3000) < 0.1) % 2
+        >>> symbols = np.where(rng.random(3000) < 0.9, states, 2)
+        >>> model = HiddenMarkov(2, polish=0, random_state=0).fit(symbols)
+        >>> round(float(model.get_stationary_distribution().sum()), 6)
+        1.0
         """
         check_is_fitted(self)
         return stationary(self.transmat_.T)
@@ -210,6 +351,18 @@ class HiddenStates:
         Returns
         -------
         hmmlearn.hmm.CategoricalHMM
+            The model, fitted.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import HiddenMarkov
+        >>> rng = np.random.default_rng(0)
+        >>> states = np.cumsum(rng.random(3000) < 0.1) % 2
+        >>> symbols = np.where(rng.random(3000) < 0.9, states, 2)
+        >>> model = HiddenMarkov(2, polish=0, random_state=0).fit(symbols)
+        >>> model.to_hmmlearn().n_components
+        2
         """
         from hmmlearn.hmm import CategoricalHMM
 

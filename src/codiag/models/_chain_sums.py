@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
@@ -55,22 +56,40 @@ class ChainSums(MomentSums):
 
     def of(self, part: list[np.ndarray]) -> Self:
         """Return the counts over some sequences alone, which come after those seen so far."""
+        return self._by_owner(part, np.zeros(sum(sequence.size for sequence in part), dtype=np.intp))[0]
+
+    def by_block(self, part: list[np.ndarray], n_blocks: int, place: int) -> dict[int, Self]:
+        """Return the counts by stretches of time; three symbols in a row belong to that of the middle one."""
+        return self._by_owner(part, time_blocks([sequence.size for sequence in part], n_blocks, place))
+
+    def _by_owner(self, part: list[np.ndarray], owners: np.ndarray) -> dict[int, Self]:
+        """Return counts by what symbols, all sequences in a row, belong to."""
         symbols = _occurring(part)
         sequences = numbered(part, symbols) if symbols.dtype.kind not in "iu" else _ranked(part, symbols)
-        windows = [np.stack([s[:-2], s[1:-1], s[2:]]) for s in sequences if s.size >= 3]
-        triples = np.concatenate([np.zeros((3, 0), dtype=np.intp), *windows], axis=1)
-        n = triples.shape[1]
-        signs = np.concatenate([np.ones((1, n)), _signs_of_blocks(self.start + int(self.size), n)])
-        different, numbers = _added(triples, signs, symbols.size)
-        frequencies = np.bincount(np.concatenate(sequences), minlength=symbols.size).astype(np.float64)
-        firsts = np.bincount([s[0] for s in sequences], minlength=symbols.size).astype(np.float64)
-        return type(self)(symbols, different, numbers, frequencies, firsts, len(sequences))
+        row, lengths = np.concatenate(sequences), np.array([sequence.size for sequence in sequences])
+        starts = np.cumsum(lengths) - lengths
+        inner = np.ones(row.size, dtype=bool)
+        inner[starts] = inner[starts + lengths - 1] = False
+        middle = np.flatnonzero(inner)
+        triples = np.stack([row[middle - 1], row[middle], row[middle + 1]])
+        signs = np.concatenate([np.ones((1, middle.size)), _signs_of_blocks(self.start + int(self.size), middle.size)])
+        found = {}
+        for owner in np.unique(owners).tolist():
+            own = owners[middle] == owner
+            different, numbers = _added(triples[:, own], signs[:, own], symbols.size)
+            begun = starts[owners[starts] == owner]
+            frequencies, firsts = (
+                np.bincount(some, minlength=symbols.size).astype(np.float64)
+                for some in (row[owners == owner], row[begun])
+            )
+            found[owner] = type(self)(symbols, different, numbers, frequencies, firsts, begun.size)
+        return found
 
     def merge(self, other: Self) -> Self:
         """Add other counts to these, by the names of symbols, and return these."""
-        if self.n_sequences and other.n_sequences and _named(self.symbols) != _named(other.symbols):
+        if self.size and other.size and _named(self.symbols) != _named(other.symbols):
             raise TypeError("X must hold symbols of one kind, all integers or all strings; got both")
-        used = [one for one in (self, other) if one.n_sequences]
+        used = [one for one in (self, other) if one.size]
         if not used:
             return self
         symbols = _union([one.symbols for one in used])
@@ -95,6 +114,21 @@ class ChainSums(MomentSums):
             symbols, seen = np.arange(int(symbols[-1]) + 1), symbols.astype(np.intp)
         rest = self.frequencies, self.firsts, self.n_sequences
         return TripleCounts(symbols, seen, self.triples, self.numbers[0], self.numbers[1:], *rest)
+
+
+def time_blocks(lengths: Sequence[int] | np.ndarray, n_blocks: int, place: int = 0) -> np.ndarray:
+    """Return the block (n,) of every symbol, all sequences of a part in a row: stretches of one length.
+
+    Neighbors depend on each other, and stay together. Sequences follow each other at random: their order may mean
+    something.
+    """
+    sizes = np.asarray(lengths)
+    order = np.random.default_rng((0xB10C, place)).permutation(sizes.size)
+    offsets = np.empty_like(sizes)
+    offsets[order] = np.cumsum(sizes[order]) - sizes[order]
+    total, starts = int(sizes.sum()), np.cumsum(sizes) - sizes
+    positions = np.arange(total) + np.repeat(offsets - starts, sizes)
+    return (positions * n_blocks // max(total, 1) + place) % n_blocks
 
 
 def _signs_of_blocks(start: int, n: int) -> np.ndarray:

@@ -15,10 +15,12 @@ from codiag.models._base import Model, as_seed, warn_caller
 from codiag.models._canonical import canonical_order
 from codiag.models._diagnostics import Diagnostics
 from codiag.models._network_em import polish_memberships
+from codiag.models._network_jackknife import Parameters, communities_jackknife
 from codiag.models._network_partition import merged, settled
 from codiag.models._network_rates import connectivity
 from codiag.models._network_spectrum import count_communities
 from codiag.models._networks import Network, as_network
+from codiag.models._replicated import check_n_blocks
 from codiag.models._simplex import on_simplex_rows
 from codiag.models._star_average import Average, average_over_partitions
 
@@ -49,14 +51,17 @@ class MixedMembershipCommunities(Model):
         Whether nodes may differ in their number of links for reasons other than their communities, as real ones do.
         False is the model as it was published.
     method : Method or str, optional
-        How the moment is factorized; by default by joint diagonalization alone. `OJD` and `TPM` symmetrize and whiten
-        it, as published; others take it as it is.
+        How the moment is factorized; by default by joint diagonalization alone. ``OJD`` and ``TPM`` symmetrize and
+        whiten it, as published; others take it as it is.
     n_partitions : int, optional
         Random partitions of the nodes to average over; by default 10, doubled until their mean has a standard error
         of 0.05, or up to 160.
     polish : int
         Rounds of expectation maximization, whose likelihood has a term for every node's degree. Few are better: real
         graphs follow no such model exactly, and many rounds fit what is particular to them.
+    n_blocks : int
+        Blocks of nodes that are left out in turn for standard errors (jackknife), at least 2, better 20; zero for
+        none. Communities are found as many times more.
     random_state : int or numpy.random.Generator, optional
         Seed of the partitions.
 
@@ -68,6 +73,8 @@ class MixedMembershipCommunities(Model):
     connectivity_ : array of shape (n_components, n_components)
         P of the model: the share of pairs that are linked, of nodes that belong to one community alone with such nodes
         of another; in a graph with weights, their mean weight. Between zero and the largest weight.
+    memberships_standard_errors_, connectivity_standard_errors_ : as the parameters
+        Where `n_blocks` asks for them; NaN for the memberships of nodes without links.
     labels_ : array of shape (n,)
         The strongest community of every node; -1 for nodes without links.
     partition_ : array of shape (n,)
@@ -81,9 +88,16 @@ class MixedMembershipCommunities(Model):
     weighted_ : bool
         Whether links have weights other than one.
     diagnostics_ : Diagnostics
-        Among others `agreement`, the mean cosine of the communities of single partitions with their average. Partitions
-        of small graphs agree less: below 0.8 a warning says that other seeds may find other communities.
-        `standard_error` is that of a membership, from the differences between partitions; None where there was one.
+        Among others ``agreement``, the mean cosine of the communities of single partitions with their average.
+        Partitions of small graphs agree less: below 0.8 a warning says that other seeds may find other communities.
+        ``standard_error`` is that of a membership, from the differences between partitions; None where there was one.
+
+    See Also
+    --------
+    codiag.tables.read_graph : Read a graph from a file.
+    codiag.datasets.load_facebook : Published networks.
+    codiag.reports.communities_report : A page about communities.
+    codiag.metrics.overlapping_nmi : Compare communities with others.
 
     Notes
     -----
@@ -121,6 +135,7 @@ class MixedMembershipCommunities(Model):
         method: Method | str | None = None,
         n_partitions: int | None = None,
         polish: int = 5,
+        n_blocks: int = 0,
         random_state: int | np.random.Generator | None = None,
     ) -> None:
         self.n_components = n_components
@@ -129,6 +144,7 @@ class MixedMembershipCommunities(Model):
         self.method = method
         self.n_partitions = n_partitions
         self.polish = polish
+        self.n_blocks = n_blocks
         self.random_state = random_state
 
     def fit(self, X: Any, y: object = None) -> Self:  # noqa: N803
@@ -140,10 +156,24 @@ class MixedMembershipCommunities(Model):
             An undirected graph, its adjacency matrix, or its edges as pairs of names. Loops are left out; an edge that
             is listed twice counts once.
         y : ignored
+            Not used; there for the interface of scikit-learn.
 
         Returns
         -------
         self
+            The fitted model.
+
+        See Also
+        --------
+        MixedMembershipCommunities.fit_predict : Fit and return the strongest communities.
+
+        Examples
+        --------
+        >>> from codiag.models import MixedMembershipCommunities
+        >>> from codiag.synthetic import mixed_membership_graph
+        >>> graph = mixed_membership_graph(90, 2, alpha_0=0.1, inside=0.4, outside=0.02, seed=0)
+        >>> MixedMembershipCommunities(2, random_state=0).fit(graph.adjacency).memberships_.shape
+        (90, 2)
         """
         warn_caller(self.learn(X))
         return self
@@ -154,18 +184,31 @@ class MixedMembershipCommunities(Model):
         Parameters
         ----------
         data : graph, as for `fit`
+            The graph.
 
         Returns
         -------
         tuple of Warning
+            What `fit` warns of.
+
+        Examples
+        --------
+        >>> from codiag.models import MixedMembershipCommunities
+        >>> from codiag.synthetic import mixed_membership_graph
+        >>> graph = mixed_membership_graph(90, 2, alpha_0=0.1, inside=0.4, outside=0.02, seed=0)
+        >>> MixedMembershipCommunities(2, random_state=0).learn(graph.adjacency)
+        ()
         """
         self.check_parameters()
         network = as_network(data)
         linked = np.flatnonzero(network.degrees > 0)
         inside = network.subgraph(linked)
         order = canonical_order(inside.adjacency)
+        seed = as_seed(self.random_state)
+        seed = int(np.random.default_rng().integers(2**31)) if seed is None else seed
         with few_threads(0):  # many small products
-            found = self._find(inside.subgraph(order), as_seed(self.random_state))
+            found = self._find(inside.subgraph(order), seed)
+            self._keep_errors(found, seed, linked[order], network.nodes.size)
         k = found.memberships.shape[1]
         self.memberships_ = np.full((network.nodes.size, k), 1 / k)
         self.memberships_[linked[order]] = found.memberships
@@ -185,12 +228,26 @@ class MixedMembershipCommunities(Model):
         Parameters
         ----------
         X : graph, as for `fit`
+            The graph.
         y : ignored
+            Not used; there for the interface of scikit-learn.
 
         Returns
         -------
         array of int, shape (n,)
             -1 for nodes without links.
+
+        See Also
+        --------
+        MixedMembershipCommunities.overlapping_labels : All communities of every node.
+
+        Examples
+        --------
+        >>> from codiag.models import MixedMembershipCommunities
+        >>> from codiag.synthetic import mixed_membership_graph
+        >>> graph = mixed_membership_graph(90, 2, alpha_0=0.1, inside=0.4, outside=0.02, seed=0)
+        >>> MixedMembershipCommunities(2, random_state=0).fit_predict(graph.adjacency).shape
+        (90,)
         """
         warn_caller(self.learn(X))
         return self.labels_
@@ -206,6 +263,21 @@ class MixedMembershipCommunities(Model):
         Returns
         -------
         array of bool, shape (n, n_components)
+            True where a node belongs to a community.
+
+        See Also
+        --------
+        MixedMembershipCommunities.fit_predict : The strongest community alone.
+        codiag.metrics.overlapping_nmi : Compares such labels.
+
+        Examples
+        --------
+        >>> from codiag.models import MixedMembershipCommunities
+        >>> from codiag.synthetic import mixed_membership_graph
+        >>> graph = mixed_membership_graph(90, 2, alpha_0=0.1, inside=0.4, outside=0.02, seed=0)
+        >>> model = MixedMembershipCommunities(2, random_state=0).fit(graph.adjacency)
+        >>> model.overlapping_labels(0.3).shape
+        (90, 2)
         """
         check_is_fitted(self)
         as_number("threshold", threshold)
@@ -220,6 +292,19 @@ class MixedMembershipCommunities(Model):
         -------
         dict of arrays of shape (n,)
             Node, its strongest community, and all memberships.
+
+        See Also
+        --------
+        codiag.tables.write_table : Write it to a file.
+
+        Examples
+        --------
+        >>> from codiag.models import MixedMembershipCommunities
+        >>> from codiag.synthetic import mixed_membership_graph
+        >>> graph = mixed_membership_graph(90, 2, alpha_0=0.1, inside=0.4, outside=0.02, seed=0)
+        >>> model = MixedMembershipCommunities(2, random_state=0).fit(graph.adjacency)
+        >>> list(model.membership_table())
+        ['node', 'community', 'p0', 'p1']
         """
         check_is_fitted(self)
         columns = {"node": self.nodes_, "community": self.labels_}
@@ -238,6 +323,22 @@ class MixedMembershipCommunities(Model):
         Returns
         -------
         cdlib.NodeClustering
+            The communities, with all methods and scores of cdlib.
+
+        See Also
+        --------
+        MixedMembershipCommunities.overlapping_labels : The same as an array.
+
+        Examples
+        --------
+        >>> import networkx as nx
+        >>> from codiag.models import MixedMembershipCommunities
+        >>> from codiag.synthetic import mixed_membership_graph
+        >>> graph = mixed_membership_graph(90, 2, alpha_0=0.1, inside=0.4, outside=0.02, seed=0)
+        >>> network = nx.from_scipy_sparse_array(graph.adjacency)
+        >>> model = MixedMembershipCommunities(2, random_state=0).fit(network)
+        >>> len(model.to_cdlib(network).communities)
+        2
         """
         from cdlib import NodeClustering
 
@@ -247,11 +348,22 @@ class MixedMembershipCommunities(Model):
         return NodeClustering(communities, graph, "codiag", method_parameters=options, overlap=True)
 
     def check_parameters(self) -> None:
-        """Raise unless parameters are what they must be."""
+        """Raise unless parameters are what they must be.
+
+        Examples
+        --------
+        >>> from codiag.models import MixedMembershipCommunities
+        >>> MixedMembershipCommunities().check_parameters()
+        >>> MixedMembershipCommunities(n_components=0).check_parameters()  # refused
+        Traceback (most recent call last):
+            ...
+        ValueError: n_components must be positive; got 0
+        """
         super().check_parameters()
+        check_n_blocks(self.n_blocks)
         as_flag("degree_corrected", self.degree_corrected)
 
-    def _find(self, network: Network, seed: int | None) -> _Communities:
+    def _find(self, network: Network, seed: int) -> _Communities:
         """Return communities; where their number is open, so few that all are shown, and no two are one."""
         k = self._n_communities(network)
         while True:
@@ -266,7 +378,35 @@ class MixedMembershipCommunities(Model):
                 return found
             k -= max(found.n_superfluous, 1)
 
-    def _with_number(self, network: Network, k: int, seed: int | None) -> _Communities:
+    def _keep_errors(self, found: _Communities, seed: int, places: np.ndarray, n: int) -> None:
+        """Set standard errors where they are asked for, of nodes at these places of n, and leave none of before."""
+        for name in ("memberships_standard_errors_", "connectivity_standard_errors_"):
+            if hasattr(self, name):  # of an earlier fit
+                delattr(self, name)
+        if not self.n_blocks:
+            return
+        if places.size < self.n_blocks:
+            raise ValueError(
+                f"n_blocks must be at most {places.size}, the number of nodes with links, as each belongs to one "
+                f"block; got {self.n_blocks}"
+            )
+        k = found.memberships.shape[1]
+
+        def estimate(kept: np.ndarray) -> Parameters:
+            part = found.network.subgraph(np.flatnonzero(kept))
+            others = self._with_number(part, k, seed, kept, found.average.n_drawn)
+            return Parameters(others.memberships, others.connectivity)
+
+        whole = Parameters(found.memberships, found.connectivity)
+        errors = communities_jackknife(whole, estimate, self.n_blocks)
+        self.memberships_standard_errors_ = np.full((n, k), np.nan)
+        self.memberships_standard_errors_[places] = errors.memberships
+        self.connectivity_standard_errors_ = errors.connectivity
+
+    def _with_number(
+        self, network: Network, k: int, seed: int, kept: np.ndarray | None = None, n_partitions: int | None = None
+    ) -> _Communities:
+        """Return k communities, of all nodes or of those `kept`, which are then parted as often as all were."""
         average = average_over_partitions(
             network,
             k,
@@ -274,7 +414,8 @@ class MixedMembershipCommunities(Model):
             alpha_0=self.alpha_0,
             degree_corrected=self.degree_corrected,
             method=None if self.method is None else as_method(self.method),
-            n_partitions=self.n_partitions,
+            n_partitions=n_partitions or self.n_partitions,
+            kept=kept,
         )
         mean = average.memberships
         has_rates = self.polish > 0 and not self.degree_corrected

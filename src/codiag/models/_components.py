@@ -22,6 +22,12 @@ class Components:
     weights : array of shape (n_components,)
         By which components are ordered, largest first.
     diagnostics : Diagnostics
+        How well the data determines them.
+
+    See Also
+    --------
+    MomentModel.parameters : Returns a subclass.
+    Diagnostics : What is said about them.
 
     Examples
     --------
@@ -45,23 +51,44 @@ class Components:
         Parameters
         ----------
         order : array of int, shape (n_components,)
+            Indices of the components, in the new order.
 
         Returns
         -------
         Components
+            The same components.
+
+        See Also
+        --------
+        Components.sorted : By weight.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import Components, Diagnostics
+        >>> components = Components(weights=np.array([0.3, 0.7]), diagnostics=Diagnostics())
+        >>> components.reordered(np.array([1, 0])).weights.tolist()
+        [0.7, 0.3]
         """
         own = {name: value for name, value in vars(self).items() if name not in self.shared}
         return replace(self, **{name: _rows(value, order) for name, value in own.items()})
 
     def parameter_names(self) -> tuple[str, ...]:
-        """Return the names of the fields that are arrays with a row for each component.
+        """Return the names of the fields that are arrays, lists of arrays or real numbers.
 
         Returns
         -------
         tuple of str
+            Names of fields.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import Components, Diagnostics
+        >>> Components(weights=np.array([0.3, 0.7]), diagnostics=Diagnostics()).parameter_names()
+        ('weights',)
         """
-        own = (name for name in vars(self) if name not in self.shared)
-        return tuple(name for name in own if isinstance(getattr(self, name), np.ndarray))
+        return tuple(name for name, value in vars(self).items() if isinstance(value, np.ndarray | list | float))
 
     def sorted(self) -> Self:
         """Return components by weight, largest first; those of equal weight keep their order.
@@ -69,6 +96,18 @@ class Components:
         Returns
         -------
         Components
+            The same components.
+
+        See Also
+        --------
+        Components.reordered : In any order.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import Components, Diagnostics
+        >>> Components(weights=np.array([0.3, 0.7]), diagnostics=Diagnostics()).sorted().weights.tolist()
+        [0.7, 0.3]
         """
         return self.reordered(np.argsort(-self.weights, kind="stable"))
 

@@ -18,6 +18,7 @@ from codiag._labels import Labelled
 from codiag._problem import Problem
 from codiag._transform import explained_share
 from codiag._validation import ConvergenceWarning, as_real_array
+from codiag.constraints._names import ConstraintsLike
 from codiag.models._base import Model, as_seed
 from codiag.tensors import FactoredTensor, Tensor
 
@@ -48,13 +49,20 @@ class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     Attributes
     ----------
     factorization_ : Factorization
-        The fit to the samples, with standard errors, `diagnose` and all else; samples are its first mode.
+        The fit to the samples, with standard errors, ``diagnose()`` and all else; samples are its first mode.
     factors_ : list of arrays of shape (d_m, n_components)
         Unit columns, for each mode of the features.
+    factors_standard_errors_ : list of arrays of shape (d_m, n_components)
+        Those of the entries, where noise is white; as ``factorization_.entry_standard_errors``.
     n_components_ : int
         Number of components.
     n_features_in_ : int
         Size of the first mode of the features.
+
+    See Also
+    --------
+    codiag.factorize : The function behind it.
+    codiag.drop_in.CP : The class of TensorLy.
 
     Examples
     --------
@@ -75,7 +83,7 @@ class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         self,
         n_components: int | None = 2,
         *,
-        constraints: Any = None,
+        constraints: ConstraintsLike = None,
         method: Any = None,
         random_state: int | None = None,
     ) -> None:
@@ -95,6 +103,14 @@ class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         Returns
         -------
         tuple of Warning
+            What `fit` warns of.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import CP
+        >>> CP(1, random_state=0).learn(np.ones((4, 3, 2)))
+        ()
         """
         if isinstance(self.n_components, str):
             raise TypeError(f"n_components must be an integer, or None for choose_rank's; got {self.n_components!r}")
@@ -109,6 +125,12 @@ class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         self.n_components_ = fit.rank
         complaint = complaint_about(self.factorization_, problem, method)
         return () if complaint is None else (ConvergenceWarning(complaint),)
+
+    @property
+    def factors_standard_errors_(self) -> list[np.ndarray]:
+        """Standard errors of the entries of `factors_`; computed where they are asked for."""
+        check_is_fitted(self)
+        return list(self.factorization_.entry_standard_errors[1:])
 
     def _problem(self, samples: Any) -> Problem:
         if self.n_components is None:
@@ -134,6 +156,18 @@ class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         -------
         array of shape (n, n_components)
             A data frame of pandas after ``set_output(transform="pandas")``, in the labels of the samples.
+
+        See Also
+        --------
+        CP.inverse_transform : The way back.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import CP
+        >>> samples = np.ones((4, 3, 2))
+        >>> CP(1, random_state=0).fit(samples).transform(samples[:2]).shape
+        (2, 1)
         """
         check_is_fitted(self)
         samples = self._read(X)
@@ -149,10 +183,24 @@ class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         Parameters
         ----------
         X : array of shape (n, n_components)
+            The coefficients, one sample in each row.
 
         Returns
         -------
         array of shape (n, d_1, d_2, ...)
+            The samples.
+
+        See Also
+        --------
+        CP.transform : The coefficients of samples.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import CP
+        >>> model, samples = CP(1, random_state=0), np.ones((4, 3, 2))
+        >>> np.allclose(model.inverse_transform(model.fit_transform(samples)), samples)
+        True
         """
         check_is_fitted(self)
         rows = as_real_array(X, "X", "use its real part")
@@ -173,11 +221,24 @@ class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         X : array of shape (n, d_1, d_2, ...)
             NaN are missing.
         y : ignored
+            Not used; there for the interface of scikit-learn.
 
         Returns
         -------
         float
             At most one; for the samples that were fitted ``1 - factorization_.relative_error ** 2``.
+
+        See Also
+        --------
+        CP.transform : The coefficients of the samples.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import CP
+        >>> samples = np.ones((4, 3, 2))
+        >>> round(CP(1, random_state=0).fit(samples).score(samples), 6)
+        1.0
         """
         check_is_fitted(self)
         return explained_share(self.factorization_, self._read(X))

@@ -11,34 +11,38 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from codiag._factorize import as_method
-from codiag._validation import ConvergenceWarning, as_flag, as_generator, as_number
+from codiag._validation import ConvergenceWarning, as_generator
 from codiag.methods import Method
 from codiag.models._base import Model, warn_caller
+from codiag.models._crowd_copies import find_copies, with_shared_votes
 from codiag.models._crowd_em import Prior, Run, Start, expect, run_em
 from codiag.models._crowd_information import Uncertainty, information_uncertainty
-from codiag.models._crowd_prior import run_with_estimated_prior
+from codiag.models._crowd_options import as_prior, check_options
+from codiag.models._crowd_prior import CrowdPrior, run_with_estimated_prior
 from codiag.models._crowd_samples import sample_uncertainty
-from codiag.models._crowd_start import as_groups, as_numbers, start_from_given, start_from_majority, start_from_moments
+from codiag.models._crowd_start import as_groups, start_from_given, start_from_majority, start_from_moments
+from codiag.models._crowd_tables import CrowdTables
+from codiag.models._gold import with_gold
 from codiag.models._vote_parts import refuse_parts, votes_at_hand
-from codiag.models._vote_tables import Tables, class_names
+from codiag.models._vote_tables import Tables
 from codiag.models._votes import Votes, as_votes, complaints_about
 
 
-class DawidSkene(Model):
+class DawidSkene(CrowdTables, Model):
     r"""The model of Dawid and Skene for labels from a crowd: moments first, then expectation maximization.
 
     A task has a class c with probability :math:`\pi_c`, and worker i gives it label l with probability
     :math:`C_i[l, c]`, independently of the others. Confusion matrices :math:`C_i` are found by joint diagonalization of
     the third moment of the votes of three groups of workers, averaged over random partitions of the workers;
     expectation maximization continues from there. `fit`, `fit_predict` and the tables are those of crowd-kit; its
-    `n_iter` is `em_rounds`.
+    ``n_iter`` is `em_rounds`.
 
     *Needs* three workers and, for k classes (at most 100), k tasks with votes of three workers, better far more;
     otherwise it starts from the majority vote, and warns. *Costs*, for n votes on t tasks, :math:`O(t k^3)` flops a
     partition and :math:`O(n k)` a round of expectation maximization or of sampling, and memory for the votes and for a
     confusion matrix a worker and partition. *Guarantees*, where the model holds, moments that converge to the truth as
-    tasks become more, with no local optimum in the way, and then an objective that never falls. *Fails* where workers
-    copy from each other, and where most are wrong in the same way, which cannot be told from being right.
+    tasks become more, with no local optimum in the way, and then an objective that never falls. *Fails* where most
+    workers are wrong in the same way, or copy from one, which cannot be told from being right.
 
     Parameters
     ----------
@@ -61,6 +65,9 @@ class DawidSkene(Model):
         workers together.
     one_coin : bool
         Whether a worker is right with one probability, whatever the class, and otherwise guesses evenly.
+    copies : {"share", "count"}
+        What becomes of the votes of workers who copy from each other, and who are named in any case: those for the same
+        label of a task share the weight of one vote, or each counts in full.
     method : Method or str, optional
         How moments are factorized; by default by joint diagonalization alone.
     n_partitions : int
@@ -87,13 +94,20 @@ class DawidSkene(Model):
         The same as scikit-learn has it: a row for each true class, of sum one, and a column for each given label.
     priors_ : array of shape (n_classes,)
         The shares of the classes.
+    priors_standard_errors_ : array of shape (n_classes,)
+        Zero where they are given.
     worker_accuracy_ : array of shape (n_workers,)
         How often a worker is right, over tasks like these.
     worker_accuracy_standard_errors_ : array of shape (n_workers,)
+        Standard errors of `worker_accuracy_`.
     worker_accuracy_interval_ : array of shape (n_workers, 2)
         Low and high, between which the accuracy lies with probability 0.9.
     errors_standard_errors_ : as `errors_`
         Standard errors of the confusion matrices.
+    copies_ : array of shape (n_pairs, 2)
+        Pairs of workers who agree more often than their confusion matrices and the votes of all others explain, the
+        most certain first. No pair of workers who vote independently is among them with probability 0.95; see
+        `copy_table`.
     errors_spread_ : as `errors_`
         Standard deviation of the confusion matrices by moments alone over partitions; NaN where moments were not used.
     loss_history_ : list of float
@@ -104,12 +118,20 @@ class DawidSkene(Model):
     tasks_, workers_, classes_ : arrays
         The names, in the order of the arrays above.
     diagnostics_ : Diagnostics
-        Where expectation maximization started, why not from moments, `n_partitions`, `em_rounds` and `converged`.
+        Where expectation maximization started, why not from moments, `n_partitions`, `em_rounds` and ``converged``.
 
-    Where votes came as a data frame of pandas or polars, so do these, but for the names, lists and numbers.
+    See Also
+    --------
+    codiag.tables.read_votes : Read votes from a file.
+    codiag.datasets.load_crowd : Votes of published crowds.
+    codiag.reports.crowd_report : A page about labels and workers.
+    MultiviewMixture : The same kind of model for numbers.
 
     Notes
     -----
+    Where votes came as a data frame of pandas or polars, attributes are series and frames of the same library, except
+    for names, lists and numbers.
+
     Classes are named by the assignment under which the workers, vote for vote, are right most often: a crowd that is
     mostly wrong in the same way cannot be told from one that is mostly right.
 
@@ -138,6 +160,7 @@ class DawidSkene(Model):
         smoothing: float | str = "estimated",
         pooling: float = 0.0,
         one_coin: bool = False,
+        copies: str = "share",
         method: Method | str | None = None,
         n_partitions: int = 20,
         groups: ArrayLike | None = None,
@@ -151,6 +174,7 @@ class DawidSkene(Model):
         self.smoothing = smoothing
         self.pooling = pooling
         self.one_coin = one_coin
+        self.copies = copies
         self.method = method
         self.n_partitions = n_partitions
         self.groups = groups
@@ -158,7 +182,7 @@ class DawidSkene(Model):
         self.missing = missing
         self.random_state = random_state
 
-    def fit(self, X: Any, y: object = None) -> Self:  # noqa: N803
+    def fit(self, X: Any, y: object = None, *, gold: Any = None) -> Self:  # noqa: N803
         """Estimate labels and workers from votes.
 
         Parameters
@@ -171,61 +195,132 @@ class DawidSkene(Model):
             or a tuple of columns: a data frame of dask, a list of frames, an iterator, or a function that returns one.
             Parts are read once; of each vote three whole numbers are kept, and a task may be in several parts.
         y : ignored
+            Not used; there for the interface of scikit-learn.
+        gold : mapping, series, data frame or tuple of two columns, optional
+            Classes of tasks that are known: a mapping from tasks to classes, a pandas Series with the tasks as its
+            index, a data frame with the columns task and label, or a tuple of these. Such tasks are held at their
+            class, so that workers are judged by them, and they tell which class is which where a crowd is mostly wrong.
+            Tasks without votes, and labels that are missing, are left out; labels that no vote has are refused.
 
         Returns
         -------
         self
+            The fitted model.
+
+        See Also
+        --------
+        DawidSkene.fit_predict : Fit and return the labels.
+
+        Examples
+        --------
+        >>> from codiag.models import DawidSkene
+        >>> from codiag.synthetic import crowd_votes, worker_errors
+        >>> crowd = crowd_votes(100, worker_errors(7, 2, seed=0), seed=1)
+        >>> DawidSkene(random_state=0).fit(crowd.votes).labels_.shape
+        (100,)
         """
-        warn_caller(self.learn(X))
+        warn_caller(self.learn(X, gold))
         return self
 
-    def learn(self, data: Any) -> tuple[Warning, ...]:
+    def learn(self, data: Any, gold: Any = None) -> tuple[Warning, ...]:
         """Do the work of `fit`, silently, and return what is to be warned of.
 
         Parameters
         ----------
         data : votes, as for `fit`
+            The votes.
+        gold : known classes, as for `fit`, optional
+            Classes of tasks that are known.
 
         Returns
         -------
         tuple of Warning
+            What `fit` warns of.
+
+        Examples
+        --------
+        >>> from codiag.models import DawidSkene
+        >>> from codiag.synthetic import crowd_votes, worker_errors
+        >>> crowd = crowd_votes(100, worker_errors(7, 2, seed=0), seed=1)
+        >>> DawidSkene(random_state=0).learn(crowd.votes)
+        ()
         """
         self.check_parameters()
-        votes = votes_at_hand(data, self.missing)
-        prior = self._prior(votes)
+        votes = with_gold(votes_at_hand(data, self.missing), gold)
+        prior = as_prior(votes, self.prior, self.smoothing, self.pooling, one_coin=self.one_coin)
         start = self._start(votes, prior)
-        run, uncertainty = self._run_from(votes, start, prior)
-        self._keep(votes, start, run, uncertainty)
+        run, workers = self._run_from(votes, start, prior)
+        copies = find_copies(votes, run, one_coin=self.one_coin)
+        if self.copies == "share" and len(copies.pairs) > 0 and self.em_rounds > 0:
+            votes = with_shared_votes(votes, copies)
+            run, workers = self._run_from(votes, start, prior)
+        self._copies = copies
+        self._keep(votes, start, run, self._uncertainty(votes, run, prior, workers))
         return (*complaints_about(votes), *self._told(start, run))
 
-    def fit_predict(self, X: Any, y: object = None) -> Any:  # noqa: N803
+    def fit_predict(self, X: Any, y: object = None, *, gold: Any = None) -> Any:  # noqa: N803
         """Return the label of every task.
 
         Parameters
         ----------
         X : votes, as for `fit`
+            The votes.
         y : ignored
+            Not used; there for the interface of scikit-learn.
+        gold : known classes, as for `fit`, optional
+            Classes of tasks that are known.
 
         Returns
         -------
         array of shape (n_tasks,), or a series or data frame where votes came as a data frame
+            The labels, in the order of `tasks_`.
+
+        See Also
+        --------
+        DawidSkene.predict : Labels of new tasks.
+
+        Examples
+        --------
+        >>> from codiag.models import DawidSkene
+        >>> from codiag.synthetic import crowd_votes, worker_errors
+        >>> crowd = crowd_votes(100, worker_errors(7, 2, seed=0), seed=1)
+        >>> labels = DawidSkene(random_state=0).fit_predict(crowd.votes)
+        >>> bool((labels == crowd.truth).mean() > 0.9)
+        True
         """
-        warn_caller(self.learn(X))
+        warn_caller(self.learn(X, gold))
         return self.labels_
 
-    def fit_predict_proba(self, X: Any, y: object = None) -> Any:  # noqa: N803
+    def fit_predict_proba(self, X: Any, y: object = None, *, gold: Any = None) -> Any:  # noqa: N803
         """Return the probability of each class for every task.
 
         Parameters
         ----------
         X : votes, as for `fit`
+            The votes.
         y : ignored
+            Not used; there for the interface of scikit-learn.
+        gold : known classes, as for `fit`, optional
+            Classes of tasks that are known.
 
         Returns
         -------
         array of shape (n_tasks, n_classes), or a data frame where votes came as one
+            The probabilities, with rows of sum one.
+
+        See Also
+        --------
+        DawidSkene.predict_proba : Probabilities for new tasks.
+
+        Examples
+        --------
+        >>> from codiag.models import DawidSkene
+        >>> from codiag.synthetic import crowd_votes, worker_errors
+        >>> crowd = crowd_votes(100, worker_errors(7, 2, seed=0), seed=1)
+        >>> DawidSkene(random_state=0).fit_predict_proba(crowd.votes).shape
+        (100, 2)
         """
-        warn_caller(self.learn(X))
+        warn_caller(self.learn(X, gold))
         return self.probas_
 
     def predict_proba(self, X: Any) -> Any:  # noqa: N803
@@ -239,6 +334,20 @@ class DawidSkene(Model):
         Returns
         -------
         array of shape (n_tasks, n_classes), or a data frame where votes came as one
+            The probabilities, with rows of sum one.
+
+        See Also
+        --------
+        DawidSkene.predict : The most probable class.
+
+        Examples
+        --------
+        >>> from codiag.models import DawidSkene
+        >>> from codiag.synthetic import crowd_votes, worker_errors
+        >>> crowd = crowd_votes(100, worker_errors(7, 2, seed=0), seed=1)
+        >>> model = DawidSkene(random_state=0).fit(crowd.votes)
+        >>> model.predict_proba(crowd.votes).shape
+        (100, 2)
         """
         votes, classes = self._expect(X)
         return Tables(votes).by_class(classes)
@@ -254,49 +363,23 @@ class DawidSkene(Model):
         Returns
         -------
         array of shape (n_tasks,), or a series or data frame where votes came as a data frame
+            The labels, task by task.
+
+        See Also
+        --------
+        DawidSkene.predict_proba : The probability of each class.
+
+        Examples
+        --------
+        >>> from codiag.models import DawidSkene
+        >>> from codiag.synthetic import crowd_votes, worker_errors
+        >>> crowd = crowd_votes(100, worker_errors(7, 2, seed=0), seed=1)
+        >>> model = DawidSkene(random_state=0).fit(crowd.votes)
+        >>> model.predict(crowd.votes).shape
+        (100,)
         """
         votes, classes = self._expect(X)
         return Tables(votes).series(self.classes_[np.argmax(classes, axis=1)], "agg_label", votes.tasks, "task")
-
-    def label_table(self) -> dict[str, np.ndarray]:
-        """Return the labels as columns to write to a file.
-
-        Returns
-        -------
-        dict of arrays of shape (n_tasks,)
-            Task, label, its probability, and the probability of every class.
-        """
-        check_is_fitted(self)
-        best = np.argmax(self._run.classes, axis=1)
-        columns = {"task": self.tasks_, "label": self.classes_[best], "probability": np.max(self._run.classes, axis=1)}
-        named = zip(class_names(self.classes_), self._run.classes.T, strict=True)
-        return columns | {f"p({name})": column for name, column in named}
-
-    def worker_table(self) -> dict[str, np.ndarray]:
-        """Return the workers as columns to write to a file.
-
-        Returns
-        -------
-        dict of arrays of shape (n_workers,)
-            Worker, votes, accuracy, its standard error and interval, and all entries of the confusion matrices.
-        """
-        check_is_fitted(self)
-        accuracy, deviations, intervals = self._accuracy
-        columns = {
-            "worker": self.workers_,
-            "votes": self._votes_of_workers,
-            "accuracy": accuracy,
-            "standard_error": deviations,
-            "low": intervals[:, 0],
-            "high": intervals[:, 1],
-        }
-        names = class_names(self.classes_)
-        cells = {
-            f"p({given}|{true})": self._run.model.confusions[:, row, column]
-            for column, true in enumerate(names)
-            for row, given in enumerate(names)
-        }
-        return columns | cells
 
     def _expect(self, X: Any) -> tuple[Votes, np.ndarray]:  # noqa: N803
         check_is_fitted(self)
@@ -305,40 +388,19 @@ class DawidSkene(Model):
         return votes, expect(votes, self._run.model)[0]
 
     def check_parameters(self) -> None:
-        """Raise unless parameters are what they must be."""
-        super().check_parameters()
-        as_number("em_rounds", self.em_rounds, integer=True, zero=True)
-        as_flag("one_coin", self.one_coin)
-        as_number("tol", self.tol, zero=True)
-        as_number("pooling", self.pooling, zero=True)
-        if self.pooling > 1:
-            raise ValueError(f"pooling must be between 0 and 1; got {self.pooling}")
-        if not isinstance(self.smoothing, str):
-            as_number("smoothing", self.smoothing, zero=True)
-        elif self.smoothing != "estimated":
-            raise ValueError(f"smoothing must be 'estimated' or a number; got {self.smoothing!r}")
-        elif self.pooling > 0:
-            raise ValueError(
-                f"pooling must be 0 where smoothing is 'estimated', which learns from all workers by itself; got "
-                f"{self.pooling}. Give the votes to add, smoothing=1.0"
-            )
-        for name, words in (("init", ("moments", "majority")), ("prior", ("estimated", "uniform"))):
-            value = getattr(self, name)
-            if isinstance(value, str) and value not in words:
-                raise ValueError(f"{name} must be {words[0]!r}, {words[1]!r} or an array; got {value!r}")
+        """Raise unless parameters are what they must be.
 
-    def _prior(self, votes: Votes) -> Prior:
-        """Return what is added to the votes; nothing where that is estimated later."""
-        k = votes.classes.size
-        shares = None if isinstance(self.prior, str) else as_numbers("prior", self.prior)
-        if isinstance(self.prior, str) and self.prior == "uniform":
-            shares = np.full(k, 1 / k)
-        if shares is not None and (shares.shape != (k,) or not np.all(shares > 0) or not abs(shares.sum() - 1) < 1e-6):
-            raise ValueError(f"prior must hold {k} positive shares of sum one, one for each class; got {shares}")
-        added = 0.0 if isinstance(self.smoothing, str) else float(self.smoothing)
-        typical = pooled(votes) if self.pooling > 0 else np.full((k, k), 1 / k)
-        cells = added * k * (self.pooling * typical + (1 - self.pooling) / k)
-        return Prior(cells / k if self.one_coin else cells, added, shares, self.one_coin)
+        Examples
+        --------
+        >>> from codiag.models import DawidSkene
+        >>> DawidSkene().check_parameters()
+        >>> DawidSkene(tol=-1.0).check_parameters()  # refused
+        Traceback (most recent call last):
+            ...
+        ValueError: tol must not be negative; got -1.0
+        """
+        super().check_parameters()
+        check_options(self)
 
     def _start(self, votes: Votes, prior: Prior) -> Start:
         if not isinstance(self.init, str):
@@ -349,13 +411,16 @@ class DawidSkene(Model):
         method = None if self.method is None else as_method(self.method)
         return start_from_moments(votes, groups, method, self.random_state, prior)
 
-    def _run_from(self, votes: Votes, start: Start, prior: Prior) -> tuple[Run, Uncertainty]:
+    def _run_from(self, votes: Votes, start: Start, prior: Prior) -> tuple[Run, CrowdPrior | None]:
         if not isinstance(self.smoothing, str):
-            run = run_em(votes, start, prior, self.em_rounds, self.tol)
-            return run, information_uncertainty(votes, run, prior)
-        run, workers = run_with_estimated_prior(votes, start, prior, self.em_rounds, self.tol)
+            return run_em(votes, start, prior, self.em_rounds, self.tol), None
+        return run_with_estimated_prior(votes, start, prior, self.em_rounds, self.tol)
+
+    def _uncertainty(self, votes: Votes, run: Run, prior: Prior, workers: CrowdPrior | None) -> Uncertainty:
+        if workers is None:
+            return information_uncertainty(votes, run, prior)
         rng = as_generator(self.random_state, "random_state").spawn(1)[0]
-        return run, sample_uncertainty(votes, run, workers, prior.shares, rng)
+        return sample_uncertainty(votes, run, workers, prior.shares, rng)
 
     def _told(self, start: Start, run: Run) -> Iterator[Warning]:
         """Yield what a user must be told."""
@@ -375,6 +440,7 @@ class DawidSkene(Model):
         intervals = np.stack([np.minimum(low, accuracy), np.maximum(high, accuracy)], axis=1)
         spread = np.full((votes.workers.size, k, k), np.nan) if start.spread is None else start.spread
         self._run, self._votes_of_workers = run, votes.votes_of_workers
+        self._votes_of_tasks = np.bincount(votes.task, minlength=votes.tasks.size)
         self._accuracy = accuracy, deviations, intervals
         self.tasks_, self.workers_, self.classes_ = votes.tasks, votes.workers, votes.classes
         labels = votes.classes[np.argmax(run.classes, axis=1)]
@@ -385,14 +451,10 @@ class DawidSkene(Model):
         self.errors_standard_errors_ = tables.confusions(uncertainty.confusions)
         self.errors_spread_ = tables.confusions(spread)
         self.priors_ = tables.series(run.model.shares, "prior", votes.classes, "label")
+        self.priors_standard_errors_ = tables.series(uncertainty.shares, "standard_error", votes.classes, "label")
         self.worker_accuracy_ = tables.series(accuracy, "accuracy", votes.workers, "worker")
         self.worker_accuracy_standard_errors_ = tables.series(deviations, "standard_error", votes.workers, "worker")
         self.worker_accuracy_interval_ = tables.intervals(intervals)
+        self.copies_ = votes.workers[self._copies.pairs]
         self.loss_history_, self.log_likelihood_ = run.history, run.log_likelihood
         self.diagnostics_ = replace(start.diagnostics, em_rounds=len(run.history), converged=run.converged)
-
-
-def pooled(votes: Votes) -> np.ndarray:
-    """Return the confusion matrix (given, true) of all workers as one, the majority taken for the truth."""
-    cells = (votes.by_worker @ votes.shares).reshape(votes.workers.size, votes.classes.size, -1).sum(axis=0) + 1
-    return cells / cells.sum(axis=0)

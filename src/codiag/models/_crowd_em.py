@@ -56,11 +56,18 @@ class Run(NamedTuple):
     converged: bool
 
 
-def expect(votes: Votes, model: CrowdModel) -> tuple[np.ndarray, float]:
-    """Return the probability of each class for every task, and the log-likelihood of the votes."""
+def log_joint(votes: Votes, model: CrowdModel) -> np.ndarray:
+    """Return the log-probability of the votes on every task together with each class, (tasks, true)."""
     k = model.shares.size
     with np.errstate(divide="ignore"):  # what never happens has the logarithm -inf
-        joint = votes.counts @ np.log(model.confusions).reshape(-1, k) + np.log(model.shares)
+        return votes.counts @ np.log(model.confusions).reshape(-1, k) + np.log(model.shares)
+
+
+def expect(votes: Votes, model: CrowdModel) -> tuple[np.ndarray, float]:
+    """Return the probability of each class for every task, and the log-likelihood of the votes and known classes."""
+    joint = log_joint(votes, model)
+    if votes.gold is not None:
+        joint = np.where(votes.held(np.ones_like(joint)) > 0, joint, -np.inf)
     largest = joint.max(axis=1, keepdims=True)
     impossible = np.isneginf(largest[:, 0])
     log_likelihood = -np.inf if np.any(impossible) else 0.0
@@ -69,7 +76,7 @@ def expect(votes: Votes, model: CrowdModel) -> tuple[np.ndarray, float]:
         largest[impossible] = 0.0
     classes = np.exp(joint - largest)
     sums = classes.sum(axis=1, keepdims=True)
-    classes /= sums
+    classes = votes.held(classes / sums)
     return classes, log_likelihood + float(np.sum(largest) + np.sum(np.log(sums)))
 
 

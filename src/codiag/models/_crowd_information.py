@@ -17,11 +17,15 @@ LEVEL = 0.9
 
 
 class Uncertainty(NamedTuple):
-    """Standard errors of confusion matrices (workers, given, true) and of accuracies, and intervals of accuracies."""
+    """Standard errors of confusion matrices (workers, given, true) and of accuracies, intervals of accuracies.
+
+    Also standard errors of the shares of classes; zero where these are given.
+    """
 
     confusions: np.ndarray
     accuracies: np.ndarray
     intervals: np.ndarray
+    shares: np.ndarray
 
 
 def information_uncertainty(votes: Votes, run: Run, prior: Prior) -> Uncertainty:
@@ -29,7 +33,9 @@ def information_uncertainty(votes: Votes, run: Run, prior: Prior) -> Uncertainty
     deviations = standard_errors(votes, run, prior)
     by_class = np.einsum("wcc->wc", deviations) * run.model.shares
     accuracies = by_class.sum(axis=1) if prior.one_coin else np.sqrt(np.sum(by_class**2, axis=1))
-    return Uncertainty(deviations, accuracies, beta_intervals(run.model.accuracies, accuracies))
+    return Uncertainty(
+        deviations, accuracies, beta_intervals(run.model.accuracies, accuracies), _share_deviations(run, prior)
+    )
 
 
 def beta_intervals(means: np.ndarray, deviations: np.ndarray) -> np.ndarray:
@@ -53,6 +59,17 @@ def standard_errors(votes: Votes, run: Run, prior: Prior) -> np.ndarray:
         rows = votes.by_worker[some.start * k : some.stop * k]
         parts.append(_deviations(rows, run.classes, run.model.confusions[some], prior.cells))
     return np.concatenate(parts)
+
+
+def _share_deviations(run: Run, prior: Prior) -> np.ndarray:
+    r"""Return standard errors of the shares of classes, (true,): a task has the score :math:`q_c / \pi_c`."""
+    shares = np.maximum(run.model.shares, 1e-9)
+    if prior.shares is not None or shares.size == 1:
+        return np.zeros(shares.size)
+    scores = run.classes / shares
+    inverse = np.linalg.inv(scores.T @ scores + np.diag(max(prior.tasks, 1e-6) / shares**2))
+    ends = inverse.sum(axis=1)
+    return np.asarray(np.sqrt(np.maximum(np.diag(inverse) - ends**2 / ends.sum(), 0)))
 
 
 def _deviations(rows: sparse.csr_array, classes: np.ndarray, confusions: np.ndarray, added: np.ndarray) -> np.ndarray:

@@ -43,22 +43,32 @@ def sample_uncertainty(
     one_coin = prior.ease.size < k
     kept = int(np.clip(MOST_NUMBERS // (n_workers * k**2 + votes.label.size * k), FEWEST_ROUNDS, ROUNDS))
     state = State(run.model, prior, np.full(MEAN.size, 1 / MEAN.size))
-    moments = np.zeros((2, n_workers, k, k))
+    moments, share_moments = np.zeros((2, n_workers, k, k)), np.zeros((2, k))
     drawn = np.empty((kept, DRAWS, n_workers))
     for turn in range(-(kept // 5), kept):
         truth = _draw(expect(votes, state.model)[0], rng)[0]
         places = (votes.worker * k + votes.label) * k + truth[votes.task]
         cells = np.bincount(places, minlength=n_workers * k**2).reshape(n_workers, k, k).astype(np.float64)
-        drawn_shares = rng.dirichlet(1 + np.bincount(truth, minlength=k)) if shares is None else shares
+        tasks = 1.0 + np.bincount(truth, minlength=k)
+        drawn_shares = rng.dirichlet(tasks) if shares is None else shares
         state, first, second = _draw_workers(Outcomes.of(cells, one_coin=one_coin), state, drawn_shares, rng)
         state, accuracies = _draw_accuracies(np.einsum("wcc->w", cells), votes.votes_of_workers, state, rng)
         if turn >= 0:
             moments += first, second
+            share_moments += _dirichlet_moments(tasks)
             drawn[turn] = accuracies
     mean, square = moments / kept
     tails = np.quantile(drawn.reshape(-1, n_workers), [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
     deviations = drawn.reshape(-1, n_workers).std(axis=0)
-    return Uncertainty(np.sqrt(np.maximum(square - mean**2, 0)), deviations, tails.T)
+    center, spread = share_moments / kept
+    share_deviations = np.sqrt(np.maximum(spread - center**2, 0)) if shares is None else np.zeros(k)
+    return Uncertainty(np.sqrt(np.maximum(square - mean**2, 0)), deviations, tails.T, share_deviations)
+
+
+def _dirichlet_moments(alpha: np.ndarray) -> np.ndarray:
+    """Return the first and second moments (2, k) of shares that have a Dirichlet distribution."""
+    total = alpha.sum()
+    return np.stack([alpha / total, alpha * (alpha + 1) / (total * (total + 1))])
 
 
 def _draw(weights: np.ndarray, rng: np.random.Generator, size: int = 1) -> np.ndarray:

@@ -57,6 +57,11 @@ class Diagnostics(Mapping[str, Any]):
     isolated : int
         Nodes without links.
 
+    See Also
+    --------
+    codiag.Factorization.diagnose : What is said about a fit of a tensor.
+    MomentModel : Keeps one in ``diagnostics_``.
+
     Examples
     --------
     >>> import numpy as np
@@ -99,6 +104,16 @@ class Diagnostics(Mapping[str, Any]):
         Returns
         -------
         Diagnostics
+            With the relative error of the fit, whether it converged, and the other fields.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> from codiag.models import Diagnostics
+        >>> fit = codiag.factorize(np.ones((3, 4, 5)), 1, seed=0)
+        >>> Diagnostics.of(fit, clipped_mass=0.0).converged
+        True
         """
         with np.errstate(invalid="ignore", divide="ignore"):
             errors = fit.standard_errors
@@ -111,10 +126,19 @@ class Diagnostics(Mapping[str, Any]):
         Parameters
         ----------
         order : array of int, shape (n_components,)
+            Indices of the components, in the new order.
 
         Returns
         -------
         Diagnostics
+            The same diagnostics.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import Diagnostics
+        >>> Diagnostics(core_errors=np.array([0.1, 0.2])).reordered(np.array([1, 0])).core_errors.tolist()
+        [0.2, 0.1]
         """
         errors = self.core_errors
         return self if errors is None else replace(self, core_errors=errors[..., order])

@@ -105,8 +105,13 @@ def filtered(cut: CutSequences, start: np.ndarray, transitions: np.ndarray, emis
     return Filtered(likely, states, scales, products)
 
 
-def smoothed(cut: CutSequences, past: Filtered, transitions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return state probabilities (k, length, blocks) given all symbols, and expected transitions."""
+def smoothed(
+    cut: CutSequences, past: Filtered, transitions: np.ndarray, kept: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return state probabilities (k, length, blocks) given all symbols, and expected transitions.
+
+    Where some symbols are to be `kept` (length, blocks), transitions are those that lead to these.
+    """
     states, widths = past.states, [*cut.widths, 0]
     # States that the past excludes stay excluded: what the future says of them may be beyond all numbers.
     evidence = np.where(states > EXCLUDED, past.likely, 0)
@@ -119,6 +124,8 @@ def smoothed(cut: CutSequences, past: Filtered, transitions: np.ndarray) -> tupl
         if further < width:
             backward[:, time, further:width] = leaving[:, further:width]
         evidence[:, time, :width] *= backward[:, time, :width]
+    if kept is not None:
+        evidence *= kept
     k = transitions.shape[0]
     pairs = states[:, :-1].reshape(k, -1) @ evidence[:, 1:].reshape(k, -1).T
     later = np.flatnonzero(cut.before >= 0)
@@ -142,10 +149,21 @@ def _leaving(cut: CutSequences, past: Filtered, transitions: np.ndarray) -> np.n
 
 
 def baum_welch_sums(
-    cut: CutSequences, start: np.ndarray, transitions: np.ndarray, emissions: np.ndarray
+    cut: CutSequences,
+    start: np.ndarray,
+    transitions: np.ndarray,
+    emissions: np.ndarray,
+    *,
+    kept: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return expected beginnings, transitions and emissions, sums over sequences."""
-    states, moves = smoothed(cut, filtered(cut, start, transitions, emissions), transitions)
+    """Return expected beginnings, transitions and emissions, sums over sequences.
+
+    Where some symbols, all in a row, are to be `kept` (n,), sums are over these, given all symbols.
+    """
+    inside = None if kept is None else kept[cut.sources] & (cut.sources >= 0)
+    states, moves = smoothed(cut, filtered(cut, start, transitions, emissions), transitions, inside)
+    if inside is not None:
+        states *= inside
     symbols, d = cut.symbols.ravel(), emissions.shape[1]
     shown = np.stack([np.bincount(symbols, shares.ravel(), minlength=d) for shares in states])
     return states[:, 0, cut.firsts].sum(axis=1), moves, shown

@@ -30,10 +30,26 @@ class GaussianScores:
         Parameters
         ----------
         X : array of shape (n, n_features), or parts of it, as in `fit`
+            The samples.
 
         Returns
         -------
         array of shape (n, n_components)
+            The probabilities, with rows of sum one.
+
+        See Also
+        --------
+        SphericalGaussianMixture.predict : The most probable Gaussian.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import SphericalGaussianMixture
+        >>> rng = np.random.default_rng(0)
+        >>> X = np.concatenate([rng.normal(mean, 1, (500, 3)) for mean in ([8, 0, 0], [0, 8, 0])])
+        >>> model = SphericalGaussianMixture(2, random_state=0).fit(X)
+        >>> model.predict_proba(X).shape
+        (1000, 2)
         """
         joint = self._joint(X)
         return np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
@@ -44,10 +60,26 @@ class GaussianScores:
         Parameters
         ----------
         X : array of shape (n, n_features), or parts of it, as in `fit`
+            The samples.
 
         Returns
         -------
         array of shape (n,)
+            The Gaussians.
+
+        See Also
+        --------
+        SphericalGaussianMixture.predict_proba : The probability of each Gaussian.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import SphericalGaussianMixture
+        >>> rng = np.random.default_rng(0)
+        >>> X = np.concatenate([rng.normal(mean, 1, (500, 3)) for mean in ([8, 0, 0], [0, 8, 0])])
+        >>> model = SphericalGaussianMixture(2, random_state=0).fit(X)
+        >>> model.predict(X).shape
+        (1000,)
         """
         return np.argmax(self._joint(X), axis=1)
 
@@ -57,10 +89,26 @@ class GaussianScores:
         Parameters
         ----------
         X : array of shape (n, n_features), or parts of it, as in `fit`
+            The samples.
 
         Returns
         -------
         array of shape (n,)
+            The log-likelihoods.
+
+        See Also
+        --------
+        SphericalGaussianMixture.score : Their mean.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import SphericalGaussianMixture
+        >>> rng = np.random.default_rng(0)
+        >>> X = np.concatenate([rng.normal(mean, 1, (500, 3)) for mean in ([8, 0, 0], [0, 8, 0])])
+        >>> model = SphericalGaussianMixture(2, random_state=0).fit(X)
+        >>> model.score_samples(X).shape
+        (1000,)
         """
         return logsumexp(self._joint(X), axis=1)
 
@@ -70,11 +118,28 @@ class GaussianScores:
         Parameters
         ----------
         X : array of shape (n, n_features), or parts of it, as in `fit`
+            The samples.
         y : ignored
+            Not used; there for the interface of scikit-learn.
 
         Returns
         -------
         float
+            The mean.
+
+        See Also
+        --------
+        SphericalGaussianMixture.score_samples : One for each sample.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import SphericalGaussianMixture
+        >>> rng = np.random.default_rng(0)
+        >>> X = np.concatenate([rng.normal(mean, 1, (500, 3)) for mean in ([8, 0, 0], [0, 8, 0])])
+        >>> model = SphericalGaussianMixture(2, random_state=0).fit(X)
+        >>> bool(np.isclose(model.score(X), model.score_samples(X).mean()))
+        True
         """
         return float(np.mean(self.score_samples(X)))
 
@@ -84,10 +149,26 @@ class GaussianScores:
         Parameters
         ----------
         X : array of shape (n, n_features)
+            The samples.
 
         Returns
         -------
         float
+            The criterion.
+
+        See Also
+        --------
+        SphericalGaussianMixture.aic : Penalizes Gaussians less.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import SphericalGaussianMixture
+        >>> rng = np.random.default_rng(0)
+        >>> X = np.concatenate([rng.normal(mean, 1, (500, 3)) for mean in ([8, 0, 0], [0, 8, 0])])
+        >>> model = SphericalGaussianMixture(2, random_state=0).fit(X)
+        >>> model.bic(X) < SphericalGaussianMixture(1, random_state=0).fit(X).bic(X)
+        True
         """
         likelihoods = self.score_samples(X)
         return float(self._n_parameters() * np.log(likelihoods.size) - 2 * np.sum(likelihoods))
@@ -98,10 +179,26 @@ class GaussianScores:
         Parameters
         ----------
         X : array of shape (n, n_features)
+            The samples.
 
         Returns
         -------
         float
+            The criterion.
+
+        See Also
+        --------
+        SphericalGaussianMixture.bic : Penalizes Gaussians more.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import SphericalGaussianMixture
+        >>> rng = np.random.default_rng(0)
+        >>> X = np.concatenate([rng.normal(mean, 1, (500, 3)) for mean in ([8, 0, 0], [0, 8, 0])])
+        >>> model = SphericalGaussianMixture(2, random_state=0).fit(X)
+        >>> model.aic(X) < SphericalGaussianMixture(1, random_state=0).fit(X).aic(X)
+        True
         """
         return float(2 * self._n_parameters() - 2 * np.sum(self.score_samples(X)))
 
@@ -111,13 +208,27 @@ class GaussianScores:
         Parameters
         ----------
         n_samples : int
+            How many samples to draw.
         random_state : int, optional
             Seed; None for that of the model.
 
         Returns
         -------
         X : array of shape (n_samples, n_features)
+            The samples.
         y : array of shape (n_samples,)
+            The Gaussian of each.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import SphericalGaussianMixture
+        >>> rng = np.random.default_rng(0)
+        >>> X = np.concatenate([rng.normal(mean, 1, (500, 3)) for mean in ([8, 0, 0], [0, 8, 0])])
+        >>> model = SphericalGaussianMixture(2, random_state=0).fit(X)
+        >>> drawn, labels = model.sample(10, random_state=0)
+        >>> drawn.shape, labels.shape
+        ((10, 3), (10,))
         """
         check_is_fitted(self)
         as_number("n_samples", n_samples, integer=True)
@@ -137,6 +248,17 @@ class GaussianScores:
         Returns
         -------
         sklearn.mixture.GaussianMixture
+            The model, fitted.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import SphericalGaussianMixture
+        >>> rng = np.random.default_rng(0)
+        >>> X = np.concatenate([rng.normal(mean, 1, (500, 3)) for mean in ([8, 0, 0], [0, 8, 0])])
+        >>> model = SphericalGaussianMixture(2, random_state=0).fit(X)
+        >>> model.to_sklearn().predict(X).shape
+        (1000,)
         """
         from sklearn.mixture import GaussianMixture
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -12,9 +11,18 @@ from codiag._factorization import Factorization
 from codiag._parts import Parts
 from codiag._validation import UndeterminedError
 from codiag.models._base import warn_caller
+from codiag.models._blocked import BlockedModel
 from codiag.models._chain_blocks import CutSequences
-from codiag.models._chain_moments import Chain, ChainMoments, correlation, scaled_problem, stationary, views_of
-from codiag.models._chain_parts import counts_of_part, sequences_in_parts, steps_of_part
+from codiag.models._chain_moments import (
+    Chain,
+    ChainMoments,
+    correlation,
+    scaled_problem,
+    stationary,
+    views_of,
+    with_symbols_of,
+)
+from codiag.models._chain_parts import counts_of_part, kept_symbols, sequences_in_parts, steps_of_part
 from codiag.models._chain_states import HiddenStates
 from codiag.models._chain_sums import ChainSums
 from codiag.models._diagnostics import Diagnostics
@@ -22,11 +30,11 @@ from codiag.models._forward_backward import baum_welch_sums, from_baum_welch_sum
 from codiag.models._sampling_noise import hidden_component, is_hidden
 from codiag.models._sequences import numbered, split_sequences
 from codiag.models._simplex import mixture_weights, on_simplex
-from codiag.models._summed import SummedModel
+from codiag.models._sums import Blocks
 from codiag.models._view_moments import MappedProblem
 
 
-class HiddenMarkov(HiddenStates, SummedModel[ChainMoments, Chain]):
+class HiddenMarkov(HiddenStates, BlockedModel[ChainMoments, Chain]):
     r"""A hidden Markov model over symbols, by the method of moments.
 
     Given the state at the middle of three symbols in a row they are independent:
@@ -42,7 +50,7 @@ class HiddenMarkov(HiddenStates, SummedModel[ChainMoments, Chain]):
     blocks together, :math:`O(n k^3)`, or one symbol after the other, :math:`O(n k^2)`, beyond 32 states. *Guarantees*
     errors that fall like one over the root of the number of symbols with `polish` zero; the same answer from every
     seed. *Fails* where states follow each other nearly at random, or emit nearly the same symbols: then a warning says
-    that sampling noise hides them, or `emission_condition` in `diagnostics_` is large.
+    that sampling noise hides them, or ``emission_condition`` in `diagnostics_` is large.
 
     Parameters
     ----------
@@ -54,6 +62,10 @@ class HiddenMarkov(HiddenStates, SummedModel[ChainMoments, Chain]):
         How the moment is factorized; by default `codiag.methods.Auto`.
     polish : int
         Steps of Baum and Welch afterwards; zero is the pure method of moments.
+    n_blocks : int
+        Blocks of time that are left out in turn for standard errors (jackknife), at least 2, better 20; zero for none.
+        The model is estimated as many times more, steps of `polish` included. A block is one stretch of a sequence, or
+        some short sequences, and should be far longer than states are remembered.
     random_state : int, optional
         Seed; the answer does not depend on it where the data determines it.
 
@@ -66,13 +78,22 @@ class HiddenMarkov(HiddenStates, SummedModel[ChainMoments, Chain]):
         Row i: the probabilities of the symbols in state i.
     startprob_ : array of shape (n_components,)
         The stationary distribution for one sequence; for several, what their beginnings tell.
+    transmat_standard_errors_, emissionprob_standard_errors_, startprob_standard_errors_ : as the parameters
+        Where `n_blocks` asks for them. Those of `startprob_` are NaN after steps of `polish` on one sequence, whose one
+        beginning tells no probabilities.
     diagnostics_ : Diagnostics
+        How well the data determines the model.
     n_components_ : int
         Number of states.
     n_features : int
         Number of symbols.
     symbols_ : array of shape (n_features,)
         What the columns of `emissionprob_` stand for: 0, 1, ..., or the strings in their order.
+
+    See Also
+    --------
+    SphericalGaussianMixture : Samples without an order.
+    MultiviewMixture : Three views of a hidden class.
 
     Examples
     --------
@@ -91,9 +112,16 @@ class HiddenMarkov(HiddenStates, SummedModel[ChainMoments, Chain]):
     optional: ClassVar[frozenset[str]] = frozenset({"n_components"})
 
     def __init__(
-        self, n_components: int | None = 2, *, method: Any = None, polish: int = 10, random_state: int | None = None
+        self,
+        n_components: int | None = 2,
+        *,
+        method: Any = None,
+        polish: int = 10,
+        n_blocks: int = 0,
+        random_state: int | None = None,
     ) -> None:
         super().__init__(n_components, method=method, polish=polish, random_state=random_state)
+        self.n_blocks = n_blocks
 
     def fit(self, X: Any, lengths: Any = None) -> Self:  # noqa: N803
         """Estimate the model from symbols 0, 1, ... or strings.
@@ -110,6 +138,21 @@ class HiddenMarkov(HiddenStates, SummedModel[ChainMoments, Chain]):
         Returns
         -------
         self
+            The fitted model.
+
+        See Also
+        --------
+        HiddenMarkov.partial_fit : Sequences in chunks.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import HiddenMarkov
+        >>> rng = np.random.default_rng(0)
+        >>> states = np.cumsum(rng.random(3000) < 0.1) % 2
+        >>> symbols = np.where(rng.random(3000) < 0.9, states, 2)
+        >>> HiddenMarkov(2, polish=0, random_state=0).fit(symbols).transmat_.shape
+        (2, 2)
         """
         parts = sequences_in_parts(X, lengths)
         warn_caller(self.learn(split_sequences(X, lengths) if parts is None else parts))
@@ -131,6 +174,24 @@ class HiddenMarkov(HiddenStates, SummedModel[ChainMoments, Chain]):
         Returns
         -------
         self
+            The model.
+
+        See Also
+        --------
+        HiddenMarkov.fit : All sequences at once.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import HiddenMarkov
+        >>> rng = np.random.default_rng(0)
+        >>> states = np.cumsum(rng.random(3000) < 0.1) % 2
+        >>> symbols = np.where(rng.random(3000) < 0.9, states, 2)
+        >>> model = HiddenMarkov(2, polish=0, random_state=0)
+        >>> for chunk in np.split(symbols, 3):
+        ...     model = model.partial_fit(chunk)
+        >>> model.transmat_.shape
+        (2, 2)
         """
         if sequences_in_parts(X, lengths) is not None:
             raise ValueError(
@@ -144,29 +205,43 @@ class HiddenMarkov(HiddenStates, SummedModel[ChainMoments, Chain]):
         """Return the moments of sequences of symbols, or of parts, which are read in one pass."""
         if isinstance(data, Parts):
             self._check_reads(data)
-            found = self._moments_of(data.reduce(counts_of_part, numbered=True))
+            found = self._of_blocks(data.reduce(counts_of_part, self.n_blocks, numbered=True))
             return replace(found, parts=None if data.once else data)
-        found = self._moments_of(ChainSums.empty().of(data))
+        found = self._of_blocks(Blocks.of(ChainSums.empty(), data, self.n_blocks))
         return replace(found, sequences=CutSequences.of(numbered(data, found.counts.symbols), self.n_asked()))
+
+    def _of_blocks(self, blocks: Blocks) -> ChainMoments:
+        """Return the moments of counts over all sequences, which alone are kept."""
+        sums = blocks.total()
+        self._check_blocks(sums.size)
+        return replace(self._moments_of(sums), blocks=blocks, seen=Blocks({0: sums}))
 
     def _checked_part(self, raw: list[np.ndarray], *, first: bool) -> list[np.ndarray]:
         """Return sequences of symbols, which are checked before."""
         return raw
 
-    def _with_part(self, seen: ChainSums | None, part: list[np.ndarray]) -> ChainSums:
+    def _with_part(self, seen: Blocks | None, part: list[np.ndarray]) -> Blocks:
         """Return the counts with sequences added."""
-        return ChainSums.empty().of(part) if seen is None else copy.copy(seen).update(part)
+        if seen is None:
+            return Blocks.of(ChainSums.empty(), part, self.n_blocks)
+        self._check_same_blocks(seen)
+        return seen.with_part(part)
 
-    def _moments_of_seen(self, seen: ChainSums, part: list[np.ndarray]) -> ChainMoments:
+    def _moments_of_seen(self, seen: Blocks, part: list[np.ndarray]) -> ChainMoments:
         """Return the moments after sequences were added."""
-        return self._moments_of(seen)
+        return replace(self._moments_of(seen.total()), blocks=seen, seen=seen)
 
-    def _moments_of(self, sums: ChainSums) -> ChainMoments:
+    def _with_others(self, others: ChainMoments, whole: ChainMoments, block: int, found: Chain) -> ChainMoments:
+        """Return moments without a block, with all sequences, in which steps pass over it."""
+        left_out = block, self.n_blocks
+        return replace(others, sequences=whole.sequences, parts=whole.parts, left_out=left_out)
+
+    def _moments_of(self, sums: ChainSums, like: ChainMoments | None = None) -> ChainMoments:
         """Return the moments that counts of symbols make."""
         k, occurring = self.n_asked(), sums.symbols.size
         if k > occurring:
             raise UndeterminedError(f"n_components must be at most {occurring}, the number of symbols; got {k}")
-        counts = sums.finish()
+        counts = sums.finish() if like is None else with_symbols_of(sums.finish(), like.counts)
         # Counts have variances in proportion to their means: divided by roots of frequencies, nearly equal ones.
         shares = counts.numbers / counts.numbers.sum()
         scales = [np.sqrt(np.bincount(row, weights=shares, minlength=occurring)) for row in counts.triples]
@@ -177,8 +252,8 @@ class HiddenMarkov(HiddenStates, SummedModel[ChainMoments, Chain]):
             problem=scaled_problem(counts, scales, k) if mapped is None else mapped.problem,
             complaints=hidden_component(size, noise, k),
             hides_component=is_hidden(size, noise, k),
-            seen=sums,
             counts=counts,
+            beginnings=counts.n_sequences > 0 and (counts if like is None else like.counts).n_sequences > 1,
             scales=scales,
             correlation=size,
             noise=noise,
@@ -204,7 +279,7 @@ class HiddenMarkov(HiddenStates, SummedModel[ChainMoments, Chain]):
             emission_condition=float(sizes[0] / max(sizes[-1], 1e-300)),
         )
         start = visited
-        if counts.n_sequences > 1:  # their beginnings tell
+        if moments.beginnings:
             start = mixture_weights(emissions, counts.firsts / counts.n_sequences)
         shown = np.full((k, counts.symbols.size), 1e-12 / counts.symbols.size)
         shown[:, counts.seen] = emissions.T
@@ -221,17 +296,28 @@ class HiddenMarkov(HiddenStates, SummedModel[ChainMoments, Chain]):
     def em_step(self, components: Chain, moments: ChainMoments) -> Chain:
         """Return the model after one step of Baum and Welch."""
         found = components.startprob, components.transmat, components.emissionprob
+        symbols, left_out = moments.counts.symbols, moments.left_out
         if moments.sequences is not None:
-            sums = baum_welch_sums(moments.sequences, *found)
+            kept = kept_symbols(moments.sequences.lengths, left_out)
+            sums = baum_welch_sums(moments.sequences, *found, kept=kept)
         elif moments.parts is not None:
-            sums = moments.parts.reduce(steps_of_part, moments.counts.symbols, *found).values
+            sums = moments.parts.reduce(steps_of_part, symbols, left_out, *found, numbered=True).values
         start, transitions, emissions = from_baum_welch_sums(*sums)
         visited = stationary(transitions.T)
         return replace(components, weights=visited, startprob=start, transmat=transitions, emissionprob=emissions)
 
     def keep(self, components: Chain, moments: ChainMoments) -> None:
         """Set the attributes of hmmlearn, what the symbols are, and counts to which `partial_fit` adds."""
+        self._keep_errors(components, moments)
         self.startprob_, self.transmat_ = components.startprob, components.transmat
         self.emissionprob_, self.diagnostics_ = components.emissionprob, components.diagnostics
         self.n_features, self.symbols_ = moments.counts.symbols.size, moments.counts.symbols
         self._seen = moments.seen
+
+    def _standard_errors(self, found: Chain, moments: ChainMoments) -> dict[str, Any]:
+        """Return standard errors by name."""
+        errors = super()._standard_errors(found, moments)
+        steps = self.polish and (moments.sequences is not None or moments.parts is not None)
+        if errors and steps and moments.counts.n_sequences == 1:
+            errors["startprob"] = np.full_like(found.startprob, np.nan)
+        return errors

@@ -74,12 +74,21 @@ class JADE(BlindSources):
     whitening_ : array of shape (n_components, n_channels)
         What turns channels to principal components of unit variance.
     mean_ : array of shape (n_channels,)
+        Mean of each channel.
     explained_variance_ : array of shape (n_components,)
         Squared norms of the columns of the mixing.
     converged_ : bool
+        Whether the last iteration reached its tolerance.
     n_iter_ : int
         Rounds of joint diagonalization and steps of the likelihood.
     n_components_, n_features_in_ : int
+        Numbers of sources and of channels.
+
+    See Also
+    --------
+    SOBI : Sources with different spectra.
+    NSS : Sources whose variances change.
+    codiag.metrics.minimum_distance : Compare an unmixing with the true one.
 
     Notes
     -----
@@ -117,7 +126,17 @@ class JADE(BlindSources):
         self.random_state = random_state
 
     def check_parameters(self) -> None:
-        """Raise unless parameters are what they must be."""
+        """Raise unless parameters are what they must be.
+
+        Examples
+        --------
+        >>> from codiag.models import JADE
+        >>> JADE().check_parameters()
+        >>> JADE(polish=-1).check_parameters()  # refused
+        Traceback (most recent call last):
+            ...
+        ValueError: polish must not be negative; got -1
+        """
         super().check_parameters()
         if self.diagonalizer is not None and not self.diagonalizer.orthogonal:
             raise ValueError(f"diagonalizer must be an orthogonal one, like Jacobi(); got {self.diagonalizer!r}")

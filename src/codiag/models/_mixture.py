@@ -15,7 +15,7 @@ from codiag._parts import Parts, as_parts, is_matrix
 from codiag._validation import UndeterminedError
 from codiag.methods import Method
 from codiag.models._base import warn_caller
-from codiag.models._blocked import BlockedModel
+from codiag.models._blocked import BlockedModel, PartsWithout
 from codiag.models._gaussian_em import em_sums, em_sums_of_part, from_em_sums, samples_of
 from codiag.models._gaussian_moments import (
     GaussianMoments,
@@ -29,7 +29,7 @@ from codiag.models._gaussian_scores import GaussianScores
 from codiag.models._gaussian_sums import GaussianSums
 from codiag.models._second_moment import CORE_METHOD
 from codiag.models._summed import refuse_parts
-from codiag.models._sums import Blocks
+from codiag.models._sums import Blocks, block_of_rows
 
 PART_STRIDE = 2**36
 """Distance between the numbers that samples of different parts have: more than a part can hold."""
@@ -66,13 +66,14 @@ class SphericalGaussianMixture(GaussianScores, DensityMixin, BlockedModel[OneGau
         Steps of expectation maximization afterwards; zero is the pure method of moments.
     n_blocks : int
         Blocks of samples that are left out in turn for standard errors (jackknife), at least 2, better 20; zero for
-        none. They are those of estimates by moments alone, so that `polish` must be zero.
+        none. The model is estimated as many times more, steps of `polish` included.
     random_state : int, optional
         Seed; the answer does not depend on it where the data determines it.
 
     Attributes
     ----------
     means_ : array of shape (n_components, n_features)
+        Mean of each Gaussian.
     weights_ : array of shape (n_components,)
         Largest first.
     covariances_ : array of shape (n_components,), or (n_components, n_features) with "diag"
@@ -85,13 +86,22 @@ class SphericalGaussianMixture(GaussianScores, DensityMixin, BlockedModel[OneGau
     n_components_ : int
         Number of Gaussians.
     diagnostics_ : Diagnostics
+        How well the data determines the model.
     n_features_in_ : int
+        Number of features.
+
+    See Also
+    --------
+    MultiviewMixture : Three independent views of each sample.
+    HiddenMarkov : Samples that follow each other.
+    codiag.tensors.MomentTensor : The moment that is factorized.
 
     Notes
     -----
     `fit` takes samples in parts, too: a dask array, a bag or a list of delayed parts, a list of arrays, a function that
     returns an iterator over them, or an iterator. Means and moments up to the third are formed where the parts are, in
-    one read, and merged in a tree; every step of `polish` is one more read, so that an iterator needs `polish` zero.
+    one read, and merged in a tree; every step of `polish` is one more read (with `n_blocks`, one more for each block,
+    too), so that an iterator needs `polish` zero.
     Parts may be empty, or sorted: where `n_blocks` is set, the samples of every part are dealt to all blocks.
     The answer is that of one array to rounding, and so is that of `partial_fit`, which begins anew after `fit` of one
     array. The third moment takes the cube of the number of features in memory, of which there may be 256.
@@ -125,7 +135,17 @@ class SphericalGaussianMixture(GaussianScores, DensityMixin, BlockedModel[OneGau
         self.n_blocks = n_blocks
 
     def check_parameters(self) -> None:
-        """Raise unless parameters are what they must be."""
+        """Raise unless parameters are what they must be.
+
+        Examples
+        --------
+        >>> from codiag.models import SphericalGaussianMixture
+        >>> SphericalGaussianMixture().check_parameters()
+        >>> SphericalGaussianMixture(covariance_type="full").check_parameters()  # refused
+        Traceback (most recent call last):
+            ...
+        ValueError: covariance_type must be "spherical" or "diag"; got 'full'
+        """
         super().check_parameters()
         if self.covariance_type not in ("spherical", "diag"):
             raise ValueError(f'covariance_type must be "spherical" or "diag"; got {self.covariance_type!r}')
@@ -162,7 +182,6 @@ class SphericalGaussianMixture(GaussianScores, DensityMixin, BlockedModel[OneGau
     def _of_parts(self, parts: Parts) -> OneGaussian | GaussianMoments:
         """Return the moments of parts, in one pass."""
         self._check_reads(parts)
-        self._check_blocks()
         blocks = parts.reduce(_sums_of_part, self.n_blocks, numbered=True)
         self._check_blocks(blocks.size)
         found = self._of_blocks(blocks)
@@ -202,6 +221,18 @@ class SphericalGaussianMixture(GaussianScores, DensityMixin, BlockedModel[OneGau
         """Return the moments of Gaussians that sums over samples make."""
         near = like.alike if isinstance(like, GaussianMoments) else None
         return moments_from_sums(sums, self.n_asked(), self.strategy(), near)
+
+    def _with_others(
+        self, others: OneGaussian | GaussianMoments, whole: OneGaussian | GaussianMoments, block: int, found: Gaussians
+    ) -> OneGaussian | GaussianMoments:
+        """Return moments without a block, with the samples of the others."""
+        if whole.samples is not None:
+            kept = whole.samples.given[block_of_rows(len(whole.samples.given), self.n_blocks) != block]
+            inside = (kept - others.center) / others.unit
+            return replace(others, samples=Samples(kept, inside, others.center, others.unit))
+        if whole.parts is not None:
+            return replace(others, parts=PartsWithout(whole.parts, samples_of, self.n_blocks, block))
+        return others
 
     def _moments_of_seen(self, seen: Blocks, part: np.ndarray) -> OneGaussian | GaussianMoments:
         """Return the moments after samples were added."""
@@ -248,11 +279,27 @@ class SphericalGaussianMixture(GaussianScores, DensityMixin, BlockedModel[OneGau
         Parameters
         ----------
         X : array of shape (n, n_features), or parts of it, as in `fit`
+            The samples.
         y : ignored
+            Not used; there for the interface of scikit-learn.
 
         Returns
         -------
         array of shape (n,)
+            The Gaussians.
+
+        See Also
+        --------
+        SphericalGaussianMixture.predict : For new samples.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import SphericalGaussianMixture
+        >>> rng = np.random.default_rng(0)
+        >>> X = np.concatenate([rng.normal(mean, 1, (500, 3)) for mean in ([8, 0, 0], [0, 8, 0])])
+        >>> SphericalGaussianMixture(2, random_state=0).fit_predict(X).shape
+        (1000,)
         """
         if isinstance(X, Iterator):
             raise ValueError("X must be data that can be read again for fit_predict; got an iterator. Give a list")

@@ -17,11 +17,11 @@ from codiag._parts import Parts, as_parts, is_matrix, listed
 from codiag._validation import as_number
 from codiag.methods import Method
 from codiag.models._base import as_seed
-from codiag.models._blocked import BlockedModel
+from codiag.models._blocked import BlockedModel, PartsWithout
 from codiag.models._sampling_noise import hidden_component, is_hidden
 from codiag.models._second_moment import CORE_METHOD
 from codiag.models._summed import refuse_parts
-from codiag.models._sums import Blocks, Totals
+from codiag.models._sums import Blocks, Totals, block_of_rows
 from codiag.models._topic_moments import TopicMoments, Topics, pair_noise, range_of_pairs
 from codiag.models._topic_parts import (
     INPUT,
@@ -79,7 +79,6 @@ class MomentTopics(TransformerMixin, BlockedModel[TopicMoments, Topics]):
 
     def _of_parts(self, parts: Parts) -> TopicMoments:
         """Return the moments of parts that can be read again: a pass for frequencies, some for the basis, one more."""
-        self._check_blocks()
         corpus = read_corpus(parts)
         self._check_blocks(corpus.n_documents)
         self._check_words(corpus.n_words)
@@ -91,7 +90,6 @@ class MomentTopics(TransformerMixin, BlockedModel[TopicMoments, Topics]):
     def _of_iterator(self, parts: Parts) -> TopicMoments:
         """Return the moments of parts that can be read once, of which the first ones fix the basis."""
         self._check_reads(parts)
-        self._check_blocks()
         stream = TopicStream()
 
         def add(part: Any) -> Totals:
@@ -156,6 +154,16 @@ class MomentTopics(TransformerMixin, BlockedModel[TopicMoments, Topics]):
         orthogonal = self.strategy().needs_orthogonal
         return TopicMoments.of(sums, self.n_asked(), self._mixing(), orthogonal=orthogonal)
 
+    def _with_others(self, others: TopicMoments, whole: TopicMoments, block: int, found: Topics) -> TopicMoments:
+        """Return moments without a block, with the documents of the others, and as many steps as there were."""
+        if whole.counts is not None:
+            kept = whole.counts[np.flatnonzero(block_of_rows(whole.counts.shape[0], self.n_blocks) != block)]
+            return replace(others, counts=kept, n_steps=found.n_iter)
+        if whole.parts is not None:
+            parts = PartsWithout(whole.parts, as_matrix, self.n_blocks, block)
+            return replace(others, parts=parts, n_steps=found.n_iter)
+        return others
+
     def _moments_of_seen(self, seen: TopicStream, part: sparse.csr_array) -> TopicMoments:
         """Return the moments after documents were added."""
         return self._moments_of_stream(seen)
@@ -170,10 +178,11 @@ class MomentTopics(TransformerMixin, BlockedModel[TopicMoments, Topics]):
             return components
         topics, prior = components.components, components.doc_topic_prior
         start = Start.of(self.shared_out, topics, prior, moments.mean, fixed_total=self.alpha_0 is not None)
+        n_steps, settle = (self.polish, True) if moments.n_steps is None else (moments.n_steps, False)
         if moments.counts is not None:
-            found = polished_counts(moments.counts, start, self.polish)
+            found = polished_counts(moments.counts, start, n_steps, settle=settle)
         else:
-            found = polished_parts(cast("Parts", moments.parts), start, self.polish)
+            found = polished_parts(cast("Parts", moments.parts), start, n_steps, settle=settle)
         return replace(
             components,
             components=found.counts.topics,
@@ -194,6 +203,18 @@ class MomentTopics(TransformerMixin, BlockedModel[TopicMoments, Topics]):
         Returns
         -------
         array of shape (documents, n_components)
+            The shares.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import SingleTopic
+        >>> rng = np.random.default_rng(0)
+        >>> topics = np.array([[0.5, 0.4, 0.1, 0.0], [0.0, 0.1, 0.4, 0.5]])
+        >>> counts = np.array([rng.multinomial(10, topics[i]) for i in rng.integers(0, 2, 500)])
+        >>> model = SingleTopic(2, random_state=0).fit(counts)
+        >>> model.transform(counts[:3]).shape
+        (3, 2)
         """
         return np.concatenate(self._by_part(X, self._shares))
 
@@ -205,10 +226,27 @@ class MomentTopics(TransformerMixin, BlockedModel[TopicMoments, Topics]):
         X : array or sparse matrix of shape (documents, words)
             Counts, or parts of them, as in `fit`.
         y : ignored
+            Not used; there for the interface of scikit-learn.
 
         Returns
         -------
         float
+            The log-likelihood.
+
+        See Also
+        --------
+        LatentDirichlet.perplexity : The same for a word.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import SingleTopic
+        >>> rng = np.random.default_rng(0)
+        >>> topics = np.array([[0.5, 0.4, 0.1, 0.0], [0.0, 0.1, 0.4, 0.5]])
+        >>> counts = np.array([rng.multinomial(10, topics[i]) for i in rng.integers(0, 2, 500)])
+        >>> model = SingleTopic(2, random_state=0).fit(counts)
+        >>> model.score(counts) < 0
+        True
         """
         return float(sum(self._by_part(X, self._log_likelihood)))
 
@@ -223,6 +261,22 @@ class MomentTopics(TransformerMixin, BlockedModel[TopicMoments, Topics]):
         Returns
         -------
         float
+            At least one, which is best.
+
+        See Also
+        --------
+        LatentDirichlet.score : The log-likelihood.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import SingleTopic
+        >>> rng = np.random.default_rng(0)
+        >>> topics = np.array([[0.5, 0.4, 0.1, 0.0], [0.0, 0.1, 0.4, 0.5]])
+        >>> counts = np.array([rng.multinomial(10, topics[i]) for i in rng.integers(0, 2, 500)])
+        >>> model = SingleTopic(2, random_state=0).fit(counts)
+        >>> 1 < model.perplexity(counts) < 4
+        True
         """
         total, n_words = np.sum(self._by_part(X, self._likelihood_and_length), axis=0)
         return float(np.exp(-total / max(n_words, 1)))
@@ -240,6 +294,22 @@ class MomentTopics(TransformerMixin, BlockedModel[TopicMoments, Topics]):
         Returns
         -------
         list of lists of str
+            Words by topic, the most probable first.
+
+        See Also
+        --------
+        codiag.reports.topics_report : A page with these words.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import SingleTopic
+        >>> rng = np.random.default_rng(0)
+        >>> topics = np.array([[0.5, 0.4, 0.1, 0.0], [0.0, 0.1, 0.4, 0.5]])
+        >>> counts = np.array([rng.multinomial(10, topics[i]) for i in rng.integers(0, 2, 500)])
+        >>> model = SingleTopic(2, random_state=0).fit(counts)
+        >>> sorted(model.top_words(["bread", "milk", "ball", "goal"], n=2))
+        [['bread', 'milk'], ['goal', 'ball']]
         """
         check_is_fitted(self)
         as_number("n", n, integer=True)
@@ -262,10 +332,23 @@ class MomentTopics(TransformerMixin, BlockedModel[TopicMoments, Topics]):
         Parameters
         ----------
         input_features : ignored
+            Not used; there for the interface of scikit-learn.
 
         Returns
         -------
         array of str, shape (n_components,)
+            The names.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import SingleTopic
+        >>> rng = np.random.default_rng(0)
+        >>> topics = np.array([[0.5, 0.4, 0.1, 0.0], [0.0, 0.1, 0.4, 0.5]])
+        >>> counts = np.array([rng.multinomial(10, topics[i]) for i in rng.integers(0, 2, 500)])
+        >>> model = SingleTopic(2, random_state=0).fit(counts)
+        >>> model.get_feature_names_out().tolist()
+        ['singletopic0', 'singletopic1']
         """
         check_is_fitted(self)
         return np.array([f"{type(self).__name__.lower()}{i}" for i in range(self.n_components_)], dtype=object)

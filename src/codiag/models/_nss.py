@@ -79,12 +79,21 @@ class NSS(SecondOrder[BlockStack]):
     whitening_ : array of shape (n_components, n_channels)
         What turns channels to principal components of unit variance.
     mean_ : array of shape (n_channels,)
+        Mean of each channel.
     explained_variance_ : array of shape (n_components,)
         Squared norms of the columns of the mixing.
     converged_ : bool
+        Whether the last iteration reached its tolerance.
     n_iter_ : int
         Sweeps of the diagonalizer and steps of the likelihood.
     n_components_, n_features_in_ : int
+        Numbers of sources and of channels.
+
+    See Also
+    --------
+    SOBI : Sources with different spectra.
+    JADE : Sources that are not Gaussian.
+    codiag.metrics.minimum_distance : Compare an unmixing with the true one.
 
     Notes
     -----
@@ -126,7 +135,17 @@ class NSS(SecondOrder[BlockStack]):
         self.random_state = random_state
 
     def check_parameters(self) -> None:
-        """Raise unless parameters are what they must be."""
+        """Raise unless parameters are what they must be.
+
+        Examples
+        --------
+        >>> from codiag.models import NSS
+        >>> NSS().check_parameters()
+        >>> NSS(n_blocks=0).check_parameters()  # refused
+        Traceback (most recent call last):
+            ...
+        ValueError: n_blocks must be at least 2, since one covariance tells no sources apart; got 0
+        """
         super().check_parameters()
         if self.n_blocks < 2:
             raise ValueError(

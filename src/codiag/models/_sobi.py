@@ -70,12 +70,21 @@ class SOBI(SecondOrder[Stack]):
     whitening_ : array of shape (n_components, n_channels)
         What turns channels to principal components of unit variance.
     mean_ : array of shape (n_channels,)
+        Mean of each channel.
     explained_variance_ : array of shape (n_components,)
         Squared norms of the columns of the mixing.
     converged_ : bool
+        Whether the last iteration reached its tolerance.
     n_iter_ : int
         Sweeps of the diagonalizer and steps of the likelihood.
     n_components_, n_features_in_ : int
+        Numbers of sources and of channels.
+
+    See Also
+    --------
+    JADE : Sources that are not Gaussian.
+    NSS : Sources whose variances change.
+    codiag.metrics.minimum_distance : Compare an unmixing with the true one.
 
     Notes
     -----
@@ -128,6 +137,15 @@ class SOBI(SecondOrder[Stack]):
         Returns
         -------
         tuple of Warning
+            What `fit` warns of.
+
+        Examples
+        --------
+        >>> from codiag.models import SOBI
+        >>> from codiag.synthetic import mixed_signals
+        >>> channels = mixed_signals(2000, ["sinusoid", "autoregressive"], seed=0).channels
+        >>> SOBI(lags=20).learn(channels)
+        ()
         """
         self._seen: LaggedSums | None = None
         parts = None if isinstance(data, list | tuple) else as_parts(data, is_matrix)
@@ -147,10 +165,23 @@ class SOBI(SecondOrder[Stack]):
         X : array of shape (n_samples, n_channels)
             However a recording is cut, the answer is that of the whole, to rounding.
         y : ignored
+            Not used; there for the interface of scikit-learn.
 
         Returns
         -------
         self
+            The model.
+
+        Examples
+        --------
+        >>> from codiag.models import SOBI
+        >>> from codiag.synthetic import mixed_signals
+        >>> channels = mixed_signals(2000, ["sinusoid", "autoregressive"], seed=0).channels
+        >>> model = SOBI(lags=20)
+        >>> for chunk in (channels[:900], channels[900:]):
+        ...     model = model.partial_fit(chunk)
+        >>> model.components_.shape
+        (2, 2)
         """
         warn_caller(self.learn_more(X))
         return self
@@ -161,10 +192,20 @@ class SOBI(SecondOrder[Stack]):
         Parameters
         ----------
         data : array of shape (n_samples, n_channels)
+            The samples.
 
         Returns
         -------
         tuple of Warning
+            What `partial_fit` warns of.
+
+        Examples
+        --------
+        >>> from codiag.models import SOBI
+        >>> from codiag.synthetic import mixed_signals
+        >>> channels = mixed_signals(2000, ["sinusoid", "autoregressive"], seed=0).channels
+        >>> SOBI(lags=20).learn_more(channels)
+        ()
         """
         self.check_parameters()
         before = getattr(self, "_seen", None)
@@ -222,7 +263,17 @@ class SOBI(SecondOrder[Stack]):
         return Stack(matrices[: lags[-1] + 1], np.concatenate([[0], lags]), n)
 
     def check_parameters(self) -> None:
-        """Raise unless parameters are what they must be."""
+        """Raise unless parameters are what they must be.
+
+        Examples
+        --------
+        >>> from codiag.models import SOBI
+        >>> SOBI().check_parameters()
+        >>> SOBI(lags=0).check_parameters()  # refused
+        Traceback (most recent call last):
+            ...
+        ValueError: lags must be positive; got 0
+        """
         super().check_parameters()
         if isinstance(self.lags, int | np.integer | float | str) or self.lags is None:
             as_number("lags", self.lags, integer=True)

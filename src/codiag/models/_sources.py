@@ -84,6 +84,15 @@ class BlindSources(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         Returns
         -------
         tuple of Warning
+            What `fit` warns of.
+
+        Examples
+        --------
+        >>> from codiag.models import JADE
+        >>> from codiag.synthetic import mixed_signals
+        >>> channels = mixed_signals(2000, ["uniform", "laplace"], seed=0).channels
+        >>> JADE().learn(channels)
+        ()
         """
         self.check_parameters()
         recordings = as_recordings(self, data, first=True)
@@ -134,10 +143,25 @@ class BlindSources(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         Parameters
         ----------
         X : array of shape (n_samples, n_channels) or (n_epochs, n_channels, n_times), or list of recordings
+            The recordings.
 
         Returns
         -------
         array of shape (n_samples, n_components) or (n_epochs, n_components, n_times), or list of arrays
+            The sources, in the layout of the recordings.
+
+        See Also
+        --------
+        SOBI.inverse_transform : The way back.
+
+        Examples
+        --------
+        >>> from codiag.models import SOBI
+        >>> from codiag.synthetic import mixed_signals
+        >>> channels = mixed_signals(2000, ["sinusoid", "autoregressive"], seed=0).channels
+        >>> model = SOBI(lags=20).fit(channels)
+        >>> model.transform(channels).std(axis=0).round(6).tolist()
+        [1.0, 1.0]
         """
         check_is_fitted(self)
         recordings = as_recordings(self, X, first=False, least=1)
@@ -154,6 +178,22 @@ class BlindSources(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         Returns
         -------
         array of shape (n_samples, n_channels) or (n_epochs, n_channels, n_times), or list of arrays
+            The recordings, in the layout of the sources.
+
+        See Also
+        --------
+        SOBI.transform : The sources of recordings.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import SOBI
+        >>> from codiag.synthetic import mixed_signals
+        >>> channels = mixed_signals(2000, ["sinusoid", "autoregressive"], seed=0).channels
+        >>> model = SOBI(lags=20).fit(channels)
+        >>> sources = model.transform(channels)
+        >>> np.allclose(model.inverse_transform(sources), channels)
+        True
         """
         check_is_fitted(self)
         if isinstance(X, list | tuple) and X and all(getattr(one, "ndim", 0) == 2 for one in X):

@@ -46,18 +46,23 @@ def average_over_partitions(
     degree_corrected: bool,
     method: Method | None,
     n_partitions: int | None,
+    kept: np.ndarray | None = None,
 ) -> Average:
-    """Return memberships averaged over so many partitions, or over as many as make the mean precise."""
+    """Return memberships averaged over so many partitions, or over as many as make the mean precise.
+
+    Where nodes are what was `kept` of more nodes (n_all,), the partitions are those of all.
+    """
     if k == 1:
         return Average(np.ones((network.nodes.size, 1)), 1.0, 0.0, 1, 1)
     stars = scaled_stars(network, degree_corrected)
     seeds = np.random.SeedSequence(seed).spawn(n_partitions or MOST)
     estimates: list[np.ndarray] = []
     average, reason, n_drawn, target = None, "", 0, n_partitions or FEWEST
-    while n_drawn < len(seeds) and not (average is not None and average.standard_error < PRECISE):
+    precise = 0.0 if kept is not None else PRECISE  # partitions are as many as for all nodes, then
+    while n_drawn < len(seeds) and not (average is not None and average.standard_error < precise):
         for one in seeds[n_drawn:target]:
             try:
-                estimates.append(estimate_memberships(stars, k, alpha_0, method, one))
+                estimates.append(estimate_memberships(stars, k, alpha_0, method, one, kept))
             except (UndeterminedError, np.linalg.LinAlgError) as error:  # this partition shows fewer communities
                 reason = str(error)
         n_drawn, target = target, min(2 * target, len(seeds))

@@ -46,12 +46,21 @@ def scaled_stars(network: Network, degree_corrected: bool) -> Stars:
 
 
 def estimate_memberships(
-    stars: Stars, k: int, alpha_0: float, method: Method | None, seed: np.random.SeedSequence
+    stars: Stars,
+    k: int,
+    alpha_0: float,
+    method: Method | None,
+    seed: np.random.SeedSequence,
+    kept: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Return memberships (n, k), rows on the simplex, from one random partition of the nodes."""
+    """Return memberships (n, k), rows on the simplex, from one random partition of the nodes.
+
+    Where these are what was `kept` of more nodes (n_all,), they are parted as they are among all.
+    """
     n = stars.rows.size
-    rng = np.random.default_rng(seed)
-    centers, *leaves = np.array_split(rng.permutation(n), 4)
+    kept = np.ones(n, dtype=bool) if kept is None else kept
+    places, parts = np.cumsum(kept) - 1, np.array_split(np.random.default_rng(seed).permutation(kept.size), 4)
+    centers, *leaves = [places[part[kept[part]]] for part in parts]
     weights = stars.rows[centers] / stars.rows[centers].sum()
     links = [stars.links[centers][:, leaf] for leaf in leaves]
     bases = [_basis(links, own, weights, k) for own in range(3)]

@@ -43,10 +43,25 @@ class SummedModel(MomentModel[M, C]):
         X : data
             A chunk, as for `fit`, not in parts.
         y : ignored
+            Not used; there for the interface of scikit-learn.
 
         Returns
         -------
         self
+            The model.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import SingleTopic
+        >>> rng = np.random.default_rng(0)
+        >>> topics = np.array([[0.5, 0.4, 0.1, 0.0], [0.0, 0.1, 0.4, 0.5]])
+        >>> counts = np.array([rng.multinomial(10, topics[i]) for i in rng.integers(0, 2, 500)])
+        >>> model = SingleTopic(2, random_state=0)
+        >>> for chunk in np.array_split(counts, 5):
+        ...     model = model.partial_fit(chunk)
+        >>> model.components_.shape
+        (2, 4)
         """
         warn_caller(self.learn_more(X))
         return self
@@ -62,6 +77,17 @@ class SummedModel(MomentModel[M, C]):
         Returns
         -------
         tuple of Warning
+            What `partial_fit` warns of.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import SingleTopic
+        >>> rng = np.random.default_rng(0)
+        >>> topics = np.array([[0.5, 0.4, 0.1, 0.0], [0.0, 0.1, 0.4, 0.5]])
+        >>> counts = np.array([rng.multinomial(10, topics[i]) for i in rng.integers(0, 2, 500)])
+        >>> SingleTopic(2, random_state=0).learn_more(counts)
+        ()
         """
         self.check_parameters()
         before = getattr(self, "_seen", None)

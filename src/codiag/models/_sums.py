@@ -40,6 +40,19 @@ class MomentSums(ABC):
         """Add the samples of a part, and return these sums."""
         return self.merge(self.of(part))
 
+    def by_block(self, part: Any, n_blocks: int, place: int) -> dict[int, Self]:
+        """Return the sums over the samples of a part, (n, ...), by the block that they are dealt to."""
+        owners = block_of_rows(part.shape[0], n_blocks, place)
+        found, done = {}, 0
+        for turn in range(min(n_blocks, part.shape[0])):
+            block = (place + turn) % n_blocks
+            rows = np.flatnonzero(owners == block)
+            numbered: Any = copy.copy(self)
+            numbered.start += done  # random signs are drawn by the numbers of samples
+            found[block] = numbered.of(part[rows])
+            done += rows.size
+        return found
+
     def merge(self, other: Self) -> Self:
         """Add other sums to these, and return these."""
         if type(other) is not type(self):
@@ -54,6 +67,13 @@ class MomentSums(ABC):
 
 
 S = TypeVar("S", bound=MomentSums)
+
+
+def block_of_rows(n: int, n_blocks: int, place: int = 0) -> np.ndarray:
+    """Return the block (n,) that each row of a part is dealt to, at random: the order of rows may mean something."""
+    owners = np.empty(n, dtype=np.intp)
+    owners[np.random.default_rng((0xB10C, place)).permutation(n)] = (place + np.arange(n)) % n_blocks
+    return owners
 
 
 class Totals:
@@ -76,23 +96,13 @@ class Blocks:
 
     @classmethod
     def of(cls, sums: Any, samples: Any, n_blocks: int, place: int = 0) -> Blocks:
-        """Return the sums over samples, (n, ...), dealt to blocks at random: their order may mean something.
+        """Return the sums over samples, dealt to blocks as these sums have it: the samples of each part to all blocks.
 
-        So may the order of the parts that they come in: the samples of each part are dealt to all blocks. They come
-        after those that are in `sums`, by whose number random signs are drawn.
+        The order of the parts that samples come in may mean something. Samples come after those that are in `sums`, by
+        whose number random signs are drawn.
         """
-        n = samples.shape[0]
-        if n_blocks == 0 or n == 0:
-            return cls({0: sums.of(samples)}, n_blocks)
-        order = np.random.default_rng((0xB10C, place)).permutation(n)
-        found, done = {}, 0
-        for turn in range(min(n_blocks, n)):
-            rows = np.sort(order[turn::n_blocks])
-            numbered = copy.copy(sums)
-            numbered.start = sums.start + done
-            found[(place + turn) % n_blocks] = numbered.of(samples[rows])
-            done += rows.size
-        return cls(found, n_blocks)
+        found = sums.by_block(samples, n_blocks, place) if n_blocks else {}
+        return cls(found or {0: sums.of(samples)}, n_blocks)
 
     @property
     def size(self) -> float:

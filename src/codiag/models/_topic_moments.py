@@ -56,6 +56,7 @@ class TopicMoments(BlockedMoments):
     noise: float = math.nan  # what sampling alone would show of the last of k eigenvalues, once that is known
     counts: sparse.csr_array | None = None  # the documents, where all of them are at hand
     parts: Parts | None = None  # or where they can be read again
+    n_steps: int | None = None  # steps after the moments, where they are not to end by themselves
 
     @classmethod
     def of(cls, statistics: WordStatistics, k: int, alpha_0: float, *, orthogonal: bool) -> TopicMoments:

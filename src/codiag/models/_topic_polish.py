@@ -71,24 +71,24 @@ class Polished(NamedTuple):
     n_steps: int
 
 
-def polished_counts(counts: sparse.csr_array, start: Start, n_steps: int) -> Polished:
-    """Return topics after steps on documents that are at hand."""
+def polished_counts(counts: sparse.csr_array, start: Start, n_steps: int, *, settle: bool = True) -> Polished:
+    """Return topics after steps on documents that are at hand: so many, or until they settle."""
     n_bytes = start.kind.bytes_kept(counts, start.prior.size)
     if n_bytes > MOST_BYTES:
         n_each = max(1, MOST_BYTES * counts.shape[0] // (8 * n_bytes))
         parts = as_parts(lambda: _rows(counts, n_each), is_matrix)
         if parts is not None:
-            return polished_parts(parts, start, n_steps)
+            return polished_parts(parts, start, n_steps, settle=settle)
     shared = start.shared(counts)
 
     def after(history: Sequence[TopicCounts], wanted: bool) -> tuple[StepSums, Presence | None]:
         likelihood = shared.step(history[-1]) if history else 0.0
         return _named(_sums(shared, likelihood, history[-1].prior if history else start.prior, wanted))
 
-    return _polished(after, start, n_steps)
+    return _polished(after, start, n_steps, settle)
 
 
-def polished_parts(parts: Parts, start: Start, n_steps: int) -> Polished:
+def polished_parts(parts: Parts, start: Start, n_steps: int, *, settle: bool = True) -> Polished:
     """Return the same of documents in parts, which are read once for each step.
 
     Shares of words are not kept, but found again from all counts so far: memory does not grow with documents.
@@ -97,10 +97,10 @@ def polished_parts(parts: Parts, start: Start, n_steps: int) -> Polished:
     def after(history: Sequence[TopicCounts], wanted: bool) -> tuple[StepSums, Presence | None]:
         return _named(parts.reduce(_sums_of_part, start, history, wanted))
 
-    return _polished(after, start, n_steps)
+    return _polished(after, start, n_steps, settle)
 
 
-def _polished(after: SumsAfter, start: Start, n_steps: int) -> Polished:
+def _polished(after: SumsAfter, start: Start, n_steps: int, settle: bool) -> Polished:
     prior, word_prior, last = start.prior, WORD_PRIOR, -np.inf
     history: list[TopicCounts] = []
     sums, found = after(history, False)
@@ -112,7 +112,7 @@ def _polished(after: SumsAfter, start: Start, n_steps: int) -> Polished:
             prior = _with_total(estimated_prior(found, prior), start)
             word_prior = estimated_word_prior(found.absent, sums.words, word_prior)
         mean = sums.likelihood / max(sums.n_words, 1)
-        if not due and abs(mean - last) < TOLERANCE:
+        if settle and not due and abs(mean - last) < TOLERANCE:
             break
         last = mean
     counts = TopicCounts(sums.words, sums.documents, prior, word_prior)

@@ -59,7 +59,7 @@ class LatentDirichlet(MomentTopics):
         moments, which is consistent.
     n_blocks : int
         Blocks of documents that are left out in turn for standard errors (jackknife), at least 2, better 20; zero for
-        none. They are those of estimates by moments alone, so that `polish` must be zero.
+        none. The model is estimated as many times more, steps of `polish` included.
     random_state : int, optional
         Seed; the answer does not depend on it where the data determines it.
 
@@ -80,11 +80,17 @@ class LatentDirichlet(MomentTopics):
         Eigenvalues of the second moment and the sampling noise beside them, relative error of the fit, mass clipped
         away.
     components_standard_errors_, weights_standard_errors_, doc_topic_prior_standard_errors_
-        Of the same shapes, where `n_blocks` asks for them.
+        Of the same shapes, where `n_blocks` asks for them; and a number, `topic_word_prior_standard_errors_`.
     n_components_ : int
         Number of topics.
     n_features_in_ : int
         Number of words.
+
+    See Also
+    --------
+    SingleTopic : Documents with one topic each.
+    codiag.datasets.load_kos : A corpus.
+    codiag.reports.topics_report : A page about topics.
 
     Notes
     -----
@@ -152,6 +158,18 @@ class LatentDirichlet(MomentTopics):
         Returns
         -------
         sklearn.decomposition.LatentDirichletAllocation
+            The model, fitted.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import LatentDirichlet
+        >>> rng = np.random.default_rng(0)
+        >>> topics = np.array([[0.5, 0.4, 0.1, 0.0], [0.0, 0.1, 0.4, 0.5]])
+        >>> counts = np.array([rng.multinomial(10, topics[i]) for i in rng.integers(0, 2, 500)])
+        >>> model = LatentDirichlet(2, polish=0, random_state=0).fit(counts)
+        >>> model.to_sklearn().transform(counts[:3]).shape
+        (3, 2)
         """
         from sklearn.decomposition import LatentDirichletAllocation
 
@@ -189,9 +207,15 @@ class SingleTopic(MomentTopics):
         parameter of topics is estimated; they end as those of `LatentDirichlet`. Zero is the pure method of moments.
     n_blocks : int
         Blocks of documents that are left out in turn for standard errors (jackknife), at least 2, better 20; zero for
-        none. They are those of estimates by moments alone, so that `polish` must be zero.
+        none. The model is estimated as many times more, steps of `polish` included.
     random_state : int, optional
         Seed; the answer does not depend on it where the data determines it.
+
+    See Also
+    --------
+    LatentDirichlet : Documents that mix topics.
+    codiag.datasets.load_kos : A corpus.
+    codiag.reports.topics_report : A page about topics.
 
     Examples
     --------
@@ -230,11 +254,40 @@ class SingleTopic(MomentTopics):
         Returns
         -------
         array of shape (documents,)
+            The topics.
+
+        See Also
+        --------
+        LatentDirichlet.transform : The shares of topics.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import SingleTopic
+        >>> rng = np.random.default_rng(0)
+        >>> topics = np.array([[0.5, 0.4, 0.1, 0.0], [0.0, 0.1, 0.4, 0.5]])
+        >>> counts = np.array([rng.multinomial(10, topics[i]) for i in rng.integers(0, 2, 500)])
+        >>> model = SingleTopic(2, random_state=0).fit(counts)
+        >>> model.predict(counts).shape
+        (500,)
         """
         return np.argmax(self.transform(X), axis=1)
 
     def to_sklearn(self) -> NoReturn:
-        """Refuse: scikit-learn has no model of one topic a document."""
+        """Refuse: scikit-learn has no model of one topic a document.
+
+        See Also
+        --------
+        LatentDirichlet.to_sklearn : The model that scikit-learn has.
+
+        Examples
+        --------
+        >>> from codiag.models import SingleTopic
+        >>> SingleTopic().to_sklearn()  # refused
+        Traceback (most recent call last):
+            ...
+        NotImplementedError: scikit-learn has no model of one topic a document; use LatentDirichlet
+        """
         raise NotImplementedError("scikit-learn has no model of one topic a document; use LatentDirichlet")
 
     def _shares(self, counts: sparse.csr_array) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -13,12 +13,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from codiag._factorization import Factorization
 from codiag._validation import as_real_array
-from codiag.models._base import MomentModel, Moments
+from codiag.models._base import Moments
 from codiag.models._components import Components
 from codiag.models._diagnostics import Diagnostics
 from codiag.models._gaussian_em import log_densities
 from codiag.models._gaussian_moments import NARROWEST
+from codiag.models._replicated import ReplicatedModel
 from codiag.models._sampling_noise import hidden_component, is_hidden, random_signs, weakest_direction
+from codiag.models._sums import block_of_rows
 from codiag.models._view_moments import CrossProblem, MappedProblem, ViewMoments, as_dense, scaled, view_problem
 from codiag.tensors import CrossMomentTensor
 
@@ -43,12 +45,13 @@ class Views(Components):
     """Means (k, d) of every view, weights (k,), and the variances (3,) of the views."""
 
     shared: ClassVar[frozenset[str]] = frozenset({"variances"})
+    key: ClassVar[str] = "means"
 
     means: list[np.ndarray]
     variances: np.ndarray
 
 
-class MultiviewMixture(MomentModel[MixtureMoments, Views]):
+class MultiviewMixture(ReplicatedModel[MixtureMoments, Views]):
     r"""A mixture seen from three sides that are independent given the component.
 
     The cross moment of the views, :math:`\sum_h \pi_h A_h \otimes B_h \otimes C_h`, is factorized as it is: nothing is
@@ -58,7 +61,7 @@ class MultiviewMixture(MomentModel[MixtureMoments, Views]):
     features as there are components, and means that are linearly independent in each of these. *Costs* a few passes
     over the views; the moment is never formed. *Guarantees* errors that fall like one over the root of the number of
     samples, whatever the distribution of the noise; the same answer from every seed. *Fails* where views depend on each
-    other given the component, which `weights_sum` in `diagnostics_` shows when it is far from one, and where sampling
+    other given the component, which ``weights_sum`` in `diagnostics_` shows when it is far from one, and where sampling
     noise hides components, which a warning says.
 
     Parameters
@@ -67,11 +70,14 @@ class MultiviewMixture(MomentModel[MixtureMoments, Views]):
         Number of components. None for as many as pairs of views show: one for each singular value of their moment that
         is twice as large as sampling noise, or larger.
     method : Method or str, optional
-        How the moment is factorized; by default `codiag.methods.Auto`. Methods for orthogonal factors (`OJD`, `TPM`)
-        take the classical route: two views are mapped to the third, and the second moment whitens.
+        How the moment is factorized; by default `codiag.methods.Auto`. Methods for orthogonal factors (``OJD``,
+        ``TPM``) take the classical route: two views are mapped to the third, and the second moment whitens.
     polish : int
         Steps of expectation maximization afterwards, which take the noise of every view for white and Gaussian; zero is
         the pure method of moments, which takes it for nothing.
+    n_blocks : int
+        Blocks of samples that are left out in turn for standard errors (jackknife), at least 2, better 20; zero for
+        none. The model is estimated as many times more, steps of `polish` included.
     random_state : int, optional
         Seed; the answer does not depend on it where the data determines it.
 
@@ -83,9 +89,18 @@ class MultiviewMixture(MomentModel[MixtureMoments, Views]):
         Largest first.
     variances_ : array of shape (3,)
         The variance of the noise in every view, a feature's mean; at least 1e-8 of the mean square of the view.
+    means_standard_errors_, weights_standard_errors_, variances_standard_errors_ : as the parameters
+        Where `n_blocks` asks for them.
     n_components_ : int
         Number of components.
     diagnostics_ : Diagnostics
+        How well the data determines the model.
+
+    See Also
+    --------
+    SphericalGaussianMixture : One view, with Gaussian noise.
+    DawidSkene : Views that are votes.
+    codiag.tensors.CrossMomentTensor : The moment that is factorized.
 
     Examples
     --------
@@ -100,6 +115,18 @@ class MultiviewMixture(MomentModel[MixtureMoments, Views]):
 
     optional: ClassVar[frozenset[str]] = frozenset({"n_components"})
 
+    def __init__(
+        self,
+        n_components: int | None = 2,
+        *,
+        method: Any = None,
+        polish: int = 0,
+        n_blocks: int = 0,
+        random_state: int | None = None,
+    ) -> None:
+        super().__init__(n_components, method=method, polish=polish, random_state=random_state)
+        self.n_blocks = n_blocks
+
     def moments(self, data: Any) -> MixtureMoments:
         """Return the moments of three views, a sequence of arrays or sparse matrices (n, d) of the same samples."""
         views, k = _as_views(data), self.n_asked()
@@ -107,8 +134,13 @@ class MultiviewMixture(MomentModel[MixtureMoments, Views]):
         for limit, what in ((smallest, "the second smallest view"), (views[0].shape[0], "the number of samples")):
             if k > limit:
                 raise ValueError(f"n_components must be at most {limit}, {what}; got {k}")
+        self._check_blocks(views[0].shape[0])
         units = [_unit(view, place) for place, view in enumerate(views)]
-        moments = ViewMoments(CrossMomentTensor(*(view / unit for view, unit in zip(views, units, strict=True))))
+        return self._moments_of([view / unit for view, unit in zip(views, units, strict=True)], units)
+
+    def _moments_of(self, views: list[Any], units: list[float]) -> MixtureMoments:
+        """Return the moments of three views that were divided by their units."""
+        moments, k = ViewMoments(CrossMomentTensor(*views)), self.n_asked()
         size, noise = _correlation(moments, k)
         if not size > 1e-15:
             raise ValueError(
@@ -154,12 +186,18 @@ class MultiviewMixture(MomentModel[MixtureMoments, Views]):
             variances.append(max(left, NARROWEST * size))
         return replace(components, means=means, weights=mass / mass.sum(), variances=np.array(variances))
 
-    def keep(self, components: Views, moments: MixtureMoments) -> None:
+    def _in_units(self, components: Views, moments: MixtureMoments) -> Views:
         """Return to the units of the data."""
         means = [mean * unit for mean, unit in zip(components.means, moments.units, strict=True)]
-        super().keep(
-            replace(components, means=means, variances=components.variances * np.square(moments.units)), moments
-        )
+        return replace(components, means=means, variances=components.variances * np.square(moments.units))
+
+    def _without_blocks(self, moments: MixtureMoments, found: Views) -> Iterator[tuple[float, MixtureMoments]]:
+        """Yield for every block of samples its size, and the moments of all others, in the same units."""
+        owners = block_of_rows(moments.views[0].shape[0], self.n_blocks)
+        for block in range(self.n_blocks):
+            kept = np.flatnonzero(owners != block)
+            views = [view[kept] for view in moments.views]
+            yield float(owners.size - kept.size), self._moments_of(views, moments.units)
 
     def predict_proba(self, X: Any) -> np.ndarray:  # noqa: N803
         """Return the probability of each component for each sample, its noise taken for white and Gaussian.
@@ -172,6 +210,22 @@ class MultiviewMixture(MomentModel[MixtureMoments, Views]):
         Returns
         -------
         array of shape (n, n_components)
+            The probabilities, with rows of sum one.
+
+        See Also
+        --------
+        MultiviewMixture.predict : The most probable component.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import MultiviewMixture
+        >>> rng = np.random.default_rng(0)
+        >>> h = rng.integers(0, 2, 2000)
+        >>> views = [np.array([[4.0, 0, 1], [0, 4, 1]])[h] + rng.normal(size=(2000, 3)) for _ in range(3)]
+        >>> model = MultiviewMixture(2, random_state=0).fit(views)
+        >>> model.predict_proba(views).shape
+        (2000, 2)
         """
         check_is_fitted(self)
         views = _as_views(X)
@@ -191,6 +245,22 @@ class MultiviewMixture(MomentModel[MixtureMoments, Views]):
         Returns
         -------
         array of shape (n,)
+            The components.
+
+        See Also
+        --------
+        MultiviewMixture.predict_proba : The probability of each component.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import MultiviewMixture
+        >>> rng = np.random.default_rng(0)
+        >>> h = rng.integers(0, 2, 2000)
+        >>> views = [np.array([[4.0, 0, 1], [0, 4, 1]])[h] + rng.normal(size=(2000, 3)) for _ in range(3)]
+        >>> model = MultiviewMixture(2, random_state=0).fit(views)
+        >>> model.predict(views).shape
+        (2000,)
         """
         return np.argmax(self.predict_proba(X), axis=1)
 

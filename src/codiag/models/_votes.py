@@ -39,6 +39,10 @@ class Votes:
         The names, sorted where they can be, else in the order they appear in.
     container : str
         What the votes came in, ``"pandas"``, ``"polars"`` or ``"arrays"``; tables are returned in the same.
+    gold : array of shape (n_tasks,) or None
+        The place in `classes` of the true class of each task, where it is known, and -1 where it is not.
+    weights : array of shape (n_votes,) or None
+        How much each vote counts, where that is not one.
     """
 
     task: np.ndarray
@@ -48,6 +52,8 @@ class Votes:
     workers: np.ndarray
     classes: np.ndarray
     container: str = "arrays"
+    gold: np.ndarray | None = None
+    weights: np.ndarray | None = None
 
     @cached_property
     def counts(self) -> sparse.csr_array:
@@ -55,7 +61,8 @@ class Votes:
         k = self.classes.size
         places = self.task, self.worker * k + self.label
         shape = self.tasks.size, self.workers.size * k
-        return sparse.csr_array((np.ones(self.task.size), places), shape=shape)
+        weights = np.ones(self.task.size) if self.weights is None else self.weights
+        return sparse.csr_array((weights, places), shape=shape)
 
     @cached_property
     def by_worker(self) -> sparse.csr_array:
@@ -69,11 +76,20 @@ class Votes:
 
     @cached_property
     def shares(self) -> np.ndarray:
-        """The share of each class in the votes on each task, (n_tasks, n_classes); equal where there is no vote."""
+        """The share of each class in the votes on each task, (n_tasks, n_classes); equal where there is no vote.
+
+        Where the true class is known, its share is one.
+        """
         k = self.classes.size
         totals = np.bincount(self.task * k + self.label, minlength=self.tasks.size * k).reshape(-1, k)
         cast = totals.sum(axis=1, keepdims=True)
-        return np.where(cast > 0, totals / np.maximum(cast, 1), 1 / k)
+        return self.held(np.where(cast > 0, totals / np.maximum(cast, 1), 1 / k))
+
+    def held(self, classes: np.ndarray) -> np.ndarray:
+        """Return classes of tasks (n_tasks, n_classes) with those that are known held at their true class."""
+        if self.gold is None:
+            return classes
+        return np.where(self.gold[:, None] >= 0, self.gold[:, None] == np.arange(self.classes.size), classes)
 
 
 def as_votes(

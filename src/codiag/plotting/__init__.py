@@ -1,4 +1,25 @@
-"""Figures of fits and models. matplotlib is imported where a figure is drawn, and nowhere else."""
+"""Figures of fits and models. matplotlib is imported where a figure is drawn, and nowhere else.
+
+==================== ======================================================================
+`components`         The components of a fit, mode by mode, with bands of standard errors.
+`residuals`          What a fit leaves of the data, and whether it looks like noise.
+`leverage`           Which indices determine a fit.
+`draw_confusions`    The confusion matrices of a crowd.
+`paper`              An empty figure in the style of these.
+`log_axis`           A logarithmic axis with few labels.
+==================== ======================================================================
+
+`COLORS`, `INK`, `MUTED`, `OURS` and `THEIRS` are the colors of that style. Figures belong to no window:
+``figure.savefig("components.png")`` writes one, and notebooks show it.
+
+Examples
+--------
+>>> import codiag
+>>> tensor = codiag.synthetic.noisy_tensor((9, 8, 7), 2, noise=0.01, seed=0).tensor
+>>> figure = codiag.plotting.components(codiag.factorize(tensor, 2, seed=0))
+>>> len(figure.axes)
+6
+"""
 
 from codiag.plotting._components import components
 from codiag.plotting._crowd import draw_confusions

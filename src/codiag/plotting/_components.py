@@ -42,13 +42,13 @@ def components(
     Parameters
     ----------
     fit : Factorization
+        The fit whose components are drawn.
     n_components : int
-        At most so many are drawn, those with the largest weights, and 40 where a new figure is made.
+        Largest number of components that are drawn, those with the largest weights; 40 at most in a new figure.
     spatial : pair of int, optional
         Two modes that are the rows and the columns of an image; -1 is the last mode.
     bands : bool
-        Whether to draw what holds the truth in 95 of 100 cases, where standard errors are known: 1.96 of them to either
-        side, entry by entry.
+        Whether to draw pointwise 95 % confidence bands, 1.96 standard errors to either side, where these are known.
     axes : array of matplotlib axes, optional
         A row for each component and a column for each mode, to draw on; by default a new figure is made.
 
@@ -56,6 +56,12 @@ def components(
     -------
     matplotlib.figure.Figure
         It belongs to no window; ``figure.savefig("components.png")`` writes it.
+
+    See Also
+    --------
+    residuals : What the fit leaves of the data.
+    leverage : Which indices determine the fit.
+    codiag.Factorization.plot : The same as a method.
 
     Examples
     --------

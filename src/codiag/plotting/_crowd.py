@@ -33,11 +33,12 @@ def draw_confusions(model: DawidSkene, path: Path, n_workers: int = 12) -> None:
     path : str or pathlib.Path
         Where to save it; the suffix says in which format.
     n_workers : int
-        At most so many confusion matrices are shown, of twelve.
+        Largest number of confusion matrices that are shown, those of the workers with most votes.
 
-    Returns
-    -------
-    None
+    See Also
+    --------
+    codiag.reports.crowd_report : A page with this picture.
+    codiag.models.DawidSkene : The model that is drawn.
 
     Examples
     --------

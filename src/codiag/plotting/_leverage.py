@@ -27,12 +27,19 @@ def leverage(fit: Factorization, *, axes: Any = None) -> Any:
     Parameters
     ----------
     fit : Factorization
+        The fit whose factors are examined.
     axes : array of matplotlib axes, optional
         One for each mode, to draw on; by default a new figure is made.
 
     Returns
     -------
     matplotlib.figure.Figure
+        One panel for each mode.
+
+    See Also
+    --------
+    components : The components themselves.
+    residuals : What the fit leaves of the data.
 
     Examples
     --------

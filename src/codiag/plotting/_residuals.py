@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import ndtri
 
-from codiag._array import to_host
+from codiag._array import Array, TensorLike, to_host
 from codiag._labelled import read_like
 from codiag._missing import without_missing
 from codiag.plotting._modes import different_modes, draw_along, is_ordered, labels_of, name_along, texts_of
@@ -23,7 +23,7 @@ LARGEST = 2**26
 """Entries that are formed for a figure at most."""
 
 
-def residuals(fit: Factorization, tensor: Any, *, observed: Any = None, axes: Any = None) -> Any:
+def residuals(fit: Factorization, tensor: TensorLike, *, observed: Array | None = None, axes: Any = None) -> Any:
     """Draw what a fit leaves of a tensor: its size along every mode, and its quantiles against those of a normal law.
 
     Where noise is all that is left, the first are level and the last lie on the line. An index far above the dashed
@@ -33,6 +33,7 @@ def residuals(fit: Factorization, tensor: Any, *, observed: Any = None, axes: An
     Parameters
     ----------
     fit : Factorization
+        The fit that is subtracted.
     tensor : array or Tensor
         What was fitted, as in `codiag.factorize`; NaN are missing. All entries are formed.
     observed : array in the shape of the tensor, optional
@@ -43,6 +44,12 @@ def residuals(fit: Factorization, tensor: Any, *, observed: Any = None, axes: An
     Returns
     -------
     matplotlib.figure.Figure
+        A panel for each mode, and one for the quantiles.
+
+    See Also
+    --------
+    components : The components themselves.
+    leverage : Which indices determine the fit.
 
     Examples
     --------

@@ -32,10 +32,14 @@ def paper(size: tuple[float, float]) -> Iterator[Any]:
     size : tuple of two floats
         Width and height in inches.
 
-    Returns
-    -------
-    context manager
-        Of a `matplotlib.figure.Figure` that belongs to no window; settings of matplotlib are as before afterwards.
+    Yields
+    ------
+    matplotlib.figure.Figure
+        It belongs to no window; settings of matplotlib are as before afterwards.
+
+    See Also
+    --------
+    log_axis : Logarithmic axes with few labels.
 
     Examples
     --------

@@ -21,6 +21,10 @@ def log_axis(axis: Any, values: Sequence[float]) -> None:
     values : sequence of float
         What is shown along it, positive.
 
+    See Also
+    --------
+    paper : A figure in the same style.
+
     Examples
     --------
     >>> from codiag.plotting import log_axis, paper

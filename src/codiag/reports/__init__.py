@@ -1,4 +1,22 @@
-"""Reports for people: one page of HTML with everything in it, for a fit and for models."""
+"""Reports for people: one page of HTML with everything in it, for a fit and for models.
+
+========================= =====================================================================
+`factorization_report`    A fit: the choice of the rank, the components, what to trust.
+`crowd_report`            Labels from a crowd: doubtful tasks, workers, their errors.
+`communities_report`      Communities of a network: sizes, members, nodes between them.
+`topics_report`           Topics of texts: words, shares, documents.
+========================= =====================================================================
+
+Each returns a string; write it to a file and open that in a browser. It needs no network and no script.
+
+Examples
+--------
+>>> import codiag
+>>> tensor = codiag.synthetic.noisy_tensor((9, 8, 7), 2, noise=0.01, seed=0).tensor
+>>> page = codiag.reports.factorization_report(codiag.factorize(tensor, 2, seed=0), tensor)
+>>> page.startswith("<!")
+True
+"""
 
 from codiag.reports._communities import communities_report
 from codiag.reports._crowd import crowd_report

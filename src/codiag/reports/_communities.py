@@ -36,6 +36,11 @@ def communities_report(model: MixedMembershipCommunities, *, title: str = "Commu
     str
         HTML with figures inside, which needs nothing else: no file, no network, no script.
 
+    See Also
+    --------
+    codiag.models.MixedMembershipCommunities : The model that is reported on.
+    codiag.models.MixedMembershipCommunities.membership_table : The same as a table.
+
     Examples
     --------
     >>> from codiag.models import MixedMembershipCommunities

@@ -40,6 +40,11 @@ def crowd_report(model: DawidSkene, *, title: str = "Labels from a crowd") -> st
     str
         HTML with figures inside, which needs nothing else: no file, no network, no script.
 
+    See Also
+    --------
+    codiag.models.DawidSkene : The model that is reported on.
+    codiag.plotting.draw_confusions : The picture alone.
+
     Examples
     --------
     >>> from codiag.models import DawidSkene
@@ -57,7 +62,7 @@ def crowd_report(model: DawidSkene, *, title: str = "Labels from a crowd") -> st
     facts |= {"classes": str(len(model.classes_)), "tasks in doubt": f"{n_doubtful:,}"}
     sections = {
         "Classes": _classes(model, tasks),
-        "Tasks most in doubt": _doubtful(model, tasks),
+        "Tasks most in doubt": _doubtful(model),
         "Workers": _workers(model, workers),
         "Confusions": _confusions(model, workers),
         "What to try": sentences(_advice(model, tasks, workers), "Nothing stands out: the labels can be used."),
@@ -74,21 +79,22 @@ def _classes(model: DawidSkene, tasks: dict[str, np.ndarray]) -> str:
     return table("Classes", ["class", "share", "tasks with this label"], rows, words=["class"])
 
 
-def _doubtful(model: DawidSkene, tasks: dict[str, np.ndarray]) -> str:
+def _doubtful(model: DawidSkene) -> str:
     """Return the tasks whose label is least probable, and the next best label of each."""
-    names = class_names(model.classes_)
-    shares = np.stack([tasks[f"p({name})"] for name in names], axis=1)
-    order = np.argsort(tasks["probability"], kind="stable")[:TASKS]
-    order = order[tasks["probability"][order] < SURE]
-    if order.size == 0:
+    columns = model.doubt_table(min(TASKS, len(model.tasks_)))
+    listed = columns["probability"] < SURE
+    if not np.any(listed):
         return sentences([f"None: every label has a probability of {SURE} or more."])
-    rows = []
-    for place in order:
-        best = np.argsort(-shares[place], kind="stable")[:2]
-        pairs = [cell for one in best for cell in (names[one], f"{shares[place, one]:.3f}")]
-        rows.append((tasks["task"][place], *pairs))
-    headings = ["task", "label", "probability", "next", "its probability"][: 1 + 2 * min(2, len(names))]
-    return table("Tasks most in doubt", headings, rows, words=["task", "label", "next"])
+    names = dict(zip(model.classes_.tolist(), class_names(model.classes_), strict=True))
+    shown = {
+        key: [
+            names[cell] if key.endswith("label") else f"{cell:.3f}" if key.endswith("probability") else cell
+            for cell in column[listed].tolist()
+        ]
+        for key, column in columns.items()
+    }
+    words = ["task", "label", "next label"]
+    return table("Tasks most in doubt", list(shown), list(zip(*shown.values(), strict=True)), words=words)
 
 
 def _workers(model: DawidSkene, workers: dict[str, np.ndarray]) -> str:
@@ -170,6 +176,12 @@ def _advice(model: DawidSkene, tasks: dict[str, np.ndarray], workers: dict[str, 
     guessing = np.flatnonzero((workers["low"] <= chance) & (workers["high"] >= chance))
     if guessing.size:
         said.append(f"Not known to be better than guessing: {_listed(workers, guessing)}. More votes would tell.")
+    pairs = zip(*(column.tolist() for column in model.copy_table().values()), strict=True)
+    said += [
+        f"{one} and {other} agree on {agreed:.0f} of {shared} tasks, where {expected:.0f} are expected: they seem to "
+        "copy from each other, or to be one."
+        for one, other, shared, agreed, expected, _ in list(pairs)[:NAMED]
+    ]
     found = model.diagnostics_
     if found.reason:
         said.append(f"The estimate started from the majority vote, not from moments: {found.reason}.")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from codiag._array import to_host
+from codiag._array import Array, TensorLike, to_host
 from codiag.plotting import components, leverage, residuals
 from codiag.plotting._components import HEIGHT
 from codiag.plotting._leverage import LARGE, leverages
@@ -34,10 +34,10 @@ ROUNDING = 1e-10
 
 def factorization_report(
     fit: Factorization,
-    tensor: Any,
+    tensor: TensorLike,
     choice: RankChoice | None = None,
     *,
-    observed: Any = None,
+    observed: Array | None = None,
     title: str = "Factorization",
 ) -> str:
     """Return a page about a fit: the choice of the rank, the components, what to trust, what is left, what to try.
@@ -45,6 +45,7 @@ def factorization_report(
     Parameters
     ----------
     fit : Factorization
+        The fit to report on.
     tensor : array or Tensor
         What was fitted, as in `codiag.factorize`; NaN are missing.
     choice : RankChoice, optional
@@ -58,6 +59,11 @@ def factorization_report(
     -------
     str
         HTML with figures inside, which needs nothing else: no file, no network, no script.
+
+    See Also
+    --------
+    codiag.Factorization.diagnose : The verdicts alone.
+    codiag.choose_rank : Makes the choice that the page shows.
 
     Examples
     --------

@@ -38,6 +38,7 @@ def topics_report(
     counts : array or sparse matrix of shape (documents, words)
         Documents to name the most typical of, such as those of the fit.
     vocabulary : array of str, shape (words,)
+        The word of every column of the counts.
     documents : array of shape (documents,), optional
         What the documents are called, such as the names of files or the numbers of rows; by default they are counted
         from 0.
@@ -48,6 +49,11 @@ def topics_report(
     -------
     str
         HTML with figures inside, which needs nothing else: no file, no network, no script.
+
+    See Also
+    --------
+    codiag.models.LatentDirichlet : A model that is reported on.
+    codiag.models.LatentDirichlet.top_words : The words alone.
 
     Examples
     --------

@@ -38,6 +38,11 @@ class RankChoice:
     evidence : tuple of Evidence
         The rows of `table`.
 
+    See Also
+    --------
+    choose_rank : Returns one.
+    codiag.reports.factorization_report : A page that shows it.
+
     Examples
     --------
     >>> import codiag
@@ -56,7 +61,20 @@ class RankChoice:
 
     @property
     def fit(self) -> Factorization:
-        """The fit of the rank that was chosen; an error where none is supported."""
+        """The fit of the rank that was chosen; an error where none is supported.
+
+        See Also
+        --------
+        RankChoice.fits : The fits of all ranks.
+
+        Examples
+        --------
+        >>> import codiag
+        >>> tensor = codiag.synthetic.noisy_tensor((8, 7, 6), 2, noise=0.01, seed=0).tensor
+        >>> choice = codiag.choose_rank(tensor, range(1, 4), seed=0)
+        >>> choice.fit is choice.fits[choice.rank]
+        True
+        """
         if self.rank is None:
             raise ValueError(f"{self.reason} fits[rank] has the fit of each rank that was tried")
         return self.fits[self.rank]
@@ -68,6 +86,18 @@ class RankChoice:
         ``rank``; ``relative_error`` of the fit; ``core_consistency`` in percent; ``held_out_error``, relative;
         ``congruence`` of the halves; ``smallest_ratio``, of a weight to its standard error; ``residual_excess``;
         ``degenerate``; ``flaw``, empty where the components are sound. NaN is what was not computed.
+
+        See Also
+        --------
+        RankChoice.rows : The same as text.
+
+        Examples
+        --------
+        >>> import codiag
+        >>> tensor = codiag.synthetic.noisy_tensor((8, 7, 6), 2, noise=0.01, seed=0).tensor
+        >>> table = codiag.choose_rank(tensor, range(1, 4), seed=0).table
+        >>> table["rank"].tolist(), bool(table["relative_error"][0] > table["relative_error"][1])
+        ([1, 2, 3], True)
         """
         names = ["rank", "relative_error", "core_consistency", "held_out_error", "congruence", "smallest_ratio"]
         names += ["residual_excess", "degenerate", "flaw"]
@@ -84,6 +114,19 @@ class RankChoice:
         Returns
         -------
         matplotlib.figure.Figure
+            With a panel for errors, congruence and core consistency, ratios, and residuals.
+
+        See Also
+        --------
+        RankChoice.table : The numbers that are drawn.
+
+        Examples
+        --------
+        >>> import codiag
+        >>> tensor = codiag.synthetic.noisy_tensor((8, 7, 6), 2, noise=0.01, seed=0).tensor
+        >>> figure = codiag.choose_rank(tensor, range(1, 4), seed=0).plot()
+        >>> len(figure.axes) >= 4
+        True
         """
         from codiag.selection._figure import draw_choice
 
@@ -97,6 +140,17 @@ class RankChoice:
         list of tuples of str
             Rank, error, held-out error, congruence of the halves, core consistency in percent, smallest weight over its
             standard error, residual against noise, and the verdict.
+
+        See Also
+        --------
+        RankChoice.table : The same as numbers.
+
+        Examples
+        --------
+        >>> import codiag
+        >>> tensor = codiag.synthetic.noisy_tensor((8, 7, 6), 2, noise=0.01, seed=0).tensor
+        >>> [row[0] for row in codiag.choose_rank(tensor, range(1, 4), seed=0).rows()]
+        ['1', '2', '3']
         """
         return [_row(one, self.rank) for one in self.evidence]
 

@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from codiag._array import Array, TensorLike
 from codiag._factorization import Factorization
 from codiag._factorize import has_safe_powers, with_labels
 from codiag._labelled import read_labelled
 from codiag._problem import Problem
-from codiag._validation import UndeterminedError, as_generator, as_number
+from codiag._validation import Seed, UndeterminedError, as_generator, as_number
+from codiag.constraints._names import ConstraintsLike
 from codiag.methods.least_squares._objective import LeastSquares
 from codiag.selection._choice import RankChoice
 from codiag.selection._evidence import evidence_for
@@ -25,21 +27,21 @@ DEFAULT_RANKS = range(1, 11)
 
 
 def choose_rank(
-    tensor: Any,
+    tensor: TensorLike,
     ranks: Iterable[int] = DEFAULT_RANKS,
     *,
-    constraints: Any = None,
-    observed: Any = None,
-    seed: int | np.random.Generator | None = None,
+    constraints: ConstraintsLike = None,
+    observed: Array | None = None,
+    seed: Seed = None,
 ) -> RankChoice:
     r"""Find the number of components that a tensor supports, and say why.
 
-    Every rank is fitted, and its components are held against noise. Without component i the squared distance would
-    grow by what that is worth, all others having moved to make up for it: for all as the fit tells to first order, and
-    for the least exactly, as what the rank below leaves more. The largest rank-one term of white noise of standard
-    deviation :math:`\sigma` has a squared weight of at most :math:`\sigma^2 (\sum_m \sqrt{d_m} + 3.7)^2` in 999 of 1000
-    cases: a component that is worth no more than that may be noise. The components of a rank are *sound* where each is
-    worth more, and no two cancel each other.
+    Every rank is fitted, and its components are compared with noise. What component i is worth is the growth of the
+    squared distance without it, after all others have adapted: to first order for all components, and exactly for the
+    smallest, from the fit of the rank below. The largest rank-one term of white noise of standard deviation
+    :math:`\sigma` has a squared weight of at most :math:`\sigma^2 (\sum_m \sqrt{d_m} + 3.7)^2` in 999 of 1000 cases: a
+    component that is worth no more than that may be noise. The components of a rank are *sound* where each is worth
+    more, and no two cancel each other.
 
     - Where the residual of the largest sound rank passes for white noise (its largest singular value is below the edge
       of the Tracy-Widom law, or where parameters are more than half of the entries below what projected noise shows in
@@ -50,19 +52,19 @@ def choose_rank(
       the data (cosines of 0.85 at least), the smallest is chosen that predicts the entries left out as well as the
       best, within one standard error of the difference.
 
-    Where nothing is left, the rank is None: no rank is supported. Core consistency is reported, and takes no part:
-    noise lowers it where factors are collinear, and rank one always has 100 %.
+    Where nothing is left, the rank is None: no rank is supported. Core consistency is reported but not used: noise
+    lowers it where factors are collinear, and rank one always has 100 %.
 
     *Needs* what `factorize` needs. *Costs*, for a free and complete tensor, one compression, for the largest rank, and
     fits to the core, each from the diagonalization and from the rank before, with a few steps on the tensor itself
     where that has at most two million entries; halves likewise. Of a larger tensor nothing but the core is visited, and
     the rank that is chosen is fitted to the end. Constraints and missing entries take three fits a rank. *Guarantees*,
     for white noise, a chance of about one in a thousand that a component of noise is taken for one of the tensor.
-    *Fails* where components are smaller than the largest term of noise, which nobody can tell apart, and where noise is
-    correlated in the same way in both halves. Has little power where noise is not white and half of the data does not
-    show the components, as in counts: of Poisson counts of rank three with a mean of three times the product of
-    half-normal factors of size 12, 13 and 14, it often chooses one or two, with ten times as many counts three. Rows of
-    which too little was observed are named in the reason, and do not count against a rank.
+    *Fails* where components are smaller than the largest term of noise, which no method can distinguish from noise, and
+    where noise is correlated in the same way in both halves. Has little power where noise is not white and half of the
+    data does not show the components, as in counts: of Poisson counts of rank three with a mean of three times the
+    product of half-normal factors of size 12, 13 and 14, it often chooses one or two, with ten times as many counts
+    three. Rows of which too little was observed are named in the reason, and do not count against a rank.
 
     Parameters
     ----------
@@ -70,8 +72,10 @@ def choose_rank(
         Samples along the first mode, if any: halves are taken along it.
     ranks : iterable of int
         What to try; those too large for the shape, or for the constraints, are left out.
-    constraints, observed
-        As in `codiag.factorize`.
+    constraints : Constraint, str, or sequence with one for each mode, optional
+        What is known about the factors, as in `codiag.factorize`.
+    observed : array in the shape of the tensor, optional
+        Which entries were observed, or non-negative weights for them.
     seed : int or numpy.random.Generator, optional
         The same seed gives the same answer.
 
@@ -79,6 +83,12 @@ def choose_rank(
     -------
     RankChoice
         With ``rank``, ``reason``, ``fit``, ``fits``, ``table`` and ``plot()``; printed, all of it as a table.
+
+    See Also
+    --------
+    codiag.factorize : With ``rank="auto"`` takes the rank chosen here.
+    codiag.metrics.core_consistency : A part of the evidence.
+    codiag.theory.kruskal_condition : Whether so many components are unique.
 
     References
     ----------

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from codiag._validation import as_finite, as_generator, as_number, as_share
-from codiag.synthetic._factors import Seed
+from codiag._validation import Seed, as_finite, as_generator, as_number, as_share
 
 BLOCK = 10**6
 """Votes that are drawn at once."""
@@ -25,6 +24,11 @@ class Crowd:
         The true class of every task.
     errors : numpy.ndarray of shape (n_workers, k, k)
         Confusion matrices: the probability of a given label (rows) for each true class (columns).
+
+    See Also
+    --------
+    crowd_votes : Draws one.
+    codiag.models.DawidSkene : Takes the votes.
 
     Examples
     --------
@@ -61,6 +65,10 @@ def worker_errors(n_workers: int, n_classes: int, *, adversarial: float = 0.0, s
     -------
     numpy.ndarray of shape (n_workers, k, k)
         The probability of a given label (rows) for each true class (columns), worker by worker.
+
+    See Also
+    --------
+    crowd_votes : Draws votes with them.
 
     Examples
     --------
@@ -108,6 +116,12 @@ def crowd_votes(
     Returns
     -------
     Crowd
+        The votes, the true labels and the confusion matrices.
+
+    See Also
+    --------
+    worker_errors : Draws confusion matrices.
+    codiag.models.DawidSkene : Estimates them from votes.
 
     Examples
     --------

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from codiag._validation import as_generator, as_number
-
-Seed = int | Sequence[int] | np.random.Generator | None
-"""What random numbers are drawn from: the same seed gives the same data."""
+from codiag._validation import Seed, as_generator, as_number
 
 MAX_ENTRIES = 2**40
 """Entries of a factor: eight terabytes of them."""
@@ -30,6 +25,12 @@ def orthonormal_factor(size: int, rank: int, seed: Seed = None) -> np.ndarray:
     Returns
     -------
     numpy.ndarray of shape (d, k)
+        Orthonormal columns.
+
+    See Also
+    --------
+    unit_factor : Columns that are not orthogonal.
+    mild_factor : Columns that are nearly orthogonal.
 
     Examples
     --------
@@ -59,6 +60,12 @@ def unit_factor(size: int, rank: int, seed: Seed = None) -> np.ndarray:
     Returns
     -------
     numpy.ndarray of shape (d, k)
+        Unit columns.
+
+    See Also
+    --------
+    mild_factor : Columns that are well conditioned.
+    orthonormal_factor : Orthogonal columns.
 
     Examples
     --------
@@ -92,6 +99,12 @@ def mild_factor(size: int, rank: int, seed: Seed = None, *, spread: float = 0.3)
     Returns
     -------
     numpy.ndarray of shape (d, k)
+        Unit columns.
+
+    See Also
+    --------
+    unit_factor : Columns without a bound on their condition.
+    orthonormal_factor : Orthogonal columns.
 
     Examples
     --------

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from codiag._validation import as_finite, as_generator, as_number, as_share
-from codiag.synthetic._factors import Seed
+from codiag._validation import Seed, as_finite, as_generator, as_number, as_share
 
 BLOCK = 1000
 """Rows of the adjacency matrix that are drawn at once."""
@@ -26,6 +25,11 @@ class Graph:
         How much each node belongs to each community; rows are on the simplex.
     connectivity : numpy.ndarray of shape (k, k)
         The probability that pure members of two communities are linked.
+
+    See Also
+    --------
+    mixed_membership_graph : Draws one.
+    codiag.models.MixedMembershipCommunities : Takes the adjacency matrix.
 
     Examples
     --------
@@ -74,6 +78,12 @@ def mixed_membership_graph(
     Returns
     -------
     Graph
+        The graph, and the memberships and rates it was drawn from.
+
+    See Also
+    --------
+    codiag.models.MixedMembershipCommunities : Estimates the memberships.
+    codiag.metrics.recovery_curve : Compares them with the truth.
 
     Examples
     --------

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from codiag._validation import as_finite, as_generator, as_number
-from codiag.synthetic._factors import Seed, unit_columns
+from codiag._validation import Seed, as_finite, as_generator, as_number
+from codiag.synthetic._factors import unit_columns
 from codiag.tensors import symmetrize
 from codiag.tensors._base import check_symmetric_shape
 
@@ -23,6 +23,12 @@ def unit_noise(size: int, seed: Seed = None) -> np.ndarray:
     Returns
     -------
     numpy.ndarray of shape (d, d, d)
+        A symmetric tensor.
+
+    See Also
+    --------
+    operator_norm : The norm that is one.
+    codiag.theory.project_noise : Projects it to matrices.
 
     Examples
     --------
@@ -54,6 +60,10 @@ def operator_norm(tensor: np.ndarray, seed: Seed = None, *, n_starts: int = 20, 
     -------
     float
         A lower bound of the operator norm, which it equals where a start leads to the maximum.
+
+    See Also
+    --------
+    unit_noise : Noise that has norm one.
 
     Examples
     --------

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.signal import lfilter
 
-from codiag._validation import as_generator, as_number
-from codiag.synthetic._factors import Seed, mild_factor
+from codiag._validation import Seed, as_generator, as_number
+from codiag.synthetic._factors import mild_factor
 
 WARM_UP = 1000
 """Samples before the first that is kept, so that filters have forgotten where they began."""
@@ -26,8 +26,13 @@ class MixedSignals:
     sources : numpy.ndarray of shape (n_samples, k)
         Of mean zero and unit variance.
     mixing : numpy.ndarray of shape (n_channels, k)
+        The mixing matrix A.
     kinds : tuple of str
         What each source is.
+
+    See Also
+    --------
+    mixed_signals : Draws one.
 
     Examples
     --------
@@ -75,6 +80,13 @@ def mixed_signals(
     -------
     MixedSignals
         With a mixing of mild condition, whose columns have unit length.
+
+    See Also
+    --------
+    codiag.models.SOBI : Separates sources with different spectra.
+    codiag.models.JADE : Separates sources that are not Gaussian.
+    codiag.models.NSS : Separates sources whose variances change.
+    codiag.metrics.minimum_distance : Compares an unmixing with the truth.
 
     Examples
     --------

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from codiag._validation import as_flag, as_generator, as_number
-from codiag.synthetic._factors import Seed
+from codiag._validation import Seed, as_flag, as_generator, as_number
 from codiag.synthetic._tensors import PlantedTensor
 from codiag.tensors import FactoredTensor
 from codiag.tensors._base import check_shape
@@ -36,6 +35,10 @@ class Fluorescence(PlantedTensor):
         Wavelengths in nanometers.
     excitation : numpy.ndarray of shape (n_excitation,)
         Wavelengths in nanometers.
+
+    See Also
+    --------
+    fluorescence : Draws one.
 
     Examples
     --------
@@ -86,6 +89,11 @@ def fluorescence(
     -------
     Fluorescence
         A `PlantedTensor` with the wavelengths, ``emission`` and ``excitation``.
+
+    See Also
+    --------
+    noisy_tensor : A tensor with random factors.
+    codiag.constraints.NonNegative : The constraint that suits such data.
 
     Examples
     --------

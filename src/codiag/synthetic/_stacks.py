@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from codiag._validation import as_finite, as_generator, as_number
-from codiag.synthetic._factors import Seed, unit_columns
+from codiag._validation import Seed, as_finite, as_generator, as_number
+from codiag.synthetic._factors import unit_columns
 from codiag.tensors import symmetrize
 
 
@@ -20,9 +20,17 @@ class Stack:
     matrices : numpy.ndarray of shape (n, d, d')
         ``factor @ diag(diagonals[l]) @ right_factor.T`` plus noise.
     factor : numpy.ndarray of shape (d, k)
+        The common factor.
     right_factor : numpy.ndarray of shape (d', k)
         The same array as `factor` where the matrices are symmetric.
     diagonals : numpy.ndarray of shape (n, k)
+        The diagonal of each matrix.
+
+    See Also
+    --------
+    matrix_stack : Draws one.
+    projection_stack : Draws one from a tensor.
+    codiag.joint_diagonalize : Takes the matrices.
 
     Examples
     --------
@@ -71,6 +79,12 @@ def matrix_stack(
     Stack
         With ``matrices`` of shape (n, d, d').
 
+    See Also
+    --------
+    projection_stack : Matrices that are projections of a tensor.
+    unit_factor : Draws a factor for it.
+    codiag.joint_diagonalize : Finds the factor.
+
     Examples
     --------
     >>> import numpy as np
@@ -117,6 +131,11 @@ def projection_stack(
     -------
     Stack
         With ``matrices`` of shape (n, d, d).
+
+    See Also
+    --------
+    matrix_stack : Matrices with independent diagonals.
+    codiag.theory.first_order : The errors that such noise makes.
 
     Examples
     --------

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from codiag._validation import as_flag, as_generator, as_number
-from codiag.synthetic._factors import Seed, check_orthonormal, orthonormal_factor, unit_factor
+from codiag._validation import Seed, as_flag, as_generator, as_number
+from codiag.synthetic._factors import check_orthonormal, orthonormal_factor, unit_factor
 from codiag.synthetic._norms import unit_noise
 from codiag.tensors import FactoredTensor, symmetrize
 from codiag.tensors._base import check_shape, check_symmetric_shape
@@ -21,9 +21,17 @@ class PlantedTensor:
     Attributes
     ----------
     tensor : numpy.ndarray of shape (d_1, ..., d_m)
+        The noisy tensor.
     weights : numpy.ndarray of shape (k,)
+        The weights of the components.
     factors : tuple of numpy.ndarray of shape (d_i, k)
         Unit columns; one and the same array for every mode where the tensor is symmetric.
+
+    See Also
+    --------
+    noisy_tensor : Draws one.
+    paper_tensor : Draws one of the paper's.
+    codiag.factor_error : Compares a fit with it.
 
     Examples
     --------
@@ -62,6 +70,12 @@ def noisy_tensor(
     Returns
     -------
     PlantedTensor
+        The tensor, and the weights and factors it was made from.
+
+    See Also
+    --------
+    paper_tensor : The tensors of the paper's experiments.
+    fluorescence : Smooth factors that are not negative.
 
     Examples
     --------
@@ -107,6 +121,11 @@ def nonorthogonal_model(size: int, rank: int, *, noise: float, seed: Seed = None
     PlantedTensor
         With ``tensor`` of shape (d, d, d).
 
+    See Also
+    --------
+    orthogonal_model : The orthogonal experiments.
+    paper_tensor : All noise models by name.
+
     Examples
     --------
     >>> from codiag.synthetic import nonorthogonal_model
@@ -144,6 +163,11 @@ def orthogonal_model(size: int, rank: int, *, noise: float, seed: Seed = None) -
     -------
     PlantedTensor
         With ``tensor`` of shape (d, d, d).
+
+    See Also
+    --------
+    nonorthogonal_model : The non-orthogonal experiments.
+    paper_tensor : All noise models by name.
 
     Examples
     --------
@@ -188,6 +212,12 @@ def paper_tensor(
     -------
     PlantedTensor
         With ``tensor`` of shape (d, d, d).
+
+    See Also
+    --------
+    orthogonal_model : The authors' orthogonal experiments.
+    nonorthogonal_model : The authors' non-orthogonal experiments.
+    noisy_tensor : Tensors of any shape.
 
     Examples
     --------

@@ -47,6 +47,15 @@ class Tensor(ABC):
     unseen : bool
         Whether it is not known yet that all entries are finite: large data is not read before that is needed.
 
+    See Also
+    --------
+    as_tensor : Makes one from an array.
+    DenseTensor : Arrays of any library.
+    SparseTensor : Few entries.
+    DaskTensor : Arrays in chunks.
+    FactoredTensor : Components alone.
+    codiag.factorize : Takes any of them.
+
     Examples
     --------
     A tensor whose slices are the powers of a matrix:
@@ -91,6 +100,17 @@ class Tensor(ABC):
         -------
         array of shape (n, d_0, d_1)
             Matrix l is the tensor contracted with row l of every array.
+
+        See Also
+        --------
+        Tensor.compress : Multiply modes by bases.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.tensors import as_tensor
+        >>> as_tensor(np.ones((3, 4, 5))).project(np.ones((2, 5))).shape
+        (2, 3, 4)
         """
 
     @abstractmethod
@@ -105,21 +125,54 @@ class Tensor(ABC):
         Returns
         -------
         Tensor
+            The same entries, with the modes in the new order.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.tensors import as_tensor
+        >>> as_tensor(np.ones((3, 4, 5))).permute((2, 0, 1)).shape
+        (5, 3, 4)
         """
 
     @property
     def order(self) -> int:
-        """Number of modes."""
+        """Number of modes.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.tensors import as_tensor
+        >>> as_tensor(np.ones((3, 4, 5))).order
+        3
+        """
         return len(self.shape)
 
     @property
     def n_stored(self) -> int:
-        """Number of entries that storage holds: of a dense tensor all of them."""
+        """Number of entries that storage holds: of a dense tensor all of them.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.tensors import SparseTensor, as_tensor
+        >>> sparse = SparseTensor(np.array([[0, 1], [2, 3], [4, 4]]), np.ones(2), (3, 4, 5))
+        >>> sparse.n_stored, as_tensor(np.ones((3, 4, 5))).n_stored
+        (2, 60)
+        """
         return math.prod(self.shape)
 
     @property
     def reference(self) -> Array:
-        """An array, empty, of the library, the device and the precision that results have."""
+        """An array, empty, of the library, the device and the precision that results have.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.tensors import as_tensor
+        >>> as_tensor(np.ones((3, 4, 5), dtype=np.float32)).reference.dtype
+        dtype('float32')
+        """
         return np.zeros(0)
 
     def read(self, *asked: Sum) -> list[Any]:
@@ -135,6 +188,17 @@ class Tensor(ABC):
         -------
         list
             One result for each, in their order: what the method of the tensor gives that it stands for.
+
+        See Also
+        --------
+        Tensor.look : The first such pass.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.tensors import as_tensor
+        >>> as_tensor(np.ones((3, 4, 5))).read()
+        []
         """
         return [one.of(self) for one in asked]
 
@@ -150,13 +214,31 @@ class Tensor(ABC):
         -------
         FirstLook
             The squared norm and the products.
+
+        See Also
+        --------
+        Tensor.squared_norm : The norm alone.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.tensors import as_tensor
+        >>> as_tensor(np.ones((3, 4, 5))).look().squared_norm
+        60.0
         """
         if self._look is None or self._look.width < width:
             self._look = first_look(self, width, one_mode=self.symmetric)
         return self._look
 
     def check(self) -> None:
-        """Raise a `ValueError` unless all entries are finite, from a first look at them where there was none."""
+        """Raise a ``ValueError`` unless all entries are finite, from a first look at them where there was none.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.tensors import as_tensor
+        >>> as_tensor(np.ones((3, 4, 5))).check()
+        """
         if self.unseen and not math.isfinite(self.look().squared_norm):
             raise ValueError(f"tensor must be finite; some entries of {self!r}, or their squares, are NaN or infinite")
         self.unseen = False
@@ -173,6 +255,17 @@ class Tensor(ABC):
         -------
         Tensor
             Of shape (k_0, k_1, ...), symmetric if this tensor is and all bases are equal.
+
+        See Also
+        --------
+        Tensor.project : Contract modes with vectors.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.tensors import as_tensor
+        >>> as_tensor(np.ones((3, 4, 5))).compress(np.eye(3, 2), None, np.eye(5, 2)).shape
+        (2, 4, 2)
         """
         open_modes = [mode for mode, basis in enumerate(bases) if basis is None]
         order = open_modes + [mode for mode in range(self.order) if mode not in open_modes]
@@ -205,6 +298,19 @@ class Tensor(ABC):
         Returns
         -------
         array of shape (d_m, r)
+            The product.
+
+        See Also
+        --------
+        Tensor.mttkrps : For all modes at once.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.tensors import as_tensor
+        >>> factors = [np.ones((size, 2)) for size in (3, 4, 5)]
+        >>> as_tensor(np.ones((3, 4, 5))).mttkrp(factors, mode=0).tolist()
+        [[20.0, 20.0], [20.0, 20.0], [20.0, 20.0]]
         """
         xp = array_namespace(self.reference)
         order = [mode, *(other for other in range(self.order) if other != mode)]
@@ -227,6 +333,19 @@ class Tensor(ABC):
         Returns
         -------
         list of arrays of shape (d_m, r)
+            The product for each mode.
+
+        See Also
+        --------
+        Tensor.mttkrp : For one mode.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.tensors import as_tensor
+        >>> factors = [np.ones((size, 2)) for size in (3, 4, 5)]
+        >>> [product.shape for product in as_tensor(np.ones((3, 4, 5))).mttkrps(factors)]
+        [(3, 2), (4, 2), (5, 2)]
         """
         return [self.mttkrp(factors, mode) for mode in range(self.order)]
 
@@ -236,6 +355,18 @@ class Tensor(ABC):
         Returns
         -------
         float
+            The square of the Frobenius norm.
+
+        See Also
+        --------
+        Tensor.squared_distance : The distance from components.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.tensors import as_tensor
+        >>> as_tensor(np.ones((3, 4, 5))).squared_norm()
+        60.0
         """
         return sum(squares(self.project(*directions)) for directions in self._unit_directions())
 
@@ -245,11 +376,26 @@ class Tensor(ABC):
         Parameters
         ----------
         weights : array of shape (r,)
+            The weights of the components.
         factors : sequence of arrays of shape (d_m, r)
+            Their factors, one for each mode.
 
         Returns
         -------
         float
+            The inner product.
+
+        See Also
+        --------
+        Tensor.squared_distance : The distance from the same components.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.tensors import as_tensor
+        >>> factors = [np.ones((size, 1)) for size in (3, 4, 5)]
+        >>> as_tensor(np.ones((3, 4, 5))).inner(np.array([2.0]), factors)
+        120.0
         """
         terms = double(self.mttkrp(factors, 0)) * double(factors[0]) * double(weights)
         return float(array_namespace(terms).sum(terms))
@@ -263,11 +409,27 @@ class Tensor(ABC):
         Parameters
         ----------
         weights : array of shape (r,)
+            The weights of the components.
         factors : sequence of arrays of shape (d_m, r)
+            Their factors, one for each mode.
 
         Returns
         -------
         float
+            The squared distance.
+
+        See Also
+        --------
+        Tensor.inner : The inner product with the same components.
+        Tensor.squared_norm : The distance from zero.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.tensors import as_tensor
+        >>> factors = [np.ones((size, 1)) for size in (3, 4, 5)]
+        >>> as_tensor(np.ones((3, 4, 5))).squared_distance(np.array([2.0]), factors)
+        60.0
         """
         from codiag.tensors._factored import FactoredTensor
 
@@ -299,8 +461,18 @@ class Tensor(ABC):
         Returns
         -------
         tensor : Tensor
+            The tensor of the indices that are left.
         kept : list of arrays of int
             The indices that are left, mode by mode; empty where none is left out.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.tensors import SparseTensor
+        >>> sparse = SparseTensor(np.array([[0, 2], [2, 3], [4, 4]]), np.ones(2), (3, 4, 5))
+        >>> tensor, kept = sparse.without_empty_rows()
+        >>> tensor.shape, [indices.tolist() for indices in kept]
+        ((2, 2, 1), [[0, 2], [2, 3], [4]])
         """
         return self, []
 
@@ -310,6 +482,14 @@ class Tensor(ABC):
         Returns
         -------
         Tensor
+            The same entries, not declared symmetric.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.tensors import as_tensor
+        >>> as_tensor(np.ones((3, 3, 3))).without_symmetry().symmetric
+        False
         """
         from codiag.tensors._combine import SumTensor
 
@@ -320,7 +500,15 @@ class Tensor(ABC):
 
         Returns
         -------
-        array of shape `shape`
+        array of the shape of the tensor
+            All entries.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.tensors import FactoredTensor
+        >>> FactoredTensor(np.ones(1), [np.ones((2, 1))] * 3).to_dense().tolist()
+        [[[1.0, 1.0], [1.0, 1.0]], [[1.0, 1.0], [1.0, 1.0]]]
         """
         return self.compress(*[None] * self.order).to_dense()
 

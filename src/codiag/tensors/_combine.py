@@ -21,8 +21,14 @@ class SumTensor(Tensor):
     Parameters
     ----------
     terms : sequence of Tensor, or of what `codiag.factorize` takes
+        The tensors to add.
     symmetric : bool, optional
         Whether permuting the modes leaves the sum as it is. By default it is symmetric if all terms are.
+
+    See Also
+    --------
+    ScaledTensor : Multiples of a tensor.
+    FactoredTensor : Sums of rank-one tensors.
 
     Examples
     --------
@@ -114,7 +120,13 @@ class ScaledTensor(Tensor):
     Parameters
     ----------
     tensor : Tensor, or what `codiag.factorize` takes
+        The tensor to multiply.
     scale : float
+        The number to multiply it by.
+
+    See Also
+    --------
+    SumTensor : Sums of tensors.
 
     Examples
     --------

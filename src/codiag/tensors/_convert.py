@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import is_dask_array
 
+from codiag._array import TensorLike
 from codiag.tensors._base import Tensor, check_shape, check_symmetric_shape
 from codiag.tensors._dask import DaskTensor
 from codiag.tensors._dense import DenseTensor
@@ -17,15 +18,16 @@ MOST_ASYMMETRY = 0.5
 """Share of a tensor that permuting its modes may change for it to pass as a symmetric one plus noise."""
 
 
-def as_tensor(raw: Any, symmetric: bool | None = None) -> Tensor:
+def as_tensor(raw: TensorLike, symmetric: bool | None = None) -> Tensor:
     """Return an array, a COO tensor, a fit or a `Tensor` as a `Tensor`.
 
-    COO tensors are recognized by what they carry: `coords`, `data`, `shape` (pydata/sparse), `subs`, `vals`, `shape`
-    (pyttb); fits by their `weights` and `factors`.
+    COO tensors are recognized by what they carry: ``coords``, ``data``, ``shape`` (pydata/sparse), ``subs``, ``vals``,
+    ``shape`` (pyttb); fits by their ``weights`` and ``factors``.
 
     Parameters
     ----------
     raw : array of shape (d_0, d_1, d_2, ...), COO tensor, (weights, factors), or Tensor
+        The data; see Notes.
     symmetric : bool, optional
         What the tensor is to be declared; by default what is detected. An array that is symmetric up to noise is
         replaced by its mean over permutations of the modes, which loses nothing and takes away most of the noise.
@@ -33,6 +35,13 @@ def as_tensor(raw: Any, symmetric: bool | None = None) -> Tensor:
     Returns
     -------
     Tensor
+        The data itself where it is a tensor already.
+
+    See Also
+    --------
+    DenseTensor : What arrays become.
+    SparseTensor : What COO tensors become.
+    codiag.factorize : Converts its argument in this way.
 
     Examples
     --------

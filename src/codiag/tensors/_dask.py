@@ -34,9 +34,9 @@ OfChunk = Callable[..., Shares]
 class DaskTensor(ArrayTensor):
     """A tensor in the chunks of a dask array, wherever these are: on disk, in other processes, on a cluster.
 
-    Nothing is ever gathered but sums. Every chunk computes its part of all sums of a pass at once, with the means that
-    there are for an array of its kind, and these parts are added in a tree. All of that is done by the scheduler that
-    dask would use: threads, processes, or the cluster of a `distributed.Client`.
+    Only sums are gathered. Every chunk computes its part of all sums of a pass at once, as for an array of its kind in
+    memory, and these parts are added in a tree. All of that is done by the scheduler that dask would use: threads,
+    processes, or the cluster of a ``distributed.Client``.
 
     Parameters
     ----------
@@ -47,6 +47,11 @@ class DaskTensor(ArrayTensor):
     symmetric : bool, optional
         Whether permuting the modes leaves the tensor as it is. By default that is detected, to rounding, in the first
         pass over the chunks.
+
+    See Also
+    --------
+    DenseTensor : The same in memory.
+    codiag.factorize : Takes dask arrays as they are.
 
     Examples
     --------
@@ -109,7 +114,8 @@ class DaskTensor(ArrayTensor):
         Parameters
         ----------
         function : callable
-            Of a module, called as ``function(asked, ranges, block, *others)`` for every chunk; returns a dict.
+            A function of a module, called as ``function(asked, ranges, block, *others)`` for every chunk; returns a
+            dict.
         asked : object
             What the function is to compute.
         *others : dask arrays
@@ -119,6 +125,18 @@ class DaskTensor(ArrayTensor):
         -------
         dict
             Values with equal keys added.
+
+        See Also
+        --------
+        DaskTensor.gathered : All chunks as one array.
+
+        Examples
+        --------
+        >>> import dask.array
+        >>> from codiag.tensors import DaskTensor
+        >>> tensor = DaskTensor(dask.array.ones((4, 4, 4), chunks=2))
+        >>> tensor.sum_over_chunks(lambda asked, ranges, block: {asked: float(block.sum())}, "total")
+        {'total': 64.0}
         """
         from codiag.tensors._chunks import sum_over_chunks
 
@@ -171,11 +189,23 @@ class DaskTensor(ArrayTensor):
         return float(self.sum_over_chunks(_inner_of_chunk, (weights, tuple(factors)))[()])
 
     def symmetrized(self) -> DaskTensor:
-        """Average the tensor over all permutations of its modes, as soon as it is read.
+        """Average the tensor over all permutations of its modes, lazily.
 
         Returns
         -------
         DaskTensor
+            The symmetric part, in chunks.
+
+        See Also
+        --------
+        DaskTensor.asymmetry : How much this would change.
+
+        Examples
+        --------
+        >>> import dask.array
+        >>> from codiag.tensors import DaskTensor
+        >>> DaskTensor(dask.array.random.random((4, 4, 4), chunks=2)).symmetrized().symmetric
+        True
         """
         from codiag.tensors._chunks import cubed
 
@@ -191,13 +221,22 @@ class DaskTensor(ArrayTensor):
 
         Parameters
         ----------
-        observed : array of shape `shape`
+        observed : array of the shape of the tensor
             Boolean, or weights.
 
         Returns
         -------
-        dask array of shape `shape`
+        dask array of the shape of the tensor
             In double precision.
+
+        Examples
+        --------
+        >>> import dask.array
+        >>> import numpy as np
+        >>> from codiag.tensors import DaskTensor
+        >>> tensor = DaskTensor(dask.array.ones((4, 4, 4), chunks=2))
+        >>> tensor.weights_of(np.ones((4, 4, 4), dtype=bool)).chunks
+        ((2, 2), (2, 2), (2, 2))
         """
         from codiag.tensors._chunks import weights_in_chunks_of
 
@@ -216,8 +255,19 @@ class DaskTensor(ArrayTensor):
 
         Returns
         -------
-        array of shape `shape`
+        array of the shape of the tensor
             Of the library of the chunks, sparse or masked if these are.
+
+        See Also
+        --------
+        DaskTensor.sum_over_chunks : A sum that needs no array of all entries.
+
+        Examples
+        --------
+        >>> import dask.array
+        >>> from codiag.tensors import DaskTensor
+        >>> DaskTensor(dask.array.ones((4, 3, 2), chunks=2)).gathered().shape
+        (4, 3, 2)
         """
         from codiag.tensors._chunks import gathered
 

@@ -30,7 +30,7 @@ class DenseTensor(ArrayTensor):
     """A tensor held as an array of any library, or mapped from an ``.npy`` file; never copied, never changed.
 
     Work goes through the entries in slabs, in the order in which they are stored, so that a mapped file is read from
-    front to back and needs no memory but that of one slab.
+    front to back, with memory for one slab only.
 
     Parameters
     ----------
@@ -39,8 +39,14 @@ class DenseTensor(ArrayTensor):
     symmetric : bool, optional
         Whether permuting the modes leaves the tensor as it is. By default that is detected, to rounding.
     check : bool
-        Whether to check that the array holds finite real numbers. False takes that on trust. Arrays of more than two
-        million entries are checked, and looked at for symmetry, when that is needed: see `Tensor.unseen`.
+        Whether to check that the array holds finite real numbers. False skips the check. Arrays of more than two
+        million entries are checked, and examined for symmetry, when that is needed: see `Tensor.unseen`.
+
+    See Also
+    --------
+    as_tensor : Chooses the class for an array.
+    DaskTensor : Arrays in chunks.
+    SparseTensor : Arrays with few entries.
 
     Examples
     --------
@@ -85,6 +91,18 @@ class DenseTensor(ArrayTensor):
         Returns
         -------
         DenseTensor
+            The tensor, which shares memory with the array.
+
+        See Also
+        --------
+        as_tensor : With all checks.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.tensors import DenseTensor
+        >>> DenseTensor.of(np.ones((3, 3, 3)), symmetric=True).symmetric
+        True
         """
         return cls(array, symmetric=symmetric, check=False)
 
@@ -163,6 +181,19 @@ class DenseTensor(ArrayTensor):
         Returns
         -------
         DenseTensor
+            The symmetric part.
+
+        See Also
+        --------
+        symmetrize : The same for an array.
+        DenseTensor.asymmetry : How much this would change.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.tensors import DenseTensor
+        >>> DenseTensor(np.random.default_rng(0).random((3, 3, 3))).symmetrized().symmetric
+        True
         """
         return DenseTensor.of(symmetrize(self.to_dense()), symmetric=True)
 
@@ -213,10 +244,16 @@ def symmetrize(array: Array) -> Array:
     Parameters
     ----------
     array : array of shape (d, d, d, ...)
+        A tensor whose modes have one size.
 
     Returns
     -------
     array of shape (d, d, d, ...)
+        The symmetric part.
+
+    See Also
+    --------
+    DenseTensor.symmetrized : The same for a tensor.
 
     Examples
     --------

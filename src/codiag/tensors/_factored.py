@@ -22,10 +22,16 @@ class FactoredTensor(Tensor):
     Parameters
     ----------
     weights : array of shape (r,)
+        The weights of the components.
     factors : sequence of arrays of shape (d_m, r)
         One per mode.
     symmetric : bool, optional
         Whether permuting the modes leaves the tensor as it is. By default it is symmetric if all factors are equal.
+
+    See Also
+    --------
+    codiag.Factorization : A fit, with ``tensor`` as one of these.
+    SumTensor : Sums of tensors of any kind.
 
     Examples
     --------
@@ -64,7 +70,15 @@ class FactoredTensor(Tensor):
 
     @property
     def rank(self) -> int:
-        """Number of components."""
+        """Number of components.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.tensors import FactoredTensor
+        >>> FactoredTensor(np.ones(2), [np.eye(3, 2), np.eye(4, 2), np.eye(5, 2)]).rank
+        2
+        """
         return int(self.weights.shape[0])
 
     def changed(self, change: Callable[[Array, int], Array], weights: Array | None = None) -> FactoredTensor:
@@ -81,6 +95,19 @@ class FactoredTensor(Tensor):
         Returns
         -------
         FactoredTensor
+            The tensor of the new factors.
+
+        See Also
+        --------
+        FactoredTensor.columns : Some of the components.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.tensors import FactoredTensor
+        >>> tensor = FactoredTensor(np.ones(2), [np.eye(3, 2), np.eye(4, 2), np.eye(5, 2)])
+        >>> tensor.changed(lambda factor, mode: factor[:2]).shape
+        (2, 2, 2)
         """
         weights = self.weights if weights is None else weights
         if self.symmetric:
@@ -99,6 +126,19 @@ class FactoredTensor(Tensor):
         Returns
         -------
         FactoredTensor
+            A tensor of these components alone.
+
+        See Also
+        --------
+        FactoredTensor.joined : More components.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.tensors import FactoredTensor
+        >>> tensor = FactoredTensor(np.array([3.0, 2.0, 1.0]), [np.eye(3)] * 3)
+        >>> tensor.columns([2, 0]).weights.tolist()
+        [1.0, 3.0]
         """
         return self.changed(lambda factor, _: pick(factor, chosen, axis=1), pick(self.weights, chosen, axis=0))
 
@@ -114,6 +154,18 @@ class FactoredTensor(Tensor):
         -------
         FactoredTensor
             Symmetric if both are.
+
+        See Also
+        --------
+        FactoredTensor.minus : The difference to other components.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.tensors import FactoredTensor
+        >>> one, two = (FactoredTensor(np.ones(k), [np.eye(3, k)] * 3) for k in (1, 2))
+        >>> one.joined(two).rank
+        3
         """
         xp = array_namespace(self.weights)
         return self._with_components(
@@ -128,12 +180,26 @@ class FactoredTensor(Tensor):
         Parameters
         ----------
         weights : array of shape (r,)
+            The weights of the components to subtract.
         factors : sequence of arrays of shape (d_m, r)
+            Their factors, one for each mode.
 
         Returns
         -------
         FactoredTensor
             Of rank ``self.rank + r``.
+
+        See Also
+        --------
+        FactoredTensor.joined : These components and others.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.tensors import FactoredTensor
+        >>> tensor = FactoredTensor(np.ones(2), [np.eye(3, 2)] * 3)
+        >>> float(tensor.minus(tensor.weights, tensor.factors).squared_norm())
+        0.0
         """
         xp = array_namespace(double(self.weights))
         return self._with_components(

@@ -33,6 +33,11 @@ class CrossMomentTensor(Tensor):
         Whether to check that views and weights are finite real numbers. Without, views must be arrays of
         floating-point numbers or CSR arrays, and weights such an array.
 
+    See Also
+    --------
+    MomentTensor : The moment of one view.
+    codiag.models.MultiviewMixture : The model that factorizes it.
+
     Examples
     --------
     >>> import numpy as np
@@ -188,10 +193,16 @@ class MomentTensor(CrossMomentTensor):
     Parameters
     ----------
     samples : array or scipy sparse matrix of shape (n, d)
+        One sample in each row.
     weights : array of shape (n,), optional
         How much each sample counts; by default 1 / n.
     order : int
         Three, or more.
+
+    See Also
+    --------
+    CrossMomentTensor : Moments of several views.
+    WordMomentTensor : Moments of words.
 
     Examples
     --------

@@ -30,7 +30,9 @@ class SparseTensor(StoredTensor):
         One row per mode, one column per entry. Values of entries that occur more than once are added, unless others
         are missing: then each must occur once.
     values : array of shape (n,)
+        The entries.
     shape : tuple of ints
+        The shape of the tensor, zeros included.
     symmetric : bool
         Declare that permuting the modes leaves the tensor as it is. Not checked.
     absent : {"zero", "missing"}
@@ -46,6 +48,12 @@ class SparseTensor(StoredTensor):
     coords : array of int32, or of int64 where a mode is too long for that, shape (order, n)
         In the order of memory of a dense array.
     values : array of shape (n,)
+        The entries that are stored.
+
+    See Also
+    --------
+    as_tensor : Takes COO tensors of pydata/sparse and pyttb.
+    codiag.tables.labelled_tensor : Makes one from a long table.
 
     Examples
     --------

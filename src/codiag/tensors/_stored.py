@@ -65,7 +65,19 @@ class ArrayTensor(StoredTensor):
         Returns
         -------
         float
-            The share of the tensor that permuting its modes changes: 0 if symmetric, about 1.3 for pure noise.
+            The share of the tensor that permuting its modes changes: 0 if symmetric, about 1 for pure noise.
+
+        See Also
+        --------
+        DenseTensor.symmetrized : The symmetric part.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.tensors import DenseTensor, symmetrize
+        >>> noise = np.random.default_rng(0).standard_normal((9, 9, 9))
+        >>> DenseTensor(noise).asymmetry() > 0.5, DenseTensor(symmetrize(noise)).asymmetry() < 1e-12
+        (True, True)
         """
         if len(set(self.shape)) > 1:
             return math.inf

@@ -23,6 +23,12 @@ class SymmetricOuterTensor(Tensor):
         Symmetric, which is not checked. An operator has a shape and multiplies arrays of shape (d,) and (d, n) by
         ``@``: a scipy sparse matrix, a `WordPairs`.
     vector : array of shape (d,)
+        The vector v.
+
+    See Also
+    --------
+    SumTensor : Adds it to other tensors.
+    codiag.models.SphericalGaussianMixture : Subtracts it from the third moment of samples.
 
     Examples
     --------

@@ -38,6 +38,12 @@ class WordMomentTensor(Tensor):
     check : bool
         Whether to check the counts. False takes on trust that they are a CSR array of doubles, finite and not negative.
 
+    See Also
+    --------
+    WordPairs : The second moment.
+    word_frequencies : The first moment.
+    codiag.models.SingleTopic : The model that factorizes it.
+
     Examples
     --------
     >>> import numpy as np
@@ -174,6 +180,11 @@ class WordPairs:
     check : bool
         Whether to check the counts. False takes on trust that they are a CSR array of doubles, finite and not negative.
 
+    See Also
+    --------
+    WordMomentTensor : The third moment.
+    word_frequencies : The first moment.
+
     Examples
     --------
     >>> import numpy as np
@@ -212,6 +223,12 @@ def word_frequencies(counts: Any, sample_weight: Array | None = None, *, check: 
     Returns
     -------
     array of shape (words,)
+        Shares whose sum is one.
+
+    See Also
+    --------
+    WordPairs : The second moment.
+    WordMomentTensor : The third moment.
 
     Examples
     --------

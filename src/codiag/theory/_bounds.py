@@ -52,6 +52,11 @@ def error_bound(
     array of shape (k,)
         Upper bounds on :math:`\|\tilde u_i - u_i\|`, to first order in the noise.
 
+    See Also
+    --------
+    projections_for : The number of projections for an accuracy.
+    first_order : The errors themselves, for noise that is known.
+
     Notes
     -----
     With :math:`s = \sqrt{\|\pi\|_1 \pi_{\max}}`, V the inverse factors and :math:`\mu` the incoherence:
@@ -102,6 +107,12 @@ def concentration(factor: np.ndarray, n_projections: int, *, orthogonal: bool, d
     Returns
     -------
     float
+        The factor C of the bound.
+
+    See Also
+    --------
+    error_bound : Uses it.
+    least_projections : The number from which on it holds.
 
     Examples
     --------
@@ -134,6 +145,12 @@ def least_projections(factor: np.ndarray, *, orthogonal: bool, delta: float = 0.
     Returns
     -------
     int
+        The number of projections.
+
+    See Also
+    --------
+    projections_for : The number for an accuracy.
+    concentration : What fewer projections cost.
 
     Examples
     --------
@@ -177,6 +194,11 @@ def projections_for(
     -------
     int or None
         None where no number of projections is enough.
+
+    See Also
+    --------
+    least_projections : The number from which on the theorems hold.
+    error_bound : The bound that is solved for it.
 
     Examples
     --------

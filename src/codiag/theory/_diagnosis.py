@@ -61,6 +61,11 @@ class Diagnosis:
     undetermined : tuple of tuples of int
         Mode by mode, rows of the factors for which too few entries were observed.
 
+    See Also
+    --------
+    diagnose : Returns one.
+    codiag.Factorization.diagnose : The same as a method.
+
     Examples
     --------
     >>> import codiag
@@ -108,10 +113,17 @@ def diagnose(fit: Factorization) -> Diagnosis:
     Parameters
     ----------
     fit : Factorization
+        The fit to judge.
 
     Returns
     -------
     Diagnosis
+        The verdict on every component, with reasons.
+
+    See Also
+    --------
+    codiag.Factorization.diagnose : The same as a method.
+    codiag.choose_rank : How many components to ask for.
 
     Examples
     --------

@@ -45,6 +45,11 @@ def incoherence(factor: np.ndarray) -> float:
     float
         From 0 (orthogonal columns) to 1 (two of them parallel).
 
+    See Also
+    --------
+    condition : The condition number.
+    error_bound : Uses it.
+
     Examples
     --------
     >>> import numpy as np
@@ -64,11 +69,17 @@ def condition(factor: np.ndarray) -> float:
     Parameters
     ----------
     factor : array of shape (d, k)
+        The columns.
 
     Returns
     -------
     float
         The largest singular value over the smallest; infinite where a column is zero.
+
+    See Also
+    --------
+    incoherence : The largest cosine of two columns.
+    kruskal_rank : How many columns are independent.
 
     Examples
     --------
@@ -96,6 +107,12 @@ def uniqueness_moduli(diagonals: np.ndarray) -> np.ndarray:
     Returns
     -------
     array of shape (k, k)
+        Ones on the diagonal.
+
+    See Also
+    --------
+    codiag.Diagonalization.unresolved : Pairs that are not told apart.
+    afsari_bound : Uses them.
 
     Examples
     --------
@@ -117,6 +134,7 @@ def kruskal_rank(factor: np.ndarray, *, tol: float = 1e-8) -> int:
     Parameters
     ----------
     factor : array of shape (d, k)
+        The columns.
     tol : float
         Smallest singular value, of columns at unit norm, from which on they pass for independent.
 
@@ -124,6 +142,11 @@ def kruskal_rank(factor: np.ndarray, *, tol: float = 1e-8) -> int:
     -------
     int
         From 0 (a column is zero) to k.
+
+    See Also
+    --------
+    kruskal_condition : Whether these ranks are enough.
+    condition : The condition number.
 
     Examples
     --------
@@ -161,6 +184,12 @@ def kruskal_condition(factors: Sequence[np.ndarray]) -> bool:
     Returns
     -------
     bool
+        True where the condition holds.
+
+    See Also
+    --------
+    kruskal_rank : The rank of each mode.
+    codiag.choose_rank : How many components the data supports.
 
     Examples
     --------

@@ -28,6 +28,10 @@ class FirstOrder:
     displacements : array of shape (d, k)
         What is added to the factors; for free factors without the part along themselves, as they keep unit norm.
 
+    See Also
+    --------
+    first_order : Returns one.
+
     Examples
     --------
     >>> import numpy as np
@@ -43,7 +47,21 @@ class FirstOrder:
 
     @property
     def errors(self) -> np.ndarray:
-        """The distance of every factor from the truth, (k,), over the size of the noise."""
+        """The distance of every factor from the truth, (k,), over the size of the noise.
+
+        See Also
+        --------
+        first_order : The function that returns these.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.theory import first_order
+        >>> diagonals = np.array([[1.0, 0.0], [0.0, 1.0]])
+        >>> noise = np.array([[[0.0, 1.0], [1.0, 0.0]], [[0.0, 0.0], [0.0, 0.0]]])
+        >>> first_order(np.eye(2), diagonals, noise, orthogonal=True).errors.round(6).tolist()
+        [0.5, 0.5]
+        """
         distances: np.ndarray = np.linalg.norm(self.displacements, axis=0)
         return distances
 
@@ -67,6 +85,13 @@ def first_order(factor: np.ndarray, diagonals: np.ndarray, noise: np.ndarray, *,
     Returns
     -------
     FirstOrder
+        The error matrix, and the displacements of the factors.
+
+    See Also
+    --------
+    standard_errors : The same for unknown white noise.
+    afsari_bound : A bound on it.
+    codiag.Diagonalization.standard_errors : Estimated from the data.
 
     Examples
     --------
@@ -114,6 +139,11 @@ def afsari_bound(factor: np.ndarray, diagonals: np.ndarray, noise: np.ndarray) -
     array of shape (k, k)
         Zero on the diagonal.
 
+    See Also
+    --------
+    first_order : The error matrix that is bounded.
+    error_bound : The bound on the factors.
+
     Examples
     --------
     >>> import numpy as np
@@ -150,6 +180,12 @@ def project_noise(noise: np.ndarray, directions: np.ndarray) -> np.ndarray:
     Returns
     -------
     array of shape (n, d, d)
+        The projected noise.
+
+    See Also
+    --------
+    projected_diagonals : The diagonals of the same projections.
+    first_order : Takes both.
 
     Examples
     --------
@@ -179,6 +215,12 @@ def projected_diagonals(factor: np.ndarray, weights: np.ndarray, directions: np.
     Returns
     -------
     array of shape (n, k)
+        One row for each direction.
+
+    See Also
+    --------
+    project_noise : The noise of the same projections.
+    first_order : Takes both.
 
     Examples
     --------
@@ -204,6 +246,12 @@ def standard_errors(fit: Diagonalization) -> np.ndarray:
     Returns
     -------
     array of shape (k,)
+        The standard error of each factor.
+
+    See Also
+    --------
+    codiag.Diagonalization.standard_errors : The same as a property.
+    codiag.Factorization.standard_errors : For factors of tensors.
 
     Examples
     --------

@@ -41,7 +41,30 @@ def unit_columns(columns: Array) -> tuple[Array, Array]:
 
 
 def unit_components(components: FactoredTensor) -> FactoredTensor:
-    """Return the same tensor with unit columns, their lengths in the weights; columns of zeros stay."""
+    """Return the same tensor with unit columns, their lengths in the weights; columns of zeros stay.
+
+    Parameters
+    ----------
+    components : FactoredTensor
+        Weights and factors, of any lengths.
+
+    Returns
+    -------
+    FactoredTensor
+        With factors of unit columns.
+
+    See Also
+    --------
+    with_best_weights : Weights that fit a tensor.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.methods.least_squares import unit_components
+    >>> from codiag.tensors import FactoredTensor
+    >>> unit_components(FactoredTensor(np.ones(1), [np.full((4, 1), 0.5 * k) for k in (1, 2, 3)])).weights.tolist()
+    [6.0]
+    """
     pairs = [unit_columns(factor) for factor in components.factors]
     weights = components.weights
     for _, lengths in pairs:
@@ -50,7 +73,33 @@ def unit_components(components: FactoredTensor) -> FactoredTensor:
 
 
 def with_best_weights(tensor: Tensor, factors: Sequence[Array]) -> FactoredTensor:
-    """Return the components with these unit factors whose weights fit the tensor best."""
+    """Return the components with these unit factors whose weights fit the tensor best.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        What is to be fitted.
+    factors : sequence of arrays of shape (d_m, r)
+        One for each mode, with unit columns.
+
+    Returns
+    -------
+    FactoredTensor
+        The factors, with weights by least squares.
+
+    See Also
+    --------
+    unit_components : Components with unit columns.
+    minimize : Fits the factors too.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.methods.least_squares import with_best_weights
+    >>> from codiag.tensors import as_tensor
+    >>> with_best_weights(as_tensor(np.ones((4, 4, 4))), [np.full((4, 1), 0.5)] * 3).weights.tolist()
+    [8.0]
+    """
     xp = array_namespace(factors[0])
     products = xp.sum(tensor.mttkrp(factors, 0) * factors[0], axis=0)
     weights = solve_semidefinite(hadamard_gram(factors), products)

@@ -1,50 +1,56 @@
-r"""Where a sequence of Gauss-Newton steps is heading, told from the last few of them.
+r"""Where a sequence of Gauss-Newton steps is heading, told from those that were taken.
 
-Far from the minimum of a residual that is not small, steps :math:`p(x)` shrink by a constant rate, however many are
-taken. Near the minimum :math:`p` is nearly linear in x, so that the combination of the last points at which it would
-vanish can be solved for (Anderson, "Iterative procedures for nonlinear integral equations", J. ACM 12(4), 1965).
+Near the minimum of a residual that is not small, steps :math:`p(x)` shrink by a constant rate, however many are taken.
+There :math:`p` is nearly linear in x, so that the combination of the last points at which it would vanish can be solved
+for (Anderson, "Iterative procedures for nonlinear integral equations", J. ACM 12(4), 1965; Walker and Ni, "Anderson
+acceleration for fixed-point iterations", SIAM J. Numer. Anal. 49(4), 2011).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from codiag._array import Array, array_namespace
+from codiag._array import Array, like, to_host
 
-MEMORY = 6
-"""Steps that are remembered."""
-
-TINY = 1e-12
-"""Eigenvalue, relative to the largest, below which differences of steps are taken for multiples of each other."""
+TINY = 1e-10
+"""Singular value, relative to the largest, below which differences of steps are taken for multiples of each other."""
 
 
 class Extrapolation:
-    """The last points and the steps that were taken from them."""
+    """Points, and the steps that were taken from them.
 
-    def __init__(self) -> None:
-        self._points: list[Array] = []
-        self._moves: list[Array] = []
+    Parameters
+    ----------
+    start : array, shape (n, rank)
+        Where the first step is taken; columns are measured in the units of its columns.
+    memory : int
+        Differences of steps that are remembered.
+    """
+
+    def __init__(self, start: Array, memory: int) -> None:
+        lengths = np.linalg.norm(to_host(start), axis=0)
+        self._lengths = np.where(lengths > 0, lengths, 1.0)
+        self._memory = memory
+        self.forget()
 
     def forget(self) -> None:
-        self._points, self._moves = [], []
+        self._points: list[np.ndarray] = []
+        self._moves: list[np.ndarray] = []
+
+    def __len__(self) -> int:
+        return len(self._moves)
 
     def add(self, point: Array, move: Array) -> None:
-        self._points = [*self._points[-MEMORY:], point]
-        self._moves = [*self._moves[-MEMORY:], move]
+        self._points = [*self._points[-self._memory :], self._scaled(point)]
+        self._moves = [*self._moves[-self._memory :], self._scaled(move)]
 
-    def target(self) -> Array | None:
-        """Return the point that the steps are heading for, None where too few were taken to tell."""
-        if len(self._moves) < 3:
-            return None
-        xp = array_namespace(self._moves[-1])
-        differences = [after - before for before, after in zip(self._moves[:-1], self._moves[1:], strict=True)]
-        shifts = [after - before for before, after in zip(self._points[:-1], self._points[1:], strict=True)]
-        sizes = [max(float(xp.sum(one * one)), 1e-300) ** -0.5 for one in differences]
-        gram = np.array([[float(xp.sum(one * other)) for other in differences] for one in differences])
-        gram *= np.outer(sizes, sizes)
-        right = np.array([float(xp.sum(one * self._moves[-1])) for one in differences]) * sizes
-        shares = np.linalg.lstsq(gram, right, rcond=TINY)[0] * sizes
-        target = self._points[-1] + self._moves[-1]
-        for share, shift, difference in zip(shares, shifts, differences, strict=True):
-            target = target - float(share) * (shift + difference)
-        return target
+    def target(self, model: Array) -> Array:
+        """Return the point whose step, as linear in all points, is the shortest, moved by that step; as `model` is."""
+        points, moves = (np.stack([one.ravel() for one in ones], axis=1) for ones in (self._points, self._moves))
+        shifts, changes = np.diff(points, axis=1), np.diff(moves, axis=1)
+        shares = np.linalg.lstsq(changes, moves[:, -1], rcond=TINY)[0] if changes.shape[1] else np.zeros(0)
+        target = points[:, -1] + moves[:, -1] - (shifts + changes) @ shares
+        return like(target.reshape(model.shape) * self._lengths, model)
+
+    def _scaled(self, values: Array) -> np.ndarray:
+        return to_host(values).astype(np.float64) / self._lengths

@@ -12,6 +12,7 @@ from array_api_compat import is_numpy_array
 
 from codiag._array import Array, array_namespace, on_host
 from codiag._entries import Entries
+from codiag._named import readable
 from codiag._problem import Problem
 from codiag.methods.least_squares._conjugate_gradients import conjugate_gradients
 from codiag.methods.least_squares._damping import Damping
@@ -48,6 +49,9 @@ hundredth of their energy is taken back by others."""
 REFINEMENTS = 5
 """Newton's steps at the end of a fit: each doubles the digits."""
 
+MEMORY = 6
+"""Differences of steps from which those that creep are extrapolated."""
+
 UNDAMPED = 1e-3
 """Damping up to which the size of a step tells how far the minimum is."""
 
@@ -60,31 +64,85 @@ class State(NamedTuple):
     gradient: Array
 
 
+@readable
 class Outcome(NamedTuple):
-    """Where the steps ended, and whether because components run off and cancel each other."""
+    """Where the steps ended, and why.
+
+    Attributes
+    ----------
+    components : FactoredTensor
+        The last iterate.
+    objective : float
+        Its objective.
+    n_sweeps : int
+        Number of steps that were taken.
+    converged : bool
+        Whether the steps fell below the tolerance, at a minimum.
+    runs_off : bool
+        Whether components grow without bound and cancel each other.
+    left : float
+        How far the minimum is at most, relative to the components, as the last two steps tell.
+    standing : Standing, optional
+        What was found out about the minimum, once somebody has asked.
+
+    See Also
+    --------
+    minimize : Returns one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.methods.least_squares import Outcome
+    >>> from codiag.tensors import FactoredTensor
+    >>> Outcome(FactoredTensor(np.ones(2), [np.eye(4, 2)] * 3), 0.0, 5, True).runs_off
+    False
+    """
 
     components: FactoredTensor
     objective: float
     n_sweeps: int
     converged: bool
     runs_off: bool = False
-    left: float = math.inf  # how far the minimum is at most, relative to components, as the last two steps tell
-    standing: Standing | None = None  # of these components, once somebody has asked
+    left: float = math.inf
+    standing: Standing | None = None
 
 
 @dataclass(frozen=True)
 class Limits:
-    """When to stop: after so many steps, when steps fall below `tol`, or when two gain less than `gain` variances.
+    """When `minimize` stops.
 
-    A `rough` end is not examined: it does not count as converged.
+    Parameters
+    ----------
+    max_sweeps : int
+        Number of steps at most.
+    tol : float
+        Stop when a step falls below it, relative to the components.
+    gain : float
+        Stop when two steps in a row gain less than so many variances of the noise.
+    rough : bool
+        Whether to leave the end unexamined; it does not count as converged.
+    n_products : int, optional
+        Products with the Gauss-Newton matrix for a step at most; by default as many as it takes.
+    watch : callable, optional
+        Called as ``watch(components, objective)`` after every step; True ends the fit.
+
+    See Also
+    --------
+    minimize : Takes them.
+
+    Examples
+    --------
+    >>> from codiag.methods.least_squares import Limits
+    >>> Limits(tol=1e-6).max_sweeps
+    200
     """
 
     max_sweeps: int = 200
     tol: float = 1e-9
     gain: float = 1e-8
     rough: bool = False
-    n_products: int | None = None  # with the Gauss-Newton matrix, for a step at most; by default as many as it takes
-    watch: Callable[[FactoredTensor, float], bool] | None = None  # sees every step taken; says True to stop
+    n_products: int | None = None
+    watch: Callable[[FactoredTensor, float], bool] | None = None
 
 
 class Progress:
@@ -128,15 +186,49 @@ def minimize(
 ) -> Outcome:
     """Fit components by damped Gauss-Newton steps from a start, after Levenberg and Marquardt.
 
-    Where the steps creep, Newton's own are tried. Steps that were refused are not counted as sweeps, but only twice as
-    many of them as of sweeps are tried in all. `entries` and `sample` stand for those of the problem as in
-    `LeastSquares`.
+    Where progress is slow, Newton's own steps are tried. Steps that were refused are not counted as sweeps, but only
+    twice as many of them as of sweeps are tried in all.
+
+    Parameters
+    ----------
+    problem : Problem
+        What is to be solved.
+    start : FactoredTensor
+        Components to start from, of the rank of the problem.
+    limits : Limits
+        When to stop.
+    entries : Entries, optional
+        What stands for the entries that were observed, as in `LeastSquares`.
+    sample : Entries, optional
+        What stands for them in the Gauss-Newton matrix alone.
+
+    Returns
+    -------
+    Outcome
+        The components, and why the steps ended.
+
+    See Also
+    --------
+    LeastSquares : The objective.
+    codiag.methods.NLS : The method that does this from several starts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import codiag
+    >>> from codiag.methods.least_squares import Limits, minimize
+    >>> from codiag.tensors import FactoredTensor
+    >>> planted = codiag.synthetic.noisy_tensor((5, 5, 5), 2, seed=0)
+    >>> start = FactoredTensor(planted.weights, [factor + 0.1 for factor in planted.factors])
+    >>> minimize(codiag.Problem(planted.tensor, 2), start, Limits()).converged
+    True
     """
     objective = LeastSquares(problem, start, entries=entries, sample=sample)
     layout, steps = objective.layout, steps_for(objective)
     state = steps.evaluated(objective.projected(layout.pack(start, balanced=not problem.constraints)))
     floor = 1e-30 * max(objective.total, 1e-300)
-    damping, progress, path = Damping(), Progress(objective.noise_variance, limits.gain), Extrapolation()
+    damping, progress = Damping(), Progress(objective.noise_variance, limits.gain)
+    path = Extrapolation(state.point, MEMORY)
     n_sweeps = n_refused = 0
     arrived = state.objective <= floor
     while n_sweeps < limits.max_sweeps and not arrived and not damping.exhausted:
@@ -284,9 +376,8 @@ def _trial(
     move, promised = steps.step(state, damping, n_products)
     if not steps.newton:
         path.add(state.point, move)
-        target = path.target() if progress.creeping else None
-        if target is not None:
-            end = steps.evaluated(target)
+        if progress.creeping and len(path) > 2:
+            end = steps.evaluated(path.target(state.point))
             if end.objective < state.objective - promised:
                 return Trial(end, relative_size(end.point - state.point, state.point), promised, False)
             path.forget()

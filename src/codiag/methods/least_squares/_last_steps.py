@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
-from codiag._array import Array, like, to_host
+from codiag._array import Array
 from codiag._entries import ListedEntries
 from codiag._problem import Problem
+from codiag.methods.least_squares._extrapolation import Extrapolation
 from codiag.methods.least_squares._gauss_newton import Outcome, evaluated, gauss_newton_step, relative_size
 from codiag.methods.least_squares._objective import LeastSquares
 
@@ -35,10 +34,6 @@ def last_steps(problem: Problem, found: Outcome) -> Outcome:
     more, without second derivatives, and hence under all constraints and with missing entries alike. The closest point
     is returned. Of large tensors as many steps are taken as cost little; none where the last ones tell that they came
     close enough.
-
-    References
-    ----------
-    H. F. Walker and P. Ni, "Anderson acceleration for fixed-point iterations", SIAM J. Numer. Anal. 49(4), 2011.
     """
     if not found.converged or found.left < EXACT:
         return found
@@ -52,7 +47,7 @@ def last_steps(problem: Problem, found: Outcome) -> Outcome:
         path.add(end, value)
         if path.size < EXACT or path.n_idle > IDLE or not value < (1 + ASTRAY) * found.objective:
             break
-        path.point = objective.projected(path.mixed())
+        path.point = objective.projected(path.extrapolation.target(path.point))
     value = objective.value(path.best)  # where components cancel, a short step may lead far up
     if not value <= (1 + EXACT) * found.objective:
         return found
@@ -66,9 +61,7 @@ class _Path:
         self.point = self.best = point
         self.size, self.least, self.value, self.n_idle = math.inf, math.inf, value, 0
         self._highest = value * (1 + EXACT)
-        self._lengths = np.maximum(np.linalg.norm(to_host(point), axis=0), 1e-300)
-        self._points: list[np.ndarray] = []
-        self._moves: list[np.ndarray] = []
+        self.extrapolation = Extrapolation(point, MOST_STEPS)
 
     def add(self, end: Array, value: float) -> None:
         """Take note of the end of a step from the point, and of the objective before it."""
@@ -76,16 +69,7 @@ class _Path:
         self.n_idle += 1
         if self.size < self.least and value <= self._highest:
             self.least, self.value, self.best, self.n_idle = self.size, value, end, 0
-        self._points.append(to_host(self.point).astype(np.float64) / self._lengths)
-        self._moves.append(to_host(end - self.point).astype(np.float64) / self._lengths)
-
-    def mixed(self) -> Array:
-        """Return the point whose step, as linear in all points so far, is the shortest, moved by that step."""
-        points, moves = (np.stack([one.ravel() for one in ones], axis=1) for ones in (self._points, self._moves))
-        shifts, changes = np.diff(points, axis=1), np.diff(moves, axis=1)
-        shares = np.linalg.lstsq(changes, moves[:, -1], rcond=1e-10)[0] if changes.shape[1] else np.zeros(0)
-        mixed = points[:, -1] + moves[:, -1] - (shifts + changes) @ shares
-        return like(mixed.reshape(self.point.shape) * self._lengths, self.point)
+        self.extrapolation.add(self.point, end - self.point)
 
 
 def _step(objective: LeastSquares, point: Array) -> tuple[float, Array]:

@@ -39,18 +39,35 @@ class LeastSquares:
         + \tfrac12 \sum_m \lambda_m \|A_m\|^2
 
     over the entries j, :math:`o_j` being one unless the problem says which entries were observed, with the strengths
-    :math:`\lambda_m` of ridge constraints. A point is one array of all unknowns; `layout` says where in it the factors
-    stand.
+    :math:`\lambda_m` of ridge constraints. A point is one array of all unknowns; ``layout`` says where in it the
+    factors stand.
 
     Parameters
     ----------
     problem : Problem
+        What is to be solved.
     start : FactoredTensor, optional
         Where it will be minimized from: of an even order, components of a symmetric tensor keep the signs of these.
     entries : Entries, optional
         What stands for the entries that were observed, such as a part of them; by default those of the problem.
     sample : Entries, optional
         What stands for them in the Gauss-Newton matrix alone.
+
+    See Also
+    --------
+    minimize : Goes from a start to a minimum.
+    codiag.Problem : What is asked.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import codiag
+    >>> from codiag.methods.least_squares import LeastSquares
+    >>> from codiag.tensors import FactoredTensor
+    >>> objective = LeastSquares(codiag.Problem(np.ones((3, 4, 5)), 1))
+    >>> half = FactoredTensor(np.array([0.5]), [np.ones((size, 1)) for size in (3, 4, 5)])
+    >>> round(objective.relative_error(half), 6)
+    0.5
     """
 
     def __init__(
@@ -292,7 +309,7 @@ class LeastSquares:
         return entries.row_grams(factors, mode), entries.row_products(factors, mode)
 
     def sweep(self, factors: Sequence[Array], *, unit: bool) -> FactoredTensor:
-        """Solve for every mode in turn; if `unit`, columns get unit length and those of the last mode are weights."""
+        """Solve for every mode in turn; with `unit`, columns get unit length and those of the last mode are weights."""
         found = list(factors)
         weights = array_namespace(found[0]).ones_like(found[0][0, :])
         for mode in range(self.tensor.order):

@@ -95,7 +95,31 @@ def improved(tensor: Tensor, factors: Sequence[Array], n_sweeps: int) -> Factore
 
 
 def best_rank_one(tensor: Tensor) -> FactoredTensor:
-    """Return the largest of the candidates."""
+    """Return the best rank-one fit to a tensor: the largest of several candidates, each improved by itself.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        What is to be fitted.
+
+    Returns
+    -------
+    FactoredTensor
+        One component.
+
+    See Also
+    --------
+    minimize : Several components at once.
+    codiag.methods.TPM : One component after the other.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.methods.least_squares import best_rank_one
+    >>> from codiag.tensors import as_tensor
+    >>> round(best_rank_one(as_tensor(np.ones((3, 4, 5)))).squared_norm(), 6)
+    60.0
+    """
     return distinct_components(tensor, 1)[0]
 
 

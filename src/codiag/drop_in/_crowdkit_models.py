@@ -1,0 +1,221 @@
+"""Dawid and Skene's model as crowd-kit has it: most probable workers, from the majority vote, in its data frames."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from codiag._validation import as_number
+from codiag.models._crowd_em import CrowdModel, Prior, expect, maximize
+from codiag.models._gold import with_gold
+from codiag.models._vote_tables import Tables
+from codiag.models._votes import Votes, as_votes, wanted_columns
+
+FLOOR = 1e-10
+"""The least probability of a label, so that votes which no class explains still count."""
+STRATEGIES = ("assign", "addition")
+
+
+class DawidSkene(BaseEstimator):
+    """Dawid and Skene's model of labels from a crowd by crowd-kit's signature and attributes.
+
+    Expectation maximization from the shares of the votes, without smoothing, with a floor of 1e-10 under
+    probabilities: after as many rounds the numbers are crowd-kit's. Rows and columns are sorted, and errors have a row
+    for every worker and label. `codiag.models.DawidSkene` starts from moments, estimates what is to be believed of
+    workers with few votes, and has standard errors.
+
+    *Needs* a data frame with the columns task, worker and label. *Costs* :math:`O(n k)` a round for n votes and k
+    classes. *Guarantees* a likelihood that never falls. *Fails*, as crowd-kit does, where the majority is a bad start,
+    and for workers with few votes.
+
+    Parameters
+    ----------
+    n_iter : int
+        Maximal number of rounds; zero returns the shares of the votes.
+    tol : float
+        Rounds end once the log-likelihood per vote rises by less.
+    initial_error_strategy : {"assign", "addition"}, optional
+        What `initial_error` of `fit` is: the confusion matrices to start from, of all workers, or counts from earlier
+        tasks that are added to those of the first round.
+
+    Attributes
+    ----------
+    labels_ : Series of shape (n_tasks,)
+        The most probable class of every task.
+    probas_ : DataFrame of shape (n_tasks, n_classes)
+        The probability of each class.
+    priors_ : Series of shape (n_classes,)
+        The shares of the classes.
+    errors_ : DataFrame of shape (n_workers * n_classes, n_classes)
+        The probability of a given label, in rows by worker and label, for each true class.
+    loss_history_ : list of float
+        The log-likelihood per vote after each round, which rises; crowd-kit's has another scale.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from codiag.drop_in.crowdkit import DawidSkene
+    >>> votes = pd.DataFrame({"task": [0, 0, 0, 1, 1, 1], "worker": [1, 2, 3] * 2, "label": list("aabbbb")})
+    >>> DawidSkene(n_iter=10).fit_predict(votes).to_list()
+    ['a', 'b']
+    """
+
+    one_coin = False
+
+    def __init__(self, n_iter: int = 100, tol: float = 1e-5, initial_error_strategy: str | None = None) -> None:
+        self.n_iter = n_iter
+        self.tol = tol
+        self.initial_error_strategy = initial_error_strategy
+
+    def fit(self, data: Any, true_labels: Any = None, initial_error: Any = None) -> Self:
+        """Estimate labels and workers from votes.
+
+        Parameters
+        ----------
+        data : DataFrame
+            Votes, in the columns task, worker and label.
+        true_labels : Series, optional
+            Classes that are known, indexed by task; such tasks are held at them.
+        initial_error : DataFrame, optional
+            Confusion matrices or counts, rows by worker and label, columns by true class: see
+            `initial_error_strategy`.
+
+        Returns
+        -------
+        self
+        """
+        as_number("n_iter", self.n_iter, integer=True, zero=True)
+        as_number("tol", self.tol, zero=True)
+        if len(data) == 0:
+            return self._keep_nothing(data)
+        votes = with_gold(as_votes(data), true_labels)
+        classes, history = votes.shares, []
+        model = self._start(votes, classes, initial_error)
+        for _ in range(self.n_iter):
+            floored = model._replace(confusions=np.maximum(model.confusions, FLOOR))
+            classes, log_likelihood = expect(votes, floored)
+            model = self._maximize(votes, classes)
+            history.append(log_likelihood / votes.label.size)
+            if len(history) > 1 and history[-1] - history[-2] < self.tol:
+                break
+        return self._keep(votes, model, classes, history)
+
+    def fit_predict(self, data: Any, true_labels: Any = None, initial_error: Any = None) -> Any:
+        """Return the label of every task.
+
+        Parameters
+        ----------
+        data, true_labels, initial_error : as for `fit`
+
+        Returns
+        -------
+        Series of shape (n_tasks,)
+        """
+        return self.fit(data, true_labels, initial_error).labels_
+
+    def fit_predict_proba(self, data: Any, true_labels: Any = None, initial_error: Any = None) -> Any:
+        """Return the probability of each class for every task.
+
+        Parameters
+        ----------
+        data, true_labels, initial_error : as for `fit`
+
+        Returns
+        -------
+        DataFrame of shape (n_tasks, n_classes)
+        """
+        return self.fit(data, true_labels, initial_error).probas_
+
+    def _start(self, votes: Votes, classes: np.ndarray, initial_error: Any) -> CrowdModel:
+        given = self._given(votes, initial_error)
+        if given is None:
+            return self._maximize(votes, classes)
+        if self.initial_error_strategy == "addition":
+            return self._maximize(votes, classes, given)
+        sums = given.sum(axis=1, keepdims=True)
+        if not np.all(sums > 0):
+            worker = votes.workers.tolist()[int(np.argmax(np.any(sums[:, 0] <= 0, axis=1)))]
+            raise ValueError(
+                "The sum of each worker's error matrix in initial_error should be 1.0 for every true class, or that of "
+                f"counts, with initial_error_strategy='assign'; worker {worker!r} has a class without any. 'addition' "
+                "takes what there is"
+            )
+        return CrowdModel(given / sums, classes.mean(axis=0))
+
+    def _given(self, votes: Votes, initial_error: Any) -> np.ndarray | None:
+        """Return what `initial_error` says of the workers (workers, given, true); zero where it says nothing."""
+        if self.initial_error_strategy not in (None, *STRATEGIES):
+            raise ValueError(
+                f"initial_error_strategy must be 'assign', 'addition' or None; got {self.initial_error_strategy!r}"
+            )
+        if initial_error is None:
+            return None
+        if self.initial_error_strategy is None:
+            raise ValueError("initial_error needs initial_error_strategy='assign', or 'addition' for counts; got None")
+        if not hasattr(initial_error, "reindex") or not initial_error.index.is_unique:
+            raise TypeError(
+                "initial_error must be a pandas DataFrame whose rows are by worker and label, each once; got "
+                f"{type(initial_error).__name__}"
+            )
+        import pandas as pd
+
+        rows = pd.MultiIndex.from_product([votes.workers, votes.classes], names=["worker", "label"])
+        cells = initial_error.reindex(index=rows, columns=votes.classes).fillna(0.0).to_numpy(dtype=np.float64)
+        if np.any(cells < 0):
+            raise ValueError(f"initial_error must hold counts or probabilities; the least is {cells.min():g}")
+        return cells.reshape(votes.workers.size, votes.classes.size, -1)
+
+    def _maximize(self, votes: Votes, classes: np.ndarray, added: np.ndarray | float = 0.0) -> CrowdModel:
+        return maximize(votes, classes, Prior(np.asarray(added), 0.0, None, self.one_coin))
+
+    def _keep(self, votes: Votes, model: CrowdModel, classes: np.ndarray, history: list[float]) -> Self:
+        tables = Tables(votes)
+        self.labels_ = tables.series(votes.classes[np.argmax(classes, axis=1)], "agg_label", votes.tasks, "task")
+        self.probas_ = tables.by_class(classes)
+        self.priors_ = tables.series(model.shares, "prior", votes.classes, "label")
+        self.errors_ = tables.confusions(model.confusions)
+        self.loss_history_ = history
+        return self
+
+    def _keep_nothing(self, data: Any) -> Self:
+        """Return, as crowd-kit does, empty tables for no votes."""
+        if not {"task", "worker", "label"} <= set(getattr(data, "columns", ())):
+            raise ValueError(f"data must be a data frame with the columns {wanted_columns()}; got none of these")
+        import pandas as pd
+
+        self.probas_, self.errors_, self.loss_history_ = pd.DataFrame(), pd.DataFrame(), []
+        self.priors_, self.labels_ = (pd.Series(dtype=float, name=name) for name in ("prior", "agg_label"))
+        return self
+
+
+class OneCoinDawidSkene(DawidSkene):
+    """The model in which a worker is right with one probability and otherwise guesses evenly, as crowd-kit has it.
+
+    *Needs*, *Costs*, *Guarantees* and *Fails* are those of `DawidSkene`.
+
+    Parameters
+    ----------
+    n_iter, tol, initial_error_strategy : as for `DawidSkene`
+
+    Attributes
+    ----------
+    skills_ : Series of shape (n_workers,)
+        How often each worker is right.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from codiag.drop_in.crowdkit import OneCoinDawidSkene
+    >>> votes = pd.DataFrame({"task": [0, 0, 0, 1, 1, 1], "worker": [1, 2, 3] * 2, "label": list("aabbbb")})
+    >>> OneCoinDawidSkene(n_iter=10).fit(votes).skills_.round(2).to_list()
+    [1.0, 1.0, 0.5]
+    """
+
+    one_coin = True
+
+    def _keep(self, votes: Votes, model: CrowdModel, classes: np.ndarray, history: list[float]) -> Self:
+        right = model.confusions[:, 0, 0]
+        self.skills_ = Tables(votes).series(right, "skill", votes.workers, "worker")
+        return super()._keep(votes, model, classes, history)

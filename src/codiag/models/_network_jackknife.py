@@ -1,0 +1,51 @@
+r"""Standard errors of communities: estimates without blocks of nodes, each left out in turn.
+
+Given the memberships, links are independent, and estimates are sums over links to first order. A block of nodes is left
+out with all its links. A link of node x to another is left out once for the memberships of x, with the other node: the
+jackknife over the blocks that x is not in has their variance, but for the links within its own block. For what belongs
+to all nodes together, a link between two blocks is left out twice, so that B blocks count each (2 B - 1) / (B - 1)
+times, two in the limit, in the variance (Lin, Lunde & Sarkar, 2020, show that this jackknife is conservative).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from codiag.models._jackknife import jackknife_errors
+from codiag.models._sums import block_of_rows
+
+
+class Parameters(NamedTuple):
+    """Memberships (n, k) and connectivity (k, k)."""
+
+    memberships: np.ndarray
+    connectivity: np.ndarray
+
+    def aligned(self, whole: np.ndarray) -> Parameters:
+        """Return these with communities in the order of memberships (n, k) that are given."""
+        order = linear_sum_assignment(-whole.T @ self.memberships)[1]
+        return Parameters(self.memberships[:, order], self.connectivity[np.ix_(order, order)])
+
+
+def communities_jackknife(whole: Parameters, estimate: Callable[[np.ndarray], Parameters], n_blocks: int) -> Parameters:
+    """Return standard errors; `estimate` gives parameters from the nodes that are kept (n,), memberships of these."""
+    n, k = whole.memberships.shape
+    owners = block_of_rows(n, n_blocks)
+    memberships, rates = np.empty((n_blocks, n, k)), np.empty((n_blocks, k, k))
+    for block in range(n_blocks):
+        kept = owners != block
+        found = estimate(kept).aligned(whole.memberships[kept])
+        memberships[block, kept], rates[block] = found
+    sizes = np.bincount(owners, minlength=n_blocks)
+    errors = np.empty((n, k))
+    for block in range(n_blocks):
+        own, others = owners == block, np.flatnonzero(np.arange(n_blocks) != block)
+        ratios = sizes[others].sum() / sizes[others]
+        replicates = memberships[np.ix_(others, own)]
+        errors[own] = jackknife_errors(whole.memberships[own], replicates, ratios) * np.sqrt(n / (n - sizes[block]))
+    twice = (2 * n_blocks - 1) / (n_blocks - 1)
+    return Parameters(errors, jackknife_errors(whole.connectivity, rates, n / sizes) / np.sqrt(twice))

@@ -1,0 +1,111 @@
+"""Workers who copy: likelihood ratios of mean one, pairs that are found, votes that share a weight."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from codiag.models import DawidSkene
+from codiag.models._crowd_copies import RATES, Copies, _scores, common_rate, meetings, with_shared_votes
+from codiag.models._crowd_em import CrowdModel
+from codiag.models._votes import as_votes
+from codiag.synthetic import crowd_votes, worker_errors
+
+
+def copying(seed, k, rate, n=400, n_workers=20, pairs=2):
+    """Return votes in which worker 2i + 1 sees what worker 2i sees, and gives the same label on a share of it."""
+    rng = np.random.default_rng([seed, k])
+    data = crowd_votes(n, worker_errors(n_workers, k, seed=[seed, 1]), seed=[seed, 2])
+    labels = data.votes[2].reshape(n, n_workers).copy()
+    seen = rng.random(labels.shape) < 0.3
+    for one in range(0, 2 * pairs, 2):
+        copied = rng.random(n) < rate
+        labels[copied, one + 1] = labels[copied, one]
+        seen[:, one + 1] = seen[:, one]
+    task, worker = np.nonzero(seen)
+    return (task, worker, labels[task, worker]), data.truth
+
+
+def test_likelihood_ratios_have_mean_one_for_workers_who_do_not_copy():
+    """Over all labels that two workers may give, whatever the third said, by their exact probabilities."""
+    k, errors = 3, worker_errors(3, 3, seed=0)
+    shares = np.array([0.5, 0.3, 0.2])
+    labels = np.array(list(itertools.product(range(k), repeat=3)))  # a task for every outcome
+    votes = as_votes(tuple(column.ravel() for column in (*np.indices(labels.shape), labels)))
+    model = CrowdModel(errors, shares)
+    vars(votes)["votes_of_workers"] = np.full(3, 10**12)  # so that the matrices are taken as they are
+    chances = np.einsum("c,ac,bc,dc->abd", shares, *errors).ravel()
+    met = meetings(votes)
+    scores, agreement = _scores(votes, model, met)
+    for pair in ((0, 1), (0, 2), (1, 2)):
+        some = (met.first == pair[0]) & (met.second == pair[1])
+        weights = chances[met.task[some]]
+        assert weights @ scores[some] == pytest.approx(0, abs=1e-6)
+        agree = met.label[some] == met.other[some]
+        assert weights @ agreement[some] == pytest.approx(weights[agree].sum(), abs=1e-6)
+        for common, rate in ((0.0, 0.4), (0.1, 0.4), (0.1, 0.95)):
+            ratios = (1 + rate * scores[some]) / (1 + common * scores[some])
+            assert weights @ ratios <= 1 + 1e-6
+            assert (weights * (1 + common * scores[some])) @ ratios == pytest.approx(1, abs=1e-6)
+
+
+def test_meetings_are_all_pairs_of_workers_on_a_task():
+    rng = np.random.default_rng(0)
+    columns = rng.integers(0, 7, 60), rng.integers(0, 5, 60), rng.integers(0, 3, 60)
+    votes = as_votes(columns)
+    first = {}
+    for task, worker, label in zip(votes.task.tolist(), votes.worker.tolist(), votes.label.tolist(), strict=True):
+        first.setdefault((task, worker), label)
+    expected = {
+        (task, one, other, label, second)
+        for (task, one), label in first.items()
+        for (same, other), second in first.items()
+        if same == task and one < other
+    }
+    found = list(zip(*(column.tolist() for column in meetings(votes)), strict=True))
+    assert len(found) == len(expected)
+    assert set(found) == expected
+
+
+def test_the_common_rate_is_the_most_probable():
+    rng = np.random.default_rng(1)
+    scores = np.where(rng.random(4000) < 0.5 + 0.5 * 0.2, 1.0, -1.0)  # two labels, each as probable: s is 1 or -1
+    assert common_rate(scores) == pytest.approx(max(np.mean(scores), 0), abs=1e-3)
+    assert common_rate(-np.abs(scores)) == 0
+    assert np.all(np.diff(RATES) > 0)
+
+
+@pytest.mark.parametrize("k", [2, 4])
+@pytest.mark.parametrize("options", [{}, {"one_coin": True}, {"smoothing": 0.0}])
+def test_pairs_that_copy_are_named_and_no_others(k, options):
+    votes, _ = copying(0, k, 1.0)
+    model = DawidSkene(init="majority", random_state=0, **options).fit(votes)
+    assert {tuple(pair) for pair in model.copies_.tolist()} == {(0, 1), (2, 3)}
+    table = model.copy_table()
+    assert_array_equal(np.stack([table["worker"], table["other"]], axis=1), model.copies_)
+    assert np.all(table["agreed"] > table["expected"])
+    assert np.all((table["p"] <= 0.05) & (table["shared"] >= table["agreed"]))
+    honest, _ = copying(0, k, 0.0)
+    assert DawidSkene(init="majority", random_state=0, **options).fit(honest).copies_.shape == (0, 2)
+
+
+def test_copies_share_a_vote_where_that_is_asked_for():
+    votes = as_votes((np.array([0, 0, 0, 1, 1, 1]), np.array([0, 1, 2, 0, 1, 2]), np.array([1, 1, 1, 0, 1, 1])))
+    copies = Copies(np.array([[0, 1]]), *(np.zeros(1) for _ in range(4)))
+    assert_allclose(with_shared_votes(votes, copies).weights, [0.5, 0.5, 1, 1, 1, 1])
+    gains = []
+    for seed in range(3):
+        data, truth = copying(seed, 2, 1.0, pairs=4)
+        models = [DawidSkene(init="majority", copies=copies).fit(data) for copies in ("share", "count")]
+        shared, counted = (np.mean(model.labels_ == truth[model.tasks_]) for model in models)
+        gains.append(shared - counted)
+        assert np.min(np.diff(models[0].loss_history_), initial=0) > -1e-10
+    assert np.mean(gains) > 0
+    honest, _ = copying(0, 2, 0.0)
+    one, other = (DawidSkene(init="majority", copies=copies).fit_predict_proba(honest) for copies in ("share", "count"))
+    assert_array_equal(one, other)
+    with pytest.raises(ValueError, match="copies must be 'share' or 'count'; got 'drop'"):
+        DawidSkene(copies="drop").fit(honest)
