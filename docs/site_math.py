@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from docutils import nodes
@@ -9,7 +10,7 @@ from docutils.utils.math import MathError
 from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.util import logging
 
-KNOWN = ((r"\dots", r"\ldots"), (r"\Big", ""))
+UNKNOWN = {r"\\dots(?![a-zA-Z])": r"\\ldots", r"\\([bB]ig|textstyle)(?![a-zA-Z])": ""}
 """Commands that docutils does not know, and what stands in for them: MathML stretches brackets by itself."""
 told = logging.getLogger(__name__)
 
@@ -32,8 +33,8 @@ def _block(translator: Any, node: Any) -> None:
 
 def _drawn(node: Any, *, as_block: bool) -> str:
     text = node.astext()
-    for command, other in KNOWN:
-        text = text.replace(command, other)
+    for command, other in UNKNOWN.items():
+        text = re.sub(command, other, text)
     try:
         return tex2mathml(text, as_block=as_block)
     except MathError as error:
