@@ -12,7 +12,7 @@ from rich.table import Table
 
 from codiag.cli.commands import Force, Report, Seed, as_command, named, table_of, working
 from codiag.cli.outputs import ARRAYS, PAGES, PICTURES, TABLES
-from codiag.cli.terminal import fail, shown
+from codiag.cli.terminal import fail, remark, shown
 
 if TYPE_CHECKING:
     from codiag.models import DawidSkene, MixedMembershipCommunities
@@ -176,10 +176,11 @@ def label(
     """Find the labels of tasks, and how good workers are, from votes that disagree."""
     from codiag._gold_files import read_gold
     from codiag._reading import as_file
+    from codiag._vote_files import votes_in
     from codiag.models import DawidSkene
     from codiag.plotting import draw_confusions
     from codiag.reports import crowd_report
-    from codiag.tables import read_votes, write_table
+    from codiag.tables import write_table
 
     if sort not in ("votes", "accuracy"):
         fail(f"--sort must be votes or accuracy; got {sort}")
@@ -188,7 +189,10 @@ def label(
     sources = [path] if gold is None else [path, gold]
     with working("labeling ...", outputs, sources, force=force) as command:
         source = command.source(path)
-        table = read_votes(source, task=task, worker=worker, label=label, wide=wide, skip_missing=skip_missing)
+        columns = {"task": task, "worker": worker, "label": label}
+        table, left_out = votes_in(source, columns, wide=wide, skip_missing=skip_missing)
+        if left_out:
+            remark(left_out)
         known = None if gold is None else read_gold(as_file("--gold", gold), table, task=task, label=label)
         model = DawidSkene(
             init=init,

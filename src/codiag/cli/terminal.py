@@ -60,7 +60,6 @@ def progress(message: str) -> Iterator[Passes]:
         handlers: dict[str, logging.Handler] = {
             "codiag": Stages(display, task),
             "codiag.reads": passes,
-            "codiag.reading": Remarks(logging.INFO),
         }
         loggers = {name: logging.getLogger(name) for name in handlers}
         levels = {name: logger.level for name, logger in loggers.items()}
@@ -73,13 +72,6 @@ def progress(message: str) -> Iterator[Passes]:
             for name, logger in loggers.items():
                 logger.removeHandler(handlers[name])
                 logger.setLevel(levels[name])
-
-
-class Remarks(logging.Handler):
-    """Prints what was left out of a file."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        remark(record.getMessage())
 
 
 class Stages(logging.Handler):
