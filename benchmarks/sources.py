@@ -86,7 +86,7 @@ def seeds() -> str:
     )
 
 
-def distance(n_draws: int = 20) -> str:
+def distance(n_draws: int = 50) -> str:
     """Minimum distance index on the same covariances, against pyriemann."""
     rows = []
     for name, kinds in COLORED.items():
@@ -178,7 +178,7 @@ ERRORS: dict[str, tuple[Any, Callable[[np.random.Generator], np.ndarray]]] = {
 }
 
 
-def cumulants(n_draws: int = 2) -> str:
+def cumulants(n_draws: int = 10) -> str:
     """Minimum distance index of JADE and of FastICA, the best of five seeds."""
     rows = []
     for name, kinds in GROUPS.items():
