@@ -53,7 +53,8 @@ def seconds() -> str:
     rows.append(("by products, 100 lags (20 times five)", *(f"{20 * value:.2f}" for value in one)))
     return (
         "## SOBI: time\n64 channels, 100,000 samples, 100 lags, on one BLAS thread: least of five, with standard "
-        "errors of the mixing.\n\n" + table(("", "CPU s", "wall s"), rows)
+        "errors of the mixing. Wall time is that of a machine on which other programs ran.\n\n"
+        + table(("", "CPU s", "wall s"), rows)
     )
 
 
