@@ -99,8 +99,8 @@ def distance(n_draws: int = 50) -> str:
     headings = ("sources", "samples", "`SOBI`", "`SOBI(polish=0)`", "pyriemann `rjd`", "pyriemann `uwedge`")
     return (
         f"## SOBI: minimum distance\nMean minimum distance index over {n_draws} draws, 20 lags; `rjd` of whitened "
-        "lagged covariances, `uwedge` of these and the covariance: the same matrices for all. Last: in how many draws "
-        "`SOBI` is at most `rjd` / `uwedge`.\n\n" + table((*headings, "at most"), rows)
+        "lagged covariances, `uwedge` of these and the covariance: the same matrices for all; what is not finite counts "
+        "as 1. Last: in how many draws `SOBI` is at most `rjd` / `uwedge`.\n\n" + table((*headings, "at most"), rows)
     )
 
 
@@ -116,7 +116,8 @@ def _distances(mixed: MixedSignals) -> list[float]:
     rotation = rjd(whitened[1:], eps=1e-10, n_iter_max=1000)[0].T
     free = uwedge(whitened, eps=1e-10, n_iter_max=1000)[0]
     found = [*(model.components_ for model in models), rotation @ whitening, free @ whitening]
-    return [minimum_distance(unmixing, mixed.mixing) for unmixing in found]
+    finite = [bool(np.all(np.isfinite(unmixing))) for unmixing in found]
+    return [minimum_distance(one, mixed.mixing) if fine else 1.0 for one, fine in zip(found, finite, strict=True)]
 
 
 def errors(n_draws: int = 100) -> str:
