@@ -99,8 +99,9 @@ def distance(n_draws: int = 50) -> str:
     headings = ("sources", "samples", "`SOBI`", "`SOBI(polish=0)`", "pyriemann `rjd`", "pyriemann `uwedge`")
     return (
         f"## SOBI: minimum distance\nMean minimum distance index over {n_draws} draws, 20 lags; `rjd` of whitened "
-        "lagged covariances, `uwedge` of these and the covariance: the same matrices for all; what is not finite counts "
-        "as 1. Last: in how many draws `SOBI` is at most `rjd` / `uwedge`.\n\n" + table((*headings, "at most"), rows)
+        "lagged covariances, `uwedge` of these and the covariance: the same matrices for all; what is not finite "
+        "counts as 1. Last: in how many draws `SOBI` is at most `rjd` / `uwedge`.\n\n"
+        + table((*headings, "at most"), rows)
     )
 
 
