@@ -186,8 +186,8 @@ def mixtures(d: int = 50, k: int = 20, n: int = 100_000) -> str:
             rows.append((kind, radius, seed, name, f"{matched_error(fitted.means_, means):.3f}", f"{seconds:.1f}"))
     return (
         f"## Mixtures\nGaussians, d = {d}, k = {k}, n = {n:,}, means on a sphere, variances between 0.8 and 1.2 where "
-        "they are spherical, and between 0.3 and 3 along each feature where they are diagonal: moments are those of "
-        "spherical Gaussians then, too. Error: mean distance of the means, relative to their length.\n\n"
+        "they are spherical, and between 0.3 and 3 along each feature where they are diagonal, where moments alone are "
+        "those of spherical Gaussians. Error: mean distance of the means, relative to their length.\n\n"
         + table(("covariances", "radius", "seed", "method", "error", "CPU seconds"), rows)
     )
 

@@ -49,7 +49,9 @@ LAYERS = [
     {"_result", "_factorize", "_each", "_transform"},
     {"selection"},
     {""},  # codiag itself: what it exports
-    {"models", "drop_in", "synthetic", "datasets", "_corpora", "_files", "_gold_files", "_graph_files", "tables"},
+    {"models", "drop_in", "synthetic", "datasets", "_corpora", "_files", "_gold_files", "_graph_files"},
+    {"_vote_files"},
+    {"tables"},
     {"plotting"},
     {"reports"},
     {"experiments"},

@@ -8,7 +8,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 
+from codiag.methods import NLS
 from codiag.models import MultiviewMixture, SphericalGaussianMixture
+from codiag.models._gaussian_moments import Samples, gaussian_moments, unique_variances
 from simulated import gaussians, matched, views
 
 
@@ -133,6 +135,35 @@ class TestDiagonalCovariances:
         model = SphericalGaussianMixture(3, covariance_type="diag", random_state=0).fit(samples)
         assert_allclose(model.means_, self.truth, atol=0.1)
         assert_allclose(model.covariances_, self.widths, rtol=0.1)
+
+    def test_second_moments_are_freed_of_variances_by_feature(self):
+        """What is left is the second moment of the means, which spherical Gaussians would leave far more in."""
+        rng = np.random.default_rng(1)
+        truth, shares = 3 * np.linalg.qr(rng.standard_normal((12, 3)))[0].T, np.array([0.4, 0.35, 0.25])
+        widths = rng.permutation(np.geomspace(0.2, 5, 12))
+        samples = truth[rng.choice(3, 20_000, p=shares)] + np.sqrt(widths) * rng.standard_normal((20_000, 12))
+        errors = []
+        for diagonal in (True, False):
+            found = gaussian_moments(Samples.of(samples), 3, NLS(), diagonal=diagonal)
+            means = (truth - found.center) / found.unit + found.offset
+            expected = (means.T * shares) @ means
+            errors.append(np.linalg.norm(found.second - expected) / np.linalg.norm(expected))
+        assert errors[0] < 0.1
+        assert errors[1] > 3 * errors[0]
+
+    def test_means_along_axes_are_found_too(self):
+        """Features then share no variance, and only moments of spherical Gaussians are a start."""
+        rng = np.random.default_rng(1)
+        truth, widths = 8 * np.eye(3, 5), rng.uniform(0.5, 2, 5)
+        samples = truth[rng.choice(3, 3000, p=[0.4, 0.35, 0.25])] + np.sqrt(widths) * rng.standard_normal((3000, 5))
+        model = SphericalGaussianMixture(3, covariance_type="diag", random_state=0).fit(samples)
+        distances = np.linalg.norm(model.means_[:, None] - truth, axis=2)
+        assert np.max(distances[linear_sum_assignment(distances)]) < 0.2
+
+    def test_unique_variances_are_those_of_the_definition(self):
+        rng = np.random.default_rng(0)
+        factors, widths = rng.standard_normal((10, 3)), rng.uniform(0.5, 2, 10)
+        assert_allclose(unique_variances(factors @ factors.T + np.diag(widths), 3), widths, atol=0.02)
 
     def test_scikit_learn_says_the_same(self):
         samples = self.samples(3000)

@@ -17,6 +17,8 @@ class Basis(NamedTuple):
 
 
 N_FUNCTIONS = 5
+IN_CACHE = 64 * N_FUNCTIONS
+"""Entries to count for a sample and source, so that the functions of a block of samples stay in the cache."""
 RIDGE = 1e-2
 """Added to the correlations of the functions: those of a source with two values are all the same."""
 
@@ -42,7 +44,7 @@ def fitted_scores(sources: np.ndarray) -> np.ndarray:
         np.zeros((k, N_FUNCTIONS)),
         np.zeros((k, N_FUNCTIONS)),
     )
-    for rows in blocks(n, k * N_FUNCTIONS):
+    for rows in blocks(n, IN_CACHE * k):
         some = basis(sources[rows])
         values = np.moveaxis(some.values, 2, 0)
         grams += values @ values.transpose(0, 2, 1)

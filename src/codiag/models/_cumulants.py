@@ -28,7 +28,12 @@ def projected_cumulants(samples: np.ndarray, directions: np.ndarray) -> np.ndarr
 
 
 def plug_in_rotation(
-    samples: np.ndarray, start: np.ndarray, diagonalizer: Diagonalizer, max_rounds: int, seed: int | None
+    samples: np.ndarray,
+    start: np.ndarray,
+    diagonalizer: Diagonalizer,
+    max_rounds: int,
+    seed: int | None,
+    tol: float = TOLERANCE,
 ) -> tuple[np.ndarray, int, bool]:
     """Diagonalize cumulants along directions, then along what was found, until that is the same: rows, rounds, whether.
 
@@ -38,8 +43,8 @@ def plug_in_rotation(
     rotation = diagonalizer(projected_cumulants(samples, start), seed=seed).inverse
     unit = np.eye(rotation.shape[0])
     for count in range(2, max_rounds + 1):
-        change = Jacobi(tol=TOLERANCE, max_sweeps=4)(projected_cumulants(samples @ rotation.T, unit)).inverse
+        change = Jacobi(tol=tol, max_sweeps=4)(projected_cumulants(samples @ rotation.T, unit)).inverse
         rotation = change @ rotation
-        if np.max(np.abs(change - np.rint(change))) < TOLERANCE:  # but for their order and signs
+        if np.max(np.abs(change - np.rint(change))) < tol:  # but for their order and signs
             return rotation, count, True
     return rotation, max_rounds, False

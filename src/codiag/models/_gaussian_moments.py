@@ -18,6 +18,8 @@ from codiag.models._sampling_noise import hidden_component, is_hidden, random_si
 from codiag.models._second_moment import check_second_moment, core_diagnostics, core_problem
 from codiag.tensors import DenseTensor, MomentTensor, SymmetricOuterTensor, Tensor, symmetrize
 
+MOST_FACTOR_STEPS = 100
+"""Steps of principal factors, at most; a few dozen are enough where factors stand out."""
 NARROWEST = 1e-8
 """The least variance of a Gaussian, relative to the mean variance of the features: densities are to be numbers."""
 
@@ -153,52 +155,105 @@ class Quiet(NamedTuple):
         return cls(NARROWEST * float(np.mean(values)), directions, variance, alike, np.sqrt(values[-1]) * alike)
 
 
-def gaussian_moments(samples: Samples, k: int, method: Method) -> OneGaussian | GaussianMoments:
+class Widths(NamedTuple):
+    """What Gaussians add to the second moment and, with the sum of variances times means, to the third."""
+
+    matrix: np.ndarray  # (d, d), diagonal
+    values: np.ndarray  # eigenvalues of the covariance, smallest first, as if its width were the same in all directions
+    vectors: np.ndarray
+    by_feature: bool
+
+    @classmethod
+    def of(cls, covariance: np.ndarray, k: int, *, diagonal: bool) -> Widths:
+        """Return one variance for all directions, or one for each feature, where that follows from the covariance."""
+        values, vectors = np.linalg.eigh(covariance)
+        d = values.size
+        if not diagonal or (d - k + 1) ** 2 < d + k - 1:  # as many unknowns as numbers (Ledermann, 1937)
+            return cls(Quiet.of(values, vectors, k).variance * np.eye(d), values, vectors, False)
+        variances = unique_variances(covariance, k - 1)
+        shared = covariance - np.diag(variances) + np.mean(variances) * np.eye(d)
+        return cls(np.diag(variances), *np.linalg.eigh(shared), True)
+
+
+def unique_variances(covariance: np.ndarray, rank: int) -> np.ndarray:
+    """Return what the features vary by themselves, (d,), where the rest of the covariance has a rank.
+
+    Principal factors: the diagonal of the rest is that of its leading part, until this stays.
+    """
+    total = np.diag(covariance)
+    rest, before = covariance.copy(), total
+    variances = np.full(total.size, np.mean(np.linalg.eigvalsh(covariance)[: total.size - rank]))
+    for _ in range(MOST_FACTOR_STEPS):
+        np.fill_diagonal(rest, total - variances)
+        values, vectors = np.linalg.eigh(rest)
+        leading = vectors[:, total.size - rank :]
+        shared = np.sum(leading**2 * np.maximum(values[total.size - rank :], 0), axis=1)
+        before, variances = variances, np.clip(total - shared, NARROWEST * np.mean(total), total)
+        if np.max(np.abs(variances - before)) < 1e-4 * np.mean(total):
+            break
+    return variances
+
+
+def gaussian_moments(
+    samples: Samples, k: int, method: Method, *, diagonal: bool = False
+) -> OneGaussian | GaussianMoments:
     """Ask for k Gaussians; where the origin lies makes no difference."""
     inside = samples.inside
-    n, d = inside.shape
-    values, vectors = np.linalg.eigh(inside.T @ inside / n)
+    n = inside.shape[0]
+    covariance = inside.T @ inside / n
+    values = np.linalg.eigvalsh(covariance)
     place: dict[str, Any] = {"samples": samples, "center": samples.center, "unit": samples.unit}
     if k == 1:
         return OneGaussian(problem=None, values=values[::-1], floor=NARROWEST * float(np.mean(values)), **place)
-    quiet = Quiet.of(values, vectors, k)
+    widths = Widths.of(covariance, k, diagonal=diagonal)
+    quiet = Quiet.of(widths.values, widths.vectors, k)
     moved = inside + quiet.offset
-    second = moved.T @ moved / n - quiet.variance * np.eye(d)
+    second = moved.T @ moved / n - widths.matrix
     shift = moved.T @ np.mean((inside @ quiet.directions) ** 2, axis=1) / n
     errors = [(moved.T * signs) @ moved / n for signs in random_signs(n)]
-    return replace(_asked(MomentTensor(moved), second, shift, errors, quiet, k, method), **place)
+    return replace(_asked(MomentTensor(moved), second, shift, errors, quiet, widths, k, method), **place)
 
 
 def moments_from_sums(
-    sums: GaussianSums, k: int, method: Method, near: np.ndarray | None = None
+    sums: GaussianSums, k: int, method: Method, near: np.ndarray | None = None, *, diagonal: bool = False
 ) -> OneGaussian | GaussianMoments:
     """Ask for k Gaussians, from sums over samples alone, moved in a direction near to one that is given."""
     found = sums.finish()
-    d = found.center.size
-    values, vectors = np.linalg.eigh(found.second)
+    values = np.linalg.eigvalsh(found.second)
     place: dict[str, Any] = {"center": found.center, "unit": found.unit}
     if k == 1:
         return OneGaussian(problem=None, values=values[::-1], floor=NARROWEST * float(np.mean(values)), **place)
-    quiet = Quiet.of(values, vectors, k, near)
+    widths = Widths.of(found.second, k, diagonal=diagonal)
+    quiet = Quiet.of(widths.values, widths.vectors, k, near)
     square = quiet.directions @ quiet.directions.T / quiet.directions.shape[1]
     shift = np.einsum("abc,bc->a", found.third, square) + np.sum(square * found.second) * quiet.offset
     raw = found.second + np.outer(quiet.offset, quiet.offset)
     third = found.third + 3 * symmetrize(np.einsum("ab,c->abc", found.second, quiet.offset))
     third += np.einsum("a,b,c->abc", *[quiet.offset] * 3)
     signed = signed_around(found.signed, found.signed_first, found.signed_second, -quiet.offset)[2]
-    second, moment = raw - quiet.variance * np.eye(d), DenseTensor(symmetrize(third), symmetric=True)
-    return replace(_asked(moment, second, shift, list(signed), quiet, k, method), **place)
+    second, moment = raw - widths.matrix, DenseTensor(symmetrize(third), symmetric=True)
+    return replace(_asked(moment, second, shift, list(signed), quiet, widths, k, method), **place)
 
 
 def _asked(
-    raw: Tensor, second: np.ndarray, shift: np.ndarray, errors: list[np.ndarray], quiet: Quiet, k: int, method: Method
+    raw: Tensor,
+    second: np.ndarray,
+    shift: np.ndarray,
+    errors: list[np.ndarray],
+    quiet: Quiet,
+    widths: Widths,
+    k: int,
+    method: Method,
 ) -> GaussianMoments:
     """Ask for k Gaussians in moments of samples that were moved, the second without the variance of Gaussians."""
     values, vectors = np.linalg.eigh(second)
     values, basis = values[::-1], vectors[:, ::-1][:, :k]
     check_second_moment(values, k, "n_components")
     size, noise = weakest_direction(second, errors, k)
-    third = raw - SymmetricOuterTensor(np.eye(second.shape[0]), shift)
+    if widths.by_feature:  # Entries of three features are right; of others, as if variances went with no Gaussian.
+        third, shift = raw - SymmetricOuterTensor(widths.matrix, quiet.offset), quiet.variance * quiet.offset
+    else:
+        third = raw - SymmetricOuterTensor(np.eye(second.shape[0]), shift)
     return GaussianMoments(
         problem=core_problem(third, basis, values, orthogonal=method.needs_orthogonal),
         complaints=hidden_component(size, noise, k),

@@ -8,7 +8,7 @@ import numpy as np
 
 from codiag._array import blocks
 from codiag.diagonalize import Diagonalizer, OrthogonalNewton
-from codiag.models._adaptive_scores import N_FUNCTIONS, fitted_scores, scored
+from codiag.models._adaptive_scores import IN_CACHE, N_FUNCTIONS, fitted_scores, scored
 from codiag.models._base import as_seed
 from codiag.models._cumulants import plug_in_rotation
 from codiag.models._recordings import Recordings
@@ -28,7 +28,9 @@ ROUNDS = 25
 REFITS = 5
 """Steps of the likelihood at which scores are fitted again, before they stay."""
 TOLERANCE = 1e-11
-"""Largest entry of a step of the likelihood at which it ends."""
+"""Largest entry of a step, of cumulants or of the likelihood, at which it ends."""
+NEAR = 1e-6
+"""The same of cumulants where steps of the likelihood follow, which converge to where they do from anywhere near."""
 
 
 class JADE(BlindSources):
@@ -49,7 +51,7 @@ class JADE(BlindSources):
     ----------
     n_components : int, optional
         Number of sources; the leading principal components are then unmixed. By default as many as channels, or as
-        these are independent.
+        these are independent, whatever unit each of them has.
     polish : int
         Steps of the likelihood at most; zero is joint diagonalization alone.
     diagonalizer : Diagonalizer, optional
@@ -72,7 +74,8 @@ class JADE(BlindSources):
     unresolved_ : list of pairs of int
         Sources that the data does not tell apart.
     whitening_ : array of shape (n_components, n_channels)
-        What turns channels to principal components of unit variance.
+        What turns channels to principal components of unit variance: where all are kept, those of channels divided by
+        their standard deviations.
     mean_ : array of shape (n_channels,)
         Mean of each channel.
     explained_variance_ : array of shape (n_components,)
@@ -93,7 +96,8 @@ class JADE(BlindSources):
     Notes
     -----
     An array of three axes holds epochs, (n_epochs, n_channels, n_times), as MNE has them; a list holds recordings of
-    any lengths, (n_samples, n_channels) each. The order of samples makes no difference, but for standard errors.
+    any lengths, (n_samples, n_channels) each. The order of samples makes no difference, but for standard errors. There
+    is no `partial_fit`: cumulants are taken along sources that are known only once all samples have been read.
 
     References
     ----------
@@ -161,7 +165,7 @@ class JADE(BlindSources):
         method = self.diagonalizer or OrthogonalNewton()
         seed = as_seed(self.random_state)
         start = np.linalg.qr(np.random.default_rng(seed).standard_normal((k, k)))[0]
-        return plug_in_rotation(samples, start, method, ROUNDS, seed)
+        return plug_in_rotation(samples, start, method, ROUNDS, seed, NEAR if self.polish else TOLERANCE)
 
     def _judged(self, sources: Recordings, unmixing: np.ndarray, n_steps: int, converged: bool) -> Separation:
         """Return the separation with the variances of its shares.
@@ -185,8 +189,11 @@ class JADE(BlindSources):
         variances = share_variances(_segments(sources, scores), coefficients)
         np.fill_diagonal(variances, scale_variances(sources.arrays))
         explained = noise * (2 * np.sqrt(count * samples.shape[1]) + np.sqrt(2)) ** 2
-        with np.errstate(divide="ignore"):
-            resolved = np.maximum(1 - explained / np.maximum(gaps, 0), 0)
+        if self.polish:  # gaps are products of two information numbers less one, each too large by half of that
+            explained *= 1 + explained / 4
+            explained = np.inf if samples.shape[0] <= 2 * (N_FUNCTIONS + samples.shape[1]) else explained
+        with np.errstate(divide="ignore", invalid="ignore"):
+            resolved = np.nan_to_num(np.maximum(1 - explained / np.maximum(gaps, 0), 0))
         return Separation(
             unmixing=unmixing,
             converged=converged,
@@ -201,7 +208,7 @@ def _correlated(sources: np.ndarray, coefficients: np.ndarray) -> tuple[np.ndarr
     r"""Return :math:`E[\varphi_i(s_i) s_j]` and its derivatives :math:`R_{ij}` by the mixing."""
     n, k = sources.shape
     correlations, slopes = np.zeros((k, k)), np.zeros(k)
-    for rows in blocks(n, k * N_FUNCTIONS):
+    for rows in blocks(n, IN_CACHE * k):
         scores, slope = scored(sources[rows], coefficients)
         correlations += scores.T @ sources[rows]
         slopes += slope.sum(axis=0)
@@ -244,4 +251,4 @@ def _segments(sources: Recordings, coefficients: np.ndarray | None) -> Iterator[
     for samples in sources.pieces():
         scores = samples**3 if coefficients is None else scored(samples, coefficients)[0]
         transform, length = transformed(samples)
-        yield Segment(transform, transformed(scores - scores.mean(axis=0))[0], samples.shape[0], length)
+        yield Segment.of(transform, transformed(scores - scores.mean(axis=0))[0], samples.shape[0], length)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, Self
 
@@ -15,7 +14,10 @@ from codiag._threads import few_threads
 from codiag.models._sums import MomentSums
 
 SHORTEST = 1024
-"""Samples that are transformed at a time, at least: shorter transforms waste more on the overlap than they save."""
+"""Length of transforms, at least: shorter ones waste more on the overlap of windows than they save."""
+
+MOST = 2**30
+"""Entries of all covariances together, at most."""
 
 
 class LaggedCovariances(NamedTuple):
@@ -28,7 +30,7 @@ class LaggedCovariances(NamedTuple):
 
 @dataclass(eq=False)
 class LaggedSums(MomentSums):
-    r"""Sums :math:`\sum_t x_t x_{t+l}^\top` for all lags l up to the largest, around an origin.
+    r"""Sums of the symmetric parts of :math:`x_t x_{t+l}^\top` for all lags l up to the largest, around an origin.
 
     Where they are `open`, sums that are merged are of samples that follow those before: products across the border are
     formed from the last samples of the one and the first of the other, so that however a recording is cut into parts,
@@ -49,6 +51,12 @@ class LaggedSums(MomentSums):
     @classmethod
     def over(cls, samples: np.ndarray, max_lag: int, *, open: bool = False) -> Self:  # noqa: A002
         """Return the sums over one recording, (n, d), around its mean."""
+        d = samples.shape[1]
+        if (max_lag + 1) * d**2 > MOST:
+            raise ValueError(
+                f"lags must be at most {MOST // d**2 - 1} with {d} channels, of whose covariances there may be "
+                f"{MOST * 8 // 2**30} GiB; got {max_lag}"
+            )
         origin = samples.mean(axis=0)
         totals = _totals(samples - origin, max_lag)
         ends = (samples[:max_lag], samples[samples.shape[0] - min(max_lag, samples.shape[0]) :])
@@ -59,6 +67,11 @@ class LaggedSums(MomentSums):
         """How many samples there were."""
         return int(self.pairs[0])
 
+    @property
+    def n_channels(self) -> int:
+        """How many channels there are."""
+        return self.origin.size
+
     def of(self, part: np.ndarray) -> Self:
         """Return the sums over a part alone."""
         return type(self).over(part, self.pairs.size - 1, open=self.open)
@@ -66,7 +79,8 @@ class LaggedSums(MomentSums):
     def merge(self, other: Self) -> Self:
         """Add other sums to these, of samples that follow where they are open, and return these."""
         if self.open != other.open or self.products.shape != other.products.shape:
-            raise ValueError("sums must be of as many channels and lags, and both or none open, to be merged")
+            shapes = [f"{len(sums.pairs) - 1} lags of {sums.origin.size} channels" for sums in (self, other)]
+            raise ValueError(f"X must have as many channels in every part; got {shapes[0]}, then {shapes[1]}")
         totals = [self._around(self.origin), other._around(self.origin)]
         max_lag = self.pairs.size - 1
         if self.open:
@@ -90,8 +104,7 @@ class LaggedSums(MomentSums):
         """Return the mean and the covariances, divided by the number of samples whatever the lag."""
         n = self.size
         mean = self.origin + self.early[0] / n
-        products = self._around(mean)[0] / n
-        return LaggedCovariances(n, mean, (products + products.transpose(0, 2, 1)) / 2)
+        return LaggedCovariances(n, mean, self._around(mean)[0] / n)
 
     def _around(self, origin: np.ndarray) -> tuple[np.ndarray, ...]:
         """Return the sums around another origin."""
@@ -99,8 +112,8 @@ class LaggedSums(MomentSums):
         if not np.any(shift):
             return self.products, self.early, self.late, self.pairs
         pairs = self.pairs[:, None]
-        products = self.products + self.early[:, :, None] * shift + shift[:, None] * self.late[:, None, :]
-        products = products + pairs[:, :, None] * np.outer(shift, shift)
+        ends = (self.early + self.late)[:, :, None] * (shift / 2)
+        products = self.products + ends + ends.transpose(0, 2, 1) + pairs[:, :, None] * np.outer(shift, shift)
         return products, self.early + pairs * shift, self.late + pairs * shift, self.pairs
 
 
@@ -117,34 +130,54 @@ def _totals(samples: np.ndarray, max_lag: int) -> tuple[np.ndarray, ...]:
 
 
 def lagged_products(samples: np.ndarray, max_lag: int) -> np.ndarray:
-    r"""Return :math:`\sum_t x_t x_{t+l}^\top` for every lag, by cross-spectra of overlapping segments.
+    r"""Return :math:`\sum_t (x_t x_{t+l}^\top + x_{t+l} x_t^\top) / 2` for every lag, by spectra of windows.
 
-    A segment, zero after its first samples, times the same segment with what follows it, frequency by frequency: about
-    :math:`4 n d^2` operations for all lags together, of which products in the time domain take two lags' worth.
+    Windows overlap by the largest lag: every pair lies within one of them, or within two and their overlap, whose
+    products are taken off again. The symmetric part of products within a window has the real part of its spectral
+    matrices for a transform, a product of real matrices: about :math:`3 n d^2` operations for all lags together.
     """
-    n, d = samples.shape
-    length = fft.next_fast_len(max(SHORTEST, 4 * max_lag) if n > SHORTEST else n + max_lag, real=True)
-    step = length - max_lag
-    spectrum = np.zeros((length // 2 + 1, d, d), dtype=np.complex128)
-    for segments in _segments(samples, step, length):
-        alone = segments.copy()
-        alone[:, step:] = 0
-        first, later = (np.moveaxis(fft.rfft(one, axis=1), 0, 1) for one in (alone, segments))
-        with few_threads(first.shape[1] * d * d):
-            spectrum += np.matmul(np.conj(first).transpose(0, 2, 1), later)
-    products: np.ndarray = fft.irfft(spectrum, n=length, axis=0)[: max_lag + 1]
+    n = samples.shape[0]
+    step = max(SHORTEST, 4 * max_lag) - 2 * max_lag
+    starts = list(range(0, max(n - max_lag, 1), step))
+    products = _within_windows(samples, starts, step + max_lag if len(starts) > 1 else n, max_lag)
+    if len(starts) > 1:
+        products -= _within_windows(samples, starts[1:], max_lag, max_lag)
     return products
 
 
-def _segments(samples: np.ndarray, step: int, length: int) -> Iterator[np.ndarray]:
-    """Yield groups of segments that begin every so many samples, (n_segments, length, d), zero beyond the end."""
-    n, d = samples.shape
-    starts = range(0, n, step)
-    group = max(1, BLOCK // (length * d))
+def _within_windows(samples: np.ndarray, starts: list[int], width: int, max_lag: int) -> np.ndarray:
+    """Return symmetrized products of samples within windows of one width, (max_lag + 1, d, d)."""
+    d = samples.shape[1]
+    length = fft.next_fast_len(width + max_lag, real=True)
+    spectrum = np.zeros((length // 2 + 1, d, d))
+    group = max(1, BLOCK // (2 * length * d))
     for place in range(0, len(starts), group):
         some = starts[place : place + group]
-        segments = np.zeros((len(some), length, d))
-        for segment, start in zip(segments, some, strict=True):
-            inside = samples[start : start + length]
-            segment[: inside.shape[0]] = inside
-        yield segments
+        transforms = fft.rfft(_windows(samples, some, width, length), axis=1)
+        parts = np.empty((spectrum.shape[0], 2 * len(some), d))
+        for turn, part in enumerate((transforms.real, transforms.imag)):
+            parts[:, turn * len(some) : (turn + 1) * len(some)] = np.moveaxis(part, 0, 1)
+        with few_threads(parts.shape[1] * d * d):
+            spectrum += np.matmul(parts.transpose(0, 2, 1), parts)
+    cosines = _inverse_cosines(length, max_lag)
+    return (cosines @ spectrum.reshape(spectrum.shape[0], -1)).reshape(-1, d, d)
+
+
+def _windows(samples: np.ndarray, starts: list[int], width: int, length: int) -> np.ndarray:
+    """Return samples from some places on, (n_windows, length, d), zero beyond the width and the end."""
+    found = np.zeros((len(starts), length, samples.shape[1]))
+    for window, start in zip(found, starts, strict=True):
+        inside = samples[start : start + width]
+        window[: inside.shape[0]] = inside
+    return found
+
+
+def _inverse_cosines(length: int, max_lag: int) -> np.ndarray:
+    """Return the matrix of the inverse transform of a real and even spectrum, up to a lag, (max_lag + 1, n_freq)."""
+    twice = np.full(length // 2 + 1, 2.0)  # frequencies that stand for their negatives, too
+    twice[0] = 1.0
+    if length % 2 == 0:
+        twice[-1] = 1.0
+    turns = np.outer(np.arange(max_lag + 1), np.arange(twice.size)) % length
+    cosines: np.ndarray = np.cos(2 * np.pi / length * turns) * (twice / length)
+    return cosines

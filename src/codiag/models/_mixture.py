@@ -58,10 +58,11 @@ class SphericalGaussianMixture(GaussianScores, DensityMixin, BlockedModel[OneGau
     method : Method or str, optional
         How the moment is factorized; by default `codiag.methods.Auto`.
     covariance_type : {"spherical", "diag"}
-        What steps of `polish` estimate: one variance for each Gaussian, or one for each of its features. Moments are
-        those of spherical Gaussians in both cases. With "diag" they are biased, and no more than where the steps start,
-        so that `polish` must be positive: a good start where variances of features differ little, or means are far
-        apart; where neither holds, scikit-learn's random starts may find better Gaussians.
+        What steps of `polish` estimate: one variance for each Gaussian, or one for each of its features. With "diag"
+        there are two starts, of which that of greater likelihood after the steps is kept: moments of spherical
+        Gaussians, and others. In these the second moment is freed of a variance for each feature (principal factors),
+        and entries of the third in which a feature occurs twice of what they would add if all Gaussians had them;
+        other entries need no correction. Moments alone are biased then, so that `polish` must be positive.
     polish : int
         Steps of expectation maximization afterwards; zero is the pure method of moments.
     n_blocks : int
@@ -155,6 +156,35 @@ class SphericalGaussianMixture(GaussianScores, DensityMixin, BlockedModel[OneGau
                 "Gaussian; got 0"
             )
 
+    def learn(self, data: Any) -> tuple[Warning, ...]:
+        """Do the work of `fit`, silently, and return what is to be warned of.
+
+        Parameters
+        ----------
+        data : array of shape (n, n_features), or parts of it
+            As users give it to `fit`.
+
+        Returns
+        -------
+        tuple of Warning
+        """
+        if self.covariance_type != "diag" or self.n_components in (None, 1):
+            return super().learn(data)
+        found, refusal = [], None
+        for by_feature in (True, False):
+            self._by_feature = by_feature
+            try:
+                told = super().learn(data)
+            except UndeterminedError as error:
+                refusal = error
+            else:
+                found.append((self.score(data), told, dict(vars(self))))
+        if not found and refusal is not None:
+            raise refusal
+        _, told, learned = max(found, key=lambda one: one[0])
+        self.__dict__.update(learned)
+        return told
+
     def moments(self, data: Any) -> OneGaussian | GaussianMoments:
         """Return the moments of samples, an array of shape (n, n_features), or in parts."""
         parts = as_parts(data, is_matrix)
@@ -165,9 +195,13 @@ class SphericalGaussianMixture(GaussianScores, DensityMixin, BlockedModel[OneGau
         self._check_blocks(samples.shape[0])
         located = Samples.of(samples)
         if self.n_blocks == 0:
-            return gaussian_moments(located, self.n_asked(), self.strategy())
+            return gaussian_moments(located, self.n_asked(), self.strategy(), diagonal=self._diagonal())
         blocks = Blocks.of(GaussianSums.empty(samples.shape[1]), samples, self.n_blocks)
         return replace(self._of_blocks(blocks), samples=located)
+
+    def _diagonal(self) -> bool:
+        """Return whether moments are to be those of Gaussians with a variance for each feature."""
+        return self.covariance_type == "diag" and getattr(self, "_by_feature", True)
 
     def _n_shown(self, data: Any) -> int:
         """Return the number of Gaussians of least `bic`, after steps of EM, of those that noise does not hide."""
@@ -220,7 +254,7 @@ class SphericalGaussianMixture(GaussianScores, DensityMixin, BlockedModel[OneGau
     ) -> OneGaussian | GaussianMoments:
         """Return the moments of Gaussians that sums over samples make."""
         near = like.alike if isinstance(like, GaussianMoments) else None
-        return moments_from_sums(sums, self.n_asked(), self.strategy(), near)
+        return moments_from_sums(sums, self.n_asked(), self.strategy(), near, diagonal=self._diagonal())
 
     def _with_others(
         self, others: OneGaussian | GaussianMoments, whole: OneGaussian | GaussianMoments, block: int, found: Gaussians

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 
+from codiag._parts import Parts, as_parts, is_matrix
 from codiag._validation import UndeterminedError
 from codiag.diagonalize import Diagonalizer
+from codiag.models._gaussian_em import samples_of
 from codiag.models._recordings import Recordings
 from codiag.models._score_steps import Segment, scale_variances, transformed
 from codiag.models._second_order import SecondOrder, Stack
-from codiag.models._sources import Separation
+from codiag.models._sources import Separation, Whitening
 
 FLOOR = 0.01
 """Least variance of a source in a block, as a share of its mean variance: silence would weigh without bound."""
@@ -25,12 +29,17 @@ class BlockStack(Stack):
     shares: np.ndarray  # lengths of blocks over their mean
 
     @classmethod
-    def of(cls, blocks: list[np.ndarray]) -> BlockStack:
-        """Return the covariances of blocks of samples around zero."""
-        n = sum(block.shape[0] for block in blocks)
-        covariances = np.stack([block.T @ block for block in blocks]) * (len(blocks) / n)
-        shares = np.array([block.shape[0] for block in blocks]) * (len(blocks) / n)
-        return cls(np.concatenate([[covariances.mean(axis=0)], covariances]), np.arange(len(blocks) + 1), n, shares)
+    def of(cls, products: np.ndarray, counts: np.ndarray) -> BlockStack:
+        """Return the covariances of blocks, from products around zero and numbers of samples."""
+        if counts.size < 2:
+            raise UndeterminedError(
+                "X must hold two blocks or more, since one covariance tells no sources apart; got 1. An epoch is a "
+                "block, and so is a sample where there are fewer than n_blocks"
+            )
+        n = int(counts.sum())
+        covariances = products * (counts.size / n)
+        places = np.arange(counts.size + 1)
+        return cls(np.concatenate([[covariances.mean(axis=0)], covariances]), places, n, counts * (counts.size / n))
 
     def noise(self, diagonals: np.ndarray) -> np.ndarray:
         """Return the variance of the variance of a block, of Gaussian samples, in the mean over blocks."""
@@ -38,7 +47,49 @@ class BlockStack(Stack):
         return variances
 
 
-class NSS(SecondOrder[BlockStack]):
+@dataclass(eq=False)
+class BlockSums:
+    """Numbers, means and products of the samples of blocks, which add up by being listed."""
+
+    counts: np.ndarray  # (n_blocks,)
+    means: np.ndarray  # (n_blocks, d)
+    products: np.ndarray  # (n_blocks, d, d), around the means
+
+    @classmethod
+    def over(cls, blocks: list[np.ndarray]) -> Self:
+        """Return the sums over blocks of samples."""
+        means = [block.mean(axis=0) for block in blocks]
+        centered = [block - mean for block, mean in zip(blocks, means, strict=True)]
+        counts = np.array([len(block) for block in blocks])
+        return cls(counts, np.stack(means), np.stack([block.T @ block for block in centered]))
+
+    @property
+    def n_channels(self) -> int:
+        """How many channels there are."""
+        return self.means.shape[1]
+
+    def merge(self, other: Self) -> Self:
+        """Add other sums to these, and return these."""
+        if other.n_channels != self.n_channels:
+            raise ValueError(
+                f"X must have as many channels in every part; got {self.n_channels}, then {other.n_channels}"
+            )
+        for name, mine in vars(self).items():
+            setattr(self, name, np.concatenate([mine, getattr(other, name)]))
+        return self
+
+    def merged(self, other: Self) -> Self:
+        """Return these sums and others, of which none is changed."""
+        return copy.copy(self).merge(other)
+
+    def finish(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the mean of all samples, and products around it block by block."""
+        mean = self.counts @ self.means / self.counts.sum()
+        offsets = self.means - mean
+        return mean, self.products + self.counts[:, None, None] * offsets[:, :, None] * offsets[:, None, :]
+
+
+class NSS(SecondOrder[BlockStack, BlockSums]):
     r"""Sources whose variances change: joint diagonalization of covariances of blocks, and a likelihood to polish it.
 
     Channels :math:`x_t = A s_t + \mu` mix independent sources. The covariances of stretches of time,
@@ -55,7 +106,7 @@ class NSS(SecondOrder[BlockStack]):
     ----------
     n_components : int, optional
         Number of sources; the leading principal components are then unmixed. By default as many as channels, or as
-        these are independent.
+        these are independent, whatever unit each of them has.
     n_blocks : int
         Stretches of equal length that every recording is cut into; an epoch is a block by itself.
     polish : int
@@ -77,7 +128,8 @@ class NSS(SecondOrder[BlockStack]):
     unresolved_ : list of pairs of int
         Sources that the data does not tell apart.
     whitening_ : array of shape (n_components, n_channels)
-        What turns channels to principal components of unit variance.
+        What turns channels to principal components of unit variance: where all are kept, those of channels divided by
+        their standard deviations.
     mean_ : array of shape (n_channels,)
         Mean of each channel.
     explained_variance_ : array of shape (n_components,)
@@ -98,7 +150,9 @@ class NSS(SecondOrder[BlockStack]):
     Notes
     -----
     An array of three axes holds epochs, (n_epochs, n_channels, n_times), as MNE has them; a list holds recordings of
-    any lengths, (n_samples, n_channels) each.
+    any lengths, (n_samples, n_channels) each. The parts of an iterator, those that a function without arguments yields
+    and those given to `partial_fit` are recordings, too, which need not be held together: covariances of their blocks
+    are, and standard errors then take sources to be white Gaussians in every block.
 
     References
     ----------
@@ -152,20 +206,30 @@ class NSS(SecondOrder[BlockStack]):
                 f"n_blocks must be at least 2, since one covariance tells no sources apart; got {self.n_blocks}"
             )
 
-    def _separated(self, whitened: Recordings) -> Separation:
-        blocks = self._blocks(whitened)
-        if len(blocks) < 2:
-            raise UndeterminedError(
-                "X must hold two blocks or more, since one covariance tells no sources apart; got 1"
-            )
-        stack = BlockStack.of(blocks)
-        return self._separated_stack(stack, Recordings(blocks, "list"))
+    def _parts_of(self, data: Any) -> Parts | None:
+        """Return what can only be read part by part; all else is at hand."""
+        return as_parts(data, is_matrix) if isinstance(data, Iterator) or callable(data) else None
 
-    def _blocks(self, recordings: Recordings) -> list[np.ndarray]:
-        """Return epochs as they are, and other recordings cut into stretches."""
-        if recordings.form == "epochs":
-            return recordings.arrays
-        return [part for one in recordings.arrays for part in np.array_split(one, min(self.n_blocks, one.shape[0]))]
+    def _sums_of_parts(self, parts: Parts) -> BlockSums:
+        sums: BlockSums = parts.reduce(_sums_of_part, self.n_blocks)
+        return sums
+
+    def _sums_over(self, samples: np.ndarray, before: BlockSums | None) -> BlockSums:
+        return BlockSums.over(_cut(samples, self.n_blocks))
+
+    def _separated_sums(self, sums: BlockSums) -> tuple[Separation, Whitening]:
+        mean, products = sums.finish()
+        n = int(sums.counts.sum())
+        whitening = Whitening.of(mean, products.sum(axis=0) / n, self.n_components, n)
+        stack = BlockStack.of(whitening.rows @ products @ whitening.rows.T, sums.counts)
+        return self._separated_stack(stack, None), whitening
+
+    def _separated(self, whitened: Recordings) -> Separation:
+        epochs = whitened.form == "epochs"
+        blocks = whitened.arrays if epochs else [part for one in whitened.arrays for part in _cut(one, self.n_blocks)]
+        products = np.stack([block.T @ block for block in blocks])
+        stack = BlockStack.of(products, np.array([len(block) for block in blocks]))
+        return self._separated_stack(stack, Recordings(blocks, "list"))
 
     def _scores(self, own: np.ndarray, stack: BlockStack) -> np.ndarray:
         variances = own[1:] / stack.shares[:, None]
@@ -176,12 +240,27 @@ class NSS(SecondOrder[BlockStack]):
     def _segments(
         self, sources: Recordings | None, filters: np.ndarray, stack: BlockStack, own: np.ndarray
     ) -> Iterator[Segment]:
-        if sources is None:
+        factors = filters[:, :1] + filters[:, 1:] * stack.shares.size
+        if sources is None:  # white Gaussians, whose spectrum has one value
+            counts = stack.shares * (stack.n / stack.shares.size)
+            for count, energy, factor in zip(counts, own[1:] * (stack.n / stack.shares.size), factors.T, strict=True):
+                yield Segment.filtered(np.sqrt(energy)[None], factor, int(np.rint(count)), 1)
             return
-        for place, samples in enumerate(sources.arrays):
+        for samples, factor in zip(sources.arrays, factors.T, strict=True):
             transform, length = transformed(samples)
-            factors = filters[:, 0] + filters[:, place + 1] * stack.shares.size
-            yield Segment(transform, transform * factors, samples.shape[0], length)
+            yield Segment.filtered(transform, factor, samples.shape[0], length)
 
     def _own_variances(self, sources: Recordings | None, stack: BlockStack, own: np.ndarray) -> np.ndarray:
-        return np.zeros(own.shape[1]) if sources is None else scale_variances(sources.arrays)
+        if sources is not None:
+            return scale_variances(sources.arrays)
+        squares: np.ndarray = own[1:] ** 2 / stack.shares[:, None]
+        return squares.mean(axis=0) / (2 * stack.n)
+
+
+def _cut(samples: np.ndarray, n_blocks: int) -> list[np.ndarray]:
+    """Return a recording cut into stretches of equal length."""
+    return np.array_split(samples, min(n_blocks, samples.shape[0]))
+
+
+def _sums_of_part(part: Any, n_blocks: int) -> BlockSums:
+    return BlockSums.over(_cut(samples_of(part), n_blocks))

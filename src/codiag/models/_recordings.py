@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,27 +53,81 @@ class Recordings:
         return mean, Recordings([array - mean for array in self.arrays], self.form)
 
 
+FORMS = "(n_samples, n_channels), (n_epochs, n_channels, n_times), or a list of arrays of the former shape"
+"""What recordings may be, in words."""
+GAPS = "Leave these samples out, and give the stretches between them as a list of recordings"
+
+
 def as_recordings(estimator: Any, raw: Any, *, first: bool, least: int = 2) -> Recordings:
     """Return recordings in double precision, or say what is wrong with them; the first sets the number of channels.
 
     An array of shape (n_samples, n_channels) is one recording, one of shape (n_epochs, n_channels, n_times) holds an
     epoch a recording, and a list of arrays of two axes holds recordings of any lengths.
     """
-    if isinstance(raw, list | tuple) and raw and all(getattr(one, "ndim", 0) == 2 for one in raw):
-        arrays = [as_samples(estimator, one, first and not place, 1) for place, one in enumerate(raw)]
-        found = Recordings(arrays, "list")
-    elif getattr(raw, "ndim", 2) == 3:
-        cube = check_array(raw, allow_nd=True, dtype=np.float64, input_name="X")
-        found = Recordings([as_samples(estimator, epoch.T, first, 1) for epoch in cube], "epochs")
-    else:
+    form = _form_of(estimator, raw)
+    if form == "array":
         return Recordings([as_samples(estimator, raw, first, least)], "array")
+    if form == "list":
+        arrays = [as_samples(estimator, one, first and not place, 1) for place, one in enumerate(raw)]
+    else:
+        cube = check_array(raw, allow_nd=True, dtype=np.float64, input_name="X", ensure_all_finite=False)
+        if 0 in cube.shape:
+            raise ValueError(f"X must hold epochs, channels and times, at least one each; got shape {cube.shape}")
+        arrays = [as_samples(estimator, epoch.T, first and not place, 1) for place, epoch in enumerate(cube)]
+    found = Recordings(arrays, form)
     if found.n_samples < least:
         raise ValueError(f"X must hold at least {least} samples in all recordings; got {found.n_samples}")
     return found
 
 
+def _form_of(estimator: Any, raw: Any) -> str:
+    """Return the form of recordings, or say that it is none."""
+    if isinstance(raw, Iterator) or (callable(raw) and not hasattr(raw, "__array__")):
+        raise TypeError(
+            f"X must be at hand for {type(estimator).__name__}, {FORMS}, since samples are read more than once; got "
+            f"{type(raw).__name__}. Concatenate the parts"
+        )
+    _check_mask(raw)
+    if raw is None or (isinstance(raw, str | bytes | Mapping | set) and not hasattr(raw, "ndim")):
+        raise TypeError(f"X must be {FORMS}; got {type(raw).__name__}")
+    if isinstance(raw, list | tuple):
+        axes = [_n_axes(one) for one in raw]
+        if axes and all(getattr(one, "ndim", 0) == 2 for one in raw):
+            return "list"
+        if max(axes, default=0) > 1:
+            raise ValueError(f"X must be {FORMS}; got a list whose first items have {axes[:3]} axes")
+        return "array"
+    n_axes = getattr(raw, "ndim", 2)
+    if n_axes > 3:
+        raise ValueError(f"X must be {FORMS}; got an array of {n_axes} axes")
+    return "epochs" if n_axes == 3 else "array"
+
+
+def _n_axes(item: Any) -> int:
+    """Return the number of axes of an array, or how deep lists are nested, as the first items have it."""
+    if isinstance(item, list | tuple):
+        return 1 + (_n_axes(item[0]) if item else 0)
+    return int(getattr(item, "ndim", 0))
+
+
+def _check_mask(raw: Any) -> None:
+    n_masked = int(np.sum(np.ma.getmaskarray(raw))) if np.ma.isMaskedArray(raw) else 0
+    if n_masked:
+        raise ValueError(f"X must hold all samples; {n_masked} entries are masked. {GAPS}")
+
+
 def as_samples(estimator: Any, raw: Any, first: bool, least: int) -> np.ndarray:
     """Return samples of one recording, (n_samples, n_channels)."""
-    with np.errstate(over="ignore", invalid="ignore"):  # sums of finite numbers may not be finite
-        samples: np.ndarray = validate_data(estimator, raw, reset=first, dtype=np.float64, ensure_min_samples=least)
+    _check_mask(raw)
+    samples: np.ndarray = validate_data(
+        estimator, raw, reset=first, dtype=np.float64, ensure_min_samples=least, ensure_all_finite=False
+    )
+    finite = np.isfinite(samples)
+    if not finite.all():
+        sample, channel = np.argwhere(~finite)[0]
+        kind = "NaN" if np.any(np.isnan(samples)) else "infinity"
+        raise ValueError(
+            f"X must hold finite numbers. Input X contains {kind}: {np.sum(~finite)} of {samples.size} entries, the "
+            f"first in sample {sample}, channel {channel}. {GAPS}"
+        )
     return samples

@@ -23,7 +23,7 @@ series using autocovariance matrices", J. Time Ser. Anal. 37(3), 2016.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from scipy import fft
@@ -43,12 +43,31 @@ class Coefficients(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """Fourier transforms of sources and their scores over one stretch of time, (n_frequencies, k)."""
+    """Products of Fourier transforms of sources and their scores over one stretch of time, (n_frequencies, k) each."""
 
-    sources: np.ndarray
-    scores: np.ndarray
+    sources: np.ndarray  # squares of the transforms of sources
+    cross: np.ndarray  # transforms of scores times the conjugates of those; real where scores are filtered sources
+    scores: np.ndarray  # squares of the transforms of scores
     n: int  # samples
     length: int  # of the transform
+
+    @classmethod
+    def of(cls, sources: np.ndarray, scores: np.ndarray, n: int, length: int) -> Self:
+        """Return the products of transforms."""
+        return cls(_squares(sources), scores * np.conj(sources), _squares(scores), n, length)
+
+    @classmethod
+    def filtered(cls, sources: np.ndarray, response: np.ndarray, n: int, length: int) -> Self:
+        """Return the same where scores are transforms times a real response."""
+        squares = _squares(sources)
+        cross = squares * response
+        return cls(squares, cross, cross * response, n, length)
+
+
+def _squares(transforms: np.ndarray) -> np.ndarray:
+    """Return squares of absolute values."""
+    squares: np.ndarray = transforms.real**2 + transforms.imag**2
+    return squares
 
 
 def score_coefficients(ratios: np.ndarray) -> Coefficients:
@@ -106,28 +125,23 @@ def share_variances(segments: Iterable[Segment], coefficients: Coefficients) -> 
 
 def _summed_variances(segment: Segment, coefficients: Coefficients) -> np.ndarray:
     """Return the variances of sums over one segment."""
-    sources, scores, n, length = segment
+    sources, cross, scores, n, length = segment
     alpha, beta, gamma = coefficients
     twice = np.full((sources.shape[0], 1), 2.0)  # frequencies that stand for their negatives, too
     twice[0] = 1.0
     if length % 2 == 0:
         twice[-1] = 1.0
-    power, real, imaginary = _cross(sources, sources)[0], *_cross(scores, sources)
-    weighted = power * twice
-    scored = _cross(scores, scores)[0].T @ weighted
-    mixed = real.T @ (real * twice)
-    if np.any(imaginary):
+    weighted, real = sources * twice, np.ascontiguousarray(cross.real)
+    scored, mixed = scores.T @ weighted, real.T @ (real * twice)
+    if np.iscomplexobj(cross):
+        imaginary = np.ascontiguousarray(cross.imag)
         mixed -= imaginary.T @ (imaginary * twice)
-    half = real.T @ weighted
-    found = alpha**2 * scored + beta**2 * scored.T + gamma**2 * (power.T @ weighted) + 2 * alpha * beta * mixed
-    summed: np.ndarray = (found + 2 * gamma * (alpha * half + beta * half.T)) / (length * n)
+    found = alpha**2 * scored + beta**2 * scored.T + 2 * alpha * beta * mixed
+    if np.any(gamma):
+        half = real.T @ weighted
+        found += gamma**2 * (sources.T @ weighted) + 2 * gamma * (alpha * half + beta * half.T)
+    summed: np.ndarray = found / (length * n)
     return summed
-
-
-def _cross(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return real and imaginary parts of the product of one transform and the conjugate of another."""
-    product = first * np.conj(second)
-    return np.ascontiguousarray(product.real), np.ascontiguousarray(product.imag)
 
 
 def transformed(samples: np.ndarray) -> tuple[np.ndarray, int]:
@@ -147,16 +161,17 @@ def scale_variances(recordings: list[np.ndarray]) -> np.ndarray:
     total, n = np.zeros(recordings[0].shape[1]), sum(len(sources) for sources in recordings)
     for sources in recordings:
         width = max(1, int(np.sqrt(len(sources))))
-        narrow, wide = (_batch_variances(sources, some) for some in (width, 2 * width))
+        batches = sources[: len(sources) // width * width].reshape(-1, width, total.size)
+        means = np.einsum("bwk,bwk->bk", batches, batches) / width
+        pairs = (means[: len(means) // 2 * 2 : 2] + means[1::2]) / 2
+        narrow, wide = (_batch_variances(some, size, means) for some, size in ((means, width), (pairs, 2 * width)))
         total += np.maximum(2 * wide - narrow, wide) * len(sources)
     return total / (2 * n) ** 2
 
 
-def _batch_variances(sources: np.ndarray, width: int) -> np.ndarray:
-    """Return the variance of the mean square, times the number of samples, from batches of one width."""
-    count = sources.shape[0] // width
-    if count < 2:
-        return 2 * np.mean(sources**2, axis=0) ** 2  # of independent Gaussians
-    means = np.mean(sources[: count * width].reshape(count, width, -1) ** 2, axis=1)
+def _batch_variances(means: np.ndarray, width: int, narrow: np.ndarray) -> np.ndarray:
+    """Return the variance of the mean square, times the number of samples, from means over batches of one width."""
+    if len(means) < 2:
+        return 2 * np.mean(narrow, axis=0) ** 2  # of independent Gaussians
     variances: np.ndarray = np.mean(np.diff(means, axis=0) ** 2, axis=0) / 2 * width
     return variances

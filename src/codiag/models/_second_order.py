@@ -5,13 +5,14 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 
+from codiag._parts import Parts
 from codiag.diagonalize import Diagonalizer, OrthogonalNewton
-from codiag.models._base import as_seed
-from codiag.models._recordings import Recordings
+from codiag.models._base import as_seed, warn_caller
+from codiag.models._recordings import Recordings, as_recordings
 from codiag.models._score_steps import (
     Coefficients,
     Segment,
@@ -21,7 +22,7 @@ from codiag.models._score_steps import (
     share_variances,
     squared_gaps,
 )
-from codiag.models._sources import BlindSources, Separation
+from codiag.models._sources import BlindSources, Separation, Whitening
 
 REFITS = 5
 """Steps of the likelihood at which scores are fitted again, before they stay."""
@@ -49,11 +50,99 @@ class Stack:
         return variances
 
 
+class SecondSums(Protocol):
+    """Sums over samples from which second moments follow."""
+
+    @property
+    def n_channels(self) -> int:
+        """How many channels there are."""
+
+    def merged(self, other: Any) -> Self:
+        """Return these sums and others that follow, of which none is changed."""
+
+
 S = TypeVar("S", bound=Stack)
+T = TypeVar("T", bound=SecondSums)
 
 
-class SecondOrder(BlindSources, Generic[S]):
+class SecondOrder(BlindSources, Generic[S, T]):
     """Whitening, joint diagonalization of second moments, and steps of a Gaussian likelihood."""
+
+    def learn(self, data: Any) -> tuple[Warning, ...]:
+        """Do the work of `fit`, silently, and return what is to be warned of.
+
+        Parameters
+        ----------
+        data : array of shape (n_samples, n_channels) or (n_epochs, n_channels, n_times), or list of recordings
+            As users give it to `fit`, or in parts that follow each other.
+
+        Returns
+        -------
+        tuple of Warning
+        """
+        self._seen: T | None = None
+        parts = self._parts_of(data)
+        if parts is None:
+            return super().learn(data)
+        self.check_parameters()
+        sums = self._sums_of_parts(parts)
+        self.n_features_in_ = sums.n_channels
+        return self._keep(*self._separated_sums(sums))
+
+    def partial_fit(self, X: Any, y: object = None) -> Self:  # noqa: N803
+        """Add samples that follow those seen so far, and estimate again; after `fit` of one array, begin anew.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_channels)
+            For `codiag.models.SOBI` however a recording is cut, the answer is that of the whole, to rounding; for
+            `codiag.models.NSS` that of `fit` of a list of the parts.
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        warn_caller(self.learn_more(X))
+        return self
+
+    def learn_more(self, data: Any) -> tuple[Warning, ...]:
+        """Do the work of `partial_fit`, silently, and return what is to be warned of.
+
+        Parameters
+        ----------
+        data : array of shape (n_samples, n_channels)
+
+        Returns
+        -------
+        tuple of Warning
+        """
+        self.check_parameters()
+        before = getattr(self, "_seen", None)
+        recordings = as_recordings(self, data, first=before is None, least=1 if before is not None else 2)
+        if recordings.form != "array":
+            raise ValueError("X must be samples that follow those before, (n_samples, n_channels), for partial_fit")
+        sums = self._sums_over(recordings.arrays[0], before)
+        sums = sums if before is None else before.merged(sums)
+        told = self._keep(*self._separated_sums(sums))
+        self._seen = sums
+        return told
+
+    @abstractmethod
+    def _parts_of(self, data: Any) -> Parts | None:
+        """Return data in parts, or None where it is at hand."""
+
+    @abstractmethod
+    def _sums_of_parts(self, parts: Parts) -> T:
+        """Return the sums over all parts."""
+
+    @abstractmethod
+    def _sums_over(self, samples: np.ndarray, before: T | None) -> T:
+        """Return the sums over samples, (n, d), to be merged with those before."""
+
+    @abstractmethod
+    def _separated_sums(self, sums: T) -> tuple[Separation, Whitening]:
+        """Return what separates the channels that sums are over, and what whitens them."""
 
     @abstractmethod
     def _scores(self, own: np.ndarray, stack: S) -> np.ndarray:

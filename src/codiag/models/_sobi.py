@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from scipy.linalg import solve_toeplitz
 
 from codiag._parts import Parts, as_parts, is_matrix
 from codiag._validation import as_number
 from codiag.diagonalize import Diagonalizer
-from codiag.models._base import warn_caller
 from codiag.models._lagged_sums import LaggedSums
-from codiag.models._recordings import Recordings, as_recordings
+from codiag.models._recordings import Recordings
 from codiag.models._score_steps import Segment, scale_variances, transformed
 from codiag.models._second_order import SecondOrder, Stack
 from codiag.models._sources import Separation, Whitening
@@ -25,7 +23,7 @@ GRID = 4096
 """Frequencies at which spectra of autoregressive models are taken."""
 
 
-class SOBI(SecondOrder[Stack]):
+class SOBI(SecondOrder[Stack, LaggedSums]):
     r"""Sources with different spectra: joint diagonalization of lagged covariances, and a likelihood to polish it.
 
     Channels :math:`x_t = A s_t + \mu` mix independent sources. Their covariances with what follows l samples later,
@@ -44,7 +42,7 @@ class SOBI(SecondOrder[Stack]):
     ----------
     n_components : int, optional
         Number of sources; the leading principal components are then unmixed. By default as many as channels, or as
-        these are independent.
+        these are independent, whatever unit each of them has.
     lags : int or sequence of int
         Lags in samples: so many from one on, but at most half of the longest recording, or those listed.
     polish : int
@@ -68,7 +66,8 @@ class SOBI(SecondOrder[Stack]):
     unresolved_ : list of pairs of int
         Sources that the data does not tell apart.
     whitening_ : array of shape (n_components, n_channels)
-        What turns channels to principal components of unit variance.
+        What turns channels to principal components of unit variance: where all are kept, those of channels divided by
+        their standard deviations.
     mean_ : array of shape (n_channels,)
         Mean of each channel.
     explained_variance_ : array of shape (n_components,)
@@ -126,109 +125,25 @@ class SOBI(SecondOrder[Stack]):
         self.diagonalizer = diagonalizer
         self.random_state = random_state
 
-    def learn(self, data: Any) -> tuple[Warning, ...]:
-        """Do the work of `fit`, silently, and return what is to be warned of.
+    def _parts_of(self, data: Any) -> Parts | None:
+        """Return data in parts that follow each other, or None where it is at hand."""
+        at_hand = isinstance(data, list | tuple) or getattr(data, "ndim", 2) == 3
+        return None if at_hand else as_parts(data, is_matrix)
 
-        Parameters
-        ----------
-        data : array of shape (n_samples, n_channels) or (n_epochs, n_channels, n_times), or list of recordings
-            As users give it to `fit`, or in parts that follow each other.
+    def _sums_of_parts(self, parts: Parts) -> LaggedSums:
+        sums: LaggedSums = parts.reduce(_sums_of_part, self._max_lag())
+        return sums
 
-        Returns
-        -------
-        tuple of Warning
-            What `fit` warns of.
+    def _sums_over(self, samples: np.ndarray, before: LaggedSums | None) -> LaggedSums:
+        if before is not None and before.pairs.size != self._max_lag() + 1:
+            raise ValueError(f"lags must be as they were, up to {before.pairs.size - 1}; got {self.lags}. Begin anew")
+        return LaggedSums.over(samples, self._max_lag(), open=True)
 
-        Examples
-        --------
-        >>> from codiag.models import SOBI
-        >>> from codiag.synthetic import mixed_signals
-        >>> channels = mixed_signals(2000, ["sinusoid", "autoregressive"], seed=0).channels
-        >>> SOBI(lags=20).learn(channels)
-        ()
-        """
-        self._seen: LaggedSums | None = None
-        parts = None if isinstance(data, list | tuple) else as_parts(data, is_matrix)
-        return super().learn(data) if parts is None else self._learn_parts(parts)
-
-    def _learn_parts(self, parts: Parts) -> tuple[Warning, ...]:
-        self.check_parameters()
-        sums = parts.reduce(_sums_of_part, int(self._wanted_lags()[-1]))
-        self.n_features_in_ = sums.origin.size
-        return self._learn_sums(sums)
-
-    def partial_fit(self, X: Any, y: object = None) -> Self:  # noqa: N803
-        """Add samples that follow those seen so far, and estimate again; after `fit` of one array, begin anew.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_channels)
-            However a recording is cut, the answer is that of the whole, to rounding.
-        y : ignored
-            Not used; there for the interface of scikit-learn.
-
-        Returns
-        -------
-        self
-            The model.
-
-        Examples
-        --------
-        >>> from codiag.models import SOBI
-        >>> from codiag.synthetic import mixed_signals
-        >>> channels = mixed_signals(2000, ["sinusoid", "autoregressive"], seed=0).channels
-        >>> model = SOBI(lags=20)
-        >>> for chunk in (channels[:900], channels[900:]):
-        ...     model = model.partial_fit(chunk)
-        >>> model.components_.shape
-        (2, 2)
-        """
-        warn_caller(self.learn_more(X))
-        return self
-
-    def learn_more(self, data: Any) -> tuple[Warning, ...]:
-        """Do the work of `partial_fit`, silently, and return what is to be warned of.
-
-        Parameters
-        ----------
-        data : array of shape (n_samples, n_channels)
-            The samples.
-
-        Returns
-        -------
-        tuple of Warning
-            What `partial_fit` warns of.
-
-        Examples
-        --------
-        >>> from codiag.models import SOBI
-        >>> from codiag.synthetic import mixed_signals
-        >>> channels = mixed_signals(2000, ["sinusoid", "autoregressive"], seed=0).channels
-        >>> SOBI(lags=20).learn_more(channels)
-        ()
-        """
-        self.check_parameters()
-        before = getattr(self, "_seen", None)
-        recordings = as_recordings(self, data, first=before is None, least=1 if before is not None else 2)
-        if recordings.form != "array":
-            raise ValueError("X must be samples that follow those before, (n_samples, n_channels), for partial_fit")
-        max_lag = int(self._wanted_lags()[-1])
-        sums = LaggedSums.over(recordings.arrays[0], max_lag, open=True)
-        if before is not None:
-            if before.pairs.size != max_lag + 1:
-                raise ValueError(
-                    f"lags must be as they were, up to {before.pairs.size - 1}; got {self.lags}. Begin anew"
-                )
-            sums = before.merged(sums)
-        told = self._learn_sums(sums)
-        self._seen = sums
-        return told
-
-    def _learn_sums(self, sums: LaggedSums) -> tuple[Warning, ...]:
+    def _separated_sums(self, sums: LaggedSums) -> tuple[Separation, Whitening]:
         found = sums.finish()
         whitening = Whitening.of(found.mean, found.matrices[0], self.n_components, found.n)
         matrices = whitening.rows @ found.matrices @ whitening.rows.T
-        return self._keep(self._separated_stack(self._lag_stack(matrices, found.n, found.n), None), whitening)
+        return self._separated_stack(self._lag_stack(matrices, found.n, found.n), None), whitening
 
     def _separated(self, whitened: Recordings) -> Separation:
         longest = max(array.shape[0] for array in whitened.arrays)
@@ -240,22 +155,20 @@ class SOBI(SecondOrder[Stack]):
         stack = self._lag_stack(total.finish().matrices, whitened.n_samples, longest)
         return self._separated_stack(stack, whitened)
 
-    def _wanted_lags(self) -> np.ndarray:
-        """Return the lags in ascending order."""
-        if isinstance(self.lags, int | np.integer):
-            return np.arange(1, self.lags + 1)
-        return np.unique(np.asarray(self.lags))
-
     def _kept_lags(self, longest: int) -> np.ndarray:
-        """Return the lags that a recording of so many samples allows."""
-        lags = self._wanted_lags()
+        """Return the lags in ascending order, those that a recording of so many samples allows."""
         if isinstance(self.lags, int | np.integer):
-            return lags[: max(1, longest // 2)]
+            return np.arange(1, min(self.lags, max(1, longest // 2)) + 1)
+        lags = np.unique(np.asarray(self.lags))
         if lags[-1] >= longest:
             raise ValueError(
                 f"lags must be below {longest}, the number of samples of the longest recording; got {lags[-1]}"
             )
         return lags
+
+    def _max_lag(self) -> int:
+        """Return the largest lag, where the number of samples is not known yet."""
+        return int(self.lags if isinstance(self.lags, int | np.integer) else max(self.lags))
 
     def _lag_stack(self, matrices: np.ndarray, n: int, longest: int) -> Stack:
         """Return covariances of whitened channels at the lags that are used, with zero, and what polishing needs."""
@@ -275,20 +188,19 @@ class SOBI(SecondOrder[Stack]):
         ValueError: lags must be positive; got 0
         """
         super().check_parameters()
-        if isinstance(self.lags, int | np.integer | float | str) or self.lags is None:
-            as_number("lags", self.lags, integer=True)
-            return
-        for lag in self.lags:
-            as_number("lags", lag, integer=True)
-        if len(self.lags) == 0:
+        lags: Any = self.lags
+        if not (isinstance(lags, list | tuple | range) or getattr(lags, "ndim", 0) == 1):
+            lags = [lags]
+        if len(lags) == 0:
             raise ValueError("lags must hold one lag or more; got none")
+        for lag in lags:
+            as_number("lags", lag, integer=True)
 
     def _scores(self, autocovariances: np.ndarray, stack: Stack) -> np.ndarray:
         """Return the coefficients of the lags in the inverse filter of every source, (k, n_lags)."""
         order = stack.n_consecutive
         filters = np.zeros(autocovariances.shape).T
-        for row, values in zip(filters, autocovariances.T, strict=True):
-            row[: order + 1] = inverse_spectrum(values[: order + 1], FLOOR)
+        filters[:, : order + 1] = inverse_spectra(autocovariances[: order + 1].T, FLOOR)
         return filters
 
     def _segments(
@@ -297,14 +209,14 @@ class SOBI(SecondOrder[Stack]):
         """Yield Fourier transforms of sources, or of models of them, and of what filters make of these."""
         if sources is None:
             spectra = self._model_spectra(own)
-            yield Segment(spectra, spectra * _response(filters, GRID), stack.n, GRID)
+            yield Segment.filtered(spectra, _response(filters, GRID), stack.n, GRID)
             return
         responses: dict[int, np.ndarray] = {}
         for samples in sources.pieces():
             transform, length = transformed(samples)
             if length not in responses:
                 responses = {length: _response(filters, length)}
-            yield Segment(transform, transform * responses[length], samples.shape[0], length)
+            yield Segment.filtered(transform, responses[length], samples.shape[0], length)
 
     def _own_variances(self, sources: Recordings | None, stack: Stack, own: np.ndarray) -> np.ndarray:
         if sources is not None:
@@ -317,8 +229,7 @@ class SOBI(SecondOrder[Stack]):
 
     def _model_spectra(self, own: np.ndarray) -> np.ndarray:
         """Return roots of the spectral densities of autoregressions with these autocovariances, (n_lags, k)."""
-        filters = np.stack([inverse_spectrum(values, 1e-6) for values in own.T])
-        return 1 / np.sqrt(_response(filters, GRID))
+        return 1 / np.sqrt(_response(inverse_spectra(own.T, 1e-6), GRID))
 
 
 def _sums_of_part(part: Any, max_lag: int) -> LaggedSums:
@@ -327,24 +238,34 @@ def _sums_of_part(part: Any, max_lag: int) -> LaggedSums:
     return LaggedSums.over(check_array(part, dtype=np.float64, input_name="X"), max_lag, open=True)
 
 
-def inverse_spectrum(autocovariances: np.ndarray, floor: float) -> np.ndarray:
-    r"""Return g with :math:`1 / f(\omega) = \sum_l g_l \cos(l \omega)`, f the spectrum of the autoregression.
+def inverse_spectra(autocovariances: np.ndarray, floor: float) -> np.ndarray:
+    r"""Return rows g with :math:`1 / f(\omega) = \sum_l g_l \cos(l \omega)`, f the spectra of autoregressions.
 
-    It has the given autocovariances up to the last lag, with white noise added.
+    They have the given autocovariances, (k, n_lags), with white noise added: predictors are found by Levinson's
+    recursion for all sources together.
     """
-    values = autocovariances / autocovariances[0]
-    values[0] += floor
-    if values.size == 1:
-        return 1 / values / autocovariances[0]
-    predictor = np.concatenate([[1.0], -solve_toeplitz(values[:-1], values[1:])])
-    whitened = np.correlate(predictor, predictor, "full")[predictor.size - 1 :] / (predictor @ values)
-    whitened[1:] *= 2
-    inverse: np.ndarray = whitened / autocovariances[0]
+    scale = autocovariances[:, :1]
+    values = autocovariances / scale
+    values[:, 0] += floor
+    n_lags = values.shape[1]
+    predictors, errors = np.zeros_like(values), values[:, :1].copy()
+    predictors[:, 0] = 1
+    for order in range(1, n_lags):
+        missed = np.sum(predictors[:, :order] * values[:, order:0:-1], axis=1, keepdims=True)
+        reflections = -missed / errors
+        predictors[:, : order + 1] += reflections * predictors[:, order::-1]
+        errors *= 1 - reflections**2
+    power = np.abs(np.fft.rfft(predictors, n=2 * n_lags, axis=1)) ** 2
+    inverse: np.ndarray = np.fft.irfft(power, n=2 * n_lags, axis=1)[:, :n_lags] / (errors * scale)
+    inverse[:, 1:] *= 2
     return inverse
 
 
 def _response(filters: np.ndarray, length: int) -> np.ndarray:
-    r"""Return :math:`\sum_l g_l \cos(l \omega)` at the frequencies of a transform, (n_frequencies, k)."""
-    padded = np.zeros((length, filters.shape[0]))
+    r"""Return :math:`\sum_l g_l \cos(l \omega)` at the frequencies of a transform, (n_frequencies, k).
+
+    Lags beyond the length of the transform count as those that are left of them, at whose cosines they have the same.
+    """
+    padded = np.zeros((-(-filters.shape[1] // length) * length, filters.shape[0]))
     padded[: filters.shape[1]] = filters.T
-    return np.real(np.fft.rfft(padded, axis=0))
+    return np.real(np.fft.rfft(padded.reshape(-1, length, filters.shape[0]).sum(axis=0), axis=0))

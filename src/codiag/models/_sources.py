@@ -20,6 +20,9 @@ UNRESOLVED = 0.3
 """Standard error of the share of one source in another from which on the two are not told apart, as in
 `codiag.Diagonalization.unresolved`."""
 
+DUST = 1e-13
+"""Size of a channel, relative to the largest, up to which it is what rounding has left of zeros."""
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Separation:
@@ -48,19 +51,26 @@ class Whitening:
 
     @classmethod
     def of(cls, mean: np.ndarray, covariance: np.ndarray, k: int | None, n: int) -> Whitening:
-        """Return the leading principal components, by default as many as the covariance has."""
-        values, vectors = np.linalg.eigh(covariance)
+        """Return the leading principal components, by default as many as the covariance has.
+
+        By default, as many as there are independent channels in a unit of its own each: units may differ by large
+        factors, as those of electric and magnetic sensors do, and all components together span the same in any unit.
+        """
+        sizes = np.sqrt(np.maximum(np.diag(covariance), 0))
+        some = sizes > np.maximum(DUST * np.max(sizes), 64 * np.finfo(float).eps * np.abs(mean))
+        if not np.any(some):
+            raise UndeterminedError("X must hold samples that differ; they are all the same")
+        units = np.where(some, sizes, 1) if k is None else np.full(sizes.size, np.max(sizes))
+        values, vectors = np.linalg.eigh(np.where(np.outer(some, some), covariance, 0) / np.outer(units, units))
         values, vectors = values[::-1], vectors[:, ::-1]
         rank = int(np.sum(values > values[0] * 10 * max(n, values.size) * np.finfo(float).eps))
-        if not values[0] > 0:
-            raise UndeterminedError("X must hold samples that differ; they are all the same")
         if k is not None and k > rank:
             limit = "channels" if rank == values.size else "independent channels, which recordings have"
             raise UndeterminedError(f"n_components must be at most {rank}, the number of {limit}; got {k}")
         kept = rank if k is None else k
         vectors, roots = vectors[:, :kept], np.sqrt(values[:kept])
         vectors = vectors * largest_signs(vectors)
-        return cls(mean, (vectors / roots).T, vectors * roots)
+        return cls(mean, (vectors / roots).T / units, (vectors * roots) * units[:, None])
 
 
 class BlindSources(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):

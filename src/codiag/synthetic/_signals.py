@@ -117,7 +117,8 @@ def mixed_signals(
 
 
 def _checked_kinds(kinds: Sequence[str]) -> tuple[str, ...]:
-    if isinstance(kinds, str) or len(kinds) == 0 or any(name not in KINDS for name in kinds):
+    listed = hasattr(kinds, "__len__") and hasattr(kinds, "__iter__") and not isinstance(kinds, str)
+    if not listed or len(kinds) == 0 or any(not isinstance(name, str) or name not in KINDS for name in kinds):
         raise ValueError(f"kinds must be a sequence of names out of {', '.join(KINDS)}; got {kinds!r}")
     return tuple(kinds)
 

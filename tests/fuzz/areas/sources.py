@@ -18,51 +18,128 @@ KINDS = ("sinusoid", "square", "autoregressive", "bursts", "loud", "uniform", "b
          "sparse", "gaussian")  # fmt: skip
 
 
+def recorded(rng: np.random.Generator) -> tuple[np.ndarray, str]:
+    """Return channels, (n_samples, n_channels), that are as they should be, or not quite, and what they are."""
+    k, n = int(rng.integers(1, 6)), int(choose(rng, 2, 5, 12, 100, 100, 100, 600, 1500))
+    data = mixed_signals(n, [choose(rng, *KINDS) for _ in range(k)], seed=int(rng.integers(10**6))).channels
+    kind = choose(
+        rng, "", "", "", "scaled", "float32", "integers", "far away", "units", "repeated", "constant", "twice"
+    )
+    if kind == "scaled":
+        data = data * 10.0 ** int(rng.integers(-15, 16))
+    elif kind == "float32":
+        data = data.astype(np.float32)
+    elif kind == "integers":
+        data = np.rint(10 * data).astype(choose(rng, np.int64, np.int8, np.int32))
+    elif kind == "far away":
+        data = data + 1e6
+    elif kind == "units":
+        data = data * 10.0 ** rng.integers(-5, 6, k)
+    elif kind == "repeated":
+        data = np.ones_like(data)
+    elif kind == "constant":
+        data[:, 0] = choose(rng, 0.0, 0.1, 1e9)
+    elif kind == "twice":
+        data = np.concatenate([data, data[:, :1]], axis=1)
+    return data, kind
+
+
+def in_form(data: np.ndarray, rng: np.random.Generator) -> Any:
+    """Return channels as one array, epochs, or recordings of different lengths, some perhaps of one sample."""
+    form = choose(rng, "array", "array", "epochs", "list", "pieces", "rows")
+    if form == "epochs" and data.shape[0] % 4 == 0:
+        return np.stack([part.T for part in np.split(data, 4)])
+    if form == "list":
+        return np.split(data, sorted({1, data.shape[0] // 3, data.shape[0] // 2} - {0}))
+    if form == "pieces":
+        return [data, data[:1]]
+    return data.tolist() if form == "rows" else data
+
+
+def estimators(rng: np.random.Generator) -> Any:
+    """Return an estimator of sources."""
+    number = choose(rng, None, None, None, 1, 2)
+    return choose(
+        rng,
+        SOBI(number, lags=choose(rng, 1, 5, 50, 10**9, [1, 2], (3,), range(1, 4)), polish=choose(rng, 0, 20)),
+        JADE(number, polish=choose(rng, 0, 20)),
+        NSS(number, n_blocks=choose(rng, 2, 6, 10**6), polish=choose(rng, 0, 20)),
+    )
+
+
+def options_of(model: Any) -> dict[str, Any]:
+    """Return the parameters of an estimator that are to be varied."""
+    names = ("n_components", "lags", "polish", "n_blocks")
+    return {key: value for key, value in model.get_params().items() if key in names and value is not None}
+
+
+def separated(fitted: Any, n_channels: int) -> Problems:
+    """Yield what is false of a separation."""
+    for key in ("components_", "mixing_", "whitening_", "mixing_standard_errors_", "explained_variance_"):
+        bad = not_finite(getattr(fitted, key), key)
+        if bad:
+            yield "not finite", bad
+            return
+    found = fitted.n_components_
+    yield from has_shape(fitted.mixing_, (n_channels, found), "mixing_")
+    yield from largest_first(fitted.explained_variance_, "explained_variance_")
+    if not np.allclose(fitted.components_ @ fitted.mixing_, np.eye(found), atol=1e-6):
+        yield "model", "components_ times mixing_ is not the identity"
+    if any(not 0 <= i < j < found for i, j in fitted.unresolved_):
+        yield "model", f"unresolved_ of {found} sources is {fitted.unresolved_}"
+
+
 @covers("codiag.models.SOBI", "codiag.models.JADE", "codiag.models.NSS", weight=3)
 def separations(rng: np.random.Generator) -> Case:
-    """Recordings of few channels, long and short, as arrays, epochs and lists."""
-    k = int(rng.integers(1, 5))
-    n = int(choose(rng, 2, 12, 100, 600))
-    data = mixed_signals(n, [choose(rng, *KINDS) for _ in range(k)], seed=int(rng.integers(10**6))).channels
-    kind = choose(rng, "", "", "", "large", "float32", "repeated", "far away")
-    data = data * 10.0 ** int(rng.integers(-15, 16)) if kind == "large" else data
-    data = data.astype(np.float32) if kind == "float32" else data
-    data = data + 1e6 if kind == "far away" else data
-    data = np.ones_like(data) if kind == "repeated" else data
-    form = choose(rng, "array", "array", "epochs", "list") if n % 4 == 0 else "array"
-    parts = np.split(data, 4) if form != "array" else []
-    given = np.stack([part.T for part in parts]) if form == "epochs" else parts if form == "list" else data
-    model = choose(
-        rng,
-        SOBI(lags=choose(rng, 1, 5, [1, 2]), polish=choose(rng, 0, 20)),
-        JADE(polish=choose(rng, 0, 20)),
-        NSS(n_blocks=choose(rng, 2, 6), polish=choose(rng, 0, 20)),
-    )
-    options = {key: value for key, value in model.get_params().items() if key in ("lags", "polish", "n_blocks")}
+    """Recordings of few channels, long and short, as arrays, epochs and lists, and back from their sources."""
+    data, kind = recorded(rng)
+    n, d = data.shape
+    given, model = in_form(data, rng), estimators(rng)
 
     def fit(X: Any, **wanted: Any) -> Any:  # noqa: N803
         return type(model)(random_state=0, **wanted).fit(X)
 
     def check(fitted: Any, arguments: dict[str, Any]) -> Problems:
-        for key in ("components_", "mixing_", "whitening_", "mixing_standard_errors_", "explained_variance_"):
-            bad = not_finite(getattr(fitted, key), key)
-            if bad:
-                yield "not finite", bad
-                return
-        found = fitted.n_components_
-        yield from has_shape(fitted.mixing_, (k, found), "mixing_")
-        yield from largest_first(fitted.explained_variance_, "explained_variance_")
-        if not np.allclose(fitted.components_ @ fitted.mixing_, np.eye(found), atol=1e-6):
-            yield "model", "components_ times mixing_ is not the identity"
-        if isinstance(arguments["X"], np.ndarray) and found == k and kind in ("", "float32"):
-            again = fitted.inverse_transform(fitted.transform(arguments["X"]))
-            if not np.allclose(again, arguments["X"], atol=1e-4 * np.max(np.abs(arguments["X"]))):
+        yield from separated(fitted, d)
+        if fitted.n_components_ == d and kind in ("", "float32", "integers", "units"):
+            again = fitted.inverse_transform(fitted.transform(data))
+            if not np.allclose(again, data, rtol=1e-4, atol=1e-4 * np.max(np.abs(data), axis=0)):
                 yield "model", "inverse_transform does not lead back"
 
-    valid = True if n >= 100 and kind in ("", "float32") else None
-    arguments = {"X": given, **options}
+    several = model.n_components is None or d > model.n_components
+    valid = True if n >= 100 and kind not in ("repeated", "constant", "twice", "units") and several else None
     name = f"codiag.models.{type(model).__name__}"
-    return Case(name, fit, arguments, valid, (check,), named=("n_components",), advice=True)
+    options = options_of(model)
+    return Case(name, fit, {"X": given, **options}, valid, (check,), named=("n_components", "lags"), advice=True)
+
+
+@covers("codiag.models.SOBI", "codiag.models.NSS", weight=1)
+def streams(rng: np.random.Generator) -> Case:
+    """Parts of a recording that follow each other, given one by one, or by an iterator."""
+    data, kind = recorded(rng)
+    n, d = data.shape
+    cuts = sorted({int(cut) for cut in rng.integers(1, n, int(rng.integers(0, 4)))}) if n > 2 else []
+    kinds = [
+        SOBI(lags=choose(rng, 1, 5, [2, 3]), polish=choose(rng, 0, 20)),
+        NSS(n_blocks=3, polish=choose(rng, 0, 20)),
+    ]
+    model, one_by_one = choose(rng, *kinds), bool(rng.random() < 0.5)
+
+    def fit(X: Any, **wanted: Any) -> Any:  # noqa: N803
+        found = type(model)(random_state=0, **wanted)
+        if not one_by_one:
+            return found.fit(iter(X))
+        for part in X:
+            found.partial_fit(part)
+        return found
+
+    def check(fitted: Any, arguments: dict[str, Any]) -> Problems:
+        yield from separated(fitted, d)
+
+    valid = True if n >= 100 and kind in ("", "float32", "scaled") and (not cuts or cuts[0] > 20) else None
+    arguments = {"X": np.split(data, cuts), **options_of(model)}
+    name = f"codiag.models.{type(model).__name__}"
+    return Case(name, fit, arguments, valid, (check,), named=("n_components", "lags"), advice=True)
 
 
 @covers("codiag.synthetic.mixed_signals", "codiag.synthetic.MixedSignals", weight=0.5)
