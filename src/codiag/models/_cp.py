@@ -128,7 +128,16 @@ class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
 
     @property
     def factors_standard_errors_(self) -> list[np.ndarray]:
-        """Standard errors of the entries of `factors_`; computed where they are asked for."""
+        """Standard errors of the entries of `factors_`; computed where they are asked for.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import CP
+        >>> X = np.ones((4, 3, 2)) + 0.01 * np.random.default_rng(0).standard_normal((4, 3, 2))
+        >>> [errors.shape for errors in CP(1, random_state=0).fit(X).factors_standard_errors_]
+        [(3, 1), (2, 1)]
+        """
         check_is_fitted(self)
         return list(self.factorization_.entry_standard_errors[1:])
 

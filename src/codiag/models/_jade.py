@@ -97,7 +97,7 @@ class JADE(BlindSources):
     -----
     An array of three axes holds epochs, (n_epochs, n_channels, n_times), as MNE has them; a list holds recordings of
     any lengths, (n_samples, n_channels) each. The order of samples makes no difference, but for standard errors. There
-    is no `partial_fit`: cumulants are taken along sources that are known only once all samples have been read.
+    is no ``partial_fit``: cumulants are taken along sources that are known only once all samples have been read.
 
     References
     ----------

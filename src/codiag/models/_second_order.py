@@ -79,6 +79,15 @@ class SecondOrder(BlindSources, Generic[S, T]):
         Returns
         -------
         tuple of Warning
+            What `fit` warns of.
+
+        Examples
+        --------
+        >>> from codiag.models import SOBI
+        >>> from codiag.synthetic import mixed_signals
+        >>> channels = mixed_signals(2000, ["sinusoid", "autoregressive"], seed=0).channels
+        >>> SOBI(lags=20).learn(channels)
+        ()
         """
         self._seen: T | None = None
         parts = self._parts_of(data)
@@ -98,10 +107,23 @@ class SecondOrder(BlindSources, Generic[S, T]):
             For `codiag.models.SOBI` however a recording is cut, the answer is that of the whole, to rounding; for
             `codiag.models.NSS` that of `fit` of a list of the parts.
         y : ignored
+            Not used; there for the interface of scikit-learn.
 
         Returns
         -------
         self
+            The model.
+
+        Examples
+        --------
+        >>> from codiag.models import SOBI
+        >>> from codiag.synthetic import mixed_signals
+        >>> channels = mixed_signals(2000, ["sinusoid", "autoregressive"], seed=0).channels
+        >>> model = SOBI(lags=20)
+        >>> for chunk in (channels[:900], channels[900:]):
+        ...     model = model.partial_fit(chunk)
+        >>> model.n_components_
+        2
         """
         warn_caller(self.learn_more(X))
         return self
@@ -112,10 +134,20 @@ class SecondOrder(BlindSources, Generic[S, T]):
         Parameters
         ----------
         data : array of shape (n_samples, n_channels)
+            The samples.
 
         Returns
         -------
         tuple of Warning
+            What `partial_fit` warns of.
+
+        Examples
+        --------
+        >>> from codiag.models import SOBI
+        >>> from codiag.synthetic import mixed_signals
+        >>> channels = mixed_signals(2000, ["sinusoid", "autoregressive"], seed=0).channels
+        >>> SOBI(lags=20).learn_more(channels)
+        ()
         """
         self.check_parameters()
         before = getattr(self, "_seen", None)

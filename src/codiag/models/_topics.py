@@ -80,7 +80,7 @@ class LatentDirichlet(MomentTopics):
         Eigenvalues of the second moment and the sampling noise beside them, relative error of the fit, mass clipped
         away.
     components_standard_errors_, weights_standard_errors_, doc_topic_prior_standard_errors_
-        Of the same shapes, where `n_blocks` asks for them; and a number, `topic_word_prior_standard_errors_`.
+        Of the same shapes, where `n_blocks` asks for them; and a number, ``topic_word_prior_standard_errors_``.
     n_components_ : int
         Number of topics.
     n_features_in_ : int
