@@ -42,7 +42,8 @@ class DawidSkene(CrowdTables, Model):
     partition and :math:`O(n k)` a round of expectation maximization or of sampling, and memory for the votes and for a
     confusion matrix a worker and partition. *Guarantees*, where the model holds, moments that converge to the truth as
     tasks become more, with no local optimum in the way, and then an objective that never falls. *Fails* where most
-    workers are wrong in the same way, or copy from one, which cannot be told from being right.
+    workers are wrong in the same way, or where those who copy outvote the others on their tasks, which cannot be told
+    from being right.
 
     Parameters
     ----------
