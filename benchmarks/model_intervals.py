@@ -24,7 +24,7 @@ SEEDS = {
     "mixed topics": range(30),
     "chain": range(20),
     "sequences": range(20),
-    "communities": range(20),
+    "communities": range(5000, 5008),
 }
 """Where there are other draws than the first ones."""
 AXES = {"transmat": (0, 1), "connectivity": (0, 1), "memberships": (1,), "variances": (), "errors": (), "priors": ()}
