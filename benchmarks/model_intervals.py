@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -178,7 +179,7 @@ def sources(n_draws: int = N_DRAWS) -> str:
     )
 
 
-PARTS = {name: partial(family, name) for name in CASES}
+PARTS: dict[str, Callable[[], str]] = {name: partial(family, name) for name in CASES}
 PARTS |= {"sources": sources, "blocks": blocks}
 
 if __name__ == "__main__":
