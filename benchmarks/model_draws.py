@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -111,7 +112,7 @@ def crowd(seed: int, n: int = 600, n_workers: int = 20, density: float = 0.4) ->
 
 def graph(seed: int, n: int = 400, alpha_0: float = 1.0) -> Drawn:
     """Three communities of nodes with 55 links, about."""
-    memberships = np.random.default_rng(109).dirichlet(np.full(3, alpha_0 / 3), n)
+    memberships = np.random.default_rng(111).dirichlet(np.full(3, alpha_0 / 3), n)
     rates = 0.05 + 0.25 * np.eye(3)
     linked = np.triu(np.random.default_rng(seed).random((n, n)) < memberships @ rates @ memberships.T, 1)
     return sparse.csr_array((linked | linked.T).astype(float)), {"memberships": memberships, "connectivity": rates}
@@ -153,8 +154,13 @@ CASES: dict[str, dict[str, Case]] = {
         "smoothing 1": Case(crowd, DawidSkene(smoothing=1.0, random_state=0), None, blocks=False),
     },
     "communities": {
-        "MixedMembershipCommunities": Case(
+        "MixedMembershipCommunities, alpha_0 = 1": Case(
             graph, MixedMembershipCommunities(3, alpha_0=1.0, degree_corrected=False, random_state=0), "memberships"
+        ),
+        "alpha_0 = 0.1": Case(
+            partial(graph, alpha_0=0.1),
+            MixedMembershipCommunities(3, alpha_0=0.1, degree_corrected=False, random_state=0),
+            "memberships",
         ),
     },
 }

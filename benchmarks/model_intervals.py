@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -24,7 +25,7 @@ SEEDS = {
     "mixed topics": range(30),
     "chain": range(20),
     "sequences": range(20),
-    "communities": range(20),
+    "communities": range(5000, 5008),
 }
 """Where there are other draws than the first ones."""
 AXES = {"transmat": (0, 1), "connectivity": (0, 1), "memberships": (1,), "variances": (), "errors": (), "priors": ()}
@@ -178,7 +179,7 @@ def sources(n_draws: int = N_DRAWS) -> str:
     )
 
 
-PARTS = {name: partial(family, name) for name in CASES}
+PARTS: dict[str, Callable[[], str]] = {name: partial(family, name) for name in CASES}
 PARTS |= {"sources": sources, "blocks": blocks}
 
 if __name__ == "__main__":
