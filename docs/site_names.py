@@ -46,9 +46,16 @@ def _names(target: str, module: str | None, owner: str | None) -> list[str]:
     """Return the names that an object may have on the site."""
     prefixes = [f"{module}.{owner}." if owner else "", f"{module}." if module else "", "", "codiag."]
     names = [prefix + target for prefix in prefixes]
+    names += [place for place, _, field in (name.rpartition(".") for name in names) if _has_field(place, field)]
     ours = [name for name in names if name.startswith("codiag.")]
     found = [member for member in map(_import, ours) if member is not None]
     return names + [name for member in found for name in _public_names(member)]
+
+
+def _has_field(owner: str, field: str) -> bool:
+    """Tell whether a class of codiag has a field, which is told on the page of the class."""
+    found = _import(owner) if owner.startswith("codiag.") else None
+    return inspect.isclass(found) and field in getattr(found, "__dataclass_fields__", ())
 
 
 def _public_names(member: Any) -> list[str]:
