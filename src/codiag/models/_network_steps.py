@@ -54,7 +54,7 @@ def polish_memberships(
     rows = np.repeat(np.arange(above.shape[0]), np.diff(above.indptr))
     degrees = network.degrees / network.unit
     counts = memberships * degrees[:, None]
-    prior = _prior(memberships, START if alpha_0 is None else alpha_0)
+    prior = _prior(memberships.shape[1], START if alpha_0 is None else alpha_0)
     links = _both(memberships.T @ (above @ memberships)) + 1e-9
     own, history = np.zeros_like(counts), []
     for _ in range(n_rounds):
@@ -69,8 +69,8 @@ def polish_memberships(
         squares = _with_data(above, above.data / means**2)  # of the shares in which links belong to communities
         own = loads**2 * (squares @ others**2 + squares.T @ others**2) / np.maximum(counts, 1e-300)
         links = rates * _both(loads.T @ (ratios @ loads))
-        shares = on_simplex_rows(counts + prior)
-        prior = _prior(shares, dirichlet_total(shares, degrees + prior.sum()) if alpha_0 is None else alpha_0)
+        if alpha_0 is None:
+            prior = _prior(prior.size, dirichlet_total(on_simplex_rows(counts + prior), degrees + prior.sum()))
         if np.abs(counts - last).sum() < 2 * tol * degrees.sum():
             break
     return Polished(counts, prior if n_rounds else np.zeros_like(prior), links, history)
@@ -100,9 +100,9 @@ def without_rates(shares: np.ndarray, links: np.ndarray) -> np.ndarray:
     return memberships
 
 
-def _prior(shares: np.ndarray, total: float) -> np.ndarray:
-    """Return Dirichlet parameters of this total, in proportion to mean shares; no community is left out for good."""
-    return max(total, LEAST) * (shares.mean(axis=0) + 1e-6) / (1 + 1e-6 * shares.shape[1])
+def _prior(k: int, total: float) -> np.ndarray:
+    """Return even Dirichlet parameters of this total: larger ones for larger communities would make these grow."""
+    return np.full(k, max(total, LEAST) / k)
 
 
 def _expected(counts: np.ndarray, prior: np.ndarray, own: np.ndarray) -> np.ndarray:
