@@ -1,6 +1,6 @@
 """Communities: simulated graphs, dormitories, a large graph. The paper's is ``codiag reproduce communities``.
 
-``CODIAG_DATA_DIR=... python -m benchmarks.communities [simulated dormitories modularities large]``
+``CODIAG_DATA_DIR=... python -m benchmarks.communities [simulated parameters dormitories modularities large]``
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.special import psi
 from sklearn.metrics import normalized_mutual_info_score
 
 from benchmarks.measure import megabytes, run_parts, table, timed
 from codiag.datasets import load_facebook
 from codiag.metrics import overlapping_nmi
 from codiag.models import MixedMembershipCommunities
-from codiag.models._network_em import polish_memberships
 from codiag.models._network_partition import modularity
 from codiag.models._networks import as_network
 from codiag.synthetic import mixed_membership_graph
@@ -47,29 +47,76 @@ def leiden(adjacency: sparse.csr_array, seed: int = 0) -> np.ndarray:
     return np.array(found.membership)
 
 
+def oracle(graph: Any, alpha_0: float) -> np.ndarray:
+    """Return memberships by variational steps from the true connectivity, prior and memberships of all other nodes."""
+    links, prior = sparse.coo_array(graph.adjacency), alpha_0 / graph.memberships.shape[1]
+    others = graph.memberships @ graph.connectivity
+    counts = graph.memberships * np.asarray(links.sum(axis=1)).reshape(-1, 1)
+    for _ in range(100):
+        loads = np.exp(psi(counts + prior))
+        means = np.einsum("ek,ek->e", loads[links.row], others[links.col])
+        counts = loads * (sparse.csr_array((1 / means, (links.row, links.col)), shape=links.shape) @ others)
+    return (counts + prior) / (counts + prior).sum(axis=1, keepdims=True)
+
+
 def simulated(threshold: float = 0.3) -> str:
     """Mixed memberships whose truth is known."""
     rows = []
     for n, k, alpha_0, inside, outside in SIMULATED:
-        scores: dict[str, list[float]] = {name: [] for name in ("ours", "plain", "oracle", "leiden", "seconds")}
+        names = ("ours", "plain", "twenty", "oracle", "leiden", "seconds")
+        scores: dict[str, list[float]] = {name: [] for name in names}
         for seed in range(5):
             graph = mixed_membership_graph(n, k, alpha_0=alpha_0, inside=inside, outside=outside, seed=seed)
             truth = graph.memberships >= threshold
-            for name, corrected in (("ours", True), ("plain", False)):
-                model = MixedMembershipCommunities(k, alpha_0=alpha_0, degree_corrected=corrected, random_state=seed)
+            for name, options in (("ours", {}), ("plain", {"degree_corrected": False}), ("twenty", {"polish": 20})):
+                model = MixedMembershipCommunities(k, random_state=seed, **options)
                 seconds = timed(partial(model.fit, graph.adjacency))[1]
                 scores[name].append(overlapping_nmi(model.overlapping_labels(threshold), truth))
-            scores["seconds"].append(seconds)
-            oracle = polish_memberships(as_network(graph.adjacency), graph.memberships, 5).memberships
-            scores["oracle"].append(overlapping_nmi(oracle >= threshold, truth))
+                if name == "ours":
+                    scores["seconds"].append(seconds)
+            scores["oracle"].append(overlapping_nmi(oracle(graph, alpha_0) >= threshold, truth))
             labels = leiden(graph.adjacency, seed)
             scores["leiden"].append(overlapping_nmi(np.eye(labels.max() + 1)[labels], truth))
         rows.append((f"{n:,}", k, alpha_0, f"{inside}, {outside}", *(f"{median(scores[name]):.3f}" for name in scores)))
-    headings = ("nodes", "k", "alpha_0", "inside, outside", "codiag", "not degree-corrected", "oracle", "Leiden", "s")
+    headings = ("nodes", "k", "alpha_0", "inside, outside", "codiag", "not degree-corrected", "20 rounds", "oracle")
     return (
         "## Simulated mixed memberships\nOverlapping NMI (McDaid, Greene & Hurley), a node belonging where its "
-        f"membership is {threshold} or more, true or estimated; median of five graphs. Oracle: the same EM from the "
-        "true memberships. Leiden finds no overlaps, and its own number of communities; s: seconds of codiag.\n\n"
+        f"membership is {threshold} or more, true or estimated; median of five graphs, alpha_0 not given. Oracle: "
+        "every node given the true connectivity, prior and memberships of all others. Leiden finds no overlaps, and "
+        "its own number of communities; s: seconds of codiag.\n\n" + table((*headings, "Leiden", "s"), rows)
+    )
+
+
+PARAMETERS = (
+    (600, 3, 0.1, (1.0, 1.0, 1.0)),
+    (600, 3, 0.3, (1.0, 1.0, 1.0)),
+    (1000, 5, 0.3, (1.0, 1.0, 1.0, 1.0, 1.0)),
+    (1000, 3, 1.0, (1.0, 1.0, 1.0)),
+    (1000, 3, 0.3, (1.5, 0.9, 0.6)),
+)
+"""Nodes, communities, alpha_0, and the relative sizes of communities."""
+
+
+def parameters(n_seeds: int = 12) -> str:
+    """Bias of connectivity and of alpha_0."""
+    rows = []
+    for n, k, alpha_0, sizes in PARAMETERS:
+        truth = 0.02 + 0.28 * np.eye(k)
+        found = []
+        for seed in range(n_seeds):
+            rng = np.random.default_rng([seed, n, k])
+            memberships = rng.dirichlet(alpha_0 * np.array(sizes) / k, n)
+            links = np.triu(rng.random((n, n)) < memberships @ truth @ memberships.T, 1)
+            model = MixedMembershipCommunities(k, random_state=seed).fit(sparse.csr_array((links | links.T) * 1.0))
+            rates = model.connectivity_
+            found.append([np.trace(rates) / k, (rates.sum() - np.trace(rates)) / (k * k - k), model.alpha_0_])
+        means, errors = np.mean(found, axis=0), np.std(found, axis=0, ddof=1) / np.sqrt(n_seeds)
+        shown = (f"{mean:.4f} +- {error:.4f}" for mean, error in zip(means, errors, strict=True))
+        rows.append((f"{n:,}", k, alpha_0, ", ".join(map(str, sizes)), *shown))
+    headings = ("nodes", "k", "alpha_0", "relative sizes", "inside (0.3)", "outside (0.02)", "`alpha_0_`")
+    return (
+        "## Connectivity and alpha_0 of simulated graphs\nMeans of `connectivity_`, inside of communities and between "
+        f"them, and of `alpha_0_`, over {n_seeds} graphs, with standard errors of the means.\n\n"
         + table(headings, rows)
     )
 
@@ -108,8 +155,8 @@ def dormitories() -> str:
                     rows.append((school, name, k, method or "default", _spread(moments), _spread(polished), kind))
     return (
         "## Real schools\nNMI of the strongest membership with an attribute, over nodes for which it is known: median "
-        "(range) of ten seeds, of moments alone and after five rounds of EM.\n\n"
-        + table(("school", "attribute", "k", "method", "moments", "with EM", ""), rows)
+        "(range) of ten seeds, of moments alone and after five rounds of variational steps.\n\n"
+        + table(("school", "attribute", "k", "method", "moments", "polished", ""), rows)
     )
 
 
@@ -170,6 +217,7 @@ def large() -> str:
 
 PARTS: dict[str, Callable[[], str]] = {
     "simulated": simulated,
+    "parameters": parameters,
     "dormitories": dormitories,
     "modularities": modularities,
     "large": large,

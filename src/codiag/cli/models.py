@@ -273,7 +273,10 @@ def communities(
             show_default=False,
         ),
     ] = None,
-    alpha_0: Annotated[float, typer.Option("--alpha-0", min=0, help="How mixed nodes are; 0 for one each.")] = 0.1,
+    alpha_0: Annotated[
+        float | None,
+        typer.Option("--alpha-0", min=0, help="How mixed nodes are; 0 for one each. By default, estimated."),
+    ] = None,
     degree_corrected: Annotated[
         bool,
         typer.Option("--degree-corrected/--plain", help="Whether nodes differ in activity beside their communities."),
@@ -285,7 +288,7 @@ def communities(
     n_partitions: Annotated[
         int | None, typer.Option("--partitions", min=1, help="Partitions to average over; by default, 10 or more.")
     ] = None,
-    polish: Annotated[int, typer.Option("--polish", min=0, help="Rounds of expectation maximization.")] = 5,
+    polish: Annotated[int, typer.Option("--polish", min=0, help="Rounds of variational steps.")] = 5,
     report: Report = None,
     seed: Seed = 0,
     force: Force = False,

@@ -19,27 +19,28 @@ from codiag.models._jackknife import jackknife_errors
 from codiag.models._sums import block_of_rows
 
 
-class Parameters(NamedTuple):
-    """Memberships (n, k) and connectivity (k, k)."""
+class Estimate(NamedTuple):
+    """Memberships (n, k), connectivity (k, k) and the total of Dirichlet parameters, or standard errors of these."""
 
     memberships: np.ndarray
     connectivity: np.ndarray
+    alpha_0: float
 
-    def aligned(self, whole: np.ndarray) -> Parameters:
+    def aligned(self, whole: np.ndarray) -> Estimate:
         """Return these with communities in the order of memberships (n, k) that are given."""
         order = linear_sum_assignment(-whole.T @ self.memberships)[1]
-        return Parameters(self.memberships[:, order], self.connectivity[np.ix_(order, order)])
+        return Estimate(self.memberships[:, order], self.connectivity[np.ix_(order, order)], self.alpha_0)
 
 
-def communities_jackknife(whole: Parameters, estimate: Callable[[np.ndarray], Parameters], n_blocks: int) -> Parameters:
+def communities_jackknife(whole: Estimate, estimate: Callable[[np.ndarray], Estimate], n_blocks: int) -> Estimate:
     """Return standard errors; `estimate` gives parameters from the nodes that are kept (n,), memberships of these."""
     n, k = whole.memberships.shape
     owners = block_of_rows(n, n_blocks)
-    memberships, rates = np.empty((n_blocks, n, k)), np.empty((n_blocks, k, k))
+    memberships, rates, totals = np.empty((n_blocks, n, k)), np.empty((n_blocks, k, k)), np.empty(n_blocks)
     for block in range(n_blocks):
         kept = owners != block
         found = estimate(kept).aligned(whole.memberships[kept])
-        memberships[block, kept], rates[block] = found
+        memberships[block, kept], rates[block], totals[block] = found
     sizes = np.bincount(owners, minlength=n_blocks)
     errors = np.empty((n, k))
     for block in range(n_blocks):
@@ -48,4 +49,8 @@ def communities_jackknife(whole: Parameters, estimate: Callable[[np.ndarray], Pa
         replicates = memberships[np.ix_(others, own)]
         errors[own] = jackknife_errors(whole.memberships[own], replicates, ratios) * np.sqrt(n / (n - sizes[block]))
     twice = (2 * n_blocks - 1) / (n_blocks - 1)
-    return Parameters(errors, jackknife_errors(whole.connectivity, rates, n / sizes) / np.sqrt(twice))
+    common = [
+        jackknife_errors(np.asarray(one), replicates, n / sizes) / np.sqrt(twice)
+        for one, replicates in ((whole.connectivity, rates), (whole.alpha_0, totals))
+    ]
+    return Estimate(errors, common[0], float(common[1]))

@@ -22,6 +22,11 @@ class Network(NamedTuple):
         """The links of every node."""
         return np.asarray(self.adjacency.sum(axis=1)).ravel()
 
+    @property
+    def unit(self) -> float:
+        """The weight of one link: the ratio of variance to mean if weights are numbers of links, times their unit."""
+        return float(np.sum(self.adjacency.data**2) / np.sum(self.adjacency.data))
+
     def subgraph(self, nodes: np.ndarray) -> Network:
         """Return the network of these nodes, in this order."""
         adjacency = sparse.csr_array(self.adjacency[nodes][:, nodes])
