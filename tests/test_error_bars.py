@@ -22,7 +22,7 @@ from codiag.models import (
 )
 from codiag.models._chain_sums import ChainSums, time_blocks
 from codiag.models._jackknife import jackknife_errors
-from codiag.models._network_jackknife import Parameters, communities_jackknife
+from codiag.models._network_jackknife import Estimate, communities_jackknife
 from codiag.models._networks import as_network
 from codiag.models._star_moments import estimate_memberships, scaled_stars
 from codiag.models._sums import block_of_rows, leave_one_out, merged
@@ -85,7 +85,8 @@ class TestJackknife:
 
         def means(links):
             m = len(links)
-            return Parameters(links.sum(axis=1, keepdims=True) / (m - 1), links.sum(keepdims=True) / (m * (m - 1)))
+            mean = links.sum(keepdims=True) / (m * (m - 1))
+            return Estimate(links.sum(axis=1, keepdims=True) / (m - 1), mean, float(mean[0, 0]))
 
         squares = []
         for _ in range(200):
@@ -93,6 +94,7 @@ class TestJackknife:
             links = links + links.T
             found = communities_jackknife(means(links), lambda kept, links=links: means(links[np.ix_(kept, kept)]), 6)
             squares.append([np.mean(found.memberships**2) * (n - 1), found.connectivity[0, 0] ** 2 * n * (n - 1) / 2])
+            assert_allclose(found.alpha_0, found.connectivity[0, 0])
         assert_allclose(np.mean(squares, axis=0), 1, atol=0.15)  # of five degrees of freedom: known to 5 %
 
 

@@ -236,12 +236,43 @@ class MixedMembershipCommunities(Model):
 
     @property
     def connectivity_(self) -> np.ndarray:
-        """P of the model, found when it is first asked for."""
+        """P of the model, found when it is first asked for.
+
+        Returns
+        -------
+        array of shape (n_components, n_components)
+            How often nodes of one community alone are linked with such nodes of another.
+
+        Examples
+        --------
+        >>> from codiag.models import MixedMembershipCommunities
+        >>> from codiag.synthetic import mixed_membership_graph
+        >>> graph = mixed_membership_graph(200, 2, alpha_0=0.1, inside=0.4, outside=0.02, seed=0)
+        >>> model = MixedMembershipCommunities(2, random_state=0).fit(graph.adjacency)
+        >>> model.connectivity_.round(1)
+        array([[0.4, 0. ],
+               [0. , 0.4]])
+        """
         return self._lasting().connectivity
 
     @property
     def alpha_0_(self) -> float:
-        """How mixed memberships are, found when it is first asked for, or as given."""
+        """How mixed memberships are, found when it is first asked for, or as given.
+
+        Returns
+        -------
+        float
+            The total of the parameters of the Dirichlet distribution of memberships.
+
+        Examples
+        --------
+        >>> from codiag.models import MixedMembershipCommunities
+        >>> from codiag.synthetic import mixed_membership_graph
+        >>> graph = mixed_membership_graph(200, 2, alpha_0=0.1, inside=0.4, outside=0.02, seed=0)
+        >>> model = MixedMembershipCommunities(2, random_state=0).fit(graph.adjacency)
+        >>> bool(model.alpha_0_ < 0.5)
+        True
+        """
         check_is_fitted(self)
         given = self._as_fitted[0].alpha_0
         return self._lasting().alpha_0 if given is None else float(given)
