@@ -17,7 +17,7 @@ from codiag.metrics import overlapping_nmi
 from codiag.models import MixedMembershipCommunities
 from codiag.models._network_partition import merged, modularity, settled
 from codiag.models._network_spectrum import count_communities
-from codiag.models._network_steps import dirichlet_total, polish_memberships, without_rates
+from codiag.models._network_steps import Polished, dirichlet_total, polish_memberships
 from codiag.models._networks import as_network
 from codiag.synthetic import mixed_membership_graph
 from real_data import needs_data
@@ -155,7 +155,16 @@ def test_rates_are_taken_out_of_shares():
     rates = np.array([2.0, 1.0, 0.5])
     ends = np.diag(rates * truth.sum(axis=0))
     shares = truth * rates / (truth * rates).sum(axis=1, keepdims=True)
-    assert_allclose(without_rates(shares, ends), truth, atol=1e-4)  # after 50 iterations
+    polished = Polished(100 * shares, np.zeros(3), ends, [])
+    assert_allclose(polished.without_rates(), truth, atol=1e-4)  # after 50 iterations
+
+
+def test_a_community_that_starts_empty_does_not_take_over():
+    truth = graph(200, 3, alpha_0=0.0)
+    start = np.hstack([(truth.memberships + 1 / 3) / 2, np.zeros((200, 1))])
+    polished = polish_memberships(as_network(truth.adjacency), start, 5, None)
+    for memberships in (polished.memberships, polished.without_rates()):
+        assert_array_equal(np.argmax(memberships, axis=1), np.argmax(truth.memberships, axis=1))
 
 
 @pytest.mark.parametrize("degree_corrected", [False, True])

@@ -19,7 +19,7 @@ from codiag.models._network_bias import N_ROUNDS, TOLERANCE, Parameters, plain_p
 from codiag.models._network_jackknife import Estimate, communities_jackknife
 from codiag.models._network_rates import connectivity
 from codiag.models._network_spectrum import count_communities
-from codiag.models._network_steps import START, Polished, polish_memberships, without_rates
+from codiag.models._network_steps import START, Polished, polish_memberships
 from codiag.models._networks import Network, as_network
 from codiag.models._replicated import check_n_blocks
 from codiag.models._simplex import on_simplex_rows
@@ -475,7 +475,7 @@ class MixedMembershipCommunities(Model):
         polished = self._polished(network, average.memberships, self.polish)
         memberships = polished.memberships if self.polish else average.memberships
         if self.polish and not self.degree_corrected:
-            memberships = without_rates(memberships, polished.links)
+            memberships = polished.without_rates()
         order = np.argsort(-memberships.sum(axis=0), kind="stable")  # all else follows from them
         average = average._replace(memberships=average.memberships[:, order])
         return FoundCommunities(network, memberships[:, order], average, polished.history)

@@ -16,8 +16,9 @@ from scipy.optimize import linear_sum_assignment
 
 from codiag._validation import UndeterminedError
 from codiag.models._network_rates import connectivity
-from codiag.models._network_steps import LARGEST, LEAST, Polished, dirichlet_total, without_rates
+from codiag.models._network_steps import LARGEST, LEAST, Polished, dirichlet_total
 from codiag.models._networks import Network
+from codiag.models._simplex import on_simplex_rows
 
 N_ROUNDS, TOLERANCE = 40, 2e-4
 """Most rounds of steps after which both are read off, and the share of links that changes below which there are fewer.
@@ -40,7 +41,7 @@ class Parameters(NamedTuple):
 def plain_parameters(network: Network, fitted: Polished, degree_corrected: bool) -> Parameters:
     """Return both as memberships have them that are taken for the truth."""
     shares, sizes = fitted.memberships, fitted.counts.sum(axis=1) + fitted.prior.sum()
-    pure = without_rates(shares, fitted.links)
+    pure = fitted.without_rates()
     return Parameters(connectivity(network, pure), dirichlet_total(shares if degree_corrected else pure, sizes))
 
 
@@ -83,17 +84,17 @@ def _simulated(
     n, top = network.nodes.size, float(network.adjacency.data.max())
     size = min(n, int(np.clip(4 * n * rates.max() / top, FEWEST, MOST)))
     nodes = np.sort(rng.permutation(n)[:size])
-    drawn = rng.standard_gamma(fitted.counts[nodes] + fitted.prior)
-    shares = (drawn + 1e-12) / (drawn + 1e-12).sum(axis=1, keepdims=True)
+    sizes = fitted.counts[nodes].sum(axis=1, keepdims=True) + fitted.prior.sum()
+    means = fitted.memberships if degree_corrected else fitted.without_rates()
+    drawn = on_simplex_rows(rng.standard_gamma(sizes * means[nodes]) + 1e-12)
     if degree_corrected:
-        rows = shares * fitted.counts[nodes].sum(axis=1, keepdims=True)
-        totals = fitted.links.sum(axis=0)
-        links = fitted.links / np.outer(totals, totals)
+        rows, totals = drawn * fitted.counts[nodes].sum(axis=1, keepdims=True), fitted.links.sum(axis=0)
+        links = fitted.links / np.outer(totals, totals) * n / size
     else:
-        rows, links = without_rates(shares, fitted.links), rates / network.unit
-    links = links * n / size
+        rows, links = drawn, rates / network.unit * n / size
     adjacency = _drawn(rows, links, bool(np.all(network.adjacency.data == 1)), rng) * network.unit
     ends = links * np.outer(rows.sum(axis=0), rows.sum(axis=0))
+    shares = drawn if degree_corrected else on_simplex_rows(drawn * (links @ rows.sum(axis=0)))
     certain = Polished(1e12 * shares, np.zeros(shares.shape[1]), ends, [])
     return Network(sparse.csr_array(adjacency), nodes), certain
 

@@ -20,6 +20,8 @@ from codiag.models._simplex import on_simplex_rows
 
 START = 0.1
 """The total of the Dirichlet parameters that moments and steps begin with where it is open."""
+SOFT = 1e-3
+"""The share of all communities alike in the memberships that steps begin with: none is left out for good."""
 LEAST, LARGEST = 1e-3, 1e3
 """Bounds of that total."""
 
@@ -37,6 +39,15 @@ class Polished(NamedTuple):
         """Expected shares of every node's links (n, k)."""
         return on_simplex_rows(self.counts + self.prior)
 
+    def without_rates(self) -> np.ndarray:
+        """Return expected memberships (n, k) where nodes differ in nothing else, and not by the rates of communities.
+
+        Rates are those of links alone: with a prior, which all nodes share, communities of few links would take over.
+        """
+        rates = np.maximum(rates_of(self.counts, self.links), 1e-300)
+        sizes = self.counts.sum(axis=1, keepdims=True)
+        return on_simplex_rows(sizes * on_simplex_rows(self.counts / rates) + self.prior)
+
     def ordered(self, order: np.ndarray) -> Polished:
         """Return the same with communities in another order."""
         links = self.links[np.ix_(order, order)]
@@ -53,6 +64,8 @@ def polish_memberships(
     above = sparse.csr_array(sparse.triu(network.adjacency / network.unit, 1))
     rows = np.repeat(np.arange(above.shape[0]), np.diff(above.indptr))
     degrees = network.degrees / network.unit
+    if n_rounds:
+        memberships = (1 - SOFT) * memberships + SOFT / memberships.shape[1]
     counts = memberships * degrees[:, None]
     prior = _prior(memberships.shape[1], START if alpha_0 is None else alpha_0)
     links = _both(memberships.T @ (above @ memberships)) + 1e-9
@@ -88,16 +101,16 @@ def dirichlet_total(shares: np.ndarray, sizes: np.ndarray | float = np.inf) -> f
     return float(np.clip((1 - mean @ mean) / max(variance, 1e-12) - 1, LEAST, LARGEST))
 
 
-def without_rates(shares: np.ndarray, links: np.ndarray) -> np.ndarray:
-    """Return memberships (n, k) where nodes differ in nothing else: shares of links, divided by communities' rates.
+def rates_of(counts: np.ndarray, links: np.ndarray) -> np.ndarray:
+    """Return how many links communities' members make (k,), where nodes differ in their communities alone.
 
     A community whose members make twice as many links has twice the share of them.
     """
     rates = np.ones(links.shape[0])
     for _ in range(50):
-        memberships = on_simplex_rows(shares / np.maximum(rates, 1e-300))
+        memberships = on_simplex_rows(counts / np.maximum(rates, 1e-300))
         rates = links.sum(axis=1) / np.maximum(memberships.sum(axis=0), 1e-300)
-    return memberships
+    return rates
 
 
 def _prior(k: int, total: float) -> np.ndarray:
