@@ -25,7 +25,9 @@ neither an error nor a warning here; `codiag.joint_diagonalize` warns.
 
 **Where it can be used.** Wherever a diagonalizer is an argument: ``PowerSteps()(matrices)``,
 ``codiag.joint_diagonalize(matrices, diagonalizer=PowerSteps())``, or inside a method for tensors,
-``codiag.factorize(tensor, rank, method=codiag.methods.OJD(diagonalizer=PowerSteps()))``.
+``codiag.factorize(tensor, rank, method=codiag.methods.OJD(diagonalizer=PowerSteps()))`` for a symmetric tensor with
+orthonormal factors. Tensors that are not symmetric need a diagonalizer with ``symmetric = False``, whose `Iterate` has
+factors of both sides; `codiag.diagonalize.TwoSided` is one.
 
 **How it is tested.** One line in ``DIAGONALIZERS`` of ``tests/cases.py`` runs every law of diagonalizers on it: exact
 factors are found, weights count as copies, no scale is too small, the answer does not depend on the seed, and so on.

@@ -3,7 +3,7 @@ How many components?
 ====================
 
 A fit gets better with every component that is added, also when it is noise that it fits. :func:`codiag.choose_rank`
-asks several questions of each rank: does every component stand out of the noise, is what is left over noise, does the
+asks several questions of each rank: does every component stand out from the noise, is what is left over noise, does the
 fit predict entries that it has not seen, and do halves of the data agree on it?
 """
 

@@ -90,9 +90,9 @@ def factorize(
 
     Notes
     -----
-    Arrays so small that threads of linear algebra would only wait for each other are fitted on one: of up to four
-    million multiplications in a product of the tensor with factors, its number of entries times the rank. That limit
-    holds for the process while only such fits run, in any number of Python's threads; then all is as it was.
+    Small arrays, with at most four million entries times components, are fitted on a single thread of linear algebra:
+    more would only wait for each other. The limit holds for the process while only such fits run, in any number of
+    Python's threads, and is lifted afterwards.
 
     Examples
     --------

@@ -83,7 +83,9 @@ def as_entries(name: Any, column: Any) -> np.ndarray:
     texts = [str(one) for one in entries.tolist()]
     bad = [place for place, text in enumerate(texts) if not is_number(text)] or list(range(len(texts)))
     column_named = "" if name is None else f", column {str(name)!r},"
-    way_out = "Name another column by `value`" if len(bad) == len(texts) else "Leave a cell empty where it is missing"
+    way_out = "Leave a cell empty where it is missing"
+    if len(bad) == len(texts):
+        way_out = "Name another column by `value`, as in codiag.tables.labelled_tensor(table, value=...)"
     raise TypeError(
         f"the values of a table{column_named} must be numbers; {len(bad)} of {len(texts)} are not, the first in row "
         f"{bad[0] + 1}: {texts[bad[0]]!r:.60}. {way_out}"

@@ -133,10 +133,11 @@ def _refuse_pivoted(table: Any, modes: Sequence[Any]) -> None:
     columns = {name: np.asarray(table[name]) for name in modes}
     measured = [name for name, own in columns.items() if own.dtype.kind == "f" and _is_measured(own)]
     if len(measured) >= 2:
+        kept = [name for name in modes if name not in measured]
         raise ValueError(
             f"a table must have one row for each entry of the tensor, with a column of labels for each mode and one of "
             f"values; this one seems to be pivoted, with values in the columns {measured[0]}, {measured[1]}"
-            f"{' and others' if len(measured) > 2 else ''}. Bring it to long form first, as with table.melt"
+            f"{' and others' if len(measured) > 2 else ''}. Bring it to long form first: table.melt(id_vars={kept})"
         )
 
 

@@ -104,7 +104,7 @@ def choose_rank(
     >>> choice.rank
     3
     >>> print(choice.reason[:45])
-    Rank 3: all components stand out of the noise
+    Rank 3: all components stand out from the noise
     """
     wanted = _checked(ranks)
     tensor, labels = read_labelled(tensor)

@@ -68,7 +68,7 @@ def _of_white_noise(chosen: Evidence, table: Sequence[Evidence]) -> str:
         f" (the smallest weight is {chosen.smallest_ratio:.3g} standard errors)" if chosen.smallest_ratio > 0 else ""
     )
     return (
-        f"Rank {chosen.rank}: all components stand out of the noise{ratio}, the residual passes for white noise, and "
+        f"Rank {chosen.rank}: all components stand out from the noise{ratio}, the residual passes for white noise, and "
         f"{_beyond(chosen, table)}."
     )
 
@@ -105,7 +105,7 @@ def _of_prediction(chosen: Evidence, largest: Evidence, table: Sequence[Evidence
     said = _residual(largest)
     if chosen.held_out is None:
         said += (
-            ", and the data cannot be halved; this is the highest rank whose components stand out of the noise: "
+            ", and the data cannot be halved; this is the highest rank whose components stand out from the noise: "
             f"{_beyond(chosen, table)}"
         )
     else:

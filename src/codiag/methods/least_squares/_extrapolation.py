@@ -28,29 +28,29 @@ class Extrapolation:
     """
 
     def __init__(self, start: Array, memory: int) -> None:
-        lengths = np.linalg.norm(to_host(start), axis=0)
-        self._lengths = np.where(lengths > 0, lengths, 1.0)
-        self._memory = memory
+        self._start, self._memory = start, memory
         self.forget()
 
     def forget(self) -> None:
-        self._points: list[np.ndarray] = []
-        self._moves: list[np.ndarray] = []
+        self._points: list[Array] = []
+        self._moves: list[Array] = []
 
     def __len__(self) -> int:
         return len(self._moves)
 
     def add(self, point: Array, move: Array) -> None:
-        self._points = [*self._points[-self._memory :], self._scaled(point)]
-        self._moves = [*self._moves[-self._memory :], self._scaled(move)]
+        self._points = [*self._points[-self._memory :], point]
+        self._moves = [*self._moves[-self._memory :], move]
 
     def target(self, model: Array) -> Array:
         """Return the point whose step, as linear in all points, is the shortest, moved by that step; as `model` is."""
-        points, moves = (np.stack([one.ravel() for one in ones], axis=1) for ones in (self._points, self._moves))
+        lengths = np.linalg.norm(to_host(self._start), axis=0)
+        lengths = np.where(lengths > 0, lengths, 1.0)
+        points, moves = (
+            np.stack([(to_host(one).astype(np.float64) / lengths).ravel() for one in ones], axis=1)
+            for ones in (self._points, self._moves)
+        )
         shifts, changes = np.diff(points, axis=1), np.diff(moves, axis=1)
         shares = np.linalg.lstsq(changes, moves[:, -1], rcond=TINY)[0] if changes.shape[1] else np.zeros(0)
         target = points[:, -1] + moves[:, -1] - (shifts + changes) @ shares
-        return like(target.reshape(model.shape) * self._lengths, model)
-
-    def _scaled(self, values: Array) -> np.ndarray:
-        return to_host(values).astype(np.float64) / self._lengths
+        return like(target.reshape(model.shape) * lengths, model)
