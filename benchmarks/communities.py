@@ -52,7 +52,7 @@ def oracle(graph: Any, alpha_0: float) -> np.ndarray:
     links, prior = sparse.coo_array(graph.adjacency), alpha_0 / graph.memberships.shape[1]
     others = graph.memberships @ graph.connectivity
     counts = graph.memberships * np.asarray(links.sum(axis=1)).reshape(-1, 1)
-    for _ in range(100):
+    for _ in range(30):
         loads = np.exp(psi(counts + prior))
         means = np.einsum("ek,ek->e", loads[links.row], others[links.col])
         counts = loads * (sparse.csr_array((1 / means, (links.row, links.col)), shape=links.shape) @ others)
