@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 
 import numpy as np
@@ -9,6 +10,8 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.optimize import linear_sum_assignment
 from scipy.signal import lfilter
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import codiag
@@ -17,6 +20,8 @@ from codiag.metrics import amari_index, minimum_distance
 from codiag.models import JADE, NSS, SOBI
 from codiag.models._cumulants import projected_cumulants
 from codiag.models._lagged_sums import LaggedSums
+from codiag.models._nss import BlockSums
+from codiag.models._sources import Whitening
 from codiag.synthetic import mixed_signals
 
 COLORED = ["sinusoid", "autoregressive", "square", "bursts", "autoregressive"]
@@ -177,6 +182,86 @@ def test_parts_are_recordings_of_variances():
         assert_allclose(found.mixing_standard_errors_, expected.mixing_standard_errors_, rtol=0.3)
     with pytest.raises(ValueError, match="X must have as many channels in every part"):
         NSS().fit(iter([parts[0], parts[1][:, 1:]]))
+
+
+def test_chunks_shorter_than_a_block_share_one():
+    """However short they are, errors are of one size, and as large as is said."""
+    ratios = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        mixing = rng.standard_normal((4, 4))
+        stretches = np.repeat(rng.uniform(0.3, 2, (20, 4)), 100, axis=0)
+        channels = (stretches * rng.standard_normal((2000, 4))) @ mixing.T
+        whole = NSS().fit(channels)
+        for length in (2, 20):
+            streamed = NSS().fit(iter([channels[start : start + length] for start in range(0, 2000, length)]))
+            errors = [np.median(model.mixing_standard_errors_) for model in (streamed, whole)]
+            distances = [minimum_distance(model.components_, mixing) for model in (streamed, whole)]
+            ratios.append([errors[0] / errors[1], distances[0] / distances[1]])
+            assert len(streamed.unresolved_) <= 1
+    assert_allclose(np.median(ratios, axis=0), 1, atol=0.25)
+    chunks = np.split(channels, 100)
+    assert_allclose(NSS().fit(iter(chunks)).components_, NSS().fit(chunks).components_, atol=1e-8)
+
+
+def test_short_epochs_share_a_block_and_few_samples_are_refused():
+    channels = drawn("NSS")[1].channels
+    pairs = np.stack([part.T for part in np.split(channels, 1000)])
+    eights = np.stack([part.T for part in np.split(channels, 125)])
+    assert_allclose(NSS().fit(pairs).components_, NSS().fit(eights).components_, atol=1e-8)
+    with pytest.raises(ValueError, match=r"X must hold two blocks or more.* got 1, of 12 samples"):
+        NSS().fit([channels[:6], channels[6:12]])
+
+
+@pytest.mark.parametrize("n_channels", [1, 3])
+def test_blocks_have_samples_enough(n_channels):
+    samples = 50 + np.random.default_rng(0).standard_normal((500, n_channels))
+    least = 4 * n_channels
+    for cuts in (range(1, 500), range(5, 500, 5), [1, 2, 300, 301], [499]):
+        parts = [BlockSums.over(part, 20, least) for part in np.split(samples, cuts)]
+        sums = functools.reduce(BlockSums.merged, parts)
+        assert np.all(sums.counts[:-1] >= least)
+        assert np.all(sums.closed().counts >= least)
+        mean, products = sums.closed().finish()
+        assert_allclose(mean, samples.mean(axis=0))
+        centered = samples - samples.mean(axis=0)
+        assert_allclose(products.sum(axis=0), centered.T @ centered, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "first", "words"),
+    [
+        ("SOBI", SOBI(lags=[1, 300]), [100, 200, 300], "lags must be below"),
+        ("SOBI", SOBI(), [1], "X must hold samples that differ"),
+        ("NSS", NSS(polish=0), [1, 5], "X must hold"),
+    ],
+    ids=str,
+)
+def test_streams_keep_what_does_not_determine_them_yet(name, model, first, words):
+    channels = drawn(name)[1].channels
+    parts = np.split(channels, [*first, 1000])
+    streamed = clone(model)
+    for part in parts[: len(first)]:
+        with pytest.warns(UserWarning, match=f"not fitted yet: {words}.* What was seen is kept"):
+            streamed.partial_fit(part)
+        with pytest.raises(NotFittedError):
+            streamed.transform(part)
+    for part in parts[len(first) :]:
+        streamed.partial_fit(part)
+    assert_allclose(streamed.components_, clone(model).fit(iter(parts)).components_, atol=1e-8)
+    assert_allclose(streamed.mean_, channels.mean(axis=0), atol=1e-12)
+    constant = clone(model)
+    with pytest.warns(UserWarning, match="samples that differ"):
+        constant.partial_fit(np.ones((400, channels.shape[1])))
+    assert constant.partial_fit(channels).mean_ == pytest.approx((400 + channels.sum(axis=0)) / 2400)
+
+
+def test_whitened_products_are_symmetric_beyond_rounding():
+    rng = np.random.default_rng(0)
+    samples = rng.standard_normal((20, 50, 7)) * np.geomspace(1e-6, 1e6, 7)
+    products = samples.transpose(0, 2, 1) @ samples
+    found = Whitening.of(np.zeros(7), products.mean(axis=0), None, 1000).of_products(products)
+    assert np.array_equal(found, found.transpose(0, 2, 1))
 
 
 @EVERY

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Self
@@ -20,6 +21,9 @@ from codiag.models._sources import Separation, Whitening
 
 FLOOR = 0.01
 """Least variance of a source in a block, as a share of its mean variance: silence would weigh without bound."""
+LEAST = 4
+"""Samples of a block for every component, at least: eigenvalues of a covariance of so few are between a quarter and
+nine quarters of the true ones (Marchenko and Pastur), and with no more samples than components it is singular."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,8 +37,9 @@ class BlockStack(Stack):
         """Return the covariances of blocks, from products around zero and numbers of samples."""
         if counts.size < 2:
             raise UndeterminedError(
-                "X must hold two blocks or more, since one covariance tells no sources apart; got 1. An epoch is a "
-                "block, and so is a sample where there are fewer than n_blocks"
+                "X must hold two blocks or more, since one covariance tells no sources apart; got 1, of "
+                f"{int(counts.sum())} samples. A block has {LEAST} samples for every component, at least: epochs, "
+                "parts and recordings that are shorter share one with their neighbors"
             )
         n = int(counts.sum())
         covariances = products * (counts.size / n)
@@ -49,19 +54,24 @@ class BlockStack(Stack):
 
 @dataclass(eq=False)
 class BlockSums:
-    """Numbers, means and products of the samples of blocks, which add up by being listed."""
+    """Numbers, means and products of the samples of blocks, which add up by being listed.
 
+    The last block is open while it has fewer samples than a block needs: what follows is added to it.
+    """
+
+    least: int  # samples that a block needs
     counts: np.ndarray  # (n_blocks,)
     means: np.ndarray  # (n_blocks, d)
     products: np.ndarray  # (n_blocks, d, d), around the means
 
     @classmethod
-    def over(cls, blocks: list[np.ndarray]) -> Self:
-        """Return the sums over blocks of samples."""
+    def over(cls, samples: np.ndarray, n_blocks: int, least: int) -> Self:
+        """Return the sums over samples that follow each other, (n, d)."""
+        blocks = _cut(samples, n_blocks, least)
         means = [block.mean(axis=0) for block in blocks]
         centered = [block - mean for block, mean in zip(blocks, means, strict=True)]
         counts = np.array([len(block) for block in blocks])
-        return cls(counts, np.stack(means), np.stack([block.T @ block for block in centered]))
+        return cls(least, counts, np.stack(means), np.stack([block.T @ block for block in centered]))
 
     @property
     def n_channels(self) -> int:
@@ -69,24 +79,41 @@ class BlockSums:
         return self.means.shape[1]
 
     def merge(self, other: Self) -> Self:
-        """Add other sums to these, and return these."""
+        """Add sums over samples that follow to these, and return these."""
         if other.n_channels != self.n_channels:
             raise ValueError(
                 f"X must have as many channels in every part; got {self.n_channels}, then {other.n_channels}"
             )
-        for name, mine in vars(self).items():
-            setattr(self, name, np.concatenate([mine, getattr(other, name)]))
-        return self
+        border = self.counts.size
+        for name in ("counts", "means", "products"):
+            setattr(self, name, np.concatenate([getattr(self, name), getattr(other, name)]))
+        return self._joined(border) if self.counts[border - 1] < self.least else self
 
     def merged(self, other: Self) -> Self:
-        """Return these sums and others, of which none is changed."""
+        """Return these sums and others that follow, of which none is changed."""
         return copy.copy(self).merge(other)
+
+    def closed(self) -> Self:
+        """Return these sums with a last block that is too short added to the one before it."""
+        last = self.counts.size - 1
+        return copy.copy(self)._joined(last) if last and self.counts[last] < self.least else self
 
     def finish(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the mean of all samples, and products around it block by block."""
         mean = self.counts @ self.means / self.counts.sum()
         offsets = self.means - mean
         return mean, self.products + self.counts[:, None, None] * offsets[:, :, None] * offsets[:, None, :]
+
+    def _joined(self, place: int) -> Self:
+        """Make one block of that at a place and the one before it."""
+        both = slice(place - 1, place + 1)
+        counts = self.counts[both]
+        pair = BlockSums(self.least, counts, self.means[both], self.products[both])
+        mean, products = pair.finish()
+        for name, joined in (("counts", counts.sum()), ("means", mean), ("products", products.sum(axis=0))):
+            old = getattr(self, name)
+            setattr(self, name, np.concatenate([old[: place - 1], joined[None], old[place + 1 :]]))
+        return self
 
 
 class NSS(SecondOrder[BlockStack, BlockSums]):
@@ -108,7 +135,8 @@ class NSS(SecondOrder[BlockStack, BlockSums]):
         Number of sources; the leading principal components are then unmixed. By default as many as channels, or as
         these are independent, whatever unit each of them has.
     n_blocks : int
-        Stretches of equal length that every recording is cut into; an epoch is a block by itself.
+        Stretches of equal length that every recording is cut into, fewer where they would have less than four samples
+        for every component; an epoch is a block by itself. What is shorter than that shares a block with what follows.
     polish : int
         Steps of the likelihood at most; zero is joint diagonalization alone.
     diagonalizer : Diagonalizer, optional
@@ -211,25 +239,33 @@ class NSS(SecondOrder[BlockStack, BlockSums]):
         return as_parts(data, is_matrix) if isinstance(data, Iterator) or callable(data) else None
 
     def _sums_of_parts(self, parts: Parts) -> BlockSums:
-        sums: BlockSums = parts.reduce(_sums_of_part, self.n_blocks)
+        sums: BlockSums = parts.reduce(_sums_of_part, self.n_blocks, self.n_components)
         return sums
 
     def _sums_over(self, samples: np.ndarray, before: BlockSums | None) -> BlockSums:
-        return BlockSums.over(_cut(samples, self.n_blocks))
+        return BlockSums.over(samples, self.n_blocks, _least(samples.shape[1], self.n_components))
 
     def _separated_sums(self, sums: BlockSums) -> tuple[Separation, Whitening]:
+        sums = sums.closed()
         mean, products = sums.finish()
         n = int(sums.counts.sum())
         whitening = Whitening.of(mean, products.sum(axis=0) / n, self.n_components, n)
-        stack = BlockStack.of(whitening.rows @ products @ whitening.rows.T, sums.counts)
+        stack = BlockStack.of(whitening.of_products(products), sums.counts)
         return self._separated_stack(stack, None), whitening
 
     def _separated(self, whitened: Recordings) -> Separation:
-        epochs = whitened.form == "epochs"
-        blocks = whitened.arrays if epochs else [part for one in whitened.arrays for part in _cut(one, self.n_blocks)]
+        blocks = self._blocks(whitened)
         products = np.stack([block.T @ block for block in blocks])
         stack = BlockStack.of(products, np.array([len(block) for block in blocks]))
         return self._separated_stack(stack, Recordings(blocks, "list"))
+
+    def _blocks(self, recordings: Recordings) -> list[np.ndarray]:
+        """Return the blocks of recordings; one of them alone makes two, however short it is."""
+        least = _least(self.n_features_in_, self.n_components)
+        arrays, n_blocks = recordings.arrays, 1 if recordings.form == "epochs" else self.n_blocks
+        if len(arrays) == 1 and n_blocks > 1:
+            return _cut(arrays[0], n_blocks, min(least, max(1, arrays[0].shape[0] // 2)))
+        return _joined([_cut(one, n_blocks, least) for one in arrays], least)
 
     def _scores(self, own: np.ndarray, stack: BlockStack) -> np.ndarray:
         variances = own[1:] / stack.shares[:, None]
@@ -257,10 +293,29 @@ class NSS(SecondOrder[BlockStack, BlockSums]):
         return squares.mean(axis=0) / (2 * stack.n)
 
 
-def _cut(samples: np.ndarray, n_blocks: int) -> list[np.ndarray]:
-    """Return a recording cut into stretches of equal length."""
-    return np.array_split(samples, min(n_blocks, samples.shape[0]))
+def _least(n_channels: int, n_components: int | None) -> int:
+    """Return how many samples a block needs."""
+    return LEAST * min(n_channels, n_components or n_channels)
 
 
-def _sums_of_part(part: Any, n_blocks: int) -> BlockSums:
-    return BlockSums.over(_cut(samples_of(part), n_blocks))
+def _cut(samples: np.ndarray, n_blocks: int, least: int) -> list[np.ndarray]:
+    """Return a recording cut into stretches of equal length, which is at least the given one where there are two."""
+    return np.array_split(samples, min(n_blocks, max(1, samples.shape[0] // least)))
+
+
+def _joined(parts: list[list[np.ndarray]], least: int) -> list[np.ndarray]:
+    """Return the blocks of parts that follow each other, with those that are too short joined as `BlockSums` does."""
+    groups: list[list[np.ndarray]] = []
+    for block in itertools.chain.from_iterable(parts):
+        if groups and sum(map(len, groups[-1])) < least:
+            groups[-1].append(block)
+        else:
+            groups.append([block])
+    if len(groups) > 1 and sum(map(len, groups[-1])) < least:
+        groups[-2] += groups.pop()
+    return [np.concatenate(group) if len(group) > 1 else group[0] for group in groups]
+
+
+def _sums_of_part(part: Any, n_blocks: int, n_components: int | None) -> BlockSums:
+    samples = samples_of(part)
+    return BlockSums.over(samples, n_blocks, _least(samples.shape[1], n_components))

@@ -10,6 +10,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 import numpy as np
 
 from codiag._parts import Parts
+from codiag._validation import UndeterminedError
 from codiag.diagonalize import Diagonalizer, OrthogonalNewton
 from codiag.models._base import as_seed, warn_caller
 from codiag.models._recordings import Recordings, as_recordings
@@ -101,11 +102,13 @@ class SecondOrder(BlindSources, Generic[S, T]):
     def partial_fit(self, X: Any, y: object = None) -> Self:  # noqa: N803
         """Add samples that follow those seen so far, and estimate again; after `fit` of one array, begin anew.
 
+        While there is too little data to determine the model, its sums are kept, and a warning says so.
+
         Parameters
         ----------
         X : array of shape (n_samples, n_channels)
             For `codiag.models.SOBI` however a recording is cut, the answer is that of the whole, to rounding; for
-            `codiag.models.NSS` that of `fit` of a list of the parts.
+            `codiag.models.NSS` that of `fit` of a list of the parts, to the borders of blocks that short parts share.
         y : ignored
             Not used; there for the interface of scikit-learn.
 
@@ -151,14 +154,22 @@ class SecondOrder(BlindSources, Generic[S, T]):
         """
         self.check_parameters()
         before = getattr(self, "_seen", None)
-        recordings = as_recordings(self, data, first=before is None, least=1 if before is not None else 2)
+        recordings = as_recordings(self, data, first=before is None, least=1)
         if recordings.form != "array":
             raise ValueError("X must be samples that follow those before, (n_samples, n_channels), for partial_fit")
         sums = self._sums_over(recordings.arrays[0], before)
         sums = sums if before is None else before.merged(sums)
-        told = self._keep(*self._separated_sums(sums))
+        try:
+            told = self._keep(*self._separated_sums(sums))
+        except UndeterminedError as error:
+            state = "as it was before" if self.__sklearn_is_fitted__() else "not fitted yet"
+            told = (UserWarning(f"the model is {state}: {error}. What was seen is kept; partial_fit adds more"),)
         self._seen = sums
         return told
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Tell whether there are estimates: sums alone are none."""
+        return hasattr(self, "components_")
 
     @abstractmethod
     def _parts_of(self, data: Any) -> Parts | None:

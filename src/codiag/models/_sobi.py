@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from codiag._parts import Parts, as_parts, is_matrix
-from codiag._validation import as_number
+from codiag._validation import UndeterminedError, as_number
 from codiag.diagonalize import Diagonalizer
 from codiag.models._lagged_sums import LaggedSums
 from codiag.models._recordings import Recordings
@@ -142,7 +142,7 @@ class SOBI(SecondOrder[Stack, LaggedSums]):
     def _separated_sums(self, sums: LaggedSums) -> tuple[Separation, Whitening]:
         found = sums.finish()
         whitening = Whitening.of(found.mean, found.matrices[0], self.n_components, found.n)
-        matrices = whitening.rows @ found.matrices @ whitening.rows.T
+        matrices = whitening.of_products(found.matrices)
         return self._separated_stack(self._lag_stack(matrices, found.n, found.n), None), whitening
 
     def _separated(self, whitened: Recordings) -> Separation:
@@ -161,7 +161,7 @@ class SOBI(SecondOrder[Stack, LaggedSums]):
             return np.arange(1, min(self.lags, max(1, longest // 2)) + 1)
         lags = np.unique(np.asarray(self.lags))
         if lags[-1] >= longest:
-            raise ValueError(
+            raise UndeterminedError(
                 f"lags must be below {longest}, the number of samples of the longest recording; got {lags[-1]}"
             )
         return lags

@@ -72,6 +72,11 @@ class Whitening:
         vectors = vectors * largest_signs(vectors)
         return cls(mean, (vectors / roots).T / units, (vectors * roots) * units[:, None])
 
+    def of_products(self, products: np.ndarray) -> np.ndarray:
+        """Return symmetric products of channels, (n, d, d), as those of components, symmetric beyond rounding."""
+        found = self.rows @ products @ self.rows.T
+        return (found + found.transpose(0, 2, 1)) / 2
+
 
 class BlindSources(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     """Sources that channels mix: the base of estimators that find them without knowing how."""
