@@ -8,8 +8,10 @@ import itertools
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.optimize import linear_sum_assignment
 from sklearn.base import clone
 
+import codiag
 from codiag.models import (
     CP,
     DawidSkene,
@@ -21,10 +23,10 @@ from codiag.models import (
     SphericalGaussianMixture,
 )
 from codiag.models._chain_sums import ChainSums, time_blocks
-from codiag.models._jackknife import jackknife_errors
+from codiag.models._jackknife import jackknife_errors, share_errors
 from codiag.models._network_jackknife import Estimate, communities_jackknife
 from codiag.models._networks import as_network
-from codiag.models._star_moments import estimate_memberships, scaled_stars
+from codiag.models._star_moments import Stars, estimate_memberships, scaled_stars
 from codiag.models._sums import block_of_rows, leave_one_out, merged
 from codiag.synthetic import crowd_votes, mixed_membership_graph
 from simulated import chain, gaussians, views
@@ -96,6 +98,18 @@ class TestJackknife:
             squares.append([np.mean(found.memberships**2) * (n - 1), found.connectivity[0, 0] ** 2 * n * (n - 1) / 2])
             assert_allclose(found.alpha_0, found.connectivity[0, 0])
         assert_allclose(np.mean(squares, axis=0), 1, atol=0.15)  # of five degrees of freedom: known to 5 %
+
+    def test_shares_held_at_a_bound_are_unknown(self):
+        value = np.array([[0.0, 0.3, 0.7], [1.0, 0.0, 0.0]])
+        others = np.stack([value] * 4)
+        others[0, 1] = [0.9, 0.1, 0.0]  # without a block, the second row moves but for one entry
+        found = share_errors(value, others, np.full(4, 4))
+        assert np.array_equal(np.isnan(found), [[True, False, False], [False, False, True]])
+        known = ~np.isnan(found)
+        assert_allclose(found[known], jackknife_errors(value, others, np.full(4, 4))[known])
+        assert share_errors(np.ones(1), np.ones((4, 1)), np.full(4, 4)) == 0  # the only share of its row
+        beyond = np.array([-1.0, 2.0])  # parameters that are no shares
+        assert np.all(share_errors(beyond, np.stack([beyond, beyond + 0.1]), np.full(2, 2)) > 0)
 
 
 class TestTimeBlocks:
@@ -247,7 +261,6 @@ class TestReplicates:
         whole = HiddenMarkov(3, **options).fit(symbols)
         part = HiddenMarkov(3, **options).fit(lambda: iter([symbols]))
         assert_allclose(part.transmat_standard_errors_, whole.transmat_standard_errors_, rtol=1e-6)
-        assert part.partial_fit is not None
         counts = np.random.default_rng(0).poisson(1.0, (300, 6)) + np.eye(6, dtype=int)[np.arange(300) % 6] * 5
         whole = LatentDirichlet(2, **options).fit(counts)
         part = LatentDirichlet(2, **options).fit([counts])
@@ -274,12 +287,17 @@ class TestReplicates:
             assert 2 < few / many < 4.5
 
     def test_nodes_are_parted_as_among_all(self):
+        """Nodes that are left out make the same difference as nodes without links and without weight."""
         network = as_network(mixed_membership_graph(120, 2, alpha_0=0.1, inside=0.4, outside=0.05, seed=0).adjacency)
-        seed = np.random.SeedSequence(0)
+        seed, kept = np.random.SeedSequence(0), block_of_rows(120, 6) != 0
         stars = scaled_stars(network, False)
-        plain = estimate_memberships(stars, 2, 0.1, None, seed)
-        kept = np.ones(120, dtype=bool)
-        assert_allclose(estimate_memberships(stars, 2, 0.1, None, seed, kept), plain)
+        silent = Stars(stars.links * np.outer(kept, kept), stars.rows * kept)
+        left = Stars(stars.links[np.ix_(kept, kept)], stars.rows[kept])
+        expected = estimate_memberships(silent, 2, 0.1, None, seed)[kept]
+        found = estimate_memberships(left, 2, 0.1, None, seed, kept)
+        assert_allclose(found[:, linear_sum_assignment(-expected.T @ found)[1]], expected, atol=1e-6)
+        anew = estimate_memberships(left, 2, 0.1, None, seed)
+        assert np.abs(anew[:, linear_sum_assignment(-expected.T @ anew)[1]] - expected).max() > 1e-3
 
     def test_old_errors_are_forgotten(self):
         graph = mixed_membership_graph(60, 2, alpha_0=0.0, inside=0.6, outside=0.1, seed=0).adjacency
@@ -291,9 +309,96 @@ class TestReplicates:
             model.set_params(n_blocks=61).fit(graph)
 
     def test_components_of_samples(self):
+        """Over 40 draws of the noise, factors are as far from those without noise as is said."""
         data = np.einsum("ir,jr,kr->ijk", *(np.random.default_rng(d).random((d, 2)) for d in (9, 5, 4)))
-        model = CP(2, random_state=0).fit(data + 0.01 * np.random.default_rng(0).standard_normal(data.shape))
-        for errors, told in zip(
-            model.factors_standard_errors_, model.factorization_.entry_standard_errors[1:], strict=True
-        ):
-            assert_allclose(errors, told)
+        truth = CP(2, random_state=0).fit(data).factorization_
+        rng, squares = np.random.default_rng(0), []
+        for _ in range(40):
+            model = CP(2, random_state=0).fit(data + 0.001 * rng.standard_normal(data.shape))
+            matched = codiag.match_components(model.factorization_, truth)
+            triples = zip(matched.factors[1:], truth.factors[1:], model.factors_standard_errors_, strict=True)
+            squares.append([np.mean(((a - b) / e[:, matched.permutation]) ** 2) for a, b, e in triples])
+        assert_allclose(np.sqrt(np.mean(squares, axis=0)), 1, atol=0.2)
+
+
+class TestWhatIsUnknown:
+    """NaN, or a sentence, where leaving out blocks tells nothing."""
+
+    def test_words_that_a_topic_never_has(self):
+        """Emissions of a symbol that the other state alone shows are clipped at zero, whatever is left out."""
+        rng = np.random.default_rng(0)
+        states = np.cumsum(rng.random(4000) < 0.1) % 2
+        model = HiddenMarkov(2, polish=0, n_blocks=5, random_state=0).fit(2 * states + rng.integers(0, 2, 4000))
+        unknown = np.isnan(model.emissionprob_standard_errors_)
+        assert unknown.any()
+        assert np.all(model.emissionprob_[unknown] < 1e-8)
+        assert np.all(model.emissionprob_standard_errors_[~unknown] > 1e-6)
+
+    def test_a_constant_feature_is_known(self):
+        samples = np.concatenate([gaussians(300, 0)[0], np.zeros((300, 1))], axis=1)
+        model = SphericalGaussianMixture(1, polish=0, n_blocks=5).fit(samples)
+        assert model.means_standard_errors_[0, -1] == 0
+        assert model.weights_standard_errors_ == 0
+
+    @pytest.mark.parametrize(("lengths", "known"), [([900] * 3, False), ([300] * 12, True), ([3000] + [3] * 60, False)])
+    @pytest.mark.parametrize("polish", [0, 2])
+    def test_beginnings_must_be_in_every_block(self, lengths, known, polish):
+        symbols = chain(sum(lengths), 0)[0]
+        model = HiddenMarkov(3, polish=polish, n_blocks=6, random_state=0).fit(symbols, lengths)
+        assert np.all(np.isfinite(model.startprob_standard_errors_)) == known
+        assert np.all(np.isnan(model.startprob_standard_errors_)) != known
+        assert np.all(np.isfinite(model.transmat_standard_errors_))
+
+    def test_stationary_states_need_no_beginnings(self):
+        model = HiddenMarkov(3, polish=0, n_blocks=6, random_state=0).fit(chain(6000, 0)[0])
+        assert np.all(model.startprob_standard_errors_ > 0)
+
+    @pytest.mark.parametrize(
+        ("n", "n_blocks", "words"),
+        [
+            (40, 2, "n_blocks must be 0, for no standard errors, or at least 3, .* got 2"),
+            (10, 3, "n_blocks=3 leaves 6 of 10 nodes"),
+            (8, 8, "n_blocks=8 leaves 7 of 8 nodes"),
+        ],
+    )
+    def test_graphs_too_small_for_blocks(self, n, n_blocks, words):
+        links = np.kron(np.eye(2), np.ones((n // 2, n // 2)))
+        links[0, -1] = links[-1, 0] = 1
+        with pytest.raises(ValueError, match=words):
+            MixedMembershipCommunities(2, n_partitions=4, n_blocks=n_blocks, random_state=0).fit(links)
+
+    def test_a_part_without_nodes_is_told(self):
+        """Eight nodes of twelve are enough, but not where a quarter of all has lost its own."""
+        graph = mixed_membership_graph(12, 2, alpha_0=0.0, inside=0.9, outside=0.1, seed=0).adjacency
+        with pytest.raises(ValueError, match="a part of the nodes") as caught:
+            MixedMembershipCommunities(2, n_partitions=2, n_blocks=3, random_state=0).fit(graph)
+        assert "for standard errors (n_blocks)" in caught.value.__notes__[0]
+
+    def test_memberships_are_shares(self):
+        """One node each is left out of a graph whose communities hang on few nodes."""
+        n, rng = 24, np.random.default_rng(0)
+        found = Estimate(np.full((n, 2), 0.5), np.full((2, 2), 0.5), 0.1)
+
+        def estimate(kept):
+            first = rng.random(int(kept.sum())).round()
+            return Estimate(np.stack([first, 1 - first], axis=1), np.full((2, 2), 0.5), 0.1)
+
+        assert np.all(communities_jackknife(found, estimate, n).memberships == 0.5)
+
+    def test_one_start_is_left_out_of(self, monkeypatch):
+        """With a variance for each feature there are two starts, and replicates of the better one alone."""
+        samples, calls = gaussians(400, 0)[0], []
+        original = SphericalGaussianMixture._standard_errors
+
+        def counted(self, found, moments):
+            calls.append(self._by_feature)
+            return original(self, found, moments)
+
+        monkeypatch.setattr(SphericalGaussianMixture, "_standard_errors", counted)
+        options = {"covariance_type": "diag", "polish": 5, "random_state": 0}
+        model = SphericalGaussianMixture(3, n_blocks=4, **options).fit(samples)
+        plain = SphericalGaussianMixture(3, **options).fit(samples)
+        assert calls == [plain._by_feature]
+        assert_allclose(model.means_, plain.means_, rtol=1e-6)
+        assert model.means_standard_errors_.shape == model.means_.shape
+        assert not hasattr(model.set_params(n_blocks=0).fit(samples), "means_standard_errors_")

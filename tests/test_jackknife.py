@@ -47,7 +47,9 @@ class TestStandardErrors:
             spread = np.std([one[place] for one in estimates], axis=0)
             told = np.sqrt(np.mean([np.square(one[place]) for one in errors], axis=0))
             used = spread > 0.2 * np.max(spread)  # words that topics hardly have are clipped at zero
-            assert 0.75 < np.mean(told[used] / spread[used]) < 1.25
+            known = used & np.isfinite(told)  # NaN where they are held there without each block, too
+            assert known.sum() > 0.9 * used.sum()
+            assert 0.75 < np.mean(told[known] / spread[known]) < 1.25
 
     def test_one_gaussian_is_the_mean_of_its_samples(self):
         """Whose standard error is known: the spread of a feature over the root of the number."""

@@ -16,7 +16,7 @@ from codiag.models._base import Model, as_seed, warn_caller
 from codiag.models._canonical import canonical_order
 from codiag.models._found_communities import FoundCommunities
 from codiag.models._network_bias import N_ROUNDS, TOLERANCE, Parameters, plain_parameters, unbiased_parameters
-from codiag.models._network_jackknife import Estimate, communities_jackknife
+from codiag.models._network_jackknife import Estimate, check_node_blocks, communities_jackknife
 from codiag.models._network_rates import connectivity
 from codiag.models._network_spectrum import count_communities
 from codiag.models._network_steps import START, Polished, polish_memberships
@@ -63,8 +63,9 @@ class MixedMembershipCommunities(Model):
         follow no such model exactly, and many rounds fit what is particular to them. Of graphs that do follow it, 20
         rounds find mixed memberships a little better.
     n_blocks : int
-        Blocks of nodes that are left out in turn for standard errors (jackknife), at least 2, better 20; zero for
-        none. Communities are found as many times more.
+        Blocks of nodes that are left out in turn for standard errors (jackknife), at least 3, better 20; zero for
+        none. Communities are found as many times more, each time from nodes that can be parted in four: at least 8,
+        and four for each community.
     random_state : int or numpy.random.Generator, optional
         Seed of the partitions.
 
@@ -79,7 +80,9 @@ class MixedMembershipCommunities(Model):
     alpha_0_ : float
         The total of the Dirichlet parameters of memberships, as given or estimated.
     memberships_standard_errors_, connectivity_standard_errors_, alpha_0_standard_error_ : as the parameters
-        Where `n_blocks` asks for them; NaN for the memberships of nodes without links, zero for alpha_0 as given.
+        Where `n_blocks` asks for them; NaN for the memberships of nodes without links, and for entries held at 0
+        or 1 with and without each block; zero for alpha_0 as given. Those of memberships are at most 0.5, the largest
+        standard deviation of a share.
     labels_ : array of shape (n,)
         The strongest community of every node; -1 for nodes without links.
     partition_ : array of shape (n,)
@@ -415,7 +418,7 @@ class MixedMembershipCommunities(Model):
         ValueError: n_components must be positive; got 0
         """
         super().check_parameters()
-        check_n_blocks(self.n_blocks)
+        check_n_blocks(self.n_blocks, 3, "as errors of a node's memberships come from the blocks that it is not in")
         as_flag("degree_corrected", self.degree_corrected)
 
     def _find(self, network: Network, seed: int) -> FoundCommunities:
@@ -445,12 +448,8 @@ class MixedMembershipCommunities(Model):
                 delattr(self, name)
         if not self.n_blocks:
             return
-        if places.size < self.n_blocks:
-            raise ValueError(
-                f"n_blocks must be at most {places.size}, the number of nodes with links, as each belongs to one "
-                f"block; got {self.n_blocks}"
-            )
         k = found.memberships.shape[1]
+        check_node_blocks(self.n_blocks, places.size, k)
 
         def estimate(kept: np.ndarray) -> Estimate:
             part = found.network.subgraph(np.flatnonzero(kept))

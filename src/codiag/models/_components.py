@@ -39,6 +39,8 @@ class Components:
     """
 
     shared: ClassVar[frozenset[str]] = frozenset()
+    unbounded: ClassVar[frozenset[str]] = frozenset()
+    """Fields for which 0 and 1 are no bounds; in others, an entry that is held there has no known error."""
     key: ClassVar[str] = "weights"
     """The field by whose rows components are told apart."""
 

@@ -28,6 +28,7 @@ NARROWEST = 1e-8
 class Gaussians(Components):
     """Means (k, d), weights, and variances (k,), or (k, d) by feature."""
 
+    unbounded: ClassVar[frozenset[str]] = frozenset({"means", "covariances"})
     key: ClassVar[str] = "means"
 
     means: np.ndarray

@@ -79,8 +79,10 @@ class HiddenMarkov(HiddenStates, BlockedModel[ChainMoments, Chain]):
     startprob_ : array of shape (n_components,)
         The stationary distribution for one sequence; for several, what their beginnings tell.
     transmat_standard_errors_, emissionprob_standard_errors_, startprob_standard_errors_ : as the parameters
-        Where `n_blocks` asks for them. Those of `startprob_` are NaN after steps of `polish` on one sequence, whose one
-        beginning tells no probabilities.
+        Where `n_blocks` asks for them; NaN for entries held at 0 or 1 with and without each block. Those of
+        `startprob_`, where it comes from beginnings of sequences (of several, or after steps of `polish`), are NaN
+        unless a sequence begins in every block, for which there must be as many sequences as blocks: otherwise blocks
+        of time leave out beginnings unevenly.
     diagnostics_ : Diagnostics
         How well the data determines the model.
     n_components_ : int
@@ -318,6 +320,8 @@ class HiddenMarkov(HiddenStates, BlockedModel[ChainMoments, Chain]):
         """Return standard errors by name."""
         errors = super()._standard_errors(found, moments)
         steps = self.polish and (moments.sequences is not None or moments.parts is not None)
-        if errors and steps and moments.counts.n_sequences == 1:
+        blocks = {} if moments.blocks is None else moments.blocks.sums
+        uneven = any(sums.n_sequences == 0 for sums in blocks.values())
+        if errors and uneven and (steps or moments.counts.n_sequences > 1):
             errors["startprob"] = np.full_like(found.startprob, np.nan)
         return errors

@@ -12,6 +12,9 @@ from codiag.models._components import Components
 
 C = TypeVar("C", bound=Components)
 
+AT_BOUND = 1e-8
+"""Distance from 0 or 1 within which shares are at that bound: models keep them a little inside, by 1e-9 at most."""
+
 
 def jackknife(whole: C, replicates: Sequence[C], sizes: np.ndarray) -> dict[str, Any]:
     """Return standard errors of the parameters of components, by name: arrays, lists of arrays or numbers, as these.
@@ -23,11 +26,12 @@ def jackknife(whole: C, replicates: Sequence[C], sizes: np.ndarray) -> dict[str,
     errors: dict[str, Any] = {}
     for name in whole.parameter_names():
         value, others = getattr(whole, name), [getattr(one, name) for one in aligned]
+        errors_of = jackknife_errors if name in whole.unbounded else share_errors
         if isinstance(value, list):
             pairs = zip(value, zip(*others, strict=True), strict=True)
-            errors[name] = [jackknife_errors(part, np.stack(rest), ratios) for part, rest in pairs]
+            errors[name] = [errors_of(part, np.stack(rest), ratios) for part, rest in pairs]
         else:
-            found = jackknife_errors(np.asarray(value), np.stack([np.asarray(one) for one in others]), ratios)
+            found = errors_of(np.asarray(value), np.stack([np.asarray(one) for one in others]), ratios)
             errors[name] = found if isinstance(value, np.ndarray) else float(found)
     return errors
 
@@ -45,6 +49,19 @@ def jackknife_errors(value: np.ndarray, others: np.ndarray, ratios: np.ndarray) 
     # For blocks of one size this is the mean of the pseudo-values.
     center = len(others) * value - np.sum((1 - 1 / h) * others, axis=0)
     return np.asarray(np.sqrt(np.mean((pseudo - center) ** 2 / (h - 1), axis=0)))
+
+
+def share_errors(value: np.ndarray, others: np.ndarray, ratios: np.ndarray, unit: float = 1.0) -> np.ndarray:
+    """Return standard errors of shares or rates, NaN for those held at 0, or at the unit, with and without each block.
+
+    That such an estimate does not vary is no sign of certainty. The only share of its row is certain.
+    """
+    errors = jackknife_errors(value, others, ratios)
+    if value.ndim == 0 or value.shape[-1] == 1:
+        return errors
+    every = np.concatenate([value[None], others]) / unit
+    held = [np.all(np.abs(every - bound) <= AT_BOUND, axis=0) for bound in (0, 1)]
+    return np.where(held[0] | held[1], np.nan, errors)
 
 
 def _order(whole: C, replicate: C) -> np.ndarray:

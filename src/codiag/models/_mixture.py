@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import DensityMixin
+from sklearn.base import DensityMixin, clone
 from sklearn.utils.validation import validate_data
 
 from codiag._factorization import Factorization
@@ -83,7 +83,7 @@ class SphericalGaussianMixture(GaussianScores, DensityMixin, BlockedModel[OneGau
     labels_ : array of shape (n,)
         The most probable Gaussian of each sample; not there where samples came in parts.
     means_standard_errors_, weights_standard_errors_, covariances_standard_errors_ : as the parameters
-        Where `n_blocks` asks for them.
+        Where `n_blocks` asks for them; NaN for weights held at 0 or 1 with and without each block.
     n_components_ : int
         Number of Gaussians.
     diagnostics_ : Diagnostics
@@ -169,6 +169,12 @@ class SphericalGaussianMixture(GaussianScores, DensityMixin, BlockedModel[OneGau
         tuple of Warning
         """
         if self.covariance_type != "diag" or self.n_components in (None, 1):
+            return super().learn(data)
+        self.check_parameters()
+        if self.n_blocks:  # errors are those of the start that is kept, so that it is chosen before
+            plain = clone(self).set_params(n_blocks=0)
+            plain.learn(data)
+            self._by_feature = plain._by_feature
             return super().learn(data)
         found, refusal = [], None
         for by_feature in (True, False):

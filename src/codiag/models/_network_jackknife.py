@@ -15,8 +15,12 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from codiag.models._jackknife import jackknife_errors
+from codiag.models._jackknife import jackknife_errors, share_errors
+from codiag.models._replicated import add_block_note
 from codiag.models._sums import block_of_rows
+
+LARGEST = 0.5
+"""The largest standard deviation of a share between zero and one."""
 
 
 class Estimate(NamedTuple):
@@ -32,6 +36,21 @@ class Estimate(NamedTuple):
         return Estimate(self.memberships[:, order], self.connectivity[np.ix_(order, order)], self.alpha_0)
 
 
+def check_node_blocks(n_blocks: int, n_nodes: int, k: int) -> None:
+    """Raise unless without each of some blocks there are nodes enough, of so many, to show k communities."""
+    if n_nodes < n_blocks:
+        raise ValueError(
+            f"n_blocks must be at most {n_nodes}, the number of nodes with links, as each belongs to one block; got "
+            f"{n_blocks}"
+        )
+    left, needed = n_nodes - -(-n_nodes // n_blocks), max(8, 4 * k)
+    if k > 1 and left < needed:
+        raise ValueError(
+            f"n_blocks must be 0, or so large that {needed} nodes are left without a block, to be parted in four for "
+            f"{k} communities; n_blocks={n_blocks} leaves {left} of {n_nodes} nodes with links"
+        )
+
+
 def communities_jackknife(whole: Estimate, estimate: Callable[[np.ndarray], Estimate], n_blocks: int) -> Estimate:
     """Return standard errors; `estimate` gives parameters from the nodes that are kept (n,), memberships of these."""
     n, k = whole.memberships.shape
@@ -39,7 +58,11 @@ def communities_jackknife(whole: Estimate, estimate: Callable[[np.ndarray], Esti
     memberships, rates, totals = np.empty((n_blocks, n, k)), np.empty((n_blocks, k, k)), np.empty(n_blocks)
     for block in range(n_blocks):
         kept = owners != block
-        found = estimate(kept).aligned(whole.memberships[kept])
+        try:
+            found = estimate(kept).aligned(whole.memberships[kept])
+        except ValueError as error:
+            add_block_note(error, block, n_blocks)
+            raise
         memberships[block, kept], rates[block], totals[block] = found
     sizes = np.bincount(owners, minlength=n_blocks)
     errors = np.empty((n, k))
@@ -47,10 +70,10 @@ def communities_jackknife(whole: Estimate, estimate: Callable[[np.ndarray], Esti
         own, others = owners == block, np.flatnonzero(np.arange(n_blocks) != block)
         ratios = sizes[others].sum() / sizes[others]
         replicates = memberships[np.ix_(others, own)]
-        errors[own] = jackknife_errors(whole.memberships[own], replicates, ratios) * np.sqrt(n / (n - sizes[block]))
+        found_errors = share_errors(whole.memberships[own], replicates, ratios)
+        errors[own] = np.minimum(found_errors * np.sqrt(n / (n - sizes[block])), LARGEST)
     twice = (2 * n_blocks - 1) / (n_blocks - 1)
-    common = [
-        jackknife_errors(np.asarray(one), replicates, n / sizes) / np.sqrt(twice)
-        for one, replicates in ((whole.connectivity, rates), (whole.alpha_0, totals))
-    ]
-    return Estimate(errors, common[0], float(common[1]))
+    unit = max(float(whole.connectivity.max()), 1e-300)
+    of_rates = share_errors(whole.connectivity, rates, n / sizes, unit) / np.sqrt(twice)
+    of_total = jackknife_errors(np.asarray(whole.alpha_0), totals, n / sizes) / np.sqrt(twice)
+    return Estimate(errors, of_rates, float(of_total))

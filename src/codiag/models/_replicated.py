@@ -112,12 +112,17 @@ class ReplicatedModel(MomentModel[M, C]):
                 replicates.append(self._in_units(components, others))
                 sizes.append(size)
         except ValueError as error:
-            error.add_note(f"This was without block {len(sizes)} of {self.n_blocks}, for standard errors (n_blocks).")
+            add_block_note(error, len(sizes), self.n_blocks)
             raise
         return jackknife(found, replicates, np.array(sizes)) if sizes else {}
 
 
-def check_n_blocks(n_blocks: int) -> None:
-    """Raise where there is one block, and nothing is left without it."""
-    if n_blocks == 1:
-        raise ValueError("n_blocks must be 0, for no standard errors, or at least 2, of which one is left out; got 1")
+def add_block_note(error: Exception, block: int, n_blocks: int) -> None:
+    """Tell a user that what failed was an estimate without a block."""
+    error.add_note(f"This was without block {block} of {n_blocks}, for standard errors (n_blocks).")
+
+
+def check_n_blocks(n_blocks: int, least: int = 2, reason: str = "of which one is left out") -> None:
+    """Raise where there are too few blocks for something to vary when one is left out."""
+    if 0 < n_blocks < least:
+        raise ValueError(f"n_blocks must be 0, for no standard errors, or at least {least}, {reason}; got {n_blocks}")

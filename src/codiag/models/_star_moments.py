@@ -61,6 +61,8 @@ def estimate_memberships(
     kept = np.ones(n, dtype=bool) if kept is None else kept
     places, parts = np.cumsum(kept) - 1, np.array_split(np.random.default_rng(seed).permutation(kept.size), 4)
     centers, *leaves = [places[part[kept[part]]] for part in parts]
+    if min(part.size for part in (centers, *leaves)) < k:
+        raise UndeterminedError(f"a part of the nodes must have at least {k} of them, one for each community")
     weights = stars.rows[centers] / stars.rows[centers].sum()
     links = [stars.links[centers][:, leaf] for leaf in leaves]
     bases = [_basis(links, own, weights, k) for own in range(3)]

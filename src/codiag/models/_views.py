@@ -45,6 +45,7 @@ class Views(Components):
     """Means (k, d) of every view, weights (k,), and the variances (3,) of the views."""
 
     shared: ClassVar[frozenset[str]] = frozenset({"variances"})
+    unbounded: ClassVar[frozenset[str]] = frozenset({"means", "variances"})
     key: ClassVar[str] = "means"
 
     means: list[np.ndarray]
@@ -90,7 +91,7 @@ class MultiviewMixture(ReplicatedModel[MixtureMoments, Views]):
     variances_ : array of shape (3,)
         The variance of the noise in every view, a feature's mean; at least 1e-8 of the mean square of the view.
     means_standard_errors_, weights_standard_errors_, variances_standard_errors_ : as the parameters
-        Where `n_blocks` asks for them.
+        Where `n_blocks` asks for them; NaN for weights held at 0 or 1 with and without each block.
     n_components_ : int
         Number of components.
     diagnostics_ : Diagnostics
