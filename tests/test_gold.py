@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 
 import numpy as np
@@ -60,16 +61,32 @@ def test_the_likelihood_is_that_of_votes_and_known_classes():
     assert expect(votes, CrowdModel(data.errors, shares))[1] == pytest.approx(expected, rel=1e-12)
 
 
-def test_gold_labels_name_the_classes_of_a_crowd_that_is_mostly_wrong():
+@pytest.mark.parametrize("init", ["moments", "majority"])
+def test_gold_labels_name_the_classes_of_a_crowd_that_is_mostly_wrong(init):
     data = crowd_votes(500, worker_errors(12, 3, adversarial=0.8, seed=0), seed=1)
-    alone, told = (DawidSkene(random_state=0).fit(data.votes, gold=gold).labels_ for gold in (None, known(data, 10)))
+    model = DawidSkene(init=init, random_state=0)
+    alone, told = (model.fit(data.votes, gold=gold).labels_ for gold in (None, known(data, 10)))
     assert np.mean(alone == data.truth) < 0.1
     assert np.mean(told[10:] == data.truth[10:]) > 0.9
 
 
-def test_one_gold_label_does_not_outweigh_the_crowd():
+@pytest.mark.parametrize(("init", "one_coin"), [("majority", True), ("moments", True), ("moments", False)])
+def test_gold_labels_name_the_classes_of_two_workers_who_are_mostly_wrong(init, one_coin):
+    """Of two workers there are no moments: it starts from the majority."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, 300)
+    votes = np.where(rng.random((300, 2)) < 0.2, truth[:, None], 1 - truth[:, None])
+    model = DawidSkene(init=init, one_coin=one_coin, random_state=0)
+    with contextlib.nullcontext() if init == "majority" else pytest.warns(UserWarning, match="it takes three workers"):
+        model.fit(votes, gold=dict(enumerate(truth[:30].tolist())))
+    assert np.mean(model.labels_[30:] == truth[30:]) > 0.75
+    assert np.all(model.worker_accuracy_ < 0.3)
+
+
+@pytest.mark.parametrize("init", ["moments", "majority"])
+def test_one_gold_label_does_not_outweigh_the_crowd(init):
     data = crowd(2, n=300, n_workers=12, density=1.0)
-    model = DawidSkene(random_state=0).fit(data.votes, gold={0: 1 - int(data.truth[0])})
+    model = DawidSkene(init=init, random_state=0).fit(data.votes, gold={0: 1 - int(data.truth[0])})
     assert np.mean(model.labels_[1:] == data.truth[1:]) > 0.9
 
 
