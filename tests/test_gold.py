@@ -97,6 +97,7 @@ def test_forms_of_gold_labels_are_one():
     series = pd.Series(gold)
     expected = DawidSkene(random_state=0).fit(data.votes, gold=gold).probas_
     forms = [series, columns, tuple(columns.values()), pd.DataFrame(columns), pl.DataFrame(columns)]
+    forms.append(pl.LazyFrame(columns))
     forms += [series.reindex(range(60)), {**gold, 10_000: 0}, pd.concat([series, series])]
     for form in forms:
         assert_array_equal(DawidSkene(random_state=0).fit(data.votes, gold=form).probas_, expected)
@@ -105,13 +106,18 @@ def test_forms_of_gold_labels_are_one():
     assert_array_equal(labels, np.argmax(expected, axis=1))
 
 
+@pytest.mark.parametrize("gold", [{}, pd.Series(dtype=object), {0: None, 1: None}, ([0, 1], [np.nan, np.nan])])
+def test_gold_labels_of_no_task_are_none(gold):
+    votes = as_votes(crowd(n=30, n_workers=5, density=1.0).votes)
+    assert with_gold(votes, gold).gold is None
+
+
 @pytest.mark.parametrize(
     ("gold", "error", "words"),
     [
         ({0: 3}, ValueError, "gold must give classes that votes have, 0, 1, 2; task 0 has 3"),
         ({0: "a", 1: "b"}, ValueError, "task 0 has 'a', and 1 more tasks have others"),
         ({"0": 1}, ValueError, "none of its 1 tasks, the first of them '0'"),
-        ({}, ValueError, "none of its 0 tasks"),
         (([0, 0], [1, 2]), ValueError, "task 0 has 1 and 2"),
         (([0, 1], [1]), ValueError, "2 tasks and 1 labels"),
         (pd.DataFrame({"task": [0], "colour": [1]}), ValueError, "gold must have the columns task and label"),

@@ -203,6 +203,7 @@ class DawidSkene(CrowdTables, Model):
             index, a data frame with the columns task and label, or a tuple of these. Such tasks are held at their
             class, so that workers are judged by them, and they tell which class is which where a crowd is mostly wrong.
             Tasks without votes, and labels that are missing, are left out; labels that no vote has are refused.
+            Nothing, or missing labels alone, is as None.
 
         Returns
         -------
