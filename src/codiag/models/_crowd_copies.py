@@ -59,7 +59,7 @@ class Copies(NamedTuple):
     p_values : array of shape (n_pairs,)
         Bounds of the probability that any honest pair seems to copy as much, over all pairs that were examined.
     evidence : array of shape (n_pairs,)
-        The logarithm of how much more probable the votes of both are if one copies.
+        The logarithm of how much more probable the votes of both are if one copies than if none does.
     """
 
     pairs: np.ndarray
@@ -134,6 +134,7 @@ def find_copies(votes: Votes, run: Run) -> Copies:
     if not logs or not np.any(examined):
         return Copies(np.empty((0, 2), dtype=np.int64), *(np.empty(0) for _ in range(5)))
     evidence = np.logaddexp.reduce(logs, axis=0) - np.log(len(logs))
+    gains = np.max(logs, axis=0) + np.bincount(place, base)
     bounds = np.exp(np.minimum(np.log(np.sum(examined)) - evidence, 0))
     found = np.flatnonzero(examined & (bounds <= ALPHA))
     found = found[np.argsort(-evidence[found], kind="stable")]
@@ -142,7 +143,7 @@ def find_copies(votes: Votes, run: Run) -> Copies:
     counted = shared[found], agreed[found], expected[found]
     if thinned:
         counted = _counted(votes, joint, pairs)
-    return Copies(pairs, *counted, bounds[found], evidence[found])
+    return Copies(pairs, *counted, bounds[found], gains[found])
 
 
 def meetings(votes: Votes) -> tuple[Meetings, bool]:
