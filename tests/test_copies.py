@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from codiag.models import DawidSkene
-from codiag.models._crowd_copies import RATES, Copies, _scores, common_rate, meetings, with_shared_votes
+from codiag.models._crowd_copies import RATES, _joint, _scores, common_rate, meetings, with_shared_votes
 from codiag.models._crowd_em import CrowdModel
 from codiag.models._votes import as_votes
 from codiag.synthetic import crowd_votes, worker_errors
@@ -43,8 +43,8 @@ def test_likelihood_ratios_have_mean_one_for_workers_who_do_not_copy():
     model = CrowdModel(errors, shares)
     vars(votes)["votes_of_workers"] = np.full(3, 10**12)  # so that the matrices are taken as they are
     chances = np.einsum("c,ac,bc,dc->abd", shares, *errors).ravel()
-    met = meetings(votes)
-    scores, agreement = _scores(votes, model, met)
+    met, _ = meetings(votes)
+    scores, agreement = _scores(votes, _joint(votes, model), met)
     for pair in ((0, 1), (0, 2), (1, 2)):
         some = (met.first == pair[0]) & (met.second == pair[1])
         weights = chances[met.task[some]]
@@ -70,7 +70,7 @@ def test_meetings_are_all_pairs_of_workers_on_a_task():
         for (same, other), second in first.items()
         if same == task and one < other
     }
-    found = list(zip(*(column.tolist() for column in meetings(votes)), strict=True))
+    found = list(zip(*(column.tolist() for column in meetings(votes)[0][:5]), strict=True))
     assert len(found) == len(expected)
     assert set(found) == expected
 
@@ -99,8 +99,7 @@ def test_pairs_that_copy_are_named_and_no_others(k, options):
 
 def test_copies_share_a_vote_where_that_is_asked_for():
     votes = as_votes((np.array([0, 0, 0, 1, 1, 1]), np.array([0, 1, 2, 0, 1, 2]), np.array([1, 1, 1, 0, 1, 1])))
-    copies = Copies(np.array([[0, 1]]), *(np.zeros(1) for _ in range(4)))
-    assert_allclose(with_shared_votes(votes, copies).weights, [0.5, 0.5, 1, 1, 1, 1])
+    assert_allclose(with_shared_votes(votes, np.array([[0, 1]])).weights, [0.5, 0.5, 1, 1, 1, 1])
     gains = []
     for seed in range(2):
         data, truth = copying(seed, 4, 1.0, pairs=4)
@@ -114,3 +113,47 @@ def test_copies_share_a_vote_where_that_is_asked_for():
     assert_array_equal(one, other)
     with pytest.raises(ValueError, match="copies must be 'share' or 'count'; got 'drop'"):
         DawidSkene(copies="drop").fit(honest)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_copiers_whom_plain_rounds_take_for_the_truth_are_named_and_no_honest_pair(k):
+    """Three of twelve workers give the same labels: as workers who are always right they explain the votes well."""
+    rng = np.random.default_rng([0, 3, 12, k])
+    truth = rng.integers(0, k, 400)
+    right = rng.random((400, 12)) < 0.75
+    votes = np.where(right, truth[:, None], (truth[:, None] + rng.integers(1, k, (400, 12))) % k)
+    votes[:, 1] = votes[:, 2] = votes[:, 0]
+    model = DawidSkene(random_state=0).fit(votes)
+    assert {tuple(pair) for pair in model.copies_.tolist()} == {(0, 1), (0, 2), (1, 2)}
+    assert np.mean(model.labels_ == truth) > 0.9
+    assert np.all(model.worker_accuracy_ < 0.85)
+    counted = DawidSkene(random_state=0, copies="count").fit(votes)
+    assert_array_equal(counted.copies_, model.copies_)
+
+
+def test_pairs_of_many_workers_on_few_tasks_are_bounded(monkeypatch):
+    monkeypatch.setattr("codiag.models._crowd_copies.MOST_CELLS", 20_000)
+    labels = np.random.default_rng(0).integers(0, 2, (20, 1000))
+    met, thinned = meetings(as_votes(labels))
+    assert thinned
+    assert 5_000 < met.task.size <= 20_000
+    assert np.unique(met.task).size == 20
+    few, _ = meetings(as_votes(labels[:4]))
+    assert few.task.size == 0
+    assert DawidSkene(init="majority").fit(labels[:4, :50]).copies_.shape == (0, 2)
+
+
+def test_shared_tasks_are_counted_on_all_tasks_where_some_are_looked_at(monkeypatch):
+    votes, _ = copying(0, 4, 1.0)
+    columns = as_votes(votes)
+    monkeypatch.setattr("codiag.models._crowd_copies.MOST_CELLS", 4 * 10_000)
+    assert meetings(columns)[1]
+    model = DawidSkene(init="majority", random_state=0).fit(votes)
+    table = model.copy_table()
+    assert {tuple(pair) for pair in model.copies_.tolist()} == {(0, 1), (2, 3)}
+    for one, other, shared, agreed in zip(
+        *(table[key] for key in ("worker", "other", "shared", "agreed")), strict=True
+    ):
+        seen = [{(t, l) for t, w, l in zip(*votes, strict=True) if w == worker} for worker in (one, other)]
+        assert shared == len({t for t, _ in seen[0]} & {t for t, _ in seen[1]})
+        assert agreed == len(seen[0] & seen[1])

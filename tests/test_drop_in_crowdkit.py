@@ -89,6 +89,20 @@ def test_one_coin_is_one_skill_a_worker(votes):
         assert_allclose(model.errors_.loc[worker], expected, atol=1e-12)
 
 
+def test_one_coin_matrices_are_kept_of_those_a_user_gives(votes):
+    cells = np.random.default_rng(0).dirichlet(np.ones(3), (8, 3)).swapaxes(1, 2)
+    model = OneCoinDawidSkene(0, initial_error_strategy="assign").fit(votes, initial_error=as_frame(cells))
+    assert_allclose(model.skills_, np.trace(cells, axis1=1, axis2=2) / 3)
+    for worker, skill in model.skills_.items():
+        assert_allclose(model.errors_.loc[worker], np.where(np.eye(3, dtype=bool), skill, (1 - skill) / 2))
+
+
+@pytest.mark.parametrize("gold", [pd.Series(dtype=object), pd.Series({0: None}), pd.Series({10_000: 1})])
+def test_known_classes_of_no_task_with_votes_are_ignored(votes, gold):
+    expected = DawidSkene(n_iter=3).fit(votes).probas_
+    assert_array_equal(DawidSkene(n_iter=3).fit(votes, gold).probas_, expected)
+
+
 def test_it_agrees_with_crowd_kit(votes):
     theirs = pytest.importorskip("crowdkit.aggregation")
     for ours, other in ((DawidSkene, theirs.DawidSkene), (OneCoinDawidSkene, theirs.OneCoinDawidSkene)):
@@ -110,6 +124,9 @@ def test_no_votes_are_empty_tables():
         ("assign", lambda cells: as_frame(cells)[:4], "should be 1.0 for every true class.*worker 'w1'"),
         ("assign", lambda cells: as_frame(cells - 2), "counts or probabilities; the least is -2"),
         ("addition", lambda cells: cells, "must be a pandas DataFrame"),
+        ("addition", lambda cells: as_frame(cells).rename(index=str), "no row is. Are both numbers"),
+        ("addition", lambda cells: as_frame(cells).rename(columns=str), "and 0; no column is. Are both numbers"),
+        ("assign", lambda cells: as_frame(cells).reset_index(drop=True), "no row is"),
         (None, as_frame, "initial_error needs initial_error_strategy"),
         ("added", as_frame, "must be 'assign', 'addition' or None; got 'added'"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 
 import numpy as np
@@ -60,16 +61,32 @@ def test_the_likelihood_is_that_of_votes_and_known_classes():
     assert expect(votes, CrowdModel(data.errors, shares))[1] == pytest.approx(expected, rel=1e-12)
 
 
-def test_gold_labels_name_the_classes_of_a_crowd_that_is_mostly_wrong():
+@pytest.mark.parametrize("init", ["moments", "majority"])
+def test_gold_labels_name_the_classes_of_a_crowd_that_is_mostly_wrong(init):
     data = crowd_votes(500, worker_errors(12, 3, adversarial=0.8, seed=0), seed=1)
-    alone, told = (DawidSkene(random_state=0).fit(data.votes, gold=gold).labels_ for gold in (None, known(data, 10)))
+    model = DawidSkene(init=init, random_state=0)
+    alone, told = (model.fit(data.votes, gold=gold).labels_ for gold in (None, known(data, 10)))
     assert np.mean(alone == data.truth) < 0.1
     assert np.mean(told[10:] == data.truth[10:]) > 0.9
 
 
-def test_one_gold_label_does_not_outweigh_the_crowd():
+@pytest.mark.parametrize(("init", "one_coin"), [("majority", True), ("moments", True), ("moments", False)])
+def test_gold_labels_name_the_classes_of_two_workers_who_are_mostly_wrong(init, one_coin):
+    """Of two workers there are no moments: it starts from the majority."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, 300)
+    votes = np.where(rng.random((300, 2)) < 0.2, truth[:, None], 1 - truth[:, None])
+    model = DawidSkene(init=init, one_coin=one_coin, random_state=0)
+    with contextlib.nullcontext() if init == "majority" else pytest.warns(UserWarning, match="it takes three workers"):
+        model.fit(votes, gold=dict(enumerate(truth[:30].tolist())))
+    assert np.mean(model.labels_[30:] == truth[30:]) > 0.75
+    assert np.all(model.worker_accuracy_ < 0.3)
+
+
+@pytest.mark.parametrize("init", ["moments", "majority"])
+def test_one_gold_label_does_not_outweigh_the_crowd(init):
     data = crowd(2, n=300, n_workers=12, density=1.0)
-    model = DawidSkene(random_state=0).fit(data.votes, gold={0: 1 - int(data.truth[0])})
+    model = DawidSkene(init=init, random_state=0).fit(data.votes, gold={0: 1 - int(data.truth[0])})
     assert np.mean(model.labels_[1:] == data.truth[1:]) > 0.9
 
 
@@ -80,6 +97,7 @@ def test_forms_of_gold_labels_are_one():
     series = pd.Series(gold)
     expected = DawidSkene(random_state=0).fit(data.votes, gold=gold).probas_
     forms = [series, columns, tuple(columns.values()), pd.DataFrame(columns), pl.DataFrame(columns)]
+    forms.append(pl.LazyFrame(columns))
     forms += [series.reindex(range(60)), {**gold, 10_000: 0}, pd.concat([series, series])]
     for form in forms:
         assert_array_equal(DawidSkene(random_state=0).fit(data.votes, gold=form).probas_, expected)
@@ -88,13 +106,18 @@ def test_forms_of_gold_labels_are_one():
     assert_array_equal(labels, np.argmax(expected, axis=1))
 
 
+@pytest.mark.parametrize("gold", [{}, pd.Series(dtype=object), {0: None, 1: None}, ([0, 1], [np.nan, np.nan])])
+def test_gold_labels_of_no_task_are_none(gold):
+    votes = as_votes(crowd(n=30, n_workers=5, density=1.0).votes)
+    assert with_gold(votes, gold).gold is None
+
+
 @pytest.mark.parametrize(
     ("gold", "error", "words"),
     [
         ({0: 3}, ValueError, "gold must give classes that votes have, 0, 1, 2; task 0 has 3"),
         ({0: "a", 1: "b"}, ValueError, "task 0 has 'a', and 1 more tasks have others"),
         ({"0": 1}, ValueError, "none of its 1 tasks, the first of them '0'"),
-        ({}, ValueError, "none of its 0 tasks"),
         (([0, 0], [1, 2]), ValueError, "task 0 has 1 and 2"),
         (([0, 1], [1]), ValueError, "2 tasks and 1 labels"),
         (pd.DataFrame({"task": [0], "colour": [1]}), ValueError, "gold must have the columns task and label"),

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from codiag._validation import as_number
-from codiag.models._crowd_em import CrowdModel, Prior, expect, maximize
+from codiag.models._crowd_em import CrowdModel, Prior, expect, maximize, one_coin
 from codiag.models._gold import with_gold
 from codiag.models._vote_tables import Tables
 from codiag.models._votes import Votes, as_votes, wanted_columns
@@ -77,7 +77,7 @@ class DawidSkene(BaseEstimator):
         data : DataFrame
             Votes, in the columns task, worker and label.
         true_labels : Series, optional
-            Classes that are known, indexed by task; such tasks are held at them.
+            Classes that are known, indexed by task; such tasks are held at them, and tasks without votes ignored.
         initial_error : DataFrame, optional
             Confusion matrices or counts, rows by worker and label, columns by true class: see
             `initial_error_strategy`.
@@ -90,7 +90,7 @@ class DawidSkene(BaseEstimator):
         as_number("tol", self.tol, zero=True)
         if len(data) == 0:
             return self._keep_nothing(data)
-        votes = with_gold(as_votes(data), true_labels)
+        votes = with_gold(as_votes(data), true_labels, any_tasks=True)
         classes, history = votes.shares, []
         model = self._start(votes, classes, initial_error)
         for _ in range(self.n_iter):
@@ -162,6 +162,14 @@ class DawidSkene(BaseEstimator):
         import pandas as pd
 
         rows = pd.MultiIndex.from_product([votes.workers, votes.classes], names=["worker", "label"])
+        named = initial_error.index.nlevels == 2 and rows.isin(initial_error.index).any()
+        if not named or not initial_error.columns.isin(votes.classes).any():
+            worker, label = votes.workers.tolist()[0], votes.classes.tolist()[0]
+            raise ValueError(
+                "initial_error must have rows by worker and label and columns by true class, named as in the votes, "
+                f"such as {(worker, label)!r} and {label!r}; no {'column' if named else 'row'} is. Are both numbers, "
+                "or both text?"
+            )
         cells = initial_error.reindex(index=rows, columns=votes.classes).fillna(0.0).to_numpy(dtype=np.float64)
         if np.any(cells < 0):
             raise ValueError(f"initial_error must hold counts or probabilities; the least is {cells.min():g}")
@@ -216,6 +224,7 @@ class OneCoinDawidSkene(DawidSkene):
     one_coin = True
 
     def _keep(self, votes: Votes, model: CrowdModel, classes: np.ndarray, history: list[float]) -> Self:
+        model = model._replace(confusions=one_coin(model.confusions))  # as they are, except those of a user
         right = model.confusions[:, 0, 0]
         self.skills_ = Tables(votes).series(right, "skill", votes.workers, "worker")
         return super()._keep(votes, model, classes, history)

@@ -14,7 +14,7 @@ from codiag._factorize import as_method
 from codiag._validation import ConvergenceWarning, as_generator
 from codiag.methods import Method
 from codiag.models._base import Model, warn_caller
-from codiag.models._crowd_copies import find_copies, with_shared_votes
+from codiag.models._crowd_copies import examine, with_shared_votes
 from codiag.models._crowd_em import Prior, Run, Start, expect, run_em
 from codiag.models._crowd_information import Uncertainty, information_uncertainty
 from codiag.models._crowd_options import as_prior, check_options
@@ -107,8 +107,9 @@ class DawidSkene(CrowdTables, Model):
         Standard errors of the confusion matrices.
     copies_ : array of shape (n_pairs, 2)
         Pairs of workers who agree more often than their confusion matrices and the votes of all others explain, the
-        most certain first. No pair of workers who vote independently is among them with probability 0.95; see
-        `copy_table`.
+        most certain first. With known confusion matrices, no pair of workers who vote independently is among them
+        with probability 0.95; here they are estimated, by the run, with such pairs sharing a weight or not, that makes
+        the votes most probable. See `copy_table`.
     errors_spread_ : as `errors_`
         Standard deviation of the confusion matrices by moments alone over partitions; NaN where moments were not used.
     loss_history_ : list of float
@@ -202,6 +203,7 @@ class DawidSkene(CrowdTables, Model):
             index, a data frame with the columns task and label, or a tuple of these. Such tasks are held at their
             class, so that workers are judged by them, and they tell which class is which where a crowd is mostly wrong.
             Tasks without votes, and labels that are missing, are left out; labels that no vote has are refused.
+            Nothing, or missing labels alone, is as None.
 
         Returns
         -------
@@ -251,9 +253,9 @@ class DawidSkene(CrowdTables, Model):
         prior = as_prior(votes, self.prior, self.smoothing, self.pooling, one_coin=self.one_coin)
         start = self._start(votes, prior)
         run, workers = self._run_from(votes, start, prior)
-        copies = find_copies(votes, run, one_coin=self.one_coin)
+        copies = examine(votes, run, lambda shared: self._run_from(shared, start, prior)[0], one_coin=self.one_coin)
         if self.copies == "share" and len(copies.pairs) > 0 and self.em_rounds > 0:
-            votes = with_shared_votes(votes, copies)
+            votes = with_shared_votes(votes, copies.pairs)
             run, workers = self._run_from(votes, start, prior)
         self._copies = copies
         self._keep(votes, start, run, self._uncertainty(votes, run, prior, workers))

@@ -9,18 +9,24 @@ pairs together. The product of :math:`(1 + \rho s) / (1 + \rho_0 s)` over the sh
 a pair that copies on no larger share (as the ratio is concave in s), so that by Markov's inequality it exceeds
 :math:`m / \alpha` for any of m honest pairs with a probability of at most :math:`\alpha`, at any number of tasks.
 Confusion matrices are taken for known.
+
+They are not where several workers copy one: expectation maximization may then take these for the truth, and honest
+workers for ones that agree in their mistakes. So pairs are also found by the shares of the votes, in which no worker
+has formed the truth, and expectation maximization is run with the like votes of such pairs sharing a weight. Of these
+runs and the plain one, that is believed under which all votes, copied ones included, are most probable.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.csgraph import connected_components
+from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 
-from codiag.models._crowd_em import CrowdModel, Prior, Run, Start, log_joint, run_em
+from codiag.models._crowd_em import CrowdModel, Prior, Run, Start, expect, log_joint, maximize, run_em
 from codiag.models._votes import Votes
 
 ALPHA = 0.05
@@ -30,7 +36,11 @@ RATES = np.array([0.05, 0.1, 0.2, 0.4, 0.7, 0.95])
 FEWEST = 5
 """Tasks that a pair must share to be examined."""
 MOST_CELLS = 5 * 10**6
-"""Numbers that are held at once: beyond it, only every second, third, ... task is looked at."""
+"""Numbers that are held at once: beyond it, only some tasks, drawn at random, are looked at, then some workers."""
+KEPT_TASKS = 200
+"""Tasks that are looked at, at least, where there are so many, before workers are left out."""
+PLAIN = Prior(np.full((1, 1), 0.5), 0.5, None, one_coin=False)
+"""Of confusion matrices that are estimated for the sake of finding pairs."""
 ROUNDS, TOL = 50, 1e-5
 """Of expectation maximization with confusion matrices, where the run has one accuracy a worker."""
 MOST_COMMON = 0.9
@@ -48,6 +58,8 @@ class Copies(NamedTuple):
         Tasks that both voted on, those on which they agree, and on how many they would if they voted independently.
     p_values : array of shape (n_pairs,)
         Bounds of the probability that any honest pair seems to copy as much, over all pairs that were examined.
+    evidence : array of shape (n_pairs,)
+        The logarithm of how much more probable the votes of both are if one copies than if none does.
     """
 
     pairs: np.ndarray
@@ -55,28 +67,63 @@ class Copies(NamedTuple):
     agreed: np.ndarray
     expected: np.ndarray
     p_values: np.ndarray
+    evidence: np.ndarray
 
 
 class Meetings(NamedTuple):
-    """Two workers on one task: the task, the workers and the labels they gave, a row each."""
+    """Two workers on one task: the task, the workers, the labels they gave and what these weigh, a row each."""
 
     task: np.ndarray
     first: np.ndarray
     second: np.ndarray
     label: np.ndarray
     other: np.ndarray
+    weights: np.ndarray
+
+    @classmethod
+    def of(cls, votes: Votes, one: np.ndarray, other: np.ndarray) -> Meetings:
+        """Return the meetings of votes, whose places are given."""
+        weights = np.ones(votes.label.size) if votes.weights is None else votes.weights
+        columns = votes.task[one], votes.worker[one], votes.worker[other], votes.label[one], votes.label[other]
+        return cls(*columns, np.stack([weights[one], weights[other]]))
 
 
-def find_copies(votes: Votes, run: Run, *, one_coin: bool = False) -> Copies:
-    """Return the pairs of workers who copy from each other.
+def examine(votes: Votes, run: Run, rerun: Callable[[Votes], Run], *, one_coin: bool = False) -> Copies:
+    """Return the pairs of workers who copy from each other, by the run under which all votes are most probable.
 
-    Workers with a bias for the same label agree by that alone. Where the run gives each one accuracy for all classes,
-    a run from there that does not is asked instead.
+    Rivals of the given run are those that `rerun` makes of votes in which suspects share a weight: all pairs that the
+    shares of the votes suggest, and those of them with at least half of the greatest evidence.
     """
-    if one_coin:
-        run = run_em(votes, Start(run.classes), Prior(np.full((1, 1), 0.5), 0.5, None, one_coin=False), ROUNDS, TOL)
-    met = meetings(votes)
-    scores, agreement = _scores(votes, run.model, met)
+    copies, best = _judged(votes, votes, run, one_coin=one_coin)
+    suspects = find_copies(votes, Run(maximize(votes, votes.shares, PLAIN), votes.shares, 0.0, [], True))
+    for share in (0.0, 0.5):
+        pairs = suspects.pairs[suspects.evidence >= share * np.max(suspects.evidence, initial=0.0)]
+        if len(pairs) == 0 or (share > 0 and len(pairs) == len(suspects.pairs)):
+            continue
+        shared = with_shared_votes(votes, pairs)
+        found, value = _judged(votes, shared, rerun(shared), one_coin=one_coin)
+        copies, best = (found, value) if value > best else (copies, best)
+    return copies
+
+
+def _judged(votes: Votes, shared: Votes, run: Run, *, one_coin: bool) -> tuple[Copies, float]:
+    """Return the pairs of a run with shared votes, and how probable it makes all votes, where those pairs copy.
+
+    Workers who vote independently given the run explain the votes so well, and each pair that joins two groups of
+    workers who copy adds its evidence.
+    """
+    if one_coin:  # workers with a bias for the same label agree by that alone
+        run = run_em(shared, Start(run.classes), PLAIN, ROUNDS, TOL)
+    copies, size = find_copies(shared, run), votes.workers.size
+    links = sparse.csr_array((-copies.evidence, tuple(copies.pairs.T)), shape=(size, size))
+    return copies, expect(votes, run.model)[1] - float(minimum_spanning_tree(links).sum())
+
+
+def find_copies(votes: Votes, run: Run) -> Copies:
+    """Return the pairs of workers who, by the confusion matrices of a run, copy from each other."""
+    met, thinned = meetings(votes)
+    joint = _joint(votes, run.model)
+    scores, agreement = _scores(votes, joint, met)
     names, place, shared = np.unique(
         met.first * votes.workers.size + met.second, return_inverse=True, return_counts=True
     )
@@ -85,41 +132,94 @@ def find_copies(votes: Votes, run: Run, *, one_coin: bool = False) -> Copies:
     base = np.log1p(common * scores)
     logs = [np.bincount(place, np.log1p(rate * scores) - base) for rate in RATES if rate > common]
     if not logs or not np.any(examined):
-        return Copies(np.empty((0, 2), dtype=np.int64), *(np.empty(0) for _ in range(4)))
+        return Copies(np.empty((0, 2), dtype=np.int64), *(np.empty(0) for _ in range(5)))
     evidence = np.logaddexp.reduce(logs, axis=0) - np.log(len(logs))
+    gains = np.max(logs, axis=0) + np.bincount(place, base)
     bounds = np.exp(np.minimum(np.log(np.sum(examined)) - evidence, 0))
     found = np.flatnonzero(examined & (bounds <= ALPHA))
     found = found[np.argsort(-evidence[found], kind="stable")]
-    agreed, expected = np.bincount(place, met.label == met.other), np.bincount(place, agreement)
     pairs = np.stack(np.divmod(names[found], votes.workers.size), axis=1)
-    return Copies(pairs, shared[found], agreed[found], expected[found], bounds[found])
+    agreed, expected = np.bincount(place, met.label == met.other), np.bincount(place, agreement)
+    counted = shared[found], agreed[found], expected[found]
+    if thinned:
+        counted = _counted(votes, joint, pairs)
+    return Copies(pairs, *counted, bounds[found], gains[found])
 
 
-def meetings(votes: Votes) -> Meetings:
-    """Return all pairs of workers on all tasks, by the first vote of each; on some tasks where these would be many."""
-    first = np.unique(votes.task * votes.workers.size + votes.worker, return_index=True)[1]  # in the order of tasks
+def meetings(votes: Votes) -> tuple[Meetings, bool]:
+    """Return all pairs of workers on all tasks, by the first vote of each, and whether some are left out.
+
+    Where they would be many, tasks are drawn at random, and where these must not be fewer, workers. On fewer tasks than
+    a pair must share there are none.
+    """
+    first = _first_votes(votes)  # in the order of tasks
+    kept, rng, budget = first, np.random.default_rng(0), MOST_CELLS // votes.classes.size
     sizes = np.bincount(votes.task[first], minlength=votes.tasks.size)
+    many = int(np.sum(sizes * (sizes - 1) // 2))
+    if many > budget:
+        n_looked = max(votes.tasks.size * budget // many, min(KEPT_TASKS, votes.tasks.size))
+        looked = np.isin(np.arange(votes.tasks.size), rng.permutation(votes.tasks.size)[:n_looked])
+        kept = first[looked[votes.task[first]]]
+    rank, limit = rng.permutation(votes.workers.size), votes.workers.size
+    while True:
+        chosen = kept[rank[votes.worker[kept]] < limit]
+        sizes = np.bincount(votes.task[chosen], minlength=votes.tasks.size)
+        if limit <= 2 or np.sum(sizes * (sizes - 1) // 2) <= 2 * budget:  # tasks drawn may be larger than others
+            break
+        limit = int(0.8 * limit)
+    enough = np.sum(sizes > 1) >= FEWEST
+    one, other = _pairs(sizes if enough else np.zeros_like(sizes))
+    return Meetings.of(votes, chosen[one], chosen[other]), chosen.size < first.size
+
+
+def _first_votes(votes: Votes) -> np.ndarray:
+    return np.unique(votes.task * votes.workers.size + votes.worker, return_index=True)[1]
+
+
+def _pairs(sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return all pairs of places within consecutive stretches of these sizes."""
     starts = np.cumsum(sizes) - sizes
-    step = 1 + int(np.sum(sizes * (sizes - 1) / 2)) * votes.classes.size // MOST_CELLS
-    looked = np.arange(0, votes.tasks.size, step)
     left, right = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
-    for size in np.unique(sizes[looked]):
-        begin = starts[looked[sizes[looked] == size], None]
+    for size in np.unique(sizes):
+        begin = starts[sizes == size, None]
         one, other = np.triu_indices(size, 1)
         left.append((begin + one).ravel())
         right.append((begin + other).ravel())
-    one, other = first[np.concatenate(left)], first[np.concatenate(right)]
-    return Meetings(votes.task[one], votes.worker[one], votes.worker[other], votes.label[one], votes.label[other])
+    return np.concatenate(left), np.concatenate(right)
 
 
-def _scores(votes: Votes, model: CrowdModel, met: Meetings) -> tuple[np.ndarray, np.ndarray]:
-    """Return s of every meeting, and the probability that two agree who vote independently."""
-    k = model.shares.size
+def _counted(votes: Votes, joint: Joint, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return over all tasks how many pairs share, on how many they agree, and on how many they would by chance."""
+    first = _first_votes(votes)
+    first = first[np.argsort(votes.worker[first], kind="stable")]
+    ends = np.searchsorted(votes.worker[first], np.arange(votes.workers.size + 1))
+    counts = np.zeros((3, len(pairs)))
+    for place, pair in enumerate(pairs.tolist()):
+        one, other = (first[ends[worker] : ends[worker + 1]] for worker in pair)
+        rows = np.intersect1d(votes.task[one], votes.task[other], assume_unique=True, return_indices=True)
+        met = Meetings.of(votes, one[rows[1]], other[rows[2]])
+        counts[:, place] = rows[0].size, np.sum(met.label == met.other), np.sum(_scores(votes, joint, met)[1])
+    return counts[0].astype(np.int64), counts[1], counts[2]
+
+
+class Joint(NamedTuple):
+    """Confusion matrices without a zero, and what they say of every task with each class (tasks, true), in logs."""
+
+    confusions: np.ndarray
+    tasks: np.ndarray
+
+
+def _joint(votes: Votes, model: CrowdModel) -> Joint:
     strength = (votes.votes_of_workers[:, None] * model.shares)[:, None]
-    confusions = (strength * model.confusions + 1 / k) / (strength + 1)  # of one more task a class: none is impossible
-    logs = np.log(confusions)
-    rest = log_joint(votes, CrowdModel(confusions, model.shares))[met.task]
-    rest -= logs[met.first, met.label] + logs[met.second, met.other]
+    confusions = (strength * model.confusions + 1 / model.shares.size) / (strength + 1)  # of one more task a class
+    return Joint(confusions, log_joint(votes, CrowdModel(confusions, model.shares)))
+
+
+def _scores(votes: Votes, joint: Joint, met: Meetings) -> tuple[np.ndarray, np.ndarray]:
+    """Return s of every meeting, and the probability that two agree who vote independently."""
+    confusions, k = joint.confusions, votes.classes.size
+    logs, (weight, other_weight) = np.log(confusions), met.weights[..., None]
+    rest = joint.tasks[met.task] - weight * logs[met.first, met.label] - other_weight * logs[met.second, met.other]
     others = np.exp(rest - rest.max(axis=1, keepdims=True))
     others /= others.sum(axis=1, keepdims=True)
     if votes.gold is not None:
@@ -142,10 +242,10 @@ def common_rate(scores: np.ndarray) -> float:
     return high
 
 
-def with_shared_votes(votes: Votes, copies: Copies) -> Votes:
+def with_shared_votes(votes: Votes, pairs: np.ndarray) -> Votes:
     """Return votes in which like votes on a task, of workers who copy from each other, share the weight of one."""
     size = votes.workers.size
-    links = sparse.coo_array((np.ones(len(copies.pairs)), copies.pairs.T), shape=(size, size))
+    links = sparse.coo_array((np.ones(len(pairs)), pairs.T), shape=(size, size))
     groups = connected_components(links, directed=False)[1]
     like = (votes.task * size + groups[votes.worker]) * votes.classes.size + votes.label
     place, counts = np.unique(like, return_inverse=True, return_counts=True)[1:]

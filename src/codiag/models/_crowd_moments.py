@@ -111,16 +111,19 @@ def _averaged(votes: Votes, estimates: list[tuple[np.ndarray, float]]) -> CrowdM
     shares = mixture_weights(typical, np.bincount(votes.label, minlength=k) / votes.label.size)
     names = linear_sum_assignment(-typical * shares)[1]  # under this assignment the most votes are right
     if votes.gold is not None:
-        credit = CREDIT * np.eye(k)[names]  # a class each, so that exchanging two costs twice as much
-        names = linear_sum_assignment(-credit - _gold_scores(votes, CrowdModel(mean, shares)))[1]
+        names = named_by_gold(votes.gold, softmax(log_joint(votes, CrowdModel(mean, shares)), axis=1), names)
     return CrowdMoments(mean, spread, shares, len(estimates)).reordered(names)
 
 
-def _gold_scores(votes: Votes, model: CrowdModel) -> np.ndarray:
-    """Return how many tasks whose class is known (rows) are probably of each class of the model (columns)."""
-    gold = np.full(votes.tasks.size, -1) if votes.gold is None else votes.gold
-    believed = softmax(log_joint(votes, model)[gold >= 0], axis=1)
-    return np.eye(model.shares.size)[gold[gold >= 0]].T @ believed
+def named_by_gold(gold: np.ndarray, believed: np.ndarray, names: np.ndarray) -> np.ndarray:
+    """Return which class of a model is which: by names, unless classes of enough tasks are known and contradict.
+
+    `believed` are the classes of the tasks (tasks, true) by the model, without what is known.
+    """
+    same = np.eye(names.size)
+    scores = same[gold[gold >= 0]].T @ believed[gold >= 0]  # tasks known to be of a class, and probably of another
+    credit = CREDIT * same[names]  # a class each, so that exchanging two costs twice as much
+    return np.asarray(linear_sum_assignment(-credit - scores)[1])
 
 
 def _estimate_partition(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,14 +10,23 @@ import numpy as np
 from codiag._validation import as_generator
 from codiag.methods import Method
 from codiag.models._crowd_em import CrowdModel, Prior, Start, expect, one_coin
-from codiag.models._crowd_moments import estimate_crowd, random_groups
+from codiag.models._crowd_moments import estimate_crowd, named_by_gold, random_groups
 from codiag.models._diagnostics import Diagnostics
 from codiag.models._votes import Votes
 
 
 def start_from_majority(votes: Votes, reason: str | None = None) -> Start:
-    """Start from the shares of the votes on each task; the reason is why it is not from moments."""
-    return Start(votes.shares, diagnostics=Diagnostics(init="majority", reason=reason))
+    """Start from the shares of the votes on each task; the reason is why it is not from moments.
+
+    Where known classes contradict the majority, they tell which class a label stands for.
+    """
+    classes = votes.shares
+    if votes.gold is not None:
+        alone = replace(votes, gold=None).shares
+        largest = alone == alone.max(axis=1, keepdims=True)
+        names = named_by_gold(votes.gold, largest / largest.sum(axis=1, keepdims=True), np.arange(alone.shape[1]))
+        classes = votes.held(alone[:, names])
+    return Start(classes, diagnostics=Diagnostics(init="majority", reason=reason))
 
 
 def start_from_given(votes: Votes, init: Any, prior: Prior) -> Start:

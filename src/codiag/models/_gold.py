@@ -18,22 +18,22 @@ SHOWN = 8
 """Classes that a message names at most."""
 
 
-def with_gold(votes: Votes, gold: Any) -> Votes:
+def with_gold(votes: Votes, gold: Any, *, any_tasks: bool = False) -> Votes:
     """Return votes that know the true classes which `gold` gives for some of their tasks.
 
-    Tasks without votes are left out, and so are labels that are missing (None or NaN).
+    Tasks without votes are left out, and so are labels that are missing (None or NaN). If none is left, there are no
+    known classes; where that is because no task has votes, it is an error, unless `any_tasks` are welcome.
     """
-    if gold is None:
-        return votes
-    known = _as_mapping(gold)
+    known = {} if gold is None else _as_mapping(gold)
     rows = {name: place for place, name in enumerate(votes.tasks.tolist())}
     seen = {task: label for task, label in known.items() if task in rows}
+    if not known or (any_tasks and not seen):
+        return votes
     if not seen:
-        first = repr(next(iter(known))) if known else "none"
         raise ValueError(
             f"gold must give the class of a task that has votes; none of its {len(known)} tasks, the first of them "
-            f"{first}, is one of the {votes.tasks.size}, the first of them {votes.tasks.tolist()[0]!r}. Are both "
-            "numbers, or both text?"
+            f"{next(iter(known))!r}, is one of the {votes.tasks.size}, the first of them {votes.tasks.tolist()[0]!r}. "
+            "Are both numbers, or both text?"
         )
     classes = {name: place for place, name in enumerate(votes.classes.tolist())}
     strange = [(task, label) for task, label in seen.items() if label not in classes]
@@ -51,6 +51,7 @@ def with_gold(votes: Votes, gold: Any) -> Votes:
 
 def _as_mapping(gold: Any) -> dict[Any, Any]:
     """Return the class of each task by its name, or raise where a task has two."""
+    gold = gold.collect() if hasattr(gold, "collect") else gold  # a lazy frame of polars
     tasks, labels = (_as_entries(column) for column in _columns(gold))
     if len(tasks) != len(labels):
         raise ValueError(f"gold must have as many labels as tasks; got {len(tasks)} tasks and {len(labels)} labels")
