@@ -103,7 +103,7 @@ def choose_rank(
     >>> choice = codiag.choose_rank(noisy_tensor((8, 9, 10), 3, noise=0.01, seed=1).tensor, range(1, 6), seed=0)
     >>> choice.rank
     3
-    >>> print(choice.reason[:45])
+    >>> print(choice.reason[:47])
     Rank 3: all components stand out from the noise
     """
     wanted = _checked(ranks)
