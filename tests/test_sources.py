@@ -525,3 +525,9 @@ class TestSignals:
     def test_arguments_are_checked(self, arguments, words):
         with pytest.raises(ValueError, match=words):
             mixed_signals(**{"n_samples": 10} | arguments)
+
+
+def test_epochs_of_one_sample_have_no_lags():
+    epochs = np.random.default_rng(0).standard_normal((50, 3, 1))
+    with pytest.raises(ValueError, match="samples that follow each other"):
+        SOBI(lags=5).fit(epochs)

@@ -157,6 +157,8 @@ class SOBI(SecondOrder[Stack, LaggedSums]):
 
     def _kept_lags(self, longest: int) -> np.ndarray:
         """Return the lags in ascending order, those that a recording of so many samples allows."""
+        if longest < 2:
+            raise UndeterminedError("X must hold samples that follow each other; every recording is a single one")
         if isinstance(self.lags, int | np.integer):
             return np.arange(1, min(self.lags, max(1, longest // 2)) + 1)
         lags = np.unique(np.asarray(self.lags))
