@@ -204,6 +204,15 @@ def test_chunks_shorter_than_a_block_share_one():
     assert_allclose(NSS().fit(iter(chunks)).components_, NSS().fit(chunks).components_, atol=1e-8)
 
 
+@pytest.mark.parametrize("lengths", [(500, 1), (400, 700, 2), (1, 500, 2, 2, 495), (300, 700, 999, 1)])
+def test_recordings_make_the_same_blocks_at_hand_and_as_a_stream(lengths):
+    """Wherever the short ones stand, and all samples count once."""
+    channels = 50 + drawn("NSS")[1].channels[: sum(lengths), :2]
+    recordings = np.split(channels, np.cumsum(lengths)[:-1])
+    model = NSS(n_blocks=3)
+    assert_allclose(model.fit(recordings).components_, clone(model).fit(iter(recordings)).components_, atol=1e-8)
+
+
 def test_short_epochs_share_a_block_and_few_samples_are_refused():
     channels = drawn("NSS")[1].channels
     pairs = np.stack([part.T for part in np.split(channels, 1000)])
@@ -211,6 +220,8 @@ def test_short_epochs_share_a_block_and_few_samples_are_refused():
     assert_allclose(NSS().fit(pairs).components_, NSS().fit(eights).components_, atol=1e-8)
     with pytest.raises(ValueError, match=r"X must hold two blocks or more.* got 1, of 12 samples"):
         NSS().fit([channels[:6], channels[6:12]])
+    with pytest.raises(ValueError, match=r"X must hold two blocks or more.* got 1, of 6 samples"):
+        NSS(n_components=1).fit([channels[:5], channels[5:6]])
 
 
 @pytest.mark.parametrize("n_channels", [1, 3])

@@ -312,7 +312,8 @@ def _joined(parts: list[list[np.ndarray]], least: int) -> list[np.ndarray]:
         else:
             groups.append([block])
     if len(groups) > 1 and sum(map(len, groups[-1])) < least:
-        groups[-2] += groups.pop()
+        last = groups.pop()
+        groups[-1] += last
     return [np.concatenate(group) if len(group) > 1 else group[0] for group in groups]
 
 
