@@ -150,6 +150,7 @@ def test_too_few_iterations_are_a_warning(name):
         (lambda: ajd.ajd_pham(INDEFINITE), ValueError, "X must be positive definite.*Use uwedge"),
         (lambda: ajd.rjd(covariances(imaginary=1)), TypeError, "X must be real for rjd.*Use ajd_pham for Hermitian"),
         (lambda: ajd.ajd_pham(1j * covariances()), ValueError, "X must be Hermitian"),
+        (lambda: ajd.ajd_pham(1j * covariances()[:, :, :-1]), ValueError, "matrices must be square"),
         (lambda: ajd.ajd_pham(covariances(), sample_weight=np.zeros(12)), ValueError, "sample_weight must be strictly"),
         (lambda: ajd.ajd_pham(covariances(), sample_weight=np.ones(3)), ValueError, r"sample_weight must have shape"),
         (lambda: ajd.uwedge(INDEFINITE, init=np.eye(3)), ValueError, r"init must have shape \(5, 5\)"),

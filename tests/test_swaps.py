@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -124,6 +125,16 @@ def test_swaps_honor_what_is_known(asked):
     assert found.objective < 1e-6 * value
     if "constraints" in asked:
         assert all((factor >= 0).all() for factor in found.components.factors)
+
+
+@pytest.mark.parametrize("shape", [(2, 2, 2), (2, 4, 2), (1, 3, 3), (2, 2, 2, 2)])
+def test_no_component_joins_where_any_tensor_has_enough(shape):
+    tensor = np.zeros(shape)
+    tensor[(0,) * len(shape)] = 2
+    rank = math.prod(sorted(shape)[:-1])
+    for max_sweeps in (1, 50):
+        fit = silent_fit(tensor, rank, method=NLS(init="random", max_sweeps=max_sweeps), symmetric=False, seed=1)
+        assert fit.rank == rank
 
 
 @pytest.mark.parametrize(("symmetric", "noise"), [(False, 0.0), (False, 1e-2), (True, 0.0), (True, 1e-2)])

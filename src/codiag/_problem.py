@@ -294,6 +294,11 @@ def n_parameters(tensor: Tensor, rank: int) -> int:
     return rank * (tensor.shape[0] if tensor.symmetric else sum(tensor.shape) - tensor.order + 1)
 
 
+def most_components(shape: Sequence[int]) -> int:
+    """Return a number of components that is enough for every tensor of a shape."""
+    return math.prod(sorted(shape)[:-1])
+
+
 def _with_symmetry(tensor: Any, observed: Any, raw: Any) -> tuple[Tensor, Array | None, Symmetry]:
     """Return a tensor, the weights of its entries, and which modes share a factor, over which it is averaged."""
     declared = raw is None or isinstance(raw, bool | np.bool_)
@@ -320,7 +325,7 @@ def _checked_rank(rank: object, tensor: Tensor) -> int:
     if rank is None:
         raise TypeError("rank must be an integer; got None")
     wanted = int(as_rank(rank))  # type: ignore[arg-type]
-    limit = math.prod(sorted(tensor.shape)[:-1])
+    limit = most_components(tensor.shape)
     if wanted > limit:
         raise ValueError(
             f"rank must be at most {limit}, which is enough for every tensor of shape {tensor.shape}; got {wanted}"

@@ -46,21 +46,27 @@ def as_stack(matrices: Array | Sequence[Array], *, symmetric: bool) -> Array:
             f"matrices must be a stack of shape (n, d, d); got {stack.ndim} axes, shape {tuple(stack.shape)}"
             + ("; for one matrix use numpy.linalg.eigh" if stack.ndim == 2 else "")
         )
-    n, rows, columns = stack.shape
     if 0 in stack.shape:
         raise ValueError(f"matrices must not be empty; got shape {tuple(stack.shape)}")
-    if n < 2:
+    if stack.shape[0] < 2:
         raise ValueError(
             "matrices must hold at least two matrices, since one alone does not determine the factors; got 1. "
             "Use numpy.linalg.eigh for one symmetric matrix, numpy.linalg.svd for one that is not"
         )
-    if symmetric and rows != columns:
+    if symmetric:
+        check_square(stack)
+    _check_entries(stack, symmetric=symmetric)
+    return stack
+
+
+def check_square(stack: Array) -> None:
+    """Raise unless the matrices of a stack have as many rows as columns."""
+    n, rows, columns = stack.shape
+    if rows != columns:
         raise ValueError(
             f"matrices must be square; got {n} of {rows} x {columns}. Use numpy.moveaxis(matrices, -1, 0) if they lie "
             "along the last axis, or codiag.diagonalize.TwoSided() for A diag(d) B^T with A != B"
         )
-    _check_entries(stack, symmetric=symmetric)
-    return stack
 
 
 def as_weights(weights: Array | Sequence[float] | None, stack: Array) -> Array | None:

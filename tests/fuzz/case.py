@@ -50,6 +50,8 @@ class Case:
         Whether it may write to the terminal.
     outputs : tuple of str
         Arguments that name what is to be written.
+    infinite : bool
+        Whether its result may be infinite.
     spoilable : bool
         Whether a share of its inputs gets one argument of a wrong kind or value.
     """
@@ -64,6 +66,7 @@ class Case:
     advice: bool = False
     prints: bool = False
     outputs: tuple[str, ...] = ()
+    infinite: bool = False
     spoilable: bool = True
     note: str = ""  # what else to show of it
     spoiled: str = ""  # the name of the argument that was replaced

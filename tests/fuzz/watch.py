@@ -170,7 +170,7 @@ def _of_result(case: Case, result: Any) -> Iterator[Finding]:
         bad, shown = not_finite(result), _shown(case.arguments.get(case.spoiled))
         if case.nonsense:
             yield Finding("nonsense accepted", case.function, f"{case.spoiled}={shown}")
-        if bad:
+        if bad and not case.infinite:
             yield Finding("not finite", case.function, f"{bad}, accepting {case.spoiled}={shown}")
         return
     with warnings.catch_warnings(record=True) as caught:

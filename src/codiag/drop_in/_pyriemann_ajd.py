@@ -15,7 +15,7 @@ import scipy.optimize
 from array_api_compat import is_array_api_obj, is_torch_array
 
 from codiag._array import Array, array_namespace, like, to_host
-from codiag._validation import ConvergenceWarning, as_finite, as_number, as_stack
+from codiag._validation import ConvergenceWarning, as_finite, as_number, as_stack, check_square
 from codiag.diagonalize import UWEDGE, Diagonalization, OrthogonalNewton
 from codiag.diagonalize._log_likelihood import most_likely
 
@@ -241,7 +241,7 @@ def _as_positive_definite(matrices: Array) -> Array:
     if is_array_api_obj(matrices) and _is_complex(matrices):
         stack = matrices.detach() if is_torch_array(matrices) else matrices
         xp = array_namespace(stack)
-        as_stack(xp.real(stack) + xp.imag(stack), symmetric=False)
+        check_square(as_stack(xp.real(stack) + xp.imag(stack), symmetric=False))
         largest = float(xp.max(xp.abs(stack - xp.conj(xp.matrix_transpose(stack)))))
         if largest > 1e3 * float(xp.finfo(stack.dtype).eps) * float(xp.max(xp.abs(stack))):
             raise ValueError(

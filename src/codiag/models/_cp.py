@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,7 +14,7 @@ from codiag._array import Array, like, to_host
 from codiag._factorize import as_method, complaint_about, solve, with_chosen_rank, with_labels
 from codiag._labelled import read_labelled, read_like
 from codiag._labels import Labelled
-from codiag._problem import Problem
+from codiag._problem import Problem, most_components
 from codiag._transform import explained_share
 from codiag._validation import ConvergenceWarning, as_real_array
 from codiag.constraints._names import ConstraintsLike
@@ -145,7 +144,7 @@ class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         if self.n_components is None:
             whole = Problem(samples, 1, self.constraints, symmetric=False)
             return with_chosen_rank(whole, as_seed(self.random_state), "n_components cannot be None")
-        limit = math.prod(sorted(samples.shape)[:-1])
+        limit = most_components(samples.shape)
         if self.n_components > limit:
             raise ValueError(
                 f"n_components must be at most {limit}, which is enough for all samples of shape {samples.shape}; "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -11,7 +10,7 @@ from array_api_compat import array_namespace
 
 from codiag._array import Array, like, pick, to_host
 from codiag._factorization import Factorization
-from codiag._problem import Problem
+from codiag._problem import Problem, most_components
 from codiag.methods.least_squares._objective import LeastSquares
 from codiag.metrics._core_consistency import known_entries
 from codiag.metrics._factors import match_components
@@ -65,7 +64,7 @@ def split_halves(found: Scan, ranks: Sequence[int], rng: np.random.Generator) ->
     order = rng.permutation(shape[mode])
     rows = [np.sort(order[: order.size // 2]), np.sort(order[order.size // 2 :])]
     parts = [part for own in rows if (part := _part(problem, {mode: own})) is not None]
-    ranks = [rank for rank in ranks if all(rank <= math.prod(sorted(part.tensor.shape)[:-1]) for part in parts)]
+    ranks = [rank for rank in ranks if all(rank <= most_components(part.tensor.shape) for part in parts)]
     if len(parts) < 2 or not ranks:
         return Halves({}, {})
     fits = [scan(replace(part, rank=max(ranks)), ranks, rng, polish=False).fits for part in parts]
@@ -103,7 +102,7 @@ def _part(problem: Problem, rows: Mapping[int, np.ndarray]) -> Problem | None:
     if not bool(xp.any(entries != 0)) or (observed is not None and not bool(xp.any(observed > 0))):
         return None
     part = DenseTensor.of(entries, symmetric=False)
-    rank = min(problem.rank, math.prod(sorted(part.shape)[:-1]))
+    rank = min(problem.rank, most_components(part.shape))
     return Problem(part, rank, constraints, observed, symmetric=False)
 
 

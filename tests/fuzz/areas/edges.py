@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -100,10 +101,12 @@ def _command(rng: np.random.Generator) -> tuple[list[str], list[Path], bool]:
     """Return the words of a command, the files it reads, and whether it must end well."""
     kind = choose(rng, "factorize", "factorize", "topics", "label", "communities", "compare")
     writers = {"topics": write_corpus, "label": write_votes, "communities": write_edges}
-    source = writers[kind](rng) if kind in writers else write_tensor(rng)[0]
+    source, array = (writers[kind](rng), None) if kind in writers else write_tensor(rng)
     good = not damaged(source, rng, 0.25)
     words = [kind, str(source)]
     k = str(choose(rng, 1, 2, 3, 0, -1))
+    if array is not None and array.any():  # lists of entries end with the last that is not zero
+        good = good and int(k) <= math.prod(sorted(np.argwhere(array).max(axis=0) + 1)[:-1])
     words += {"factorize": ["--rank", k], "compare": ["--rank", k], "topics": ["--topics", k]}.get(kind, [])
     if kind == "communities" and rng.random() < 0.7:
         words += ["-k", str(max(1, int(k)))]

@@ -151,8 +151,9 @@ def identifiability(rng: np.random.Generator) -> Case:
         ("kruskal_rank", {"factor": factor, "tol": 1e-8}),
         ("kruskal_condition", {"factors": [factor, factor, rng.standard_normal((3, k))]}),
     )
-    checks = () if name == "condition" else (finite,)  # infinite for columns that are the same
-    return Case(f"codiag.theory.{name}", getattr(theory, name), arguments, True, checks)
+    infinite = name == "condition"  # of columns that are the same, and of empty ones
+    checks = () if infinite else (finite,)
+    return Case(f"codiag.theory.{name}", getattr(theory, name), arguments, True, checks, infinite=infinite)
 
 
 @covers(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from codiag._array import to_host
-from codiag._problem import Problem
+from codiag._problem import Problem, most_components
 from codiag.methods.least_squares._components import hadamard_gram, unit_components
 from codiag.methods.least_squares._objective import LeastSquares
 from codiag.methods.least_squares._rank_one import distinct_components
@@ -55,9 +55,9 @@ def is_overcomplete(problem: Problem) -> bool:
 
 
 def may_grow(problem: Problem) -> bool:
-    """Tell whether the constraints leave room for one component more."""
+    """Tell whether the shape and the constraints leave room for one component more."""
     constraints = problem.constraints or ()
-    return problem.rank > 1 and not any(
+    return 1 < problem.rank < most_components(problem.tensor.shape) and not any(
         one is not None and (one.known or one.curved or not one.steps) for one in constraints
     )
 

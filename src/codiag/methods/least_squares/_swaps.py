@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from codiag._problem import Problem
+from codiag._problem import Problem, most_components
 from codiag.methods.least_squares._gauss_newton import NEGLIGIBLE, Limits, Outcome, minimize
 from codiag.methods.least_squares._objective import LeastSquares
 from codiag.methods.least_squares._rank_one import distinct_components
@@ -71,7 +71,7 @@ def _swap(problem: Problem, found: Outcome, known: Standing) -> Outcome | None:
     """Return a better fit with one component or more swapped, if there is one."""
     if known.noise and known.n_worth_less(CLEAR) == 0:
         return None
-    variance = LeastSquares(problem).noise_variance
+    variance = LeastSquares(problem).noise_variance or math.inf  # where no entry is left to tell
     goal = found.objective * (1 - max(min(variance, MOST_NOISE), NEGLIGIBLE))
     clear = CLEAR if known.noise else math.inf
     doubtful = [place for place, worth in enumerate(known.worths) if worth < clear] if known.noise else None
@@ -89,7 +89,8 @@ def _swap(problem: Problem, found: Outcome, known: Standing) -> Outcome | None:
 def _grown(problem: Problem, found: Outcome, newcomer: FactoredTensor) -> Outcome:
     """Let terms of the residual join, the first given, while more than noise is left and each takes much of it."""
     grown = found
-    for extra in range(1, EXTRA + 1):
+    room = most_components(problem.tensor.shape) - problem.rank
+    for extra in range(1, min(EXTRA, room) + 1):
         larger = replace(problem, rank=problem.rank + extra)
         before, grown = grown, refitted(larger, grown.components.joined(newcomer), brief(problem, BRIEF))
         if larger.n_parameters > larger.n_entries or grown.objective > FALLS * before.objective:
