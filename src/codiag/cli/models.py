@@ -76,6 +76,9 @@ def topics(
     ] = None,
     polish: Annotated[int, typer.Option("--polish", min=0, help="Most collapsed variational steps.")] = 30,
     n_words: Annotated[int, typer.Option("--words", min=1, help="Words to show of each topic.")] = 10,
+    figure: Annotated[
+        Path | None, typer.Option("--figure", help="Where to draw the words of topics.", show_default=False)
+    ] = None,
     report: Report = None,
     seed: Seed = 0,
     force: Force = False,
@@ -83,10 +86,12 @@ def topics(
     """Find topics in a corpus, and print their weights and top words."""
     from codiag._corpora import read_corpus, save_topics, share_table
     from codiag.models import LatentDirichlet
+    from codiag.plotting import topics as draw_topics
     from codiag.reports import topics_report
     from codiag.tables import write_table
 
-    outputs = {"--out": (result, ARRAYS), "--documents": (documents, TABLES), "--report": (report, PAGES)}
+    outputs = {"--out": (result, ARRAYS), "--documents": (documents, TABLES), "--figure": (figure, PICTURES)}
+    outputs["--report"] = (report, PAGES)
     with working("finding topics ...", outputs, [path], force=force) as command:
         source = command.source(path, ".txt")
         known = read_corpus(source, text=text, document=document, stop_words=stop_words, min_df=min_df)
@@ -106,6 +111,7 @@ def topics(
     for topic, (weight, n_documents, words) in enumerate(rows):
         table.add_row(str(topic), f"{weight:.3f}", str(n_documents), shown(" ".join(words)))
     command.show(table, f"perplexity of these documents [bold]{perplexity:.1f}[/bold]")
+    command.draw("--figure", lambda path: draw_topics(model, vocabulary, n_words=n_words).savefig(path))
 
 
 @as_command
@@ -289,16 +295,21 @@ def communities(
         int | None, typer.Option("--partitions", min=1, help="Partitions to average over; by default, 10 or more.")
     ] = None,
     polish: Annotated[int, typer.Option("--polish", min=0, help="Rounds of variational steps.")] = 5,
+    figure: Annotated[
+        Path | None,
+        typer.Option("--figure", help="Where to draw sizes, memberships and links.", show_default=False),
+    ] = None,
     report: Report = None,
     seed: Seed = 0,
     force: Force = False,
 ) -> None:
     """Find communities in a graph, which may overlap, and print their sizes."""
     from codiag.models import MixedMembershipCommunities
+    from codiag.plotting import communities as draw_communities
     from codiag.reports import communities_report
     from codiag.tables import read_graph, write_table
 
-    outputs = {"--out": (result, TABLES), "--report": (report, PAGES)}
+    outputs = {"--out": (result, TABLES), "--figure": (figure, PICTURES), "--report": (report, PAGES)}
     with working("finding ...", outputs, [path], force=force) as command:
         graph = read_graph(command.source(path, ".txt"), weight=weight)
         model = MixedMembershipCommunities(
@@ -314,6 +325,7 @@ def communities(
         command.save("--out", lambda path: write_table(path, model.membership_table()), contents)
         command.report(lambda: communities_report(model, title=command.title(path)))
     command.show(_community_table(model, command.title(path)))
+    command.draw("--figure", lambda path: draw_communities(model).savefig(path))
 
 
 def _community_table(model: MixedMembershipCommunities, name: str) -> Table:
