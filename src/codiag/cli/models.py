@@ -46,17 +46,27 @@ def topics(
     ] = None,
     text: Annotated[
         str | None,
-        typer.Option("--text", help="Column of a table that holds the documents; by default text.", show_default=False),
+        typer.Option(
+            "--text",
+            metavar="COLUMN",
+            help="Column of a table that holds the documents; by default text.",
+            show_default=False,
+        ),
     ] = None,
     document: Annotated[
         str | None,
         typer.Option(
-            "--id", help="Column of a table that names the documents; by default rows count from 1.", show_default=False
+            "--id",
+            metavar="COLUMN",
+            help="Column of a table that names the documents; by default rows count from 1.",
+            show_default=False,
         ),
     ] = None,
     stop_words: Annotated[
         str | None,
-        typer.Option("--stop-words", help="Words to leave out: english (the default), none, or a file of words."),
+        typer.Option(
+            "--stop-words", metavar="WORDS", help="Words to leave out: english (the default), none, or a file of words."
+        ),
     ] = None,
     min_df: Annotated[
         float | None,
@@ -83,7 +93,7 @@ def topics(
     seed: Seed = 0,
     force: Force = False,
 ) -> None:
-    """Find topics in a corpus, and print their weights and top words."""
+    """Find topics in a corpus. Their weights and top words are printed."""
     from codiag._corpora import read_corpus, save_topics, share_table
     from codiag.models import LatentDirichlet
     from codiag.plotting import topics as draw_topics
@@ -148,16 +158,22 @@ def label(
         Path | None,
         typer.Option("--figure", help="Where to draw confusion matrices, rows by true class.", show_default=False),
     ] = None,
-    task: Annotated[str | None, typer.Option("--task", help="Column of the tasks.", show_default=False)] = None,
-    worker: Annotated[str | None, typer.Option("--worker", help="Column of the workers.", show_default=False)] = None,
-    label: Annotated[str | None, typer.Option("--label", help="Column of the labels.", show_default=False)] = None,
+    task: Annotated[
+        str | None, typer.Option("--task", metavar="COLUMN", help="Column of the tasks.", show_default=False)
+    ] = None,
+    worker: Annotated[
+        str | None, typer.Option("--worker", metavar="COLUMN", help="Column of the workers.", show_default=False)
+    ] = None,
+    label: Annotated[
+        str | None, typer.Option("--label", metavar="COLUMN", help="Column of the labels.", show_default=False)
+    ] = None,
     wide: Annotated[
         bool, typer.Option("--wide", help="The table has a row for each task and a column for each worker.")
     ] = False,
     skip_missing: Annotated[
         bool, typer.Option("--skip-missing", help="Leave out votes without task, worker or label.")
     ] = False,
-    init: Annotated[str, typer.Option("--init", help="moments, or majority.")] = "moments",
+    init: Annotated[str, typer.Option("--init", help="Where to start from: moments, or majority.")] = "moments",
     one_coin: Annotated[
         bool, typer.Option("--one-coin", help="Give each worker one accuracy for all classes.")
     ] = False,
@@ -179,7 +195,7 @@ def label(
     seed: Seed = 0,
     force: Force = False,
 ) -> None:
-    """Find the labels of tasks, and how good workers are, from votes that disagree."""
+    """Find the labels of tasks from votes that disagree. How good the workers are is printed."""
     from codiag._gold_files import read_gold
     from codiag._reading import as_file
     from codiag._vote_files import votes_in
@@ -274,6 +290,7 @@ def communities(
         str | None,
         typer.Option(
             "--weight",
+            metavar="COLUMN",
             help="Column, by name or number from 1, or attribute with the weights of edges; none ignores them. By "
             "default what is called weight.",
             show_default=False,
@@ -303,7 +320,7 @@ def communities(
     seed: Seed = 0,
     force: Force = False,
 ) -> None:
-    """Find communities in a graph, which may overlap, and print their sizes."""
+    """Find communities in a graph, which may overlap. Their sizes are printed."""
     from codiag.models import MixedMembershipCommunities
     from codiag.plotting import communities as draw_communities
     from codiag.reports import communities_report
