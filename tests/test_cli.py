@@ -157,6 +157,8 @@ def test_progress_says_what_is_done(tensor_file, monkeypatch):
     runner.invoke(app, ["factorize", str(tensor_file), "--rank", "auto", "--max-rank", "3"])
     told = [new["description"] for new in seen if "description" in new]
     assert told.index("choosing the rank ...") < told.index("factorizing ...")
+    assert all(one.endswith(" ...") for one in told)  # what goes on stays there; what was done last is beside the bar
+    assert any("polish: " in new.get("detail", "") for new in seen)
 
 
 def test_progress_stays_off_pipes(tensor_file):

@@ -207,7 +207,7 @@ def factorize(
     shape, error = problem.tensor.shape, f"relative error [bold]{fit.relative_error:.3e}[/bold]"
     if problem.n_entries < math.prod(shape):
         error += f" over the {problem.n_entries:,} entries observed, of {math.prod(shape):,}"
-    command.show(_stage_table(fit, reading), *about[:-1], error, about[-1])
+    command.show(shown(repr(fit)), _stage_table(fit, reading), *about[:-1], error, about[-1])
     command.draw("--figure", lambda path: fit.plot().savefig(path))
 
 
@@ -340,7 +340,7 @@ def _tell_constant(labels: Labels, shape: Sequence[int]) -> None:
 
 
 def _stage_table(fit: codiag.Factorization, reading: float) -> Table:
-    table = table_of(repr(fit), ["stage"], ["sweeps", "objective", "seconds"])
+    table = table_of("", ["stage"], ["sweeps", "objective", "seconds"])
     table.add_row("read", "", "", f"{reading:.3f}")
     for stage in fit.stages:
         objective = "" if math.isnan(stage.objective) else f"{stage.objective:.3e}"
