@@ -22,7 +22,7 @@ CUBE = np.random.default_rng(0).standard_normal((4, 3, 3))
     ("call", "keyword", "words"),
     [
         (codiag.factorize, "random_state", "here it is called seed"),
-        (codiag.factorize, "mask", "here it is called observed"),
+        (codiag.factorize, "mask", "here it is called observed, and is true where an entry counts"),
         (codiag.factorize, "n_components", "here it is called rank"),
         (codiag.factorize, "tol", "write method=codiag.methods.NLS(tol=...)"),
         (codiag.factorize, "n_iter_max", "write method=codiag.methods.NLS(max_sweeps=...)"),

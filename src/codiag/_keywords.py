@@ -19,6 +19,8 @@ SYNONYMS = (
     {"constraints", "constraint"},
 )
 """Names of one thing: codiag's, and those of scikit-learn, TensorLy, pyttb, hmmlearn, crowd-kit and pyriemann."""
+MEANING = {"observed": ", and is true where an entry counts"}
+"""What may be the other way round elsewhere, as in masked arrays."""
 OPTIONS = {
     ("tol", "stoptol", "eps", "rtol"): ("method=codiag.methods.NLS(tol=...)", "diagonalizer=UWEDGE(tol=...)"),
     ("max_iter", "n_iter_max", "maxiters", "maxiter", "n_iter", "max_sweeps"): (
@@ -56,7 +58,7 @@ def _advice(keyword: str, known: tuple[str, ...]) -> str:
 
     same = [word for word in known for names in SYNONYMS if {word, keyword} <= names]
     if same:
-        return f"here it is called {same[0]}"
+        return f"here it is called {same[0]}{MEANING.get(same[0], '')}"
     ways = [way for names, ways in OPTIONS.items() if keyword in names for way in ways if way.split("=")[0] in known]
     if ways:
         return f"write {ways[0]}"

@@ -184,7 +184,11 @@ def as_real_array(raw: Array | Sequence[Array], name: str, way_out: str, *, cast
         values = values.detach()
     xp = array_namespace(values)
     if isinstance(values, np.ndarray) and values.dtype.kind not in "biufc":
-        raise TypeError(f"{name} must hold real numbers; got {type(raw).__name__} of dtype {values.dtype}")
+        objects = f"; numpy.asarray({name}, float) makes numbers of objects, and NaN of None"
+        raise TypeError(
+            f"{name} must hold real numbers; got {type(raw).__name__} of dtype {values.dtype}"
+            + (objects if values.dtype.kind == "O" else "")
+        )
     if xp.isdtype(values.dtype, "complex floating"):
         raise TypeError(f"{name} must be real; got {values.dtype}: {way_out}")
     if cast and values.dtype not in (xp.float32, xp.float64):

@@ -149,7 +149,7 @@ def _times(problem: Problem | None, scale: float) -> Problem | None:
 def _checked(ranks: Any) -> list[int]:
     """Return ranks in ascending order, each once."""
     if isinstance(ranks, str) or not isinstance(ranks, Iterable):
-        raise TypeError(f"ranks must be a range, or another iterable of integers; got {ranks!r}")
+        raise TypeError(f"ranks must be a range, as range(1, 11), or another iterable of integers; got {ranks!r}")
     wanted = list(ranks)
     for rank in wanted:
         as_number("ranks", rank, integer=True)
