@@ -44,7 +44,7 @@ def with_entry(value):
         ),
         (Path("x.csv"), TypeError, "Load the file first: a table by pandas.read_csv"),
         (np.full((2, 2, 2), None), TypeError, "tensor must hold real numbers"),
-        ("tensor.npy", TypeError, "got the string 'tensor.npy'"),
+        ("tensor.npy", TypeError, "got 'tensor.npy'. Load the file first"),
         (CUBE * np.nan, ValueError, "tensor must have entries that are numbers; all 64 are NaN"),
         (CUBE + 1j, TypeError, r"tensor must be real; got complex128: factorize real and imaginary parts"),
         ([[[1.0, 2.0]], [[1.0]]], ValueError, "tensor must"),
