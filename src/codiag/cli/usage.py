@@ -8,9 +8,9 @@ from typing import Any
 from typer.core import TyperCommand, TyperGroup
 
 ORDER = ("factorize", "compare", "label", "topics", "communities", "demo", "reproduce")
-VALUES = {"path": "FILE", "int": "N", "float": "X", "str": "NAME"}
-"""What values of a type are called where an option has no word for them."""
-TYPE = re.compile(rf"<(?P<kind>{'|'.join(VALUES)})(?: range)?>")
+VALUES = {"path": "FILE", "int": "N", "integer": "N", "float": "X", "str": "NAME", "text": "NAME"}
+"""What values of a type, by its names in any version of typer, are called where an option has no word for them."""
+TYPE = re.compile(rf"(?<= )<?(?P<kind>{'|'.join(VALUES)})(?: range)?>?$", re.IGNORECASE)
 PLAIN = re.compile(r"  \[x>=[01]\]|; x>=[01](?=[];])")
 """What goes without saying: that counts are not negative."""
 
@@ -26,7 +26,8 @@ class Command(TyperCommand):
         """Write arguments and options."""
         records = [(param.param_type_name, param.get_help_record(ctx)) for param in self.get_params(ctx)]
         for heading, shown in (("Arguments", _argument), ("Options", _option)):
-            rows = [shown(*record) for kind, record in records if record and f"{kind}s" == heading.lower()]
+            own = [record for kind, record in records if record and f"{kind}s" == heading.lower()]
+            rows = [shown(name, text.replace("\\[", "[")) for name, text in own]  # old versions escape them for rich
             if rows:
                 with formatter.section(heading):
                     formatter.write_dl(rows)
@@ -39,7 +40,7 @@ def _argument(name: str, text: str) -> tuple[str, str]:
 
 def _option(name: str, text: str) -> tuple[str, str]:
     """Return an option with a word for its value."""
-    return TYPE.sub(lambda match: VALUES[match["kind"]], name), PLAIN.sub("", text)
+    return TYPE.sub(lambda match: VALUES[match["kind"].lower()], name), PLAIN.sub("", text)
 
 
 class Commands(TyperGroup):
