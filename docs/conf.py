@@ -19,7 +19,7 @@ from site_pages import draw_figures, follow_links_out  # noqa: E402
 
 from codiag.models import MomentModel  # noqa: E402
 
-HOOKS = {name for base in MomentModel.__mro__[:2] for name in vars(base)} - {"fit", "partial_fit"}
+HOOKS = {name for base in MomentModel.__mro__[:2] for name in vars(base)} - {"fit", "partial_fit"} | {"learn_more"}
 METADATA = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 REPOSITORY = METADATA.get("urls", {}).get("Repository", "https://github.com/codiag/codiag").rstrip("/")
 

@@ -13,6 +13,7 @@ from codiag._frames import read_frame
 from codiag.cli import app
 from codiag.cli.models import communities, topics
 from codiag.cli.tensors import compare
+from codiag.cli.usage import ORDER
 from codiag.cli.wording import in_options, options_of
 from codiag.experiments.demo_spectra import run_spectra
 from codiag.experiments.paper import EXPERIMENTS
@@ -92,6 +93,24 @@ def test_compare_prints_all_methods_and_the_reasons_of_the_rest(tensor_file):
     assert f"{expected.relative_error:.6e}" in result.stdout
 
 
+def test_compare_says_a_reason_once(tensor_file):
+    np.save(tensor_file, np.abs(np.load(tensor_file)))
+    printed = runner.invoke(app, ["compare", str(tensor_file), "--rank", "1", "--nonnegative"])
+    assert printed.exit_code == 0, printed.output
+    said = " ".join(printed.output.split())
+    assert said.count("cannot take constraints into account") == 1
+    assert "ojd0, ojd1, nojd0, nojd1, tpm, lathauwer, sd2 do not apply: they cannot take constraints" in said
+
+
+def test_infinities_are_called_so(tmp_path):
+    tensor = np.random.default_rng(0).random((3, 4, 5))
+    tensor[0, 0, 1] = np.inf
+    np.save(tmp_path / "inf.npy", tensor)
+    printed = runner.invoke(app, ["factorize", str(tmp_path / "inf.npy"), "-k", "2"])
+    assert printed.exit_code == 2
+    assert "1 of 60 entries are infinite, the first at (0, 0, 1)." in " ".join(printed.output.split())
+
+
 def test_warnings_are_one_line_each_on_stderr(tmp_path):
     write_table(tmp_path / "v.csv", {"task": [1, 1, 2], "worker": ["a", "b", "a"], "label": ["x", "x", "y"]})
     done = subprocess.run(
@@ -138,6 +157,8 @@ def test_progress_says_what_is_done(tensor_file, monkeypatch):
     runner.invoke(app, ["factorize", str(tensor_file), "--rank", "auto", "--max-rank", "3"])
     told = [new["description"] for new in seen if "description" in new]
     assert told.index("choosing the rank ...") < told.index("factorizing ...")
+    assert all(one.endswith(" ...") for one in told)  # what goes on stays there; what was done last is beside the bar
+    assert any("polish: " in new.get("detail", "") for new in seen)
 
 
 def test_progress_stays_off_pipes(tensor_file):
@@ -308,6 +329,15 @@ def test_an_option_that_commands_call_differently_goes_by_its_short_name():
 def test_help_is_whole_on_a_narrow_terminal(command):
     printed = runner.invoke(app, [command, "--help"], env={"COLUMNS": "80", "TERMINAL_WIDTH": "80"}, terminal_width=80)
     assert "…" not in printed.output
+    assert max(map(len, printed.output.splitlines())) <= 80
+    assert not re.search(r"<(?!\w+\|)|range|TEXT|BOOLEAN|\{", printed.output)
+
+
+def test_help_lists_every_command_in_whole_sentences():
+    printed = runner.invoke(app, ["--help"], terminal_width=80).output
+    listed = printed.split("Commands:")[1].strip().splitlines()
+    assert [line.split()[0] for line in listed] == list(ORDER)
+    assert all(line.endswith(".") and not line.endswith("..") for line in listed)
 
 
 def test_reports_without_matplotlib_fail_in_a_sentence(tensor_file, monkeypatch):

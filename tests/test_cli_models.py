@@ -152,12 +152,26 @@ def test_label_takes_columns_wide_tables_and_pipes(votes_file):
     assert piped.stdout == expected.stdout
 
 
-def test_label_without_matplotlib_fails_in_a_sentence(votes_file, tmp_path, monkeypatch):
+def test_topics_and_communities_draw_what_they_find(corpus_file, edges_file, tmp_path):
+    pytest.importorskip("matplotlib")
+    for name, path in (("topics", corpus_file), ("communities", edges_file)):
+        picture = tmp_path / f"{name}.png"
+        result = runner.invoke(app, [name, str(path), "-k", "2", "--figure", str(picture)])
+        assert result.exit_code == 0, result.output
+        assert picture.stat().st_size > 10_000
+        assert picture.read_bytes()[:4] == b"\x89PNG"
+
+
+@pytest.mark.parametrize("command", ["label", "topics", "communities"])
+def test_figures_without_matplotlib_fail_in_a_sentence_before_the_work(tmp_path, monkeypatch, command):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    result = runner.invoke(app, ["label", str(votes_file), "--figure", str(tmp_path / "crowd.png")])
+    (tmp_path / "not read").write_bytes(b"\xff")
+    number = [] if command == "label" else ["-k", "2"]
+    options = [str(tmp_path / "not read"), *number, "--figure", str(tmp_path / "picture.png")]
+    result = runner.invoke(app, [command, *options])
     assert result.exit_code == 2
     assert "pip install 'codiag[plot]'" in result.output
-    assert not (tmp_path / "crowd.png").exists()
+    assert not (tmp_path / "picture.png").exists()
 
 
 def test_label_writes_nothing_when_votes_are_refused(votes_file, tmp_path):

@@ -11,6 +11,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import codiag
+from codiag.diagonalize import Diagonalizer
 from codiag.methods import Method
 from codiag.models import SingleTopic
 from codiag.tensors import DenseTensor
@@ -135,3 +136,19 @@ class TestModel:
     def test_more_components_than_counts(self):
         with pytest.raises(ValueError, match="n_components must be at most 2, the number of counts; got 3"):
             example("model").PoissonMixture(3).fit([[1, 2], [3, 4]])
+
+
+def test_what_of_ones_own_returns_something_else_is_named():
+    class Plain(Diagonalizer):
+        def iterate(self, stack, rng):
+            return np.eye(stack.shape[-1])
+
+    class Nothing(Method):
+        def fit(self, problem, rng):
+            return None
+
+    stack = np.random.default_rng(0).standard_normal((4, 3, 3))
+    with pytest.raises(TypeError, match=r"Plain\.iterate must return an Iterate; got ndarray"):
+        codiag.joint_diagonalize(stack + np.swapaxes(stack, 1, 2), diagonalizer=Plain())
+    with pytest.raises(TypeError, match=r"Nothing\.fit must return an Estimate; got NoneType"):
+        codiag.factorize(stack, 2, method=Nothing())

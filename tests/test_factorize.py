@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -35,8 +37,14 @@ def with_entry(value):
         (np.ones(4), ValueError, "at least three modes; got 1"),
         (np.ones((4, 0, 3)), ValueError, r"must not be empty; got shape \(4, 0, 3\), mode 1 is"),
         (np.full((2, 2, 2), "a"), TypeError, "tensor must hold real numbers"),
+        (
+            np.full((2, 2, 2), None),
+            TypeError,
+            r"numpy.asarray\(tensor, float\) makes numbers of objects, and NaN of None",
+        ),
+        (Path("x.csv"), TypeError, "Load the file first: a table by pandas.read_csv"),
         (np.full((2, 2, 2), None), TypeError, "tensor must hold real numbers"),
-        ("tensor.npy", TypeError, "got the string 'tensor.npy'"),
+        ("tensor.npy", TypeError, "got 'tensor.npy'. Load the file first"),
         (CUBE * np.nan, ValueError, "tensor must have entries that are numbers; all 64 are NaN"),
         (CUBE + 1j, TypeError, r"tensor must be real; got complex128: factorize real and imaginary parts"),
         ([[[1.0, 2.0]], [[1.0]]], ValueError, "tensor must"),

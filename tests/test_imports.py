@@ -31,7 +31,7 @@ HEAVY = [
 ]
 # A module may import from its own layer and from those before it. A part of a package may have a layer of its own.
 LAYERS = [
-    {"_array", "_chunked_files", "_named", "_parts", "_scattered", "_reading", "_threads", "_writing"},
+    {"_array", "_chunked_files", "_keywords", "_named", "_parts", "_scattered", "_reading", "_threads", "_writing"},
     {"_html", "_frames", "_text_rows"},
     {"_validation"},
     {"_parallel"},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -253,6 +254,9 @@ def test_a_pivoted_table_is_told_from_a_long_one():
             ValueError, match=r"seems to be pivoted, with values in the columns 300.0, 310.1 and others"
         ):
             codiag.factorize(table, 2)
+    by_index = re.escape("table.reset_index().melt(id_vars=['person', 'day'])")
+    with pytest.raises(ValueError, match=by_index):
+        codiag.factorize(wide.set_index(["person", "day"]), 2)
 
 
 def timed(unit):

@@ -12,6 +12,7 @@ import numpy as np
 from codiag._array import TensorLike
 from codiag._factorization import Factorization
 from codiag._factorize import as_method, as_problem, complaint_about, solve, with_labels
+from codiag._keywords import explains_keywords
 from codiag._labelled import read_labelled
 from codiag._labels import Labelled
 from codiag._problem import Problem
@@ -65,6 +66,7 @@ class FailedFitsError(ValueError):
         self.fits, self.errors = list(fits), dict(errors or {})
 
 
+@explains_keywords
 def factorize_each(
     tensors: Iterable[TensorLike],
     rank: int | str | Iterable[int | str] | None = None,
@@ -146,7 +148,7 @@ def factorize_each(
         text = (
             f"{len(complaints)} of {len(ends)} fits {are} in doubt: {_names(complaints)}. tensors[{first}]: {complaint}"
         )
-        warnings.warn(text, ConvergenceWarning, stacklevel=2)
+        warnings.warn(text, ConvergenceWarning, stacklevel=3)
     return [end.fit for end in ends]
 
 

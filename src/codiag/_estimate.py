@@ -66,7 +66,8 @@ class Log:
         now = time.perf_counter()
         self.stages.append(Stage(name, sweeps, objective, now - self._since, flops, in_doubt))
         self._since = now
-        logger.info("%s: %d sweeps, objective %.3g, %.2f s", *self.stages[-1][:4])
+        counted = "1 sweep" if sweeps == 1 else f"{sweeps} sweeps"
+        logger.info("%s: %s, objective %.3g, %.2f s", name, counted, objective, self.stages[-1].seconds)
 
     def extend(self, stages: Sequence[Stage]) -> None:
         """Take over the stages of another method."""

@@ -13,6 +13,7 @@ from array_api_compat import array_namespace
 
 from codiag._array import Array, TensorLike, double, to_host
 from codiag._factorization import Factorization
+from codiag._keywords import explains_keywords
 from codiag._labelled import read_labelled
 from codiag._labels import Labels
 from codiag._problem import Problem
@@ -33,6 +34,7 @@ MOST_EMPTY_BYTES = 2**30
 """Memory that rows of zeros may take in the factors of a sparse tensor."""
 
 
+@explains_keywords
 def factorize(
     tensor: TensorLike,
     rank: int | str | None = None,
@@ -116,7 +118,7 @@ def factorize(
     fit = solve(problem, strategy, seed)
     complaint = complaint_about(fit, problem, strategy)
     if complaint is not None:
-        warnings.warn(complaint, ConvergenceWarning, stacklevel=2)
+        warnings.warn(complaint, ConvergenceWarning, stacklevel=3)
     return fit if labels is None else with_labels(fit, labels)
 
 

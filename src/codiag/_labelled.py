@@ -133,11 +133,13 @@ def _refuse_pivoted(table: Any, modes: Sequence[Any]) -> None:
     columns = {name: np.asarray(table[name]) for name in modes}
     measured = [name for name, own in columns.items() if own.dtype.kind == "f" and _is_measured(own)]
     if len(measured) >= 2:
-        kept = [name for name in modes if name not in measured]
+        index = [name for name in getattr(getattr(table, "index", None), "names", ()) if name is not None]
+        kept = [*index, *(name for name in modes if name not in measured)]
+        long = f"table{'.reset_index()' if index else ''}.melt(id_vars={kept})"
         raise ValueError(
             f"a table must have one row for each entry of the tensor, with a column of labels for each mode and one of "
             f"values; this one seems to be pivoted, with values in the columns {measured[0]}, {measured[1]}"
-            f"{' and others' if len(measured) > 2 else ''}. Bring it to long form first: table.melt(id_vars={kept})"
+            f"{' and others' if len(measured) > 2 else ''}. Bring it to long form first: {long}"
         )
 
 
@@ -180,7 +182,8 @@ def _of_columns(
     if fitted is None and absent == "missing" and entries.size <= sum(shape) - len(shape):
         raise ValueError(
             f"a table must list more than {sum(shape) - len(shape)} entries to determine one component of a tensor of "
-            f"shape {shape}; got {entries.size}. Are {', '.join(labels.names)} columns of labels?"
+            f"shape {shape}; got {entries.size}. Are {', '.join(labels.names)} columns of labels, and {value} that of "
+            "the values? Name others by `modes` and `value`, as in codiag.tables.labelled_tensor(table, value=...)"
         )
     return Labelled(_filled(places, entries.astype(np.float64), shape, absent), labels)
 

@@ -351,7 +351,7 @@ def as_observed(observed: Array, tensor: Tensor) -> Array | None:
         raise ValueError(f"observed must have the shape of the tensor, {tensor.shape}; got {given.shape}")
     weights = given.astype(np.float64)
     if not np.all(np.isfinite(weights)) or np.any(weights < 0):
-        raise ValueError("observed must be finite, not negative")
+        raise ValueError("observed must be finite, not negative: true or a weight where an entry counts, else zero")
     return None if np.all(weights == 1) else moved(weights, tensor.reference)
 
 

@@ -133,9 +133,14 @@ def as_finite(name: str, values: Array | Sequence[Array], shape: tuple[int | Non
     if 0 in array.shape:
         raise ValueError(f"{name} must not be empty; got shape {array.shape}")
     if not np.all(np.isfinite(array)):
-        bad = int(np.sum(~np.isfinite(array)))
-        raise ValueError(f"{name} must be finite; {bad} of {array.size} entries are NaN or infinite")
+        bad, nan = (int(np.sum(kind)) for kind in (~np.isfinite(array), np.isnan(array)))
+        raise ValueError(f"{name} must be finite; {bad} of {array.size} entries are {not_finite(bad, nan)}")
     return array.astype(np.float64, copy=False)
+
+
+def not_finite(n_bad: int, n_nan: int) -> str:
+    """Return what entries are of which so many are not finite, and so many of these NaN."""
+    return "infinite" if n_nan == 0 else "NaN" if n_nan == n_bad else "NaN or infinite"
 
 
 Seed: TypeAlias = int | Sequence[int] | np.random.Generator | None
@@ -185,7 +190,11 @@ def as_real_array(raw: Array | Sequence[Array], name: str, way_out: str, *, cast
         values = values.detach()
     xp = array_namespace(values)
     if isinstance(values, np.ndarray) and values.dtype.kind not in "biufc":
-        raise TypeError(f"{name} must hold real numbers; got {type(raw).__name__} of dtype {values.dtype}")
+        objects = f"; numpy.asarray({name}, float) makes numbers of objects, and NaN of None"
+        raise TypeError(
+            f"{name} must hold real numbers; got {type(raw).__name__} of dtype {values.dtype}"
+            + (objects if values.dtype.kind == "O" else "")
+        )
     if xp.isdtype(values.dtype, "complex floating"):
         raise TypeError(f"{name} must be real; got {values.dtype}: {way_out}")
     if cast and values.dtype not in (xp.float32, xp.float64):
@@ -256,10 +265,11 @@ def _check_magnitude(size: float, stack: Array) -> None:
 
 
 def _raise_not_finite(stack: Array) -> None:
-    bad = ~np.isfinite(to_host(stack))
+    entries = to_host(stack)
+    bad = ~np.isfinite(entries)
     if not bad.any():
         _check_magnitude(float("inf"), stack)
     first = tuple(int(i) for i in np.argwhere(bad)[0])
-    raise ValueError(
-        f"matrices must be finite; {int(bad.sum())} of {bad.size} entries are NaN or infinite, the first at {first}"
-    )
+    n_bad = int(bad.sum())
+    what = not_finite(n_bad, int(np.isnan(entries).sum()))
+    raise ValueError(f"matrices must be finite; {n_bad} of {bad.size} entries are {what}, the first at {first}")

@@ -16,13 +16,16 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 
 from codiag._writing import write_text, written_at_once
+from codiag.cli import usage
 from codiag.cli.outputs import Outputs, check_outputs, stream_ending
 from codiag.cli.streams import STREAM, spooled, write_to_stdout
 from codiag.cli.terminal import Passes, err, out, progress, shown, user_errors
 from codiag.cli.wording import options_of
 
 app = typer.Typer(
+    cls=usage.Commands,
     help="Factorize tensors by jointly diagonalizing matrices.",
+    rich_markup_mode=None,
     no_args_is_help=True,
     pretty_exceptions_show_locals=False,
     add_completion=False,
@@ -50,7 +53,7 @@ def as_command(function: Callable[..., None]) -> Callable[..., None]:
         with user_errors(options_of(function)):
             function(**given)
 
-    app.command()(run)
+    app.command(cls=usage.Command)(run)
     return run
 
 

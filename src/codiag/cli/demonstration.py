@@ -38,7 +38,10 @@ def demo(
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the random tensor.")] = 0,
     force: Force = False,
 ) -> None:
-    """Find spectra in mixtures and factorize a harder tensor, by codiag and by rivals that are installed; draw both."""
+    """Find spectra in mixtures, and factorize a harder tensor.
+
+    By codiag and by those of its rivals that are installed; both are drawn.
+    """
     from codiag.experiments.demo import run_demo
     from codiag.experiments.demo_figure import draw_demo
 

@@ -46,17 +46,27 @@ def topics(
     ] = None,
     text: Annotated[
         str | None,
-        typer.Option("--text", help="Column of a table that holds the documents; by default text.", show_default=False),
+        typer.Option(
+            "--text",
+            metavar="COLUMN",
+            help="Column of a table that holds the documents; by default text.",
+            show_default=False,
+        ),
     ] = None,
     document: Annotated[
         str | None,
         typer.Option(
-            "--id", help="Column of a table that names the documents; by default rows count from 1.", show_default=False
+            "--id",
+            metavar="COLUMN",
+            help="Column of a table that names the documents; by default rows count from 1.",
+            show_default=False,
         ),
     ] = None,
     stop_words: Annotated[
         str | None,
-        typer.Option("--stop-words", help="Words to leave out: english (the default), none, or a file of words."),
+        typer.Option(
+            "--stop-words", metavar="WORDS", help="Words to leave out: english (the default), none, or a file of words."
+        ),
     ] = None,
     min_df: Annotated[
         float | None,
@@ -76,17 +86,22 @@ def topics(
     ] = None,
     polish: Annotated[int, typer.Option("--polish", min=0, help="Most collapsed variational steps.")] = 30,
     n_words: Annotated[int, typer.Option("--words", min=1, help="Words to show of each topic.")] = 10,
+    figure: Annotated[
+        Path | None, typer.Option("--figure", help="Where to draw the words of topics.", show_default=False)
+    ] = None,
     report: Report = None,
     seed: Seed = 0,
     force: Force = False,
 ) -> None:
-    """Find topics in a corpus, and print their weights and top words."""
+    """Find topics in a corpus. Their weights and top words are printed."""
     from codiag._corpora import read_corpus, save_topics, share_table
     from codiag.models import LatentDirichlet
+    from codiag.plotting import topics as draw_topics
     from codiag.reports import topics_report
     from codiag.tables import write_table
 
-    outputs = {"--out": (result, ARRAYS), "--documents": (documents, TABLES), "--report": (report, PAGES)}
+    outputs = {"--out": (result, ARRAYS), "--documents": (documents, TABLES), "--figure": (figure, PICTURES)}
+    outputs["--report"] = (report, PAGES)
     with working("finding topics ...", outputs, [path], force=force) as command:
         source = command.source(path, ".txt")
         known = read_corpus(source, text=text, document=document, stop_words=stop_words, min_df=min_df)
@@ -106,6 +121,7 @@ def topics(
     for topic, (weight, n_documents, words) in enumerate(rows):
         table.add_row(str(topic), f"{weight:.3f}", str(n_documents), shown(" ".join(words)))
     command.show(table, f"perplexity of these documents [bold]{perplexity:.1f}[/bold]")
+    command.draw("--figure", lambda path: draw_topics(model, vocabulary, n_words=n_words).savefig(path))
 
 
 @as_command
@@ -142,16 +158,22 @@ def label(
         Path | None,
         typer.Option("--figure", help="Where to draw confusion matrices, rows by true class.", show_default=False),
     ] = None,
-    task: Annotated[str | None, typer.Option("--task", help="Column of the tasks.", show_default=False)] = None,
-    worker: Annotated[str | None, typer.Option("--worker", help="Column of the workers.", show_default=False)] = None,
-    label: Annotated[str | None, typer.Option("--label", help="Column of the labels.", show_default=False)] = None,
+    task: Annotated[
+        str | None, typer.Option("--task", metavar="COLUMN", help="Column of the tasks.", show_default=False)
+    ] = None,
+    worker: Annotated[
+        str | None, typer.Option("--worker", metavar="COLUMN", help="Column of the workers.", show_default=False)
+    ] = None,
+    label: Annotated[
+        str | None, typer.Option("--label", metavar="COLUMN", help="Column of the labels.", show_default=False)
+    ] = None,
     wide: Annotated[
         bool, typer.Option("--wide", help="The table has a row for each task and a column for each worker.")
     ] = False,
     skip_missing: Annotated[
         bool, typer.Option("--skip-missing", help="Leave out votes without task, worker or label.")
     ] = False,
-    init: Annotated[str, typer.Option("--init", help="moments, or majority.")] = "moments",
+    init: Annotated[str, typer.Option("--init", help="Where to start from: moments, or majority.")] = "moments",
     one_coin: Annotated[
         bool, typer.Option("--one-coin", help="Give each worker one accuracy for all classes.")
     ] = False,
@@ -173,7 +195,7 @@ def label(
     seed: Seed = 0,
     force: Force = False,
 ) -> None:
-    """Find the labels of tasks, and how good workers are, from votes that disagree."""
+    """Find the labels of tasks from votes that disagree. How good the workers are is printed."""
     from codiag._gold_files import read_gold
     from codiag._reading import as_file
     from codiag._vote_files import votes_in
@@ -268,6 +290,7 @@ def communities(
         str | None,
         typer.Option(
             "--weight",
+            metavar="COLUMN",
             help="Column, by name or number from 1, or attribute with the weights of edges; none ignores them. By "
             "default what is called weight.",
             show_default=False,
@@ -289,16 +312,21 @@ def communities(
         int | None, typer.Option("--partitions", min=1, help="Partitions to average over; by default, 10 or more.")
     ] = None,
     polish: Annotated[int, typer.Option("--polish", min=0, help="Rounds of variational steps.")] = 5,
+    figure: Annotated[
+        Path | None,
+        typer.Option("--figure", help="Where to draw sizes, memberships and links.", show_default=False),
+    ] = None,
     report: Report = None,
     seed: Seed = 0,
     force: Force = False,
 ) -> None:
-    """Find communities in a graph, which may overlap, and print their sizes."""
+    """Find communities in a graph, which may overlap. Their sizes are printed."""
     from codiag.models import MixedMembershipCommunities
+    from codiag.plotting import communities as draw_communities
     from codiag.reports import communities_report
     from codiag.tables import read_graph, write_table
 
-    outputs = {"--out": (result, TABLES), "--report": (report, PAGES)}
+    outputs = {"--out": (result, TABLES), "--figure": (figure, PICTURES), "--report": (report, PAGES)}
     with working("finding ...", outputs, [path], force=force) as command:
         graph = read_graph(command.source(path, ".txt"), weight=weight)
         model = MixedMembershipCommunities(
@@ -314,6 +342,7 @@ def communities(
         command.save("--out", lambda path: write_table(path, model.membership_table()), contents)
         command.report(lambda: communities_report(model, title=command.title(path)))
     command.show(_community_table(model, command.title(path)))
+    command.draw("--figure", lambda path: draw_communities(model).savefig(path))
 
 
 def _community_table(model: MixedMembershipCommunities, name: str) -> Table:

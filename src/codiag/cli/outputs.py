@@ -46,7 +46,7 @@ def check_outputs(outputs: Outputs, sources: Sequence[Path] = (), *, force: bool
     for option, path in asked.items():
         if path.exists() and not force:
             fail(f"{option} must not be a file that exists, unless it is to be replaced: {path}. Then add --force")
-    if "--report" in asked:
+    if asked.keys() & {"--figure", "--report"}:
         import_module("matplotlib")  # missing, it is missed before the work rather than after it
 
 

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from typer.core import TyperCommand
 
 from codiag.cli.commands import app
 from codiag.cli.terminal import err, fail, out, progress, shown, user_errors
+from codiag.cli.usage import Command
 
 if TYPE_CHECKING:
     from codiag.experiments.runs import Experiment
 
 
-class Listing(TyperCommand):
+class Listing(Command):
     """A command whose help names the experiments, which are imported where it is asked for."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
@@ -31,20 +31,33 @@ class Listing(TyperCommand):
 
 @app.command(cls=Listing)
 def reproduce(
-    names: Annotated[list[str], typer.Argument(help="Experiments of the paper, or all.", show_default=False)],
+    names: Annotated[
+        list[str], typer.Argument(help="Experiments of the paper, or all.", metavar="EXPERIMENT", show_default=False)
+    ],
     quick: Annotated[
         bool, typer.Option("--quick", help="Few trials of the smaller problems: minutes, and no verdicts yet.")
     ] = False,
-    folder: Annotated[Path, typer.Option("--out", "-o", help="Where records are kept, and gone on from.")] = Path(
-        "reports"
-    ),
+    folder: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FOLDER", help="Where records are kept, and gone on from.")
+    ] = Path("reports"),
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Processes; the numbers are the same.")] = 1,
-    minutes: Annotated[float, typer.Option("--minutes", min=0, help="Begin no trial after this time.")] = math.inf,
+    minutes: Annotated[
+        float,
+        typer.Option(
+            "--minutes",
+            min=0,
+            metavar="X",
+            help="Begin no trial after this time; by default, run all.",
+            show_default=False,
+        ),
+    ] = math.inf,
     pages: Annotated[
         bool, typer.Option("--pages/--records-only", help="Whether to write figures, Markdown and the HTML page.")
     ] = True,
 ) -> None:
-    """Run experiments of the paper, and judge its claims: records, figures, Markdown and one HTML page.
+    """Run experiments of the paper, and judge its claims.
+
+    Records, figures, Markdown and one HTML page are written.
 
     What was run already, by this call or another in the same folder, is not run again; the page shows everything that
     the folder holds. Several calls may run at once.

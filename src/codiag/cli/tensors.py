@@ -14,6 +14,7 @@ import typer
 from rich.table import Table
 
 import codiag
+from codiag._factorize import as_method
 from codiag._labels import Labelled, Labels
 from codiag.cli.commands import Command, Force, Report, Seed, as_command, named, table_of, working
 from codiag.cli.fits import about_fit, factor_table
@@ -36,19 +37,24 @@ TensorFile = Annotated[
 ]
 Rank = Annotated[int, typer.Option("--rank", "-k", "-r", help="Number of components.", show_default=False)]
 RankOrAuto = Annotated[
-    str, typer.Option("--rank", "-k", "-r", help="Number of components, or auto to choose it.", show_default=False)
+    str,
+    typer.Option(
+        "--rank", "-k", "-r", help="Number of components, or auto to choose it.", metavar="N", show_default=False
+    ),
 ]
 Symmetric = Annotated[
     bool | None, typer.Option("--symmetric/--not-symmetric", help="Whether all modes share one factor.")
 ]
 Variable = Annotated[
     str | None,
-    typer.Option("--variable", help="Which array, where the file holds several.", show_default=False),
+    typer.Option("--variable", metavar="NAME", help="Which array, where the file holds several.", show_default=False),
 ]
 Nonnegative = Annotated[bool, typer.Option("--nonnegative", help="Factors have no negative entries.")]
 NonnegativeModes = Annotated[
     str | None,
-    typer.Option("--nn-modes", help="Modes of which that holds, counted from 0: 0,2.", show_default=False),
+    typer.Option(
+        "--nn-modes", metavar="MODES", help="Modes without negative entries, counted from 0: 0,2.", show_default=False
+    ),
 ]
 
 
@@ -63,12 +69,17 @@ class Missing(StrEnum):
 Modes = Annotated[
     str | None,
     typer.Option(
-        "--modes", help="Columns of a table that hold labels: a,b,c; by default all others.", show_default=False
+        "--modes",
+        metavar="COLUMNS",
+        help="Columns of a table that hold labels: a,b,c; by default all others.",
+        show_default=False,
     ),
 ]
 Value = Annotated[
     str | None,
-    typer.Option("--value", help="Column that holds the entries; by default the last.", show_default=False),
+    typer.Option(
+        "--value", metavar="COLUMN", help="Column that holds the entries; by default the last.", show_default=False
+    ),
 ]
 MissingEntries = Annotated[
     Missing,
@@ -168,7 +179,10 @@ def factorize(
     variable: Variable = None,
     force: Force = False,
 ) -> None:
-    """Write a tensor as a sum of components; print their weights, standard errors, and how far they can be trusted."""
+    """Write a tensor as a sum of components.
+
+    Their weights and standard errors are printed, and how far they can be trusted.
+    """
     from codiag._factorize import with_labels
     from codiag.reports import factorization_report
 
@@ -193,7 +207,7 @@ def factorize(
     shape, error = problem.tensor.shape, f"relative error [bold]{fit.relative_error:.3e}[/bold]"
     if problem.n_entries < math.prod(shape):
         error += f" over the {problem.n_entries:,} entries observed, of {math.prod(shape):,}"
-    command.show(_stage_table(fit, reading), *about[:-1], error, about[-1])
+    command.show(shown(repr(fit)), _stage_table(fit, reading), *about[:-1], error, about[-1])
     command.draw("--figure", lambda path: fit.plot().savefig(path))
 
 
@@ -247,7 +261,10 @@ def compare(
     seed: Seed = 0,
     variable: Variable = None,
 ) -> None:
-    """Factorize a tensor by every method that applies, and print how close they come and whether they agree."""
+    """Factorize a tensor by every method that applies.
+
+    How close they come, and whether they agree, is printed.
+    """
     from codiag.experiments.compare import compare as compare_methods
 
     asked = Asked(path, variable, symmetric, nonnegative, nn_modes, missing, modes, value, absent)
@@ -256,8 +273,23 @@ def compare(
     command.show(
         _comparison_table(results, f"{command.title(path)}, rank {rank}"),
         "[dim]distance: mean distance of the unit factors from those of the closest fit, after matching[/dim]",
-        *(f"[dim]{one.method} does not apply: {shown(one.reason)}[/dim]" for one in results if one.fit is None),
+        *(f"[dim]{shown(line)}[/dim]" for line in _not_applied(results)),
     )
+
+
+def _not_applied(results: list[Comparison]) -> list[str]:
+    """Return which methods do not apply, and why, a line for each reason."""
+    by_reason: dict[str, list[Comparison]] = {}
+    for one in results:
+        if one.fit is None:
+            own_name = type(as_method(one.method)).__name__
+            by_reason.setdefault(one.reason.replace(own_name, "they", 1), []).append(one)
+    return [
+        f"{same[0].method} does not apply: {same[0].reason}"
+        if len(same) == 1
+        else f"{', '.join(one.method for one in same)} do not apply: {reason}"
+        for reason, same in by_reason.items()
+    ]
 
 
 def _constraints(nonnegative: bool, modes: str | None, order: int) -> list[str | None] | str | None:
@@ -308,7 +340,7 @@ def _tell_constant(labels: Labels, shape: Sequence[int]) -> None:
 
 
 def _stage_table(fit: codiag.Factorization, reading: float) -> Table:
-    table = table_of(repr(fit), ["stage"], ["sweeps", "objective", "seconds"])
+    table = table_of("", ["stage"], ["sweeps", "objective", "seconds"])
     table.add_row("read", "", "", f"{reading:.3f}")
     for stage in fit.stages:
         objective = "" if math.isnan(stage.objective) else f"{stage.objective:.3e}"

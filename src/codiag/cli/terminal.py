@@ -11,7 +11,8 @@ from typing import NoReturn
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Column
 
 from codiag._writing import visible
 from codiag.cli.wording import in_options
@@ -52,10 +53,12 @@ def _say(heading: str, message: str) -> None:
 @contextmanager
 def progress(message: str) -> Iterator[Passes]:
     """Show the progress on a terminal, as the methods log it, with a bar of the passes over a tensor to be named."""
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[passes]}"))
+    detail = TextColumn("[dim]{task.fields[detail]}", table_column=Column(no_wrap=True, overflow="ellipsis"))
+    doing, passes_done = TextColumn("{task.description}"), TextColumn("{task.fields[passes]}")
+    columns = (SpinnerColumn(), doing, BarColumn(24), TimeElapsedColumn(), passes_done, detail)
     display = Progress(*columns, console=err, transient=True, disable=not err.is_terminal)
     with display if err.is_terminal else nullcontext():  # versions of rich end a line that they have not begun
-        task = display.add_task(message, total=None, passes="")
+        task = display.add_task(message, total=None, passes="", detail="")
         passes = Passes(display, task)
         handlers: dict[str, logging.Handler] = {
             "codiag": Stages(display, task),
@@ -75,14 +78,15 @@ def progress(message: str) -> Iterator[Passes]:
 
 
 class Stages(logging.Handler):
-    """Shows what has been done last."""
+    """Shows beside the bar what has been done last."""
 
     def __init__(self, display: Progress, task: TaskID) -> None:
         super().__init__(logging.INFO)
         self._display, self._task = display, task
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._display.update(self._task, description=shown(f"done: {record.getMessage()}"))
+        message = record.getMessage()
+        self._display.update(self._task, detail=shown(message.split(", objective ")[0]))
 
 
 class Passes(logging.Handler):
@@ -100,7 +104,7 @@ class Passes(logging.Handler):
 
     def doing(self, message: str) -> None:
         """Show what is done now."""
-        self._display.update(self._task, description=message)
+        self._display.update(self._task, description=message, detail="")
 
     def emit(self, record: logging.LogRecord) -> None:
         shape, part, n_parts = (getattr(record, name) for name in ("shape", "part", "n_parts"))

@@ -177,6 +177,8 @@ class Diagonalizer(ABC):
                 iterate = Iterate(identity(1, stack), identity(1, stack), 0, True)
             else:
                 iterate = self.iterate(core, rng) if sides is None else self.iterate_from(core, rng, *sides)
+            if not isinstance(iterate, Iterate):
+                raise TypeError(f"{type(self).__name__}.iterate must return an Iterate; got {type(iterate).__name__}")
         plain = core if scaled is stack else compress(stack, *bases)
         fit = _assemble(self, plain, weights, bases, iterate)
         return fit if stack is given else _like_input(fit, given)

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Sequence
 
 from codiag._array import Array
+from codiag._keywords import explains_keywords
 from codiag._validation import ConvergenceWarning, Seed, as_flag
 from codiag.diagonalize._base import Diagonalizer, check_method
 from codiag.diagonalize._diagonalization import Diagonalization
@@ -13,6 +14,7 @@ from codiag.diagonalize._orthogonal_newton import OrthogonalNewton
 from codiag.diagonalize._uwedge import UWEDGE
 
 
+@explains_keywords
 def joint_diagonalize(
     matrices: Array | Sequence[Array],
     *,
@@ -95,6 +97,6 @@ def joint_diagonalize(
             f"{method.name} did not converge in {fit.n_sweeps} sweeps on {n} matrices of size {k} "
             f"(tol={method.tol:g}); the best iterate is returned",
             ConvergenceWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
     return fit

@@ -130,4 +130,7 @@ def fit_or_refuse(method: Method, problem: Problem, rng: np.random.Generator) ->
     reason = method.refusal(problem)
     if reason is not None:
         raise ValueError(reason)
-    return method.fit(problem, rng)
+    estimate = method.fit(problem, rng)
+    if not isinstance(estimate, Estimate):
+        raise TypeError(f"{type(method).__name__}.fit must return an Estimate; got {type(estimate).__name__}")
+    return estimate

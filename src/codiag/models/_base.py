@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from codiag._factorize import as_method, complaint_about, solve
+from codiag._keywords import explains_keywords
 from codiag._problem import Problem
 from codiag._validation import ConvergenceWarning, as_generator, as_number, check_seed
 from codiag.methods import Auto, Method
@@ -61,6 +62,12 @@ class Model(BaseEstimator):
 
     optional: ClassVar[frozenset[str]] = frozenset()
     """Parameters that may be None, for which the model then finds a value."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Let a model that is given a keyword of another library say what it is called here."""
+        super().__init_subclass__(**options)
+        if "__init__" in vars(cls):
+            cls.__init__ = explains_keywords(cls.__init__)  # type: ignore[method-assign]
 
     def fit(self, X: Any, y: object = None) -> Self:  # noqa: N803
         """Estimate the model.

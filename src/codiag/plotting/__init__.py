@@ -5,6 +5,8 @@
 `residuals`          What a fit leaves of the data, and whether it looks like noise.
 `leverage`           Which indices determine a fit.
 `draw_confusions`    The confusion matrices of a crowd.
+`communities`        Sizes, memberships and links of communities.
+`topics`             The words of topics.
 `paper`              An empty figure in the style of these.
 `log_axis`           A logarithmic axis with few labels.
 ==================== ======================================================================
@@ -21,12 +23,14 @@ Examples
 6
 """
 
+from codiag.plotting._communities import communities
 from codiag.plotting._components import components
 from codiag.plotting._crowd import draw_confusions
 from codiag.plotting._leverage import leverage
 from codiag.plotting._residuals import residuals
 from codiag.plotting._style import COLORS, INK, MUTED, OURS, THEIRS, paper
 from codiag.plotting._ticks import log_axis
+from codiag.plotting._topics import topics
 
 __all__ = [
     "COLORS",
@@ -34,10 +38,12 @@ __all__ = [
     "MUTED",
     "OURS",
     "THEIRS",
+    "communities",
     "components",
     "draw_confusions",
     "leverage",
     "log_axis",
     "paper",
     "residuals",
+    "topics",
 ]

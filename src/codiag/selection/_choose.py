@@ -12,6 +12,7 @@ import numpy as np
 from codiag._array import Array, TensorLike
 from codiag._factorization import Factorization
 from codiag._factorize import has_safe_powers, with_labels
+from codiag._keywords import explains_keywords
 from codiag._labelled import read_labelled
 from codiag._problem import Problem
 from codiag._validation import Seed, UndeterminedError, as_generator, as_number
@@ -26,6 +27,7 @@ from codiag.selection._scan import scan
 DEFAULT_RANKS = range(1, 11)
 
 
+@explains_keywords
 def choose_rank(
     tensor: TensorLike,
     ranks: Iterable[int] = DEFAULT_RANKS,
@@ -147,7 +149,7 @@ def _times(problem: Problem | None, scale: float) -> Problem | None:
 def _checked(ranks: Any) -> list[int]:
     """Return ranks in ascending order, each once."""
     if isinstance(ranks, str) or not isinstance(ranks, Iterable):
-        raise TypeError(f"ranks must be a range, or another iterable of integers; got {ranks!r}")
+        raise TypeError(f"ranks must be a range, as range(1, 11), or another iterable of integers; got {ranks!r}")
     wanted = list(ranks)
     for rank in wanted:
         as_number("ranks", rank, integer=True)

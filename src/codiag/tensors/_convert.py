@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -117,9 +118,10 @@ def n_axes(raw: Any) -> int:
 def _wrap(raw: Any) -> Tensor:
     if isinstance(raw, Tensor):
         return raw
-    if isinstance(raw, str | bytes):
+    if isinstance(raw, str | bytes | PathLike):
         raise TypeError(
-            f"tensor must be an array or a codiag.tensors.Tensor; got the string {raw!r}. Load the file first"
+            f"tensor must be an array or a codiag.tensors.Tensor; got {raw!r}. Load the file first: a table by "
+            "pandas.read_csv, an array by numpy.load"
         )
     if is_dask_array(raw):
         return DaskTensor(raw)

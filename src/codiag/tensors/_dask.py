@@ -101,8 +101,8 @@ class DaskTensor(ArrayTensor):
 
     def _count(self) -> EntryCount:
         shares = self.sum_over_chunks(_count_of_chunk, None)
-        n_bad, n_nonzero = int(shares.pop((0,))), int(shares.pop((1,)))
-        return EntryCount(n_bad, min(shares, default=None), n_nonzero)
+        n_bad, n_nan, n_nonzero = (int(shares.pop((place,))) for place in range(3))
+        return EntryCount(n_bad, n_nan, min(shares, default=None), n_nonzero)
 
     @property
     def reference(self) -> Array:
@@ -312,9 +312,9 @@ def _projected_chunk(directions: Sequence[Array], ranges: Ranges, block: Array) 
 
 
 def _count_of_chunk(_asked: None, ranges: Ranges, block: Array) -> Shares:
-    """Return numbers of entries that are not finite and that are not zero, and the place of the first of the former."""
-    n_bad, first, n_nonzero = entry_count(entries_of_chunk(block))
-    shares: Shares = {(0,): n_bad, (1,): n_nonzero}
+    """Return numbers of entries that are not finite, NaN and not zero, and the place of the first of the former."""
+    n_bad, n_nan, first, n_nonzero = entry_count(entries_of_chunk(block))
+    shares: Shares = {(0,): n_bad, (1,): n_nan, (2,): n_nonzero}
     if first is not None:
         shares[tuple(rows.start + place for rows, place in zip(ranges, first, strict=True))] = 1
     return shares

@@ -108,7 +108,7 @@ class DenseTensor(ArrayTensor):
 
     def check(self) -> None:
         """Raise unless the entries are finite and their squares neither overflow nor all vanish."""
-        way_out = "Fill them, or leave out the slices that hold them"
+        way_out = "In an array to be factorized, NaN are missing entries; make infinities NaN if they are missing, too"
         check_range(self, lambda: entry_count(to_host(self._entries)), way_out)
         self.unseen = False
 

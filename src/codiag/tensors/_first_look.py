@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from codiag._array import Array, array_namespace, like
+from codiag._validation import not_finite
 from codiag.tensors._sums import Products, SquaredNorm, Sum, asymmetry, symmetry_probes
 
 if TYPE_CHECKING:
@@ -105,18 +106,20 @@ def check_range(tensor: Tensor, count: Callable[[], EntryCount], way_out: str) -
         return
     found = count()
     if found.n_bad:
+        what = not_finite(found.n_bad, found.n_nan)
         raise ValueError(
-            f"tensor must be finite; {found.n_bad} of {math.prod(tensor.shape)} entries are NaN or infinite, the first "
-            f"at {found.first_bad}. {way_out}"
+            f"tensor must be finite; {found.n_bad} of {math.prod(tensor.shape)} entries are {what}, the first at "
+            f"{found.first_bad}. {way_out}"
         )
     if found.n_nonzero:
         raise ValueError(f"tensor must have entries whose squares fit into {dtype}; divide by the largest of them")
 
 
 class EntryCount(NamedTuple):
-    """How many entries are not finite, where the first of them is, and how many are not zero."""
+    """How many entries are not finite, how many of these NaN, where the first is, and how many are not zero."""
 
     n_bad: int
+    n_nan: int
     first_bad: tuple[int, ...] | None
     n_nonzero: int
 
@@ -126,4 +129,5 @@ def entry_count(entries: np.ndarray) -> EntryCount:
     bad = ~np.isfinite(entries)
     n_bad = int(np.count_nonzero(bad))
     first = tuple(int(place) for place in np.unravel_index(int(np.argmax(bad)), bad.shape)) if n_bad else None
-    return EntryCount(n_bad, first, int(np.count_nonzero(entries)))
+    n_nan = int(np.count_nonzero(np.isnan(entries))) if n_bad else 0
+    return EntryCount(n_bad, n_nan, first, int(np.count_nonzero(entries)))

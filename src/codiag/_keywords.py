@@ -1,0 +1,68 @@
+"""Keywords of other libraries: a function that is given one says what to write instead."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+SYNONYMS = (
+    {"seed", "random_state", "rng", "random_seed"},
+    {"rank", "ranks", "max_rank", "n_components", "n_factors", "n_topics", "n_states", "n_communities", "k", "R"},
+    {"observed", "mask", "missing"},
+    {"weights", "sample_weight"},
+    {"em_rounds", "polish", "max_iter", "n_iter"},
+    {"constraints", "constraint"},
+)
+"""Names of one thing: codiag's, and those of scikit-learn, TensorLy, pyttb, hmmlearn, crowd-kit and pyriemann."""
+MEANING = {"observed": ", and is true where an entry counts"}
+"""What may be the other way round elsewhere, as in masked arrays."""
+OPTIONS = {
+    ("tol", "stoptol", "eps", "rtol"): ("method=codiag.methods.NLS(tol=...)", "diagonalizer=UWEDGE(tol=...)"),
+    ("max_iter", "n_iter_max", "maxiters", "maxiter", "n_iter", "max_sweeps"): (
+        "method=codiag.methods.NLS(max_sweeps=...)",
+        "diagonalizer=UWEDGE(max_sweeps=...)",
+    ),
+    ("init",): ("method=codiag.methods.NLS(init=...)",),
+    ("n_starts", "n_init", "n_restarts"): ("method=codiag.methods.NLS(n_starts=...)",),
+    ("nonnegative", "non_negative", "nonneg"): ("constraints='nonnegative'",),
+    ("orthogonal", "orthogonalise", "orthogonalize"): ("constraints='orthogonal'",),
+    ("l2_reg",): ("constraints=codiag.constraints.Ridge(...)",),
+    ("fixed_modes",): ("constraints=[codiag.constraints.Fixed(factor), None, None]",),
+}
+"""What to write for options of other objects: the first way whose own keyword a function has."""
+
+
+def explains_keywords(function: Callable[P, R]) -> Callable[P, R]:
+    """Make a function answer a keyword that it does not have with the one to use; its signature stays what it is."""
+    known = tuple(inspect.signature(function).parameters)
+
+    @wraps(function)
+    def called(*args: P.args, **kwargs: P.kwargs) -> R:
+        for keyword in kwargs:
+            if keyword not in known:
+                name = function.__qualname__.removesuffix(".__init__")
+                raise TypeError(f"{name}() got an unexpected keyword argument {keyword!r}; {_advice(keyword, known)}")
+        return function(*args, **kwargs)
+
+    return called
+
+
+def _advice(keyword: str, known: tuple[str, ...]) -> str:
+    """Return what to write in place of a keyword."""
+    from difflib import get_close_matches
+
+    same = [word for word in known for names in SYNONYMS if {word, keyword} <= names]
+    if same:
+        return f"here it is called {same[0]}{MEANING.get(same[0], '')}"
+    ways = [way for names, ways in OPTIONS.items() if keyword in names for way in ways if way.split("=")[0] in known]
+    if ways:
+        return f"write {ways[0]}"
+    if keyword in ("verbose", "printitn"):
+        return "nothing is printed; logging.basicConfig(level='INFO') shows what is done"
+    similar = get_close_matches(keyword, known, 1)
+    return f"did you mean {similar[0]}?" if similar else f"it takes {', '.join(known).removeprefix('self, ')}"

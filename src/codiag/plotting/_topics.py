@@ -1,0 +1,96 @@
+"""The picture of topics."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from codiag._validation import as_number
+from codiag.plotting._style import INK, color_of, families, grid_of_axes, plain, shown, tell_without_font
+
+if TYPE_CHECKING:
+    from codiag.models import LatentDirichlet, SingleTopic
+
+MOST_PANELS, MOST_WORDS, ACROSS = 40, 40, 4
+"""Topics and words of each that are drawn at most, and panels in a row."""
+WIDTH, LETTERS = 2.7, 18
+"""Inches of a panel, and letters of a word that are shown."""
+
+
+def topics(
+    model: LatentDirichlet | SingleTopic,
+    vocabulary: Sequence[str] | np.ndarray | None = None,
+    *,
+    n_words: int = 8,
+    n_topics: int = 12,
+    axes: Any = None,
+) -> Any:
+    """Draw topics: a panel for each, with its share of the text and its most probable words.
+
+    Parameters
+    ----------
+    model : LatentDirichlet or SingleTopic
+        Fitted to counts of words.
+    vocabulary : sequence of str, optional
+        The word of every column of the counts; by default the columns of the data frame that was fitted.
+    n_words : int
+        Words of each topic that are drawn, 40 at most.
+    n_topics : int
+        Largest number of topics that are drawn, the most frequent ones; 40 at most in a new figure.
+    axes : array of matplotlib axes, optional
+        One for each topic, to draw on; by default a new figure is made.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        It belongs to no window; ``figure.savefig("topics.png")`` writes it.
+
+    See Also
+    --------
+    codiag.reports.topics_report : A page about topics.
+    codiag.models.LatentDirichlet.top_words : The words alone.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.models import SingleTopic
+    >>> from codiag.plotting import topics
+    >>> rng = np.random.default_rng(0)
+    >>> shares = np.array([[0.5, 0.4, 0.1, 0.0], [0.0, 0.1, 0.4, 0.5]])
+    >>> counts = np.array([rng.multinomial(10, shares[i]) for i in rng.integers(0, 2, 500)])
+    >>> figure = topics(SingleTopic(2, random_state=0).fit(counts), ["bread", "milk", "ball", "goal"])
+    >>> len(figure.axes)
+    2
+    """
+    as_number("n_topics", n_topics, integer=True)
+    as_number("n_words", n_words, integer=True)
+    words = model.top_words(vocabulary, min(n_words, MOST_WORDS))
+    k = len(words)
+    n_drawn = min(k, int(n_topics)) if axes is not None else min(k, int(n_topics), MOST_PANELS)
+    n_columns = n_drawn if n_drawn <= ACROSS else min(ACROSS, math.ceil(math.sqrt(n_drawn)))
+    shape = (math.ceil(n_drawn / n_columns), n_columns) if axes is None else (n_drawn, 1)
+    height = 0.19 * len(words[0]) + 0.75
+    with grid_of_axes(axes, shape, (WIDTH * n_columns + 0.4, height * shape[0] + 0.4)) as (figure, grid):
+        for topic, axis in enumerate(grid.flat):
+            if topic < n_drawn:
+                _draw_topic(axis, model, topic, words[topic])
+            else:
+                axis.set_axis_off()
+        if axes is None:
+            first = "" if n_drawn == k else f"the most frequent {n_drawn} of "
+            figure.suptitle(f"{first}{k} topics, with the shares of their words", fontsize=11, color=INK)
+            tell_without_font(figure, [word for own in words for word in own])
+    return figure
+
+
+def _draw_topic(axis: Any, model: LatentDirichlet | SingleTopic, topic: int, words: Sequence[str]) -> None:
+    shares = np.sort(model.components_[topic])[::-1][: len(words)]
+    axis.barh(range(len(words)), shares, color=color_of(topic), alpha=0.85, height=0.75)
+    plain(axis)
+    axis.set_yticks(range(len(words)), [shown(word, LETTERS) for word in words], fontfamily=families())
+    axis.set_ylim(len(words) - 0.5, -0.5)
+    axis.xaxis.get_major_locator().set_params(nbins=3)
+    axis.set_title(f"topic {topic}: {100 * float(model.weights_[topic]):.1f} %", fontsize=9, color=INK)

@@ -1,0 +1,88 @@
+"""Keywords of other libraries get an answer, and signatures stay what they are for people, tools and scikit-learn."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+import re
+
+import numpy as np
+import pytest
+
+import codiag
+from codiag import models
+from codiag._keywords import OPTIONS, explains_keywords
+
+ESTIMATORS = [getattr(models, name) for name in models.__all__ if hasattr(getattr(models, name), "fit")]
+FUNCTIONS = [codiag.factorize, codiag.factorize_each, codiag.choose_rank, codiag.joint_diagonalize]
+CUBE = np.random.default_rng(0).standard_normal((4, 3, 3))
+
+
+@pytest.mark.parametrize(
+    ("call", "keyword", "words"),
+    [
+        (codiag.factorize, "random_state", "here it is called seed"),
+        (codiag.factorize, "mask", "here it is called observed, and is true where an entry counts"),
+        (codiag.factorize, "n_components", "here it is called rank"),
+        (codiag.factorize, "tol", "write method=codiag.methods.NLS(tol=...)"),
+        (codiag.factorize, "n_iter_max", "write method=codiag.methods.NLS(max_sweeps=...)"),
+        (codiag.factorize, "init", "write method=codiag.methods.NLS(init=...)"),
+        (codiag.factorize, "non_negative", "write constraints='nonnegative'"),
+        (codiag.factorize, "verbose", "logging.basicConfig(level='INFO')"),
+        (codiag.factorize, "symetric", "did you mean symmetric?"),
+        (codiag.factorize, "xyz", "it takes tensor, rank, method, symmetric, constraints, observed, seed"),
+        (codiag.factorize_each, "random_state", "here it is called seed"),
+        (codiag.choose_rank, "max_rank", "here it is called ranks"),
+        (codiag.joint_diagonalize, "eps", "write diagonalizer=UWEDGE(tol=...)"),
+        (codiag.joint_diagonalize, "sample_weight", "here it is called weights"),
+        (models.CP, "rank", "here it is called n_components"),
+        (models.CP, "seed", "here it is called random_state"),
+        (models.DawidSkene, "n_iter", "here it is called em_rounds"),
+        (models.HiddenMarkov, "n_states", "here it is called n_components"),
+    ],
+)
+def test_a_keyword_of_another_library_is_answered(call, keyword, words):
+    told = re.escape(f"{call.__name__}() got an unexpected keyword argument '{keyword}'; ") + ".*" + re.escape(words)
+    with pytest.raises(TypeError, match=told):
+        call(CUBE, **{keyword: 1})
+
+
+@pytest.mark.parametrize("ways", OPTIONS.values())
+def test_what_is_advised_can_be_written(ways):
+    """The names are there and take the option, and the keyword is one that functions have."""
+    keywords = {name for function in FUNCTIONS for name in inspect.signature(function).parameters}
+    for way in ways:
+        keyword, _, value = way.partition("=")
+        assert keyword in keywords
+        for place, option in re.findall(r"(?:codiag\.(?:\w+\.))?(\w+)\((\w+)=\.\.\.\)", value):
+            owner = getattr(codiag.methods, place, None) or getattr(codiag.diagonalize, place)
+            assert option in inspect.signature(owner).parameters
+
+
+def test_signatures_stay_what_they_are():
+    assert list(inspect.signature(codiag.factorize).parameters)[:2] == ["tensor", "rank"]
+    for function in FUNCTIONS:
+        assert pickle.loads(pickle.dumps(function)) is function
+        assert not any(one.kind is one.VAR_KEYWORD for one in inspect.signature(function).parameters.values())
+    for model in ESTIMATORS:
+        assert set(inspect.signature(model).parameters) == set(model().get_params(deep=False))
+
+
+def test_all_models_answer():
+    for model in ESTIMATORS:
+        known = set(inspect.signature(model).parameters)
+        told = "here it is called random_state" if "random_state" in known else "it takes "
+        with pytest.raises(TypeError, match=f"unexpected keyword argument 'rng'; {told}"):
+            model(rng=1)
+
+
+def test_errors_from_inside_a_function_are_its_own():
+    @explains_keywords
+    def outer(x):
+        return inner(y=x)
+
+    def inner(x):
+        return x
+
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'y'$"):
+        outer(1)
