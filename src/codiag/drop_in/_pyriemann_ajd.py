@@ -222,7 +222,7 @@ def ajd(
     ((2, 2), (2, 2, 2))
     """
     function = METHODS.get(method) if isinstance(method, str) else method
-    if not callable(function):
+    if not callable(function) or isinstance(function, type):
         raise ValueError(f"method must be one of {', '.join(METHODS)}, or a function; got {method!r}")
     return function(X, init=init, eps=eps, n_iter_max=n_iter_max, **kwargs)
 
