@@ -143,15 +143,20 @@ class Auto(Method):
         """Return the end of a fit that leaves noise, and some of whose components fit nothing else; None elsewhere."""
         tensor, opened = problem.tensor, reduction.opened()
         left = tensor.squared_norm() - reduction.core.squared_norm() + 2 * found.objective
-        whole = problem.on(opened.core) if opened.complete else None
-        lifted = opened.lower(reduction.lift(found.components))
-        grown = None if whole is None else regrown(whole, lifted, left)
-        if whole is None or grown is None:
-            superfluous = has_superfluous(problem, found.components, left)
-            return finish(problem, reduction, found, limits, log, 0) if superfluous else None
-        name = "rough least squares, one component at a time beyond those that stand out of the noise"
-        log.add(name, grown.n_sweeps, relative_error(tensor, grown.objective))
-        return finish(problem, opened, grown, replace(limits, watch=watch(self.monitor, opened, tensor)), log, 0)
+        grown = None
+        if opened.complete:
+            grown = regrown(problem.on(opened.core), opened.lower(reduction.lift(found.components)), left)
+        if grown is not None:
+            tried = Log(list(log.stages))
+            name = "rough least squares, one component at a time beyond those that stand out of the noise"
+            tried.add(name, grown.n_sweeps, relative_error(tensor, grown.objective))
+            watched = replace(limits, watch=watch(self.monitor, opened, tensor))
+            end = finish(problem, opened, grown, watched, tried, 0)
+            if end.converged or is_stopped(watched):
+                return end  # elsewhere terms of noise have joined to components that cancel each other
+        if not has_superfluous(problem, found.components, left):
+            return None
+        return finish(problem, reduction, found, limits, log, 0)
 
     def _search(
         self, problem: Problem, reduction: Reduction, outcomes: list[Outcome], rng: np.random.Generator, log: Log
