@@ -17,9 +17,8 @@ from codiag.methods.least_squares._extrapolation import Extrapolation
 from codiag.methods.least_squares._gauss_newton import Limits, QuickSteps, Steps, minimize, steps_for
 from codiag.methods.least_squares._objective import LeastSquares
 from codiag.methods.least_squares._polish import polish
-from codiag.methods.least_squares._superfluous import has_superfluous
-from codiag.synthetic import noisy_tensor, unit_factor
-from codiag.tensors import DenseTensor, FactoredTensor
+from codiag.synthetic import noisy_tensor
+from codiag.tensors import DenseTensor
 
 SHAPES = [((4, 5, 6), 3), ((3, 9, 4), 6), ((6, 5, 4, 7), 6), ((4, 3, 3, 2, 3), 2), ((12, 12, 12), 15)]
 SYMMETRIC = [((7, 7, 7), 4), ((5, 5, 5, 5), 6)]
@@ -131,18 +130,6 @@ def test_a_ridge_holds_components_back():
         assert found.converged
         sizes.append(max(float(np.max(np.abs(factor))) for factor in found.components.factors))
     assert sizes[0] < sizes[1]
-
-
-@pytest.mark.parametrize(("rank", "weakest", "expected"), [(4, 1.0, False), (6, 1.0, True), (4, 0.02, False)])
-def test_superfluous_components_are_told_from_weak_ones(rank, weakest, expected):
-    rng = np.random.default_rng(0)
-    factors = [unit_factor(size, 4, rng) for size in (12, 13, 14)]
-    exact = FactoredTensor(np.array([2.0, 1.5, 1.2, weakest]), factors, symmetric=False).to_dense()
-    tensor = exact + 5e-4 * rng.standard_normal(exact.shape)  # its largest term has a weight of about 0.007
-    fit = codiag.factorize(tensor, rank, seed=0)
-    components = FactoredTensor(fit.weights, list(fit.factors), symmetric=False)
-    left = (fit.relative_error * fit.norm) ** 2
-    assert has_superfluous(Problem(tensor, rank), components, left) is expected
 
 
 def test_wider_ranges_hold_more_of_a_tensor_that_fits_no_model():

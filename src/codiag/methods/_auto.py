@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -19,10 +19,19 @@ from codiag.methods._reduction import Reduction, reduce
 from codiag.methods._search import SWAPS, is_settled, leaves_noise, search
 from codiag.methods._slices import Roles
 from codiag.methods.least_squares._components import random_components
-from codiag.methods.least_squares._fit import Monitor, approach, check_monitor, closest, finish, is_stopped, watch
+from codiag.methods.least_squares._fit import (
+    Monitor,
+    approach,
+    check_monitor,
+    closest,
+    finish,
+    is_stopped,
+    relative_error,
+    watch,
+)
 from codiag.methods.least_squares._gauss_newton import Limits, Outcome
 from codiag.methods.least_squares._rank_one import best_rank_one
-from codiag.methods.least_squares._superfluous import has_superfluous
+from codiag.methods.least_squares._superfluous import has_superfluous, regrown
 from codiag.tensors import DenseTensor, FactoredTensor
 
 
@@ -34,7 +43,8 @@ class Auto(Method):
     should explain more than any rank-one term of noise. Otherwise components are swapped: the strongest term of the
     residual is added, all are refitted, and the component that the others make superfluous is removed. Where several
     components explain hardly more than noise, further starts are random, until the lowest minimum has been reached
-    twice; ``fit.stages`` counts them, and says whether they agreed.
+    twice; ``fit.stages`` counts them, and says whether they agreed. Where those that stand out leave nothing but noise,
+    the others are superfluous: they are added one at a time, as the largest terms of it.
 
     Where the rank is larger than all modes but one, modes of tensors of higher order are taken together, or the
     rank-one matrices in the span of the slices are found by diagonalizing the equations that they satisfy (De Lathauwer
@@ -117,14 +127,36 @@ class Auto(Method):
             log.add("random starts: the rank is too large to diagonalize", 0, 1.0)
         while (rank == 1 or roles is not None) and len(outcomes) < min(self.max_starts, 2):
             outcomes.append(approach(reduced, _start(core, roles, rank, rng, log), limits, log, SWAPS))
+            if rank > 1 and not is_stopped(limits) and leaves_noise(reduced, outcomes[-1]):
+                end = self._with_superfluous(problem, reduction, outcomes[-1], limits, log)
+                if end is not None:
+                    return end
             if rank == 1 or is_stopped(limits) or is_settled(reduced, outcomes[-1:]):
                 return finish(problem, reduction, closest(outcomes), limits, log, SWAPS)
             if leaves_noise(reduced, outcomes[-1]):
-                left = tensor.squared_norm() - core.squared_norm() + 2 * outcomes[-1].objective
-                if has_superfluous(problem, outcomes[-1].components, left):
-                    return finish(problem, reduction, outcomes[-1], limits, log, 0)
                 break  # a second diagonalization would not be independent of the first
         return self._search(problem, reduction, outcomes, rng, log)
+
+    def _with_superfluous(
+        self, problem: Problem, reduction: Reduction, found: Outcome, limits: Limits, log: Log
+    ) -> Estimate | None:
+        """Return the end of a fit that leaves noise, and some of whose components fit nothing else; None elsewhere."""
+        tensor, opened = problem.tensor, reduction.opened()
+        left = tensor.squared_norm() - reduction.core.squared_norm() + 2 * found.objective
+        grown = None
+        if opened.complete:
+            grown = regrown(problem.on(opened.core), opened.lower(reduction.lift(found.components)), left)
+        if grown is not None:
+            tried = Log(list(log.stages))
+            name = "rough least squares, one component at a time beyond those that stand out of the noise"
+            tried.add(name, grown.n_sweeps, relative_error(tensor, grown.objective))
+            watched = replace(limits, watch=watch(self.monitor, opened, tensor))
+            end = finish(problem, opened, grown, watched, tried, 0)
+            if end.converged or is_stopped(watched):
+                return end  # elsewhere terms of noise have joined to components that cancel each other
+        if not has_superfluous(problem, found.components, left):
+            return None
+        return finish(problem, reduction, found, limits, log, 0)
 
     def _search(
         self, problem: Problem, reduction: Reduction, outcomes: list[Outcome], rng: np.random.Generator, log: Log
