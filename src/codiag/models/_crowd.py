@@ -22,7 +22,7 @@ from codiag.models._crowd_prior import CrowdPrior, run_with_estimated_prior
 from codiag.models._crowd_samples import sample_uncertainty
 from codiag.models._crowd_start import as_groups, start_from_given, start_from_majority, start_from_moments
 from codiag.models._crowd_tables import CrowdTables
-from codiag.models._gold import with_gold
+from codiag.models._gold import one_of, with_gold
 from codiag.models._vote_parts import refuse_parts, votes_at_hand
 from codiag.models._vote_tables import Tables
 from codiag.models._votes import Votes, as_votes, complaints_about
@@ -184,7 +184,7 @@ class DawidSkene(CrowdTables, Model):
         self.missing = missing
         self.random_state = random_state
 
-    def fit(self, X: Any, y: object = None, *, gold: Any = None) -> Self:  # noqa: N803
+    def fit(self, X: Any, y: Any = None, *, gold: Any = None) -> Self:  # noqa: N803
         """Estimate labels and workers from votes.
 
         Parameters
@@ -196,14 +196,15 @@ class DawidSkene(CrowdTables, Model):
             three: lines of a matrix share their labels, and columns do not. Or a table in parts, each a frame, a dict
             or a tuple of columns: a data frame of dask, a list of frames, an iterator, or a function that returns one.
             Parts are read once; of each vote three whole numbers are kept, and a task may be in several parts.
-        y : ignored
-            Not used; there for the interface of scikit-learn.
-        gold : mapping, series, data frame or tuple of two columns, optional
+        y : known classes, optional
+            The same as `gold`, in the place where scikit-learn and crowd-kit have it; one of the two.
+        gold : mapping, series, data frame, tuple of two columns or array of shape (n_tasks,), optional
             Classes of tasks that are known: a mapping from tasks to classes, a pandas Series with the tasks as its
-            index, a data frame with the columns task and label, or a tuple of these. Such tasks are held at their
-            class, so that workers are judged by them, and they tell which class is which where a crowd is mostly wrong.
-            Tasks without votes, and labels that are missing, are left out; labels that no vote has are refused.
-            Nothing, or missing labels alone, is as None.
+            index, a data frame with the columns task and label, or a tuple of these; where X is a matrix, also a class
+            for each of its rows, `missing` where it is not known. Such tasks are held at their class, so that workers
+            are judged by them, and they tell which class is which where a crowd is mostly wrong. Tasks without votes,
+            and labels that are missing, are left out; labels that no vote has are refused. Nothing, or missing labels
+            alone, is as None.
 
         Returns
         -------
@@ -222,7 +223,7 @@ class DawidSkene(CrowdTables, Model):
         >>> DawidSkene(random_state=0).fit(crowd.votes).labels_.shape
         (100,)
         """
-        warn_caller(self.learn(X, gold))
+        warn_caller(self.learn(X, one_of(y, gold)))
         return self
 
     def learn(self, data: Any, gold: Any = None) -> tuple[Warning, ...]:
@@ -249,7 +250,7 @@ class DawidSkene(CrowdTables, Model):
         ()
         """
         self.check_parameters()
-        votes = with_gold(votes_at_hand(data, self.missing), gold)
+        votes = with_gold(votes_at_hand(data, self.missing), gold, missing=self.missing)
         prior = as_prior(votes, self.prior, self.smoothing, self.pooling, one_coin=self.one_coin)
         start = self._start(votes, prior)
         run, workers = self._run_from(votes, start, prior)
@@ -261,17 +262,15 @@ class DawidSkene(CrowdTables, Model):
         self._keep(votes, start, run, self._uncertainty(votes, run, prior, workers))
         return (*complaints_about(votes), *self._told(start, run))
 
-    def fit_predict(self, X: Any, y: object = None, *, gold: Any = None) -> Any:  # noqa: N803
+    def fit_predict(self, X: Any, y: Any = None, *, gold: Any = None) -> Any:  # noqa: N803
         """Return the label of every task.
 
         Parameters
         ----------
         X : votes, as for `fit`
             The votes.
-        y : ignored
-            Not used; there for the interface of scikit-learn.
-        gold : known classes, as for `fit`, optional
-            Classes of tasks that are known.
+        y, gold : known classes, as for `fit`, optional
+            Classes of tasks that are known, in one of the two.
 
         Returns
         -------
@@ -291,20 +290,18 @@ class DawidSkene(CrowdTables, Model):
         >>> bool((labels == crowd.truth).mean() > 0.9)
         True
         """
-        warn_caller(self.learn(X, gold))
+        warn_caller(self.learn(X, one_of(y, gold)))
         return self.labels_
 
-    def fit_predict_proba(self, X: Any, y: object = None, *, gold: Any = None) -> Any:  # noqa: N803
+    def fit_predict_proba(self, X: Any, y: Any = None, *, gold: Any = None) -> Any:  # noqa: N803
         """Return the probability of each class for every task.
 
         Parameters
         ----------
         X : votes, as for `fit`
             The votes.
-        y : ignored
-            Not used; there for the interface of scikit-learn.
-        gold : known classes, as for `fit`, optional
-            Classes of tasks that are known.
+        y, gold : known classes, as for `fit`, optional
+            Classes of tasks that are known, in one of the two.
 
         Returns
         -------
@@ -323,7 +320,7 @@ class DawidSkene(CrowdTables, Model):
         >>> DawidSkene(random_state=0).fit_predict_proba(crowd.votes).shape
         (100, 2)
         """
-        warn_caller(self.learn(X, gold))
+        warn_caller(self.learn(X, one_of(y, gold)))
         return self.probas_
 
     def predict_proba(self, X: Any) -> Any:  # noqa: N803
