@@ -23,6 +23,7 @@ from codiag.models._crowd_samples import sample_uncertainty
 from codiag.models._crowd_start import as_groups, start_from_given, start_from_majority, start_from_moments
 from codiag.models._crowd_tables import CrowdTables
 from codiag.models._gold import one_of, with_gold
+from codiag.models._vote_order import Order, in_own_order
 from codiag.models._vote_parts import refuse_parts, votes_at_hand
 from codiag.models._vote_tables import Tables
 from codiag.models._votes import Votes, as_votes, complaints_about
@@ -137,6 +138,9 @@ class DawidSkene(CrowdTables, Model):
     Classes are named by the assignment under which the workers, vote for vote, are right most often: a crowd that is
     mostly wrong in the same way cannot be told from one that is mostly right.
 
+    Names and order of votes, tasks, workers and classes make no difference, not even to standard errors, unless votes
+    are the same with two classes exchanged: random numbers are dealt in an order that votes determine.
+
     With the estimated prior, standard errors and intervals come from Gibbs sampling: the truth of the tasks, the other
     workers and the prior are all uncertain. With a number for smoothing, standard errors assume that the other workers
     are known, and intervals are those of a Beta distribution with this mean and standard deviation.
@@ -250,16 +254,18 @@ class DawidSkene(CrowdTables, Model):
         ()
         """
         self.check_parameters()
-        votes = with_gold(votes_at_hand(data, self.missing), gold, missing=self.missing)
-        prior = as_prior(votes, self.prior, self.smoothing, self.pooling, one_coin=self.one_coin)
-        start = self._start(votes, prior)
+        given = with_gold(votes_at_hand(data, self.missing), gold, missing=self.missing)
+        votes, order = in_own_order(given)
+        prior = as_prior(votes, self.prior, self.smoothing, self.pooling, one_coin=self.one_coin, order=order)
+        start = self._start(votes, order, prior)
         run, workers = self._run_from(votes, start, prior)
         copies = examine(votes, run, lambda shared: self._run_from(shared, start, prior)[0], one_coin=self.one_coin)
         if self.copies == "share" and len(copies.pairs) > 0 and self.em_rounds > 0:
             votes = with_shared_votes(votes, copies.pairs)
             run, workers = self._run_from(votes, start, prior)
-        self._copies = copies
-        self._keep(votes, start, run, self._uncertainty(votes, run, prior, workers))
+        self._copies = copies._replace(pairs=np.sort(order.workers[copies.pairs], axis=1))
+        uncertainty = self._uncertainty(votes, order, run, prior, workers)
+        self._keep(given, start.undone(order), run.undone(order), uncertainty.undone(order))
         return (*complaints_about(votes), *self._told(start, run))
 
     def fit_predict(self, X: Any, y: Any = None, *, gold: Any = None) -> Any:  # noqa: N803
@@ -402,12 +408,12 @@ class DawidSkene(CrowdTables, Model):
         super().check_parameters()
         check_options(self)
 
-    def _start(self, votes: Votes, prior: Prior) -> Start:
+    def _start(self, votes: Votes, order: Order, prior: Prior) -> Start:
         if not isinstance(self.init, str):
-            return start_from_given(votes, self.init, prior)
+            return start_from_given(votes, order, self.init, prior)
         if self.init == "majority" or votes.classes.size == 1:
             return start_from_majority(votes)
-        groups = as_groups(votes, self.groups, self.n_partitions, self.random_state)
+        groups = as_groups(votes, order, self.groups, self.n_partitions, self.random_state)
         method = None if self.method is None else as_method(self.method)
         return start_from_moments(votes, groups, method, self.random_state, prior)
 
@@ -416,11 +422,18 @@ class DawidSkene(CrowdTables, Model):
             return run_em(votes, start, prior, self.em_rounds, self.tol), None
         return run_with_estimated_prior(votes, start, prior, self.em_rounds, self.tol)
 
-    def _uncertainty(self, votes: Votes, run: Run, prior: Prior, workers: CrowdPrior | None) -> Uncertainty:
+    def _uncertainty(
+        self, votes: Votes, order: Order, run: Run, prior: Prior, workers: CrowdPrior | None
+    ) -> Uncertainty:
         if workers is None:
             return information_uncertainty(votes, run, prior)
         rng = as_generator(self.random_state, "random_state").spawn(1)[0]
-        return sample_uncertainty(votes, run, workers, prior.shares, rng)
+        found = sample_uncertainty(votes, run, workers, prior.shares, rng)
+        return found._replace(
+            confusions=order.averaged(found.confusions),
+            accuracies=order.averaged(found.accuracies),
+            intervals=order.averaged(found.intervals),
+        )
 
     def _told(self, start: Start, run: Run) -> Iterator[Warning]:
         """Yield what a user must be told."""

@@ -10,6 +10,7 @@ from scipy.special import betaincinv
 
 from codiag._array import blocks
 from codiag.models._crowd_em import Prior, Run
+from codiag.models._vote_order import Order
 from codiag.models._votes import Votes
 
 LEVEL = 0.9
@@ -26,6 +27,11 @@ class Uncertainty(NamedTuple):
     accuracies: np.ndarray
     intervals: np.ndarray
     shares: np.ndarray
+
+    def undone(self, order: Order) -> Uncertainty:
+        """Return the same for votes as they came."""
+        axes = "wcc", "w", "w.", "c"
+        return Uncertainty(*(order.undone(one, of) for one, of in zip(self, axes, strict=True)))
 
 
 def information_uncertainty(votes: Votes, run: Run, prior: Prior) -> Uncertainty:

@@ -12,6 +12,7 @@ from codiag.methods import Method
 from codiag.models._crowd_em import CrowdModel, Prior, Start, expect, one_coin
 from codiag.models._crowd_moments import estimate_crowd, named_by_gold, random_groups
 from codiag.models._diagnostics import Diagnostics
+from codiag.models._vote_order import Order
 from codiag.models._votes import Votes
 
 
@@ -29,8 +30,8 @@ def start_from_majority(votes: Votes, reason: str | None = None) -> Start:
     return Start(classes, diagnostics=Diagnostics(init="majority", reason=reason))
 
 
-def start_from_given(votes: Votes, init: Any, prior: Prior) -> Start:
-    """Start from confusion matrices of the user."""
+def start_from_given(votes: Votes, order: Order, init: Any, prior: Prior) -> Start:
+    """Start from confusion matrices of the user, for votes in an order of their own."""
     k, n_workers = votes.classes.size, votes.workers.size
     confusions = as_numbers("init", init)
     shape = (n_workers, k, k)
@@ -39,7 +40,7 @@ def start_from_given(votes: Votes, init: Any, prior: Prior) -> Start:
             f"init must hold a matrix for each of {n_workers} workers, {shape}, given label by true "
             f"class, with columns of sum one; got shape {confusions.shape}"
         )
-    model = _model(confusions, np.full(k, 1 / k), prior)
+    model = _model(order.applied(confusions, "wcc"), np.full(k, 1 / k), prior)
     return Start(expect(votes, model)[0], model, diagnostics=Diagnostics(init="given"))
 
 
@@ -53,8 +54,8 @@ def start_from_moments(votes: Votes, groups: np.ndarray, method: Method | None, 
     return Start(expect(votes, model)[0], model, found.spread, diagnostics)
 
 
-def as_groups(votes: Votes, groups: Any, n_partitions: int, random_state: Any) -> np.ndarray:
-    """Return partitions of the workers (n_partitions, n_workers): those of the user, or random ones."""
+def as_groups(votes: Votes, order: Order, groups: Any, n_partitions: int, random_state: Any) -> np.ndarray:
+    """Return partitions of the workers (n_partitions, n_workers), in this order: those of the user, or random ones."""
     n_workers = votes.workers.size
     if groups is None:
         rng = as_generator(random_state, "random_state")
@@ -62,7 +63,7 @@ def as_groups(votes: Votes, groups: Any, n_partitions: int, random_state: Any) -
     given = np.atleast_2d(as_numbers("groups", groups))
     if given.ndim != 2 or given.shape[1] != n_workers or not np.all(np.isin(given, (0, 1, 2))):
         raise ValueError(f"groups must hold 0, 1 or 2 for each of {n_workers} workers; got shape {np.shape(groups)}")
-    return given.astype(np.int64)
+    return order.applied(given.astype(np.int64), ".w")
 
 
 def as_numbers(name: str, values: Any) -> np.ndarray:
