@@ -14,7 +14,7 @@ from codiag._factorize import as_method
 from codiag._validation import ConvergenceWarning, as_generator
 from codiag.methods import Method
 from codiag.models._base import Model, warn_caller
-from codiag.models._crowd_copies import examine, with_shared_votes
+from codiag.models._crowd_copies import examine, in_doubt, with_shared_votes
 from codiag.models._crowd_em import Prior, Run, Start, expect, run_em
 from codiag.models._crowd_information import Uncertainty, information_uncertainty
 from codiag.models._crowd_options import as_prior, check_options
@@ -68,8 +68,8 @@ class DawidSkene(CrowdTables, Model):
     one_coin : bool
         Whether a worker is right with one probability, whatever the class, and otherwise guesses evenly.
     copies : {"share", "count"}
-        What becomes of the votes of workers who copy from each other, and who are named in any case: those for the same
-        label of a task share the weight of one vote, or each counts in full.
+        What becomes of the votes of workers who copy from each other, by the most probable explanation of all votes:
+        those for the same label of a task share the weight of one vote, or each counts in full.
     method : Method or str, optional
         How moments are factorized; by default by joint diagonalization alone.
     n_partitions : int
@@ -110,7 +110,8 @@ class DawidSkene(CrowdTables, Model):
         Pairs of workers who agree more often than their confusion matrices and the votes of all others explain, the
         most certain first. With known confusion matrices, no pair of workers who vote independently is among them
         with probability 0.95; here they are estimated, by the run, with such pairs sharing a weight or not, that makes
-        the votes most probable. See `copy_table`.
+        the votes most probable. Nobody is named, and a warning says so, where a run that names others, or nobody, makes
+        the votes nearly as probable. See `copy_table`.
     errors_spread_ : as `errors_`
         Standard deviation of the confusion matrices by moments alone over partitions; NaN where moments were not used.
     loss_history_ : list of float
@@ -259,14 +260,14 @@ class DawidSkene(CrowdTables, Model):
         prior = as_prior(votes, self.prior, self.smoothing, self.pooling, one_coin=self.one_coin, order=order)
         start = self._start(votes, order, prior)
         run, workers = self._run_from(votes, start, prior)
-        copies = examine(votes, run, lambda shared: self._run_from(shared, start, prior)[0], one_coin=self.one_coin)
-        if self.copies == "share" and len(copies.pairs) > 0 and self.em_rounds > 0:
-            votes = with_shared_votes(votes, copies.pairs)
+        found = examine(votes, run, lambda shared: self._run_from(shared, start, prior)[0], one_coin=self.one_coin)
+        if self.copies == "share" and len(found.believed) > 0 and self.em_rounds > 0:
+            votes = with_shared_votes(votes, found.believed)
             run, workers = self._run_from(votes, start, prior)
-        self._copies = copies._replace(pairs=np.sort(order.workers[copies.pairs], axis=1))
+        self._copies = found.named._replace(pairs=np.sort(order.workers[found.named.pairs], axis=1))
         uncertainty = self._uncertainty(votes, order, run, prior, workers)
         self._keep(given, start.undone(order), run.undone(order), uncertainty.undone(order))
-        return (*complaints_about(votes), *self._told(start, run))
+        return (*complaints_about(votes), *self._told(start, run), *in_doubt(found, votes.workers))
 
     def fit_predict(self, X: Any, y: Any = None, *, gold: Any = None) -> Any:  # noqa: N803
         """Return the label of every task.
