@@ -58,7 +58,7 @@ def test_a_rater_who_rates_three_times_counts_three_times():
     assert_allclose(np.sum(model.errors_, axis=1), 1)
 
 
-def em_by_hand(votes, k, n_workers, n_rounds):
+def em_by_hand(votes, k, n_workers, n_rounds, one_coin):
     """Do as Dawid and Skene write, vote by vote."""
     task, worker, label = (column.tolist() for column in votes)
     n = max(task) + 1
@@ -70,6 +70,10 @@ def em_by_hand(votes, k, n_workers, n_rounds):
         errors = np.full((n_workers, k, k), 0.5)
         for t, w, l in zip(task, worker, label, strict=True):
             errors[w, l] += q[t]
+        if one_coin:  # all that is right of a worker, and half a vote for every label in all
+            right = np.trace(errors - 0.5 + 0.5 / k, axis1=1, axis2=2) / (errors - 0.5 + 0.5 / k).sum(axis=(1, 2))
+            errors[:] = ((1 - right) / (k - 1))[:, None, None]
+            errors[:, range(k), range(k)] = right[:, None]
         errors /= errors.sum(axis=1, keepdims=True)
         shares = (q.sum(axis=0) + 0.5) / (n + 0.5 * k)
         q = np.tile(shares, (n, 1))
@@ -79,10 +83,11 @@ def em_by_hand(votes, k, n_workers, n_rounds):
     return q, errors, shares
 
 
-def test_expectation_maximization_is_that_of_dawid_and_skene():
+@pytest.mark.parametrize("one_coin", [False, True])
+def test_expectation_maximization_is_that_of_dawid_and_skene(one_coin):
     data = crowd(n=60, n_workers=8, density=1.0)
-    model = DawidSkene(init="majority", em_rounds=3, smoothing=0.5, tol=0).fit(data.votes)
-    probas, errors, shares = em_by_hand(data.votes, 3, 8, 3)
+    model = DawidSkene(init="majority", em_rounds=3, smoothing=0.5, tol=0, one_coin=one_coin).fit(data.votes)
+    probas, errors, shares = em_by_hand(data.votes, 3, 8, 3, one_coin)
     assert_allclose(model.probas_, probas, atol=1e-12)
     assert_allclose(model.errors_, errors, atol=1e-12)
     assert_allclose(model.priors_, shares, atol=1e-12)
