@@ -83,6 +83,27 @@ def test_gold_labels_name_the_classes_of_two_workers_who_are_mostly_wrong(init, 
     assert np.all(model.worker_accuracy_ < 0.3)
 
 
+@pytest.mark.parametrize("init", ["moments", "majority", "given"])
+def test_one_coin_learns_from_gold_labels_what_labels_stand_for(init):
+    """Most workers give the label after the true one: as mistakes, which one coin makes evenly, that cannot be said."""
+    errors = worker_errors(12, 3, adversarial=0.8, seed=0)
+    data = crowd_votes(400, errors, seed=1)
+    model = DawidSkene(init=errors if init == "given" else init, one_coin=True, random_state=0)
+    model.fit(data.votes, known(data, 40))
+    assert np.mean(model.labels_[40:] == data.truth[40:]) > 0.9
+    assert_allclose(model.predict_proba(data.votes)[40:], model.probas_[40:], atol=1e-9)
+    # A worker gives the label after the true one with one probability, and the other two as often as each other.
+    assert_allclose(model.errors_.sum(axis=1), 1)
+    after = model.errors_[:, [1, 2, 0], [0, 1, 2]]
+    others = model.errors_[:, [0, 1, 2, 2, 0, 1], [0, 1, 2, 0, 1, 2]]
+    assert_allclose(after, after[:, :1].repeat(3, axis=1))
+    assert_allclose(others, (1 - after[:, :1]).repeat(6, axis=1) / 2)
+    rates = np.einsum("wcc,c->w", errors, np.bincount(data.truth) / 400)
+    low, high = model.worker_accuracy_interval_.T
+    assert np.all((low <= model.worker_accuracy_) & (model.worker_accuracy_ <= high))
+    assert_allclose(model.worker_accuracy_[:10], rates[:10], atol=0.1)
+
+
 @pytest.mark.parametrize("init", ["moments", "majority"])
 def test_one_gold_label_does_not_outweigh_the_crowd(init):
     data = crowd(2, n=300, n_workers=12, density=1.0)

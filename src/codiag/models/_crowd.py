@@ -20,7 +20,13 @@ from codiag.models._crowd_information import Uncertainty, information_uncertaint
 from codiag.models._crowd_options import as_prior, check_options
 from codiag.models._crowd_prior import CrowdPrior, run_with_estimated_prior
 from codiag.models._crowd_samples import sample_uncertainty
-from codiag.models._crowd_start import as_groups, start_from_given, start_from_majority, start_from_moments
+from codiag.models._crowd_start import (
+    as_groups,
+    start_from_given,
+    start_from_majority,
+    start_from_moments,
+    with_labels_of_classes,
+)
 from codiag.models._crowd_tables import CrowdTables
 from codiag.models._gold import one_of, with_gold
 from codiag.models._vote_order import Order, in_own_order
@@ -66,7 +72,9 @@ class DawidSkene(CrowdTables, Model):
         Where smoothing is a number, how the added votes are distributed: from 0, evenly, to 1, like the votes of all
         workers together.
     one_coin : bool
-        Whether a worker is right with one probability, whatever the class, and otherwise guesses evenly.
+        Whether a worker is right with one probability, whatever the class, and otherwise guesses evenly. Where known
+        classes tell that labels, of three or more, mostly stand for others, that is the probability of the label that
+        stands for the class.
     copies : {"share", "count"}
         What becomes of the votes of workers who copy from each other, by the most probable explanation of all votes:
         those for the same label of a task share the weight of one vote, or each counts in full.
@@ -257,6 +265,7 @@ class DawidSkene(CrowdTables, Model):
         self.check_parameters()
         given = with_gold(votes_at_hand(data, self.missing), gold, missing=self.missing)
         votes, order = in_own_order(given)
+        votes, order = with_labels_of_classes(votes, order) if self.one_coin else (votes, order)
         prior = as_prior(votes, self.prior, self.smoothing, self.pooling, one_coin=self.one_coin, order=order)
         start = self._start(votes, order, prior)
         run, workers = self._run_from(votes, start, prior)
@@ -266,7 +275,7 @@ class DawidSkene(CrowdTables, Model):
             run, workers = self._run_from(votes, start, prior)
         self._copies = found.named._replace(pairs=np.sort(order.workers[found.named.pairs], axis=1))
         uncertainty = self._uncertainty(votes, order, run, prior, workers)
-        self._keep(given, start.undone(order), run.undone(order), uncertainty.undone(order))
+        self._keep(given, start.undone(order), run.undone(order), uncertainty.undone(order, run.model.shares))
         return (*complaints_about(votes), *self._told(start, run), *in_doubt(found, votes.workers))
 
     def fit_predict(self, X: Any, y: Any = None, *, gold: Any = None) -> Any:  # noqa: N803

@@ -24,7 +24,7 @@ class CrowdModel(NamedTuple):
 
     def undone(self, order: Order) -> CrowdModel:
         """Return the same for votes as they came."""
-        return CrowdModel(order.undone(self.confusions, "wcc"), order.undone(self.shares, "c"))
+        return CrowdModel(order.undone(self.confusions, "wlc"), order.undone(self.shares, "c"))
 
 
 class Prior(NamedTuple):
@@ -53,7 +53,7 @@ class Start(NamedTuple):
     def undone(self, order: Order) -> Start:
         """Return the same for votes as they came."""
         model = None if self.model is None else self.model.undone(order)
-        spread = None if self.spread is None else order.undone(self.spread, "wcc")
+        spread = None if self.spread is None else order.undone(self.spread, "wlc")
         return self._replace(classes=order.undone(self.classes, "tc"), model=model, spread=spread)
 
 

@@ -28,10 +28,21 @@ class Uncertainty(NamedTuple):
     intervals: np.ndarray
     shares: np.ndarray
 
-    def undone(self, order: Order) -> Uncertainty:
-        """Return the same for votes as they came."""
-        axes = "wcc", "w", "w.", "c"
-        return Uncertainty(*(order.undone(one, of) for one, of in zip(self, axes, strict=True)))
+    def undone(self, order: Order, shares: np.ndarray) -> Uncertainty:
+        """Return the same for votes as they came, classes having these shares.
+
+        Where labels stand for other classes, which is with one coin alone, a worker who gives with probability p the
+        label that stands for the class is right with probability p for a share b of the tasks, whose label has the name
+        of the class, and with probability (1 - p) / (k - 1) for the rest.
+        """
+        named = float(np.sum(shares[order.labels == order.classes]))
+        rest = 0.0 if np.all(order.labels == order.classes) else (1 - named) / (shares.size - 1)
+        slope = 1.0 if rest == 0 else named - rest
+        found = self._replace(
+            accuracies=abs(slope) * self.accuracies, intervals=np.sort(rest + slope * self.intervals, axis=1)
+        )
+        axes = "wlc", "w", "w.", "c"
+        return Uncertainty(*(order.undone(one, of) for one, of in zip(found, axes, strict=True)))
 
 
 def information_uncertainty(votes: Votes, run: Run, prior: Prior) -> Uncertainty:

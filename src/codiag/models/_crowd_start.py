@@ -21,13 +21,30 @@ def start_from_majority(votes: Votes, reason: str | None = None) -> Start:
 
     Where known classes contradict the majority, they tell which class a label stands for.
     """
-    classes = votes.shares
-    if votes.gold is not None:
-        alone = replace(votes, gold=None).shares
-        largest = alone == alone.max(axis=1, keepdims=True)
-        names = named_by_gold(votes.gold, largest / largest.sum(axis=1, keepdims=True), np.arange(alone.shape[1]))
-        classes = votes.held(alone[:, names])
+    classes = votes.held(replace(votes, gold=None).shares[:, labels_of_classes(votes)])
     return Start(classes, diagnostics=Diagnostics(init="majority", reason=reason))
+
+
+def labels_of_classes(votes: Votes) -> np.ndarray:
+    """Return the label that stands for each class: that of its name, unless known classes contradict the majority."""
+    names = np.arange(votes.classes.size)
+    if votes.gold is None:
+        return names
+    alone = replace(votes, gold=None).shares
+    largest = alone == alone.max(axis=1, keepdims=True)
+    return named_by_gold(votes.gold, largest / largest.sum(axis=1, keepdims=True), names)
+
+
+def with_labels_of_classes(votes: Votes, order: Order) -> tuple[Votes, Order]:
+    """Return votes in which every label has the name of the class that it stands for.
+
+    One coin needs it: the wrong labels of its workers are even, so that it cannot say that a label stands for another
+    class, unless there are two.
+    """
+    names = labels_of_classes(votes)
+    if votes.classes.size == 2 or np.all(names == np.arange(names.size)):
+        return votes, order
+    return replace(votes, label=np.argsort(names)[votes.label]), order._replace(labels=order.classes[names])
 
 
 def start_from_given(votes: Votes, order: Order, init: Any, prior: Prior) -> Start:
@@ -40,7 +57,7 @@ def start_from_given(votes: Votes, order: Order, init: Any, prior: Prior) -> Sta
             f"init must hold a matrix for each of {n_workers} workers, {shape}, given label by true "
             f"class, with columns of sum one; got shape {confusions.shape}"
         )
-    model = _model(order.applied(confusions, "wcc"), np.full(k, 1 / k), prior)
+    model = _model(order.applied(confusions, "wlc"), np.full(k, 1 / k), prior)
     return Start(expect(votes, model)[0], model, diagnostics=Diagnostics(init="given"))
 
 

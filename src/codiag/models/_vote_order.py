@@ -18,22 +18,24 @@ from codiag.models._votes import Votes
 
 MOST_ROUNDS = 6
 """Rounds of refinement: after the second or third, numbers seldom become more."""
-AXES = {"t": "tasks", "w": "workers", "c": "classes"}
+AXES = {"t": "tasks", "w": "workers", "c": "classes", "l": "labels"}
 
 
 class Order(NamedTuple):
-    """Places of tasks, workers and classes in votes as they came, in the order that votes determine.
+    """Places of tasks, workers, classes and given labels in votes as they came, in the order that votes determine.
 
-    `alike` has the same number for workers whom votes do not tell apart, in this order.
+    Labels are in the order of the classes, unless labels stand for others. `alike` has the same number for workers whom
+    votes do not tell apart, in this order.
     """
 
     tasks: np.ndarray
     workers: np.ndarray
     classes: np.ndarray
+    labels: np.ndarray
     alike: np.ndarray
 
     def applied(self, values: np.ndarray, axes: str) -> np.ndarray:
-        """Return values in this order; `axes` has t, w or c for each axis of tasks, workers or classes, else a dot."""
+        """Return values in this order; `axes` has a letter for each axis, as in `AXES`, or a dot."""
         for axis, letter in enumerate(axes):
             values = values if letter == "." else np.take(values, getattr(self, AXES[letter]), axis=axis)
         return values
@@ -54,7 +56,7 @@ def in_own_order(votes: Votes) -> tuple[Votes, Order]:
     """Return the same votes with tasks, workers, classes and the votes themselves in the order that they determine."""
     numbers = _numbers(votes)
     tasks, workers, classes = (np.argsort(one, kind="stable") for one in numbers)
-    order = Order(tasks, workers, classes, np.unique(numbers[1][workers], return_inverse=True)[1])
+    order = Order(tasks, workers, classes, classes, np.unique(numbers[1][workers], return_inverse=True)[1])
     task, worker = np.argsort(tasks)[votes.task], np.argsort(workers)[votes.worker]
     ranks = np.append(np.argsort(classes), -1)  # of a class that is not known, too
     label, gold = ranks[votes.label], None if votes.gold is None else ranks[votes.gold[tasks]]
