@@ -93,7 +93,7 @@ def _counts(name: str, **options: Any) -> tuple[str, ...]:
         for seed in SEEDS:
             votes, _, pairs = copying_crowd(seed, k, **options)
             coded = as_votes(votes)
-            found = {tuple(coded.workers[pair].tolist()) for pair in examine(coded, _run(coded), _run).pairs}
+            found = {tuple(coded.workers[pair].tolist()) for pair in examine(coded, _run(coded), _run).named.pairs}
             wrong, right, n_pairs = wrong + bool(found - pairs), right + len(found & pairs), n_pairs + len(pairs)
         cells += [f"{wrong} of {len(SEEDS)}", f"{right / n_pairs:.2f}" if n_pairs else ""]
     return (name, *cells)
@@ -116,8 +116,8 @@ def labels() -> str:
                 votes, truth, _ = copying_crowd(seed + 100, k, groups=groups, size=size, rate=rate)
                 coded = as_votes(votes)
                 run = _run(coded)
-                copies = examine(coded, run, _run)
-                again = _run(with_shared_votes(coded, copies.pairs)) if len(copies.pairs) else run
+                pairs = examine(coded, run, _run).believed
+                again = _run(with_shared_votes(coded, pairs)) if len(pairs) else run
                 found = [np.argmax(one.classes, axis=1) for one in (run, again)]
                 scores.append([100 * np.mean(one == truth[coded.tasks]) for one in found])
             cells += [f"{score:.2f}" for score in np.mean(scores, axis=0)]

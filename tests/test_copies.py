@@ -131,6 +131,22 @@ def test_copiers_whom_plain_rounds_take_for_the_truth_are_named_and_no_honest_pa
     assert_array_equal(counted.copies_, model.copies_)
 
 
+def test_where_two_explanations_are_nearly_as_probable_nobody_is_named():
+    """Four copiers among unequal workers: as the truth itself they explain the votes as well. Known classes tell."""
+    rng = np.random.default_rng([50, 4, 12, 2])
+    truth = rng.integers(0, 2, 400)
+    rates = np.append(np.full(4, 0.7), rng.uniform(0.5, 0.9, 8))
+    votes = np.where(rng.random((400, 12)) < rates, truth[:, None], 1 - truth[:, None])
+    votes[:, 1:4] = votes[:, :1]
+    with pytest.warns(UserWarning, match="votes do not tell whether some of the workers .* copy") as caught:
+        doubted = DawidSkene(random_state=0).fit(votes)
+    assert len(caught) == 1
+    assert doubted.copies_.shape == (0, 2)
+    told = DawidSkene(random_state=0).fit(votes, dict(enumerate(truth[:20].tolist())))
+    assert {tuple(pair) for pair in told.copies_.tolist()} == set(itertools.combinations(range(4), 2))
+    assert np.mean(told.labels_[20:] == truth[20:]) > 0.85
+
+
 def test_pairs_of_many_workers_on_few_tasks_are_bounded(monkeypatch):
     monkeypatch.setattr("codiag.models._crowd_copies.MOST_CELLS", 20_000)
     labels = np.random.default_rng(0).integers(0, 2, (20, 1000))

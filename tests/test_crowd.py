@@ -13,6 +13,7 @@ from sklearn.base import clone
 
 import codiag
 from codiag.models import DawidSkene
+from codiag.models._vote_order import _numbers
 from codiag.models._votes import as_votes
 from codiag.synthetic import crowd_votes, worker_errors
 from real_data import needs_data
@@ -57,7 +58,7 @@ def test_a_rater_who_rates_three_times_counts_three_times():
     assert_allclose(np.sum(model.errors_, axis=1), 1)
 
 
-def em_by_hand(votes, k, n_workers, n_rounds):
+def em_by_hand(votes, k, n_workers, n_rounds, one_coin):
     """Do as Dawid and Skene write, vote by vote."""
     task, worker, label = (column.tolist() for column in votes)
     n = max(task) + 1
@@ -69,6 +70,10 @@ def em_by_hand(votes, k, n_workers, n_rounds):
         errors = np.full((n_workers, k, k), 0.5)
         for t, w, l in zip(task, worker, label, strict=True):
             errors[w, l] += q[t]
+        if one_coin:  # all that is right of a worker, and half a vote for every label in all
+            right = np.trace(errors - 0.5 + 0.5 / k, axis1=1, axis2=2) / (errors - 0.5 + 0.5 / k).sum(axis=(1, 2))
+            errors[:] = ((1 - right) / (k - 1))[:, None, None]
+            errors[:, range(k), range(k)] = right[:, None]
         errors /= errors.sum(axis=1, keepdims=True)
         shares = (q.sum(axis=0) + 0.5) / (n + 0.5 * k)
         q = np.tile(shares, (n, 1))
@@ -78,10 +83,11 @@ def em_by_hand(votes, k, n_workers, n_rounds):
     return q, errors, shares
 
 
-def test_expectation_maximization_is_that_of_dawid_and_skene():
+@pytest.mark.parametrize("one_coin", [False, True])
+def test_expectation_maximization_is_that_of_dawid_and_skene(one_coin):
     data = crowd(n=60, n_workers=8, density=1.0)
-    model = DawidSkene(init="majority", em_rounds=3, smoothing=0.5, tol=0).fit(data.votes)
-    probas, errors, shares = em_by_hand(data.votes, 3, 8, 3)
+    model = DawidSkene(init="majority", em_rounds=3, smoothing=0.5, tol=0, one_coin=one_coin).fit(data.votes)
+    probas, errors, shares = em_by_hand(data.votes, 3, 8, 3, one_coin)
     assert_allclose(model.probas_, probas, atol=1e-12)
     assert_allclose(model.errors_, errors, atol=1e-12)
     assert_allclose(model.priors_, shares, atol=1e-12)
@@ -243,14 +249,6 @@ def test_one_coin_finds_one_number_a_worker():
     assert_allclose(off, np.broadcast_to(off[:, :1], off.shape))
 
 
-def test_the_order_of_votes_does_not_matter():
-    data = crowd(n=300)
-    order = np.random.default_rng(0).permutation(data.votes[0].size)
-    first = DawidSkene(random_state=0).fit(data.votes)
-    second = DawidSkene(random_state=0).fit(tuple(column[order] for column in data.votes))
-    assert_allclose(first.probas_, second.probas_, atol=1e-8)
-
-
 def test_predictions_repeat_the_fit_and_refuse_strangers():
     data = crowd(n=300)
     model = DawidSkene(random_state=0).fit(data.votes)
@@ -297,16 +295,65 @@ def test_parameters_are_stored_and_cloned():
     assert clone(model).get_params() == model.get_params()
 
 
-def test_classes_by_other_names_are_the_same_with_all_that_belongs_to_them():
-    data = crowd_votes(500, worker_errors(12, 3, seed=0), density=0.6, seed=1)
-    names = np.array([2, 0, 1])
-    task, worker, label = data.votes
-    first, other = (DawidSkene(em_rounds=0, random_state=0).fit((task, worker, by)) for by in (label, names[label]))
-    # Joint diagonalization ends at its tolerance; the entries that an order would confuse differ by far more.
-    assert_allclose(other.priors_[names], first.priors_, atol=1e-4)
-    assert_allclose(other.probas_[:, names], first.probas_, atol=1e-4)
-    assert_allclose(other.errors_[:, names][:, :, names], first.errors_, atol=1e-4)
-    assert_allclose(other.errors_spread_[:, names][:, :, names], first.errors_spread_, atol=1e-4)
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"one_coin": True}, {"smoothing": 1.0, "pooling": 0.5}, {"em_rounds": 0}, {"init": "given", "prior": "given"}],
+)
+@pytest.mark.parametrize("gold", [0, 20])
+def test_names_and_order_of_votes_tasks_workers_and_classes_do_not_matter(options, gold):
+    """Everything a fit says goes with the names, to the last bit, and so do error bars, which random numbers make."""
+    data, rng = crowd_votes(150, worker_errors(9, 3, seed=0), density=0.6, seed=1), np.random.default_rng(2)
+    # Two who copy, and votes given twice, of which the first would count by the order of rows.
+    matrix = np.full((150, 10), -1)
+    matrix[data.votes[0], data.votes[1]] = data.votes[2]
+    matrix[:, 9] = matrix[:, 0]
+    task, worker = np.nonzero(matrix >= 0)
+    columns = np.stack([task, worker, matrix[task, worker]])
+    columns = np.hstack([columns, np.stack([task[:30], worker[:30], rng.integers(0, 3, 30)])])
+    fits, shares, cells = [], np.array([0.5, 0.3, 0.2]), rng.dirichlet(np.ones(3), (10, 3)).swapaxes(1, 2)
+    names = [np.stack([np.arange(size), rng.permutation(size)]) for size in (150, 10, 3)]
+    for place in range(2):
+        tasks, workers, classes = (name[place] for name in names)
+        back = np.argsort(workers), np.argsort(classes)
+        given = {"init": cells[back[0]][:, back[1]][:, :, back[1]], "prior": shares[back[1]]}
+        asked = {key: given[key] if isinstance(value, str) else value for key, value in options.items()}
+        rows = np.arange(columns.shape[1]) if place == 0 else rng.permutation(columns.shape[1])
+        votes = tuple(name[column[rows]] for name, column in zip((tasks, workers, classes), columns, strict=True))
+        known = {int(tasks[one]): int(classes[data.truth[one]]) for one in range(gold)}
+        fits.append(DawidSkene(random_state=0, **asked).fit(votes, known))
+    one, other = fits
+    tasks, workers, classes = (name[1] for name in names)
+    assert_array_equal(other.probas_[tasks][:, classes], one.probas_)
+    assert_array_equal(other.priors_[classes], one.priors_)
+    assert_array_equal(other.priors_standard_errors_[classes], one.priors_standard_errors_)
+    for name in ("errors_", "errors_standard_errors_", "errors_spread_"):
+        assert_array_equal(getattr(other, name)[workers][:, classes][:, :, classes], getattr(one, name))
+    # Sums over classes are in the order of names, which rounds.
+    assert_allclose(other.worker_accuracy_[workers], one.worker_accuracy_, rtol=1e-14)
+    assert_allclose(other.worker_accuracy_interval_[workers], one.worker_accuracy_interval_, rtol=1e-14)
+    assert {tuple(sorted(pair)) for pair in workers[one.copies_].tolist()} == set(map(tuple, other.copies_.tolist()))
+    assert one.log_likelihood_ == other.log_likelihood_
+
+
+def test_workers_whom_votes_do_not_tell_apart_have_the_same_error_bars():
+    """Otherwise names would tell who has which: here two have one vote each, the same on the same task."""
+    data = crowd(n=100, n_workers=8, density=1.0)
+    strangers = np.array([[0, 0], [8, 9], [1, 1]])
+    model = DawidSkene(random_state=0).fit(
+        tuple(np.concatenate(pair) for pair in zip(data.votes, strangers, strict=True))
+    )
+    assert_array_equal(model.errors_standard_errors_[8], model.errors_standard_errors_[9])
+    assert_array_equal(model.worker_accuracy_interval_[8], model.worker_accuracy_interval_[9])
+
+
+def test_votes_have_an_order_of_their_own_also_where_classes_are_balanced():
+    """As many votes for either class on as many tasks: only the agreement of labels tells tasks and workers apart."""
+    labels = np.random.default_rng(0).permuted(np.repeat([0, 1], 12)[None].repeat(5, 0), axis=1).T
+    numbers = _numbers(as_votes(labels))
+    assert np.unique(numbers[1]).size == 5
+    swapped = _numbers(as_votes(1 - labels))
+    assert_array_equal(swapped[0], numbers[0])
+    assert_array_equal(swapped[2][::-1], numbers[2])
 
 
 def test_rounds_that_do_not_suffice_are_told():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -19,8 +21,11 @@ def votes():
     return pd.DataFrame({"task": task, "worker": [f"w{one}" for one in worker], "label": label})
 
 
-def rounds(votes, n, start=None, added=0.0, gold=None):
-    """Do as Dawid and Skene write, n rounds from the shares of the votes, with a floor under probabilities."""
+def rounds(votes, n, start=None, added=0.0, gold=None, one_coin=False):
+    """Do as Dawid and Skene write, n rounds from the shares of the votes, with a floor under probabilities.
+
+    With one coin, a worker is right as often as votes are probably right, and otherwise guesses evenly.
+    """
     task, label = votes["task"].to_numpy(), votes["label"].to_numpy()
     worker = np.unique(votes["worker"], return_inverse=True)[1]
     held = {} if gold is None else dict(gold)
@@ -33,6 +38,9 @@ def rounds(votes, n, start=None, added=0.0, gold=None):
     def count(q, added=0.0):
         cells = np.zeros((8, 3, 3)) + added
         np.add.at(cells, (worker, label), q[task])
+        if one_coin:
+            right = np.bincount(worker, weights=q[task, label]) / np.bincount(worker)
+            return np.where(np.eye(3) > 0, right[:, None, None], (1 - right[:, None, None]) / 2), q.mean(axis=0)
         return cells / cells.sum(axis=1, keepdims=True), q.mean(axis=0)
 
     q = np.zeros((60, 3))
@@ -71,6 +79,17 @@ def test_rounds_are_those_of_dawid_and_skene(votes, n, strategy):
     assert np.min(np.diff(model.loss_history_), initial=0) > -1e-9
 
 
+@pytest.mark.parametrize("n", [0, 1, 5])
+@pytest.mark.parametrize("gold", [None, pd.Series({0: 2, 1: 1})])
+def test_rounds_of_one_coin_are_those_of_its_formulas(votes, n, gold):
+    model = OneCoinDawidSkene(n, 0).fit(votes, gold)
+    probas, errors, priors = rounds(votes, n, gold=gold, one_coin=True)
+    assert_allclose(model.probas_, probas, atol=1e-9)
+    assert_allclose(model.errors_, errors.reshape(24, 3), atol=1e-9)
+    assert_allclose(model.priors_, priors, atol=1e-9)
+    assert_allclose(model.skills_, errors[:, 0, 0], atol=1e-9)
+
+
 def test_tables_are_called_as_in_crowd_kit(votes):
     model = DawidSkene(n_iter=3).fit(votes)
     assert (model.labels_.name, model.labels_.index.name) == ("agg_label", "task")
@@ -106,7 +125,9 @@ def test_known_classes_of_no_task_with_votes_are_ignored(votes, gold):
 def test_it_agrees_with_crowd_kit(votes):
     theirs = pytest.importorskip("crowdkit.aggregation")
     for ours, other in ((DawidSkene, theirs.DawidSkene), (OneCoinDawidSkene, theirs.OneCoinDawidSkene)):
-        expected = other(n_iter=3, tol=0).fit(votes).probas_
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # theirs, of pandas
+            expected = other(n_iter=3, tol=0).fit(votes).probas_
         assert_allclose(ours(n_iter=3, tol=0).fit(votes).probas_, expected[[0, 1, 2]].sort_index(), atol=1e-8)
 
 

@@ -83,6 +83,27 @@ def test_gold_labels_name_the_classes_of_two_workers_who_are_mostly_wrong(init, 
     assert np.all(model.worker_accuracy_ < 0.3)
 
 
+@pytest.mark.parametrize("init", ["moments", "majority", "given"])
+def test_one_coin_learns_from_gold_labels_what_labels_stand_for(init):
+    """Most workers give the label after the true one: as mistakes, which one coin makes evenly, that cannot be said."""
+    errors = worker_errors(12, 3, adversarial=0.8, seed=0)
+    data = crowd_votes(400, errors, seed=1)
+    model = DawidSkene(init=errors if init == "given" else init, one_coin=True, random_state=0)
+    model.fit(data.votes, known(data, 40))
+    assert np.mean(model.labels_[40:] == data.truth[40:]) > 0.9
+    assert_allclose(model.predict_proba(data.votes)[40:], model.probas_[40:], atol=1e-9)
+    # A worker gives the label after the true one with one probability, and the other two as often as each other.
+    assert_allclose(model.errors_.sum(axis=1), 1)
+    after = model.errors_[:, [1, 2, 0], [0, 1, 2]]
+    others = model.errors_[:, [0, 1, 2, 2, 0, 1], [0, 1, 2, 0, 1, 2]]
+    assert_allclose(after, after[:, :1].repeat(3, axis=1))
+    assert_allclose(others, (1 - after[:, :1]).repeat(6, axis=1) / 2)
+    rates = np.einsum("wcc,c->w", errors, np.bincount(data.truth) / 400)
+    low, high = model.worker_accuracy_interval_.T
+    assert np.all((low <= model.worker_accuracy_) & (model.worker_accuracy_ <= high))
+    assert_allclose(model.worker_accuracy_[:10], rates[:10], atol=0.1)
+
+
 @pytest.mark.parametrize("init", ["moments", "majority"])
 def test_one_gold_label_does_not_outweigh_the_crowd(init):
     data = crowd(2, n=300, n_workers=12, density=1.0)
@@ -106,6 +127,32 @@ def test_forms_of_gold_labels_are_one():
     assert_array_equal(labels, np.argmax(expected, axis=1))
 
 
+@pytest.mark.parametrize("step", ["fit", "fit_predict", "fit_predict_proba"])
+def test_the_second_argument_is_gold(step):
+    """As in scikit-learn and crowd-kit: nobody's known classes are ignored in silence."""
+    data = crowd(n=60, n_workers=6, density=1.0)
+    gold = {task: (label + 1) % 3 for task, label in known(data, 20).items()}
+    model, named = DawidSkene(init="majority"), DawidSkene(init="majority").fit(data.votes, gold=gold)
+    getattr(model, step)(data.votes, gold)
+    assert_array_equal(model.probas_, named.probas_)
+    assert_array_equal(model.labels_[:20], list(gold.values()))
+    with pytest.raises(ValueError, match="gold and y are both known classes of tasks; got both"):
+        getattr(model, step)(data.votes, gold, gold=gold)
+
+
+def test_rows_of_a_matrix_have_a_class_each():
+    data = crowd(n=60, n_workers=6, density=1.0)
+    matrix = data.votes[2].reshape(60, 6)
+    wrong = (data.truth + 1) % 3
+    expected = DawidSkene(init="majority").fit(matrix, dict(enumerate(wrong[:20].tolist()))).probas_
+    marked = np.where(np.arange(60) < 20, wrong, -1)
+    some = np.where(marked < 0, np.nan, marked)
+    for y in (marked, marked.tolist(), some, pd.Series(some), pl.Series(marked), [*wrong[:20].tolist(), *[None] * 40]):
+        assert_array_equal(DawidSkene(init="majority").fit(matrix, y).probas_, expected)
+    with pytest.raises(ValueError, match="gold must have a class for each of the 60 rows of votes; got 20"):
+        DawidSkene().fit(matrix, wrong[:20])
+
+
 @pytest.mark.parametrize("gold", [{}, pd.Series(dtype=object), {0: None, 1: None}, ([0, 1], [np.nan, np.nan])])
 def test_gold_labels_of_no_task_are_none(gold):
     votes = as_votes(crowd(n=30, n_workers=5, density=1.0).votes)
@@ -121,7 +168,8 @@ def test_gold_labels_of_no_task_are_none(gold):
         (([0, 0], [1, 2]), ValueError, "task 0 has 1 and 2"),
         (([0, 1], [1]), ValueError, "2 tasks and 1 labels"),
         (pd.DataFrame({"task": [0], "colour": [1]}), ValueError, "gold must have the columns task and label"),
-        ([0, 1, 2], TypeError, "got list"),
+        ([0, 1, 2], TypeError, "which task each class is of; got a list of 3, which only a matrix"),
+        (3, TypeError, "gold must hold the classes of tasks; got int. Pass a mapping"),
         ({0: [1]}, TypeError, "hashable"),
     ],
 )

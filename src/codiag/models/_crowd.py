@@ -14,15 +14,22 @@ from codiag._factorize import as_method
 from codiag._validation import ConvergenceWarning, as_generator
 from codiag.methods import Method
 from codiag.models._base import Model, warn_caller
-from codiag.models._crowd_copies import examine, with_shared_votes
+from codiag.models._crowd_copies import examine, in_doubt, with_shared_votes
 from codiag.models._crowd_em import Prior, Run, Start, expect, run_em
 from codiag.models._crowd_information import Uncertainty, information_uncertainty
 from codiag.models._crowd_options import as_prior, check_options
 from codiag.models._crowd_prior import CrowdPrior, run_with_estimated_prior
 from codiag.models._crowd_samples import sample_uncertainty
-from codiag.models._crowd_start import as_groups, start_from_given, start_from_majority, start_from_moments
+from codiag.models._crowd_start import (
+    as_groups,
+    start_from_given,
+    start_from_majority,
+    start_from_moments,
+    with_labels_of_classes,
+)
 from codiag.models._crowd_tables import CrowdTables
-from codiag.models._gold import with_gold
+from codiag.models._gold import one_of, with_gold
+from codiag.models._vote_order import Order, in_own_order
 from codiag.models._vote_parts import refuse_parts, votes_at_hand
 from codiag.models._vote_tables import Tables
 from codiag.models._votes import Votes, as_votes, complaints_about
@@ -65,10 +72,12 @@ class DawidSkene(CrowdTables, Model):
         Where smoothing is a number, how the added votes are distributed: from 0, evenly, to 1, like the votes of all
         workers together.
     one_coin : bool
-        Whether a worker is right with one probability, whatever the class, and otherwise guesses evenly.
+        Whether a worker is right with one probability, whatever the class, and otherwise guesses evenly. Where known
+        classes tell that labels, of three or more, mostly stand for others, that is the probability of the label that
+        stands for the class.
     copies : {"share", "count"}
-        What becomes of the votes of workers who copy from each other, and who are named in any case: those for the same
-        label of a task share the weight of one vote, or each counts in full.
+        What becomes of the votes of workers who copy from each other, by the most probable explanation of all votes:
+        those for the same label of a task share the weight of one vote, or each counts in full.
     method : Method or str, optional
         How moments are factorized; by default by joint diagonalization alone.
     n_partitions : int
@@ -109,7 +118,8 @@ class DawidSkene(CrowdTables, Model):
         Pairs of workers who agree more often than their confusion matrices and the votes of all others explain, the
         most certain first. With known confusion matrices, no pair of workers who vote independently is among them
         with probability 0.95; here they are estimated, by the run, with such pairs sharing a weight or not, that makes
-        the votes most probable. See `copy_table`.
+        the votes most probable. Nobody is named, and a warning says so, where a run that names others, or nobody, makes
+        the votes nearly as probable. See `copy_table`.
     errors_spread_ : as `errors_`
         Standard deviation of the confusion matrices by moments alone over partitions; NaN where moments were not used.
     loss_history_ : list of float
@@ -136,6 +146,9 @@ class DawidSkene(CrowdTables, Model):
 
     Classes are named by the assignment under which the workers, vote for vote, are right most often: a crowd that is
     mostly wrong in the same way cannot be told from one that is mostly right.
+
+    Names and order of votes, tasks, workers and classes make no difference, not even to standard errors, unless votes
+    are the same with two classes exchanged: random numbers are dealt in an order that votes determine.
 
     With the estimated prior, standard errors and intervals come from Gibbs sampling: the truth of the tasks, the other
     workers and the prior are all uncertain. With a number for smoothing, standard errors assume that the other workers
@@ -184,7 +197,7 @@ class DawidSkene(CrowdTables, Model):
         self.missing = missing
         self.random_state = random_state
 
-    def fit(self, X: Any, y: object = None, *, gold: Any = None) -> Self:  # noqa: N803
+    def fit(self, X: Any, y: Any = None, *, gold: Any = None) -> Self:  # noqa: N803
         """Estimate labels and workers from votes.
 
         Parameters
@@ -196,14 +209,15 @@ class DawidSkene(CrowdTables, Model):
             three: lines of a matrix share their labels, and columns do not. Or a table in parts, each a frame, a dict
             or a tuple of columns: a data frame of dask, a list of frames, an iterator, or a function that returns one.
             Parts are read once; of each vote three whole numbers are kept, and a task may be in several parts.
-        y : ignored
-            Not used; there for the interface of scikit-learn.
-        gold : mapping, series, data frame or tuple of two columns, optional
+        y : known classes, optional
+            The same as `gold`, in the place where scikit-learn and crowd-kit have it; one of the two.
+        gold : mapping, series, data frame, tuple of two columns or array of shape (n_tasks,), optional
             Classes of tasks that are known: a mapping from tasks to classes, a pandas Series with the tasks as its
-            index, a data frame with the columns task and label, or a tuple of these. Such tasks are held at their
-            class, so that workers are judged by them, and they tell which class is which where a crowd is mostly wrong.
-            Tasks without votes, and labels that are missing, are left out; labels that no vote has are refused.
-            Nothing, or missing labels alone, is as None.
+            index, a data frame with the columns task and label, or a tuple of these; where X is a matrix, also a class
+            for each of its rows, `missing` where it is not known. Such tasks are held at their class, so that workers
+            are judged by them, and they tell which class is which where a crowd is mostly wrong. Tasks without votes,
+            and labels that are missing, are left out; labels that no vote has are refused. Nothing, or missing labels
+            alone, is as None.
 
         Returns
         -------
@@ -222,7 +236,7 @@ class DawidSkene(CrowdTables, Model):
         >>> DawidSkene(random_state=0).fit(crowd.votes).labels_.shape
         (100,)
         """
-        warn_caller(self.learn(X, gold))
+        warn_caller(self.learn(X, one_of(y, gold)))
         return self
 
     def learn(self, data: Any, gold: Any = None) -> tuple[Warning, ...]:
@@ -249,29 +263,30 @@ class DawidSkene(CrowdTables, Model):
         ()
         """
         self.check_parameters()
-        votes = with_gold(votes_at_hand(data, self.missing), gold)
-        prior = as_prior(votes, self.prior, self.smoothing, self.pooling, one_coin=self.one_coin)
-        start = self._start(votes, prior)
+        given = with_gold(votes_at_hand(data, self.missing), gold, missing=self.missing)
+        votes, order = in_own_order(given)
+        votes, order = with_labels_of_classes(votes, order) if self.one_coin else (votes, order)
+        prior = as_prior(votes, self.prior, self.smoothing, self.pooling, one_coin=self.one_coin, order=order)
+        start = self._start(votes, order, prior)
         run, workers = self._run_from(votes, start, prior)
-        copies = examine(votes, run, lambda shared: self._run_from(shared, start, prior)[0], one_coin=self.one_coin)
-        if self.copies == "share" and len(copies.pairs) > 0 and self.em_rounds > 0:
-            votes = with_shared_votes(votes, copies.pairs)
+        found = examine(votes, run, lambda shared: self._run_from(shared, start, prior)[0], one_coin=self.one_coin)
+        if self.copies == "share" and len(found.believed) > 0 and self.em_rounds > 0:
+            votes = with_shared_votes(votes, found.believed)
             run, workers = self._run_from(votes, start, prior)
-        self._copies = copies
-        self._keep(votes, start, run, self._uncertainty(votes, run, prior, workers))
-        return (*complaints_about(votes), *self._told(start, run))
+        self._copies = found.named._replace(pairs=np.sort(order.workers[found.named.pairs], axis=1))
+        uncertainty = self._uncertainty(votes, order, run, prior, workers)
+        self._keep(given, start.undone(order), run.undone(order), uncertainty.undone(order, run.model.shares))
+        return (*complaints_about(votes), *self._told(start, run), *in_doubt(found, votes.workers))
 
-    def fit_predict(self, X: Any, y: object = None, *, gold: Any = None) -> Any:  # noqa: N803
+    def fit_predict(self, X: Any, y: Any = None, *, gold: Any = None) -> Any:  # noqa: N803
         """Return the label of every task.
 
         Parameters
         ----------
         X : votes, as for `fit`
             The votes.
-        y : ignored
-            Not used; there for the interface of scikit-learn.
-        gold : known classes, as for `fit`, optional
-            Classes of tasks that are known.
+        y, gold : known classes, as for `fit`, optional
+            Classes of tasks that are known, in one of the two.
 
         Returns
         -------
@@ -291,20 +306,18 @@ class DawidSkene(CrowdTables, Model):
         >>> bool((labels == crowd.truth).mean() > 0.9)
         True
         """
-        warn_caller(self.learn(X, gold))
+        warn_caller(self.learn(X, one_of(y, gold)))
         return self.labels_
 
-    def fit_predict_proba(self, X: Any, y: object = None, *, gold: Any = None) -> Any:  # noqa: N803
+    def fit_predict_proba(self, X: Any, y: Any = None, *, gold: Any = None) -> Any:  # noqa: N803
         """Return the probability of each class for every task.
 
         Parameters
         ----------
         X : votes, as for `fit`
             The votes.
-        y : ignored
-            Not used; there for the interface of scikit-learn.
-        gold : known classes, as for `fit`, optional
-            Classes of tasks that are known.
+        y, gold : known classes, as for `fit`, optional
+            Classes of tasks that are known, in one of the two.
 
         Returns
         -------
@@ -323,7 +336,7 @@ class DawidSkene(CrowdTables, Model):
         >>> DawidSkene(random_state=0).fit_predict_proba(crowd.votes).shape
         (100, 2)
         """
-        warn_caller(self.learn(X, gold))
+        warn_caller(self.learn(X, one_of(y, gold)))
         return self.probas_
 
     def predict_proba(self, X: Any) -> Any:  # noqa: N803
@@ -405,12 +418,12 @@ class DawidSkene(CrowdTables, Model):
         super().check_parameters()
         check_options(self)
 
-    def _start(self, votes: Votes, prior: Prior) -> Start:
+    def _start(self, votes: Votes, order: Order, prior: Prior) -> Start:
         if not isinstance(self.init, str):
-            return start_from_given(votes, self.init, prior)
+            return start_from_given(votes, order, self.init, prior)
         if self.init == "majority" or votes.classes.size == 1:
             return start_from_majority(votes)
-        groups = as_groups(votes, self.groups, self.n_partitions, self.random_state)
+        groups = as_groups(votes, order, self.groups, self.n_partitions, self.random_state)
         method = None if self.method is None else as_method(self.method)
         return start_from_moments(votes, groups, method, self.random_state, prior)
 
@@ -419,11 +432,18 @@ class DawidSkene(CrowdTables, Model):
             return run_em(votes, start, prior, self.em_rounds, self.tol), None
         return run_with_estimated_prior(votes, start, prior, self.em_rounds, self.tol)
 
-    def _uncertainty(self, votes: Votes, run: Run, prior: Prior, workers: CrowdPrior | None) -> Uncertainty:
+    def _uncertainty(
+        self, votes: Votes, order: Order, run: Run, prior: Prior, workers: CrowdPrior | None
+    ) -> Uncertainty:
         if workers is None:
             return information_uncertainty(votes, run, prior)
         rng = as_generator(self.random_state, "random_state").spawn(1)[0]
-        return sample_uncertainty(votes, run, workers, prior.shares, rng)
+        found = sample_uncertainty(votes, run, workers, prior.shares, rng)
+        return found._replace(
+            confusions=order.averaged(found.confusions),
+            accuracies=order.averaged(found.accuracies),
+            intervals=order.averaged(found.intervals),
+        )
 
     def _told(self, start: Start, run: Run) -> Iterator[Warning]:
         """Yield what a user must be told."""

@@ -13,12 +13,14 @@ Confusion matrices are taken for known.
 They are not where several workers copy one: expectation maximization may then take these for the truth, and honest
 workers for ones that agree in their mistakes. So pairs are also found by the shares of the votes, in which no worker
 has formed the truth, and expectation maximization is run with the like votes of such pairs sharing a weight. Of these
-runs and the plain one, that is believed under which all votes, copied ones included, are most probable.
+runs and the plain one, that is believed under which all votes, copied ones included, are most probable. Where one that
+names none of the same pairs is nearly as probable, nobody is named: that some copy, and that they are right, are then
+two explanations of the same votes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -31,6 +33,9 @@ from codiag.models._votes import Votes
 
 ALPHA = 0.05
 """The probability, at most, that any pair is named that does not copy."""
+NEARLY = float(np.log(2 / ALPHA))
+"""By how much more probable, in logarithms, pairs must make the votes than each of two rivals that name others: if
+models were known, a wrong one would be so much more probable with a probability of at most `ALPHA`, by Markov."""
 RATES = np.array([0.05, 0.1, 0.2, 0.4, 0.7, 0.95])
 """Shares of copied tasks whose likelihood ratios are averaged."""
 FEWEST = 5
@@ -43,6 +48,8 @@ PLAIN = Prior(np.full((1, 1), 0.5), 0.5, None, one_coin=False)
 """Of confusion matrices that are estimated for the sake of finding pairs."""
 ROUNDS, TOL = 50, 1e-5
 """Of expectation maximization with confusion matrices, where the run has one accuracy a worker."""
+SHOWN = 8
+"""Workers that a message names at most."""
 MOST_COMMON = 0.9
 """The largest share of copied tasks that all pairs together may seem to have."""
 
@@ -70,6 +77,21 @@ class Copies(NamedTuple):
     evidence: np.ndarray
 
 
+class Examined(NamedTuple):
+    """What is found of copies.
+
+    Attributes
+    ----------
+    named : Copies
+        Pairs that copy from each other; none where that is in doubt.
+    believed : array of shape (n_pairs, 2)
+        Those of the most probable explanation, in doubt or not.
+    """
+
+    named: Copies
+    believed: np.ndarray
+
+
 class Meetings(NamedTuple):
     """Two workers on one task: the task, the workers, the labels they gave and what these weigh, a row each."""
 
@@ -88,22 +110,25 @@ class Meetings(NamedTuple):
         return cls(*columns, np.stack([weights[one], weights[other]]))
 
 
-def examine(votes: Votes, run: Run, rerun: Callable[[Votes], Run], *, one_coin: bool = False) -> Copies:
+def examine(votes: Votes, run: Run, rerun: Callable[[Votes], Run], *, one_coin: bool = False) -> Examined:
     """Return the pairs of workers who copy from each other, by the run under which all votes are most probable.
 
     Rivals of the given run are those that `rerun` makes of votes in which suspects share a weight: all pairs that the
     shares of the votes suggest, and those of them with at least half of the greatest evidence.
     """
-    copies, best = _judged(votes, votes, run, one_coin=one_coin)
+    judged = [_judged(votes, votes, run, one_coin=one_coin)]
     suspects = find_copies(votes, Run(maximize(votes, votes.shares, PLAIN), votes.shares, 0.0, [], True))
     for share in (0.0, 0.5):
         pairs = suspects.pairs[suspects.evidence >= share * np.max(suspects.evidence, initial=0.0)]
         if len(pairs) == 0 or (share > 0 and len(pairs) == len(suspects.pairs)):
             continue
         shared = with_shared_votes(votes, pairs)
-        found, value = _judged(votes, shared, rerun(shared), one_coin=one_coin)
-        copies, best = (found, value) if value > best else (copies, best)
-    return copies
+        judged.append(_judged(votes, shared, rerun(shared), one_coin=one_coin))
+    best, value = max(judged, key=lambda one: one[1])
+    named = set(map(tuple, best.pairs.tolist()))
+    rivals = [found for found, other in judged if value - other <= NEARLY and found is not best]
+    in_doubt = any(named.isdisjoint(map(tuple, rival.pairs.tolist())) for rival in rivals)
+    return Examined(_nobody() if in_doubt else best, best.pairs)
 
 
 def _judged(votes: Votes, shared: Votes, run: Run, *, one_coin: bool) -> tuple[Copies, float]:
@@ -132,7 +157,7 @@ def find_copies(votes: Votes, run: Run) -> Copies:
     base = np.log1p(common * scores)
     logs = [np.bincount(place, np.log1p(rate * scores) - base) for rate in RATES if rate > common]
     if not logs or not np.any(examined):
-        return Copies(np.empty((0, 2), dtype=np.int64), *(np.empty(0) for _ in range(5)))
+        return _nobody()
     evidence = np.logaddexp.reduce(logs, axis=0) - np.log(len(logs))
     gains = np.max(logs, axis=0) + np.bincount(place, base)
     bounds = np.exp(np.minimum(np.log(np.sum(examined)) - evidence, 0))
@@ -144,6 +169,10 @@ def find_copies(votes: Votes, run: Run) -> Copies:
     if thinned:
         counted = _counted(votes, joint, pairs)
     return Copies(pairs, *counted, bounds[found], gains[found])
+
+
+def _nobody() -> Copies:
+    return Copies(np.empty((0, 2), dtype=np.int64), *(np.empty(0) for _ in range(5)))
 
 
 def meetings(votes: Votes) -> tuple[Meetings, bool]:
@@ -252,3 +281,15 @@ def with_shared_votes(votes: Votes, pairs: np.ndarray) -> Votes:
     # A worker who votes twice on a task counts twice, as everywhere: only votes of others share a weight.
     own = np.unique(like * size + votes.worker, return_inverse=True, return_counts=True)
     return replace(votes, weights=own[2][own[1]] / counts[place])
+
+
+def in_doubt(found: Examined, workers: np.ndarray) -> Iterator[Warning]:
+    """Yield what is to be said where it cannot be told who copies; workers have these names."""
+    if len(found.named.pairs) < len(found.believed):
+        names = workers[np.unique(found.believed)].tolist()
+        shown = ", ".join(map(repr, names[:SHOWN])) + (", ..." if len(names) > SHOWN else "")
+        yield UserWarning(
+            f"votes do not tell whether some of the workers {shown} copy from each other or others do, which is nearly "
+            "as probable: no pair is named in copies_. Labels follow the more probable; known classes of some tasks, "
+            "gold=..., would tell"
+        )

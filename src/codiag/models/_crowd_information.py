@@ -10,6 +10,7 @@ from scipy.special import betaincinv
 
 from codiag._array import blocks
 from codiag.models._crowd_em import Prior, Run
+from codiag.models._vote_order import Order
 from codiag.models._votes import Votes
 
 LEVEL = 0.9
@@ -26,6 +27,22 @@ class Uncertainty(NamedTuple):
     accuracies: np.ndarray
     intervals: np.ndarray
     shares: np.ndarray
+
+    def undone(self, order: Order, shares: np.ndarray) -> Uncertainty:
+        """Return the same for votes as they came, classes having these shares.
+
+        Where labels stand for other classes, which is with one coin alone, a worker who gives with probability p the
+        label that stands for the class is right with probability p for a share b of the tasks, whose label has the name
+        of the class, and with probability (1 - p) / (k - 1) for the rest.
+        """
+        named = float(np.sum(shares[order.labels == order.classes]))
+        rest = 0.0 if np.all(order.labels == order.classes) else (1 - named) / (shares.size - 1)
+        slope = 1.0 if rest == 0 else named - rest
+        found = self._replace(
+            accuracies=abs(slope) * self.accuracies, intervals=np.sort(rest + slope * self.intervals, axis=1)
+        )
+        axes = "wlc", "w", "w.", "c"
+        return Uncertainty(*(order.undone(one, of) for one, of in zip(found, axes, strict=True)))
 
 
 def information_uncertainty(votes: Votes, run: Run, prior: Prior) -> Uncertainty:

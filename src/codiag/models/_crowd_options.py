@@ -9,6 +9,7 @@ import numpy as np
 from codiag._validation import as_flag, as_number
 from codiag.models._crowd_em import Prior
 from codiag.models._crowd_start import as_numbers
+from codiag.models._vote_order import Order
 from codiag.models._votes import Votes
 
 WORDS = {"init": ("moments", "majority"), "prior": ("estimated", "uniform")}
@@ -40,14 +41,20 @@ def check_options(model: Any) -> None:
             raise ValueError(f"{name} must be {words[0]!r}, {words[1]!r} or an array; got {value!r}")
 
 
-def as_prior(votes: Votes, prior: Any, smoothing: float | str, pooling: float, *, one_coin: bool) -> Prior:
-    """Return what is added to the votes; nothing where that is estimated later."""
+def as_prior(
+    votes: Votes, prior: Any, smoothing: float | str, pooling: float, *, one_coin: bool, order: Order | None = None
+) -> Prior:
+    """Return what is added to the votes; nothing where that is estimated later.
+
+    Where votes are in an order of their own, shares of classes are given in that they came in.
+    """
     k = votes.classes.size
     shares = None if isinstance(prior, str) else as_numbers("prior", prior)
     if isinstance(prior, str) and prior == "uniform":
         shares = np.full(k, 1 / k)
     if shares is not None and (shares.shape != (k,) or not np.all(shares > 0) or not abs(shares.sum() - 1) < 1e-6):
         raise ValueError(f"prior must hold {k} positive shares of sum one, one for each class; got {shares}")
+    shares = shares if shares is None or order is None else order.applied(shares, "c")
     added = 0.0 if isinstance(smoothing, str) else float(smoothing)
     typical = pooled(votes) if pooling > 0 else np.full((k, k), 1 / k)
     cells = added * k * (pooling * typical + (1 - pooling) / k)

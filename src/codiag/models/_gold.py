@@ -14,16 +14,29 @@ from codiag.models._votes import NAMES, Votes
 
 COLUMNS = {"task": NAMES["task"], "label": (*NAMES["label"], "truth", "true_label", "gold", "class")}
 """What the columns of gold labels may be called."""
+FORMS = (
+    "Pass a mapping from tasks to classes, a pandas Series with the tasks as its index, a data frame with the columns "
+    "task and label, or a tuple of these two columns"
+)
 SHOWN = 8
 """Classes that a message names at most."""
 
 
-def with_gold(votes: Votes, gold: Any, *, any_tasks: bool = False) -> Votes:
+def one_of(y: Any, gold: Any) -> Any:
+    """Return the known classes, by whichever of both names they are given."""
+    if y is not None and gold is not None:
+        raise ValueError("gold and y are both known classes of tasks; got both. Give one of them")
+    return gold if y is None else y
+
+
+def with_gold(votes: Votes, gold: Any, *, any_tasks: bool = False, missing: Any = None) -> Votes:
     """Return votes that know the true classes which `gold` gives for some of their tasks.
 
-    Tasks without votes are left out, and so are labels that are missing (None or NaN). If none is left, there are no
-    known classes; where that is because no task has votes, it is an error, unless `any_tasks` are welcome.
+    Tasks without votes are left out, and so are labels that are missing (None or NaN; in an entry for each row of a
+    matrix of votes also the marker `missing`). If none is left, there are no known classes; where that is because no
+    task has votes, it is an error, unless `any_tasks` are welcome.
     """
+    gold = _by_row(votes, gold, missing) if _is_vector(gold) else gold
     known = {} if gold is None else _as_mapping(gold)
     rows = {name: place for place, name in enumerate(votes.tasks.tolist())}
     seen = {task: label for task, label in known.items() if task in rows}
@@ -47,6 +60,29 @@ def with_gold(votes: Votes, gold: Any, *, any_tasks: bool = False) -> Votes:
     places = np.full(votes.tasks.size, -1, dtype=np.int64)
     places[[rows[task] for task in seen]] = [classes[label] for label in seen.values()]
     return replace(votes, gold=places)
+
+
+def _is_vector(gold: Any) -> bool:
+    """Tell a list, a vector or a series without names from what has a task for each class."""
+    if not hasattr(gold, "to_numpy"):
+        return isinstance(gold, list | np.ndarray)
+    return not (hasattr(gold, "index") or hasattr(gold, "columns"))
+
+
+def _by_row(votes: Votes, gold: Any, missing: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return tasks and classes where `gold` has an entry for each row of a matrix of votes."""
+    labels = as_vector(_as_entries(gold))
+    if not votes.by_row:
+        raise TypeError(
+            f"gold must say which task each class is of; got a {type(gold).__name__} of {labels.size}, which only a "
+            f"matrix of votes has rows for. {FORMS}"
+        )
+    if labels.size != votes.tasks.size:
+        raise ValueError(
+            f"gold must have a class for each of the {votes.tasks.size} rows of votes; got {labels.size}. {FORMS}"
+        )
+    given = ~absent(labels, missing)
+    return votes.tasks[given], labels[given]
 
 
 def _as_mapping(gold: Any) -> dict[Any, Any]:
@@ -79,10 +115,7 @@ def _columns(gold: Any) -> tuple[Any, Any]:
         return gold.index.to_numpy(), gold.to_numpy()
     if isinstance(gold, tuple) and len(gold) == 2:
         return gold
-    raise TypeError(
-        "gold must be a mapping from tasks to classes, a pandas Series with the tasks as its index, a data frame with "
-        f"the columns task and label, or a tuple of these two columns; got {type(gold).__name__}"
-    )
+    raise TypeError(f"gold must hold the classes of tasks; got {type(gold).__name__}. {FORMS}")
 
 
 def _named(table: Any, columns: list[Any]) -> tuple[Any, Any]:

@@ -43,6 +43,8 @@ class Votes:
         The place in `classes` of the true class of each task, where it is known, and -1 where it is not.
     weights : array of shape (n_votes,) or None
         How much each vote counts, where that is not one.
+    by_row : bool
+        Whether tasks are the rows of a matrix.
     """
 
     task: np.ndarray
@@ -54,6 +56,7 @@ class Votes:
     container: str = "arrays"
     gold: np.ndarray | None = None
     weights: np.ndarray | None = None
+    by_row: bool = False
 
     @cached_property
     def counts(self) -> sparse.csr_array:
@@ -118,7 +121,7 @@ def as_votes(
         raise ValueError("votes must hold at least one vote; got none")
     coded = [_encode(column, name, known) for column, name, known in zip(columns, NAMES, names, strict=True)]
     (task, tasks), (worker, workers), (label, classes) = coded
-    found = Votes(task, worker, label, tasks, workers, classes, container)
+    found = Votes(task, worker, label, tasks, workers, classes, container, by_row=names[0] is not None)
     check_cells(found)
     return found
 
