@@ -131,9 +131,12 @@ class Auto(Method):
                 end = self._with_superfluous(problem, reduction, outcomes[-1], limits, log)
                 if end is not None:
                     return end
-            if rank == 1 or is_stopped(limits) or is_settled(reduced, outcomes[-1:]):
-                return finish(problem, reduction, closest(outcomes), limits, log, SWAPS)
-            if leaves_noise(reduced, outcomes[-1]):
+            settled = is_settled(reduced, outcomes[-1:])
+            if rank == 1 or is_stopped(limits) or settled:
+                end = finish(problem, reduction, closest(outcomes), limits, log, SWAPS)
+                if rank == 1 or end.converged or is_stopped(limits):
+                    return end
+            if settled or leaves_noise(reduced, outcomes[-1]):
                 break  # a second diagonalization would not be independent of the first
         return self._search(problem, reduction, outcomes, rng, log)
 

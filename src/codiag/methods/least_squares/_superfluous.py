@@ -82,10 +82,10 @@ def regrown(problem: Problem, components: FactoredTensor, squared_distance: floa
 
 
 def _largest_term(problem: Problem, squared_distance: float) -> float:
-    """Return what the largest rank-one term of noise may be worth, zero where the noise is not known."""
+    """Return what the largest rank-one term of noise may be worth, zero where it may be all noise of so few entries."""
     variance = LeastSquares(problem).noise_variance * max(squared_distance, 0.0) / 2
-    sizes = sum(math.sqrt(size) for size in problem.tensor.shape)
-    return variance * (sizes + BEYOND_MEAN) ** 2
+    variances = (sum(math.sqrt(size) for size in problem.tensor.shape) + BEYOND_MEAN) ** 2
+    return variance * variances if variances < problem.n_entries else 0.0
 
 
 def removal_costs(components: FactoredTensor) -> np.ndarray:
