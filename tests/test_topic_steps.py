@@ -61,9 +61,9 @@ def test_steps_conserve_words(kind):
     shared = started(SharedWords, counts)
     for _ in range(3):
         shared.step(known_of(shared))
-        assert_allclose(shared.shares.sum(axis=0), 1, atol=1e-6)
+        assert_allclose(shared.shares.sum(axis=1), 1, atol=1e-6)
         assert_allclose(shared.words().sum(axis=0), counts.sum(axis=0), atol=1e-5)
-        assert_allclose(shared.mixed.sum(axis=0), counts.sum(axis=1), atol=1e-5)
+        assert_allclose(shared.mixed.sum(axis=1), counts.sum(axis=1), atol=1e-5)
         assert np.all(shared.shares >= 0)
     documents = started(SharedDocuments, counts)
     documents.step(known_of(documents))
@@ -79,16 +79,41 @@ def test_a_step_is_what_the_formula_says(kind):
     known, shares, entry, likelihood = known_of(shared), shared.shares.astype(float), 0, 0.0
     expected = np.empty_like(shares)
     for document, row in enumerate(counts):
-        in_document = shared.mixed[:, document].astype(float)
+        in_document = shared.mixed[document].astype(float)
         for word in np.flatnonzero(row):
-            own = min(row[word], 1) * shares[:, entry]
+            own = min(row[word], 1) * shares[entry]
             raw = (in_document - own + known.prior) * (known.words[:, word] - own + known.word_prior)
             raw /= known.words.sum(axis=1) - own + WORDS * known.word_prior
-            expected[:, entry] = raw / raw.sum()
+            expected[entry] = raw / raw.sum()
             likelihood += row[word] * np.log(raw.sum() / (max(row.sum() - 1, 0) + known.prior.sum()))
             entry += 1
     assert shared.step(known) == pytest.approx(likelihood, rel=1e-5)
     assert_allclose(shared.shares, expected, atol=1e-5)
+
+
+def test_momentum_changes_the_way_and_not_the_end(monkeypatch):
+    """Steps with and without lead to the same topics, those with in fewer steps."""
+    raw, topics, prior = mixed_corpus(300, 0, length=60)
+    counts, mean = sparse.csr_array(raw, dtype=float), raw.sum(axis=0) / raw.sum()
+    start = _topic_polish.Start.of(SharedWords, (topics + mean) / 2, prior, mean, fixed_total=False)
+
+    def after(n_steps):
+        return _topic_polish.polished_counts(counts, start, n_steps, settle=False).counts.topics
+
+    end, early = after(150), after(15)
+    monkeypatch.setattr(SharedWords, "most_momentum", 0.0)
+    assert_allclose(after(300), end, atol=1e-3)
+    assert matched(early, end) < matched(after(15), end)
+
+
+def test_numbers_of_other_words_are_not_negative():
+    """Where the last change, extrapolated, would take away more words of a topic than there are."""
+    shared = started(SharedWords, 20 * small())
+    shared.mixed_before = 3 * shared.mixed
+    shared.step(known_of(shared))
+    assert np.all(np.isfinite(shared.shares))
+    assert np.all(shared.shares >= 0)
+    assert_allclose(shared.shares.sum(axis=1), 1, atol=1e-6)
 
 
 def test_a_step_of_documents_of_one_topic_is_the_exact_conditional():
