@@ -152,8 +152,7 @@ def topics() -> str:
         "of a random half of the words of the others, topics mixed as the other half says, by the same collapsed steps "
         "for all, with the prior that each has estimated, and with 1 % of the mean of all words mixed in; coherence: "
         "NPMI of the ten top words; CPU seconds: the median of five fits, or of one where that takes more than 3 s. "
-        "Defaults were chosen on simulated corpora of other seeds.\n\n"
-        + table(headings, rows)
+        "Defaults were chosen on simulated corpora of other seeds.\n\n" + table(headings, rows)
     )
 
 
