@@ -22,7 +22,7 @@ N_BLOCKS, N_DRAWS = 20, 40
 SEEDS = {
     "gaussians": range(5000, 5025),
     "views": range(5000, 5025),
-    "mixed topics": range(30),
+    "mixed topics": range(5000, 5020),
     "chain": range(20),
     "sequences": range(20),
     "communities": range(5000, 5008),
@@ -110,6 +110,8 @@ def _aligned(name: str, value: np.ndarray, order: np.ndarray | None) -> np.ndarr
 def _row(name: str, estimates: Estimates, degrees: int | None) -> list[str]:
     inside = estimates.inside
     cells = [name, f"{int(inside.sum())} of {inside.size}"]
+    if np.all(np.isnan(estimates.errors)):
+        return [*cells, "none are given", "", f"{estimates.bias(estimates.spread > 0):.2f}", ""]
     if not inside.any():
         return [*cells, "", "", "", f"{100 * estimates.covered(degrees, ~inside):.1f} %"]
     edge = f"{100 * estimates.covered(degrees, ~inside):.1f} %" if not inside.all() else ""

@@ -43,14 +43,18 @@ FITTED["dirichlet, moments"] = (LatentDirichlet(3, polish=0, random_state=0), *F
 @pytest.mark.parametrize("name", FITTED)
 @pytest.mark.parametrize("n_parts", [1, 9])
 def test_parts_are_fitted_like_the_whole(name, n_parts):
-    """Range, moments and the steps after them: errors of the range are below 1e-7, times the noise."""
+    """Range, moments and the steps after them: errors of the range are below 1e-7, times the noise.
+
+    Steps of `LatentDirichlet` are in single precision, and so are sums over some hundred documents.
+    """
     model, data, names = FITTED[name]
+    tolerance = 1e-7 if name == "dirichlet" else 1e-8
     parts = rows_of(data, n_parts)
     whole = copy.deepcopy(model).fit(data)
     for given in (parts, lambda: iter(parts)):
         found = copy.deepcopy(model).fit(given)
         for attribute in names:
-            assert_allclose(getattr(found, attribute), getattr(whole, attribute), atol=1e-8)
+            assert_allclose(getattr(found, attribute), getattr(whole, attribute), atol=tolerance)
         assert 0.3 < found.diagnostics_["sampling_noise"] / whole.diagnostics_["sampling_noise"] < 3
         assert found.n_features_in_ == data.shape[1]
 

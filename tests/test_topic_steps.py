@@ -10,7 +10,9 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 from scipy.special import gammaln, psi
 
-from codiag.models import LatentDirichlet, SingleTopic, _topic_polish
+from codiag.models import Diagnostics, LatentDirichlet, SingleTopic, _topic_polish
+from codiag.models._topic_bias import Estimated, lengths_of, simulated_counts, with_bias
+from codiag.models._topic_moments import Topics
 from codiag.models._topic_posteriors import SharedDocuments
 from codiag.models._topic_priors import Presence, estimated_prior, estimated_word_prior, numbers_of, random_numbers_of
 from codiag.models._topic_shares import SharedWords, TopicCounts, topic_mixtures
@@ -61,9 +63,9 @@ def test_steps_conserve_words(kind):
     shared = started(SharedWords, counts)
     for _ in range(3):
         shared.step(known_of(shared))
-        assert_allclose(shared.shares.sum(axis=0), 1, atol=1e-6)
+        assert_allclose(shared.shares.sum(axis=1), 1, atol=1e-6)
         assert_allclose(shared.words().sum(axis=0), counts.sum(axis=0), atol=1e-5)
-        assert_allclose(shared.mixed.sum(axis=0), counts.sum(axis=1), atol=1e-5)
+        assert_allclose(shared.mixed.sum(axis=1), counts.sum(axis=1), atol=1e-5)
         assert np.all(shared.shares >= 0)
     documents = started(SharedDocuments, counts)
     documents.step(known_of(documents))
@@ -79,16 +81,41 @@ def test_a_step_is_what_the_formula_says(kind):
     known, shares, entry, likelihood = known_of(shared), shared.shares.astype(float), 0, 0.0
     expected = np.empty_like(shares)
     for document, row in enumerate(counts):
-        in_document = shared.mixed[:, document].astype(float)
+        in_document = shared.mixed[document].astype(float)
         for word in np.flatnonzero(row):
-            own = min(row[word], 1) * shares[:, entry]
+            own = min(row[word], 1) * shares[entry]
             raw = (in_document - own + known.prior) * (known.words[:, word] - own + known.word_prior)
             raw /= known.words.sum(axis=1) - own + WORDS * known.word_prior
-            expected[:, entry] = raw / raw.sum()
+            expected[entry] = raw / raw.sum()
             likelihood += row[word] * np.log(raw.sum() / (max(row.sum() - 1, 0) + known.prior.sum()))
             entry += 1
     assert shared.step(known) == pytest.approx(likelihood, rel=1e-5)
     assert_allclose(shared.shares, expected, atol=1e-5)
+
+
+def test_momentum_changes_the_way_and_not_the_end(monkeypatch):
+    """Steps with and without lead to the same topics, those with in fewer steps."""
+    raw, topics, prior = mixed_corpus(300, 0, length=60)
+    counts, mean = sparse.csr_array(raw, dtype=float), raw.sum(axis=0) / raw.sum()
+    start = _topic_polish.Start.of(SharedWords, (topics + mean) / 2, prior, mean, fixed_total=False)
+
+    def after(n_steps):
+        return _topic_polish.polished_counts(counts, start, n_steps, settle=False).counts.topics
+
+    end, early = after(150), after(15)
+    monkeypatch.setattr(SharedWords, "most_momentum", 0.0)
+    assert_allclose(after(300), end, atol=1e-3)
+    assert matched(early, end) < matched(after(15), end)
+
+
+def test_numbers_of_other_words_are_not_negative():
+    """Where the last change, extrapolated, would take away more words of a topic than there are."""
+    shared = started(SharedWords, 20 * small())
+    shared.mixed_before = 3 * shared.mixed
+    shared.step(known_of(shared))
+    assert np.all(np.isfinite(shared.shares))
+    assert np.all(shared.shares >= 0)
+    assert_allclose(shared.shares.sum(axis=1), 1, atol=1e-6)
 
 
 def test_a_step_of_documents_of_one_topic_is_the_exact_conditional():
@@ -241,3 +268,46 @@ class TestPairs:
         longer = counts[np.asarray(counts.sum(axis=1)).ravel() > 2]
         all_of_them, fewer = (LatentDirichlet(3, random_state=0).fit(given) for given in (counts, longer))
         assert not np.allclose(all_of_them.components_, fewer.components_, atol=1e-4)
+
+
+class TestBias:
+    """Error bars after steps hold the bias of these, as simulated corpora and moments alone show it."""
+
+    @staticmethod
+    def topics_of(components, weights):
+        known = {"doc_topic_prior": weights, "diagnostics": Diagnostics()}
+        return Topics(components=np.asarray(components), weights=np.asarray(weights), **known)
+
+    def test_documents_have_the_lengths_and_words_of_the_model(self):
+        counts, topics, prior = mixed_corpus(3000, 0, length=20)
+        counts[:100] = 0
+        numbers = lengths_of(sparse.csr_array(counts, dtype=float))
+        assert numbers[0] == 100
+        assert numbers[20] == 2900
+        drawn = simulated_counts(self.topics_of(topics, prior), numbers, np.random.default_rng(0))
+        lengths = np.asarray(drawn.sum(axis=1)).ravel()
+        assert np.sum(lengths == 20) == 2900
+        mean = np.asarray(drawn.sum(axis=0)).ravel() / drawn.sum()
+        assert_allclose(mean, prior / prior.sum() @ topics, atol=0.01)
+
+    def test_squares_of_bias_and_error_add_up(self):
+        """Of corpora that all miss by the same, and moments that agree with the steps; of those that agree, nothing."""
+        rows, weights = np.array([[0.5, 0.3, 0.2], [0.1, 0.2, 0.7]]), np.array([0.6, 0.4])
+        found = self.topics_of(rows, weights)
+        missed = self.topics_of(rows + np.array([0.03, 0, -0.03]), weights)
+        errors = {"components": np.full((2, 3), 0.04), "weights": np.full(2, 0.01)}
+        total = with_bias(errors, Estimated(found, found), [Estimated(missed, missed)] * 5)
+        assert_allclose(total["components"], [[0.05, 0.04, 0.05]] * 2)
+        assert_allclose(total["weights"], 0.01)
+        apart = with_bias(errors, Estimated(missed, found), [Estimated(found, found)] * 5)
+        assert_allclose(apart["components"], [[0.05, 0.04, 0.05]] * 2)
+        unknown = with_bias(errors, Estimated(found, found), [])
+        assert np.all(np.isnan(unknown["components"]))
+
+    def test_how_mixed_documents_are_has_an_error_where_it_is_given(self):
+        counts = mixed_corpus(300, 0)[0]
+        model = LatentDirichlet(3, polish=3, n_blocks=4, random_state=0).fit(counts)
+        assert np.all(np.isnan(model.doc_topic_prior_standard_errors_))
+        assert np.all(model.weights_standard_errors_ > 0)
+        given = LatentDirichlet(3, alpha_0=1.0, polish=3, n_blocks=4, random_state=0).fit(counts)
+        assert np.all(given.doc_topic_prior_standard_errors_ > 0)

@@ -21,7 +21,7 @@ def jackknife(whole: C, replicates: Sequence[C], sizes: np.ndarray) -> dict[str,
 
     Replicate b is the estimate without block b, of the given size; its components may come in any order.
     """
-    aligned = [replicate.reordered(_order(whole, replicate)) for replicate in replicates]
+    aligned = [replicate.reordered(nearest_order(whole, replicate)) for replicate in replicates]
     ratios = np.sum(sizes) / np.asarray(sizes, dtype=np.float64)
     errors: dict[str, Any] = {}
     for name in whole.parameter_names():
@@ -64,7 +64,7 @@ def share_errors(value: np.ndarray, others: np.ndarray, ratios: np.ndarray, unit
     return np.where(held[0] | held[1], np.nan, errors)
 
 
-def _order(whole: C, replicate: C) -> np.ndarray:
+def nearest_order(whole: C, replicate: C) -> np.ndarray:
     """Return the order in which the components of a replicate are nearest to those of the whole."""
     rows, others = (getattr(one, one.key) for one in (whole, replicate))
     if isinstance(rows, list):  # of several views, each in a unit of its own

@@ -20,7 +20,8 @@ WORD_PRIOR = 0.1
 MEAN_SHARE = 0.01
 """The share of the mean of all words in the topics that steps begin with: moments leave words out altogether."""
 TOLERANCE = 1e-3
-"""Steps end once the mean log-probability of a word, given all others, changes by less."""
+"""Steps end once the mean log-probability of a word, given all others, changes by less, twice in a row; or by as much
+more as momentum makes steps longer."""
 MOST_BYTES = 2**30
 """What is kept of shares from step to step; of larger corpora they are found again in each step."""
 
@@ -101,20 +102,23 @@ def polished_parts(parts: Parts, start: Start, n_steps: int, *, settle: bool = T
 
 
 def _polished(after: SumsAfter, start: Start, n_steps: int, settle: bool) -> Polished:
-    prior, word_prior, last = start.prior, WORD_PRIOR, -np.inf
+    prior, word_prior, means = start.prior, WORD_PRIOR, [-np.inf, -np.inf]
     history: list[TopicCounts] = []
     sums, found = after(history, False)
+    before = sums.words
     for step in range(1, n_steps + 1):
-        history.append(TopicCounts(sums.words, sums.documents, prior, word_prior))
+        words = np.maximum(sums.words + start.kind.most_momentum * (sums.words - before), 0)
+        history.append(TopicCounts(words, sums.documents, prior, word_prior))
+        before = sums.words
         due = step & (step - 1) == 0  # after 1, 2, 4, 8, ... steps: priors settle with the shares they come from
         sums, found = after(history, due)
         if found is not None:
             prior = _with_total(estimated_prior(found, prior), start)
             word_prior = estimated_word_prior(found.absent, sums.words, word_prior)
-        mean = sums.likelihood / max(sums.n_words, 1)
-        if settle and not due and abs(mean - last) < TOLERANCE:
+        means.append(sums.likelihood / max(sums.n_words, 1))
+        tolerance = TOLERANCE / (1 - float(start.kind.momentum_of(sums.n_words / max(sums.n_documents, 1))))
+        if settle and not due and np.all(np.abs(np.diff(means[-3:])) < tolerance):
             break
-        last = mean
     counts = TopicCounts(sums.words, sums.documents, prior, word_prior)
     return Polished(counts, sums.documents / sums.n_documents, len(history))
 

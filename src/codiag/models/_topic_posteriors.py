@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from scipy import sparse
@@ -33,10 +33,17 @@ class SharedDocuments:
         Number of topics.
     """
 
+    most_momentum: ClassVar[float] = 0.0
+
     def __init__(self, counts: sparse.csr_array, k: int) -> None:
         self.counts = counts
         self.lengths = np.asarray(counts.sum(axis=1)).ravel()
         self.posterior = np.zeros((counts.shape[0], k))
+
+    @staticmethod
+    def momentum_of(lengths: np.ndarray | float) -> np.ndarray:
+        """Return the momentum of documents of so many words: none, as their steps are few."""
+        return np.zeros(np.shape(lengths))
 
     @staticmethod
     def bytes_kept(counts: sparse.csr_array, k: int) -> int:

@@ -200,12 +200,13 @@ class WordPairs:
         weights, total = _weights(used, sample_weight)
         self.shares = np.where(used, 1 / np.maximum(lengths * (lengths - 1), 2), 0.0) * weights / total
         self.shape = (self.counts.shape[1],) * 2
-        self._own = (self.counts.T @ self.shares)[:, None]
+        self._transposed = self.counts.T  # made once: a solver of eigenvalues asks for hundreds of products
+        self._own = (self._transposed @ self.shares)[:, None]
 
     def __matmul__(self, columns: Array) -> Array:
         if columns.ndim == 1:
             return (self @ columns[:, None])[:, 0]
-        return self.counts.T @ (self.shares[:, None] * (self.counts @ columns)) - self._own * columns
+        return self._transposed @ (self.shares[:, None] * (self.counts @ columns)) - self._own * columns
 
 
 def word_frequencies(counts: Any, sample_weight: Array | None = None, *, check: bool = True) -> np.ndarray:
