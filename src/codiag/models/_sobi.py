@@ -210,8 +210,8 @@ class SOBI(SecondOrder[Stack, LaggedSums]):
     ) -> Iterator[Segment]:
         """Yield Fourier transforms of sources, or of models of them, and of what filters make of these."""
         if sources is None:
-            spectra = self._model_spectra(own)
-            yield Segment.filtered(spectra, _response(filters, GRID), stack.n, GRID)
+            transform = np.sqrt(stack.n) * self._model_spectra(own)  # whose squares are n times the density
+            yield Segment.filtered(transform, _response(filters, GRID), stack.n, GRID)
             return
         responses: dict[int, np.ndarray] = {}
         for samples in sources.pieces():
