@@ -100,6 +100,15 @@ def test_streams_give_the_answer_of_one_array():
         SOBI().partial_fit(parts)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_streams_polish_the_pairs_that_one_array_does(seed):
+    """Lines in the spectrum do not fit the model of polishing: the pairs for which it pays are the same."""
+    channels = mixed_signals(1000, ["sinusoid", "sinusoid", "square", "autoregressive"], seed=seed).channels
+    expected = SOBI(lags=20).fit(channels).components_
+    assert_allclose(SOBI(lags=20).fit(iter(np.split(channels, [1, 400]))).components_, expected, atol=1e-7)
+    assert_allclose(SOBI(lags=20).fit([channels]).components_, expected, atol=1e-9)
+
+
 @pytest.mark.parametrize("polish", [0, 50])
 def test_standard_errors_of_streams_are_those_of_the_whole(polish):
     """Of Gaussian autoregressions, which they take sources to be; scales have errors that are known to a quarter."""
@@ -214,3 +223,22 @@ def test_streams_keep_what_does_not_determine_them_yet(name, model, first, words
     with pytest.warns(UserWarning, match="samples that differ"):
         constant.partial_fit(np.ones((400, channels.shape[1])))
     assert constant.partial_fit(channels).mean_ == pytest.approx((400 + channels.sum(axis=0)) / 2400)
+
+
+@pytest.mark.parametrize("model", [SOBI(lags=5), NSS()], ids=str)
+def test_streams_are_checked_like_arrays(model):
+    """And a part that is refused leaves no trace in what was seen before."""
+    channels = drawn("NSS")[1].channels
+    for wrong, words in (
+        (1e150 * channels, "whose fourth powers are numbers"),
+        (np.ma.masked_greater(channels, 1), r"\d+ entries are masked"),
+        (np.where(channels > 1, np.nan, channels), "X must hold finite numbers"),
+    ):
+        with pytest.raises(ValueError, match=f"{words}.*this was in part 1"):
+            clone(model).fit(iter([channels, wrong]))
+        streamed = clone(model).partial_fit(channels[:1000])
+        with pytest.raises(ValueError, match=words):
+            streamed.partial_fit(wrong)
+        streamed.partial_fit(channels[1000:])
+        expected = clone(model).fit(iter([channels[:1000], channels[1000:]]))
+        assert_allclose(streamed.components_, expected.components_, atol=1e-7)

@@ -152,3 +152,21 @@ def test_data_is_checked(kind):
 @pytest.mark.filterwarnings("ignore")
 def test_contract_of_scikit_learn(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize("model", [SOBI(lags=1), JADE(polish=0), NSS(n_blocks=2)], ids=str)
+@pytest.mark.filterwarnings("ignore:.*did not converge")
+def test_transposed_recordings_are_doubted(model):
+    channels = drawn("JADE")[1].channels[:200]
+    advice = r"samples of 200 channels, and covariances of so few are singular. If its rows are channels, transpose it"
+    with pytest.warns(UserWarning, match=f"X has 5 {advice}"):
+        model.fit(channels.T)
+    epochs = np.stack([channels, channels[::-1]])
+    if isinstance(model, NSS):  # two epochs of five samples share a block
+        with pytest.raises(ValueError, match=f"X must hold two blocks or more.* X has 10 {advice}"):
+            model.fit(epochs)
+    else:
+        with pytest.warns(UserWarning, match=f"X has 10 {advice}"):
+            model.fit(epochs)
+    model.fit(channels)
+    model.fit(np.stack(np.split(channels.T, 4, axis=1)))

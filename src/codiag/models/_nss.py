@@ -13,8 +13,7 @@ import numpy as np
 from codiag._parts import Parts, as_parts, is_matrix
 from codiag._validation import UndeterminedError
 from codiag.diagonalize import Diagonalizer
-from codiag.models._gaussian_em import samples_of
-from codiag.models._recordings import Recordings
+from codiag.models._recordings import Recordings, rank_advice, samples_of_part
 from codiag.models._score_steps import Segment, scale_variances, transformed
 from codiag.models._second_order import SecondOrder, Stack
 from codiag.models._sources import Separation, Whitening
@@ -33,15 +32,16 @@ class BlockStack(Stack):
     shares: np.ndarray  # lengths of blocks over their mean
 
     @classmethod
-    def of(cls, products: np.ndarray, counts: np.ndarray) -> BlockStack:
+    def of(cls, products: np.ndarray, counts: np.ndarray, n_channels: int) -> BlockStack:
         """Return the covariances of blocks, from products around zero and numbers of samples."""
-        if counts.size < 2:
-            raise UndeterminedError(
-                "X must hold two blocks or more, since one covariance tells no sources apart; got 1, of "
-                f"{int(counts.sum())} samples. A block has {LEAST} samples for every component, at least: epochs, "
-                "parts and recordings that are shorter share one with their neighbors"
-            )
         n = int(counts.sum())
+        if counts.size < 2:
+            advice = rank_advice(n, n_channels)
+            raise UndeterminedError(
+                f"X must hold two blocks or more, since one covariance tells no sources apart; got 1, of {n} samples. "
+                f"A block has {LEAST} samples for every component, at least: epochs, parts and recordings that are "
+                f"shorter share one with their neighbors{advice and f'. {advice}'}"
+            )
         covariances = products * (counts.size / n)
         places = np.arange(counts.size + 1)
         return cls(np.concatenate([[covariances.mean(axis=0)], covariances]), places, n, counts * (counts.size / n))
@@ -122,12 +122,14 @@ class NSS(SecondOrder[BlockStack, BlockSums]):
     Channels :math:`x_t = A s_t + \mu` mix independent sources. The covariances of stretches of time,
     :math:`C_b = A\, \mathrm{diag}(\sigma_{1b}^2, \dots, \sigma_{kb}^2)\, A^\top`, have the mixing in common: it is
     found by whitening and orthogonal joint diagonalization (nonstationary source separation, NSS-JD). Steps of the
-    Gaussian likelihood follow, the criterion of Pham and Cardoso, and are kept where they promise the smaller errors.
+    Gaussian likelihood follow, the criterion of Pham and Cardoso, and are kept for the pairs of sources where they
+    promise errors that are clearly smaller.
 
     **Needs** sources whose variances change differently from block to block; any distribution. **Costs** one pass over
     the data of :math:`2 n d^2` operations, then work on matrices of the size of the components. **Guarantees** the same
-    sources from every seed, and of Gaussian sources that are white in every block the least error that is possible in
-    large samples. **Fails** where the variances of two sources are proportional, which `unresolved_` says.
+    sources from every seed, and of Gaussian sources that are white in every block at most an eighth more than the least
+    error that is possible in large samples. **Fails** where the variances of two sources are proportional, which
+    `unresolved_` says.
 
     Parameters
     ----------
@@ -250,13 +252,13 @@ class NSS(SecondOrder[BlockStack, BlockSums]):
         mean, products = sums.finish()
         n = int(sums.counts.sum())
         whitening = Whitening.of(mean, products.sum(axis=0) / n, self.n_components, n)
-        stack = BlockStack.of(whitening.of_products(products), sums.counts)
+        stack = BlockStack.of(whitening.of_products(products), sums.counts, sums.n_channels)
         return self._separated_stack(stack, None), whitening
 
     def _separated(self, whitened: Recordings) -> Separation:
         blocks = self._blocks(whitened)
         products = np.stack([block.T @ block for block in blocks])
-        stack = BlockStack.of(products, np.array([len(block) for block in blocks]))
+        stack = BlockStack.of(products, np.array([len(block) for block in blocks]), self.n_features_in_)
         return self._separated_stack(stack, Recordings(blocks, "list"))
 
     def _blocks(self, recordings: Recordings) -> list[np.ndarray]:
@@ -280,7 +282,7 @@ class NSS(SecondOrder[BlockStack, BlockSums]):
         if sources is None:  # white Gaussians, whose spectrum has one value
             counts = stack.shares * (stack.n / stack.shares.size)
             for count, energy, factor in zip(counts, own[1:] * (stack.n / stack.shares.size), factors.T, strict=True):
-                yield Segment.filtered(np.sqrt(energy)[None], factor, int(np.rint(count)), 1)
+                yield Segment.filtered(np.sqrt(np.maximum(energy, 0))[None], factor, int(np.rint(count)), 1)
             return
         for samples, factor in zip(sources.arrays, factors.T, strict=True):
             transform, length = transformed(samples)
@@ -318,5 +320,5 @@ def _joined(parts: list[list[np.ndarray]], least: int) -> list[np.ndarray]:
 
 
 def _sums_of_part(part: Any, n_blocks: int, n_components: int | None) -> BlockSums:
-    samples = samples_of(part)
+    samples = samples_of_part(part)
     return BlockSums.over(samples, n_blocks, _least(samples.shape[1], n_components))
