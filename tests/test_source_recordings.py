@@ -197,6 +197,28 @@ def test_blocks_have_samples_enough(n_channels):
         assert_allclose(products.sum(axis=0), centered.T @ centered, rtol=1e-9, atol=1e-9)
 
 
+def test_long_streams_fill_no_memory(monkeypatch):
+    """Blocks get longer once there are many: half as many at least, of all samples, and sources are found as before."""
+    monkeypatch.setattr("codiag.models._nss.MOST", 100 * 4**2)
+    mixed = drawn("NSS", n=20_000)[1]
+    sums = None
+    for part in np.split(mixed.channels, 500):
+        sums = BlockSums.over(part, 20, 16) if sums is None else sums.merged(BlockSums.over(part, 20, 16))
+        assert sums.counts.size <= 100
+    assert sums.counts.sum() == 20_000
+    assert sums.least <= 20_000 / 25
+    assert np.all(sums.counts[:-1] >= sums.least)
+    mean, products = sums.finish()
+    centered = mixed.channels - mixed.channels.mean(axis=0)
+    assert_allclose(mean, mixed.channels.mean(axis=0), atol=1e-12)
+    assert_allclose(products.sum(axis=0), centered.T @ centered, atol=1e-8)
+    distances = [
+        minimum_distance(NSS().fit(data).components_, mixed.mixing)
+        for data in (iter(np.split(mixed.channels, 500)), mixed.channels)
+    ]
+    assert distances[0] < 1.5 * distances[1]
+
+
 @pytest.mark.parametrize(
     ("name", "model", "first", "words"),
     [

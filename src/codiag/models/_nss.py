@@ -24,6 +24,11 @@ LEAST = 4
 """Samples of a block for every component, at least: eigenvalues of a covariance of so few are between a quarter and
 nine quarters of the true ones (Marchenko and Pastur), and with no more samples than components it is singular."""
 
+MOST = 2**24
+"""Numbers in the covariances of blocks of a stream, at most: in more, neighbors share a block."""
+FEW = 64
+"""Blocks of a stream, at least, that are kept however many channels there are."""
+
 
 @dataclass(frozen=True, eq=False)
 class BlockStack(Stack):
@@ -87,7 +92,9 @@ class BlockSums:
         border = self.counts.size
         for name in ("counts", "means", "products"):
             setattr(self, name, np.concatenate([getattr(self, name), getattr(other, name)]))
-        return self._joined(border) if self.counts[border - 1] < self.least else self
+        self.least = max(self.least, other.least)
+        starts = border - 1 + _starts(self.counts[border - 1 :], self.least)
+        return self._group(np.concatenate([np.arange(border - 1), starts]))._lengthen()
 
     def merged(self, other: Self) -> Self:
         """Return these sums and others that follow, of which none is changed."""
@@ -96,7 +103,7 @@ class BlockSums:
     def closed(self) -> Self:
         """Return these sums with a last block that is too short added to the one before it."""
         last = self.counts.size - 1
-        return copy.copy(self)._joined(last) if last and self.counts[last] < self.least else self
+        return copy.copy(self)._group(np.arange(last)) if last and self.counts[last] < self.least else self
 
     def finish(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the mean of all samples, and products around it block by block."""
@@ -104,16 +111,38 @@ class BlockSums:
         offsets = self.means - mean
         return mean, self.products + self.counts[:, None, None] * offsets[:, :, None] * offsets[:, None, :]
 
-    def _joined(self, place: int) -> Self:
-        """Make one block of that at a place and the one before it."""
-        both = slice(place - 1, place + 1)
-        counts = self.counts[both]
-        pair = BlockSums(self.least, counts, self.means[both], self.products[both])
-        mean, products = pair.finish()
-        for name, joined in (("counts", counts.sum()), ("means", mean), ("products", products.sum(axis=0))):
-            old = getattr(self, name)
-            setattr(self, name, np.concatenate([old[: place - 1], joined[None], old[place + 1 :]]))
+    def _lengthen(self) -> Self:
+        """Let neighbors share blocks, which then need more samples, where there are so many that they fill memory."""
+        most = max(MOST // self.n_channels**2, FEW)
+        if self.counts.size <= most:
+            return self
+        starts = np.arange(self.counts.size)
+        while starts.size > most // 2:
+            self.least *= 2
+            starts = _starts(self.counts, self.least)
+        return self._group(starts)
+
+    def _group(self, starts: np.ndarray) -> Self:
+        """Make one block of those from each of the given places on, and return these."""
+        if starts.size == self.counts.size:
+            return self
+        counts = np.add.reduceat(self.counts, starts)
+        means = np.add.reduceat(self.counts[:, None] * self.means, starts) / counts[:, None]
+        offsets = self.means - np.repeat(means, np.diff([*starts, self.counts.size]), axis=0)
+        around = self.products + self.counts[:, None, None] * offsets[:, :, None] * offsets[:, None, :]
+        self.counts, self.means, self.products = counts, means, np.add.reduceat(around, starts)
         return self
+
+
+def _starts(counts: np.ndarray, least: int) -> np.ndarray:
+    """Return where blocks begin that are made of neighbors until they have samples enough."""
+    starts, size = [0], 0
+    for place, count in enumerate(counts):
+        if size >= least:
+            starts.append(place)
+            size = 0
+        size += int(count)
+    return np.array(starts)
 
 
 class NSS(SecondOrder[BlockStack, BlockSums]):
@@ -182,7 +211,8 @@ class NSS(SecondOrder[BlockStack, BlockSums]):
     An array of three axes holds epochs, (n_epochs, n_channels, n_times), as MNE has them; a list holds recordings of
     any lengths, (n_samples, n_channels) each. The parts of an iterator, those that a function without arguments yields
     and those given to `partial_fit` are recordings, too, which need not be held together: covariances of their blocks
-    are, and standard errors then take sources to be white Gaussians in every block.
+    are, 128 MiB at most, beyond which blocks get longer, and standard errors then take sources to be white Gaussians in
+    every block.
 
     References
     ----------

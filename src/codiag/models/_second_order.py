@@ -32,8 +32,6 @@ TOLERANCE = 1e-12
 GAIN = 0.8
 """Variance that polishing must promise for a pair of sources to be kept, relative to that without. Simulated with eight
 mixtures of kinds: where less is gained, as for two sinusoids, sources that do not fit their model cost more."""
-FIRST_ORDER = 0.5
-"""Largest share of one source in another up to which changes of pairs are taken by themselves."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,26 +215,15 @@ class SecondOrder(BlindSources, Generic[S, T]):
         scores = _orthogonal if orthogonal else _free
         if self.polish == 0 or found.shape[0] == 1:
             return self._judged(stack, whitened, found, scores, n_steps, converged)
-        polished, more, settled = self._polished(stack, found)
-        judged = [
-            (
-                self._judged(stack, samples, found, scores, n_steps, converged),
-                self._judged(stack, samples, polished, self._scored, n_steps + more, converged and settled),
-            )
-            for samples in ([None] if leading is None else [None, leading])
-        ]
-        unmixing, chosen = _chosen_pairs(judged)
-        unmixing = _unit(unmixing, stack.matrices[:1])[0]
-        before, after = judged[0]
-        if whitened is not None:
-            before = self._judged(stack, whitened, unmixing, scores, before.n_steps, before.converged)
-            after = self._judged(stack, whitened, unmixing, self._scored, after.n_steps, after.converged)
-        return replace(
-            after if np.any(np.triu(chosen, 1)) else before,
-            unmixing=unmixing,
-            variances=np.where(chosen, after.variances, before.variances),
-            resolved=np.where(chosen, after.resolved, before.resolved),
-        )
+        chosen = np.full(found.shape, True)
+        for samples in [None] if leading is None else [None, leading]:
+            before = self._judged(stack, samples, found, scores, n_steps, converged).pair_variances
+            after = self._judged(stack, samples, found, self._scored, n_steps, converged).pair_variances
+            chosen &= after <= GAIN * before
+        unmixing, more, settled = self._polished(stack, found, chosen)
+        plain = self._judged(stack, whitened, unmixing, scores, n_steps + more, converged and settled)
+        scored = self._judged(stack, whitened, unmixing, self._scored, n_steps + more, converged and settled)
+        return replace(scored, variances=np.where(chosen, scored.variances, plain.variances))
 
     def _judged(
         self,
@@ -276,36 +263,22 @@ class SecondOrder(BlindSources, Generic[S, T]):
         fit = method(stack.matrices[stack.places], seed=as_seed(self.random_state))
         return fit.inverse, fit.n_sweeps, fit.converged, method.orthogonal
 
-    def _polished(self, stack: S, unmixing: np.ndarray) -> tuple[np.ndarray, int, bool]:
-        """Return the unmixing after steps of the likelihood, how many, and whether they have ended."""
+    def _polished(self, stack: S, unmixing: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, int, bool]:
+        """Return the unmixing after steps of the likelihood for some pairs, how many, and whether they have ended.
+
+        Pairs do not depend on each other to first order.
+        """
         filters = np.empty(0)
         for step in range(self.polish):
             unmixing, matrices = _unit(unmixing, stack.matrices)
             own = np.einsum("lii->li", matrices)
             filters = self._scores(own, stack) if step < REFITS else filters
             correlations = np.einsum("il,lij->ij", filters, matrices, optimize=True)
-            shares = score_step(correlations, filters @ own)
+            shares = score_step(correlations, filters @ own, chosen)
             unmixing = np.linalg.solve(np.eye(shares.shape[0]) + shares, unmixing)
             if np.max(np.abs(shares)) < TOLERANCE:
                 return unmixing, step + 1, True
         return unmixing, self.polish, False
-
-
-def _chosen_pairs(judged: list[tuple[Separation, Separation]]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the unmixing with what polishing changes of pairs of sources where that pays, and these pairs, (k, k).
-
-    Given are separations before and after, as often as their variances were judged. Errors of pairs do not depend on
-    each other to first order. Where changes are larger, one of the two is taken whole.
-    """
-    before, after = judged[0]
-    change = after.unmixing @ np.linalg.inv(before.unmixing)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        change = change / np.diag(change)[:, None] - np.eye(change.shape[0])
-    if not np.max(np.abs(change)) < FIRST_ORDER:
-        pays = all(np.sum(new.pair_variances) <= GAIN * np.sum(old.pair_variances) for old, new in judged)
-        return after.unmixing if pays else before.unmixing, np.full(change.shape, pays)
-    chosen = np.all([new.pair_variances <= GAIN * old.pair_variances for old, new in judged], axis=0)
-    return before.unmixing + np.where(chosen, change, 0) @ before.unmixing, chosen
 
 
 def _orthogonal(own: np.ndarray, stack: Stack) -> tuple[np.ndarray, Coefficients]:
