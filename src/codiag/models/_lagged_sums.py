@@ -16,6 +16,9 @@ from codiag.models._sums import MomentSums
 SHORTEST = 1024
 """Length of transforms, at least: shorter ones waste more on the overlap of windows than they save."""
 
+LEADING = 2**13
+"""First samples that are kept as they are, for what models of them do not say."""
+
 MOST = 2**30
 """Entries of all covariances together, at most."""
 
@@ -45,7 +48,7 @@ class LaggedSums(MomentSums):
     early: np.ndarray  # (max_lag + 1, d): sums of x_t
     late: np.ndarray  # (max_lag + 1, d): sums of x_{t+l}
     pairs: np.ndarray  # (max_lag + 1,): how many there are
-    head: np.ndarray  # (at most max_lag, d): the first samples
+    head: np.ndarray  # (at most max_lag or LEADING, d): the first samples
     tail: np.ndarray  # (at most max_lag, d): the last ones
 
     @classmethod
@@ -59,7 +62,7 @@ class LaggedSums(MomentSums):
             )
         origin = samples.mean(axis=0)
         totals = _totals(samples - origin, max_lag)
-        ends = (samples[:max_lag], samples[samples.shape[0] - min(max_lag, samples.shape[0]) :])
+        ends = (samples[: max(max_lag, LEADING)], samples[samples.shape[0] - min(max_lag, samples.shape[0]) :])
         return cls(open, origin, *totals, *(end.copy() for end in ends))
 
     @property
@@ -84,10 +87,11 @@ class LaggedSums(MomentSums):
         totals = [self._around(self.origin), other._around(self.origin)]
         max_lag = self.pairs.size - 1
         if self.open:
-            ends = self.tail - self.origin, other.head - self.origin
+            ends = self.tail - self.origin, other.head[:max_lag] - self.origin
             totals.append(_totals(np.concatenate(ends), max_lag))
             totals += [tuple(-total for total in _totals(end, max_lag)) for end in ends]
-            head = self.head if self.size >= max_lag else np.concatenate([self.head, other.head])[:max_lag]
+            kept = max(max_lag, LEADING)
+            head = self.head if self.size >= kept else np.concatenate([self.head, other.head])[:kept]
             both = np.concatenate([self.tail, other.tail])
             tail = other.tail if other.size >= max_lag else both[max(both.shape[0] - max_lag, 0) :]
             self.head, self.tail = head, tail

@@ -13,8 +13,7 @@ import numpy as np
 from codiag._parts import Parts, as_parts, is_matrix
 from codiag._validation import UndeterminedError
 from codiag.diagonalize import Diagonalizer
-from codiag.models._gaussian_em import samples_of
-from codiag.models._recordings import Recordings
+from codiag.models._recordings import Recordings, rank_advice, samples_of_part
 from codiag.models._score_steps import Segment, scale_variances, transformed
 from codiag.models._second_order import SecondOrder, Stack
 from codiag.models._sources import Separation, Whitening
@@ -25,6 +24,11 @@ LEAST = 4
 """Samples of a block for every component, at least: eigenvalues of a covariance of so few are between a quarter and
 nine quarters of the true ones (Marchenko and Pastur), and with no more samples than components it is singular."""
 
+MOST = 2**24
+"""Numbers in the covariances of blocks of a stream, at most: in more, neighbors share a block."""
+FEW = 64
+"""Blocks of a stream, at least, that are kept however many channels there are."""
+
 
 @dataclass(frozen=True, eq=False)
 class BlockStack(Stack):
@@ -33,15 +37,16 @@ class BlockStack(Stack):
     shares: np.ndarray  # lengths of blocks over their mean
 
     @classmethod
-    def of(cls, products: np.ndarray, counts: np.ndarray) -> BlockStack:
+    def of(cls, products: np.ndarray, counts: np.ndarray, n_channels: int) -> BlockStack:
         """Return the covariances of blocks, from products around zero and numbers of samples."""
-        if counts.size < 2:
-            raise UndeterminedError(
-                "X must hold two blocks or more, since one covariance tells no sources apart; got 1, of "
-                f"{int(counts.sum())} samples. A block has {LEAST} samples for every component, at least: epochs, "
-                "parts and recordings that are shorter share one with their neighbors"
-            )
         n = int(counts.sum())
+        if counts.size < 2:
+            advice = rank_advice(n, n_channels)
+            raise UndeterminedError(
+                f"X must hold two blocks or more, since one covariance tells no sources apart; got 1, of {n} samples. "
+                f"A block has {LEAST} samples for every component, at least: epochs, parts and recordings that are "
+                f"shorter share one with their neighbors{advice and f'. {advice}'}"
+            )
         covariances = products * (counts.size / n)
         places = np.arange(counts.size + 1)
         return cls(np.concatenate([[covariances.mean(axis=0)], covariances]), places, n, counts * (counts.size / n))
@@ -87,7 +92,9 @@ class BlockSums:
         border = self.counts.size
         for name in ("counts", "means", "products"):
             setattr(self, name, np.concatenate([getattr(self, name), getattr(other, name)]))
-        return self._joined(border) if self.counts[border - 1] < self.least else self
+        self.least = max(self.least, other.least)
+        starts = border - 1 + _starts(self.counts[border - 1 :], self.least)
+        return self._group(np.concatenate([np.arange(border - 1), starts]))._lengthen()
 
     def merged(self, other: Self) -> Self:
         """Return these sums and others that follow, of which none is changed."""
@@ -96,7 +103,7 @@ class BlockSums:
     def closed(self) -> Self:
         """Return these sums with a last block that is too short added to the one before it."""
         last = self.counts.size - 1
-        return copy.copy(self)._joined(last) if last and self.counts[last] < self.least else self
+        return copy.copy(self)._group(np.arange(last)) if last and self.counts[last] < self.least else self
 
     def finish(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the mean of all samples, and products around it block by block."""
@@ -104,16 +111,38 @@ class BlockSums:
         offsets = self.means - mean
         return mean, self.products + self.counts[:, None, None] * offsets[:, :, None] * offsets[:, None, :]
 
-    def _joined(self, place: int) -> Self:
-        """Make one block of that at a place and the one before it."""
-        both = slice(place - 1, place + 1)
-        counts = self.counts[both]
-        pair = BlockSums(self.least, counts, self.means[both], self.products[both])
-        mean, products = pair.finish()
-        for name, joined in (("counts", counts.sum()), ("means", mean), ("products", products.sum(axis=0))):
-            old = getattr(self, name)
-            setattr(self, name, np.concatenate([old[: place - 1], joined[None], old[place + 1 :]]))
+    def _lengthen(self) -> Self:
+        """Let neighbors share blocks, which then need more samples, where there are so many that they fill memory."""
+        most = max(MOST // self.n_channels**2, FEW)
+        if self.counts.size <= most:
+            return self
+        starts = np.arange(self.counts.size)
+        while starts.size > most // 2:
+            self.least *= 2
+            starts = _starts(self.counts, self.least)
+        return self._group(starts)
+
+    def _group(self, starts: np.ndarray) -> Self:
+        """Make one block of those from each of the given places on, and return these."""
+        if starts.size == self.counts.size:
+            return self
+        counts = np.add.reduceat(self.counts, starts)
+        means = np.add.reduceat(self.counts[:, None] * self.means, starts) / counts[:, None]
+        offsets = self.means - np.repeat(means, np.diff([*starts, self.counts.size]), axis=0)
+        around = self.products + self.counts[:, None, None] * offsets[:, :, None] * offsets[:, None, :]
+        self.counts, self.means, self.products = counts, means, np.add.reduceat(around, starts)
         return self
+
+
+def _starts(counts: np.ndarray, least: int) -> np.ndarray:
+    """Return where blocks begin that are made of neighbors until they have samples enough."""
+    starts, size = [0], 0
+    for place, count in enumerate(counts):
+        if size >= least:
+            starts.append(place)
+            size = 0
+        size += int(count)
+    return np.array(starts)
 
 
 class NSS(SecondOrder[BlockStack, BlockSums]):
@@ -122,12 +151,14 @@ class NSS(SecondOrder[BlockStack, BlockSums]):
     Channels :math:`x_t = A s_t + \mu` mix independent sources. The covariances of stretches of time,
     :math:`C_b = A\, \mathrm{diag}(\sigma_{1b}^2, \dots, \sigma_{kb}^2)\, A^\top`, have the mixing in common: it is
     found by whitening and orthogonal joint diagonalization (nonstationary source separation, NSS-JD). Steps of the
-    Gaussian likelihood follow, the criterion of Pham and Cardoso, and are kept where they promise the smaller errors.
+    Gaussian likelihood follow, the criterion of Pham and Cardoso, and are kept for the pairs of sources where they
+    promise errors that are clearly smaller.
 
     **Needs** sources whose variances change differently from block to block; any distribution. **Costs** one pass over
     the data of :math:`2 n d^2` operations, then work on matrices of the size of the components. **Guarantees** the same
-    sources from every seed, and of Gaussian sources that are white in every block the least error that is possible in
-    large samples. **Fails** where the variances of two sources are proportional, which `unresolved_` says.
+    sources from every seed, and of Gaussian sources that are white in every block at most an eighth more than the least
+    error that is possible in large samples. **Fails** where the variances of two sources are proportional, which
+    `unresolved_` says.
 
     Parameters
     ----------
@@ -180,7 +211,8 @@ class NSS(SecondOrder[BlockStack, BlockSums]):
     An array of three axes holds epochs, (n_epochs, n_channels, n_times), as MNE has them; a list holds recordings of
     any lengths, (n_samples, n_channels) each. The parts of an iterator, those that a function without arguments yields
     and those given to `partial_fit` are recordings, too, which need not be held together: covariances of their blocks
-    are, and standard errors then take sources to be white Gaussians in every block.
+    are, 128 MiB at most, beyond which blocks get longer, and standard errors then take sources to be white Gaussians in
+    every block.
 
     References
     ----------
@@ -250,13 +282,13 @@ class NSS(SecondOrder[BlockStack, BlockSums]):
         mean, products = sums.finish()
         n = int(sums.counts.sum())
         whitening = Whitening.of(mean, products.sum(axis=0) / n, self.n_components, n)
-        stack = BlockStack.of(whitening.of_products(products), sums.counts)
+        stack = BlockStack.of(whitening.of_products(products), sums.counts, sums.n_channels)
         return self._separated_stack(stack, None), whitening
 
     def _separated(self, whitened: Recordings) -> Separation:
         blocks = self._blocks(whitened)
         products = np.stack([block.T @ block for block in blocks])
-        stack = BlockStack.of(products, np.array([len(block) for block in blocks]))
+        stack = BlockStack.of(products, np.array([len(block) for block in blocks]), self.n_features_in_)
         return self._separated_stack(stack, Recordings(blocks, "list"))
 
     def _blocks(self, recordings: Recordings) -> list[np.ndarray]:
@@ -280,7 +312,7 @@ class NSS(SecondOrder[BlockStack, BlockSums]):
         if sources is None:  # white Gaussians, whose spectrum has one value
             counts = stack.shares * (stack.n / stack.shares.size)
             for count, energy, factor in zip(counts, own[1:] * (stack.n / stack.shares.size), factors.T, strict=True):
-                yield Segment.filtered(np.sqrt(energy)[None], factor, int(np.rint(count)), 1)
+                yield Segment.filtered(np.sqrt(np.maximum(energy, 0))[None], factor, int(np.rint(count)), 1)
             return
         for samples, factor in zip(sources.arrays, factors.T, strict=True):
             transform, length = transformed(samples)
@@ -318,5 +350,5 @@ def _joined(parts: list[list[np.ndarray]], least: int) -> list[np.ndarray]:
 
 
 def _sums_of_part(part: Any, n_blocks: int, n_components: int | None) -> BlockSums:
-    samples = samples_of(part)
+    samples = samples_of_part(part)
     return BlockSums.over(samples, n_blocks, _least(samples.shape[1], n_components))

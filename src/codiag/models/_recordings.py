@@ -10,7 +10,10 @@ import numpy as np
 from sklearn.utils.validation import check_array, validate_data
 
 from codiag._validation import UndeterminedError
+from codiag.models._gaussian_em import as_rows
 
+LARGEST = 1e100
+"""Numbers from which on fourth powers are beyond those of double precision."""
 LONGEST = 2**13
 """Samples of a piece that is transformed at a time, at most: correlations across its ends are left out."""
 
@@ -39,13 +42,18 @@ class Recordings:
         for array in self.arrays:
             yield from np.array_split(array, -(-array.shape[0] // LONGEST))
 
+    def leading(self, n_samples: int) -> Recordings:
+        """Return the first samples, so many over all recordings where there are that many."""
+        ends = np.cumsum([0] + [len(array) for array in self.arrays])
+        kept = [array[: n_samples - end] for array, end in zip(self.arrays, ends, strict=False) if end < n_samples]
+        return Recordings(kept, "list")
+
     def centered(self) -> tuple[np.ndarray, Recordings]:
         """Return the mean over all samples, and the recordings without it."""
         with np.errstate(over="ignore", invalid="ignore"):
             mean = np.sum([array.mean(axis=0) * (len(array) / self.n_samples) for array in self.arrays], axis=0)
             largest = max(float(np.max(np.abs(array - mean))) for array in self.arrays)
-        if not largest < 1e100:
-            raise ValueError(f"X must hold numbers whose fourth powers are numbers; some are {largest:.0e}. Divide it")
+        _check_size(largest)
         if largest < 1e-60:
             raise UndeterminedError(
                 f"X must hold samples that differ; the largest distance from their mean is {largest:.0e}"
@@ -116,12 +124,46 @@ def _check_mask(raw: Any) -> None:
         raise ValueError(f"X must hold all samples; {n_masked} entries are masked. {GAPS}")
 
 
+def _check_size(largest: float) -> None:
+    if not largest < LARGEST:
+        raise ValueError(f"X must hold numbers whose fourth powers are numbers; some are {largest:.0e}. Divide it")
+
+
+def rank_advice(n_samples: int, n_channels: int) -> str:
+    """Return what to tell users where covariances of so few samples are singular, nothing where they need not be."""
+    if n_samples > n_channels:
+        return ""
+    return (
+        f"X has {n_samples} samples of {n_channels} channels, and covariances of so few are singular. If its rows are "
+        "channels, transpose it: rows are samples, (n_samples, n_channels), and epochs (n_epochs, n_channels, n_times)"
+    )
+
+
+def samples_of_part(part: Any) -> np.ndarray:
+    """Return the samples of a part of a stream, (n_samples, n_channels); the parts of a bag are lists of arrays."""
+    for one in part if isinstance(part, list | tuple) else [part]:
+        _check_mask(one)
+    samples = check_array(as_rows(part), dtype=np.float64, input_name="X", ensure_all_finite=False)
+    return summable(_finite(samples))
+
+
+def summable(samples: np.ndarray) -> np.ndarray:
+    """Return samples, or say that their products are not numbers."""
+    _check_size(float(np.max(np.abs(samples))))
+    return samples
+
+
 def as_samples(estimator: Any, raw: Any, first: bool, least: int) -> np.ndarray:
     """Return samples of one recording, (n_samples, n_channels)."""
     _check_mask(raw)
     samples: np.ndarray = validate_data(
         estimator, raw, reset=first, dtype=np.float64, ensure_min_samples=least, ensure_all_finite=False
     )
+    return _finite(samples)
+
+
+def _finite(samples: np.ndarray) -> np.ndarray:
+    """Return samples, or say where they are not numbers."""
     finite = np.isfinite(samples)
     if not finite.all():
         sample, channel = np.argwhere(~finite)[0]

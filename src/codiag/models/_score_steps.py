@@ -23,7 +23,7 @@ series using autocovariance matrices", J. Time Ser. Anal. 37(3), 2016.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy import fft
@@ -82,10 +82,10 @@ def score_coefficients(ratios: np.ndarray) -> Coefficients:
     return Coefficients(alpha, beta, np.zeros_like(alpha))
 
 
-def score_step(correlations: np.ndarray, ratios: np.ndarray, longest: float = 0.5) -> np.ndarray:
-    r"""Return H from :math:`y_{ij}` and :math:`R_{ij}`, shortened where one of its entries is longer than a bound."""
+def score_step(correlations: np.ndarray, ratios: np.ndarray, chosen: Any = True, longest: float = 0.5) -> np.ndarray:
+    r"""Return H from :math:`y_{ij}` and :math:`R_{ij}` of some pairs, shortened to a bound of its entries."""
     alpha, beta, _ = score_coefficients(ratios)
-    step = alpha * correlations + beta * correlations.T
+    step = np.where(chosen, alpha * correlations + beta * correlations.T, 0)
     size = float(np.max(np.abs(step), initial=0.0))
     return step if size <= longest else step * (longest / size)
 

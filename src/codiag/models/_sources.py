@@ -14,7 +14,7 @@ from codiag._validation import ConvergenceWarning, UndeterminedError
 from codiag.diagonalize import Diagonalizer
 from codiag.diagonalize._base import check_method
 from codiag.models._base import Model
-from codiag.models._recordings import Recordings, as_recordings
+from codiag.models._recordings import Recordings, as_recordings, rank_advice
 
 UNRESOLVED = 0.3
 """Standard error of the share of one source in another from which on the two are not told apart, as in
@@ -36,9 +36,10 @@ class Separation:
     described: dict[str, np.ndarray] = field(default_factory=dict)  # what else is learned of each source
 
     @property
-    def share_variance(self) -> float:
-        """The sum of the variances of the shares of other sources."""
-        return float(np.sum(self.variances) - np.trace(self.variances))
+    def pair_variances(self) -> np.ndarray:
+        """The sums of the variances of the shares of two sources in each other, (k, k), zero on the diagonal."""
+        shares = self.variances - np.diag(np.diag(self.variances))
+        return shares + shares.T
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +49,7 @@ class Whitening:
     mean: np.ndarray  # (d,)
     rows: np.ndarray  # (k, d): whitened samples are their product with centered ones
     columns: np.ndarray  # (d, k): their pseudo-inverse
+    n: int  # samples they are of
 
     @classmethod
     def of(cls, mean: np.ndarray, covariance: np.ndarray, k: int | None, n: int) -> Whitening:
@@ -59,7 +61,9 @@ class Whitening:
         sizes = np.sqrt(np.maximum(np.diag(covariance), 0))
         some = sizes > np.maximum(DUST * np.max(sizes), 64 * np.finfo(float).eps * np.abs(mean))
         if not np.any(some):
-            raise UndeterminedError("X must hold samples that differ; they are all the same")
+            raise UndeterminedError(
+                "X must hold samples that differ, by more than rounding does; they are all the same"
+            )
         units = np.where(some, sizes, 1) if k is None else np.full(sizes.size, np.max(sizes))
         values, vectors = np.linalg.eigh(np.where(np.outer(some, some), covariance, 0) / np.outer(units, units))
         values, vectors = values[::-1], vectors[:, ::-1]
@@ -70,7 +74,7 @@ class Whitening:
         kept = rank if k is None else k
         vectors, roots = vectors[:, :kept], np.sqrt(values[:kept])
         vectors = vectors * largest_signs(vectors)
-        return cls(mean, (vectors / roots).T / units, (vectors * roots) * units[:, None])
+        return cls(mean, (vectors / roots).T / units, (vectors * roots) * units[:, None], n)
 
     def of_products(self, products: np.ndarray) -> np.ndarray:
         """Return symmetric products of channels, (n, d, d), as those of components, symmetric beyond rounding."""
@@ -147,10 +151,12 @@ class BlindSources(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         self.converged_, self.n_iter_ = found.converged, found.n_steps
         for name, values in found.described.items():
             setattr(self, name, values[order])
+        advice = rank_advice(whitening.n, whitening.mean.size)
+        told: tuple[Warning, ...] = (UserWarning(advice),) if advice else ()
         if found.converged:
-            return ()
+            return told
         text = f"{type(self).__name__} did not converge in {found.n_steps} steps; the best iterate is kept"
-        return (ConvergenceWarning(text),)
+        return (*told, ConvergenceWarning(text))
 
     def transform(self, X: Any) -> Any:  # noqa: N803
         """Return the sources of recordings, of unit variance where these are those of `fit`.

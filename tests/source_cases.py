@@ -1,0 +1,36 @@
+"""Estimators of blind sources, signals they separate, and how mixings are compared."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import linear_sum_assignment
+
+from codiag.diagonalize import UWEDGE
+from codiag.models import JADE, NSS, SOBI
+from codiag.synthetic import mixed_signals
+
+COLORED = ["sinusoid", "autoregressive", "square", "bursts", "autoregressive"]
+CURVED = ["uniform", "laplace", "binary", "exponential", "sparse"]
+CASES = {
+    "SOBI": (SOBI(lags=10), COLORED),
+    "SOBI by joint diagonalization": (SOBI(lags=10, polish=0), COLORED),
+    "SOBI not orthogonal": (SOBI(lags=[1, 3, 7], polish=0, diagonalizer=UWEDGE(statistical_tol=0, tol=1e-12)), COLORED),
+    "NSS": (NSS(n_blocks=15), ["loud"] * 4),
+    "NSS by joint diagonalization": (NSS(n_blocks=15, polish=0), ["loud"] * 4),
+    "JADE": (JADE(), CURVED),
+    "JADE by joint diagonalization": (JADE(polish=0), CURVED),
+}
+EVERY = pytest.mark.parametrize("name", CASES)
+
+
+def drawn(name, n=2000, seed=0):
+    model, kinds = CASES[name]
+    return model, mixed_signals(n, kinds, seed=seed)
+
+
+def aligned(found, reference):
+    """Return columns in the order and with the signs that bring them nearest to the reference, and that order."""
+    cosines = (reference / np.linalg.norm(reference, axis=0)).T @ (found / np.linalg.norm(found, axis=0))
+    order = linear_sum_assignment(-np.abs(cosines))[1]
+    return found[:, order] * np.sign(cosines[np.arange(order.size), order]), order
