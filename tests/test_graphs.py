@@ -9,9 +9,12 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-from codiag.models import MixedMembershipCommunities
+from codiag.models import MixedMembershipCommunities, _network_rates
 from codiag.models._canonical import canonical_order
+from codiag.models._network_bias import Corrected, Parameters
+from codiag.models._network_crossing import crossed_connectivity
 from codiag.models._network_rates import connectivity
+from codiag.models._network_steps import polish_memberships
 from codiag.models._networks import as_network
 
 
@@ -117,6 +120,41 @@ def test_rates_are_shares_of_linked_pairs():
     inside = [matrix[:9, :9].sum() / (9 * 8), matrix[9:, 9:].sum() / (12 * 11)]
     across = matrix[:9, 9:].mean()
     assert_allclose(rates, [[inside[0], across], [across, inside[1]]], atol=1e-6)
+
+
+@pytest.mark.parametrize("small", [0, 8])
+def test_rates_explain_pairs_by_memberships_for_the_block_of_the_other(small, monkeypatch):
+    """Least squares over all pairs of nodes, one equation each, with and without bounds in the way of the solver."""
+    monkeypatch.setattr(_network_rates, "SMALL", small)
+    rng, n = np.random.default_rng(3), 40
+    matrix, owners = blocks([20, 20], 0.7, 0.3), rng.integers(0, 3, n)
+    shares = np.repeat(np.eye(2), [20, 20], axis=0) * 0.5 + 0.5 * rng.dirichlet([1, 1], (3, n))
+    pairs = [(x, y) for x in range(n) for y in range(n) if x != y]
+    rows = [np.kron(shares[owners[y], x], shares[owners[x], y]) for x, y in pairs]
+    expected = np.linalg.lstsq(np.array(rows), [matrix[pair] for pair in pairs], rcond=None)[0].reshape(2, 2)
+    assert_allclose(connectivity(as_network(matrix), shares, owners), (expected + expected.T) / 2, atol=1e-5)
+
+
+def test_memberships_that_do_not_know_the_links_leave_rates_less_far_apart():
+    """Memberships that were fitted to links explain these too well."""
+    rng = np.random.default_rng(0)
+    memberships, rates = rng.dirichlet([0.1] * 3, 240), 0.05 + 0.25 * np.eye(3)
+    links = np.triu(rng.random((240, 240)) < memberships @ rates @ memberships.T, 1)
+    network = as_network((links | links.T) * 1.0)
+    fitted = polish_memberships(network, memberships, 20, 0.3)
+    plain = connectivity(network, fitted.without_rates())
+    crossed = crossed_connectivity(network, fitted, plain, np.arange(240), 1e-4)
+    contrasts = [np.trace(one) / 3 - (one.sum() - np.trace(one)) / 6 for one in (plain, crossed)]
+    assert contrasts[1] < contrasts[0]
+
+
+def test_errors_of_a_correction_add_to_those_of_what_is_corrected():
+    """Variances add up; a factor multiplies."""
+    found = Parameters(np.full((2, 2), 0.2), 0.5)
+    corrected = Corrected(found, Parameters(np.full((2, 2), 0.03), 0.06), 2.0)
+    errors = corrected.with_errors_of(Parameters(np.full((2, 2), 0.04), 0.04))
+    assert_allclose(errors.connectivity, 0.05)
+    assert_allclose(errors.alpha_0, 0.1)
 
 
 def test_communities_of_nobody_are_told_of():

@@ -15,7 +15,14 @@ from codiag.methods import Method
 from codiag.models._base import Model, as_seed, warn_caller
 from codiag.models._canonical import canonical_order
 from codiag.models._found_communities import FoundCommunities
-from codiag.models._network_bias import N_ROUNDS, TOLERANCE, Parameters, plain_parameters, unbiased_parameters
+from codiag.models._network_bias import (
+    N_ROUNDS,
+    TOLERANCE,
+    Corrected,
+    Parameters,
+    plain_parameters,
+    unbiased_parameters,
+)
 from codiag.models._network_jackknife import Estimate, check_node_blocks, communities_jackknife
 from codiag.models._network_rates import connectivity
 from codiag.models._network_spectrum import count_communities
@@ -119,10 +126,13 @@ class MixedMembershipCommunities(Model):
     the model is fitted again with fewer, until there are no such two, each is the strongest of some node, and most
     partitions show as many. Communities that are parts of larger ones are therefore not told apart unless asked for.
 
-    What is computed from memberships that are estimated is biased: they vary more, or less, than the true ones do.
-    `connectivity_` and `alpha_0_` are therefore found after 40 rounds, where `polish` is not zero, and corrected by the
-    bias that the same estimate has on a graph simulated from the fitted model (parametric bootstrap), of at most 5000
-    nodes. This takes longer than all else, and is done when one of them is first asked for.
+    What is computed from memberships that are estimated is biased: they vary more, or less, than the true ones do, and
+    explain the links from which they were estimated too well. Where `polish` is not zero, `connectivity_` and
+    `alpha_0_` are therefore found after 40 rounds; for `connectivity_` a pair of nodes is explained by memberships that
+    do not know the links of either with the block of the other, of four blocks of nodes (cross-fitting). Both are
+    corrected by the mean bias of the same estimate on four graphs simulated from the fitted model (parametric
+    bootstrap), of at most 5000 nodes. This takes longer than all else, and is done when one of them is first asked for,
+    or standard errors are, in which the error of the correction counts.
 
     Names of nodes, and the order in which nodes and links are given, make no difference: partitions are drawn over
     nodes in an order that follows from the links alone. Only nodes that links do not tell apart may change places.
@@ -223,11 +233,11 @@ class MixedMembershipCommunities(Model):
         seed = int(np.random.default_rng().integers(2**31)) if seed is None else seed
         with few_threads(0):  # many small products
             found = self._find(inside.subgraph(order), seed)
-            self._keep_errors(found, seed, linked[order], network.nodes.size)
+            self._parameters = self._keep_errors(found, seed, linked[order], network.nodes.size)
         k = found.memberships.shape[1]
         self.memberships_ = np.full((network.nodes.size, k), 1 / k)
         self.memberships_[linked[order]] = found.memberships
-        self._as_fitted, self._parameters = (clone(self), found, seed), None
+        self._as_fitted = clone(self), found, seed
         self.labels_ = np.full(network.nodes.size, -1)
         self.labels_[linked] = np.argmax(self.memberships_[linked], axis=1)
         self.partition_ = np.full(network.nodes.size, -1)
@@ -441,30 +451,38 @@ class MixedMembershipCommunities(Model):
                 return found
             k -= max(found.n_superfluous, 1)
 
-    def _keep_errors(self, found: FoundCommunities, seed: int, places: np.ndarray, n: int) -> None:
-        """Set standard errors where they are asked for, of nodes at these places of n, and leave none of before."""
+    def _keep_errors(self, found: FoundCommunities, seed: int, places: np.ndarray, n: int) -> Parameters | None:
+        """Set standard errors where they are asked for, of nodes at these places of n, and leave none of before.
+
+        Return connectivity and alpha_0 where they had to be found for that.
+        """
         for name in ("memberships_standard_errors_", "connectivity_standard_errors_", "alpha_0_standard_error_"):
             if hasattr(self, name):  # of an earlier fit
                 delattr(self, name)
         if not self.n_blocks:
-            return
+            return None
         k = found.memberships.shape[1]
         check_node_blocks(self.n_blocks, places.size, k)
 
         def estimate(kept: np.ndarray) -> Estimate:
             part = found.network.subgraph(np.flatnonzero(kept))
-            return self._as_estimate(self._with_number(part, k, seed, found.average.n_drawn, kept))
+            again = self._with_number(part, k, seed, found.average.n_drawn, kept)
+            return self._as_estimate(again, np.flatnonzero(kept))
 
-        errors = communities_jackknife(self._as_estimate(found), estimate, self.n_blocks)
+        whole = self._as_estimate(found, np.arange(places.size))
+        errors = communities_jackknife(whole, estimate, self.n_blocks)
+        corrected = self._unbiased(found, seed)
+        of_all = corrected.with_errors_of(Parameters(errors.connectivity, errors.alpha_0))
         self.memberships_standard_errors_ = np.full((n, k), np.nan)
         self.memberships_standard_errors_[places] = errors.memberships
-        self.connectivity_standard_errors_ = errors.connectivity
-        self.alpha_0_standard_error_ = float(errors.alpha_0) if self.alpha_0 is None else 0.0
+        self.connectivity_standard_errors_ = of_all.connectivity
+        self.alpha_0_standard_error_ = of_all.alpha_0 if self.alpha_0 is None else 0.0
+        return corrected.parameters
 
-    def _as_estimate(self, found: FoundCommunities) -> Estimate:
-        """Return all parameters with the bias that the reported ones are freed of, which hardly varies."""
+    def _as_estimate(self, found: FoundCommunities, places: np.ndarray) -> Estimate:
+        """Return all parameters with the bias that the reported ones are freed of, whose errors count separately."""
         lasted = self._lasted(found.network, found.average)
-        return Estimate(found.memberships, *plain_parameters(found.network, lasted, self.degree_corrected))
+        return Estimate(found.memberships, *plain_parameters(found.network, lasted, self.degree_corrected, places))
 
     def _with_number(
         self, network: Network, k: int, seed: int, n_partitions: int | None, kept: np.ndarray | None = None
@@ -504,10 +522,10 @@ class MixedMembershipCommunities(Model):
         if self._parameters is None:
             model, found, seed = self._as_fitted
             with few_threads(0):
-                self._parameters = model._unbiased(found, seed)
+                self._parameters = model._unbiased(found, seed).parameters
         return self._parameters
 
-    def _unbiased(self, found: FoundCommunities, seed: int) -> Parameters:
+    def _unbiased(self, found: FoundCommunities, seed: int) -> Corrected:
         """Return connectivity and alpha_0, which take more rounds than memberships, and have a bias of their own."""
         k, n_partitions = found.memberships.shape[1], min(found.average.n_drawn, FEWEST)
 
@@ -515,7 +533,14 @@ class MixedMembershipCommunities(Model):
             return self._lasted(drawn, self._average(drawn, k, seed, n_partitions))
 
         fitted = self._lasted(found.network, found.average)
-        return unbiased_parameters(found.network, fitted, refit, degree_corrected=self.degree_corrected, seed=seed)
+        return unbiased_parameters(
+            found.network,
+            fitted,
+            refit,
+            degree_corrected=self.degree_corrected,
+            alpha_0=self.alpha_0,
+            seed=seed,
+        )
 
     def _lasted(self, network: Network, average: Average) -> Polished:
         """Return what more rounds make of communities, from which connectivity and alpha_0 are read off."""

@@ -1,8 +1,8 @@
-"""What estimates of communities are on average too large or too small by, from a graph that is simulated from them.
+"""What estimates of communities are on average too large or too small by, from graphs that are simulated from them.
 
 Memberships are estimated with errors, and what is computed from them, how often communities are linked and how mixed
-nodes are, has a bias that more nodes do not remove: it depends on the number of links of a node. The same estimate of a
-graph whose truth is known, since it was drawn from the estimated model, shows that bias (parametric bootstrap).
+nodes are, has a bias that more nodes do not remove: it depends on the number of links of a node. The same estimate of
+graphs whose truth is known, since they were drawn from the estimated model, shows that bias (parametric bootstrap).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 
 from codiag._validation import UndeterminedError
+from codiag.models._network_crossing import crossed_connectivity
 from codiag.models._network_rates import connectivity
 from codiag.models._network_steps import LARGEST, LEAST, Polished, dirichlet_total
 from codiag.models._networks import Network
@@ -31,6 +32,10 @@ BLOCK = 500
 """Rows of the adjacency matrix that are drawn at once."""
 
 
+N_GRAPHS = 4
+"""Simulated graphs, over which the bias is averaged: the fewest that show how well it is known."""
+
+
 class Parameters(NamedTuple):
     """How often communities are linked (k, k), and the total of Dirichlet parameters."""
 
@@ -38,11 +43,29 @@ class Parameters(NamedTuple):
     alpha_0: float
 
 
-def plain_parameters(network: Network, fitted: Polished, degree_corrected: bool) -> Parameters:
-    """Return both as memberships have them that are taken for the truth."""
+class Corrected(NamedTuple):
+    """Parameters without bias, the standard errors of what was taken off, and the factor of alpha_0 in it."""
+
+    parameters: Parameters
+    errors: Parameters
+    factor: float
+
+    def with_errors_of(self, plain: Parameters) -> Parameters:
+        """Return standard errors of the corrected parameters, from those of the plain ones."""
+        errors = np.hypot(plain.connectivity, self.errors.connectivity)
+        return Parameters(errors, float(np.hypot(self.factor * plain.alpha_0, self.errors.alpha_0)))
+
+
+def plain_parameters(
+    network: Network, fitted: Polished, degree_corrected: bool, places: np.ndarray | None = None
+) -> Parameters:
+    """Return both as memberships have them that are taken for the truth, or for means of posteriors, by places (n,)."""
     shares, sizes = fitted.memberships, fitted.counts.sum(axis=1) + fitted.prior.sum()
     pure = fitted.without_rates()
-    return Parameters(connectivity(network, pure), dirichlet_total(shares if degree_corrected else pure, sizes))
+    rates = connectivity(network, pure)
+    if places is not None and rates.size > 1 and fitted.history:
+        rates = crossed_connectivity(network, fitted, rates, places, TOLERANCE)
+    return Parameters(rates, dirichlet_total(shares if degree_corrected else pure, sizes))
 
 
 def unbiased_parameters(
@@ -51,50 +74,72 @@ def unbiased_parameters(
     refit: Callable[[Network], Polished],
     *,
     degree_corrected: bool,
+    alpha_0: float | None,
     seed: int | None,
-) -> Parameters:
-    """Return both without the bias that a simulated graph shows; as they are where it does not show communities."""
-    found = plain_parameters(network, fitted, degree_corrected)
-    if found.connectivity.shape[0] == 1:
-        return found
+) -> Corrected:
+    """Return both without the bias that simulated graphs show; as they are where these do not show communities."""
+    found = plain_parameters(network, fitted, degree_corrected, np.arange(network.nodes.size))
+    k, top = found.connectivity.shape[0], float(network.adjacency.data.max())
+    as_found = Corrected(found, Parameters(np.zeros((k, k)), 0.0), 1.0)
+    if k == 1:
+        return as_found
+    drawn_from = found if alpha_0 is None else found._replace(alpha_0=float(np.clip(alpha_0, LEAST, LARGEST)))
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(2**31,)))  # none of the partitions'
-    drawn, truth = _simulated(network, fitted, found.connectivity, degree_corrected, rng)
+    seen = []
+    for _ in range(N_GRAPHS):
+        try:
+            seen.append(_bias_seen(network, fitted, drawn_from, refit, degree_corrected, rng))
+        except (UndeterminedError, np.linalg.LinAlgError):
+            return as_found
+    rates, totals = (np.array(values) for values in zip(*seen, strict=True))
+    rates = (rates + rates.swapaxes(1, 2)) / 2
+    factor = float(np.exp(totals.mean()))
+    value = np.clip(found.connectivity + rates.mean(axis=0), 0, top)
+    # The mean of the graphs has an error, and the bias of this graph is not that of the mean, as its memberships differ
+    # from others that may be drawn. Of that variance the jackknife over nodes has half, being halved for links.
+    width = np.sqrt(1 / N_GRAPHS + 1 / 2)
+    errors = Parameters(width * rates.std(axis=0, ddof=1), width * float(found.alpha_0 * factor * totals.std(ddof=1)))
+    return Corrected(Parameters(value, float(np.clip(found.alpha_0 * factor, LEAST, LARGEST))), errors, factor)
+
+
+def _bias_seen(
+    network: Network,
+    fitted: Polished,
+    parameters: Parameters,
+    refit: Callable[[Network], Polished],
+    degree_corrected: bool,
+    rng: np.random.Generator,
+) -> tuple[np.ndarray, float]:
+    """Return what is to be added to connectivity, and to the logarithm of alpha_0, as a simulated graph shows it."""
+    drawn, truth = _simulated(network, fitted, parameters, degree_corrected, rng)
     linked = np.flatnonzero(drawn.degrees > 0)
     drawn, truth = drawn.subgraph(linked), truth._replace(counts=truth.counts[linked])
-    try:
-        again = refit(drawn)
-    except (UndeterminedError, np.linalg.LinAlgError):
-        return found
-    order = linear_sum_assignment(-truth.memberships.T @ again.memberships)[1]
-    right, wrong = (
-        plain_parameters(drawn, truth, degree_corrected),
-        plain_parameters(drawn, again.ordered(order), degree_corrected),
-    )
+    again = refit(drawn)
+    again = again.ordered(linear_sum_assignment(-truth.memberships.T @ again.memberships)[1])
+    right = plain_parameters(drawn, truth, degree_corrected)
+    wrong = plain_parameters(drawn, again, degree_corrected, np.arange(linked.size))
     scale = drawn.nodes.size / network.nodes.size
-    rates = found.connectivity + scale * (right.connectivity - wrong.connectivity)
-    total = found.alpha_0 * right.alpha_0 / wrong.alpha_0
-    top = float(network.adjacency.data.max())
-    return Parameters(np.clip((rates + rates.T) / 2, 0, top), float(np.clip(total, LEAST, LARGEST)))
+    return scale * (right.connectivity - wrong.connectivity), float(np.log(right.alpha_0 / wrong.alpha_0))
 
 
 def _simulated(
-    network: Network, fitted: Polished, rates: np.ndarray, degree_corrected: bool, rng: np.random.Generator
+    network: Network, fitted: Polished, parameters: Parameters, degree_corrected: bool, rng: np.random.Generator
 ) -> tuple[Network, Polished]:
-    """Return a graph of the fitted model, and its truth in the same form: shares that are certain."""
-    n, top = network.nodes.size, float(network.adjacency.data.max())
+    """Return a graph of the model, its memberships Dirichlet, and its truth in the form of a fit that is certain."""
+    n, top, rates = network.nodes.size, float(network.adjacency.data.max()), parameters.connectivity
     size = min(n, int(np.clip(4 * n * rates.max() / top, FEWEST, MOST)))
     nodes = np.sort(rng.permutation(n)[:size])
-    sizes = fitted.counts[nodes].sum(axis=1, keepdims=True) + fitted.prior.sum()
-    means = fitted.memberships if degree_corrected else fitted.without_rates()
-    drawn = on_simplex_rows(rng.standard_gamma(sizes * means[nodes]) + 1e-12)
+    mean = fitted.without_rates().mean(axis=0)
+    pure = on_simplex_rows(rng.standard_gamma(np.tile(parameters.alpha_0 * mean, (size, 1))) + 1e-12)
+    pulls = np.maximum(rates @ pure.sum(axis=0), 1e-12 * size * rates.max())
+    shares = on_simplex_rows(pure * pulls)
     if degree_corrected:
-        rows, totals = drawn * fitted.counts[nodes].sum(axis=1, keepdims=True), fitted.links.sum(axis=0)
-        links = fitted.links / np.outer(totals, totals) * n / size
+        rows, links = shares * fitted.counts[nodes].sum(axis=1, keepdims=True), rates / np.outer(pulls, pulls)
+        links *= rows.sum() / np.sum(links * np.outer(rows.sum(axis=0), rows.sum(axis=0)))
     else:
-        rows, links = drawn, rates / network.unit * n / size
+        rows, links = pure, rates / network.unit * n / size
     adjacency = _drawn(rows, links, bool(np.all(network.adjacency.data == 1)), rng) * network.unit
     ends = links * np.outer(rows.sum(axis=0), rows.sum(axis=0))
-    shares = drawn if degree_corrected else on_simplex_rows(drawn * (links @ rows.sum(axis=0)))
     certain = Polished(1e12 * shares, np.zeros(shares.shape[1]), ends, [])
     return Network(sparse.csr_array(adjacency), nodes), certain
 

@@ -71,11 +71,11 @@ def polish_memberships(
     links = _both(memberships.T @ (above @ memberships)) + 1e-9
     own, history = np.zeros_like(counts), []
     for _ in range(n_rounds):
-        loads = on_simplex_rows(_expected(counts, prior, own))
+        loads = on_simplex_rows(expected_counts(counts, prior, own))
         totals = links.sum(axis=0)
         rates = links / np.outer(totals, totals)
         others, last = loads @ rates, counts
-        means = _means(rows, above.indices, loads, others)
+        means = means_of_links(rows, above.indices, loads, others)
         history.append(float(above.data @ np.log(means)))
         ratios = _with_data(above, above.data / means)
         counts = loads * (ratios @ others + ratios.T @ others)
@@ -118,14 +118,14 @@ def _prior(k: int, total: float) -> np.ndarray:
     return np.full(k, max(total, LEAST) / k)
 
 
-def _expected(counts: np.ndarray, prior: np.ndarray, own: np.ndarray) -> np.ndarray:
+def expected_counts(counts: np.ndarray, prior: np.ndarray, own: np.ndarray) -> np.ndarray:
     """Return the geometric means of counts and prior, to second order, one link of those counted left out."""
     middle = np.maximum(counts + prior - own, 1e-12)
     variances = np.maximum((counts - own) * (1 - own), 0)
     return np.maximum(middle * np.exp(-variances / (2 * middle**2)), 1e-12)
 
 
-def _means(rows: np.ndarray, columns: np.ndarray, loads: np.ndarray, others: np.ndarray) -> np.ndarray:
+def means_of_links(rows: np.ndarray, columns: np.ndarray, loads: np.ndarray, others: np.ndarray) -> np.ndarray:
     """Return what is expected, up to degrees, of every pair that is linked."""
     means = np.empty(rows.size)
     for some in blocks(rows.size, loads.shape[1]):
