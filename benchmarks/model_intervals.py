@@ -102,7 +102,7 @@ def _row(name: str, estimates: Estimates, degrees: int | None) -> list[str]:
     inside = estimates.inside
     cells = [name, f"{int(inside.sum())} of {inside.size}"]
     if np.all(np.isnan(estimates.errors)):
-        return [*cells, "none are given", "", f"{estimates.bias(estimates.spread > 0):.2f}", ""]
+        return [*cells, "none are given", "", f"{estimates.bias(np.std(estimates.found, axis=0) > 0):.2f}", ""]
     if not inside.any():
         return [*cells, "", "", "", f"{100 * estimates.covered(degrees, ~inside):.1f} %"]
     edge = f"{100 * estimates.covered(degrees, ~inside):.1f} %" if not inside.all() else ""
