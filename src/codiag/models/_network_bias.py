@@ -130,7 +130,7 @@ def _simulated(
     size = min(n, int(np.clip(4 * n * rates.max() / top, FEWEST, MOST)))
     nodes = np.sort(rng.permutation(n)[:size])
     mean = fitted.without_rates().mean(axis=0)
-    pure = on_simplex_rows(rng.standard_gamma(np.tile(parameters.alpha_0 * mean, (size, 1))) + 1e-12)
+    pure = on_simplex_rows(rng.dirichlet(np.maximum(parameters.alpha_0 * mean, 1e-300), size) + 1e-12)
     pulls = np.maximum(rates @ pure.sum(axis=0), 1e-12 * size * rates.max())
     shares = on_simplex_rows(pure * pulls)
     if degree_corrected:
