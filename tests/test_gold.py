@@ -147,13 +147,27 @@ def test_rows_of_a_matrix_have_a_class_each():
     expected = DawidSkene(init="majority").fit(matrix, dict(enumerate(wrong[:20].tolist()))).probas_
     marked = np.where(np.arange(60) < 20, wrong, -1)
     some = np.where(marked < 0, np.nan, marked)
-    for y in (marked, marked.tolist(), some, pd.Series(some), pl.Series(marked), [*wrong[:20].tolist(), *[None] * 40]):
+    for y in (
+        marked,
+        marked[:, None],
+        marked.tolist(),
+        some,
+        pd.Series(some),
+        pl.Series(marked),
+        [*wrong[:20].tolist(), *[None] * 40],
+    ):
         assert_array_equal(DawidSkene(init="majority").fit(matrix, y).probas_, expected)
     with pytest.raises(ValueError, match="gold must have a class for each of the 60 rows of votes; got 20"):
         DawidSkene().fit(matrix, wrong[:20])
+    with pytest.raises(ValueError, match=r"gold must be a vector; got an array of shape \(60, 2\)"):
+        DawidSkene().fit(matrix, np.stack([marked, marked], axis=1))
+    with pytest.raises(TypeError, match="gold must hold the classes of tasks"):
+        DawidSkene().fit(matrix, np.array(1))
 
 
-@pytest.mark.parametrize("gold", [{}, pd.Series(dtype=object), {0: None, 1: None}, ([0, 1], [np.nan, np.nan])])
+@pytest.mark.parametrize(
+    "gold", [{}, [], np.array([]), pd.Series(dtype=object), {0: None, 1: None}, ([0, 1], [np.nan, np.nan])]
+)
 def test_gold_labels_of_no_task_are_none(gold):
     votes = as_votes(crowd(n=30, n_workers=5, density=1.0).votes)
     assert with_gold(votes, gold).gold is None

@@ -86,3 +86,17 @@ def test_errors_from_inside_a_function_are_its_own():
 
     with pytest.raises(TypeError, match=r"unexpected keyword argument 'y'$"):
         outer(1)
+
+
+def test_subclasses_have_their_own_names_and_keywords():
+    class Passing(models.SOBI):
+        def __init__(self, extra=1, **others):
+            super().__init__(**others)
+            self.extra = extra
+
+    class Plain(models.SOBI):
+        pass
+
+    assert Passing(n_components=2).n_components == 2
+    with pytest.raises(TypeError, match=r"Plain\(\) got an unexpected keyword argument 'rank'"):
+        Plain(rank=2)

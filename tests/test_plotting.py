@@ -302,7 +302,7 @@ def test_communities_are_drawn_with_their_own_sizes_memberships_and_rates(n_node
     widths = np.diff(np.linspace(0, n_nodes - 2, shades.shape[1] + 1).astype(int))
     assert_allclose(shades @ widths, linked.sum(axis=0))
     assert_array_equal(links.images[0].get_array(), model.connectivity_[:n_rows, :n_rows])
-    assert ("the largest 40 of" in figure.get_suptitle()) == (k == 50)
+    assert ("the first 40 of" in figure.get_suptitle()) == (k == 50)
     assert_nothing_overlaps(figure)
     with plotting.paper((9, 3)) as own:
         assert plotting.communities(model, axes=own.subplots(1, 3)) is own

@@ -13,7 +13,7 @@ R = TypeVar("R")
 SYNONYMS = (
     {"seed", "random_state", "rng", "random_seed"},
     {"rank", "ranks", "max_rank", "n_components", "n_factors", "n_topics", "n_states", "n_communities", "k", "R"},
-    {"observed", "mask", "missing"},
+    {"observed", "mask"},
     {"weights", "sample_weight"},
     {"em_rounds", "polish", "max_iter", "n_iter"},
     {"constraints", "constraint"},
@@ -22,10 +22,13 @@ SYNONYMS = (
 MEANING = {"observed": ", and is true where an entry counts"}
 """What may be the other way round elsewhere, as in masked arrays."""
 OPTIONS = {
-    ("tol", "stoptol", "eps", "rtol"): ("method=codiag.methods.NLS(tol=...)", "diagonalizer=UWEDGE(tol=...)"),
+    ("tol", "stoptol", "eps", "rtol"): (
+        "method=codiag.methods.NLS(tol=...)",
+        "diagonalizer=UWEDGE(tol=...), OrthogonalNewton(tol=...) or another",
+    ),
     ("max_iter", "n_iter_max", "maxiters", "maxiter", "n_iter", "max_sweeps"): (
         "method=codiag.methods.NLS(max_sweeps=...)",
-        "diagonalizer=UWEDGE(max_sweeps=...)",
+        "diagonalizer=UWEDGE(max_sweeps=...), OrthogonalNewton(max_sweeps=...) or another",
     ),
     ("init",): ("method=codiag.methods.NLS(init=...)",),
     ("n_starts", "n_init", "n_restarts"): ("method=codiag.methods.NLS(n_starts=...)",),
@@ -39,13 +42,16 @@ OPTIONS = {
 
 def explains_keywords(function: Callable[P, R]) -> Callable[P, R]:
     """Make a function answer a keyword that it does not have with the one to use; its signature stays what it is."""
-    known = tuple(inspect.signature(function).parameters)
+    parameters = inspect.signature(function).parameters
+    known = tuple(parameters)
+    if any(one.kind is one.VAR_KEYWORD for one in parameters.values()):  # it has them all
+        return function
 
     @wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> R:
         for keyword in kwargs:
             if keyword not in known:
-                name = function.__qualname__.removesuffix(".__init__")
+                name = type(args[0]).__name__ if function.__name__ == "__init__" else function.__qualname__
                 raise TypeError(f"{name}() got an unexpected keyword argument {keyword!r}; {_advice(keyword, known)}")
         return function(*args, **kwargs)
 

@@ -65,13 +65,19 @@ def with_gold(votes: Votes, gold: Any, *, any_tasks: bool = False, missing: Any 
 def _is_vector(gold: Any) -> bool:
     """Tell a list, a vector or a series without names from what has a task for each class."""
     if not hasattr(gold, "to_numpy"):
-        return isinstance(gold, list | np.ndarray)
+        return isinstance(gold, list) or (isinstance(gold, np.ndarray) and gold.ndim > 0)
     return not (hasattr(gold, "index") or hasattr(gold, "columns"))
 
 
 def _by_row(votes: Votes, gold: Any, missing: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return tasks and classes where `gold` has an entry for each row of a matrix of votes."""
+    if isinstance(gold, np.ndarray) and gold.shape[1:] == (1,):
+        gold = gold.ravel()  # a column, as scikit-learn takes it
+    if isinstance(gold, np.ndarray) and gold.ndim > 1:
+        raise ValueError(f"gold must be a vector; got an array of shape {np.shape(gold)}. {FORMS}")
     labels = as_vector(_as_entries(gold))
+    if labels.size == 0:
+        return labels, labels
     if not votes.by_row:
         raise TypeError(
             f"gold must say which task each class is of; got a {type(gold).__name__} of {labels.size}, which only a "

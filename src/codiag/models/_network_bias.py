@@ -103,7 +103,7 @@ def unbiased_parameters(
 
 
 def _known_part(seen: np.ndarray) -> np.ndarray:
-    """Return the mean over the first axis, shrunk to zero where it may be chance (the positive part of Stein's rule)."""
+    """Return the mean over the first axis, shrunk to zero where it may be chance (positive part of Stein's rule)."""
     mean, variance = seen.mean(axis=0), seen.var(axis=0, ddof=1) / len(seen)
     return np.asarray(mean * np.maximum(1 - variance / np.maximum(mean**2, 1e-300), 0))
 

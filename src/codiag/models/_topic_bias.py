@@ -60,12 +60,14 @@ class Estimated(NamedTuple):
     steps: Topics
 
 
-def with_bias(errors: dict[str, Any], found: Estimated, simulated: Sequence[Estimated]) -> dict[str, Any]:
+def with_bias(
+    errors: dict[str, Any], found: Estimated, simulated: Sequence[Estimated], share: float = 1.0
+) -> dict[str, Any]:
     """Return standard errors of what steps have found, root mean squares of which their bias is a part.
 
     Its square is the larger of two that are known without bias: by how much the steps miss what corpora are simulated
-    from, and by how much they differ from moments, beyond what these corpora show of the scatter of either. Without
-    such corpora it is not known, and errors are NaN.
+    from, and by how much they differ from moments, beyond what these corpora show of the scatter of either; these have
+    a `share` of the documents. Without such corpora it is not known, and errors are NaN.
     """
     if not simulated:
         return {name: np.full(np.shape(error), np.nan)[()] for name, error in errors.items()}
@@ -79,7 +81,7 @@ def with_bias(errors: dict[str, Any], found: Estimated, simulated: Sequence[Esti
         )
         missed = (steps.mean(axis=0) - value) ** 2 - np.var(steps, axis=0, ddof=1) / len(steps)
         if name in BY_MOMENTS:
-            apart = (value - getattr(start, name)) ** 2 - np.var(steps - moments, axis=0, ddof=1)
+            apart = (value - getattr(start, name)) ** 2 - share * np.var(steps - moments, axis=0, ddof=1)
             missed = np.maximum(missed, apart)
         total[name] = np.sqrt(np.asarray(error) ** 2 + np.maximum(missed, 0))[()]
     return total

@@ -14,7 +14,7 @@ from codiag._validation import UndeterminedError
 from codiag.models._base import as_seed
 from codiag.models._moment_topics import MomentTopics
 from codiag.models._text import log_likelihood, topic_log_likelihood, topic_posteriors
-from codiag.models._topic_bias import N_CORPORA, Estimated, lengths_of, simulated_counts, with_bias
+from codiag.models._topic_bias import MOST_DOCUMENTS, N_CORPORA, Estimated, lengths_of, simulated_counts, with_bias
 from codiag.models._topic_moments import TopicMoments, Topics
 from codiag.models._topic_polish import Shared
 from codiag.models._topic_posteriors import SharedDocuments
@@ -91,7 +91,8 @@ class LatentDirichlet(MomentTopics):
         mean square errors: beside the variance they hold the square of that bias, as five simulated corpora and the
         distance from moments alone show it, and are larger than estimates vary. `doc_topic_prior_` has no known error
         then (NaN), unless `alpha_0` is given: it is up to twice too large, which corpora that are simulated from it do
-        not show.
+        not show. All are NaN where corpora like this one do not show its topics. Of documents of few words, intervals
+        hold the truth less often than they say.
     n_components_ : int
         Number of topics.
     n_features_in_ : int
@@ -177,7 +178,8 @@ class LatentDirichlet(MomentTopics):
             simulated.append(Estimated(start, self.polished(start, others)))
         if self.alpha_0 is None:  # how mixed documents are has a bias that simulated ones do not show
             errors["doc_topic_prior"] = np.full(found.weights.size, np.nan)
-        return with_bias(errors, Estimated(self._by_moments(moments), found), simulated)
+        share = min(1.0, MOST_DOCUMENTS / numbers.sum())
+        return with_bias(errors, Estimated(self._by_moments(moments), found), simulated, share)
 
     def _by_moments(self, moments: TopicMoments) -> Topics:
         """Return topics before any steps."""

@@ -55,6 +55,8 @@ def communities(model: MixedMembershipCommunities, *, axes: Any = None) -> Any:
     ['Sizes', 'Memberships', 'Links']
     """
     check_is_fitted(model)
+    if not hasattr(model, "nodes_"):
+        raise TypeError(f"model must be a MixedMembershipCommunities; got {type(model).__name__}")
     n_rows = min(model.n_components_, SHOWN)
     with grid_of_axes(axes, (1, 3), (11.0, 1.9 + 0.2 * max(n_rows, 6))) as (figure, grid):
         sizes, memberships, links = grid[0]
@@ -69,7 +71,7 @@ def communities(model: MixedMembershipCommunities, *, axes: Any = None) -> Any:
         sizes.set_ylabel("community", fontsize=9)
         if axes is None:
             of = f"{model.n_components_:,} communities" if model.n_components_ > 1 else "one community"
-            first = f"the largest {n_rows} of " if n_rows < model.n_components_ else ""
+            first = f"the first {n_rows} of " if n_rows < model.n_components_ else ""
             figure.suptitle(f"{model.nodes_.size:,} nodes, {first}{of}", fontsize=11, color=INK)
     return figure
 

@@ -67,6 +67,8 @@ def topics(
     """
     as_number("n_topics", n_topics, integer=True)
     as_number("n_words", n_words, integer=True)
+    if not hasattr(model, "top_words"):
+        raise TypeError(f"model must be a LatentDirichlet or SingleTopic; got {type(model).__name__}")
     words = model.top_words(vocabulary, min(n_words, MOST_WORDS))
     k = len(words)
     n_drawn = min(k, int(n_topics)) if axes is not None else min(k, int(n_topics), MOST_PANELS)

@@ -5,7 +5,7 @@ Those that are left to fit noise are each worth about as much as its largest ran
 those that are worth no more than noise from those that are worth far more, the first are superfluous.
 
 Fitted all at once, superfluous components overlap, cancel each other and creep. Added one at a time to those that stand
-out, each as the largest term of what is left, they are where such a fit would take them, in a fraction of the time.
+out, each as the largest term of what is left, they fit noise about as well, to a per cent, in a fraction of the time.
 """
 
 from __future__ import annotations
