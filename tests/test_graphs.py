@@ -16,6 +16,7 @@ from codiag.models._network_crossing import crossed_connectivity
 from codiag.models._network_rates import connectivity
 from codiag.models._network_steps import polish_memberships
 from codiag.models._networks import as_network
+from codiag.synthetic import mixed_membership_graph
 
 
 def blocks(sizes, inside, outside, seed=0):
