@@ -140,7 +140,8 @@ def _judged(votes: Votes, shared: Votes, run: Run, *, one_coin: bool) -> tuple[C
     if one_coin:  # workers with a bias for the same label agree by that alone
         run = run_em(shared, Start(run.classes), PLAIN, ROUNDS, TOL)
     copies, size = find_copies(shared, run), votes.workers.size
-    links = sparse.csr_array((-copies.evidence, tuple(copies.pairs.T)), shape=(size, size))
+    places = tuple(copies.pairs.T.astype(np.int32))  # older versions of SciPy take no others
+    links = sparse.csr_array((-copies.evidence, places), shape=(size, size))
     return copies, expect(votes, run.model)[1] - float(minimum_spanning_tree(links).sum())
 
 
