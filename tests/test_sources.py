@@ -12,7 +12,7 @@ from codiag.metrics import minimum_distance
 from codiag.models import JADE, NSS, SOBI
 from codiag.models._sources import Whitening
 from codiag.synthetic import mixed_signals
-from source_cases import COLORED, EVERY, aligned, drawn
+from source_cases import COLORED, EVERY, ROUNDING, aligned, drawn
 
 
 @EVERY
@@ -22,11 +22,11 @@ def test_transforming_channels_transforms_the_mixing(name):
     before = model.fit(mixed.channels).mixing_
     errors = model.mixing_standard_errors_
     after, order = aligned(model.fit(mixed.channels @ change.T + 5).mixing_, change @ before)
-    assert_allclose(after, change @ before, atol=1e-7)
+    assert_allclose(after, change @ before, atol=ROUNDING)
     # The variances of shares are the same, by which those of entries are sums of squares.
     permuted = model.fit(mixed.channels[:, ::-1])
     again, order = aligned(permuted.mixing_, before[::-1])
-    assert_allclose(again, before[::-1], atol=1e-7)
+    assert_allclose(again, before[::-1], atol=ROUNDING)
     assert_allclose(permuted.mixing_standard_errors_[::-1, order], errors, rtol=1e-5)
 
 
@@ -52,7 +52,7 @@ def test_every_seed_gives_the_same_answer(name):
     found = [model.set_params(random_state=seed).fit(mixed.channels).components_ for seed in range(3)]
     model.set_params(random_state=None)
     for other in found[1:]:
-        assert_allclose(other, found[0], atol=1e-8)
+        assert_allclose(other, found[0], atol=ROUNDING)
 
 
 def test_whitened_products_are_symmetric_beyond_rounding():
