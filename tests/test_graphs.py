@@ -11,7 +11,7 @@ from scipy import sparse
 
 from codiag.models import MixedMembershipCommunities, _network_rates
 from codiag.models._canonical import canonical_order
-from codiag.models._network_bias import Corrected, Parameters
+from codiag.models._network_bias import Corrected, Parameters, are_nearest, known_part
 from codiag.models._network_crossing import crossed_connectivity
 from codiag.models._network_rates import connectivity
 from codiag.models._network_steps import polish_memberships
@@ -159,6 +159,18 @@ def test_rates_of_mixed_communities_have_little_bias():
     inside = np.eye(3, dtype=bool)
     assert np.mean(np.array(found)[:, inside]) == pytest.approx(0.3, rel=0.08)
     assert np.mean(np.array(found)[:, ~inside]) == pytest.approx(0.05, rel=0.25)
+
+
+def test_a_bias_is_corrected_as_far_as_it_is_no_chance():
+    seen = np.array([[0.3, 1.0], [-0.2, 1.1], [0.1, 0.9], [-0.1, 1.0]])
+    assert_allclose(known_part(seen), [0, 1 - np.var(seen[:, 1], ddof=1) / 4])
+
+
+def test_other_communities_than_were_simulated_are_told():
+    some = np.random.default_rng(0).dirichlet([0.1] * 3, 50)
+    assert are_nearest(some, 0.9 * some + 0.03)
+    assert not are_nearest(some, some[:, [0, 2, 1]])
+    assert not are_nearest(some, some[:, [0, 1, 1]])
 
 
 def test_errors_of_a_correction_add_to_those_of_what_is_corrected():

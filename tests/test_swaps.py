@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
 
@@ -16,6 +17,7 @@ from codiag.methods._search import is_settled, leaves_noise
 from codiag.methods.least_squares import LeastSquares, Limits, Outcome, minimize
 from codiag.methods.least_squares import _removal as removal
 from codiag.methods.least_squares._removal import objectives_without
+from codiag.methods.least_squares._superfluous import has_superfluous
 from codiag.methods.least_squares._swaps import swap_components
 from codiag.synthetic import noisy_tensor
 from codiag.tensors import FactoredTensor
@@ -125,6 +127,32 @@ def test_swaps_honor_what_is_known(asked):
     assert found.objective < 1e-6 * value
     if "constraints" in asked:
         assert all((factor >= 0).all() for factor in found.components.factors)
+
+
+def test_swaps_end_where_no_entry_is_left_to_tell_noise():
+    """As many parameters as entries, and no best fit: least squares gains a little by itself, forever."""
+    tensor = np.array(
+        [
+            [[-2, -3, -1, -1, -1], [-3, 3, 3, 3, -2], [0, -2, -2, 0, -1]],
+            [[2, 3, 2, -3, 0], [0, -2, 0, 2, 1], [-1, -2, 0, -2, 2]],
+            [[2, 0, 2, -3, 0], [-2, 1, 0, 2, -3], [-1, 2, 1, -2, -2]],
+        ],
+        dtype=float,
+    )
+    problem, rng = codiag.Problem(tensor, 5), np.random.default_rng(0)
+    start = FactoredTensor(np.ones(5), [rng.standard_normal((size, 5)) for size in tensor.shape])
+    assert swap_components(problem, minimize(problem, start, Limits(100, 1e-6)), max_swaps=20)[1] < 20
+
+
+def test_terms_of_few_entries_are_not_taken_for_noise():
+    """Noise of a symmetric 4 x 4 x 4 tensor may be all in one term: components are no less for that."""
+    tensor = np.zeros((4, 4, 4))
+    for places in ((0, 1, 2), (0, 0, 3), (1, 1, 2), (2, 3, 3)):
+        for place in set(itertools.permutations(places)):
+            tensor[place] = 1
+    lowest = silent_fit(tensor, 3, method=NLS(init="random", n_starts=4), symmetric=True, seed=1)
+    assert not has_superfluous(codiag.Problem(tensor, 3, symmetric=True), lowest.tensor, 0.3 * np.sum(tensor**2))
+    assert silent_fit(tensor, 3, symmetric=True, seed=0).relative_error < lowest.relative_error + 1e-3
 
 
 @pytest.mark.parametrize("shape", [(2, 2, 2), (2, 4, 2), (1, 3, 3), (2, 2, 2, 2)])

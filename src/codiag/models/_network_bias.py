@@ -94,7 +94,7 @@ def unbiased_parameters(
     rates, totals = (np.array(values) for values in zip(*seen, strict=True))
     rates = (rates + rates.swapaxes(1, 2)) / 2
     factor = float(np.exp(totals.mean()))
-    value = np.clip(found.connectivity + _known_part(rates), 0, top)
+    value = np.clip(found.connectivity + known_part(rates), 0, top)
     # The mean of the graphs has an error, and the bias of this graph is not that of the mean, as its memberships differ
     # from others that may be drawn. Of that variance the jackknife over nodes has half, being halved for links.
     width = np.sqrt(1 / N_GRAPHS + 1 / 2)
@@ -102,7 +102,7 @@ def unbiased_parameters(
     return Corrected(Parameters(value, float(np.clip(found.alpha_0 * factor, LEAST, LARGEST))), errors, factor)
 
 
-def _known_part(seen: np.ndarray) -> np.ndarray:
+def known_part(seen: np.ndarray) -> np.ndarray:
     """Return the mean over the first axis, shrunk to zero where it may be chance (positive part of Stein's rule)."""
     mean, variance = seen.mean(axis=0), seen.var(axis=0, ddof=1) / len(seen)
     return np.asarray(mean * np.maximum(1 - variance / np.maximum(mean**2, 1e-300), 0))
@@ -122,7 +122,7 @@ def _bias_seen(
     drawn, truth = drawn.subgraph(linked), truth._replace(counts=truth.counts[linked])
     again = refit(drawn)
     again = again.ordered(linear_sum_assignment(-truth.memberships.T @ again.memberships)[1])
-    if not _are_nearest(truth.memberships, again.memberships):
+    if not are_nearest(truth.memberships, again.memberships):
         raise UndeterminedError("X shows other communities than it was simulated with")
     right = plain_parameters(drawn, truth, degree_corrected)
     wrong = plain_parameters(drawn, again, degree_corrected, np.arange(linked.size))
@@ -130,7 +130,7 @@ def _bias_seen(
     return scale * (right.connectivity - wrong.connectivity), float(np.log(right.alpha_0 / wrong.alpha_0))
 
 
-def _are_nearest(some: np.ndarray, others: np.ndarray) -> bool:
+def are_nearest(some: np.ndarray, others: np.ndarray) -> bool:
     """Tell whether every column is nearer to the other column at its place than to any other, and the reverse."""
     cosines = (some / np.linalg.norm(some, axis=0)).T @ (others / np.linalg.norm(others, axis=0))
     places = np.arange(cosines.shape[0])
