@@ -18,9 +18,9 @@ from benchmarks.grid import Grid
 from benchmarks.grids import FULL, SMALL
 from benchmarks.measure import publish, run_parts
 from benchmarks.solvers import Solver, all_solvers
-from codiag.experiments.drawing import draw_figure
-from codiag.experiments.reports import sections
-from codiag.experiments.runs import read, run
+from experiments.drawing import draw_figure
+from experiments.reports import sections
+from experiments.runs import read, run
 
 HERE = Path(__file__).parent
 

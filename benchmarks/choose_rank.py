@@ -17,17 +17,16 @@ import numpy as np
 
 import codiag
 from benchmarks.trials import parser_of, show
-from codiag.experiments.records import Cell, Record, Values, combinations, select
-from codiag.experiments.reports import Report, Table
-from codiag.experiments.runs import Experiment, seed_of
+from codiag.least_squares import Limits, minimize, unit_components
 from codiag.methods import NLS
-from codiag.methods.least_squares import Limits, minimize
-from codiag.methods.least_squares._components import unit_components
-from codiag.metrics._core_consistency import consistency_of
-from codiag.selection._scan import scan
+from codiag.metrics import consistency_of
+from codiag.selection import scan
 from codiag.synthetic import PlantedTensor
 from codiag.tensors import FactoredTensor
-from codiag.theory._diagnosis import largest_noise_term
+from codiag.theory import largest_noise_term
+from experiments.records import Cell, Record, Values, combinations, select
+from experiments.reports import Report, Table
+from experiments.runs import Experiment, seed_of
 
 SHAPE, TRIED = (30, 25, 20), range(1, 11)
 SETTLED = 50

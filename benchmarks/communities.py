@@ -19,8 +19,7 @@ from benchmarks.measure import megabytes, run_parts, table, timed
 from codiag.datasets import load_facebook
 from codiag.metrics import overlapping_nmi
 from codiag.models import MixedMembershipCommunities
-from codiag.models._network_partition import modularity
-from codiag.models._networks import as_network
+from codiag.models.communities import as_network, modularity
 from codiag.synthetic import mixed_membership_graph
 
 SIMULATED = (

@@ -19,15 +19,14 @@ import numpy as np
 from benchmarks import constrained_il2
 from benchmarks.constrained_rivals import SETTINGS, Task, is_installed, warmed
 from benchmarks.trials import parser_of, show
-from codiag.experiments.records import Cell, Record, Values, combinations, select
-from codiag.experiments.reports import Report, Table
-from codiag.experiments.runs import Experiment, seed_of
-from codiag.methods._known import improved
-from codiag.methods.least_squares._gauss_newton import Limits
-from codiag.methods.least_squares._objective import LeastSquares
+from codiag.least_squares import LeastSquares, Limits
 from codiag.metrics import factor_error
+from codiag.search import improved
 from codiag.synthetic import PlantedTensor, fluorescence, noisy_tensor
 from codiag.tensors import FactoredTensor
+from experiments.records import Cell, Record, Values, combinations, select
+from experiments.reports import Report, Table
+from experiments.runs import Experiment, seed_of
 
 ALL_SEEDS = sys.maxsize
 """For methods that are quick enough to be run on all seeds that are asked for."""

@@ -10,10 +10,10 @@ from functools import lru_cache
 import numpy as np
 
 from benchmarks.constrained_rivals import Task, is_installed, warmed
-from codiag.experiments.records import Cell, Record, Values, combinations, select
-from codiag.experiments.reports import Report, Table
-from codiag.experiments.runs import Experiment
 from codiag.tensors import FactoredTensor
+from experiments.records import Cell, Record, Values, combinations, select
+from experiments.reports import Report, Table
+from experiments.runs import Experiment
 
 RANKS, SEEDS = range(2, 9), 10
 RIVALS = {False: "TensorLy masked ALS, random start", True: "TensorLy multiplicative"}

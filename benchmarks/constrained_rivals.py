@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-from codiag._factorize import solve
-from codiag._problem import Problem
 from codiag.methods import ALS, Auto, Method
+from codiag.problem import Problem
+from codiag.result import solve
 from codiag.tensors import FactoredTensor
 
 Solver = Callable[["Task"], Sequence[np.ndarray]]

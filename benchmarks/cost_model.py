@@ -25,9 +25,7 @@ from threadpoolctl import threadpool_limits
 import codiag
 from benchmarks.growth import NOISE, RANK, fill
 from benchmarks.measure import keep, table
-from codiag.tensors import DaskTensor
-from codiag.tensors._first_look import OVERSAMPLING
-from codiag.tensors._sums import Products
+from codiag.tensors import OVERSAMPLING, DaskTensor, Products
 
 SMALLEST, SMALLEST_IN_CHUNKS, SIZES, CHUNK = 130, 200, (300, 400, 600), 100
 """The cubes that constants are measured on, those that are predicted, and the side of the chunks of Zarr folders."""

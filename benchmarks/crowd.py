@@ -16,7 +16,7 @@ import numpy as np
 from benchmarks.measure import megabytes, run_parts, table, timed
 from codiag.datasets import load_crowd
 from codiag.models import DawidSkene
-from codiag.models._votes import Votes, as_votes
+from codiag.models.crowd import Votes, as_votes
 from codiag.synthetic import crowd_votes, worker_errors
 
 NAMES = ("web", "rte", "bluebird", "dog")

@@ -14,12 +14,16 @@ from benchmarks.crowd_workers import KINDS
 from benchmarks.measure import run_parts, table
 from codiag.datasets import load_crowd
 from codiag.models import DawidSkene
-from codiag.models._crowd_copies import examine, with_shared_votes
-from codiag.models._crowd_em import Run
-from codiag.models._crowd_options import as_prior
-from codiag.models._crowd_prior import run_with_estimated_prior
-from codiag.models._crowd_start import start_from_majority
-from codiag.models._votes import Votes, as_votes
+from codiag.models.crowd import (
+    Run,
+    Votes,
+    as_prior,
+    as_votes,
+    examine,
+    run_with_estimated_prior,
+    start_from_majority,
+    with_shared_votes,
+)
 
 SEEDS = range(20)
 N_TASKS, N_WORKERS, PER_TASK = 400, 40, 8

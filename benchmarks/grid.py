@@ -14,13 +14,13 @@ import numpy as np
 
 from benchmarks.report import COLUMNS, report
 from benchmarks.solvers import Solver
-from codiag.experiments.fitting import silent_fit
-from codiag.experiments.records import Cell, Values, combinations
-from codiag.experiments.runs import Experiment, Refused, seed_of
 from codiag.methods import NLS
 from codiag.metrics import factor_error, nearest_error
 from codiag.synthetic import PlantedTensor
 from codiag.tensors import as_tensor
+from experiments.fitting import silent_fit
+from experiments.records import Cell, Values, combinations
+from experiments.runs import Experiment, Refused, seed_of
 
 Make = Callable[..., PlantedTensor]
 """Called with the values of the axes and a seed."""

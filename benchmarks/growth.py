@@ -30,8 +30,7 @@ from benchmarks.measure import keep, table
 from benchmarks.sparse_scale import components
 from codiag.plotting import INK, MUTED, OURS, THEIRS, paper
 from codiag.synthetic import unit_factor
-from codiag.tensors import FactoredTensor, SparseTensor
-from codiag.tensors._first_look import SMALL
+from codiag.tensors import SMALL, FactoredTensor, SparseTensor
 
 RANK, NOISE, SPARSE_SIZE = 20, 0.01, 5000
 SIZES: dict[str, tuple[int, ...]] = {

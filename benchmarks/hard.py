@@ -17,13 +17,13 @@ from importlib.util import find_spec
 import numpy as np
 
 from benchmarks.trials import parser_of, show
-from codiag.experiments.fitting import silent_fit
-from codiag.experiments.records import Cell, Record, Values, combinations, select
-from codiag.experiments.reports import Report, Table
-from codiag.experiments.runs import Experiment, seed_of
 from codiag.methods import NLS
 from codiag.synthetic import PlantedTensor, noisy_tensor, unit_factor
 from codiag.tensors import FactoredTensor, symmetrize
+from experiments.fitting import silent_fit
+from experiments.records import Cell, Record, Values, combinations, select
+from experiments.reports import Report, Table
+from experiments.runs import Experiment, seed_of
 
 EXACT = 1e-8
 """Relative error up to which a fit without noise is a success."""

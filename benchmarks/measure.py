@@ -18,7 +18,7 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from codiag.experiments.reports import markdown
+from experiments.reports import markdown
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
 

@@ -18,11 +18,8 @@ from scipy.optimize import linear_sum_assignment
 from benchmarks.measure import cpu_seconds, megabytes, run_parts, table, timed
 from codiag.datasets import load_kos
 from codiag.models import HiddenMarkov, LatentDirichlet, SphericalGaussianMixture
-from codiag.models._chain_blocks import CutSequences
-from codiag.models._forward_backward import baum_welch_sums, from_baum_welch_sums
-from codiag.models._text import log_likelihood
-from codiag.models._topic_polish import Start, polished_counts
-from codiag.models._topic_shares import SharedWords, topic_mixtures
+from codiag.models.chains import CutSequences, baum_welch_sums, from_baum_welch_sums
+from codiag.models.topics import SharedWords, Start, log_likelihood, polished_counts, topic_mixtures
 from codiag.synthetic import unit_factor
 
 # Topics

@@ -16,13 +16,13 @@ import numpy as np
 from benchmarks.grid import squared_distance
 from benchmarks.solvers import all_solvers
 from benchmarks.trials import parser_of, show
-from codiag.experiments.fitting import silent_fit
-from codiag.experiments.records import Cell, Record, Values, combinations, select
-from codiag.experiments.reports import Report, Table
-from codiag.experiments.runs import Experiment, seed_of
 from codiag.methods import NLS
 from codiag.synthetic import PlantedTensor, unit_factor
 from codiag.tensors import FactoredTensor, symmetrize
+from experiments.fitting import silent_fit
+from experiments.records import Cell, Record, Values, combinations, select
+from experiments.reports import Report, Table
+from experiments.runs import Experiment, seed_of
 
 SHAPES = {
     "20^4, rank 40": ((20,) * 4, 40),

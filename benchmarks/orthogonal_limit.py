@@ -15,11 +15,11 @@ import numpy as np
 
 from benchmarks.measure import machine, table
 from codiag import Problem, factor_error
-from codiag._factorize import solve
-from codiag.experiments.paper.limits import orthogonal_oracle
 from codiag.methods import NLS, OJD, TPM, Auto, Method
+from codiag.result import solve
 from codiag.synthetic import paper_tensor
 from codiag.tensors import symmetrize
+from experiments.paper.limits import orthogonal_oracle
 
 CASES = [
     *(("authors", noise, True) for noise in (1e-3, 1e-2, 1e-1)),

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from benchmarks.measure import run_parts, table, timed
-from codiag.experiments.fitting import silent_fit
 from codiag.synthetic import noisy_tensor
+from experiments.fitting import silent_fit
 
 PLANTED: Sequence[tuple[tuple[int, int, int], int]] = (((10, 11, 12), 4), ((20, 20, 20), 5))
 RANKS, NOISES, SEEDS = (6, 8, 12), (1e-3, 1e-1), range(3)

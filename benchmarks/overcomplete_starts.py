@@ -16,16 +16,15 @@ import numpy as np
 from benchmarks.orders import SETUP, planted
 from benchmarks.trials import parser_of, show
 from codiag import Problem
-from codiag._estimate import Log
-from codiag.experiments.records import Cell, Record, Values, combinations, select
-from codiag.experiments.reports import Report, Table
-from codiag.experiments.runs import Experiment, seed_of
-from codiag.methods._auto import random_start
-from codiag.methods._diagonal_start import diagonal_roles, diagonal_start
-from codiag.methods._koszul import koszul_roles, koszul_start
-from codiag.methods.least_squares._fit import approach
-from codiag.methods.least_squares._gauss_newton import Limits
+from codiag.least_squares import Limits
+from codiag.methods import random_start
+from codiag.problem import Log
+from codiag.search import approach
+from codiag.starts import diagonal_roles, diagonal_start, koszul_roles, koszul_start
 from codiag.tensors import DenseTensor, FactoredTensor
+from experiments.records import Cell, Record, Values, combinations, select
+from experiments.reports import Report, Table
+from experiments.runs import Experiment, seed_of
 
 SHAPES = {f"{size}^3, rank {rank}": (size, rank) for size, rank in ((10, 12), (10, 14), (20, 26), (20, 30))}
 AXES: dict[str, Sequence[Any]] = {

@@ -22,8 +22,7 @@ from benchmarks.measure import publish, table
 from benchmarks.sparse_scale import components
 from codiag.models import HiddenMarkov, LatentDirichlet, SingleTopic, SphericalGaussianMixture
 from codiag.synthetic import noisy_tensor
-from codiag.tensors import SparseTensor, symmetrize
-from codiag.tensors._first_look import SMALL
+from codiag.tensors import SMALL, SparseTensor, symmetrize
 
 SIZE, RANK, CHUNK = 150, 10, 75
 

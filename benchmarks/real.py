@@ -15,14 +15,14 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.trials import parser_of, show
-from codiag._factorize import solve
-from codiag._problem import Problem
-from codiag.experiments.records import Cell, Record, Values, combinations, select
-from codiag.experiments.reports import Report, Table
-from codiag.experiments.runs import Experiment
 from codiag.methods import Auto
+from codiag.problem import Problem
+from codiag.result import solve
 from codiag.synthetic import fluorescence
 from codiag.tensors import FactoredTensor
+from experiments.records import Cell, Record, Values, combinations, select
+from experiments.reports import Report, Table
+from experiments.runs import Experiment
 
 RANKS, SEEDS, RUNS = range(2, 9), 5, 10
 OURS, SVD, RANDOM = "codiag", "TensorLy, SVD start", "TensorLy, random start"

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from codiag.experiments.records import Cell, Record, select
-from codiag.experiments.reports import Figure, Panel, Report, Series, Table
+from experiments.records import Cell, Record, select
+from experiments.reports import Figure, Panel, Report, Series, Table
 
 HEADINGS = ("method", "error", "nearest", "of the oracle", "worst", "success", "at the optimum", "CPU s", "MB")
 COLUMNS = (

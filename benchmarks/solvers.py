@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from codiag.experiments.fitting import silent_fit
-from codiag.experiments.rivals import RIVALS
+from codiag.cli.demo.rivals import RIVALS
 from codiag.methods import ALS, METHODS, NLS, TPM, Method
+from experiments.fitting import silent_fit
 
 Solver = Callable[[np.ndarray, int, bool | None, int], Sequence[np.ndarray]]
 """From a tensor, a rank, whether it is symmetric and a seed to the factors of all modes."""

@@ -18,7 +18,7 @@ from sklearn.decomposition import FastICA
 from benchmarks.measure import run_parts, table
 from codiag.metrics import minimum_distance
 from codiag.models import JADE, NSS, SOBI
-from codiag.models._lagged_sums import LaggedSums
+from codiag.models.sources import LaggedSums
 from codiag.synthetic import MixedSignals, mixed_signals
 
 LARGE = ["autoregressive"] * 50 + ["bursts"] * 7 + ["sinusoid"] * 7

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from codiag._parts import Parts, as_parts, is_matrix
 from codiag.models import LatentDirichlet
-from codiag.models._sums import Totals
+from codiag.models.frame import Totals
+from codiag.parts import Parts, as_parts, is_matrix
 
 LENGTH = 50
 """Mean number of words of a document."""

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.measure import keep
-from codiag.experiments.reports import sections
-from codiag.experiments.runs import Experiment, read, run
+from experiments.reports import sections
+from experiments.runs import Experiment, read, run
 
 
 def parser_of(module: str, description: str | None) -> argparse.ArgumentParser:

@@ -86,7 +86,7 @@ def main() -> None:
     if options.against is None:  # one tree, for the process that compares
         print(json.dumps(measure(options.seeds)))
         return
-    from codiag.experiments.reports import markdown
+    from experiments.reports import markdown
 
     before: list[dict[str, Any]] = []
     after: list[dict[str, Any]] = []

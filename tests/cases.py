@@ -26,10 +26,7 @@ from codiag.diagonalize import (
 from codiag.methods import ALS, NLS, NOJD, OJD, SD2, TPM, Auto, Givens, Lathauwer, Method
 from codiag.models import HiddenMarkov, LatentDirichlet, MultiviewMixture, SingleTopic, SphericalGaussianMixture
 from codiag.synthetic import PlantedTensor, Stack, matrix_stack, mild_factor, orthonormal_factor
-from codiag.tensors import (
-    FactoredTensor,
-    symmetrize,
-)
+from codiag.tensors import FactoredTensor, symmetrize
 from extending import example
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from codiag.io import write_table
 from codiag.synthetic import crowd_votes, mixed_membership_graph, noisy_tensor, worker_errors
-from codiag.tables import write_table
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from codiag.models.topics import WordMomentTensor
 from codiag.tensors import (
     CrossMomentTensor,
     DaskTensor,
@@ -24,7 +25,6 @@ from codiag.tensors import (
     SparseTensor,
     SymmetricOuterTensor,
     Tensor,
-    WordMomentTensor,
     symmetrize,
 )
 from extending import example

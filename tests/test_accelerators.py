@@ -8,7 +8,7 @@ import pytest
 
 import codiag
 from cases import METHODS
-from codiag.methods import _reduction
+from codiag.reduction import _reduction
 from codiag.tensors import DenseTensor, FactoredTensor, symmetrize
 
 

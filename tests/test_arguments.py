@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import codiag
 from codiag import metrics, models, synthetic, theory
-from codiag._validation import as_generator
+from codiag._checks import as_generator
 from codiag.datasets import _locate as locate
 from codiag.diagonalize import UWEDGE
 from codiag.methods import ALS, NLS

@@ -15,11 +15,10 @@ grid_module = pytest.importorskip("benchmarks.grid", reason="benchmarks lie besi
 
 from benchmarks.grids import FULL, SMALL  # noqa: E402
 from benchmarks.solvers import all_solvers  # noqa: E402
-
-from codiag.experiments.records import combinations, select  # noqa: E402
-from codiag.experiments.reports import sections  # noqa: E402
-from codiag.experiments.runs import read, run, seed_of  # noqa: E402
 from codiag.synthetic import noisy_tensor  # noqa: E402
+from experiments.records import combinations, select  # noqa: E402
+from experiments.reports import sections  # noqa: E402
+from experiments.runs import read, run, seed_of  # noqa: E402
 
 
 def tiny(size, noise, seed):
@@ -116,7 +115,6 @@ def test_grids_name_methods_that_exist(grid):
 def test_peers_get_our_functions_in_every_place(monkeypatch):
     tensorly = pytest.importorskip("tensorly.decomposition", reason="TensorLy is not installed")
     from benchmarks.peers import replace_tensorly
-
     from codiag import drop_in
 
     places = [sys.modules[f"tensorly.decomposition{name}"] for name in ("", "._cp", "._parafac2")]

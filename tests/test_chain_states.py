@@ -7,9 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from codiag.models import HiddenMarkov
-from codiag.models._chain_blocks import CutSequences
-from codiag.models._chain_paths import best_paths, path_log_probability
-from codiag.models._forward_backward import baum_welch_sums, filtered, smoothed
+from codiag.models.chains import CutSequences, baum_welch_sums, best_paths, filtered, path_log_probability, smoothed
 from simulated import chain, matched
 
 

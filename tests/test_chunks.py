@@ -7,11 +7,11 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import codiag
-from codiag._chunked_entries import ChunkedEntries
-from codiag._missing import in_chunks_without_missing, without_missing
 from codiag.methods import Auto
+from codiag.problem import in_chunks_without_missing, without_missing
 from codiag.synthetic import noisy_tensor
 from codiag.tensors import DaskTensor
+from codiag.tensors.entries import ChunkedEntries
 
 dask = pytest.importorskip("dask", reason="dask is not installed; it is the extra 'dask'")
 da = pytest.importorskip("dask.array")
@@ -30,7 +30,7 @@ def by_the_calling_thread():
 @pytest.fixture
 def large(monkeypatch):
     """Let few entries be worked on like those of a large tensor."""
-    monkeypatch.setattr("codiag.tensors._first_look.SMALL", 1000)
+    monkeypatch.setattr("codiag.tensors._sketch.SMALL", 1000)
 
 
 def entries():
@@ -182,6 +182,6 @@ def test_missing_entries_of_large_samples_are_left_out(in_chunks, monkeypatch):
     samples = entries()
     samples[3, 3, 3] = np.nan
     expected = fit.transform(samples, 0)
-    monkeypatch.setattr("codiag.tensors._first_look.SMALL", 1000)
+    monkeypatch.setattr("codiag.tensors._sketch.SMALL", 1000)
     assert np.all(np.isfinite(expected))
     assert_allclose(fit.transform(chunked(samples) if in_chunks else samples, 0), expected, atol=1e-10)

@@ -9,17 +9,15 @@ import pytest
 from rich.progress import Progress
 
 import codiag
-from codiag._frames import read_frame
+from codiag._text import read_frame
 from codiag.cli import app
+from codiag.cli.demo.rivals import RIVALS
+from codiag.cli.demo.run import run_spectra
+from codiag.cli.errors import ORDER, in_options, options_of
 from codiag.cli.models import communities, topics
 from codiag.cli.tensors import compare
-from codiag.cli.usage import ORDER
-from codiag.cli.wording import in_options, options_of
-from codiag.experiments.demo_spectra import run_spectra
-from codiag.experiments.paper import EXPERIMENTS
-from codiag.experiments.rivals import RIVALS
+from codiag.io import labelled_tensor, write_table
 from codiag.methods import ALS, METHODS
-from codiag.tables import labelled_tensor, write_table
 from commands import runner
 
 
@@ -36,15 +34,14 @@ def test_module_entry_point():
 
 @pytest.fixture
 def one_start(monkeypatch):
-    monkeypatch.setattr("codiag.experiments.demo_spectra.STARTS", 1)
-    monkeypatch.setattr("codiag.experiments.demo_spectra.SHAPE", (6, 20, 15))
-    monkeypatch.setattr("codiag.experiments.demo_spectra.RANK", 3)
+    monkeypatch.setattr("codiag.cli.demo.run.STARTS", 1)
+    monkeypatch.setattr("codiag.cli.demo.run.SHAPE", (6, 20, 15))
+    monkeypatch.setattr("codiag.cli.demo.run.RANK", 3)
 
 
 @pytest.fixture
 def alone(monkeypatch, one_start):
-    for place in ("demo", "demo_spectra"):
-        monkeypatch.setattr(f"codiag.experiments.{place}.RIVALS", ())
+    monkeypatch.setattr("codiag.cli.demo.run.RIVALS", ())
 
 
 def test_demo_prints_tables_and_saves_a_figure(tmp_path, one_start):
@@ -141,13 +138,6 @@ def test_the_number_of_components_is_k_in_every_command(command, file, words, re
     result = runner.invoke(app, [command, str(request.getfixturevalue(file)), "-k", "2"])
     assert result.exit_code == 0, result.output
     assert words in result.output
-
-
-def test_help_of_reproduce_names_the_experiments():
-    result = runner.invoke(app, ["reproduce", "--help"])
-    assert result.exit_code == 0
-    for name in EXPERIMENTS:
-        assert name in result.output
 
 
 def test_progress_says_what_is_done(tensor_file, monkeypatch):

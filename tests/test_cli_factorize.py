@@ -69,7 +69,7 @@ def test_factorize_prints_errors_and_the_diagnosis(tensor_file):
 def test_factorize_takes_long_tables_and_answers_in_their_labels(long_table, tensor_file, libraries, monkeypatch):
     if libraries:
         pytest.importorskip(libraries[0])
-    monkeypatch.setattr("codiag._frames.LIBRARIES", libraries)
+    monkeypatch.setattr("codiag._text._frames.LIBRARIES", libraries)
     out = long_table.with_name("out.csv")
     options = [str(long_table), "-k", "3", "--modes", "sample,wave,day", "--value", "value", "--out", str(out)]
     result = runner.invoke(app, ["factorize", *options])
@@ -90,7 +90,7 @@ def test_factorize_takes_long_tables_and_answers_in_their_labels(long_table, ten
 def test_factorize_reads_decimal_commas(long_table, tensor_file, libraries, monkeypatch):
     if libraries:
         pytest.importorskip(libraries[0])
-    monkeypatch.setattr("codiag._frames.LIBRARIES", libraries)
+    monkeypatch.setattr("codiag._text._frames.LIBRARIES", libraries)
     text = long_table.read_text().replace(",", ";").replace(".", ",")
     long_table.write_text(text)
     options = [str(long_table), "-k", "3", "--modes", "sample,wave,day", "--value", "value"]
@@ -147,7 +147,7 @@ def test_factorize_reads_large_files_in_parts(tmp_path, name, monkeypatch):
     entries = noisy_tensor((22, 20, 24), 3, noise=1e-2, seed=0).tensor
     path = tmp_path / name.partition(":")[0]
     write_chunks(path, entries, monkeypatch)
-    monkeypatch.setattr("codiag.tensors._first_look.SMALL", 1000)
+    monkeypatch.setattr("codiag.tensors._sketch.SMALL", 1000)
     seen = []
     plain = Progress.update
     monkeypatch.setattr(Progress, "update", lambda self, *ids, **new: (seen.append(new), plain(self, *ids, **new)))
@@ -165,7 +165,7 @@ def test_factorize_reads_large_files_in_parts(tmp_path, name, monkeypatch):
 def test_progress_beyond_the_usual_number_of_passes(monkeypatch):
     """No number of passes is promised that is not known, and the bar is not full while there is work."""
     shape, n_parts, seen = (8, 8, 8), 2, []
-    monkeypatch.setattr("codiag.tensors._first_look.SMALL", 100)
+    monkeypatch.setattr("codiag.tensors._sketch.SMALL", 100)
     monkeypatch.setattr(Progress, "update", lambda *_ids, **new: seen.append(new))
     with progress("reading ...") as passes:
         passes.over(shape)

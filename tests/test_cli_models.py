@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from codiag.cli import app
+from codiag.io import read_votes
 from codiag.models import DawidSkene, MixedMembershipCommunities
-from codiag.tables import read_edges, read_graph, read_votes
+from codiag.models.communities import read_edges, read_graph
 from commands import apart, read, runner
 
 

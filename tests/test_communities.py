@@ -15,10 +15,16 @@ from sklearn.metrics import normalized_mutual_info_score
 from codiag.methods import ALS, NLS, NOJD
 from codiag.metrics import overlapping_nmi
 from codiag.models import MixedMembershipCommunities
-from codiag.models._network_partition import merged, modularity, settled
-from codiag.models._network_spectrum import count_communities
-from codiag.models._network_steps import Polished, dirichlet_total, polish_memberships
-from codiag.models._networks import as_network
+from codiag.models.communities import (
+    Polished,
+    as_network,
+    count_communities,
+    dirichlet_total,
+    merged,
+    modularity,
+    polish_memberships,
+    settled,
+)
 from codiag.synthetic import mixed_membership_graph
 from real_data import needs_data
 

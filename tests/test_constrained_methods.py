@@ -9,8 +9,8 @@ from scipy.optimize import nnls
 
 import codiag
 from codiag.constraints import Fixed, NonNegative, Ridge
+from codiag.least_squares import LeastSquares
 from codiag.methods import ALS, NLS, NOJD
-from codiag.methods.least_squares._objective import LeastSquares
 from codiag.tensors import FactoredTensor
 
 METHODS = {

@@ -13,7 +13,7 @@ from scipy.optimize import nnls
 import codiag
 from assertions import assert_same_factors
 from cases import CONSTRAINTS
-from codiag._array import to_host
+from codiag._arrays import to_host
 from codiag.constraints import Constraint, Fixed, NonNegative
 from codiag.constraints import _nonnegative as nonnegative
 from codiag.methods import ALS
@@ -185,7 +185,7 @@ class TestNonNegative:
     @pytest.mark.parametrize("rows_at_a_time", [None, 3])
     def test_solutions_are_those_of_scipy(self, gram, shape, rows_at_a_time, monkeypatch):
         if rows_at_a_time is not None:
-            monkeypatch.setattr("codiag._array.BLOCK", rows_at_a_time * shape[1] ** 2)
+            monkeypatch.setattr("codiag._arrays._namespace.BLOCK", rows_at_a_time * shape[1] ** 2)
         matrices, targets, grams, products = equations(gram, *shape)
         start = np.random.default_rng(0).standard_normal(shape)
         found = NonNegative().solve(grams, products, start)

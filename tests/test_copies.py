@@ -9,9 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from codiag.models import DawidSkene
-from codiag.models._crowd_copies import RATES, _joint, _scores, common_rate, meetings, with_shared_votes
-from codiag.models._crowd_em import CrowdModel
-from codiag.models._votes import as_votes
+from codiag.models.crowd import RATES, CrowdModel, _joint, _scores, as_votes, common_rate, meetings, with_shared_votes
 from codiag.synthetic import crowd_votes, worker_errors
 
 
@@ -148,7 +146,7 @@ def test_where_two_explanations_are_nearly_as_probable_nobody_is_named():
 
 
 def test_pairs_of_many_workers_on_few_tasks_are_bounded(monkeypatch):
-    monkeypatch.setattr("codiag.models._crowd_copies.MOST_CELLS", 20_000)
+    monkeypatch.setattr("codiag.models.crowd._copies.MOST_CELLS", 20_000)
     labels = np.random.default_rng(0).integers(0, 2, (20, 1000))
     met, thinned = meetings(as_votes(labels))
     assert thinned
@@ -162,7 +160,7 @@ def test_pairs_of_many_workers_on_few_tasks_are_bounded(monkeypatch):
 def test_shared_tasks_are_counted_on_all_tasks_where_some_are_looked_at(monkeypatch):
     votes, _ = copying(0, 4, 1.0)
     columns = as_votes(votes)
-    monkeypatch.setattr("codiag.models._crowd_copies.MOST_CELLS", 4 * 10_000)
+    monkeypatch.setattr("codiag.models.crowd._copies.MOST_CELLS", 4 * 10_000)
     assert meetings(columns)[1]
     model = DawidSkene(init="majority", random_state=0).fit(votes)
     table = model.copy_table()

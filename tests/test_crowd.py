@@ -13,8 +13,7 @@ from sklearn.base import clone
 
 import codiag
 from codiag.models import DawidSkene
-from codiag.models._vote_order import _numbers
-from codiag.models._votes import as_votes
+from codiag.models.crowd import _numbers, as_votes
 from codiag.synthetic import crowd_votes, worker_errors
 from real_data import needs_data
 from simulated import crowd

@@ -7,9 +7,9 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from codiag.methods import ALS, NLS, NOJD, Lathauwer
-from codiag.models import DawidSkene, _crowd_moments
-from codiag.models._crowd_moments import estimate_crowd, random_groups
-from codiag.models._votes import as_votes
+from codiag.models import DawidSkene
+from codiag.models.crowd import _starts as _crowd_moments
+from codiag.models.crowd import as_votes, estimate_crowd, random_groups
 from codiag.synthetic import crowd_votes, worker_errors
 from simulated import crowd
 

@@ -9,9 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from codiag.models import DawidSkene
-from codiag.models._crowd_em import CrowdModel
-from codiag.models._crowd_information import beta_intervals
-from codiag.models._crowd_prior import SKILL, added_votes, estimate_prior
+from codiag.models.crowd import SKILL, CrowdModel, added_votes, beta_intervals, estimate_prior
 from codiag.synthetic import crowd_votes, worker_errors
 from real_data import needs_data
 

@@ -16,12 +16,11 @@ import codiag
 from codiag.constraints import Fixed
 from codiag.methods import Auto
 from codiag.synthetic import unit_factor
-from codiag.tensors import DaskTensor, DenseTensor, FactoredTensor
-from codiag.tensors._sums import Core, Products, SquaredDistance, SquaredNorm
+from codiag.tensors import Core, DaskTensor, DenseTensor, FactoredTensor, Products, SquaredDistance, SquaredNorm
 
 dask = pytest.importorskip("dask", reason="dask is not installed; it is the extra 'dask'")
 da = pytest.importorskip("dask.array")
-_chunks = pytest.importorskip("codiag.tensors._chunks")
+_chunks = pytest.importorskip("codiag.tensors.chunked._sums")
 
 LAYOUTS = {
     "whole": (-1, -1, -1),
@@ -109,7 +108,7 @@ SHAPE = (22, 20, 24)
 @pytest.fixture
 def large(monkeypatch):
     """Return entries and their factors, few, that are worked on like those of a large tensor."""
-    monkeypatch.setattr("codiag.tensors._first_look.SMALL", 1000)
+    monkeypatch.setattr("codiag.tensors._sketch.SMALL", 1000)
     return noisy(SHAPE)
 
 
@@ -245,7 +244,7 @@ def test_distributed_and_a_lost_worker(client, tmp_path, large):
 
 
 def test_large_factors_are_sent_to_workers_once(client, monkeypatch, expected):
-    monkeypatch.setattr("codiag._scattered.IN_GRAPH", 0)
+    monkeypatch.setattr("codiag.parts._dask.IN_GRAPH", 0)
     tensor = DaskTensor(da.from_array(ENTRIES, chunks=20))
     assert_allclose(numbers(tensor.read(*asked(tensor.shape))), expected, rtol=1e-11, atol=1e-12)
 

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 import codiag
+from codiag.least_squares import LeastSquares, noise_excess
 from codiag.methods import NLS
-from codiag.methods.least_squares._objective import LeastSquares
-from codiag.methods.least_squares._residual import noise_excess
 from codiag.synthetic import noisy_tensor, unit_factor
 from codiag.tensors import DenseTensor, FactoredTensor, symmetrize
 from reference.alternating import relative_error

@@ -17,14 +17,14 @@ validate = pytest.importorskip("numpydoc.validate").validate
 
 PROGRAMS = {"cli", "experiments"}  # run by commands, not called by users
 PACKAGES = [name for name in dir(codiag) if inspect.ismodule(getattr(codiag, name)) and name not in PROGRAMS]
-MODULES = [f"codiag.{package}" for package in [*PACKAGES, "drop_in.ajd", "methods.least_squares"]] + ["codiag"]
+MODULES = [f"codiag.{package}" for package in [*PACKAGES, "drop_in.ajd"]] + ["codiag"]
 EXCUSED = {
     "ES01",  # a summary may say all there is to say
     "PR01",  # fields of a result are attributes: `undocumented` asks for parameters or attributes
     "SS05",  # takes plural nouns for verbs
 }
 EXCUSED_OF_METHODS = EXCUSED | {"SA01"}  # the neighbors of a method are those of its class
-ENGINE = "codiag.methods.least_squares.LeastSquares."  # its methods are for those who read its code
+ENGINE = "codiag.least_squares.LeastSquares."  # its methods are for those who read its code
 LONGEST_TYPE = 60
 QUOTED = re.compile(r"(?<![`:\w])`([^`\n]+)`(?![`_])")
 

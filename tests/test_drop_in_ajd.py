@@ -9,7 +9,7 @@ import pytest
 
 from assertions import assert_same_factors
 from cases import DIAGONALIZERS
-from codiag._validation import ConvergenceWarning
+from codiag._checks import ConvergenceWarning
 from codiag.diagonalize import Jacobi
 from codiag.drop_in import ajd
 from tensor_cases import LIBRARIES

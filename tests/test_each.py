@@ -11,7 +11,7 @@ from joblib import parallel_backend
 from numpy.testing import assert_array_equal
 
 import codiag
-from codiag._labels import Labelled, Labels
+from codiag.labels import Labelled, Labels
 from codiag.methods import ALS
 from codiag.synthetic import noisy_tensor
 

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import codiag
 from assertions import assert_same_factors
-from codiag._files import read_tensor
+from codiag.io import read_tensor
 from codiag.methods import ALS, NLS, NOJD, OJD, TPM
 from codiag.synthetic import mild_factor
 from codiag.tensors import SparseTensor

@@ -9,13 +9,11 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import codiag
-from codiag._array import to_host
-from codiag._chunked_entries import ChunkedEntries
-from codiag._entries import DenseEntries, Entries, ListedEntries
-from codiag.methods._listed_range import reduce_listed
-from codiag.methods.least_squares._gauss_newton import Limits, minimize
-from codiag.methods.least_squares._objective import LeastSquares
+from codiag._arrays import to_host
+from codiag.least_squares import LeastSquares, Limits, minimize
+from codiag.reduction import reduce_listed
 from codiag.tensors import DaskTensor, FactoredTensor, SparseTensor
+from codiag.tensors.entries import ChunkedEntries, DenseEntries, Entries, ListedEntries
 from tensor_cases import LIBRARIES
 
 SHAPES = [(4, 5, 3), (3, 2, 4, 3)]
@@ -79,7 +77,7 @@ def entries(request: pytest.FixtureRequest, case: Case, monkeypatch: pytest.Monk
     if request.param == "chunked":
         return case.chunked()
     if request.param == "listed in parts":
-        monkeypatch.setattr("codiag._entries.CHUNK", 7 * RANK)
+        monkeypatch.setattr("codiag.tensors.entries._entries.CHUNK", 7 * RANK)
     return case.listed()
 
 
@@ -217,7 +215,7 @@ def test_a_fit_to_a_list_reaches_least_squares_from_the_truth(
 
 def test_steps_with_the_curvature_of_a_sample_reach_the_same_minimum(monkeypatch: pytest.MonkeyPatch) -> None:
     tensor, truth = _observed(150, 60000, 3)
-    monkeypatch.setattr("codiag.methods._known.PER_UNKNOWN", 30)
+    monkeypatch.setattr("codiag.search._loop.PER_UNKNOWN", 30)
     drawn = []
     thinned = ListedEntries.thinned
     monkeypatch.setattr(ListedEntries, "thinned", lambda *given: drawn.append(thinned(*given)) or drawn[-1])

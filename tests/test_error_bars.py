@@ -22,12 +22,16 @@ from codiag.models import (
     SingleTopic,
     SphericalGaussianMixture,
 )
-from codiag.models._chain_sums import ChainSums, time_blocks
-from codiag.models._jackknife import jackknife_errors, share_errors
-from codiag.models._network_jackknife import Estimate, communities_jackknife
-from codiag.models._networks import as_network
-from codiag.models._star_moments import Stars, estimate_memberships, scaled_stars
-from codiag.models._sums import block_of_rows, leave_one_out, merged
+from codiag.models.chains import ChainSums, time_blocks
+from codiag.models.communities import (
+    Estimate,
+    Stars,
+    as_network,
+    communities_jackknife,
+    estimate_memberships,
+    scaled_stars,
+)
+from codiag.models.frame import block_of_rows, jackknife_errors, leave_one_out, merged, share_errors
 from codiag.synthetic import crowd_votes, mixed_membership_graph
 from simulated import chain, gaussians, views
 

@@ -15,7 +15,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from scipy.io import savemat
 
-from codiag._files import read_tensor
+from codiag.io import read_tensor
 from codiag.tensors import DaskTensor, DenseTensor, SparseTensor
 
 ENTRIES = np.arange(24.0).reshape(2, 3, 4)

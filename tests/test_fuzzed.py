@@ -13,6 +13,7 @@ from codiag.datasets import available
 from codiag.diagonalize import UWEDGE, TwoSided
 from codiag.drop_in import parafac
 from codiag.methods import ALS
+from codiag.models.topics import WordMomentTensor
 from codiag.synthetic import unit_factor
 from codiag.tensors import (
     CrossMomentTensor,
@@ -20,7 +21,6 @@ from codiag.tensors import (
     MomentTensor,
     SparseTensor,
     SymmetricOuterTensor,
-    WordMomentTensor,
     as_tensor,
     symmetrize,
 )

@@ -7,14 +7,12 @@ import pytest
 from numpy.testing import assert_allclose
 
 import codiag
-from codiag.methods.least_squares import _gauss_newton as gauss_newton
-from codiag.methods.least_squares._gauss_newton import Limits, minimize
-from codiag.methods.least_squares._objective import LeastSquares
-from codiag.methods.least_squares._polish import polish
-from codiag.methods.least_squares._ranges import coupled, solve_directly
+from codiag.least_squares import LeastSquares, Limits, coupled, minimize, solve_directly
+from codiag.least_squares import _gauss_newton as gauss_newton
+from codiag.search import polish
 from codiag.synthetic import noisy_tensor
 from codiag.tensors import DenseTensor, FactoredTensor, symmetrize
-from codiag.theory._sensitivity import sensitivity
+from codiag.theory import sensitivity
 
 KINDS = {
     "three modes": ((4, 3, 5), 3, False),

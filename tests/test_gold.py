@@ -14,9 +14,7 @@ from typer.testing import CliRunner
 
 from codiag.cli import app
 from codiag.models import DawidSkene
-from codiag.models._crowd_em import CrowdModel, expect
-from codiag.models._gold import with_gold
-from codiag.models._votes import as_votes
+from codiag.models.crowd import CrowdModel, as_votes, expect, with_gold
 from codiag.synthetic import crowd_votes, worker_errors
 from simulated import crowd
 

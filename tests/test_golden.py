@@ -11,8 +11,8 @@ import pytest
 import codiag
 from assertions import assert_same_factors, largest_distance
 from codiag.diagonalize import LUJ1D, QRJ1D, UWEDGE, Jacobi, JDi, OrthogonalNewton
-from codiag.diagonalize._qrj1d import _shear_sweep
-from codiag.diagonalize._rounds import round_robin
+from codiag.diagonalize.comparison import _shear_sweep
+from codiag.diagonalize.steps import round_robin
 from codiag.methods import NOJD, OJD
 from codiag.metrics import nearest_error
 

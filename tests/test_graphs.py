@@ -9,13 +9,19 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-from codiag.models import MixedMembershipCommunities, _network_rates
-from codiag.models._canonical import canonical_order
-from codiag.models._network_bias import Corrected, Parameters, are_nearest, known_part
-from codiag.models._network_crossing import crossed_connectivity
-from codiag.models._network_rates import connectivity
-from codiag.models._network_steps import polish_memberships
-from codiag.models._networks import as_network
+from codiag.models import MixedMembershipCommunities
+from codiag.models.communities import (
+    Corrected,
+    Parameters,
+    are_nearest,
+    as_network,
+    connectivity,
+    crossed_connectivity,
+    known_part,
+    polish_memberships,
+)
+from codiag.models.communities import _connectivity as _network_rates
+from codiag.models.crowd import canonical_order
 from codiag.synthetic import mixed_membership_graph
 
 

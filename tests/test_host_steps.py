@@ -7,16 +7,13 @@ import numpy as np
 import pytest
 
 import codiag
-from codiag._problem import Problem
-from codiag._validation import ConvergenceWarning
+from codiag._arrays import Extrapolation
+from codiag._checks import ConvergenceWarning
 from codiag.constraints import Ridge
-from codiag.methods._reduction import _with_sides, reduce, reduce_widely
-from codiag.methods.least_squares._components import random_components
-from codiag.methods.least_squares._degeneracy import bounded
-from codiag.methods.least_squares._extrapolation import Extrapolation
-from codiag.methods.least_squares._gauss_newton import Limits, QuickSteps, Steps, minimize, steps_for
-from codiag.methods.least_squares._objective import LeastSquares
-from codiag.methods.least_squares._polish import polish
+from codiag.least_squares import LeastSquares, Limits, QuickSteps, Steps, minimize, random_components, steps_for
+from codiag.problem import Problem
+from codiag.reduction import _with_sides, reduce, reduce_widely
+from codiag.search import bounded, polish
 from codiag.synthetic import noisy_tensor
 from codiag.tensors import DenseTensor
 

@@ -1,4 +1,4 @@
-"""What importing costs, and in which direction modules may look."""
+"""What importing costs, which rooms there are, and in which direction they may look."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import pytest
 import codiag
 
 SOURCE = Path(codiag.__file__).parent
+GUIDE = Path(__file__).parents[1] / "CONTRIBUTING.md"
 HEAVY = [
     "torch",
     "jax",
@@ -23,59 +24,37 @@ HEAVY = [
     "zarr",
     "h5py",
     "matplotlib",
+    "narwhals",
     "pandas",
     "sklearn",
     "typer",
     "rich",
     "pooch",
 ]
-# A module may import from its own layer and from those before it. A part of a package may have a layer of its own.
-LAYERS = [
-    {"_array", "_chunked_files", "_keywords", "_named", "_parts", "_scattered", "_reading", "_threads", "_writing"},
-    {"_html", "_frames", "_text_rows"},
-    {"_validation"},
-    {"_parallel"},
-    {"diagonalize", "tensors"},
-    {"constraints"},
-    {"_missing", "_entries", "_chunked_entries", "_symmetry", "_labels"},
-    {"_labelled"},
-    {"_problem", "_estimate"},
-    {"methods._directions", "methods._reduction"},
-    {"methods._listed_range"},
-    {"methods.least_squares"},
-    {"methods"},
-    {"_factorization", "_fit_files", "_exports", "_summary"},
-    {"theory", "metrics"},
-    {"_result", "_factorize", "_each", "_transform"},
-    {"selection"},
-    {""},  # codiag itself: what it exports
-    {"models", "drop_in", "synthetic", "datasets", "_corpora", "_files", "_gold_files", "_graph_files"},
-    {"_vote_files"},
-    {"tables"},
-    {"plotting"},
-    {"reports"},
-    {"experiments"},
-    {"cli"},
-    {"__main__"},
-]
-RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
-APART = [{"diagonalize", "tensors"}, *({"_factorization", name} for name in RANK if name.startswith("methods"))]
-LAZY = {  # what is computed where it is asked for
-    ("_factorization", "theory"),
-    ("_factorization", "_transform"),
-    ("_factorization", "plotting"),
+ENTRIES = {"_factorize", "_factorize_each"}
+ROOT = {"__init__", "__main__", *ENTRIES}
+LAZY = {  # imported inside functions, because the result of a fit offers what is built above it
     ("_factorize", "selection"),
-    ("_fit_files", "theory"),
+    ("result", "plotting"),
+    ("result", "theory"),
     ("selection", "plotting"),
 }
-PROGRAMS = {"cli", "experiments"}  # run by commands: their modules are no engine
+MOST_FILES = 20
+PROGRAMS = {"cli"}  # run by commands: their modules have plain names
+
+
+def rooms():
+    """Return the rooms in their order, as CONTRIBUTING.md lists them."""
+    block = GUIDE.read_text().split("<!-- rooms -->")[1].split("```")[1]
+    names = [name for line in block.splitlines()[1:] for name in line.split("#")[0].split()]
+    assert len(names) == len(set(names))
+    return names
 
 
 class Import(NamedTuple):
-    file: str
-    part: str
-    other: str
-    lazy: bool  # inside a function, or for the checker of types alone
+    module: str  # that imports, after "codiag."; empty for codiag itself
+    target: str  # the module that is imported
+    lazy: bool  # inside a function, or for type checkers alone
 
 
 def module_of(path):
@@ -83,34 +62,39 @@ def module_of(path):
     return ".".join(part for part in path.relative_to(SOURCE).with_suffix("").parts if part != "__init__")
 
 
-def part_of(module):
-    """Return the part of codiag with a layer that a module belongs to."""
-    while module not in RANK and module:
-        module = module.rpartition(".")[0]
-    return module
+MODULES = {module_of(path): path for path in SOURCE.rglob("*.py")}
+PACKAGES = {name for name, path in MODULES.items() if path.name == "__init__.py"}
+
+
+def room_of(module):
+    """Return the room, at the first level, that a module belongs to."""
+    return module.partition(".")[0]
 
 
 def imports():
     """Yield every import of codiag in codiag."""
-    for path in sorted(SOURCE.rglob("*.py")):
-        yield from imports_in(ast.parse(path.read_text()), path.name, part_of(module_of(path)))
+    for module, path in MODULES.items():
+        yield from imports_in(ast.parse(path.read_text()), module)
 
 
-def imports_in(node, file, part, lazy=False):
+def imports_in(node, module, lazy=False):
     """Yield the imports of codiag below a node of a syntax tree."""
     for child in ast.iter_child_nodes(node):
-        targets = []
+        names = []
         if isinstance(child, ast.ImportFrom) and child.module:  # a name may be a module, too
-            targets = [f"{child.module}.{alias.name}" for alias in child.names]
+            names = [f"{child.module}.{alias.name}" for alias in child.names]
         elif isinstance(child, ast.Import):
-            targets = [alias.name for alias in child.names]
-        for target in targets:
-            if target == "codiag" or target.startswith("codiag."):
-                yield Import(file, part, part_of(target.removeprefix("codiag").removeprefix(".")), lazy)
+            names = [alias.name for alias in child.names]
+        for name in names:
+            if name == "codiag" or name.startswith("codiag."):
+                target = name.removeprefix("codiag").removeprefix(".")
+                while target not in MODULES:
+                    target = target.rpartition(".")[0]
+                yield Import(module, target, lazy)
         later = isinstance(child, ast.FunctionDef) or (
             isinstance(child, ast.If) and isinstance(child.test, ast.Name) and child.test.id == "TYPE_CHECKING"
         )
-        yield from imports_in(child, file, part, lazy or later)
+        yield from imports_in(child, module, lazy or later)
 
 
 @pytest.mark.parametrize("module", ["codiag", "codiag.diagonalize", "codiag.synthetic", "codiag.metrics"])
@@ -128,68 +112,110 @@ def test_parts_are_there_once_named():
         _ = codiag.nothing
 
 
-def test_every_part_has_a_layer():
-    parts = {module_of(path).partition(".")[0] for path in SOURCE.rglob("*.py")}
-    assert parts - set(RANK) == set()
-
-
-def test_everything_public_is_listed_and_there():
-    public = {path.stem for path in SOURCE.iterdir() if path.stem[0] != "_" and (path.suffix == ".py" or path.is_dir())}
-    assert set(dir(codiag)) == public | set(codiag.__all__)
+def test_everything_public_is_there():
     for name in dir(codiag):
-        found = getattr(codiag, name)
-        assert all(hasattr(found, inner) for inner in getattr(found, "__all__", ()))
+        member = getattr(codiag, name)
+        assert all(hasattr(member, inner) for inner in getattr(member, "__all__", ()))
+
+
+@pytest.mark.skipif(not GUIDE.exists(), reason="the guide for contributors is not part of this distribution")
+class TestRooms:
+    """What CONTRIBUTING.md says of rooms."""
+
+    def test_the_list_names_every_room(self):
+        assert {room_of(module) for module in MODULES} - {"", "__main__"} == set(rooms())
+
+    def test_imports_point_to_rooms_before(self):
+        rank = {room: place for place, room in enumerate(rooms())} | {"": len(rooms()), "__main__": len(rooms())}
+        upward = [
+            one
+            for one in imports()
+            if room_of(one.target) != room_of(one.module)
+            and rank[room_of(one.target)] > rank[room_of(one.module)]
+            and one.target  # codiag itself may be imported by whoever needs what users see
+        ]
+        assert [one for one in upward if not one.lazy] == []
+        assert {(room_of(one.module), room_of(one.target)) for one in upward} == LAZY
+
+
+def test_private_modules_are_imported_in_their_room_only():
+    crossing = {
+        (one.module, one.target)
+        for one in imports()
+        if room_of(one.module) != room_of(one.target)
+        and one.target not in PACKAGES
+        and one.target.rpartition(".")[2][0] == "_"
+    }
+    assert {pair for pair in crossing if pair[0]} == set()
+    assert {target for module, target in crossing if not module} <= ENTRIES  # codiag itself shows the entries
+
+
+def test_nobody_else_imports_private_modules():
+    """Tests, benchmarks and experiments use the faces of rooms, too."""
+    top = Path(__file__).parents[1]
+    crossing = set()
+    for folder in ("tests", "benchmarks", "experiments", "examples", "docs"):
+        for path in (top / folder).rglob("*.py"):
+            found = imports_in(ast.parse(path.read_text()), folder)
+            crossing |= {
+                (path.relative_to(top).as_posix(), one.target)
+                for one in found
+                if one.target not in PACKAGES and one.target.rpartition(".")[2][0] == "_"
+            }
+    assert crossing == set()
+
+
+def test_the_root_holds_entries_only():
+    assert {path.stem for path in SOURCE.glob("*.py")} == ROOT
+
+
+def test_rooms_are_small():
+    counts = {folder: len(list(folder.glob("*.py"))) for folder in {path.parent for path in MODULES.values()}}
+    assert max(counts.values()) <= MOST_FILES
 
 
 def test_engine_modules_are_private():
-    modules = [module_of(path).split(".") for path in SOURCE.rglob("*.py") if path.name != "__init__.py"]
-    assert {".".join(names) for names in modules if names[-1][0] != "_" and names[0] not in PROGRAMS} == {"tables"}
+    plain = {name for name in MODULES if name not in PACKAGES and name.rpartition(".")[2][0] != "_"}
+    assert {room_of(name) for name in plain} <= PROGRAMS
 
 
-def test_no_module_is_named_like_a_function():
+def test_no_function_is_hidden_by_a_module_of_its_package():
     packages = [codiag, *(getattr(codiag, name) for name in dir(codiag) if inspect.ismodule(getattr(codiag, name)))]
-    exported = [getattr(package, name) for package in packages for name in getattr(package, "__all__", ())]
-    functions = {found.__name__ for found in exported if inspect.isfunction(found)}
-    modules = [module_of(path).split(".") for path in SOURCE.rglob("*.py")]
-    parts = {part for names in modules for part in names if names[0] not in PROGRAMS}
+    functions = {
+        f"{package.__name__}.{name}".removeprefix("codiag.")
+        for package in packages
+        for name in getattr(package, "__all__", ())
+        if inspect.isfunction(getattr(package, name))
+    }
     assert len(functions) > 20
-    assert functions & parts == set()
-
-
-def test_imports_point_one_way():
-    found = set(imports())
-    upward = {one for one in found if RANK[one.other] > RANK[one.part]}
-    across = {one for one in found if {one.part, one.other} in APART}
-    assert {one for one in upward | across if not one.lazy} == set()
-    assert {(one.part, one.other) for one in upward | across if one.lazy} == LAZY
-    assert len(found) > 100  # the walk does see imports
+    assert functions & set(MODULES) == set()
 
 
 def test_imports_in_functions_are_lazy_and_others_are_not():
     code = """
-from codiag.methods import least_squares
+from codiag import least_squares
 if TYPE_CHECKING:
     import codiag.theory
 class Result:
-    from codiag import tables
+    from codiag.tensors._base import Tensor
     def diagnose(self):
         if self:
-            from codiag.theory._diagnosis import diagnose
+            from codiag.theory import diagnose
 """
-    assert list(imports_in(ast.parse(code), "file", "part")) == [
-        Import("file", "part", "methods.least_squares", False),
-        Import("file", "part", "theory", True),
-        Import("file", "part", "tables", False),
-        Import("file", "part", "theory", True),
+    assert list(imports_in(ast.parse(code), "here")) == [
+        Import("here", "least_squares", False),
+        Import("here", "theory", True),
+        Import("here", "tensors._base", False),
+        Import("here", "theory", True),
     ]
 
 
 def named(words):
     """Return the files of codiag, outside the command line, that use one of these names."""
     return {
-        module_of(path)
-        for path in SOURCE.rglob("*.py")
-        if path.parent.name != "cli"
+        name
+        for name, path in MODULES.items()
+        if room_of(name) != "cli"
         for node in ast.walk(ast.parse(path.read_text()))
         if (isinstance(node, ast.Attribute) and node.attr in words) or (isinstance(node, ast.Name) and node.id in words)
     }

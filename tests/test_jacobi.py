@@ -5,7 +5,7 @@ import pytest
 
 from assertions import assert_same_factors
 from codiag.diagonalize import Jacobi
-from codiag.diagonalize._rounds import leading_rounds, round_robin
+from codiag.diagonalize.steps import leading_rounds, round_robin
 from codiag.synthetic import matrix_stack, orthonormal_factor
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import codiag
 from codiag import models
-from codiag._keywords import OPTIONS, explains_keywords
+from codiag._checks import OPTIONS, explains_keywords
 
 ESTIMATORS = [getattr(models, name) for name in models.__all__ if hasattr(getattr(models, name), "fit")]
 FUNCTIONS = [codiag.factorize, codiag.factorize_each, codiag.choose_rank, codiag.joint_diagonalize]

@@ -6,13 +6,13 @@ import math
 
 import numpy as np
 import pytest
-from tests.assertions import assert_same_factors
 
 import codiag
-from codiag._estimate import Log
-from codiag.methods._koszul import _equations, _kernel, _wedge, flattening, koszul_roles, koszul_start
+from codiag.problem import Log
+from codiag.starts import _equations, _kernel, _wedge, flattening, koszul_roles, koszul_start
 from codiag.synthetic import noisy_tensor, unit_factor
 from codiag.tensors import as_tensor, symmetrize
+from tests.assertions import assert_same_factors
 
 
 @pytest.mark.parametrize(("first", "second"), [(1, 1), (1, 2), (2, 2), (1, 3)])

@@ -12,8 +12,9 @@ from sklearn import config_context
 from sklearn.base import clone
 
 import codiag
+from codiag.io import labelled_tensor
+from codiag.labels import Labelled, Labels
 from codiag.models import CP
-from codiag.tables import Labelled, Labels, labelled_tensor
 from codiag.tensors import SparseTensor
 
 PEOPLE = ["ann", "bob", "cem", "dan", "eve"]

@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 import codiag
 from assertions import assert_same_factors
 from cases import DIAGONALIZERS, METHODS
-from codiag._array import to_host
+from codiag._arrays import to_host
 from codiag.diagonalize import _base as base
 from codiag.synthetic import noisy_tensor
 from codiag.tensors import CrossMomentTensor, SparseTensor
@@ -74,7 +74,7 @@ def test_low_rank(name, library):
 def test_many_matrices_in_more_slabs_than_one(name, library, monkeypatch):
     """Also those of JAX, without the way over the host that few matrices take."""
     monkeypatch.setattr(base, "NOT_COMPILED", 0)
-    monkeypatch.setattr("codiag.diagonalize._products.CACHED_ELEMENTS", 200)
+    monkeypatch.setattr("codiag.diagonalize._compression.CACHED_ELEMENTS", 200)
     case = DIAGONALIZERS[name]
     matrices = case.stack(5, 39, noise=1e-3).matrices
     expected, fit = (case.method(array, seed=0) for array in (matrices, LIBRARIES[library](matrices)))

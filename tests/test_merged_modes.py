@@ -6,14 +6,14 @@ import math
 
 import numpy as np
 import pytest
-from tests.assertions import assert_same_factors
 
 import codiag
 from codiag.diagonalize import UWEDGE
-from codiag.experiments.fitting import silent_fit
 from codiag.methods import NOJD
-from codiag.methods._rank_one_span import gram_null_space, rank_one_roles
+from codiag.starts import gram_null_space, rank_one_roles
 from codiag.synthetic import noisy_tensor, unit_factor
+from experiments.fitting import silent_fit
+from tests.assertions import assert_same_factors
 
 BEYOND = {
     "order four": ((5, 4, 6, 5), 9, False),

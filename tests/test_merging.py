@@ -12,12 +12,11 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-from codiag.models._chain_sums import ChainSums
-from codiag.models._gaussian_sums import GaussianSums
-from codiag.models._sums import leave_one_out, merged
-from codiag.models._view_sums import ViewSums
-from codiag.models._vote_parts import VoteSums
-from codiag.models._word_statistics import WordStatistics
+from codiag.models.chains import ChainSums
+from codiag.models.crowd import VoteSums
+from codiag.models.frame import ViewSums, leave_one_out, merged
+from codiag.models.mixtures import GaussianSums
+from codiag.models.topics import WordStatistics
 from simulated import chain, gaussians, named_votes, views
 
 

@@ -10,7 +10,7 @@ from scipy.optimize import linear_sum_assignment
 
 from codiag.methods import NLS
 from codiag.models import MultiviewMixture, SphericalGaussianMixture
-from codiag.models._gaussian_moments import Samples, gaussian_moments, unique_variances
+from codiag.models.mixtures import Samples, gaussian_moments, unique_variances
 from simulated import gaussians, matched, views
 
 

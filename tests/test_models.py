@@ -26,7 +26,7 @@ from codiag.models import (
     SingleTopic,
     SphericalGaussianMixture,
 )
-from codiag.models._base import Model
+from codiag.models.frame import Model
 from codiag.tensors import symmetrize
 from simulated import gaussians, matched
 

@@ -10,14 +10,8 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 
 import codiag
-from codiag.tensors import (
-    CrossMomentTensor,
-    MomentTensor,
-    SymmetricOuterTensor,
-    WordMomentTensor,
-    WordPairs,
-    word_frequencies,
-)
+from codiag.models.topics import WordMomentTensor, WordPairs, word_frequencies
+from codiag.tensors import CrossMomentTensor, MomentTensor, SymmetricOuterTensor
 from tensor_cases import word_triples
 
 RNG = np.random.default_rng(0)
@@ -83,7 +77,7 @@ def test_a_large_vocabulary_is_contracted_without_a_matrix_of_words():
 @pytest.mark.parametrize("block", [None, 7])
 def test_every_way_to_the_norm_of_word_moments(block, monkeypatch):
     if block:
-        monkeypatch.setattr("codiag._array.BLOCK", block)
+        monkeypatch.setattr("codiag._arrays._namespace.BLOCK", block)
     tensor = WordMomentTensor(COUNTS)
     expected = pytest.approx(np.sum(word_triples(COUNTS) ** 2), rel=1e-12)
     assert tensor.squared_norm() == expected

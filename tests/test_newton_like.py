@@ -7,15 +7,10 @@ import pytest
 import scipy.linalg
 
 from assertions import assert_same_factors
-from codiag.diagonalize import UWEDGE, JDi, OrthogonalNewton
-from codiag.diagonalize import _products as products
+from codiag.diagonalize import UWEDGE, Anderson, JDi, OrthogonalNewton, Slabs, criterion
+from codiag.diagonalize import _compression as products
 from codiag.diagonalize import _uwedge as uwedge
-from codiag.diagonalize._anderson import Anderson
-from codiag.diagonalize._fixed_point import Step, _converged
-from codiag.diagonalize._products import Slabs
-from codiag.diagonalize._restarts import criterion
-from codiag.diagonalize._retractions import rotate, solve_near_identity
-from codiag.diagonalize._rotation_newton import _curvature, _look
+from codiag.diagonalize.steps import Step, _converged, _curvature, _look, rotate, solve_near_identity
 from codiag.synthetic import matrix_stack, mild_factor, orthonormal_factor, projection_stack, unit_factor
 
 

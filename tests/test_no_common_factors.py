@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 import codiag
-from codiag.diagonalize import UWEDGE, Jacobi, OrthogonalNewton, TwoSided
-from codiag.diagonalize._anderson import Anderson
-from codiag.diagonalize._products import Slabs
-from codiag.diagonalize._shear_steps import shear_step
+from codiag.diagonalize import UWEDGE, Anderson, Jacobi, OrthogonalNewton, Slabs, TwoSided
+from codiag.diagonalize.steps import shear_step
 from codiag.synthetic import matrix_stack, mild_factor, unit_factor
 from reference.uwedge import plain_uwedge, scale_free_criterion
 

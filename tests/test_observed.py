@@ -9,8 +9,8 @@ from numpy.testing import assert_allclose
 import codiag
 from assertions import assert_same_factors
 from cases import METHODS
+from codiag.least_squares import LeastSquares
 from codiag.methods import ALS, Auto
-from codiag.methods.least_squares._objective import LeastSquares
 from codiag.tensors import FactoredTensor
 from tensor_cases import LIBRARIES
 

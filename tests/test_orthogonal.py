@@ -7,13 +7,12 @@ import pytest
 
 import codiag
 from codiag.constraints import NonNegative, Orthogonal
-from codiag.experiments.paper.limits import orthogonal_oracle
+from codiag.least_squares import LeastSquares, Limits, minimize, polar, rotate
 from codiag.methods import ALS, OJD
-from codiag.methods._known import improved
-from codiag.methods.least_squares import LeastSquares, Limits, minimize
-from codiag.methods.least_squares._orthogonal import polar, rotate
+from codiag.search import improved
 from codiag.synthetic import orthonormal_factor, paper_tensor
 from codiag.tensors import FactoredTensor, symmetrize
+from experiments.paper.limits import orthogonal_oracle
 
 
 def planted(shape, rank, rng, noise=0.0):

@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 import codiag
 from codiag.cli import app
+from codiag.io import write_table
 from codiag.synthetic import crowd_votes, noisy_tensor, worker_errors
-from codiag.tables import write_table
 
 pytestmark = pytest.mark.filterwarnings("ignore:moments do not determine this crowd")  # votes here are drawn at random
 runner = CliRunner()
@@ -85,7 +85,7 @@ def test_files_that_exist_are_replaced_only_by_force(name, folder, monkeypatch):
     command, _, option, target = COMMANDS[name]
     (folder / target).write_text("precious")
     with monkeypatch.context() as patched:  # refused before anything is read, let alone computed
-        for reader in ("_files.read_tensor", "_corpora.read_corpus", "tables.read_votes", "tables.read_edges"):
+        for reader in ("io.read_tensor", "models.topics.read_corpus", "io.read_votes", "io.read_edges"):
             patched.setattr(f"codiag.{reader}", lambda *_: pytest.fail("read before the outputs were checked"))
         result = runner.invoke(app, [*command, option, target])
     assert result.exit_code == 2
@@ -111,8 +111,8 @@ def test_endings_in_capitals_are_the_file_that_was_checked(folder):
 
 def test_figures_are_refused_too_but_for_the_one_of_the_demo(folder, monkeypatch):
     pytest.importorskip("matplotlib", reason="the figure needs the extra 'plot'")
-    for name, value in {"demo.RIVALS": (), "demo_spectra.RIVALS": (), "demo_spectra.STARTS": 1}.items():
-        monkeypatch.setattr(f"codiag.experiments.{name}", value)
+    for name, value in {"RIVALS": (), "STARTS": 1}.items():
+        monkeypatch.setattr(f"codiag.cli.demo.run.{name}", value)
     (folder / "mine.png").write_text("precious")
     result = runner.invoke(app, ["label", "votes.csv", "--figure", "mine.png"])
     assert "--figure must not be a file that exists" in said(result)

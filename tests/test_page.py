@@ -10,10 +10,10 @@ import pytest
 pytest.importorskip("matplotlib")
 
 from browser import DARK, WIDTHS, assert_dark_is_dark, assert_readable, shown
-from codiag.experiments.chapters import chapters_of
-from codiag.experiments.pages import write_pages
-from codiag.experiments.paper import CLAIMS, EXPERIMENTS
-from codiag.experiments.records import Journal, Record
+from experiments.chapters import chapters_of
+from experiments.pages import write_pages
+from experiments.paper import CLAIMS, EXPERIMENTS
+from experiments.records import Journal, Record
 
 
 @pytest.fixture(scope="module")

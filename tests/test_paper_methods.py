@@ -7,20 +7,20 @@ import pytest
 
 from codiag._factorize import factorize
 from codiag.diagonalize import Jacobi, TwoSided
-from codiag.experiments.claims import Trials
-from codiag.experiments.paper import accuracy, communities
-from codiag.experiments.paper.counting import Counter, jacobi_sweep, power_step, qrj1d_sweep
-from codiag.experiments.paper.drivers import within
-from codiag.experiments.paper.incoherence import coherent_factor, random_mix
-from codiag.experiments.paper.limits import GramLathauwer, orthogonal_oracle
-from codiag.experiments.paper.orders import two_steps
-from codiag.experiments.paper.starts import Turned, TurnedTwoSided
-from codiag.experiments.paper.topic import moments, topics
-from codiag.experiments.records import Record
 from codiag.methods import Lathauwer
 from codiag.metrics import factor_error
 from codiag.synthetic import matrix_stack, mild_factor, orthonormal_factor, unit_factor
 from codiag.tensors import FactoredTensor, symmetrize
+from experiments.claims import Trials
+from experiments.paper import accuracy, communities
+from experiments.paper.counting import Counter, jacobi_sweep, power_step, qrj1d_sweep
+from experiments.paper.drivers import within
+from experiments.paper.incoherence import coherent_factor, random_mix
+from experiments.paper.limits import GramLathauwer, orthogonal_oracle
+from experiments.paper.orders import two_steps
+from experiments.paper.starts import Turned, TurnedTwoSided
+from experiments.paper.topic import moments, topics
+from experiments.records import Record
 
 
 @pytest.mark.parametrize(("size", "rank", "symmetric"), [(6, 6, True), (8, 4, True), (6, 5, False)])

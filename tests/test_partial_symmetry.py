@@ -9,13 +9,9 @@ import pytest
 
 import codiag
 from codiag.constraints import Fixed, NonNegative, Ridge
+from codiag.least_squares import Layout, LeastSquares, Limits, coupled, curvature_of, excess_over_flips, solve_directly
 from codiag.methods import ALS
-from codiag.methods._known import improved
-from codiag.methods.least_squares import LeastSquares, Limits
-from codiag.methods.least_squares._curvature import curvature_of
-from codiag.methods.least_squares._layout import Layout
-from codiag.methods.least_squares._ranges import coupled, solve_directly
-from codiag.methods.least_squares._residual import excess_over_flips
+from codiag.search import improved
 from codiag.tensors import DenseTensor, FactoredTensor, SparseTensor
 
 SHAPES = [

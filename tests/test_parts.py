@@ -12,11 +12,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
-from codiag._parts import as_parts, is_matrix
-from codiag._scattered import pass_with
 from codiag.models import DawidSkene, HiddenMarkov, LatentDirichlet, SingleTopic, SphericalGaussianMixture
-from codiag.models._chain_sums import ChainSums
-from codiag.models._gaussian_sums import GaussianSums
+from codiag.models.chains import ChainSums
+from codiag.models.mixtures import GaussianSums
+from codiag.parts import as_parts, is_matrix, pass_with
 from simulated import chain, gaussians, named_votes, single_topic_corpus
 
 
@@ -98,7 +97,7 @@ class TestDask:
 
     @pytest.mark.filterwarnings("ignore")  # of tornado and asyncio
     def test_a_cluster(self, monkeypatch):
-        monkeypatch.setattr("codiag._scattered.IN_GRAPH", 0)  # copies are sent to workers
+        monkeypatch.setattr("codiag.parts._dask.IN_GRAPH", 0)  # copies are sent to workers
         distributed = pytest.importorskip("distributed")
         da = pytest.importorskip("dask.array")
         model, data, _ = FITTED["dirichlet, moments"]
@@ -110,7 +109,7 @@ class TestDask:
 
     @pytest.mark.parametrize("scattered", [True, False])
     def test_a_pass_is_begun_again_where_all_copies_are_lost(self, scattered, monkeypatch):
-        monkeypatch.setattr("codiag._scattered._held", lambda content: (content, scattered))
+        monkeypatch.setattr("codiag.parts._dask._held", lambda content: (content, scattered))
         outcomes = iter([CancelledError, CancelledError, None])
 
         def run(held):

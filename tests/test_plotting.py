@@ -11,20 +11,26 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import codiag
+from codiag.labels import Labelled, Labels
 from codiag.synthetic import crowd_votes, noisy_tensor, worker_errors
-from codiag.tables import Labelled, Labels
 from codiag.tensors import SparseTensor
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed; it is the extra 'plot'")
 
 from codiag import plotting
-from codiag.plotting._components import _reduced
-from codiag.plotting._crowd import _draw_matrices
-from codiag.plotting._leverage import leverages
-from codiag.plotting._modes import extremes, name_along
-from codiag.plotting._residuals import residual_entries
-from codiag.plotting._style import families, shown, without_font
-from codiag.plotting._ticks import log_ticks, short
+from codiag.plotting import (
+    _draw_matrices,
+    _reduced,
+    extremes,
+    families,
+    leverages,
+    log_ticks,
+    name_along,
+    residual_entries,
+    short,
+    shown,
+    without_font,
+)
 
 DAYS = np.arange("2024-01-01", "2024-02-10", dtype="datetime64[D]")
 TOWNS = ["東京", "a very long name of a town that nobody reads", "cost $5 & <b>", "München", "x", "y", "z"]

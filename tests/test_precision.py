@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import codiag
-from codiag._array import like, to_host
+from codiag._arrays import like, to_host
 from codiag.tensors import (
     CrossMomentTensor,
     DaskTensor,

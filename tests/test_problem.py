@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import codiag
-from codiag._array import to_host
+from codiag._arrays import to_host
 from codiag.constraints import Fixed, NonNegative
 from codiag.tensors import DenseTensor, FactoredTensor, SparseTensor, symmetrize
 from tensor_cases import TENSORS

@@ -7,7 +7,7 @@ import pytest
 
 import codiag
 from cases import METHODS
-from codiag._validation import UndeterminedError
+from codiag._checks import UndeterminedError
 from codiag.diagonalize import Diagonalizer
 from codiag.methods import OJD, SD2, Lathauwer
 from codiag.synthetic import orthogonal_model, unit_factor

@@ -9,9 +9,10 @@ import pytest
 from scipy import sparse
 
 import codiag
-from codiag import _corpora as corpora
-from codiag import datasets, tables
-from codiag._files import read_tensor
+from codiag import datasets
+from codiag import io as tables
+from codiag.io import read_tensor
+from codiag.models.topics import _files as corpora
 
 READERS = [
     ("path", read_tensor),

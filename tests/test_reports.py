@@ -14,15 +14,14 @@ from typer.testing import CliRunner
 
 import codiag
 from codiag.cli import app
+from codiag.labels import Labelled, Labels
 from codiag.models import DawidSkene, LatentDirichlet, MixedMembershipCommunities
 from codiag.synthetic import crowd_votes, mixed_membership_graph, noisy_tensor, worker_errors
-from codiag.tables import Labelled, Labels
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed; it is the extra 'plot'")
 
 from browser import DARK, WIDTHS, assert_dark_is_dark, assert_readable, shown
-from codiag.reports import communities_report, crowd_report, factorization_report, topics_report
-from codiag.reports._factorization import _remarkable, _signs
+from codiag.reports import _remarkable, _signs, communities_report, crowd_report, factorization_report, topics_report
 
 HOSTILE = "<script>alert('1')</script>\"><img src=//x.org/y onerror=alert(2)>&amp;\x1b[31m"
 KINDS = ["fit", "crowd", "communities", "topics"]

@@ -18,14 +18,14 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from codiag.cli import app
-from codiag.experiments.chapters import summary
-from codiag.experiments.claims import VERDICTS, Claim, Judgement, Ruling, judge
-from codiag.experiments.paper import CLAIMS, EXPERIMENTS
-from codiag.experiments.paper.trials import grid
-from codiag.experiments.records import Journal, Record, as_csv
-from codiag.experiments.reports import Report
-from codiag.experiments.runs import Experiment, read, run, seed_of
+from experiments.__main__ import app
+from experiments.chapters import summary
+from experiments.claims import VERDICTS, Claim, Judgement, Ruling, judge
+from experiments.paper import CLAIMS, EXPERIMENTS
+from experiments.paper.trials import grid
+from experiments.records import Journal, Record, as_csv
+from experiments.reports import Report
+from experiments.runs import Experiment, read, run, seed_of
 
 runner = CliRunner()
 HERE = Path(__file__).parent
@@ -150,7 +150,7 @@ def test_a_trial_that_fails_is_told_and_the_others_go_on(tmp_path, jobs):
 
 
 def test_an_interruption_says_what_is_kept(tmp_path):
-    command = [sys.executable, "-m", "codiag", "reproduce", "convergence", "--records-only", "--out", str(tmp_path)]
+    command = [sys.executable, "-m", "experiments", "run", "convergence", "--records-only", "--out", str(tmp_path)]
     process = subprocess.Popen(
         [*command, "--jobs", "2"],
         stderr=subprocess.PIPE,
@@ -207,9 +207,16 @@ def test_a_place_with_too_few_trials_leaves_a_claim_open(count, verdict):
 
 
 def test_unknown_names_are_answered_with_the_known(tmp_path):
-    result = runner.invoke(app, ["reproduce", "everything", "--out", str(tmp_path)])
+    result = runner.invoke(app, ["run", "everything", "--out", str(tmp_path)])
     assert result.exit_code == 2
     assert "name must be all, or one of projections" in " ".join(result.output.split())
+
+
+def test_help_names_the_experiments():
+    result = runner.invoke(app, ["run", "--help"])
+    assert result.exit_code == 0
+    for name in EXPERIMENTS:
+        assert name in result.output
 
 
 @pytest.mark.parametrize("number", CLAIMS)

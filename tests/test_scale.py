@@ -259,7 +259,7 @@ MEASURE = """
 import resource, sys
 import numpy as np
 import codiag
-from codiag._files import read_tensor
+from codiag.io._tensors import read_tensor
 
 def resident():
     with open("/proc/self/status") as status:

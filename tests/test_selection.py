@@ -13,13 +13,10 @@ from numpy.testing import assert_allclose
 import codiag
 from codiag.constraints import Fixed, NonNegative, Orthogonal
 from codiag.metrics import core_consistency
-from codiag.selection._draws import excess_over_draws
-from codiag.selection._evidence import Evidence
-from codiag.selection._rule import decide
+from codiag.selection import Evidence, decide, excess_over_draws
 from codiag.synthetic import fluorescence, noisy_tensor
 from codiag.tensors import DenseTensor, FactoredTensor, SparseTensor
-from codiag.theory._diagnosis import largest_noise_term
-from codiag.theory._restricted_sensitivity import restricted_sensitivity
+from codiag.theory import largest_noise_term, restricted_sensitivity
 
 
 def planted(shape, rank, noise=0.02, collinearity=0.0, seed=0):

@@ -11,7 +11,7 @@ import codiag
 from codiag.diagonalize import UWEDGE, Jacobi
 from codiag.metrics import minimum_distance
 from codiag.models import JADE, NSS, SOBI
-from codiag.models._cumulants import projected_cumulants
+from codiag.models.sources import projected_cumulants
 from codiag.synthetic import mixed_signals
 from source_cases import EVERY, aligned, drawn
 

@@ -12,8 +12,7 @@ from sklearn.exceptions import NotFittedError
 
 from codiag.metrics import minimum_distance
 from codiag.models import NSS, SOBI
-from codiag.models._lagged_sums import LaggedSums
-from codiag.models._nss import BlockSums
+from codiag.models.sources import BlockSums, LaggedSums
 from codiag.synthetic import mixed_signals
 from source_cases import ROUNDING, drawn
 
@@ -199,7 +198,7 @@ def test_blocks_have_samples_enough(n_channels):
 
 def test_long_streams_fill_no_memory(monkeypatch):
     """Blocks get longer once there are many: half as many at least, of all samples, and sources are found as before."""
-    monkeypatch.setattr("codiag.models._nss.MOST", 100 * 4**2)
+    monkeypatch.setattr("codiag.models.sources._nss.MOST", 100 * 4**2)
     mixed = drawn("NSS", n=20_000)[1]
     sums = None
     for part in np.split(mixed.channels, 500):

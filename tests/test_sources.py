@@ -10,7 +10,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from codiag.diagonalize import UWEDGE, TwoSided
 from codiag.metrics import minimum_distance
 from codiag.models import JADE, NSS, SOBI
-from codiag.models._sources import Whitening
+from codiag.models.sources import Whitening
 from codiag.synthetic import mixed_signals
 from source_cases import COLORED, EVERY, ROUNDING, aligned, drawn
 

@@ -10,9 +10,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from threadpoolctl import threadpool_limits
 
 import codiag
-from codiag._parallel import in_threads, n_threads
-from codiag.tensors import DenseTensor, SparseTensor, _fibers
-from codiag.tensors._sums import Core, Products, SquaredDistance, SquaredNorm
+from codiag._arrays import in_threads, n_threads
+from codiag.tensors import Core, DenseTensor, Products, SparseTensor, SquaredDistance, SquaredNorm
+from codiag.tensors import _sparse_products as _fibers
 
 SHAPES = [(7, 5, 6), (40, 3, 9), (12, 11, 10), (4, 5, 3, 6), (3, 2, 4, 2, 3)]
 

@@ -14,9 +14,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from codiag._array import to_host
-from codiag.tensors import DenseTensor, Tensor, symmetrize
-from codiag.tensors._sums import Core, Products, SquaredDistance, SquaredNorm, added, asymmetry, symmetry_probes
+from codiag._arrays import to_host
+from codiag.tensors import (
+    Core,
+    DenseTensor,
+    Products,
+    SquaredDistance,
+    SquaredNorm,
+    Tensor,
+    added,
+    asymmetry,
+    symmetrize,
+    symmetry_probes,
+)
 from tensor_cases import TENSORS
 from test_tensors import EVERY_CUBE, EVERY_SHAPE, blocks, entries_of, made, moved  # noqa: F401
 
@@ -132,7 +142,7 @@ def test_infinite_probes_do_not_warn():
 
 
 def test_reads_are_logged_part_by_part(monkeypatch, caplog):
-    monkeypatch.setattr("codiag._array.BLOCK", 40)
+    monkeypatch.setattr("codiag._arrays._namespace.BLOCK", 40)
     tensor = DenseTensor(entries_of((4, 5, 6)))
     with caplog.at_level(logging.DEBUG, "codiag.reads"):
         tensor.read(SquaredNorm(), Products([np.ones((size, 2)) for size in tensor.shape]))

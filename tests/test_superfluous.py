@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import codiag
-from codiag._problem import Problem
-from codiag.methods.least_squares._superfluous import has_superfluous, regrown
+from codiag.problem import Problem
+from codiag.search import has_superfluous, regrown
 from codiag.synthetic import unit_factor
 from codiag.tensors import FactoredTensor
 

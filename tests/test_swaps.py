@@ -11,16 +11,13 @@ import pytest
 from numpy.testing import assert_allclose
 
 import codiag
-from codiag.experiments.fitting import silent_fit
+from codiag.least_squares import LeastSquares, Limits, Outcome, minimize
 from codiag.methods import NLS, Auto
-from codiag.methods._search import is_settled, leaves_noise
-from codiag.methods.least_squares import LeastSquares, Limits, Outcome, minimize
-from codiag.methods.least_squares import _removal as removal
-from codiag.methods.least_squares._removal import objectives_without
-from codiag.methods.least_squares._superfluous import has_superfluous
-from codiag.methods.least_squares._swaps import swap_components
+from codiag.search import _worth as removal
+from codiag.search import has_superfluous, is_settled, leaves_noise, objectives_without, swap_components
 from codiag.synthetic import noisy_tensor
 from codiag.tensors import FactoredTensor
+from experiments.fitting import silent_fit
 
 
 def truth_of(problem):
@@ -44,7 +41,7 @@ PROBLEMS = {
 @pytest.mark.parametrize("kind", list(PROBLEMS))
 def test_the_objective_without_a_component_is_that_of_a_damped_step(kind, monkeypatch):
     """Against the equations of the step written down, at a point that is no minimum."""
-    monkeypatch.setattr(removal, "STEPS", 300)
+    monkeypatch.setattr(removal, "REMOVAL_PRODUCTS", 300)
     monkeypatch.setattr(removal, "EXACT", 1e-12)
     planted = noisy_tensor((4, 4, 4), 3, symmetric=True, noise=0.3, seed=0)
     problem = PROBLEMS[kind](planted)

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from codiag.tables import read_edges, read_graph, read_votes, write_table
+from codiag.io import read_votes, write_table
+from codiag.models.communities import read_edges, read_graph
 
 
 def written(path, text):

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from codiag._array import like, to_host
+from codiag._arrays import like, to_host
 from codiag.tensors import DenseTensor, FactoredTensor, ScaledTensor, SparseTensor, SumTensor, as_tensor, symmetrize
 from tensor_cases import SYMMETRIC_TENSORS, TENSORS, Plain
 
@@ -63,7 +63,7 @@ def columnwise_kronecker(factors):
 def blocks(request, monkeypatch):
     """Every contraction is the same when done in blocks of a few entries."""
     if request.param == "in blocks":
-        monkeypatch.setattr("codiag._array.BLOCK", 7)
+        monkeypatch.setattr("codiag._arrays._namespace.BLOCK", 7)
 
 
 @EVERY_SHAPE

@@ -10,7 +10,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import codiag
 from codiag.diagonalize import UWEDGE, OrthogonalNewton
-from codiag.experiments.paper.incoherence import coherent_factor
 from codiag.metrics import match_components
 from codiag.synthetic import (
     matrix_stack,
@@ -39,6 +38,7 @@ from codiag.theory import (
     standard_errors,
     uniqueness_moduli,
 )
+from experiments.paper.incoherence import coherent_factor
 from reference.first_order import afsari, cardoso
 
 WEIGHTS = np.linspace(1.0, 0.4, 6)

@@ -8,12 +8,9 @@ import numpy as np
 import pytest
 
 import codiag
-from codiag.methods._reduction import reduce
-from codiag.methods.least_squares._gauss_newton import Limits, Outcome, minimize
-from codiag.methods.least_squares._objective import LeastSquares
-from codiag.methods.least_squares._rank_one import best_rank_one, split_columns
-from codiag.methods.least_squares._saddles import leave_saddles, lowest_curvature
-from codiag.methods.least_squares._swaps import swap_components
+from codiag.least_squares import LeastSquares, Limits, Outcome, best_rank_one, minimize, split_columns
+from codiag.reduction import reduce
+from codiag.search import leave_saddles, lowest_curvature, swap_components
 from codiag.synthetic import noisy_tensor
 from codiag.tensors import DenseTensor, FactoredTensor
 from reference.alternating import best_of

@@ -10,12 +10,24 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 from scipy.special import gammaln, psi
 
-from codiag.models import Diagnostics, LatentDirichlet, SingleTopic, _topic_polish
-from codiag.models._topic_bias import Estimated, lengths_of, simulated_counts, with_bias
-from codiag.models._topic_moments import Topics
-from codiag.models._topic_posteriors import SharedDocuments
-from codiag.models._topic_priors import Presence, estimated_prior, estimated_word_prior, numbers_of, random_numbers_of
-from codiag.models._topic_shares import SharedWords, TopicCounts, topic_mixtures
+from codiag.models import Diagnostics, LatentDirichlet, SingleTopic
+from codiag.models.topics import (
+    Estimated,
+    Presence,
+    SharedDocuments,
+    SharedWords,
+    TopicCounts,
+    Topics,
+    estimated_prior,
+    estimated_word_prior,
+    lengths_of,
+    numbers_of,
+    random_numbers_of,
+    simulated_counts,
+    topic_mixtures,
+    with_bias,
+)
+from codiag.models.topics import _variational as _topic_polish
 from simulated import matched, mixed_corpus, single_topic_corpus
 
 WORDS, TOPICS = 7, 3

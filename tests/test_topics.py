@@ -10,11 +10,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
-from codiag.models import LatentDirichlet, SingleTopic, _moment_topics, _topic_stream
-from codiag.models._text import at_entries
-from codiag.models._word_statistics import WordStatistics
-from codiag.tensors import _words
-from codiag.tensors._words import as_counts
+from codiag.models import LatentDirichlet, SingleTopic
+from codiag.models.topics import WordStatistics, as_counts, at_entries
+from codiag.models.topics import _moment_model as _moment_topics
+from codiag.models.topics import _parts as _topic_stream
+from codiag.models.topics import _word_moments as _words
 from simulated import matched, mixed_corpus, single_topic_corpus
 
 

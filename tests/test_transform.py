@@ -15,8 +15,8 @@ from scipy.optimize import nnls
 
 import codiag
 from codiag.constraints import Constraint, Fixed, NonNegative, Ridge
-from codiag.experiments.fitting import silent_fit
 from codiag.tensors import SparseTensor, symmetrize
+from experiments.fitting import silent_fit
 from tensor_cases import LIBRARIES, TENSORS
 
 SHAPE, RANK = (7, 8, 9), 3

@@ -109,7 +109,7 @@ def test_off_diagonal_energy_is_true_far_below_the_rounding_of_the_total(name, n
 
 def test_complex_pencil_eigenpairs_are_repaired():
     """At this noise a third of the eigenvalues of the start come in complex pairs."""
-    from codiag.diagonalize._starts import random_combinations
+    from codiag.diagonalize import random_combinations
 
     stack = matrix_stack(unit_factor(40, 40, seed=0), 40, noise=1e-3, seed=1)
     first, second = random_combinations(stack.matrices, np.random.default_rng(0), 2)

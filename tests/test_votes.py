@@ -79,7 +79,7 @@ def test_polars_comes_back_as_polars():
             "tuple of three columns, not an array",
         ),
         ((np.arange(40_000), np.arange(40_000) % 9, np.arange(40_000)), "of few classes; 40000 labels"),
-        ("votes.csv", "read by codiag.tables.read_votes"),
+        ("votes.csv", "read by codiag.io.read_votes"),
         ([1, 2, 3], "must be a data frame"),
         (([0, 1], [0, 1], [0.0, np.nan]), "1 of 2 have no label, the first is row 1"),
         (([0, 1], [None, 1], ["a", "b"]), "have no worker, the first is row 0"),

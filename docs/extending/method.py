@@ -41,7 +41,8 @@ import numpy as np
 from array_api_compat import array_namespace
 
 import codiag
-from codiag.methods import NLS, Estimate, Method, Stage
+from codiag.methods import NLS, Method
+from codiag.problem import Estimate, Stage
 from codiag.synthetic import mild_factor, orthonormal_factor
 from codiag.tensors import FactoredTensor, Tensor
 

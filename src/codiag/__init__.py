@@ -22,7 +22,7 @@ the parameters of latent-variable models.
 
 Packages: `codiag.models` (scikit-learn estimators for crowds, networks, texts, sequences, signals), `codiag.methods`
 (ways to factorize), `codiag.diagonalize` (ways to diagonalize), `codiag.tensors` (ways to store), `codiag.constraints`,
-`codiag.selection`, `codiag.theory`, `codiag.metrics`, `codiag.plotting`, `codiag.reports`, `codiag.tables`,
+`codiag.selection`, `codiag.theory`, `codiag.metrics`, `codiag.plotting`, `codiag.reports`, `codiag.io`,
 `codiag.datasets`, `codiag.synthetic`, and `codiag.drop_in` (functions of other libraries).
 
 Examples
@@ -39,13 +39,13 @@ True
 from importlib import import_module
 from types import ModuleType
 
-from codiag._each import FailedFitsError, factorize_each
-from codiag._factorization import Factorization
+from codiag._checks import ConvergenceWarning
 from codiag._factorize import factorize
-from codiag._problem import Problem
-from codiag._validation import ConvergenceWarning
+from codiag._factorize_each import FailedFitsError, factorize_each
 from codiag.diagonalize import Diagonalization, joint_diagonalize
 from codiag.metrics import factor_error, match_components
+from codiag.problem import Problem
+from codiag.result import Factorization
 from codiag.selection import RankChoice, choose_rank
 
 __version__ = "0.2.0"
@@ -72,7 +72,8 @@ _PACKAGES = (
     "datasets",
     "diagonalize",
     "drop_in",
-    "experiments",
+    "io",
+    "least_squares",
     "methods",
     "metrics",
     "models",
@@ -80,7 +81,6 @@ _PACKAGES = (
     "reports",
     "selection",
     "synthetic",
-    "tables",
     "tensors",
     "theory",
 )

@@ -18,7 +18,7 @@ import sklearn.exceptions
 
 import codiag
 from codiag import FailedFitsError
-from codiag._validation import UndeterminedError
+from codiag._checks import UndeterminedError
 
 from .case import Case, Finding, Generator
 from .invariants import not_finite

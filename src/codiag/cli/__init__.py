@@ -9,10 +9,10 @@ from typing import Annotated
 import typer
 
 import codiag
-from codiag.cli import demonstration, models, reproduction, tensors  # noqa: F401
+from codiag.cli import demonstration, models, tensors
 from codiag.cli.commands import app
+from codiag.cli.errors import options_of
 from codiag.cli.terminal import out, show_warning
-from codiag.cli.wording import options_of
 
 __all__ = ["app", "main"]
 

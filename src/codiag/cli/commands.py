@@ -15,12 +15,12 @@ from rich import box
 from rich.console import Console, RenderableType
 from rich.table import Table
 
-from codiag._writing import write_text, written_at_once
-from codiag.cli import usage
+from codiag._text import write_text, written_at_once
+from codiag.cli import errors as usage
+from codiag.cli.errors import options_of
 from codiag.cli.outputs import Outputs, check_outputs, stream_ending
 from codiag.cli.streams import STREAM, spooled, write_to_stdout
 from codiag.cli.terminal import Passes, err, out, progress, shown, user_errors
-from codiag.cli.wording import options_of
 
 app = typer.Typer(
     cls=usage.Commands,

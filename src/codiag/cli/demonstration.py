@@ -15,8 +15,7 @@ from codiag.cli.commands import Force, as_command, table_of, working
 from codiag.cli.outputs import PICTURES
 
 if TYPE_CHECKING:
-    from codiag.experiments.demo import Demo
-    from codiag.experiments.demo_spectra import Spectra
+    from codiag.cli.demo.run import Demo, Spectra
 
 
 OWN = Path("codiag-demo.png")
@@ -42,8 +41,8 @@ def demo(
 
     By codiag and by those of its rivals that are installed; both are drawn.
     """
-    from codiag.experiments.demo import run_demo
-    from codiag.experiments.demo_figure import draw_demo
+    from codiag.cli.demo.figure import draw_demo
+    from codiag.cli.demo.run import run_demo
 
     drawn = figure is not None or find_spec("matplotlib") is not None
     outputs = {"--figure": (figure or OWN if drawn else None, PICTURES)}

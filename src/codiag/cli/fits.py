@@ -9,10 +9,10 @@ from rich.console import RenderableType
 from rich.table import Table
 
 import codiag
-from codiag._array import to_host
-from codiag._labels import Labels
+from codiag._arrays import to_host
 from codiag.cli.commands import table_of
 from codiag.cli.terminal import shown
+from codiag.labels import Labels
 
 SHOWN = 30
 """Components that fit on a screen."""

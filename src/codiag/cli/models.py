@@ -15,7 +15,8 @@ from codiag.cli.outputs import ARRAYS, PAGES, PICTURES, TABLES
 from codiag.cli.terminal import fail, remark, shown
 
 if TYPE_CHECKING:
-    from codiag.models import DawidSkene, MixedMembershipCommunities
+    from codiag.models.communities import MixedMembershipCommunities
+    from codiag.models.crowd import DawidSkene
 
 SHOWN = 15
 """Workers that fit on a screen."""
@@ -94,11 +95,10 @@ def topics(
     force: Force = False,
 ) -> None:
     """Find topics in a corpus. Their weights and top words are printed."""
-    from codiag._corpora import read_corpus, save_topics, share_table
-    from codiag.models import LatentDirichlet
+    from codiag.io import write_table
+    from codiag.models.topics import LatentDirichlet, read_corpus, save_topics, share_table
     from codiag.plotting import topics as draw_topics
     from codiag.reports import topics_report
-    from codiag.tables import write_table
 
     outputs = {"--out": (result, ARRAYS), "--documents": (documents, TABLES), "--figure": (figure, PICTURES)}
     outputs["--report"] = (report, PAGES)
@@ -196,13 +196,11 @@ def label(
     force: Force = False,
 ) -> None:
     """Find the labels of tasks from votes that disagree. How good the workers are is printed."""
-    from codiag._gold_files import read_gold
-    from codiag._reading import as_file
-    from codiag._vote_files import votes_in
-    from codiag.models import DawidSkene
+    from codiag._text import as_file
+    from codiag.io import write_table
+    from codiag.models.crowd import DawidSkene, read_gold, votes_in
     from codiag.plotting import draw_confusions
     from codiag.reports import crowd_report
-    from codiag.tables import write_table
 
     if sort not in ("votes", "accuracy"):
         fail(f"--sort must be votes or accuracy; got {sort}")
@@ -321,10 +319,10 @@ def communities(
     force: Force = False,
 ) -> None:
     """Find communities in a graph, which may overlap. Their sizes are printed."""
-    from codiag.models import MixedMembershipCommunities
+    from codiag.io import write_table
+    from codiag.models.communities import MixedMembershipCommunities, read_graph
     from codiag.plotting import communities as draw_communities
     from codiag.reports import communities_report
-    from codiag.tables import read_graph, write_table
 
     outputs = {"--out": (result, TABLES), "--figure": (figure, PICTURES), "--report": (report, PAGES)}
     with working("finding ...", outputs, [path], force=force) as command:

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 
-from codiag._chunked_files import split_dataset
 from codiag.cli.streams import STREAM
 from codiag.cli.terminal import fail
+from codiag.io import split_dataset
 
 PICTURES = {".png", ".svg", ".pdf"}
 TABLES = {".csv", ".tsv"}

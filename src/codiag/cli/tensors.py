@@ -14,16 +14,16 @@ import typer
 from rich.table import Table
 
 import codiag
-from codiag._factorize import as_method
-from codiag._labels import Labelled, Labels
 from codiag.cli.commands import Command, Force, Report, Seed, as_command, named, table_of, working
 from codiag.cli.fits import about_fit, factor_table
 from codiag.cli.outputs import ARRAYS, PAGES, PICTURES, TABLES
 from codiag.cli.terminal import fail, remark, shown
+from codiag.labels import Labelled, Labels
+from codiag.methods import as_method
 from codiag.tensors import SparseTensor
 
 if TYPE_CHECKING:
-    from codiag.experiments.compare import Comparison
+    from codiag.cli.comparison import Comparison
 
 TensorFile = Annotated[
     Path,
@@ -126,7 +126,7 @@ class Asked:
 
     def read(self, rank: int, command: Command) -> Read:
         """Read the file."""
-        from codiag._files import read_labelled_entries
+        from codiag.io import read_labelled_entries
 
         columns = None if self.modes is None else [name.strip() for name in self.modes.split(",")]
         source = command.source(self.path, ".tns")
@@ -183,8 +183,8 @@ def factorize(
 
     Their weights and standard errors are printed, and how far they can be trusted.
     """
-    from codiag._factorize import with_labels
     from codiag.reports import factorization_report
+    from codiag.result import with_labels
 
     outputs = {"--out": (result, ARRAYS | TABLES), "--figure": (figure, PICTURES), "--report": (report, PAGES)}
     asked = Asked(path, variable, symmetric, nonnegative, nn_modes, missing, modes, value, absent)
@@ -223,9 +223,8 @@ def _as_rank(rank: str) -> int:
 
 def _chosen(problem: codiag.Problem, largest: int, seed: int, command: Command) -> codiag.RankChoice:
     """Choose the rank that the tensor supports, and print why; exit where there is none."""
-    from codiag._validation import as_generator
-    from codiag.selection._choice import LEGEND
-    from codiag.selection._choose import choose
+    from codiag._checks import as_generator
+    from codiag.selection import LEGEND, choose
 
     choice = choose(problem, range(1, largest + 1), as_generator(seed, apart=True))
     command.show("\n".join(shown(line) for line in str(choice).splitlines()), f"[dim]{shown(LEGEND)}[/dim]")
@@ -242,7 +241,7 @@ def _save(path: Path, fit: codiag.Factorization) -> None:
     if not _is_table(path):
         fit.save(path)
         return
-    from codiag.tables import write_table
+    from codiag.io import write_table
 
     write_table(path, factor_table(fit))
 
@@ -265,7 +264,7 @@ def compare(
 
     How close they come, and whether they agree, is printed.
     """
-    from codiag.experiments.compare import compare as compare_methods
+    from codiag.cli.comparison import compare as compare_methods
 
     asked = Asked(path, variable, symmetric, nonnegative, nn_modes, missing, modes, value, absent)
     with working("comparing ...", sources=[path]) as command:

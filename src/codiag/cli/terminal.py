@@ -14,9 +14,9 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Column
 
-from codiag._writing import visible
-from codiag.cli.wording import in_options
-from codiag.tensors._first_look import is_large
+from codiag._text import visible
+from codiag.cli.errors import in_options
+from codiag.tensors import is_large
 
 out = Console()
 err = Console(stderr=True)

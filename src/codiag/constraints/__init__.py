@@ -23,11 +23,11 @@ Examples
 True
 """
 
-from codiag.constraints._base import Constraint
+from codiag.constraints._base import NEARLY_SINGULAR, Constraint, solve_rows, times_gram
 from codiag.constraints._fixed import Fixed
-from codiag.constraints._names import CONSTRAINTS, as_constraints
+from codiag.constraints._names import CONSTRAINTS, ConstraintsLike, as_constraints
 from codiag.constraints._nonnegative import NonNegative
 from codiag.constraints._orthogonal import Orthogonal
-from codiag.constraints._ridge import Ridge
+from codiag.constraints._ridge import Ridge, ridge_strengths
 
 __all__ = ["CONSTRAINTS", "Constraint", "Fixed", "NonNegative", "Orthogonal", "Ridge", "as_constraints"]

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._array import Array, identity
+from codiag._arrays import Array, identity
 
 NEARLY_SINGULAR = 1e-12
 """Share of a row's equations added to their diagonal: rows that were hardly observed do not determine theirs."""

@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._array import Array, moved, pick, to_host
-from codiag._validation import as_real_array
+from codiag._arrays import Array, moved, pick, to_host
+from codiag._checks import as_real_array
 from codiag.constraints._base import Constraint
 
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from array_api_compat import array_namespace, device
 
-from codiag._array import Array, blocks, epsilon, identity
+from codiag._arrays import Array, blocks, epsilon, identity
 from codiag.constraints._base import Constraint, times_gram
 
 FULL_EXCHANGES = 3

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._array import Array, identity
+from codiag._arrays import Array, identity
 from codiag.constraints._base import STEPS, Constraint, times_gram
 
 ROUNDS, SETTLED = 50, 1e-10

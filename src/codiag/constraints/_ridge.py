@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from codiag._array import Array, identity
-from codiag._validation import as_number
+from codiag._arrays import Array, identity
+from codiag._checks import as_number
 from codiag.constraints._base import Constraint, solve_rows
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from codiag._reading import as_file, readable
+from codiag._text import as_file, readable
 from codiag.datasets._locate import check_contents, locate, source_of
 
 
@@ -93,7 +93,7 @@ def load_crowd(name: str, *, download: bool = False) -> CrowdData:
     See Also
     --------
     read_crowd : Read votes from files of your own.
-    codiag.tables.read_votes : Read votes of other formats.
+    codiag.io.read_votes : Read votes of other formats.
     codiag.models.DawidSkene : Estimate labels and workers from votes.
     available : The names of all data sets.
 
@@ -130,7 +130,7 @@ def read_crowd(votes: str | Path, truth: str | Path | None = None) -> CrowdData:
     See Also
     --------
     load_crowd : Load a data set by name.
-    codiag.tables.read_votes : Read votes whose columns have other names.
+    codiag.io.read_votes : Read votes whose columns have other names.
 
     Examples
     --------

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from codiag._reading import as_file, read_mat, readable
+from codiag._text import as_file, read_mat, readable
 from codiag.datasets._locate import check_contents, locate, source_of
 
 ATTRIBUTES = ("status", "gender", "major", "minor", "dorm", "year", "highschool")
@@ -135,7 +135,7 @@ def read_facebook(path: str | Path) -> FacebookData:
     See Also
     --------
     load_facebook : Load a network by name.
-    codiag.tables.read_graph : Read graphs of other formats.
+    codiag.io.read_graph : Read graphs of other formats.
 
     Examples
     --------

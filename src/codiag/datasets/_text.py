@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from codiag._corpora import read_corpus
-from codiag._reading import as_file, read_numbers, readable
+from codiag._text import as_file, read_numbers, readable
 from codiag.datasets._locate import check_contents, locate
+from codiag.models.topics import read_corpus
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,16 +29,21 @@ Examples
 ((4, 4), True)
 """
 
-from codiag.diagonalize._base import Diagonalizer, Iterate
-from codiag.diagonalize._diagonalization import Diagonalization
+from codiag.diagonalize._anderson import Anderson
+from codiag.diagonalize._base import Diagonalizer, Iterate, check_method
+from codiag.diagonalize._compression import Slabs, random_combinations
+from codiag.diagonalize._diagonalization import Diagonalization, off_diagonal_share
 from codiag.diagonalize._jacobi import Jacobi
 from codiag.diagonalize._jdi import JDi
 from codiag.diagonalize._joint_diagonalize import joint_diagonalize
+from codiag.diagonalize._log_likelihood import most_likely
 from codiag.diagonalize._orthogonal_newton import OrthogonalNewton
-from codiag.diagonalize._qrj1d import LUJ1D, QRJ1D
+from codiag.diagonalize._restarts import criterion
+from codiag.diagonalize._starts import real_eigenvectors
 from codiag.diagonalize._symmetrized import symmetrized
 from codiag.diagonalize._two_sided import TwoSided
 from codiag.diagonalize._uwedge import UWEDGE
+from codiag.diagonalize.comparison import LUJ1D, QRJ1D
 
 __all__ = [
     "LUJ1D",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from codiag._array import Array, array_namespace, like, to_host
+from codiag._arrays import Array, array_namespace, like, to_host
 
 
 class Anderson:

@@ -11,14 +11,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from array_api_compat import is_jax_array
 
-from codiag._array import Array, array_namespace, identity, largest_signs, like, to_host
-from codiag._named import readable
-from codiag._threads import few_threads
-from codiag._validation import Seed, as_generator, as_number, as_rank, as_stack, as_weights
-from codiag.diagonalize._compression import compress, range_bases
+from codiag._arrays import Array, array_namespace, epsilon, few_threads, identity, largest_signs, like, to_host
+from codiag._checks import Seed, as_generator, as_number, as_rank, as_stack, as_weights, readable
+from codiag.diagonalize._compression import Slabs, compress, range_bases
 from codiag.diagonalize._diagonalization import Diagonalization
 from codiag.diagonalize._given_start import as_start, compressed_start, start_rank
-from codiag.diagonalize._products import Slabs
+from codiag.diagonalize.steps import Limits
 
 NOT_COMPILED = 2**24
 """Entries up to which matrices of JAX are diagonalized on the host, before JAX would have compiled a step of it."""
@@ -383,3 +381,25 @@ def check_method(diagonalizer: object) -> Diagonalizer:
     raise TypeError(
         f"diagonalizer must be an object of codiag.diagonalize, like Jacobi() or UWEDGE(); got {diagonalizer!r}{hint}"
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewtonLike(Diagonalizer):
+    """A diagonalizer that stops where what is left to gain is invisible under the noise."""
+
+    statistical_tol: float = 1e-2
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        as_number("statistical_tol", self.statistical_tol, zero=True)
+
+    def sweep_flops(self, n: int, size: int) -> float:
+        return (2.0 if self.symmetric else 4.0) * n * size**3
+
+    def _limits(self, stack: Array) -> Limits:
+        """Rotations must climb, to rounding; shears descend on nothing exactly, and are only kept from running away."""
+        rounding = epsilon(stack)
+        tol = max(self.tol, 4 * rounding)
+        if self.orthogonal:
+            return Limits(tol, self.statistical_tol, self.max_sweeps, 0.1, slack=10 * rounding, monotone=True)
+        return Limits(tol, self.statistical_tol, self.max_sweeps, 0.3, slack=0.5, monotone=False)

@@ -8,8 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from codiag._array import Array, array_namespace, epsilon, to_host
-from codiag._html import html_table
+from codiag._arrays import Array, array_namespace, epsilon, to_host
+from codiag._text import html_table
 from codiag.diagonalize._standard_errors import NoisePropagation
 
 
@@ -265,3 +265,9 @@ class Diagonalization:
             f"Diagonalization({self.diagonals.shape[0]} matrices {rows} x {columns}, {k} components, "
             f"off_diagonal={self.off_diagonal:.3g}, n_sweeps={self.n_sweeps}, converged={self.converged})"
         )
+
+
+def off_diagonal_share(fit: Diagonalization) -> float:
+    """Return the share of the energy that is left off the diagonals."""
+    xp = array_namespace(fit.diagonals)
+    return fit.off_diagonal / (fit.off_diagonal + float(xp.sum(fit.diagonals**2)))

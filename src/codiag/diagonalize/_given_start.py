@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from codiag._array import Array, array_namespace, epsilon, identity, like, to_host
-from codiag._validation import as_finite
-from codiag.diagonalize._fixed_point import Outcome
-from codiag.diagonalize._retractions import rotate
+from codiag._arrays import Array, array_namespace, epsilon, identity, like, to_host
+from codiag._checks import as_finite
+from codiag.diagonalize.steps import Outcome, rotate
 
 Sides = tuple[np.ndarray, np.ndarray]
 

@@ -7,10 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from codiag._array import Array, array_namespace, epsilon, identity, moved
-from codiag._validation import as_number
+from codiag._arrays import Array, array_namespace, epsilon, identity, moved
+from codiag._checks import as_number
 from codiag.diagonalize._base import Diagonalizer, Iterate
-from codiag.diagonalize._rounds import (
+from codiag.diagonalize.steps import (
     Round,
     leading_rounds,
     on_device,

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from codiag._array import Array, array_namespace, epsilon, identity, like, moved, to_host
+from codiag._arrays import Array, array_namespace, epsilon, identity, like, moved, to_host
 from codiag.diagonalize._base import Diagonalizer, Iterate
-from codiag.diagonalize._rounds import (
+from codiag.diagonalize.steps import (
     Round,
     balance_rows,
     on_device,

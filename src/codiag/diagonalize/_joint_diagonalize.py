@@ -5,9 +5,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 
-from codiag._array import Array
-from codiag._keywords import explains_keywords
-from codiag._validation import ConvergenceWarning, Seed, as_flag
+from codiag._arrays import Array
+from codiag._checks import ConvergenceWarning, Seed, as_flag, explains_keywords
 from codiag.diagonalize._base import Diagonalizer, check_method
 from codiag.diagonalize._diagonalization import Diagonalization
 from codiag.diagonalize._orthogonal_newton import OrthogonalNewton

@@ -18,10 +18,9 @@ from __future__ import annotations
 
 import math
 
-from codiag._array import Array, array_namespace, epsilon
+from codiag._arrays import Array, array_namespace, epsilon
 from codiag.diagonalize._base import Iterate
-from codiag.diagonalize._fixed_point import Limits, Step, find_fixed_point
-from codiag.diagonalize._retractions import shear
+from codiag.diagonalize.steps import Limits, Step, find_fixed_point, shear
 
 
 def most_likely(stack: Array, weights: Array, start: Array, tol: float, max_sweeps: int) -> Iterate:

@@ -9,19 +9,22 @@ from typing import ClassVar
 
 import numpy as np
 
-from codiag._array import Array, like
-from codiag.diagonalize._base import Iterate
-from codiag.diagonalize._fixed_point import Limits, Outcome, find_fixed_point
+from codiag._arrays import Array, like
+from codiag.diagonalize._base import Iterate, NewtonLike
+from codiag.diagonalize._compression import Slabs
 from codiag.diagonalize._given_start import follow_past_saddles
 from codiag.diagonalize._jacobi import Jacobi
-from codiag.diagonalize._newton_like import NewtonLike
-from codiag.diagonalize._products import Slabs
-from codiag.diagonalize._restarts import FixedPoint, criterion, lowest
-from codiag.diagonalize._retractions import orthonormalize, rotate
-from codiag.diagonalize._rotation_newton import newton_rotations
-from codiag.diagonalize._rotation_steps import rotation_step
-from codiag.diagonalize._sketch import sketch_limits, sketched
+from codiag.diagonalize._restarts import FixedPoint, criterion, lowest, sketch_limits, sketched
 from codiag.diagonalize._starts import eigenvector_start, orthogonal_start
+from codiag.diagonalize.steps import (
+    Limits,
+    Outcome,
+    find_fixed_point,
+    newton_rotations,
+    orthonormalize,
+    rotate,
+    rotation_step,
+)
 
 SMALL = 30
 """Size up to which sweeps over pairs cost no more than some dozen steps."""

@@ -1,14 +1,18 @@
-"""Which fixed point to keep of several: noise, and matrices without common factors, leave more than one."""
+"""Several starts: first steps on a few random combinations of the matrices, and the choice among fixed points."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import NamedTuple
 
-from codiag._array import Array, array_namespace
+import numpy as np
+
+from codiag._arrays import Array, array_namespace, moved
 from codiag.diagonalize._base import Iterate
-from codiag.diagonalize._products import Slabs
+from codiag.diagonalize._compression import Slabs, random_combinations
+from codiag.diagonalize.steps import Limits
 
 SAME = 1e-3
 """Fixed points whose criteria differ by a smaller share are taken for the same one."""
@@ -56,3 +60,21 @@ def lowest(found: Iterable[FixedPoint], n: int, times: int = 2) -> Iterate:
         if len(again) >= times or size * sum(one.iterate.n_sweeps for one in seen) > WORK:
             break
     return best.iterate._replace(n_sweeps=sum(point.iterate.n_sweeps for point in seen))
+
+
+def sketched(stack: Array, rng: np.random.Generator) -> Array | None:
+    """Return a few random combinations of the matrices to start on, or None where that would save nothing.
+
+    Their joint diagonalizer is off by about sqrt(n / size) standard errors of the final one, near enough for Newton
+    steps, and each step on them costs size / n of a step on the whole stack.
+    """
+    n = stack.shape[0]
+    size = max(8, n // 16)
+    if n < 4 * size:
+        return None
+    return moved(random_combinations(stack, rng, size), stack)
+
+
+def sketch_limits(limits: Limits) -> Limits:
+    """Return limits for a start: its own noise is larger than what further steps would remove."""
+    return replace(limits, statistical_tol=1.0, max_sweeps=min(limits.max_sweeps, 20))

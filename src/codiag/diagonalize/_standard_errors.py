@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from codiag._array import to_host
+from codiag._arrays import to_host
 
 if TYPE_CHECKING:
     from codiag.diagonalize._diagonalization import Diagonalization

@@ -3,22 +3,18 @@
 References
 ----------
 H. He and D. Kressner, "Randomized joint diagonalization of symmetric matrices", SIAM J. Matrix Anal. Appl. 45(1), 2024.
+
+A start that the user gives: checked, brought to the size of the compressed matrices, and away from saddles.
+
+Which fixed point to keep of several: noise, and matrices without common factors, leave more than one.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from codiag._array import Array, array_namespace, double, epsilon, like, moved, to_host
-
-
-def random_combinations(stack: Array, rng: np.random.Generator, count: int) -> Array:
-    """Return `count` combinations of the matrices with Gaussian coefficients, in double precision."""
-    xp = array_namespace(stack)
-    n, rows, columns = stack.shape
-    coefficients = like(rng.standard_normal((count, n)), stack)
-    mixed = coefficients @ xp.reshape(stack, (n, rows * columns))
-    return double(xp.reshape(mixed, (count, rows, columns)))
+from codiag._arrays import Array, array_namespace, epsilon, moved, to_host
+from codiag.diagonalize._compression import random_combinations
 
 
 def real_eigenvectors(matrix: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from codiag._array import Array, array_namespace, like, to_host
+from codiag._arrays import Array, array_namespace, like, to_host
 from codiag.diagonalize._base import Diagonalizer, Iterate, check_method
 
 

@@ -9,19 +9,23 @@ from typing import ClassVar
 
 import numpy as np
 
-from codiag._array import Array, array_namespace, like, moved
-from codiag._validation import as_flag
-from codiag.diagonalize._base import Iterate
-from codiag.diagonalize._fixed_point import Limits, Outcome, find_fixed_point
+from codiag._arrays import Array, array_namespace, like, moved
+from codiag._checks import as_flag
+from codiag.diagonalize._base import Iterate, NewtonLike
+from codiag.diagonalize._compression import TwoSidedSlabs, random_combinations
 from codiag.diagonalize._given_start import follow_past_saddles
-from codiag.diagonalize._newton_like import NewtonLike
-from codiag.diagonalize._products import TwoSidedSlabs
-from codiag.diagonalize._restarts import FixedPoint, criterion, lowest
-from codiag.diagonalize._retractions import orthonormalize, rotate
-from codiag.diagonalize._rotation_steps import two_sided_rotation_step
-from codiag.diagonalize._shear_steps import follow_shears, two_sided_shear_step
-from codiag.diagonalize._sketch import sketch_limits, sketched
-from codiag.diagonalize._starts import pencil_start, random_combinations
+from codiag.diagonalize._restarts import FixedPoint, criterion, lowest, sketch_limits, sketched
+from codiag.diagonalize._starts import pencil_start
+from codiag.diagonalize.steps import (
+    Limits,
+    Outcome,
+    find_fixed_point,
+    follow_shears,
+    orthonormalize,
+    rotate,
+    two_sided_rotation_step,
+    two_sided_shear_step,
+)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,17 +7,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from codiag._array import Array, identity, like, to_host
-from codiag._validation import as_flag
-from codiag.diagonalize._base import Iterate
-from codiag.diagonalize._fixed_point import Limits, Outcome
+from codiag._arrays import Array, identity, like, to_host
+from codiag._checks import as_flag
+from codiag.diagonalize._base import Iterate, NewtonLike
+from codiag.diagonalize._compression import Slabs
 from codiag.diagonalize._jdi import hyperbolic_sweeps
-from codiag.diagonalize._newton_like import NewtonLike
-from codiag.diagonalize._products import Slabs
-from codiag.diagonalize._restarts import FixedPoint, criterion, lowest
-from codiag.diagonalize._shear_steps import follow_shears, shear_step
-from codiag.diagonalize._sketch import sketch_limits, sketched
+from codiag.diagonalize._restarts import FixedPoint, criterion, lowest, sketch_limits, sketched
 from codiag.diagonalize._starts import orthogonal_start, pencil_start, whitened_start
+from codiag.diagonalize.steps import Limits, Outcome, follow_shears, shear_step
 
 LARGE = 120
 """Size above which a symmetric eigenproblem is tried as the start before the far slower nonsymmetric one, and above

@@ -21,8 +21,6 @@ Examples
 [(3, 1), (4, 1), (5, 1)]
 """
 
-from codiag.drop_in import ajd as ajd
-from codiag.drop_in import crowdkit as crowdkit
 from codiag.drop_in._tensorly_classes import CP, CP_NN, CP_NN_HALS
 from codiag.drop_in._tensorly_cp import parafac
 from codiag.drop_in._tensorly_nonnegative import non_negative_parafac, non_negative_parafac_hals

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from array_api_compat import is_array_api_obj
 
-from codiag._array import to_host
-from codiag._validation import as_number
+from codiag._arrays import to_host
+from codiag._checks import as_number
 
 
 def check_hints(svd: Any, cvg_criterion: Any, **switches: Any) -> None:

@@ -9,12 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._array import Array, like, to_host
-from codiag._factorization import Factorization
-from codiag._validation import as_generator
+from codiag._arrays import Array, like, to_host
+from codiag._checks import as_generator
 from codiag.drop_in._given_starts import columns
-from codiag.tensors._convert import components_of
-from codiag.tensors._sums import khatri_rao
+from codiag.result import Factorization
+from codiag.tensors import components_of, khatri_rao
 
 
 def is_complex(tensor: Any) -> bool:

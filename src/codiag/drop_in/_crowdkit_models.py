@@ -7,11 +7,19 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from codiag._validation import as_number
-from codiag.models._crowd_em import CrowdModel, Prior, expect, maximize, one_coin
-from codiag.models._gold import with_gold
-from codiag.models._vote_tables import Tables
-from codiag.models._votes import Votes, as_votes, wanted_columns
+from codiag._checks import as_number
+from codiag.models.crowd import (
+    CrowdModel,
+    Prior,
+    Tables,
+    Votes,
+    as_votes,
+    expect,
+    maximize,
+    one_coin,
+    wanted_columns,
+    with_gold,
+)
 
 FLOOR = 1e-10
 """The least probability of a label, so that votes which no class explains still count."""

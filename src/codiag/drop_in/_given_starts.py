@@ -10,15 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from array_api_compat import array_namespace, device
 
-from codiag._array import Array, like, to_host
-from codiag._factorization import Factorization
-from codiag._problem import Problem
-from codiag._validation import as_real_array
-from codiag.methods import ALS
-from codiag.methods._starts import check_init, start_from
-from codiag.methods.least_squares._objective import LeastSquares
+from codiag._arrays import Array, like, to_host
+from codiag._checks import as_real_array
+from codiag.least_squares import LeastSquares
+from codiag.methods import ALS, check_init, start_from
 from codiag.metrics import match_components
-from codiag.tensors._convert import components_of
+from codiag.problem import Problem
+from codiag.result import Factorization
+from codiag.tensors import components_of
 
 
 class Swept(NamedTuple):

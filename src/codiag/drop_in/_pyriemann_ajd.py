@@ -14,10 +14,9 @@ import numpy as np
 import scipy.optimize
 from array_api_compat import is_array_api_obj, is_torch_array
 
-from codiag._array import Array, array_namespace, like, to_host
-from codiag._validation import ConvergenceWarning, as_finite, as_number, as_stack, check_square
-from codiag.diagonalize import UWEDGE, Diagonalization, OrthogonalNewton
-from codiag.diagonalize._log_likelihood import most_likely
+from codiag._arrays import Array, array_namespace, like, to_host
+from codiag._checks import ConvergenceWarning, as_finite, as_number, as_stack, check_square
+from codiag.diagonalize import UWEDGE, Diagonalization, OrthogonalNewton, most_likely
 
 Result = tuple[Array, Array]
 

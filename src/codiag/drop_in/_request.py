@@ -10,16 +10,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._array import Array
-from codiag._factorization import Factorization
-from codiag._factorize import complaint_about, solve
-from codiag._problem import Problem
-from codiag._validation import as_real_array
+from codiag._arrays import Array
+from codiag._checks import as_real_array
 from codiag.constraints import Constraint, Fixed, NonNegative, Ridge
 from codiag.drop_in._complex_fit import Sweeps, fit_complex, is_complex
 from codiag.drop_in._given_starts import complaint_about_sweeps, like_start, sweep_from, with_fixed_modes
 from codiag.drop_in._results import as_cp, with_sparse, with_unit_columns, with_unit_weights
 from codiag.methods import NLS, Auto, Method
+from codiag.problem import Problem
+from codiag.result import Factorization, complaint_about, solve
 
 
 @dataclass(frozen=True, eq=False)

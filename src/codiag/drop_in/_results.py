@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._array import Array, like, to_host
-from codiag._factorization import Factorization
+from codiag._arrays import Array, like, to_host
 from codiag.drop_in._complex_fit import is_complex
-from codiag.tensors import as_tensor
-from codiag.tensors._sums import khatri_rao
+from codiag.result import Factorization
+from codiag.tensors import as_tensor, khatri_rao
 
 
 def with_unit_weights(fit: Factorization, *, balanced: bool = False) -> Factorization:

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from codiag._validation import ConvergenceWarning, as_number, check_seed
+from codiag._checks import ConvergenceWarning, as_number, check_seed
 from codiag.drop_in._arguments import as_count, as_mask, as_modes, as_rank, check_hints, shape_of
 from codiag.drop_in._request import Request, answer
 

@@ -18,7 +18,7 @@ Constraints, missing entries and weights of entries need `Auto`, `NLS` or `ALS`.
 ``"ojd0"`` and ``"nojd0"`` are the variants without plug-in projections.
 
 To write a method of your own, derive from `Method`: it takes a `codiag.Problem` and returns an `Estimate`, whose
-`Stage` objects tell how it was found. `codiag.methods.least_squares` is the engine that the methods share.
+`Stage` objects tell how it was found. `codiag.least_squares` is the engine that the methods share.
 
 Examples
 --------
@@ -30,31 +30,15 @@ Examples
 True
 """
 
-from codiag._estimate import Estimate, Stage
 from codiag.methods._als import ALS
-from codiag.methods._auto import Auto
-from codiag.methods._givens import Givens
+from codiag.methods._auto import Auto, first_components, random_start, start_on
+from codiag.methods._init import check_init, start_from
 from codiag.methods._joint import NOJD, OJD
-from codiag.methods._lathauwer import Lathauwer
-from codiag.methods._method import Method
+from codiag.methods._method import Method, fit_or_refuse
+from codiag.methods._names import METHODS, as_method
 from codiag.methods._nls import NLS
-from codiag.methods._power import TPM
-from codiag.methods._sd2 import SD2
-
-METHODS: dict[str, Method] = {
-    "auto": Auto(),
-    "ojd0": OJD(plug_in=False),
-    "ojd1": OJD(plug_in=True),
-    "nojd0": NOJD(plug_in=False),
-    "nojd1": NOJD(plug_in=True),
-    "tpm": TPM(),
-    "als": ALS(),
-    "nls": NLS(),
-    "lathauwer": Lathauwer(),
-    "sd2": SD2(),
-    "givens": Givens(),
-}
-"""Methods by name."""
+from codiag.methods.comparison import SD2, TPM, Givens, Lathauwer
+from codiag.problem import Estimate, Stage
 
 __all__ = [
     "ALS",

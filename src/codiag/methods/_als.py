@@ -8,21 +8,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from codiag._array import Array, array_namespace, moved
-from codiag._estimate import Estimate, Log
-from codiag._problem import Problem
-from codiag._validation import as_flag, as_number
+from codiag._arrays import Array, array_namespace, moved
+from codiag._checks import as_flag, as_number
+from codiag.least_squares import LeastSquares, merged_modes, random_components, unit_components, with_best_weights
+from codiag.methods._init import Init, check_init, complete, is_sized, start_from
 from codiag.methods._method import Method
-from codiag.methods._reduction import range_bases
-from codiag.methods._starts import Init, check_init, complete, is_sized, start_from
-from codiag.methods.least_squares._components import (
-    merged_modes,
-    random_components,
-    unit_components,
-    with_best_weights,
-)
-from codiag.methods.least_squares._fit import Monitor, check_monitor
-from codiag.methods.least_squares._objective import LeastSquares
+from codiag.problem import Estimate, Log, Problem
+from codiag.reduction import range_bases
+from codiag.search import Monitor, check_monitor
 from codiag.tensors import FactoredTensor
 
 

@@ -8,30 +8,30 @@ from typing import ClassVar
 
 import numpy as np
 
-from codiag._estimate import Estimate, Log
-from codiag._problem import Problem
-from codiag._validation import as_number
+from codiag._checks import as_number
+from codiag.least_squares import Limits, Outcome, best_rank_one, random_components
 from codiag.methods._als import ALS
-from codiag.methods._diagonal_start import diagonal_roles, diagonal_start
-from codiag.methods._known import fit_known
 from codiag.methods._method import Method
-from codiag.methods._reduction import Reduction, reduce
-from codiag.methods._search import SWAPS, is_settled, leaves_noise, search
-from codiag.methods._slices import Roles
-from codiag.methods.least_squares._components import random_components
-from codiag.methods.least_squares._fit import (
+from codiag.problem import Estimate, Log, Problem
+from codiag.reduction import Reduction, reduce
+from codiag.search import (
+    SWAPS,
     Monitor,
     approach,
     check_monitor,
     closest,
     finish,
+    fit_known,
+    has_superfluous,
+    is_settled,
     is_stopped,
+    leaves_noise,
+    regrown,
     relative_error,
+    search,
     watch,
 )
-from codiag.methods.least_squares._gauss_newton import Limits, Outcome
-from codiag.methods.least_squares._rank_one import best_rank_one
-from codiag.methods.least_squares._superfluous import has_superfluous, regrown
+from codiag.starts import Roles, diagonal_roles, diagonal_start
 from codiag.tensors import DenseTensor, FactoredTensor
 
 

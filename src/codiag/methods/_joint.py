@@ -10,16 +10,22 @@ from typing import Any, ClassVar
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._array import Array, like, to_host
-from codiag._estimate import Estimate, Log
-from codiag._problem import Problem
-from codiag._validation import as_flag, as_number, as_real_array
-from codiag.diagonalize import UWEDGE, Diagonalization, Diagonalizer, OrthogonalNewton, TwoSided
-from codiag.diagonalize._base import check_method
-from codiag.methods._directions import orthonormal_directions, random_directions
+from codiag._arrays import Array, like, to_host
+from codiag._checks import as_flag, as_number, as_real_array
+from codiag.diagonalize import (
+    UWEDGE,
+    Diagonalization,
+    Diagonalizer,
+    OrthogonalNewton,
+    TwoSided,
+    check_method,
+    off_diagonal_share,
+)
+from codiag.least_squares import best_rank_one, unit_components, with_best_weights
 from codiag.methods._method import Method
-from codiag.methods._reduction import Reduction, reduce, whole
-from codiag.methods._slices import (
+from codiag.problem import Estimate, Log, Problem
+from codiag.reduction import Reduction, orthonormal_directions, random_directions, reduce, whiten, whitened, whole
+from codiag.starts import (
     Roles,
     components_from_sides,
     diagonalized,
@@ -28,9 +34,6 @@ from codiag.methods._slices import (
     roles_refusal,
     symmetric_components,
 )
-from codiag.methods._whitening import whiten, whitened
-from codiag.methods.least_squares._components import unit_components, with_best_weights
-from codiag.methods.least_squares._rank_one import best_rank_one
 from codiag.tensors import DenseTensor, FactoredTensor
 
 DRAW = {"random": random_directions, "orthonormal": orthonormal_directions}
@@ -309,12 +312,6 @@ def _check_directions(directions: Any) -> None:
                 f"directions must be one of {', '.join(DRAW)}, or a finite array of shape (n, d), one for each mode "
                 f"that is projected; got an array of shape {tuple(rows.shape)}"
             )
-
-
-def off_diagonal_share(fit: Diagonalization) -> float:
-    """Return the share of the energy that is left off the diagonals."""
-    xp = array_namespace(fit.diagonals)
-    return fit.off_diagonal / (fit.off_diagonal + float(xp.sum(fit.diagonals**2)))
 
 
 def _components(core: DenseTensor, roles: Roles, fit: Diagonalization) -> FactoredTensor:

@@ -8,8 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from codiag._estimate import Estimate
-from codiag._problem import Problem
+from codiag.problem import Estimate, Problem
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -7,16 +7,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from codiag._estimate import Estimate, Log
-from codiag._problem import Problem
-from codiag._validation import as_number
-from codiag.methods._known import fit_from
+from codiag._checks import as_number
+from codiag.least_squares import Limits, random_components
+from codiag.methods._init import Init, check_init, is_random, is_sized, start_from
 from codiag.methods._method import Method
-from codiag.methods._reduction import Reduction, reduce
-from codiag.methods._starts import Init, check_init, is_random, is_sized, start_from
-from codiag.methods.least_squares._components import random_components
-from codiag.methods.least_squares._fit import Monitor, approach, check_monitor, closest, finish, watch
-from codiag.methods.least_squares._gauss_newton import Limits
+from codiag.problem import Estimate, Log, Problem
+from codiag.reduction import Reduction, reduce
+from codiag.search import Monitor, approach, check_monitor, closest, finish, fit_from, watch
 from codiag.tensors import FactoredTensor
 
 

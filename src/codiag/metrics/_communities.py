@@ -10,8 +10,8 @@ import numpy as np
 from scipy import sparse
 from scipy.special import stdtr
 
-from codiag._array import to_host
-from codiag._validation import as_finite, as_real_array, as_share
+from codiag._arrays import to_host
+from codiag._checks import as_finite, as_real_array, as_share
 
 
 @dataclass(frozen=True, eq=False)

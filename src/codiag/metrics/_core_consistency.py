@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from codiag._array import TensorLike, like, to_host
-from codiag._problem import Problem
-from codiag.methods.least_squares._components import unit_components
+from codiag._arrays import TensorLike, like, to_host
+from codiag.least_squares import unit_components
+from codiag.problem import Problem
 from codiag.tensors import DenseTensor, FactoredTensor, SparseTensor, Tensor
 
 if TYPE_CHECKING:
-    from codiag._factorization import Factorization
+    from codiag.result import Factorization
 
 
 def core_consistency(fit: Factorization, tensor: TensorLike) -> float:

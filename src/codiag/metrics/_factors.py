@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from codiag._array import Array, to_host
-from codiag._validation import as_real_array
-from codiag.tensors._convert import components_of, n_axes
+from codiag._arrays import Array, to_host
+from codiag._checks import as_real_array
+from codiag.tensors import components_of, n_axes
 
 Factors = Any
 """A fit, a pair (weights, factors), an array (d, k) with components as columns, or a sequence of such arrays."""

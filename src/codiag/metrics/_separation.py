@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from codiag._array import Array
-from codiag._validation import as_finite
+from codiag._arrays import Array
+from codiag._checks import as_finite
 
 
 def minimum_distance(unmixing: Array, mixing: Array) -> float:

@@ -38,19 +38,14 @@ Examples
 True
 """
 
-from codiag.models._base import MomentModel, Moments
-from codiag.models._communities import MixedMembershipCommunities
-from codiag.models._components import Components
 from codiag.models._cp import CP
-from codiag.models._crowd import DawidSkene
-from codiag.models._diagnostics import Diagnostics
-from codiag.models._hmm import HiddenMarkov
-from codiag.models._jade import JADE
-from codiag.models._mixture import SphericalGaussianMixture
-from codiag.models._nss import NSS
-from codiag.models._sobi import SOBI
-from codiag.models._topics import LatentDirichlet, SingleTopic
-from codiag.models._views import MultiviewMixture
+from codiag.models.chains import HiddenMarkov
+from codiag.models.communities import MixedMembershipCommunities
+from codiag.models.crowd import DawidSkene
+from codiag.models.frame import Components, Diagnostics, MomentModel, Moments
+from codiag.models.mixtures import MultiviewMixture, SphericalGaussianMixture
+from codiag.models.sources import JADE, NSS, SOBI
+from codiag.models.topics import LatentDirichlet, SingleTopic
 
 __all__ = [
     "CP",

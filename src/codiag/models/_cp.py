@@ -10,15 +10,15 @@ from sklearn import get_config
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from codiag._array import Array, like, to_host
-from codiag._factorize import as_method, complaint_about, solve, with_chosen_rank, with_labels
-from codiag._labelled import read_labelled, read_like
-from codiag._labels import Labelled
-from codiag._problem import Problem, most_components
-from codiag._transform import explained_share
-from codiag._validation import ConvergenceWarning, as_real_array
-from codiag.constraints._names import ConstraintsLike
-from codiag.models._base import Model, as_seed
+from codiag._arrays import Array, like, to_host
+from codiag._checks import ConvergenceWarning, as_real_array
+from codiag._factorize import with_chosen_rank
+from codiag.constraints import ConstraintsLike
+from codiag.labels import Labelled, read_labelled, read_like
+from codiag.methods import as_method
+from codiag.models.frame import Model, as_seed
+from codiag.problem import Problem, most_components
+from codiag.result import complaint_about, explained_share, solve, with_labels
 from codiag.tensors import FactoredTensor, Tensor
 
 

@@ -24,12 +24,27 @@ Examples
 """
 
 from codiag.plotting._communities import communities
-from codiag.plotting._components import components
-from codiag.plotting._crowd import draw_confusions
-from codiag.plotting._leverage import leverage
-from codiag.plotting._residuals import residuals
-from codiag.plotting._style import COLORS, INK, MUTED, OURS, THEIRS, paper
-from codiag.plotting._ticks import log_axis
+from codiag.plotting._components import HEIGHT, _reduced, components
+from codiag.plotting._crowd import _draw_matrices, draw_confusions
+from codiag.plotting._leverage import LARGE, leverage, leverages
+from codiag.plotting._modes import different_modes, draw_bars, extremes, is_ordered, labels_of, name_along, texts_of
+from codiag.plotting._rank_choice import draw_choice
+from codiag.plotting._residuals import residual_entries, residuals
+from codiag.plotting._style import (
+    COLORS,
+    INK,
+    MUTED,
+    OURS,
+    THEIRS,
+    families,
+    log_axis,
+    log_ticks,
+    paper,
+    plain,
+    short,
+    shown,
+    without_font,
+)
 from codiag.plotting._topics import topics
 
 __all__ = [

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from codiag.plotting._style import INK, OURS, grid_of_axes, plain
 
 if TYPE_CHECKING:
-    from codiag.models import MixedMembershipCommunities
+    from codiag.models.communities import MixedMembershipCommunities
 
 SHOWN, ANNOTATED = 40, 8
 """Communities that are drawn at most, and up to which rates are written into their cells."""

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from codiag._array import to_host
-from codiag._validation import as_number
+from codiag._arrays import to_host
+from codiag._checks import as_number
 from codiag.plotting._modes import different_modes, draw_along, is_ordered, labels_of, name_along, texts_of
 from codiag.plotting._style import INK, color_of, grid_of_axes, plain, shown, tell_without_font
 
 if TYPE_CHECKING:
-    from codiag._factorization import Factorization
-    from codiag._labels import Labels
+    from codiag.labels import Labels
+    from codiag.result import Factorization
 
 NORMAL = 1.96
 """Standard errors to either side that hold the truth in 95 of 100 cases."""

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from codiag.plotting._style import INK, MUTED, OURS, paper, shown, tell_without_font
-from codiag.plotting._ticks import log_axis
+from codiag.plotting._style import INK, MUTED, OURS, log_axis, paper, shown, tell_without_font
 
 if TYPE_CHECKING:
-    from codiag.models import DawidSkene
+    from codiag.models.crowd import DawidSkene
 
 NAME, NAMED = 12, 12
 """Letters of a class that are shown, and classes up to which they are named."""

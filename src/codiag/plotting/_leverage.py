@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from codiag._array import to_host
+from codiag._arrays import to_host
 from codiag.plotting._modes import different_modes, draw_along, is_ordered, labels_of, name_along, texts_of
 from codiag.plotting._style import INK, MUTED, OURS, families, grid_of_axes, plain, shown, tell_without_font
 
 if TYPE_CHECKING:
-    from codiag._factorization import Factorization
+    from codiag.result import Factorization
 
 LARGE, NAMED = 3, 3
 """Times the mean from which a leverage is called large, and how many such indices are named."""

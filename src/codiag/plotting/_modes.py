@@ -8,12 +8,11 @@ from unicodedata import east_asian_width
 
 import numpy as np
 
-from codiag._labels import Labels
-from codiag.plotting._style import MUTED, families, shown
-from codiag.plotting._ticks import log_axis
+from codiag.labels import Labels
+from codiag.plotting._style import MUTED, families, log_axis, shown
 
 if TYPE_CHECKING:
-    from codiag._factorization import Factorization
+    from codiag.result import Factorization
 
 NAMES_PER_INCH = 6
 """Names of categories, upright, that fit below a panel."""

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import ndtri
 
-from codiag._array import Array, TensorLike, to_host
-from codiag._labelled import read_like
-from codiag._missing import without_missing
+from codiag._arrays import Array, TensorLike, to_host
+from codiag.labels import read_like
 from codiag.plotting._modes import different_modes, draw_along, is_ordered, labels_of, name_along, texts_of
 from codiag.plotting._style import INK, MUTED, OURS, grid_of_axes, plain, tell_without_font
+from codiag.problem import without_missing
 from codiag.tensors import SparseTensor, as_tensor
 
 if TYPE_CHECKING:
-    from codiag._factorization import Factorization
+    from codiag.result import Factorization
 
 POINTS = 400
 """Quantiles that are drawn."""

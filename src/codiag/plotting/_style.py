@@ -1,15 +1,33 @@
-"""What all figures share: colors, fonts for labels in any script, and an empty figure."""
+"""A figure that belongs to no window, and that notebooks show. Imported where a figure is drawn, with matplotlib.
+
+What all figures share: colors, fonts for labels in any script, and an empty figure.
+
+Ticks of logarithmic axes: few, with labels that are plain numbers and do not overlap.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
+from io import BytesIO
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 
-from codiag._writing import visible
+from codiag._text import visible
+
+
+class Picture(Figure):
+    """A figure that tells notebooks its own image, whether or not pyplot was imported."""
+
+    def _repr_png_(self) -> bytes:
+        file = BytesIO()
+        self.savefig(file, format="png", dpi=self.dpi)
+        return file.getvalue()
+
 
 INK, OURS, THEIRS, MUTED = "#22303c", "#00798c", "#d1495b", "#8d99a6"
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#444444", "#7b3fa0")
@@ -52,8 +70,6 @@ def paper(size: tuple[float, float]) -> Iterator[Any]:
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.layout_engine import ConstrainedLayoutEngine
-
-    from codiag.plotting._picture import Picture
 
     style: Any = {
         "font.size": 10,
@@ -142,3 +158,66 @@ def tell_without_font(figure: Any, names: Iterable[object]) -> None:
 def color_of(place: int) -> str:
     """Return the color of a component."""
     return COLORS[place % len(COLORS)]
+
+
+MOST = 6
+"""Labels that fit beside a small axis."""
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def log_axis(axis: Any, values: Sequence[float]) -> None:
+    """Make an axis logarithmic, with few labels that are plain numbers.
+
+    Parameters
+    ----------
+    axis : matplotlib.axis.Axis
+        Such as ``axes.xaxis``.
+    values : sequence of float
+        What is shown along it, positive.
+
+    See Also
+    --------
+    paper : A figure in the same style.
+
+    Examples
+    --------
+    >>> from codiag.plotting import log_axis, paper
+    >>> with paper((4, 3)) as figure:
+    ...     axes = figure.subplots()
+    ...     log_axis(axes.xaxis, [20, 150])
+    >>> [label.get_text() for label in axes.get_xticklabels()]
+    ['20', '50', '100', '200']
+    """
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
+
+    axis.axes.set(**{f"{axis.axis_name}scale": "log"})
+    axis.set_major_locator(FixedLocator(log_ticks(min(values), max(values))))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
+    axis.set_minor_locator(NullLocator())
+    axis.set_minor_formatter(NullFormatter())
+
+
+def log_ticks(least: float, most: float) -> list[float]:
+    """Return at most six places for ticks between two positive numbers, or a little beyond."""
+    low, high = math.log10(least), math.log10(most)
+    width = high - low
+    if width < 0.02:
+        return [least]
+    for steps in ((1, 2, 5) if width < 1.2 else (1, 3) if width < 2.5 else (1,), range(1, 10)):
+        decades = range(math.floor(low) - 1, math.ceil(high) + 2)
+        ticks = [step * 10.0**decade for decade in decades for step in steps]
+        inside = [tick for tick in ticks if low - 0.15 <= math.log10(tick) <= high + 0.15]
+        if len(inside) >= 2:
+            break
+    while len(inside) > MOST:
+        inside = inside[::2]
+    return inside
+
+
+def short(value: float) -> str:
+    """Return a number as people write it: 0.03, 200, or 5·10⁻⁷."""
+    if value <= 0 or 1e-3 <= value < 1e4:
+        return f"{value:g}"
+    exponent = math.floor(math.log10(value) + 1e-9)
+    step = round(value / 10.0**exponent)
+    return f"{'' if step == 1 else f'{step}·'}10{str(exponent).translate(RAISED)}"

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from codiag._validation import as_number
+from codiag._checks import as_number
 from codiag.plotting._style import INK, color_of, families, grid_of_axes, plain, shown, tell_without_font
 
 if TYPE_CHECKING:
-    from codiag.models import LatentDirichlet, SingleTopic
+    from codiag.models.topics import LatentDirichlet, SingleTopic
 
 MOST_PANELS, MOST_WORDS, ACROSS = 40, 40, 4
 """Topics and words of each that are drawn at most, and panels in a row."""

@@ -20,7 +20,8 @@ True
 
 from codiag.reports._communities import communities_report
 from codiag.reports._crowd import crowd_report
-from codiag.reports._factorization import factorization_report
+from codiag.reports._factorization import _remarkable, _signs, factorization_report
+from codiag.reports._html import STYLE, as_svg, document, folded, svg_image, table
 from codiag.reports._topics import topics_report
 
 __all__ = ["communities_report", "crowd_report", "factorization_report", "topics_report"]

@@ -6,14 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from codiag.plotting import OURS
-from codiag.plotting._modes import draw_bars
-from codiag.plotting._style import plain
-from codiag.reports._page import note, report, sentences, shaded, table
-from codiag.reports._pictures import panels, separate_panels
+from codiag.plotting import OURS, draw_bars, plain
+from codiag.reports._html import note, panels, report, sentences, separate_panels, shaded, table
 
 if TYPE_CHECKING:
-    from codiag.models import MixedMembershipCommunities
+    from codiag.models.communities import MixedMembershipCommunities
 
 AGREEING = 0.8
 """Agreement of partitions below which a fit warns."""

@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from codiag.models._vote_tables import class_names
-from codiag.plotting import MUTED, OURS, log_axis
-from codiag.plotting._style import plain
-from codiag.reports._page import folded, note, report, sentences, shaded, side_by_side, table
-from codiag.reports._pictures import panels, separate_panels
+from codiag.models.crowd import class_names
+from codiag.plotting import MUTED, OURS, log_axis, plain
+from codiag.reports._html import folded, note, panels, report, sentences, separate_panels, shaded, side_by_side, table
 
 if TYPE_CHECKING:
-    from codiag.models import DawidSkene
+    from codiag.models.crowd import DawidSkene
 
 DOUBTFUL = 0.8
 """Probability of a label below which its task is said to be in doubt."""

@@ -7,20 +7,27 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from codiag._array import Array, TensorLike, to_host
-from codiag.plotting import components, leverage, residuals
-from codiag.plotting._components import HEIGHT
-from codiag.plotting._leverage import LARGE, leverages
-from codiag.plotting._modes import different_modes, is_ordered, labels_of, texts_of
-from codiag.plotting._residuals import residual_entries
-from codiag.plotting._style import without_font
-from codiag.reports._page import note, report, sentences, table
-from codiag.reports._pictures import panels, separate_panels
-from codiag.selection._choice import HEADINGS, LEGEND
-from codiag.tensors._first_look import is_large
+from codiag._arrays import Array, TensorLike, to_host
+from codiag.plotting import (
+    HEIGHT,
+    LARGE,
+    components,
+    different_modes,
+    is_ordered,
+    labels_of,
+    leverage,
+    leverages,
+    residual_entries,
+    residuals,
+    texts_of,
+    without_font,
+)
+from codiag.reports._html import note, panels, report, sentences, separate_panels, table
+from codiag.selection import HEADINGS, LEGEND
+from codiag.tensors import is_large
 
 if TYPE_CHECKING:
-    from codiag._factorization import Factorization
+    from codiag.result import Factorization
     from codiag.selection import RankChoice
     from codiag.theory import Diagnosis
 

@@ -7,15 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from codiag.models._sampling_noise import hidden_component
-from codiag.plotting import MUTED, OURS
-from codiag.plotting._modes import draw_bars
-from codiag.plotting._style import plain
-from codiag.reports._page import note, report, sentences, shaded, side_by_side, table
-from codiag.reports._pictures import panels, separate_panels
+from codiag.models.frame import hidden_component
+from codiag.plotting import MUTED, OURS, draw_bars, plain
+from codiag.reports._html import note, panels, report, sentences, separate_panels, shaded, side_by_side, table
 
 if TYPE_CHECKING:
-    from codiag.models import LatentDirichlet, SingleTopic
+    from codiag.models.topics import LatentDirichlet, SingleTopic
 
 WORDS, SHOWN, DOCUMENTS = 10, 40, 5
 """Words of a topic, topics, and documents of each that are shown at most."""

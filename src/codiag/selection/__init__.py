@@ -12,7 +12,11 @@ Examples
 2
 """
 
-from codiag.selection._choice import RankChoice
-from codiag.selection._choose import choose_rank
+from codiag.selection._choice import HEADINGS, LEGEND, RankChoice
+from codiag.selection._choose import DEFAULT_RANKS, choose, choose_rank
+from codiag.selection._evidence import Evidence
+from codiag.selection._rule import decide
+from codiag.selection._scan import scan
+from codiag.selection._soundness import excess_over_draws
 
 __all__ = ["RankChoice", "choose_rank"]

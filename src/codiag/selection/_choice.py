@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from codiag._factorization import Factorization
-from codiag._html import html_table
+from codiag._text import html_table
+from codiag.result import Factorization
 from codiag.selection._evidence import Evidence
 
 HEADINGS = ("rank", "error", "held out", "halves", "core %", "weight/se", "residual", "")
@@ -128,7 +128,7 @@ class RankChoice:
         >>> len(figure.axes) >= 4
         True
         """
-        from codiag.selection._figure import draw_choice
+        from codiag.plotting import draw_choice
 
         return draw_choice(self, axes)
 

@@ -9,15 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from codiag._array import Array, TensorLike
-from codiag._factorization import Factorization
-from codiag._factorize import has_safe_powers, with_labels
-from codiag._keywords import explains_keywords
-from codiag._labelled import read_labelled
-from codiag._problem import Problem
-from codiag._validation import Seed, UndeterminedError, as_generator, as_number
-from codiag.constraints._names import ConstraintsLike
-from codiag.methods.least_squares._objective import LeastSquares
+from codiag._arrays import Array, TensorLike
+from codiag._checks import Seed, UndeterminedError, as_generator, as_number, explains_keywords
+from codiag.constraints import ConstraintsLike
+from codiag.labels import read_labelled
+from codiag.least_squares import LeastSquares
+from codiag.problem import Problem
+from codiag.result import Factorization, has_safe_powers, with_labels
 from codiag.selection._choice import RankChoice
 from codiag.selection._evidence import evidence_for
 from codiag.selection._halves import split_halves

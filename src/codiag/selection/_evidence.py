@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from codiag._array import to_host
-from codiag._problem import Problem
-from codiag.metrics._core_consistency import consistency_of
+from codiag._arrays import to_host
+from codiag.metrics import consistency_of
+from codiag.problem import Problem
 from codiag.selection._halves import Halves
 from codiag.selection._scan import Scan
 from codiag.selection._soundness import flaw_of, is_degenerate, residual_excess
-from codiag.tensors._first_look import is_large
+from codiag.tensors import is_large
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,15 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._array import Array, like, pick, to_host
-from codiag._factorization import Factorization
-from codiag._problem import Problem, most_components
-from codiag.methods.least_squares._objective import LeastSquares
-from codiag.metrics._core_consistency import known_entries
-from codiag.metrics._factors import match_components
+from codiag._arrays import Array, like, pick, to_host
+from codiag.least_squares import LeastSquares
+from codiag.metrics import known_entries, match_components
+from codiag.problem import Problem, most_components
+from codiag.result import Factorization
 from codiag.selection._scan import Scan, scan
-from codiag.tensors import DenseTensor, FactoredTensor
-from codiag.tensors._first_look import is_large
+from codiag.tensors import DenseTensor, FactoredTensor, is_large
 
 GROUPS = 4
 """Groups of columns, each of which is left out in turn where the rows of a half are to be predicted."""

@@ -8,21 +8,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from codiag._estimate import Estimate, Log
-from codiag._factorization import Factorization
-from codiag._factorize import in_double_precision
-from codiag._problem import Problem
-from codiag._result import as_factorization, canonical
-from codiag.methods._auto import first_components, start_on
-from codiag.methods._known import fit_from, improved, starts_for
-from codiag.methods._reduction import Reduction, reduce
-from codiag.methods._search import SWAPS
-from codiag.methods.least_squares._fit import ROUGH, closest, finish
-from codiag.methods.least_squares._gauss_newton import Limits, Outcome, minimize
-from codiag.methods.least_squares._objective import LeastSquares
-from codiag.methods.least_squares._rank_one import best_rank_one
-from codiag.methods.least_squares._residual import noise_excess
-from codiag.methods.least_squares._swaps import swap_components
+from codiag.least_squares import LeastSquares, Limits, Outcome, best_rank_one, minimize, noise_excess
+from codiag.methods import first_components, start_on
+from codiag.problem import Estimate, Log, Problem
+from codiag.reduction import Reduction, reduce
+from codiag.result import Factorization, as_factorization, canonical, in_double_precision
+from codiag.search import ROUGH, SWAPS, closest, finish, fit_from, improved, starts_for, swap_components
 from codiag.selection._soundness import is_sound, residual_excess
 from codiag.tensors import DenseTensor, FactoredTensor
 

@@ -28,7 +28,7 @@ Examples
 ((6, 5, 4), (2,), [(6, 2), (5, 2), (4, 2)])
 """
 
-from codiag._validation import Seed
+from codiag._checks import Seed
 from codiag.synthetic._crowds import Crowd, crowd_votes, worker_errors
 from codiag.synthetic._factors import mild_factor, orthonormal_factor, unit_factor
 from codiag.synthetic._graphs import Graph, mixed_membership_graph
@@ -36,13 +36,7 @@ from codiag.synthetic._norms import operator_norm, unit_noise
 from codiag.synthetic._signals import MixedSignals, mixed_signals
 from codiag.synthetic._spectra import Fluorescence, fluorescence
 from codiag.synthetic._stacks import Stack, matrix_stack, projection_stack
-from codiag.synthetic._tensors import (
-    PlantedTensor,
-    noisy_tensor,
-    nonorthogonal_model,
-    orthogonal_model,
-    paper_tensor,
-)
+from codiag.synthetic._tensors import PlantedTensor, noisy_tensor, nonorthogonal_model, orthogonal_model, paper_tensor
 
 __all__ = [
     "Crowd",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from codiag._validation import Seed, as_finite, as_generator, as_number, as_share
+from codiag._checks import Seed, as_finite, as_generator, as_number, as_share
 
 BLOCK = 10**6
 """Votes that are drawn at once."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from codiag._validation import Seed, as_generator, as_number
+from codiag._checks import Seed, as_generator, as_number
 
 MAX_ENTRIES = 2**40
 """Entries of a factor: eight terabytes of them."""

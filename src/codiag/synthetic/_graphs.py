@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from codiag._validation import Seed, as_finite, as_generator, as_number, as_share
+from codiag._checks import Seed, as_finite, as_generator, as_number, as_share
 
 BLOCK = 1000
 """Rows of the adjacency matrix that are drawn at once."""

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from codiag._validation import Seed, as_finite, as_generator, as_number
+from codiag._checks import Seed, as_finite, as_generator, as_number
 from codiag.synthetic._factors import unit_columns
-from codiag.tensors import symmetrize
-from codiag.tensors._base import check_symmetric_shape
+from codiag.tensors import check_symmetric_shape, symmetrize
 
 
 def unit_noise(size: int, seed: Seed = None) -> np.ndarray:

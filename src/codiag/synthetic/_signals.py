@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.signal import lfilter
 
-from codiag._validation import Seed, as_generator, as_number
+from codiag._checks import Seed, as_generator, as_number
 from codiag.synthetic._factors import mild_factor
 
 WARM_UP = 1000

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from codiag._validation import Seed, as_flag, as_generator, as_number
+from codiag._checks import Seed, as_flag, as_generator, as_number
 from codiag.synthetic._tensors import PlantedTensor
-from codiag.tensors import FactoredTensor
-from codiag.tensors._base import check_shape
+from codiag.tensors import FactoredTensor, check_shape
 
 EXCITATION, EMISSION = (240.0, 400.0), (280.0, 500.0)
 """Wavelengths that are measured, in nanometers."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from codiag._validation import Seed, as_finite, as_generator, as_number
+from codiag._checks import Seed, as_finite, as_generator, as_number
 from codiag.synthetic._factors import unit_columns
 from codiag.tensors import symmetrize
 

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from codiag._validation import Seed, as_flag, as_generator, as_number
+from codiag._checks import Seed, as_flag, as_generator, as_number
 from codiag.synthetic._factors import check_orthonormal, orthonormal_factor, unit_factor
 from codiag.synthetic._norms import unit_noise
-from codiag.tensors import FactoredTensor, symmetrize
-from codiag.tensors._base import check_shape, check_symmetric_shape
+from codiag.tensors import FactoredTensor, check_shape, check_symmetric_shape, symmetrize
 
 
 @dataclass(frozen=True, eq=False)

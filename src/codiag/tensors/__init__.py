@@ -12,13 +12,12 @@ Class                   Data
 `FactoredTensor`        Weights and factors: a sum of rank-one tensors that is never formed.
 `MomentTensor`          The third moment of samples, without forming it.
 `CrossMomentTensor`     The same of several views of the samples.
-`WordMomentTensor`      The third moment of words in documents.
 `SymmetricOuterTensor`  A matrix and a vector, symmetrized.
 `SumTensor`             The sum of tensors of any kind, ``first + second``.
 `ScaledTensor`          A multiple of a tensor, ``2 * tensor``.
 ======================= ================================================================================
 
-`WordPairs` and `word_frequencies` are the second and the first moment of words; `symmetrize` averages an array over
+`symmetrize` averages an array over
 permutations of its modes. To store data in a way of your own, derive from `Tensor`: ``project`` and ``permute`` are
 enough.
 
@@ -31,16 +30,27 @@ Examples
 (2, 61.0)
 """
 
-from codiag.tensors._base import Tensor
+from codiag._checks import former_names
+from codiag.tensors._base import CLOSE, Tensor, check_shape, check_symmetric_shape
 from codiag.tensors._combine import ScaledTensor, SumTensor
-from codiag.tensors._convert import as_tensor
-from codiag.tensors._dask import DaskTensor
+from codiag.tensors._convert import MOST_ASYMMETRY, array_of, as_tensor, components_of, n_axes, tensor_of_array
 from codiag.tensors._dense import DenseTensor, symmetrize
 from codiag.tensors._factored import FactoredTensor
-from codiag.tensors._moments import CrossMomentTensor, MomentTensor
+from codiag.tensors._moments import CrossMomentTensor, MomentTensor, weighted_product
+from codiag.tensors._sketch import OVERSAMPLING, SMALL, is_large, range_rank, sketch_width
 from codiag.tensors._sparse import SparseTensor
+from codiag.tensors._sums import (
+    Core,
+    Products,
+    SquaredDistance,
+    SquaredNorm,
+    added,
+    asymmetry,
+    khatri_rao,
+    symmetry_probes,
+)
 from codiag.tensors._symmetric_outer import SymmetricOuterTensor
-from codiag.tensors._words import WordMomentTensor, WordPairs, word_frequencies
+from codiag.tensors.chunked import DaskTensor
 
 __all__ = [
     "CrossMomentTensor",
@@ -53,9 +63,11 @@ __all__ = [
     "SumTensor",
     "SymmetricOuterTensor",
     "Tensor",
-    "WordMomentTensor",
-    "WordPairs",
     "as_tensor",
     "symmetrize",
-    "word_frequencies",
 ]
+
+__getattr__ = former_names(
+    __name__,
+    {name: f"codiag.models.topics.{name}" for name in ("WordMomentTensor", "WordPairs", "word_frequencies")},
+)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._array import Array, all_equal, blocks, double, fits_block, identity, pick, squares
-from codiag._validation import as_flag
-from codiag.tensors._first_look import FirstLook, first_look
+from codiag._arrays import Array, all_equal, blocks, double, fits_block, identity, pick, squares
+from codiag._checks import as_flag
+from codiag.tensors._sketch import FirstLook, first_look
 
 if TYPE_CHECKING:
     from codiag.tensors._dense import DenseTensor

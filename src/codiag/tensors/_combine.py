@@ -6,12 +6,12 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from codiag._array import Array, double
-from codiag._validation import as_flag
+from codiag._arrays import Array, double
+from codiag._checks import as_flag
 from codiag.tensors._base import REAL, Tensor, as_scale, check_symmetric_shape
 from codiag.tensors._convert import as_tensor
 from codiag.tensors._factored import FactoredTensor
-from codiag.tensors._first_look import FirstLook
+from codiag.tensors._sketch import FirstLook
 from codiag.tensors._sums import Sum
 
 

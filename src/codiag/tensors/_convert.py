@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from array_api_compat import is_dask_array
 
-from codiag._array import TensorLike
+from codiag._arrays import TensorLike
 from codiag.tensors._base import Tensor, check_shape, check_symmetric_shape
-from codiag.tensors._dask import DaskTensor
 from codiag.tensors._dense import DenseTensor
 from codiag.tensors._factored import FactoredTensor
 from codiag.tensors._sparse import SparseTensor
+from codiag.tensors.chunked import DaskTensor
 
 MOST_ASYMMETRY = 0.5
 """Share of a tensor that permuting its modes may change for it to pass as a symmetric one plus noise."""

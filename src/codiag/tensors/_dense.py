@@ -10,20 +10,12 @@ from typing import Any
 import numpy as np
 from array_api_compat import device, is_numpy_array, is_torch_array
 
-from codiag._array import Array, array_namespace, blocks, moved, on_host, precise, to_host, widest
-from codiag._validation import as_flag, as_real_array
+from codiag._arrays import Array, array_namespace, blocks, moved, on_host, precise, to_host, widest
+from codiag._checks import as_flag, as_real_array
 from codiag.tensors._base import check_shape, check_symmetric_shape
-from codiag.tensors._first_look import check_range, entry_count, is_large
+from codiag.tensors._sketch import check_range, entry_count, is_large
 from codiag.tensors._stored import ArrayTensor
-from codiag.tensors._sums import (
-    Shares,
-    Slab,
-    SquaredNorm,
-    Sum,
-    added,
-    khatri_rao,
-    logged,
-)
+from codiag.tensors._sums import Shares, Slab, SquaredNorm, Sum, added, khatri_rao, logged
 
 
 class DenseTensor(ArrayTensor):

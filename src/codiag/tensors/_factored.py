@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from codiag._array import Array, all_equal, array_namespace, double, fits_block, pick, squares
-from codiag._validation import as_real_array
+from codiag._arrays import Array, all_equal, array_namespace, double, fits_block, pick, squares
+from codiag._checks import as_real_array
 from codiag.tensors._base import REAL, Tensor, as_scale, check_shape, symmetry_of
 from codiag.tensors._sums import khatri_rao
 

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from codiag._array import Array, to_host
-from codiag._validation import as_real_array
+from codiag._arrays import Array, to_host
+from codiag._checks import as_real_array
 
 
 class Listing(NamedTuple):

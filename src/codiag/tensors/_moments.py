@@ -11,8 +11,8 @@ import numpy as np
 from array_api_compat import array_namespace, device
 from scipy import sparse
 
-from codiag._array import Array, all_equal, blocks, double, moved
-from codiag._validation import as_number, as_real_array
+from codiag._arrays import Array, all_equal, blocks, double, moved
+from codiag._checks import as_number, as_real_array
 from codiag.tensors._base import CLOSE, Tensor, check_shape, symmetry_of
 from codiag.tensors._dense import DenseTensor
 from codiag.tensors._factored import FactoredTensor
@@ -202,7 +202,6 @@ class MomentTensor(CrossMomentTensor):
     See Also
     --------
     CrossMomentTensor : Moments of several views.
-    WordMomentTensor : Moments of words.
 
     Examples
     --------

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from codiag._array import Array, blocks, double, fits_block, squares
-from codiag._validation import as_flag, as_number
+from codiag._arrays import Array, blocks, double, fits_block, squares
+from codiag._checks import as_flag, as_number
 from codiag.tensors._base import CLOSE, REAL, Tensor, as_scale, check_shape, check_symmetric_shape
 from codiag.tensors._factored import FactoredTensor
-from codiag.tensors._fibers import FiberCore, FiberInner, FiberProducts, FiberSum, totals_over
 from codiag.tensors._listing import Listing, as_coordinates, as_values, in_memory_order
+from codiag.tensors._sparse_products import FiberCore, FiberInner, FiberProducts, FiberSum, totals_over
 from codiag.tensors._stored import StoredTensor
 from codiag.tensors._sums import Core, Products, SquaredDistance, Sum, logged
 
@@ -53,7 +53,7 @@ class SparseTensor(StoredTensor):
     See Also
     --------
     as_tensor : Takes COO tensors of pydata/sparse and pyttb.
-    codiag.tables.labelled_tensor : Makes one from a long table.
+    codiag.io.labelled_tensor : Makes one from a long table.
 
     Examples
     --------

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from codiag._array import Array, array_namespace
+from codiag._arrays import Array, array_namespace
 from codiag.tensors._base import Tensor
-from codiag.tensors._first_look import FirstLook, first_look
+from codiag.tensors._sketch import FirstLook, first_look
 from codiag.tensors._sums import Core, Products, SquaredDistance, SquaredNorm, asymmetry, symmetry_probes
 
 if TYPE_CHECKING:

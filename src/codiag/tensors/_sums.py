@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._array import Array, double, like, moved, precise
+from codiag._arrays import Array, double, like, moved, precise
 
 if TYPE_CHECKING:
     from codiag.tensors._base import Tensor

@@ -7,8 +7,8 @@ from typing import Any
 
 from array_api_compat import array_namespace, device, is_array_api_obj
 
-from codiag._array import Array, all_equal, blocks, double, identity, squares
-from codiag._validation import as_real_array
+from codiag._arrays import Array, all_equal, blocks, double, identity, squares
+from codiag._checks import as_real_array
 from codiag.tensors._base import Tensor, check_shape
 
 
@@ -21,7 +21,7 @@ class SymmetricOuterTensor(Tensor):
     ----------
     matrix : array of shape (d, d), or operator
         Symmetric, which is not checked. An operator has a shape and multiplies arrays of shape (d,) and (d, n) by
-        ``@``: a scipy sparse matrix, a `WordPairs`.
+        ``@``: a SciPy sparse matrix, say.
     vector : array of shape (d,)
         The vector v.
 

@@ -24,14 +24,8 @@ Examples
 """
 
 from codiag.theory._bounds import concentration, error_bound, least_projections, projections_for
-from codiag.theory._diagnosis import Diagnosis, diagnose
-from codiag.theory._identifiability import (
-    condition,
-    incoherence,
-    kruskal_condition,
-    kruskal_rank,
-    uniqueness_moduli,
-)
+from codiag.theory._diagnosis import Diagnosis, diagnose, largest_noise_term
+from codiag.theory._identifiability import condition, incoherence, kruskal_condition, kruskal_rank, uniqueness_moduli
 from codiag.theory._perturbation import (
     FirstOrder,
     afsari_bound,
@@ -40,6 +34,8 @@ from codiag.theory._perturbation import (
     projected_diagonals,
     standard_errors,
 )
+from codiag.theory._restricted_sensitivity import Unknowns, restricted_sensitivity
+from codiag.theory._sensitivity import Sensitivity, noise_level, sensitivity
 
 __all__ = [
     "Diagnosis",

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from codiag._validation import as_finite, as_flag, as_number
+from codiag._checks import as_finite, as_flag, as_number
 from codiag.theory._identifiability import as_columns, incoherence
 
 MOST = 10**18

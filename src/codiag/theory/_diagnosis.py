@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from codiag._array import to_host
-from codiag._writing import visible
+from codiag._arrays import to_host
+from codiag._text import visible
+from codiag.result import CANCELLING, cancelling_pairs, congruences, whole_norm
 from codiag.theory._identifiability import condition, kruskal_condition
 
 if TYPE_CHECKING:
-    from codiag._factorization import Factorization
+    from codiag.result import Factorization
 
 SURE, ROUGH = 0.05, 0.3
 """Standard errors of unit factors up to which they are well, and roughly, determined."""
@@ -21,16 +22,9 @@ SURE, ROUGH = 0.05, 0.3
 ROUNDING = 1e-12
 """Noise, relative to the norm, that rounding may leave in what a component is worth."""
 
-CANCELLING = 10
-"""Largest weight, relative to the norm of the tensor, above which components are said to cancel each other: all but a
-hundredth of their energy is taken back by others."""
 
 MOST_LEFT_OUT = 10
 """Components that are tried to be left out together."""
-
-DEGENERATE = 0.15
-"""Share of the energy of two components up to which their sum counts as cancelled: for two of equal weight, a product
-of cosines of -0.85, the value at which chemometrics calls a solution degenerate."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,34 +174,11 @@ def in_doubt(fit: Factorization) -> bool:
     return any(stage.in_doubt for stage in fit.stages)
 
 
-def whole_norm(fit: Factorization) -> float:
-    """Return the norm of a tensor whose other entries are as large as those observed, on average."""
-    return fit.norm * math.sqrt(math.prod(fit.shape) / (fit.n_observed or 1))
-
-
 def _errors(fit: Factorization) -> np.ndarray:
     """Return the largest standard errors over modes: infinite where noise is not known, NaN where not computed."""
     errors = np.asarray(fit.standard_errors)
     infinite = np.any(np.isinf(errors), axis=0) | math.isnan(fit.noise)
     return np.where(infinite, np.inf, np.max(errors, axis=0))
-
-
-def congruences(fit: Factorization) -> np.ndarray:
-    """Return the products of the cosines between components over all modes (rank, rank), signed by their weights."""
-    factors = [to_host(factor).astype(np.float64, copy=False) for factor in fit.factors]
-    weights = to_host(fit.weights).astype(np.float64)
-    return np.prod([factor.T @ factor for factor in factors], axis=0) * np.sign(np.outer(weights, weights))
-
-
-def cancelling_pairs(weights: np.ndarray, cosines: np.ndarray) -> tuple[tuple[int, int, float], ...]:
-    """Return the pairs of components whose sum holds next to nothing of their energy, with their congruence."""
-    pairs = []
-    for i, j in zip(*np.triu_indices(weights.size, 1), strict=True):
-        apart = weights[i] ** 2 + weights[j] ** 2
-        together = apart + 2 * cosines[i, j] * weights[i] * weights[j]
-        if apart > 0 and together <= DEGENERATE * apart:
-            pairs.append((int(i), int(j), float(cosines[i, j])))
-    return tuple(pairs)
 
 
 def largest_noise_term(fit: Factorization) -> float:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from codiag._validation import as_finite, as_number
+from codiag._checks import as_finite, as_number
 
 
 def as_columns(name: str, columns: np.ndarray) -> np.ndarray:

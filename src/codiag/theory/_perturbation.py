@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from codiag._validation import as_finite, as_flag
+from codiag._checks import as_finite, as_flag
 from codiag.diagonalize import Diagonalization
 from codiag.theory._identifiability import as_columns
 

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._array import Array, double, like, to_host
-from codiag._problem import Problem
-from codiag.constraints import Fixed
-from codiag.constraints._base import NEARLY_SINGULAR
-from codiag.constraints._ridge import ridge_strengths
-from codiag.methods.least_squares._objective import LeastSquares
+from codiag._arrays import Array, double, like, to_host
+from codiag.constraints import NEARLY_SINGULAR, Fixed, ridge_strengths
+from codiag.least_squares import LeastSquares
+from codiag.problem import Problem
 from codiag.tensors import FactoredTensor
 from codiag.theory._sensitivity import Sensitivity, of_present
 

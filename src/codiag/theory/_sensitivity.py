@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.linalg import lapack
 
-from codiag._array import to_host
-from codiag._problem import n_entries, n_parameters
-from codiag.methods.least_squares._curvature import Curvature
-from codiag.methods.least_squares._layout import Layout
+from codiag._arrays import to_host
+from codiag.least_squares import Curvature, Layout
+from codiag.problem import n_entries, n_parameters
 from codiag.tensors import FactoredTensor
 
 if TYPE_CHECKING:
-    from codiag._factorization import Factorization
+    from codiag.result import Factorization
 
 WELL_CONDITIONED = 1e-9
 """Smallest eigenvalue, relative to the largest, above which no direction is taken for null: far above rounding."""

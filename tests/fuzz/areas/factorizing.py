@@ -8,7 +8,8 @@ import numpy as np
 
 import codiag
 from codiag.diagonalize import Jacobi, JDi, OrthogonalNewton
-from codiag.methods import ALS, METHODS, NLS, NOJD, OJD, SD2, TPM, Auto, Givens, Lathauwer, Stage
+from codiag.methods import ALS, METHODS, NLS, NOJD, OJD, SD2, TPM, Auto, Givens, Lathauwer
+from codiag.problem import Stage
 
 from ..arrays import Held, choose, folder, is_moderate, random_array, random_rank, random_tensor
 from ..case import Case, Check, covers

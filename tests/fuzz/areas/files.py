@@ -10,9 +10,10 @@ import numpy as np
 import scipy.io
 from scipy import sparse
 
-from codiag import _corpora as corpora
-from codiag import datasets, tables
-from codiag._files import read_entries, read_labelled_entries, read_tensor
+from codiag import datasets
+from codiag import io as tables
+from codiag.io import read_entries, read_labelled_entries, read_tensor
+from codiag.models import topics as corpora
 
 from ..arrays import choose, folder, random_array
 from ..case import Case, covers
@@ -69,7 +70,7 @@ def write_tensor(rng: np.random.Generator) -> tuple[Path, np.ndarray]:
     return path, array.astype(float)
 
 
-@covers(*(f"codiag._files.{name}" for name in ("read_tensor", "read_entries", "read_labelled_entries")), weight=3)
+@covers(*(f"codiag.io.{name}" for name in ("read_tensor", "read_entries", "read_labelled_entries")), weight=3)
 def tensor_files(rng: np.random.Generator) -> Case:
     """Tensors in every format, whole and damaged."""
     path, array = write_tensor(rng)
@@ -85,7 +86,7 @@ def tensor_files(rng: np.random.Generator) -> Case:
     squeezed = path.suffix == ".mat" and array.shape[-1] == 1  # MATLAB drops modes of size one at the end
     valid = None if bad or squeezed else True
     reader = choose(rng, read_tensor, read_entries, read_labelled_entries)
-    name = f"codiag._files.{reader.__name__}"
+    name = f"codiag.io.{reader.__name__}"
     return Case(name, reader, {"path": path}, valid, (same,), ("tensor",), MISSING)
 
 
@@ -106,7 +107,7 @@ def write_votes(rng: np.random.Generator) -> Path:
     return path
 
 
-@covers("codiag.tables.read_votes", weight=1.5)
+@covers("codiag.io.read_votes", weight=1.5)
 def vote_files(rng: np.random.Generator) -> Case:
     """Tables of votes."""
     path = write_votes(rng)
@@ -116,9 +117,7 @@ def vote_files(rng: np.random.Generator) -> Case:
         if set(votes) != {"task", "worker", "label"} or len({column.size for column in votes.values()}) != 1:
             yield "file", f"columns {list(votes)}"
 
-    return Case(
-        "codiag.tables.read_votes", tables.read_votes, {"path": path}, None if bad else True, (whole,), (), MISSING
-    )
+    return Case("codiag.io.read_votes", tables.read_votes, {"path": path}, None if bad else True, (whole,), (), MISSING)
 
 
 def write_edges(rng: np.random.Generator) -> Path:
@@ -134,7 +133,7 @@ def write_edges(rng: np.random.Generator) -> Path:
     return path
 
 
-@covers("codiag.tables.read_edges", "codiag.tables.read_graph", "codiag.tables.write_table", weight=1.5)
+@covers("codiag.io.read_edges", "codiag.io.read_graph", "codiag.io.write_table", weight=1.5)
 def edge_files(rng: np.random.Generator) -> Case:
     """Lists of edges, and tables that are written."""
     if rng.random() < 0.3:
@@ -142,7 +141,7 @@ def edge_files(rng: np.random.Generator) -> Case:
         columns = {"node": np.arange(3), "name": np.array(["a", "=1+1", 'b"c,']), "p": rng.random(3)}
         arguments = {"path": path, "columns": columns}
         return Case(
-            "codiag.tables.write_table",
+            "codiag.io.write_table",
             tables.write_table,
             arguments,
             True,
@@ -158,9 +157,7 @@ def edge_files(rng: np.random.Generator) -> Case:
         if found.ndim != 2 or found.shape[1] != 2:
             yield "file", f"edges of shape {found.shape}"
 
-    return Case(
-        "codiag.tables.read_edges", tables.read_edges, {"path": path}, None if bad else True, (pairs,), (), MISSING
-    )
+    return Case("codiag.io.read_edges", tables.read_edges, {"path": path}, None if bad else True, (pairs,), (), MISSING)
 
 
 def write_corpus(rng: np.random.Generator) -> Path:
@@ -182,7 +179,10 @@ def write_corpus(rng: np.random.Generator) -> Path:
     return path
 
 
-@covers(*(f"codiag._corpora.{name}" for name in ("Corpus", "read_corpus", "save_topics", "share_table")), weight=1.5)
+@covers(
+    *(f"codiag.models.topics.{name}" for name in ("Corpus", "read_corpus", "save_topics", "share_table")),
+    weight=1.5,
+)
 def corpus_files(rng: np.random.Generator) -> Case:
     """Corpora in every format, and topics that are written."""
     if rng.random() < 0.2:
@@ -192,10 +192,16 @@ def corpus_files(rng: np.random.Generator) -> Case:
         known = corpora.Corpus(sparse.csr_array(np.ones((4, 3))), np.array(["a", "b", "c"]), np.arange(4))
         arguments: dict[str, Any] = {"corpus": known, "shares": rng.dirichlet(np.ones(2), 4)}
         if rng.random() < 0.5:
-            return Case("codiag._corpora.share_table", corpora.share_table, arguments, True, (), spoilable=False)
+            return Case("codiag.models.topics.share_table", corpora.share_table, arguments, True, (), spoilable=False)
         arguments |= {"path": folder() / "topics.npz", "model": model}
         return Case(
-            "codiag._corpora.save_topics", corpora.save_topics, arguments, True, (), outputs=("path",), spoilable=False
+            "codiag.models.topics.save_topics",
+            corpora.save_topics,
+            arguments,
+            True,
+            (),
+            outputs=("path",),
+            spoilable=False,
         )
     path = write_corpus(rng)
     bad = damaged(path, rng)
@@ -207,7 +213,7 @@ def corpus_files(rng: np.random.Generator) -> Case:
             yield from finite(found[0], given)
 
     return Case(
-        "codiag._corpora.read_corpus",
+        "codiag.models.topics.read_corpus",
         corpora.read_corpus,
         {"path": path},
         None if bad else True,

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 import codiag
+from codiag.io import labelled_tensor
+from codiag.labels import Labelled, Labels
 from codiag.models import CP
-from codiag.tables import Labelled, Labels, labelled_tensor
 
 from ..arrays import choose
 from ..case import Case, covers
@@ -50,7 +51,7 @@ def components_of_samples(rng: np.random.Generator) -> Case:
     return Case("codiag.models.CP", fit, arguments, True, (check,), named=("tensor", "rank"), advice=True)
 
 
-@covers("codiag.tables.labelled_tensor", "codiag.tables.Labelled", "codiag.tables.Labels")
+@covers("codiag.io.labelled_tensor", "codiag.io.Labelled", "codiag.io.Labels")
 def long_tables(rng: np.random.Generator) -> Case:
     """Tables with a row for each entry, some of which are left out, in any order."""
     import pandas as pd
@@ -78,4 +79,4 @@ def long_tables(rng: np.random.Generator) -> Case:
 
     arguments = {"table": table, "absent": absent}
     named = ("modes", "value", "labels", "tensor")
-    return Case("codiag.tables.labelled_tensor", labelled_tensor, arguments, True, (check,), named=named)
+    return Case("codiag.io.labelled_tensor", labelled_tensor, arguments, True, (check,), named=named)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from codiag.models.topics import WordMomentTensor, WordPairs, word_frequencies
 from codiag.tensors import (
     CrossMomentTensor,
     DaskTensor,
@@ -19,11 +20,8 @@ from codiag.tensors import (
     SparseTensor,
     SumTensor,
     SymmetricOuterTensor,
-    WordMomentTensor,
-    WordPairs,
     as_tensor,
     symmetrize,
-    word_frequencies,
 )
 
 from ..arrays import choose, is_moderate, random_array, random_shape, random_tensor
@@ -265,7 +263,12 @@ def placed(rng: np.random.Generator) -> Case:
     )
 
 
-@covers("codiag.tensors.WordMomentTensor", "codiag.tensors.WordPairs", "codiag.tensors.word_frequencies", weight=1)
+@covers(
+    "codiag.models.topics.WordMomentTensor",
+    "codiag.models.topics.WordPairs",
+    "codiag.models.topics.word_frequencies",
+    weight=1,
+)
 def words(rng: np.random.Generator) -> Case:
     """Moments of words, against sums over all triples and pairs of words."""
     counts = rng.poisson(choose(rng, 0.5, 2.0), (int(rng.integers(2, 12)), int(rng.integers(2, 7)))).astype(float)
@@ -274,16 +277,16 @@ def words(rng: np.random.Generator) -> Case:
     kind = choose(rng, "triples", "pairs", "frequencies")
     if kind == "triples":
         check = about_tensor(_triples(counts), "float64", int(rng.integers(2**31)))
-        return Case("codiag.tensors.WordMomentTensor", WordMomentTensor, {"counts": kept}, True, (check,))
+        return Case("codiag.models.topics.WordMomentTensor", WordMomentTensor, {"counts": kept}, True, (check,))
     if kind == "frequencies":
-        return Case("codiag.tensors.word_frequencies", word_frequencies, {"counts": kept}, True, (finite,))
+        return Case("codiag.models.topics.word_frequencies", word_frequencies, {"counts": kept}, True, (finite,))
 
     def multiplied(pairs: Any, given: dict[str, Any]) -> Problems:
         image = np.asarray(pairs @ np.eye(counts.shape[1]))
         if image.shape != (counts.shape[1],) * 2 or np.max(np.abs(image - image.T)) > 1e-9 * np.max(np.abs(image)):
             yield "contraction", "pairs of words are not symmetric"
 
-    return Case("codiag.tensors.WordPairs", WordPairs, {"counts": kept}, True, (multiplied,))
+    return Case("codiag.models.topics.WordPairs", WordPairs, {"counts": kept}, True, (multiplied,))
 
 
 def _triples(counts: np.ndarray) -> np.ndarray:

@@ -1,19 +1,6 @@
-"""Least squares for the components of a problem: the engine that the methods share.
+"""The former name of `codiag.least_squares`."""
 
-A method of your own may use it.
+from codiag import least_squares
+from codiag._checks import former_names
 
-======================= ======================================================================
-`LeastSquares`          The objective: values, derivatives, solutions mode by mode, constraints.
-`minimize`              From a start to a minimum, within `Limits`; returns an `Outcome`.
-`best_rank_one`         The best single component, a start for more.
-`unit_components`       The same components with unit columns.
-`with_best_weights`     The weights that fit best to given factors.
-======================= ======================================================================
-"""
-
-from codiag.methods.least_squares._components import unit_components, with_best_weights
-from codiag.methods.least_squares._gauss_newton import Limits, Outcome, minimize
-from codiag.methods.least_squares._objective import LeastSquares
-from codiag.methods.least_squares._rank_one import best_rank_one
-
-__all__ = ["LeastSquares", "Limits", "Outcome", "best_rank_one", "minimize", "unit_components", "with_best_weights"]
+__getattr__ = former_names(__name__, {name: f"codiag.least_squares.{name}" for name in least_squares.__all__})

@@ -1,0 +1,156 @@
+"""What the experiments share: errors of methods on one tensor, and tables and curves of their means."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from codiag.diagonalize import QRJ1D, Jacobi
+from codiag.methods import ALS, NLS, NOJD, OJD, TPM, Auto, Method
+from codiag.metrics import factor_error, nearest_error
+from codiag.synthetic import PlantedTensor
+from codiag.tensors import symmetrize
+from experiments.claims import Trials
+from experiments.fitting import silent_fit
+from experiments.paper.limits import GramLathauwer, orthogonal_oracle
+from experiments.records import Cell, Record, Values, combinations
+from experiments.reports import Panel, Series, Table
+
+NEAREST = " (nearest)"
+"""Marks the authors' measure: for each true factor the nearest estimate, which several may share."""
+BAND = 20
+"""Trials from which on a band is drawn."""
+
+
+def grid(axes: Mapping[str, Sequence[Any]], n_trials: int) -> list[Cell]:
+    """Return all combinations of the axes, trials outermost."""
+    return [{**place, "trial": trial} for trial in range(n_trials) for place in combinations(axes)]
+
+
+def orthogonal_methods(size: int, *, extras: bool) -> dict[str, Method]:
+    """Return the paper's orthogonal methods with the authors' settings, and ours with `extras`.
+
+    Of large matrices the default diagonalizer finds the same minimum in seconds.
+    """
+    n_projections = 5 if size < 100 else 10
+    jacobi = Jacobi(tol=1e-4) if size < 100 else None
+    methods: dict[str, Method] = {
+        "OJD0": OJD(plug_in=False, n_projections=n_projections, diagonalizer=jacobi, whiten=False),
+        "OJD1": OJD(n_projections=n_projections, diagonalizer=jacobi, whiten=False),
+        "TPM": TPM(n_restarts=1),
+    }
+    return methods | ({"Auto": Auto()} if extras else {})
+
+
+def free_methods(size: int, *, extras: bool) -> dict[str, Method]:
+    """Return the paper's non-orthogonal methods with the authors' settings, and ours with `extras`."""
+    qrj = QRJ1D(tol=1e-4, max_sweeps=200) if size < 50 else None
+    methods: dict[str, Method] = {
+        "NOJD0": NOJD(plug_in=False, n_projections=2 * size, diagonalizer=qrj),
+        "NOJD1": NOJD(n_projections=2 * size, plug_in="inverse", diagonalizer=qrj),
+        "NOJD1 (factors)": NOJD(n_projections=2 * size, plug_in="factors", diagonalizer=qrj),
+    }
+    return methods | ({"Auto": Auto()} if extras else {})
+
+
+def rivals(*, lathauwer: bool, als: bool, nls: bool) -> dict[str, Method]:
+    """Return rivals from random starts, those that can be run at a size."""
+    methods: dict[str, Method] = {}
+    if lathauwer:
+        methods["Lathauwer"] = GramLathauwer()
+    if als:
+        methods["ALS"] = ALS()
+    if nls:
+        methods["NLS"] = NLS(max_replacements=0)
+    return methods
+
+
+def errors_of(
+    problem: PlantedTensor, methods: Mapping[str, Method], symmetric: bool, seed: int, *, oracles: Sequence[str] = ()
+) -> Values:
+    """Return the errors of methods, and of oracles ("oracle", "orthogonal oracle"), on one tensor.
+
+    Starts are drawn apart from the problem, whose seed this is. NaN where a method finds fewer components.
+    """
+    rank = problem.weights.size
+    tensor = symmetrize(problem.tensor) if symmetric else problem.tensor
+    start = int(np.random.default_rng([seed, 1]).integers(2**31))
+    values: Values = {}
+    for name, method in methods.items():
+        try:
+            factors = silent_fit(tensor, rank, method=method, symmetric=symmetric, seed=start).factors
+        except ValueError:
+            values[name] = values[name + NEAREST] = float("nan")
+            continue
+        values[name], values[name + NEAREST] = factor_error(factors, problem), nearest_error(factors, problem)
+    if "oracle" in oracles:
+        oracle = NLS(init=(problem.weights, problem.factors), max_replacements=0, max_sweeps=300)
+        values["oracle"] = factor_error(silent_fit(tensor, rank, method=oracle, symmetric=symmetric), problem)
+    if "orthogonal oracle" in oracles:
+        found = orthogonal_oracle(tensor, problem.factors, symmetric=symmetric)
+        values["orthogonal oracle"] = factor_error(found, problem)
+    return values
+
+
+def axis(records: Sequence[Record], name: str) -> list[Any]:
+    """Return the places on an axis, sorted."""
+    return sorted({record.cell[name] for record in records if name in record.cell})
+
+
+def names_of(records: Sequence[Record]) -> list[str]:
+    """Return the names of values in order, those of the authors' measure and times left out."""
+    names = dict.fromkeys(name for record in records for name in record.values)
+    return [name for name in names if not name.endswith((NEAREST, " seconds"))]
+
+
+def curve(records: Sequence[Record], name: str, along: str, label: str | None = None, kind: str = "line") -> Series:
+    """Return means along an axis, with a band of two standard errors where there are trials enough."""
+    trials = Trials(records)
+    xs, means, low, high = [], [], [], []
+    fewest = np.inf
+    for place in axis(records, along):
+        found = trials.values(name, **{along: place})
+        if found.size == 0:
+            continue
+        spread = 2 * found.std() / np.sqrt(found.size)
+        fewest = min(fewest, found.size)
+        xs.append(float(place))
+        means.append(float(found.mean()))
+        low.append(max(means[-1] - spread, means[-1] / 10))
+        high.append(means[-1] + spread)
+    if fewest < BAND:
+        return Series(label or name, xs, means, kind=kind)
+    return Series(label or name, xs, means, low, high, kind)
+
+
+def panel_of(
+    records: Sequence[Record], names: Sequence[str], along: str, title: str, x_label: str, y_label: str, **options: Any
+) -> Panel:
+    """Return the means of some names along an axis; names without values are left out."""
+    series = [one for name in names if (one := curve(records, name, along)).x]
+    return Panel(title, x_label, y_label, series, **options)
+
+
+def table_of(records: Sequence[Record], axes: Mapping[str, str], names: Sequence[str], title: str) -> Table:
+    """Return means at every combination of the axes, with the number of trials there."""
+    places = dict.fromkeys(tuple(record.cell[name] for name in axes) for record in records)
+    trials = Trials(records)
+    rows = []
+    for place in sorted(places, key=lambda one: tuple(map(str, one)) if any(isinstance(p, str) for p in one) else one):
+        where = dict(zip(axes, place, strict=True))
+        cells = [shown(trials.mean(name, **where)) for name in names]
+        rows.append(
+            [
+                *(shown(value) if isinstance(value, float) else str(value) for value in place),
+                str(len(trials.at(**where))),
+                *cells,
+            ]
+        )
+    return Table(title, [*axes.values(), "trials", *names], rows)
+
+
+def shown(value: float, digits: int = 3) -> str:
+    """Return a number for a table; a dash where there is none."""
+    return f"{value:.{digits}g}" if np.isfinite(value) else "-"

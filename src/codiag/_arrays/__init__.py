@@ -1,0 +1,26 @@
+"""What array libraries do not share, threads of linear algebra, and Anderson acceleration."""
+
+from codiag._arrays._anderson import Extrapolation
+from codiag._arrays._namespace import (
+    BLOCK,
+    Array,
+    TensorLike,
+    all_equal,
+    array_namespace,
+    blocks,
+    double,
+    epsilon,
+    fits_block,
+    identity,
+    is_mutable,
+    largest_signs,
+    like,
+    moved,
+    on_host,
+    pick,
+    precise,
+    squares,
+    to_host,
+    widest,
+)
+from codiag._arrays._threads import SMALL_PRODUCT, ThreadLimit, few_threads, in_threads, n_threads

@@ -1,0 +1,22 @@
+"""Checks of arguments, the error classes of codiag, and names that were renamed."""
+
+from codiag._checks._arguments import (
+    ConvergenceWarning,
+    Seed,
+    UndeterminedError,
+    as_finite,
+    as_flag,
+    as_generator,
+    as_number,
+    as_rank,
+    as_real_array,
+    as_share,
+    as_stack,
+    as_weights,
+    check_seed,
+    check_square,
+    not_finite,
+)
+from codiag._checks._former import former_names
+from codiag._checks._keywords import OPTIONS, explains_keywords
+from codiag._checks._named import readable

@@ -1,0 +1,275 @@
+"""Turn what users pass into what the algorithms expect, or say in a sentence why that cannot be."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+from array_api_compat import array_namespace, is_array_api_obj, is_numpy_array, is_torch_array
+
+from codiag._arrays import Array, like, to_host, widest
+
+
+class UndeterminedError(ValueError):
+    """Data has fewer components than were asked for; to callers that can do with fewer, not a mistake of the user."""
+
+
+class ConvergenceWarning(UserWarning):
+    """An iteration ended before it reached its tolerance; its best iterate was returned.
+
+    See Also
+    --------
+    codiag.Factorization : Says in ``converged`` and ``stages`` how far a fit came.
+
+    Examples
+    --------
+    To make it an error in a script: ``warnings.simplefilter("error", codiag.ConvergenceWarning)``.
+
+    >>> import codiag
+    >>> issubclass(codiag.ConvergenceWarning, UserWarning)
+    True
+    """
+
+
+def as_stack(matrices: Array | Sequence[Array], *, symmetric: bool) -> Array:
+    """Return `matrices` as a finite real floating-point array of shape (n, rows, columns), n >= 2."""
+    way_out = (
+        "if the factors are real, stack real and imaginary parts as separate matrices, which share the factors, or of "
+        "Hermitian ones take the real parts; codiag.drop_in.ajd.ajd_pham is for complex factors of Hermitian positive "
+        "definite matrices"
+    )
+    stack = as_real_array(matrices, "matrices", way_out)
+    if stack.ndim != 3:
+        raise ValueError(
+            f"matrices must be a stack of shape (n, d, d); got {stack.ndim} axes, shape {tuple(stack.shape)}"
+            + ("; for one matrix use numpy.linalg.eigh" if stack.ndim == 2 else "")
+        )
+    if 0 in stack.shape:
+        raise ValueError(f"matrices must not be empty; got shape {tuple(stack.shape)}")
+    if stack.shape[0] < 2:
+        raise ValueError(
+            "matrices must hold at least two matrices, since one alone does not determine the factors; got 1. "
+            "Use numpy.linalg.eigh for one symmetric matrix, numpy.linalg.svd for one that is not"
+        )
+    if symmetric:
+        check_square(stack)
+    _check_entries(stack, symmetric=symmetric)
+    return stack
+
+
+def check_square(stack: Array) -> None:
+    """Raise unless the matrices of a stack have as many rows as columns."""
+    n, rows, columns = stack.shape
+    if rows != columns:
+        raise ValueError(
+            f"matrices must be square; got {n} of {rows} x {columns}. Use numpy.moveaxis(matrices, -1, 0) if they lie "
+            "along the last axis, or codiag.diagonalize.TwoSided() for A diag(d) B^T with A != B"
+        )
+
+
+def as_weights(weights: Array | Sequence[float] | None, stack: Array) -> Array | None:
+    """Return one non-negative weight per matrix of the stack, or None for equal weights."""
+    if weights is None:
+        return None
+    values = to_host(as_real_array(weights, "weights", "use their absolute values"))
+    if values.shape != (stack.shape[0],):
+        raise ValueError(f"weights must have shape ({stack.shape[0]},), one per matrix; got {values.shape}")
+    converted = like(values, stack)  # may overflow or vanish in single precision
+    kept = to_host(converted)
+    if not np.all(np.isfinite(kept)) or np.any(kept < 0) or np.count_nonzero(kept) < 2:
+        raise ValueError(
+            f"weights must be finite and not negative in {stack.dtype}, at least two of them positive; "
+            f"got {np.count_nonzero(kept > 0)} positive, from {values.min():.3g} to {values.max():.3g}"
+        )
+    return converted
+
+
+def as_rank(rank: int | None, limit: int | None = None) -> int | None:
+    """Return the rank as an int between 1 and `limit`, or None when it is to be found."""
+    if rank is None:
+        return None
+    as_number("rank", rank, integer=True)
+    if limit is not None and rank > limit:
+        raise ValueError(f"rank must be at most {limit}, the smaller side of the matrices; got {rank}")
+    return int(rank)
+
+
+def as_number(name: str, value: float, *, integer: bool = False, zero: bool = False) -> None:
+    """Raise unless the option `name` of a strategy is a positive number, or zero where that is allowed."""
+    kinds = int | np.integer if integer else int | float | np.integer | np.floating
+    if isinstance(value, bool) or not isinstance(value, kinds):
+        wanted = "an integer" if integer else "a number"
+        raise TypeError(f"{name} must be {wanted}; got {type(value).__name__} {value!r}")
+    if not (value >= 0 if zero else value > 0):
+        raise ValueError(f"{name} must {'not be negative' if zero else 'be positive'}; got {value}")
+    if value == float("inf"):
+        raise ValueError(f"{name} must be finite; got {value}")
+    if integer and value > sys.maxsize:
+        raise ValueError(f"{name} must be at most {sys.maxsize}, since nothing can be counted further; got {value}")
+
+
+def as_share(name: str, value: float) -> None:
+    """Raise unless `value` is a number from 0 to 1."""
+    as_number(name, value, zero=True)
+    if value > 1:
+        raise ValueError(f"{name} must be at most 1; got {value}")
+
+
+def as_flag(name: str, value: object) -> None:
+    """Raise unless `value` is True or False: other objects would pass for one of them unseen."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False; got {value!r}")
+
+
+def as_finite(name: str, values: Array | Sequence[Array], shape: tuple[int | None, ...]) -> np.ndarray:
+    """Return numbers as a finite array of NumPy, in double precision, of this shape; None stands for any size."""
+    array = to_host(as_real_array(values, name, "use its real part"))
+    wanted = tuple("n" if size is None else size for size in shape)
+    if array.ndim != len(shape) or any(size not in (None, got) for size, got in zip(shape, array.shape, strict=True)):
+        text = f"({', '.join(map(str, wanted))}{',' if len(wanted) == 1 else ''})"
+        raise ValueError(f"{name} must have shape {text}; got {array.shape}")
+    if 0 in array.shape:
+        raise ValueError(f"{name} must not be empty; got shape {array.shape}")
+    if not np.all(np.isfinite(array)):
+        bad, nan = (int(np.sum(kind)) for kind in (~np.isfinite(array), np.isnan(array)))
+        raise ValueError(f"{name} must be finite; {bad} of {array.size} entries are {not_finite(bad, nan)}")
+    return array.astype(np.float64, copy=False)
+
+
+def not_finite(n_bad: int, n_nan: int) -> str:
+    """Return what entries are of which so many are not finite, and so many of these NaN."""
+    return "infinite" if n_nan == 0 else "NaN" if n_nan == n_bad else "NaN or infinite"
+
+
+Seed: TypeAlias = int | Sequence[int] | np.random.Generator | None
+"""What random numbers are drawn from: the same seed gives the same answer."""
+
+SOURCES = np.random.Generator | np.random.BitGenerator | np.random.RandomState | np.random.SeedSequence
+"""Objects of NumPy that stand for random numbers to come."""
+
+
+def check_seed(name: str, seed: object) -> None:
+    """Raise unless a seed is None, a non-negative integer, a sequence of those, or a source of random numbers."""
+    if seed is None or isinstance(seed, SOURCES):
+        return
+    rule = f"{name} must be None, a non-negative integer or a Generator of numpy; got {seed!r}"
+    if isinstance(seed, str | bytes):  # NumPy reads digits in a string
+        raise TypeError(rule)
+    try:
+        np.random.SeedSequence(seed)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(rule) from None
+    except ValueError:
+        raise ValueError(rule) from None
+
+
+def as_generator(seed: object, name: str = "seed", *, apart: bool = False) -> np.random.Generator:
+    """Return the generator that a seed stands for, ``default_rng(seed)``.
+
+    With `apart` another one, for a start: that one may have made the data, and a start must not be the answer.
+    """
+    check_seed(name, seed)
+    if seed is None or isinstance(seed, np.random.Generator | np.random.BitGenerator):
+        return np.random.default_rng(seed)
+    if isinstance(seed, np.random.RandomState):
+        seed = int(seed.randint(2**31 - 1))
+    given = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)  # type: ignore[arg-type]
+    if apart:
+        given = np.random.SeedSequence(given.entropy, spawn_key=(*given.spawn_key, 0))
+    return np.random.default_rng(given)
+
+
+def as_real_array(raw: Array | Sequence[Array], name: str, way_out: str, *, cast: bool = True) -> Array:
+    """Return `raw` as an array of real numbers, in floating point if they are to be cast."""
+    if isinstance(raw, np.ma.MaskedArray):
+        raise TypeError(f"{name} must not be masked; fill the missing entries or leave out what holds them")
+    values: Array = raw if is_array_api_obj(raw) else _from_sequence(raw, name)
+    if is_torch_array(values):
+        values = values.detach()
+    xp = array_namespace(values)
+    if isinstance(values, np.ndarray) and values.dtype.kind not in "biufc":
+        objects = f"; numpy.asarray({name}, float) makes numbers of objects, and NaN of None"
+        raise TypeError(
+            f"{name} must hold real numbers; got {type(raw).__name__} of dtype {values.dtype}"
+            + (objects if values.dtype.kind == "O" else "")
+        )
+    if xp.isdtype(values.dtype, "complex floating"):
+        raise TypeError(f"{name} must be real; got {values.dtype}: {way_out}")
+    if cast and values.dtype not in (xp.float32, xp.float64):
+        values = xp.astype(values, widest(values))
+    return values
+
+
+def _from_sequence(values: Sequence[Array], name: str) -> Array:
+    """Stack a list of matrices, of NumPy or of another library."""
+    if isinstance(values, list | tuple) and values and all(map(_is_of_another_library, values)):
+        _check_same_shape([tuple(item.shape) for item in values], name)
+        return array_namespace(*values).stack(list(values))
+    try:
+        return np.asarray(values)
+    except ValueError as error:  # NumPy's message for ragged lists does not name the argument
+        _check_same_shape(_shapes(values), name)
+        raise ValueError(f"{name} must form a regular array: {error}") from error
+
+
+def _shapes(values: Sequence[Array]) -> list[tuple[int, ...]]:
+    """Return the shapes of items, or none where one of them has no shape."""
+    try:
+        return [np.shape(item) for item in values]
+    except ValueError:
+        return []
+
+
+def _is_of_another_library(item: object) -> bool:
+    return is_array_api_obj(item) and not is_numpy_array(item)
+
+
+def _check_same_shape(shapes: list[tuple[int, ...]], name: str) -> None:
+    if len(set(shapes)) > 1:
+        found = ", ".join(str(shape) for shape in sorted(set(shapes))[:4])
+        raise ValueError(f"{name} must all have the same shape; got {found}")
+
+
+def _check_entries(stack: Array, *, symmetric: bool) -> None:
+    """Look for NaN, inf, zeros and asymmetry with two matrix-vector products, not passes over a transposed copy."""
+    xp = array_namespace(stack)
+    probe = like(np.random.default_rng(0).standard_normal(max(stack.shape[1:])), stack)
+    right = xp.matmul(stack, probe[: stack.shape[2]])
+    if not bool(xp.all(xp.isfinite(right))):
+        _raise_not_finite(stack)
+    _check_magnitude(float(xp.max(xp.abs(right))), stack)
+    if not symmetric:
+        return
+    difference = xp.linalg.vector_norm(right - xp.matmul(probe[: stack.shape[1]], stack), axis=1)
+    allowed = 1e-10 if stack.dtype == xp.float64 else 1e-4
+    if bool(xp.any(difference > allowed * xp.linalg.vector_norm(right, axis=1))):
+        largest = float(xp.max(xp.abs(stack - xp.matrix_transpose(stack))))
+        raise ValueError(
+            f"matrices must be symmetric; the largest |M_ij - M_ji| is {largest:.3g}, above rounding. If that is "
+            "noise, pass (M + M.swapaxes(1, 2)) / 2; otherwise use codiag.diagonalize.TwoSided() for A diag(d) B^T"
+        )
+
+
+def _check_magnitude(size: float, stack: Array) -> None:
+    """Raise where squares of the entries would not be numbers."""
+    if size == 0:
+        raise UndeterminedError("matrices must not all be zero")
+    limit = 1e150 if stack.dtype == array_namespace(stack).float64 else 1e16
+    if not 1 / limit < size < limit:
+        raise UndeterminedError(
+            f"matrices must have entries whose squares fit into {stack.dtype}; theirs are of the order {size:.0e}. "
+            "Divide all of them by their largest entry"
+        )
+
+
+def _raise_not_finite(stack: Array) -> None:
+    entries = to_host(stack)
+    bad = ~np.isfinite(entries)
+    if not bad.any():
+        _check_magnitude(float("inf"), stack)
+    first = tuple(int(i) for i in np.argwhere(bad)[0])
+    n_bad = int(bad.sum())
+    what = not_finite(n_bad, int(np.isnan(entries).sum()))
+    raise ValueError(f"matrices must be finite; {n_bad} of {bad.size} entries are {what}, the first at {first}")

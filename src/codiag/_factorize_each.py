@@ -1,0 +1,299 @@
+"""Many tensors, each factorized by itself, in parallel where that is asked for."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+
+from codiag._arrays import TensorLike
+from codiag._checks import ConvergenceWarning, Seed, as_number, check_seed, explains_keywords
+from codiag._factorize import as_problem
+from codiag.constraints import ConstraintsLike
+from codiag.labels import Labelled, read_labelled
+from codiag.methods import Method, as_method
+from codiag.problem import Problem
+from codiag.result import Factorization, complaint_about, solve, with_labels
+
+NAMED = 10
+"""Tensors that a message names; it counts the others."""
+
+
+class FailedFitsError(ValueError):
+    """Some of many tensors could not be factorized; the fits of the others are kept.
+
+    Parameters
+    ----------
+    message : str
+        What happened.
+    fits : sequence of Factorization or None
+        One for each tensor, None for those that have none.
+    errors : mapping of int to Exception
+        Why there is none, by the index of the tensor.
+
+    Attributes
+    ----------
+    fits, errors
+        What was given.
+
+    See Also
+    --------
+    factorize_each : Raises it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import codiag
+    >>> try:
+    ...     codiag.factorize_each([np.ones((3, 3, 3)), np.zeros((3, 3, 3))], 1, seed=0)
+    ... except codiag.FailedFitsError as failed:
+    ...     print([fit is not None for fit in failed.fits], list(failed.errors))
+    [True, False] [1]
+    """
+
+    def __init__(
+        self,
+        message: str,
+        fits: Sequence[Factorization | None] = (),
+        errors: Mapping[int, Exception] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.fits, self.errors = list(fits), dict(errors or {})
+
+
+@explains_keywords
+def factorize_each(
+    tensors: Iterable[TensorLike],
+    rank: int | str | Iterable[int | str] | None = None,
+    *,
+    method: Method | str | None = None,
+    symmetric: bool | Sequence[int] | None = None,
+    constraints: ConstraintsLike = None,
+    seed: Seed = None,
+    n_jobs: int | None = None,
+) -> list[Factorization]:
+    """Factorize each of many tensors: what a loop over `factorize` gives, with one warning and on all cores.
+
+    Parameters
+    ----------
+    tensors : array of shape (n, d_0, d_1, d_2, ...), or iterable of arrays or tensors
+        A stack of tensors along its first axis, or tensors of any shapes, each of them what `factorize` takes, labels
+        included. An iterator is read as the fits go on, so only a few of its tensors are in memory at a time. NaN
+        entries are missing; `codiag.Problem` objects, with `rank` left out, say more about each tensor.
+    rank : int or "auto", or iterable with one for each tensor
+        Number of components; "auto" chooses it for each tensor.
+    method : Method or str, optional
+        As for `factorize`, the same for all tensors.
+    symmetric : bool or tuple of int, optional
+        As for `factorize`, the same for all tensors.
+    constraints : Constraint, str, or sequence with one for each mode, optional
+        As for `factorize`, the same for all tensors.
+    seed : int or numpy.random.Generator, optional
+        The same seed gives the same answers, whatever `n_jobs` is: tensor i is factorized as by ``factorize`` with
+        ``seed=numpy.random.SeedSequence(seed, spawn_key=(i,))``.
+    n_jobs : int, optional
+        Number of processes, -1 for as many as there are cores. By default one, or what a ``joblib.parallel_config``
+        around the call says. Small tensors are fitted on one thread of linear algebra each; see `factorize`.
+
+    Returns
+    -------
+    list of Factorization
+        One for each tensor, in their order. One warning names all tensors that did not converge.
+
+    Raises
+    ------
+    FailedFitsError
+        Where some tensors cannot be factorized, after all others have been: it names them, its cause is the error of
+        the first, and its attribute ``fits`` has the other fits.
+
+    See Also
+    --------
+    factorize : One tensor.
+    FailedFitsError : Raised where some of the fits fail.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import codiag
+    >>> factors = np.random.default_rng(0).standard_normal((3, 10, 6, 2))
+    >>> stack = np.einsum("nir,njr,nkr->nijk", *factors)
+    >>> fits = codiag.factorize_each(stack, 2, seed=0)
+    >>> len(fits), max(fit.relative_error for fit in fits) < 1e-10
+    (10, True)
+    """
+    from sklearn.utils.parallel import Parallel, delayed
+
+    strategy, entropy = as_method(method), _entropy(seed)
+    if n_jobs is not None and (not isinstance(n_jobs, int | np.integer) or isinstance(n_jobs, bool) or n_jobs == 0):
+        raise ValueError(f"n_jobs must be an integer other than 0, such as -1 for all cores, or None; got {n_jobs!r}")
+    given = _Given(tensors, rank)
+    jobs = (
+        _Job(index, tensor, own, symmetric, constraints, strategy, entropy) for index, (tensor, own) in enumerate(given)
+    )
+    ends = Parallel(n_jobs=n_jobs)(delayed(_fitted)(job) for job in jobs)
+    if given.error is not None:
+        raise given.error
+    failures = {index: end for index, end in enumerate(ends) if isinstance(end, _Refusal)}
+    if failures:
+        _raise_failures(failures, [None if isinstance(end, _Refusal) else end.fit for end in ends])
+    complaints = {index: end.complaint for index, end in enumerate(ends) if end.complaint is not None}
+    if complaints:
+        first, complaint = next(iter(complaints.items()))
+        are = "is" if len(complaints) == 1 else "are"
+        text = (
+            f"{len(complaints)} of {len(ends)} fits {are} in doubt: {_names(complaints)}. tensors[{first}]: {complaint}"
+        )
+        warnings.warn(text, ConvergenceWarning, stacklevel=3)
+    return [end.fit for end in ends]
+
+
+class _Given:
+    """An iterator over tensors and their ranks that ends at what is wrong with them, and keeps the error.
+
+    It is read in threads of joblib, where an exception would not reach the caller in all versions.
+    """
+
+    def __init__(self, tensors: Any, rank: Any) -> None:
+        _check_collection(tensors)
+        self.error: Exception | None = None
+        self._tensors = iter(tensors)
+        self._one_for_all = rank is None or isinstance(rank, str | bytes) or not _is_iterable(rank)
+        if not self._one_for_all and isinstance(rank, Sized) and isinstance(tensors, Sized):
+            _check_number(str(len(rank)), len(tensors) == len(rank), f"{len(tensors)} tensors")
+        self._ranks: Iterator[Any] = itertools.repeat(_checked_rank(rank)) if self._one_for_all else iter(rank)
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        try:
+            yield from self._pairs()
+        except Exception as error:
+            self.error = error
+
+    def _pairs(self) -> Iterator[tuple[Any, Any]]:
+        count = 0
+        for count, tensor in enumerate(self._tensors, start=1):
+            pair = list(itertools.islice(self._ranks, 1))
+            _check_number(f"only {count - 1}", bool(pair), "the tensors")
+            rank = _checked_rank(pair[0])
+            if rank is None and not isinstance(tensor, Problem):
+                raise TypeError(
+                    "rank must be an integer or 'auto', or one of these for each tensor; it may be left out only for "
+                    f"codiag.Problem objects, and tensors[{count - 1}] is of type {type(tensor).__name__}"
+                )
+            yield tensor, rank
+        if not self._one_for_all:
+            _check_number("more", not list(itertools.islice(self._ranks, 1)), f"{count} tensors")
+
+
+class _Job(NamedTuple):
+    """One tensor, and all that is said about it."""
+
+    place: int
+    tensor: Any
+    rank: int | str | None
+    symmetric: bool | Sequence[int] | None
+    constraints: Any
+    method: Method
+    entropy: int
+
+
+class _End(NamedTuple):
+    """A fit, and what is to be said of it."""
+
+    fit: Factorization
+    complaint: str | None
+
+
+class _Refusal(NamedTuple):
+    """What a tensor is refused with, and whether it is one that could be factorized if other arguments were right."""
+
+    error: Exception
+    is_tensor_right: bool
+
+
+def _fitted(job: _Job) -> _End | _Refusal:
+    """Fit one tensor; return what a wrong one is refused with, which belongs to the caller's process."""
+    seed = np.random.SeedSequence(job.entropy, spawn_key=(job.place,))
+    try:
+        tensor, labels = read_labelled(job.tensor)
+        problem = as_problem(tensor, job.rank, job.constraints, None, job.symmetric, seed)
+    except (ValueError, TypeError) as refusal:
+        return _Refusal(refusal, _is_right(job.tensor))
+    try:
+        fit = solve(problem, job.method, seed)
+        named = fit if labels is None else with_labels(fit, labels)
+    except (ValueError, TypeError) as refusal:
+        return _Refusal(refusal, is_tensor_right=False)
+    return _End(named, complaint_about(fit, problem, job.method))
+
+
+def _is_right(tensor: Any) -> bool:
+    """Tell whether a tensor can be factorized where nothing is asked of its factors."""
+    try:
+        array = read_labelled(tensor).tensor
+        as_problem(array, None if isinstance(array, Problem) else 1, None, None, None)
+    except (ValueError, TypeError):
+        return False
+    return True
+
+
+def _raise_failures(failures: dict[int, _Refusal], fits: list[Factorization | None]) -> NoReturn:
+    """Raise the error of an argument that no tensor could be fitted with, or one that names the tensors."""
+    first, refusal = next(iter(failures.items()))
+    if len(failures) == len(fits) and refusal.is_tensor_right:
+        raise refusal.error
+    n_kept = len(fits) - len(failures)
+    kept = f". The other {n_kept} are in `fits` of this error, a codiag.FailedFitsError" if n_kept else ""
+    do = "does" if len(failures) == 1 else "do"
+    raise FailedFitsError(
+        f"tensors must each allow a fit; {_names(failures)} {do} not. tensors[{first}]: {refusal.error}{kept}",
+        fits,
+        {index: failure.error for index, failure in failures.items()},
+    ) from refusal.error
+
+
+def _entropy(seed: Any) -> int:
+    """Return the number that the seeds of all tensors derive from: an integer seed itself, else one that is drawn."""
+    check_seed("seed", seed)
+    if isinstance(seed, int | np.integer):
+        return int(seed)
+    return int(np.random.default_rng(seed).integers(2**63))
+
+
+def _check_collection(tensors: Any) -> None:
+    shape = getattr(tensors, "shape", None)
+    if isinstance(shape, tuple) and len(shape) < 4 and getattr(tensors, "dtype", None) != np.dtype(object):
+        raise ValueError(
+            "tensors must be a stack of shape (n, d_0, d_1, d_2, ...), which has one axis more than its tensors, or an "
+            f"iterable of tensors; got {type(tensors).__name__} of shape {shape}. For one tensor use codiag.factorize"
+        )
+    if isinstance(tensors, str | bytes | dict | Labelled) or not _is_iterable(tensors):
+        raise TypeError(f"tensors must be a stack of tensors, or an iterable of them; got {type(tensors).__name__}")
+
+
+def _is_iterable(values: Any) -> bool:
+    return isinstance(values, Iterable) and getattr(values, "ndim", 1) > 0
+
+
+def _checked_rank(rank: Any) -> Any:
+    """Return a rank that could be one; `factorize` checks it against the tensor."""
+    if rank is None or (isinstance(rank, str) and rank == "auto"):
+        return rank
+    if isinstance(rank, bool) or not isinstance(rank, int | np.integer):
+        raise TypeError(f"rank must be an integer or 'auto', or one of these for each tensor; got {rank!r}")
+    as_number("rank", int(rank), integer=True)
+    return rank
+
+
+def _check_number(found: str, is_right: bool, wanted: str) -> None:
+    if not is_right:
+        raise ValueError(f"rank must be one for all tensors, or one for each of {wanted}; got {found} of them")
+
+
+def _names(found: dict[int, Any]) -> str:
+    """Name some tensors by their indices, and count the others."""
+    named = ", ".join(str(index) for index in list(found)[:NAMED])
+    more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
+    return f"tensor{'s' if len(found) > 1 else ''} {named}{more}"

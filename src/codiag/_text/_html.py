@@ -1,0 +1,24 @@
+"""Tables for notebooks, in whatever colors these have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from html import escape
+
+from codiag._text._writing import visible
+
+MOST_ROWS = 30
+"""Rows that a notebook shows."""
+
+
+def html_table(title: str, columns: Mapping[str, Iterable[object]]) -> str:
+    """Return a title and columns as HTML, everything in them as text."""
+    head = "".join(f"<th>{_text(name)}</th>" for name in columns)
+    rows = list(zip(*columns.values(), strict=True))
+    body = "".join(f"<tr>{''.join(f'<td>{_text(cell)}</td>' for cell in row)}</tr>" for row in rows[:MOST_ROWS])
+    more = f"<p>{len(rows) - MOST_ROWS} more</p>" if len(rows) > MOST_ROWS else ""
+    return f"<div><p>{_text(title)}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}</div>"
+
+
+def _text(cell: object) -> str:
+    return escape(visible(str(cell)))

@@ -1,0 +1,1 @@
+"""The demonstration: two factorizations from end to end, beside rivals that are installed, with a figure."""

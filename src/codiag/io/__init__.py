@@ -1,0 +1,26 @@
+"""Tables of data: read votes and graphs from files, turn long tables into tensors, and write tables to files.
+
+==================== ====================================================================================
+`labelled_tensor`    A long table, one row for each entry, as a tensor with labels (`Labelled`, `Labels`).
+`read_votes`         Votes of a crowd: task, worker and label.
+`read_edges`         The edges of a network.
+`read_graph`         A network with the weights of its edges.
+`write_table`        Columns, to a file that spreadsheets read.
+==================== ====================================================================================
+
+Examples
+--------
+>>> import pandas as pd
+>>> from codiag.io import labelled_tensor
+>>> table = pd.DataFrame({"who": list("aabb"), "what": list("xyxy"), "year": [1, 1, 2, 2], "count": range(4)})
+>>> labelled_tensor(table).labels.names
+('who', 'what', 'year')
+"""
+
+from codiag.io._chunked import split_dataset
+from codiag.io._tables import labelled_tensor, read_votes, write_table
+from codiag.io._tensors import read_entries, read_labelled_entries, read_tensor
+from codiag.labels import Labelled, Labels
+from codiag.models.communities import read_edges, read_graph
+
+__all__ = ["Labelled", "Labels", "labelled_tensor", "read_edges", "read_graph", "read_votes", "write_table"]

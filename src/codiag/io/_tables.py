@@ -1,0 +1,182 @@
+"""Tables: read votes, turn long tables into tensors, write columns."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import logging
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from codiag._text import SEPARATORS, as_path, checked_ending, inert, written_at_once
+from codiag.labels import Labelled, of_series, of_table
+from codiag.models.crowd import votes_in
+
+logger = logging.getLogger("codiag.reading")
+
+
+def read_votes(
+    path: str | Path,
+    *,
+    task: str | None = None,
+    worker: str | None = None,
+    label: str | None = None,
+    wide: bool = False,
+    skip_missing: bool = False,
+) -> dict[str, np.ndarray]:
+    r"""Read votes: the columns task, worker and label of a table, or a table of tasks and workers.
+
+    Parameters
+    ----------
+    path : str or Path
+        A ``.csv`` or ``.tsv`` file, also ``.gz``, or a ``.parquet`` file. The first line names the columns (task, item
+        or question; worker, rater, annotator or performer; label, rating, answer or response); other columns are
+        ignored. Without a header there must be three columns of integers. Columns of integers are read as such, others
+        as text.
+    task, worker, label : str, optional
+        The names of these columns, where they are others.
+    wide : bool
+        Whether the table has a row for each task, named in its first column or that called `task`, and a column for
+        each worker, which the first line names. Cells that are empty, or NA, are no votes.
+    skip_missing : bool
+        Whether to leave out votes without a task, a worker or a label; by default these are refused.
+
+    Returns
+    -------
+    dict of numpy.ndarray of shape (n_votes,)
+        The columns ``task``, ``worker`` and ``label``: what `codiag.models.DawidSkene` takes.
+
+    See Also
+    --------
+    codiag.models.DawidSkene : Takes the votes.
+    codiag.datasets.load_crowd : Votes of published crowds.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from codiag.io import read_votes
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "votes.csv"
+    ...     _ = path.write_text("item,rater,rating\n1,ann,yes\n1,bob,no\n")
+    ...     votes = read_votes(path)
+    >>> votes["task"].tolist(), votes["worker"].tolist(), votes["label"].tolist()
+    ([1, 1], ['ann', 'bob'], ['yes', 'no'])
+    """
+    options = {"task": task, "worker": worker, "label": label}
+    votes, left_out = votes_in(as_path("path", path), options, wide=wide, skip_missing=skip_missing)
+    if left_out:
+        logger.info(left_out)
+    return votes
+
+
+def labelled_tensor(table: Any, *, modes: Any = None, value: Any = None, absent: str = "missing") -> Labelled:
+    """Turn a long table, a row for each entry, into a tensor with labels.
+
+    Parameters
+    ----------
+    table : data frame of pandas or polars, or pandas Series whose index has a level for each mode
+        Labels of a mode are sorted, or in the order of their categories; there is one value for each combination.
+    modes : sequence of str, optional
+        The columns that hold labels, one for each mode; by default all but that of the values.
+    value : str, optional
+        The column that holds the entries; by default the last.
+    absent : {"missing", "zero"}
+        What combinations of labels that are not listed are: not observed, as in measurements and ratings, or zero, as
+        in counts. NaN are missing in any case, unless few combinations are listed and the others are zero.
+
+    Returns
+    -------
+    Labelled
+        Tensor and labels, which `codiag.factorize` takes as they are.
+
+    See Also
+    --------
+    codiag.factorize : Takes tensor and labels as they are.
+    codiag.tensors.SparseTensor : Entries by their coordinates, without labels.
+
+    Examples
+    --------
+    >>> import codiag
+    >>> from codiag.io import labelled_tensor
+    >>> import pandas as pd
+    >>> dishes = {"rice": 2.0, "fish soup": 4.0}
+    >>> rows = [(person, dish, day, dishes[dish]) for person in "ab" for dish in dishes for day in (1, 2)]
+    >>> table = pd.DataFrame(rows, columns=["person", "dish", "day", "rating"])
+    >>> tensor, labels = labelled_tensor(table.iloc[:-1])
+    >>> tensor.shape, labels.names, labels.values[1].tolist()
+    ((2, 2, 2), ('person', 'dish', 'day'), ['fish soup', 'rice'])
+    >>> fit = codiag.factorize(table, 1, seed=0)
+    >>> fit.to_frames()["dish"][0].round(2).to_dict()
+    {'fish soup': 0.89, 'rice': 0.45}
+    """
+    if hasattr(table, "columns"):
+        return of_table(table, modes, value, absent)
+    if hasattr(table, "index") and hasattr(table.index, "get_level_values"):
+        if modes is not None or value is not None:
+            raise TypeError("modes and value are for data frames; the index of a Series says both")
+        return of_series(table, absent)
+    raise TypeError(f"table must be a data frame, or a pandas Series with several levels; got {type(table).__name__}")
+
+
+def write_table(path: str | Path, columns: Mapping[str, Iterable[Any]]) -> None:
+    r"""Write columns to a ``.csv`` or ``.tsv`` file, completely or not at all.
+
+    Text that a spreadsheet would run as a formula gets a single quote before it, as OWASP advises; numbers stay.
+
+    Parameters
+    ----------
+    path : str or Path
+        Where to write.
+    columns : mapping of str to iterable
+        Columns of one length, by name.
+
+    See Also
+    --------
+    codiag.models.DawidSkene.label_table : Columns to write.
+    codiag.models.MixedMembershipCommunities.membership_table : Columns to write.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from codiag.io import write_table
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_table(Path(folder) / "labels.csv", {"task": [1, 2], "label": ["yes", "=1+1"]})
+    ...     (Path(folder) / "labels.csv").read_text()
+    "task,label\n1,yes\n2,'=1+1\n"
+    """
+    path = as_path("path", path)
+    separator = SEPARATORS[checked_ending(path, tuple(SEPARATORS), must_exist=False)]
+    rows = _checked_rows(columns)
+    with written_at_once(path) as file:
+        text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
+        writers = [
+            csv.writer(text, delimiter=separator, lineterminator="\n", quoting=quoting)
+            for quoting in (csv.QUOTE_MINIMAL, csv.QUOTE_ALL)
+        ]
+        for row in itertools.chain([columns], rows):
+            cells = [inert(cell) for cell in row]
+            broken = any(isinstance(cell, str) and "\r" in cell for cell in cells)  # which csv leaves without quotes
+            writers[broken].writerow(cells)
+        text.detach()
+
+
+def _checked_rows(columns: Mapping[str, Iterable[Any]]) -> list[tuple[Any, ...]]:
+    """Return the rows of a table, or raise where its columns are not of one length."""
+    if not isinstance(columns, Mapping):
+        raise TypeError(f"columns must be a mapping from names to columns; got {type(columns).__name__}")
+    single = [
+        name for name, column in columns.items() if not isinstance(column, Iterable) or getattr(column, "ndim", 1) == 0
+    ]
+    if single:
+        raise TypeError(f"columns must hold sequences; {single[0]!r} is {type(columns[single[0]]).__name__}")
+    held = [list(column) for column in columns.values()]
+    if len({len(column) for column in held}) > 1:
+        lengths = ", ".join(f"{name} {len(column)}" for name, column in zip(columns, held, strict=True))
+        raise ValueError(f"columns must be of one length; got {lengths}")
+    return list(zip(*held, strict=True))

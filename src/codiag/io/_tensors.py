@@ -1,0 +1,209 @@
+"""Read tensors from files."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from codiag._text import as_file, as_path, check_npz, ending_of, read_frame, read_mat, read_numbers, readable
+from codiag.io._chunked import HDF5, ZARR, in_chunks, open_hdf5, open_zarr, split_dataset
+from codiag.labels import Labelled, of_table
+from codiag.tensors import SparseTensor, Tensor, as_tensor
+
+TABLES = (".csv", ".tsv", ".parquet")
+"""Endings of tables with a row for each entry; .gz may follow those of text."""
+
+
+def read_tensor(path: str | Path, variable: str | None = None) -> Tensor:
+    """Read a tensor from a file, as `read_entries` does, without labels; all of its entries must be finite."""
+    entries = read_labelled_entries(path, variable).tensor
+    with readable(Path(path)):
+        return as_tensor(entries)
+
+
+def read_entries(path: str | Path, variable: str | None = None) -> Any:
+    """Read the entries of a tensor, or the list of a sparse one; nothing in the file is ever executed.
+
+    Parameters
+    ----------
+    path : str or Path
+        ``.npy`` (mapped, not loaded) and ``.npy.gz``, ``.npz`` (one array, or `coords`, `values` or `data`, and `shape`
+        of a COO tensor), ``.mat`` of MATLAB up to version 7, FROSTT ``.tns`` and ``.tns.gz``, with coordinates from
+        one, a ``.zarr`` folder, also a zipped one, or an ``.h5`` or ``.hdf5`` file, which are read in chunks.
+        ``file.h5:/group/array`` names an array of those last three.
+    variable : str, optional
+        Which array, where the file holds several.
+
+    Returns
+    -------
+    array of NumPy, dask array, or SparseTensor
+    """
+    path, named = split_dataset(as_path("path", path))
+    readers = {
+        ".npy": _read_npy,
+        ".npy.gz": _read_npy,
+        ".npz": _read_npz,
+        ".mat": _read_mat,
+        ".tns": _read_tns,
+        ".tns.gz": _read_tns,
+    }
+    readers |= dict.fromkeys(ZARR, _read_zarr) | dict.fromkeys(HDF5, _read_hdf5)
+    packed = path.suffix.lower() in (".gz", ".zip")
+    ending = "".join(path.suffixes[-2:]).lower() if packed else path.suffix.lower()
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist")
+    if ending not in readers and path.is_dir():
+        raise ValueError(f"path must be a file, or a folder that ends in .zarr; {path} is another folder")
+    if ending not in readers:
+        kinds = ", ".join((*readers, *TABLES))
+        raise ValueError(f"path must end in one of {kinds}, which tensors are read from; got {path.name}")
+    if named is not None and variable is not None and variable.strip("/") != named:
+        raise ValueError(
+            f"{path.name} must be read for one array; got {named} after its name and `variable` {variable}; leave one "
+            "out"
+        )
+    if ending != ".zarr":
+        as_file("path", path)
+    with readable(path):
+        return readers[ending](path, variable or named)
+
+
+def read_labelled_entries(
+    path: str | Path,
+    variable: str | None = None,
+    *,
+    modes: Sequence[str] | None = None,
+    value: str | None = None,
+    absent: str = "missing",
+) -> Labelled:
+    """Read the entries of a tensor as `read_entries` does, or a long table, whose labels are kept.
+
+    Parameters
+    ----------
+    path, variable
+        As in `read_entries`; also a ``.csv``, ``.tsv`` (and ``.gz``) or ``.parquet`` file with a row for each entry.
+    modes, value, absent
+        Columns of such a table, and what it does not list, as in `codiag.io.labelled_tensor`.
+
+    Returns
+    -------
+    Labelled
+    """
+    path = as_path("path", path)
+    if ending_of(path) not in TABLES:
+        if modes is not None or value is not None:
+            raise ValueError(f"modes and value name columns of a table, {', '.join(TABLES)}; got {path.name}")
+        return Labelled(read_entries(path, variable), None)
+    _no_variable(path, variable)
+    frame = read_frame(as_file("path", path))
+    try:
+        return of_table(frame, modes, value, absent)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{path.name} cannot be read as a tensor: {error}") from error
+
+
+def _read_npy(path: Path, variable: str | None) -> np.ndarray | SparseTensor:
+    _no_variable(path, variable)
+    packed = path.suffix.lower() == ".gz"
+    with gzip.open(path) if packed else path.open("rb") as file:
+        start = file.read(6)
+    if not start:
+        raise ValueError(f"{path.name} is empty")
+    if start != b"\x93NUMPY" and start[:1] != b"\x80":  # the latter begins a pickle, which is refused below
+        raise ValueError(f"{path.name} is not a readable .npy file: it does not begin like one")
+    with _no_pickles(path):
+        if not packed:
+            return np.load(path, mmap_mode="r", allow_pickle=False)
+        with gzip.open(path) as file:
+            return np.load(file, allow_pickle=False)
+
+
+def _read_npz(path: Path, variable: str | None) -> np.ndarray | SparseTensor:
+    check_npz(path)
+    with _no_pickles(path), np.load(path, allow_pickle=False) as file:
+        names = set(file.files)
+        values = "values" if "values" in names else "data"
+        if variable is None and {"coords", "shape", values} <= names:
+            if "fill_value" in names and np.any(file["fill_value"] != 0):
+                raise ValueError(
+                    f"{path.name} must be zero where it has no entries; fill_value is {file['fill_value']}"
+                )
+            return SparseTensor(file["coords"], file[values], file["shape"].tolist())
+        return _chosen(path, {name: file[name] for name in file.files}, variable)
+
+
+def _read_mat(path: Path, variable: str | None) -> np.ndarray:
+    try:
+        contents = read_mat(path)
+    except NotImplementedError as error:
+        raise ValueError(f"{path.name} is of MATLAB 7.3; save it with save(..., '-v7')") from error
+    arrays = {name: array for name, array in contents.items() if not name.startswith("__")}
+    return _chosen(path, arrays, variable)
+
+
+def _read_tns(path: Path, variable: str | None) -> np.ndarray | SparseTensor:
+    _no_variable(path, variable)
+    try:
+        with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
+            table = read_numbers(lines)
+    except (ValueError, UnicodeDecodeError) as error:
+        reason = str(error).split(";")[0]
+        raise ValueError(f"{path.name} must hold lines of coordinates and a value: {reason}") from error
+    if table.size == 0:
+        raise ValueError(f"{path.name} holds no entries")
+    places = table[:, :-1].T
+    if not np.array_equal(places, np.floor(places)) or places.min() < 1:
+        raise ValueError(f"{path.name} must have whole coordinates that count from one; the least is {places.min():g}")
+    coords = places.astype(np.int64) - 1
+    return SparseTensor(coords, table[:, -1], tuple(int(row.max()) + 1 for row in coords))
+
+
+def _read_zarr(path: Path, variable: str | None) -> Any:
+    arrays = open_zarr(path)
+    if list(arrays) != [""]:
+        return in_chunks(_chosen(path, arrays, variable), path)
+    _no_variable(path, variable)
+    return in_chunks(arrays[""], path)
+
+
+def _read_hdf5(path: Path, variable: str | None) -> Any:
+    return in_chunks(_chosen(path, open_hdf5(path), variable), path)
+
+
+def _chosen(path: Path, arrays: Mapping[str, Any], variable: str | None) -> Any:
+    if variable is not None:
+        variable = variable.strip("/") if variable not in arrays else variable
+        if variable not in arrays:
+            raise ValueError(f"{path.name} has no array {variable!r}; it holds {', '.join(sorted(arrays)) or 'none'}")
+        return arrays[variable]
+    tensors = [name for name, array in arrays.items() if np.ndim(array) >= 3]
+    if len(tensors) != 1:
+        found = ", ".join(f"{name} {np.shape(array)}" for name, array in sorted(arrays.items())) or "nothing"
+        raise ValueError(
+            f"{path.name} must hold one array of three modes or more, or `variable` name one; it holds {found}"
+        )
+    return arrays[tensors[0]]
+
+
+@contextmanager
+def _no_pickles(path: Path) -> Iterator[None]:
+    """Explain why NumPy refuses a file of pickled objects."""
+    try:
+        yield
+    except ValueError as error:
+        if not any(word in str(error) for word in ("pickle", "Python objects")):
+            raise
+        raise ValueError(
+            f"{path.name} holds pickled objects, which are refused since reading them can run code; "
+            "save a plain array of numbers with numpy.save"
+        ) from error
+
+
+def _no_variable(path: Path, variable: str | None) -> None:
+    if variable is not None:
+        raise ValueError(f"{path.name} holds one tensor without a name; leave `variable` out")

@@ -1,0 +1,219 @@
+"""What modes and their indices are called: kept with results, and never computed with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from codiag._arrays import TensorLike
+from codiag._checks import readable
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """Names of modes, and labels of their indices.
+
+    Attributes
+    ----------
+    names : tuple of str
+        One for each mode, all different.
+    values : tuple of arrays of shape (d_m,), or None
+        Numbers, dates or text; None for a mode whose indices are just counted.
+
+    See Also
+    --------
+    Labelled : A tensor with labels.
+    codiag.Factorization.to_frames : The factors with their labels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.io import Labels
+    >>> Labels(("sample", "time"), (["a", "b"], np.arange(3.0))).values[0].tolist()
+    ['a', 'b']
+    """
+
+    names: tuple[str, ...]
+    values: tuple[np.ndarray | None, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", tuple(str(name) for name in self.names))
+        if len(set(self.names)) < len(self.names):
+            raise ValueError(f"names of modes must be different; got {self.names}")
+        if len(self.values) != len(self.names):
+            raise ValueError(
+                f"values must be labels, or None, for each of {len(self.names)} modes; got {len(self.values)}"
+            )
+        object.__setattr__(self, "values", tuple(None if own is None else as_labels(own) for own in self.values))
+
+    @classmethod
+    def counted(cls, order: int) -> Labels:
+        """Name modes by their numbers.
+
+        Parameters
+        ----------
+        order : int
+            How many modes there are.
+
+        Returns
+        -------
+        Labels
+            With the names ``mode_0``, ``mode_1``, ..., and no labels of indices.
+
+        Examples
+        --------
+        >>> from codiag.io import Labels
+        >>> Labels.counted(3).names
+        ('mode_0', 'mode_1', 'mode_2')
+        """
+        return cls(tuple(f"mode_{mode}" for mode in range(order)), (None,) * order)
+
+    def index(self, mode: int, size: int) -> np.ndarray:
+        """Return the labels of a mode, numbers from 0 where it has none.
+
+        Parameters
+        ----------
+        mode, size : int
+            Which mode, and how many indices it has.
+
+        Returns
+        -------
+        array of shape (size,)
+            The labels, or the numbers from 0 to ``size - 1``.
+
+        Examples
+        --------
+        >>> from codiag.io import Labels
+        >>> labels = Labels(("sample", "time"), (["a", "b"], None))
+        >>> labels.index(0, 2).tolist(), labels.index(1, 3).tolist()
+        (['a', 'b'], [0, 1, 2])
+        """
+        own = self.values[mode]
+        return np.arange(size) if own is None else own
+
+    def difference(self, other: Labels, mode: int) -> str | None:
+        """Return the name of a mode, another than the given one, whose labels or names differ.
+
+        Parameters
+        ----------
+        other : Labels
+            The labels to compare with.
+        mode : int
+            The one that is not compared.
+
+        Returns
+        -------
+        str or None
+            None where none does, or nothing is known of one or the other.
+
+        Examples
+        --------
+        >>> from codiag.io import Labels
+        >>> old = Labels(("sample", "time"), (["a", "b"], [0.0, 0.5]))
+        >>> new = Labels(("sample", "time"), (["c", "d"], [0.0, 1.0]))
+        >>> old.difference(new, mode=0), old.difference(new, mode=1)
+        ('time', 'sample')
+        """
+        pairs = zip(self.names, other.names, self.values, other.values, strict=True)
+        for place, (name, their_name, ours, theirs) in enumerate(pairs):
+            same = ours is None or theirs is None or _are_equal(ours, theirs)
+            if place != mode and not (same and name == their_name):
+                return name
+        return None
+
+
+@readable
+class Labelled(NamedTuple):
+    """A tensor and the labels of its modes; `codiag.factorize` takes it as it is.
+
+    Attributes
+    ----------
+    tensor : array or Tensor
+        The entries.
+    labels : Labels or None
+        The names of the modes and the labels of their indices, where there are any.
+
+    See Also
+    --------
+    labelled_tensor : Makes one from a long table.
+    Labels : The names and labels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import codiag
+    >>> from codiag.io import Labelled, Labels
+    >>> labels = Labels(("sample", "dose", "time"), (["a", "b", "c"], None, None))
+    >>> codiag.factorize(Labelled(np.ones((3, 4, 5)), labels), 1, seed=0).labels.names
+    ('sample', 'dose', 'time')
+    """
+
+    tensor: TensorLike
+    labels: Labels | None
+
+
+def as_labels(raw: Any) -> np.ndarray:
+    """Return labels as numbers, dates or text, whichever they are; what is none of these is written out.
+
+    Dates of Python and of pandas are dates, those with a time zone in universal time; periods are the dates they begin
+    at. Different labels stay different: where 1 and "1" would be written alike they are written as in Python.
+    """
+    values = np.asarray(raw) if getattr(raw, "ndim", 1) == 1 and not _holds_sequences(raw) else _as_objects(raw)
+    if values.dtype.kind in "biufmMU":
+        return values
+    if values.dtype.kind == "S":
+        return np.char.decode(values, "utf-8", "replace")
+    listed = values.tolist()
+    known = _as_dates(listed)
+    if known is None and listed and all(isinstance(one, Real) and not isinstance(one, bool) for one in listed):
+        known = np.array(listed)
+    return known if known is not None and known.dtype.kind in "iufmM" else _written_out(listed)
+
+
+def _are_equal(ours: np.ndarray, theirs: np.ndarray) -> bool:
+    """Tell whether labels are the same; two that are no number, or no time, are."""
+    numbers, times = "biuf", ("m", "M", "U")
+    alike = (ours.dtype.kind in numbers) == (theirs.dtype.kind in numbers)
+    if not alike or (ours.dtype.kind in times and ours.dtype.kind != theirs.dtype.kind):
+        return False
+    return bool(np.array_equal(ours, theirs, equal_nan=ours.dtype.kind != "U"))
+
+
+def _holds_sequences(raw: Any) -> bool:
+    return isinstance(raw, Sequence) and any(
+        isinstance(one, Sequence) and not isinstance(one, str | bytes) for one in raw
+    )
+
+
+def _as_objects(raw: Any) -> np.ndarray:
+    """Return labels that are sequences themselves one by one, not as an array of two axes."""
+    values = np.empty(len(raw), dtype=object)
+    values[:] = [tuple(one) for one in raw]
+    return values
+
+
+def _as_dates(listed: list[Any]) -> np.ndarray | None:
+    """Return dates or durations of Python or pandas as those of NumPy; None where something is neither."""
+    begun = [one.to_timestamp() if hasattr(one, "to_timestamp") else one for one in listed]  # periods of pandas
+    if begun and all(isinstance(one, timedelta) for one in begun):
+        return np.array([np.timedelta64(one) for one in begun])
+    if not begun or not all(isinstance(one, date) for one in begun):
+        return None
+    plain = [one.astimezone(UTC).replace(tzinfo=None) if getattr(one, "tzinfo", None) else one for one in begun]
+    if all(isinstance(one, datetime) for one in plain):
+        return np.array([np.datetime64(one) for one in plain])
+    return np.array([np.datetime64(one, "D") for one in plain])
+
+
+def _written_out(listed: list[Any]) -> np.ndarray:
+    """Return labels as text, as different as they are."""
+    texts = [one.decode("utf-8", "replace") if isinstance(one, bytes) else str(one) for one in listed]
+    kinds = {(isinstance(one, str), text) for one, text in zip(listed, texts, strict=True)}
+    if len(kinds) > len(set(texts)):
+        texts = [repr(one) for one in listed]
+    return np.array(texts, dtype=str)

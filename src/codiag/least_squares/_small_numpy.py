@@ -1,0 +1,276 @@
+r"""Gauss-Newton steps for a tensor that is a NumPy array, with as few calls of Python as that takes.
+
+What `LeastSquares` and `Curvature` compute for arrays of any library, in the same coordinates. A step on a small tensor
+takes some hundred microseconds of arithmetic: all else would be the price of asking which library an array belongs to.
+The residual is formed, and the slope is its product with the factors, so that both are exact to rounding of the
+residual where the components fit well.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import accumulate
+
+import numpy as np
+from scipy.linalg import lapack
+
+from codiag.least_squares._layout import Layout
+
+EXPLICIT = 300, 600
+"""Coupled unknowns up to which a step is solved for directly: always, and where conjugate gradients creep."""
+
+FEW, MOST_PRODUCTS = 60, 200
+"""Products with the Gauss-Newton matrix after which conjugate gradients creep, and for a step at most."""
+
+
+class HostSteps:
+    """Half the squared distance of components from an array, plus a ridge, with damped Gauss-Newton steps.
+
+    Parameters
+    ----------
+    entries : numpy.ndarray of float64
+    layout : Layout
+        All modes have a factor of their own, or all share one.
+    ridge : float
+        Half of it times the squares of all unknowns is added to the objective.
+    """
+
+    def __init__(self, entries: np.ndarray, layout: Layout, ridge: float = 0.0) -> None:
+        self.layout, self.ridge, self.total = layout, ridge, float(np.vdot(entries, entries))
+        self._order, self._signs = entries.ndim, layout.signs
+        # The longest mode comes first: what is left once it is contracted is smallest.
+        first = 0 if self._signs is not None else int(np.argmax(entries.shape))
+        self._modes = [first, *(mode for mode in range(entries.ndim) if mode != first)]
+        turned = entries if first == 0 else np.moveaxis(entries, first, 0)
+        self._shape = turned.shape
+        self._side = np.ascontiguousarray(turned).reshape(turned.shape[0], -1)
+        ends = np.cumsum([0, *entries.shape]).tolist()
+        self._rows = [slice(ends[mode], ends[mode + 1]) for mode in range(entries.ndim)]
+        self._equations: Equations | None = None
+
+    def value_and_gradient(self, point: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return the objective and its derivative."""
+        signs = self._signs
+        if signs is None:
+            factors = [point[self._rows[mode]] for mode in self._modes]
+        else:
+            factors = [point * signs, *[point] * (self._order - 1)]
+        rest = _khatri_rao(factors[1:])
+        left = self._side - factors[0] @ rest.T
+        value = float(np.vdot(left, left)) / 2
+        slope = np.empty_like(point)
+        if signs is not None:
+            np.multiply(left @ rest, -self._order * signs, out=slope)
+        else:
+            slope[self._rows[self._modes[0]]] = -(left @ rest)
+            inner = (factors[0].T @ left).reshape(-1, *self._shape[1:])
+            for place in range(1, self._order):
+                slope[self._rows[self._modes[place]]] = -_contracted(inner, factors, place)
+            self._remove_scaling(point, slope)
+        if self.ridge > 0:
+            value += self.ridge * float(np.vdot(point, point)) / 2
+            slope += self.ridge * point
+        return value, slope
+
+    def _remove_scaling(self, point: np.ndarray, slope: np.ndarray) -> None:
+        """Make slopes along the columns equal in all modes, as they are but for rounding."""
+        both = point * slope
+        starts = [rows.start for rows in self._rows]
+        along = np.add.reduceat(both, starts, axis=0)
+        squares = np.add.reduceat(point * point, starts, axis=0)
+        share = (along.mean(axis=0) - along) / np.where(squares > 0, squares, 1.0)
+        for rows, own in zip(self._rows, share, strict=True):
+            slope[rows] += point[rows] * own
+
+    def step(
+        self, point: np.ndarray, slope: np.ndarray, damping: float, n_products: int | None = None
+    ) -> tuple[np.ndarray, float]:
+        """Return the damped step, and the decrease it promises, from so many products with the matrix at most."""
+        if self._equations is None or self._equations.point is not point:
+            rows = [slice(None)] if self._signs is not None else self._rows
+            self._equations = Equations(point, rows, self._signs, self._order, self.ridge)
+        return self._equations.step(slope, damping, self.total, n_products)
+
+
+class Equations:
+    """The damped Gauss-Newton equations at a point, inside and outside of the ranges of the factors.
+
+    See `codiag.least_squares._ranges` for the parts, `_curvature` for the matrix.
+    """
+
+    def __init__(
+        self, point: np.ndarray, rows: Sequence[slice], signs: np.ndarray | None, order: int, ridge: float
+    ) -> None:
+        self.point, self._rows = point, rows
+        rank = point.shape[1]
+        factors = [point[part] for part in rows]
+        self._bases: list[np.ndarray | None] = []
+        inner = []
+        for factor in factors:
+            basis, own = _orthonormal(factor) if factor.shape[0] > rank else (None, factor)
+            self._bases.append(basis)
+            inner.append(own)
+        self._inner = inner
+        self._own, self._cross = _blocks(inner, signs, order)
+        diagonals = self._own.reshape(len(inner), -1)[:, :: rank + 1]
+        diagonals += ridge
+        diagonals = np.abs(diagonals)
+        self._scales = np.maximum(diagonals, 1e-12 * diagonals.max() + 1e-300)
+        self._matrix: np.ndarray | None = None
+
+    def step(self, slope: np.ndarray, damping: float, total: float, n_products: int | None) -> tuple[np.ndarray, float]:
+        """Return the damped step, and the decrease it promises."""
+        turned = [
+            slope[part] if basis is None else basis.T @ slope[part]
+            for part, basis in zip(self._rows, self._bases, strict=True)
+        ]
+        inside = self._solved(turned, damping, total, n_products)
+        inverse = np.linalg.inv(self._damped(damping)) if any(basis is not None for basis in self._bases) else None
+        move = np.empty_like(slope)
+        promised = 0.0
+        for place, (part, basis) in enumerate(zip(self._rows, self._bases, strict=True)):
+            if basis is None or inverse is None:
+                move[part] = inside[place]
+            else:
+                outside = (slope[part] - basis @ turned[place]) @ inverse[place]
+                np.subtract(basis @ inside[place], outside, out=move[part])
+            promised += damping * float(np.vdot(move[part] * self._scales[place], move[part]))
+        return move, (promised - float(np.vdot(move, slope))) / 2
+
+    def _damped(self, damping: float) -> np.ndarray:
+        """Return what maps moves of each factor to its own rows, damped (n, k, k)."""
+        damped = self._own.copy()
+        n, rank = self._scales.shape
+        damped.reshape(n, -1)[:, :: rank + 1] += damping * self._scales
+        return damped
+
+    def _solved(
+        self, slopes: list[np.ndarray], damping: float, total: float, n_products: int | None
+    ) -> list[np.ndarray]:
+        """Return the step inside of the ranges, mode by mode: solved for directly, or by conjugate gradients."""
+        sizes = [part.shape[0] for part in slopes]
+        n_unknowns = sum(sizes) * self.point.shape[1]
+        if n_unknowns > EXPLICIT[0]:
+            strict = n_products is None and n_unknowns <= EXPLICIT[1]
+            most = n_products or (FEW if strict else MOST_PRODUCTS)
+            found = self._conjugate_gradients(slopes, damping, total, most, strict=strict)
+            if found is not None:
+                return found
+        if n_unknowns > EXPLICIT[1]:
+            inverse = np.linalg.inv(self._damped(damping))
+            return [-slope @ own for own, slope in zip(inverse, slopes, strict=True)]
+        right = -(slopes[0] if len(slopes) == 1 else np.concatenate(slopes)).reshape(-1)
+        move = self._directly(right, sizes, damping).reshape(-1, self.point.shape[1])
+        ends = list(accumulate(sizes))
+        return [move[end - size : end] for end, size in zip(ends, sizes, strict=True)]
+
+    def _directly(self, right: np.ndarray, sizes: list[int], damping: float) -> np.ndarray:
+        if self._matrix is None:
+            self._matrix = self._lower_matrix(sizes)
+        matrix, added = self._matrix.copy(), damping * np.repeat(self._scales, sizes, axis=0).reshape(-1)
+        matrix.reshape(-1)[:: matrix.shape[0] + 1] += added
+        # The lower triangle in the order of C is the upper one in that of Fortran: nothing is copied.
+        factor, failed = lapack.dpotrf(matrix.T, lower=0, clean=0, overwrite_a=1)
+        if failed == 0:
+            return np.asarray(lapack.dpotrs(factor, right, lower=0)[0])
+        matrix = np.tril(self._matrix) + np.tril(self._matrix, -1).T
+        matrix.reshape(-1)[:: matrix.shape[0] + 1] += added
+        return np.asarray(lapack.dgesv(matrix, right)[2])
+
+    def _lower_matrix(self, sizes: list[int]) -> np.ndarray:
+        """Return the matrix itself, unknowns numbered row by row; above the diagonal blocks there is nothing."""
+        rank, ends = self.point.shape[1], np.cumsum([0, *sizes]).tolist()
+        matrix = np.zeros((ends[-1], rank, ends[-1], rank))
+        for m, left in enumerate(self._inner):
+            for n, right in enumerate(self._inner[: m + 1]):
+                block = matrix[ends[m] : ends[m + 1], :, ends[n] : ends[n + 1], :]
+                cross = self._cross[m, n]
+                if m != n or cross.any():
+                    # (a, i), (b, j): cross_ij A_m[a, j] A_n[b, i]
+                    np.multiply(left[:, None, None, :], right.T[:, :, None] * cross[:, None, :], out=block)
+                if m == n:
+                    places = np.arange(ends[m], ends[m + 1])
+                    matrix[places, :, places, :] += self._own[m]
+        return matrix.reshape(ends[-1] * rank, -1)
+
+    def _conjugate_gradients(
+        self, slopes: list[np.ndarray], damping: float, total: float, most: int, *, strict: bool
+    ) -> list[np.ndarray] | None:
+        """Solve the equations inside, the more exactly the smaller the slope; None where that fails.
+
+        Factors are put into one array, rows of zeros added where they are short.
+        """
+        rank, sizes = self.point.shape[1], [part.shape[0] for part in slopes]
+        shape = (len(slopes), max(sizes), rank)
+        inner, residual = np.zeros(shape), np.zeros(shape)
+        for place, (own, slope) in enumerate(zip(self._inner, slopes, strict=True)):
+            inner[place, : sizes[place]], residual[place, : sizes[place]] = own, -slope
+        shift = damping * self._scales[:, None, :]
+        inverse = np.linalg.inv(self._damped(damping))
+        move, direction = np.zeros(shape), residual @ inverse
+        size = first = float(np.vdot(residual, direction))
+        target = min(0.1, math.sqrt(max(first, 0.0) / total)) ** 2 * first
+        for step in range(most + 1):
+            if not size > max(target, 1e-300):
+                break
+            if step == most:
+                if strict:
+                    return None
+                break
+            overlaps = direction.transpose(0, 2, 1) @ inner
+            mixed = (self._cross * overlaps).sum(axis=1)
+            image = direction @ self._own + inner @ mixed + shift * direction
+            height = float(np.vdot(direction, image))
+            if not height > 0:  # by rounding
+                if step == 0:
+                    return None
+                break
+            along = size / height
+            move += along * direction
+            residual -= along * image
+            scaled = residual @ inverse
+            before, size = size, float(np.vdot(residual, scaled))
+            direction = scaled + (size / before) * direction
+        return [part[:size] for part, size in zip(move, sizes, strict=True)]
+
+
+def _blocks(inner: Sequence[np.ndarray], signs: np.ndarray | None, order: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return what maps moves of each factor to its own rows (n, k, k), and what mixes factors (n, n, k, k)."""
+    if signs is not None:
+        gram, both = inner[0].T @ inner[0], np.outer(signs, signs)
+        own = order * both * gram ** (order - 1)
+        return own[None], (order * (order - 1) * both * gram ** (order - 2))[None, None]
+    grams = [factor.T @ factor for factor in inner]
+    n, rank = len(grams), grams[0].shape[0]
+    own, cross = np.empty((n, rank, rank)), np.zeros((n, n, rank, rank))
+    for m in range(n):
+        own[m] = math.prod(grams[mode] for mode in range(n) if mode != m)
+        for other in range(m):
+            cross[m, other] = cross[other, m] = math.prod(grams[mode] for mode in range(n) if mode not in (m, other))
+    return own, cross
+
+
+def _orthonormal(factor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return an orthonormal basis of the columns, and their coordinates in it."""
+    reflections, scales, _, _ = lapack.dgeqrf(factor)
+    rank = factor.shape[1]
+    inner = np.triu(reflections[:rank])
+    return lapack.dorgqr(reflections, scales, overwrite_a=1)[0], inner
+
+
+def _khatri_rao(factors: Sequence[np.ndarray]) -> np.ndarray:
+    product = factors[0]
+    for factor in factors[1:]:
+        product = (product[:, None, :] * factor[None, :, :]).reshape(-1, factor.shape[1])
+    return product
+
+
+def _contracted(inner: np.ndarray, factors: Sequence[np.ndarray], place: int) -> np.ndarray:
+    """Contract (r, d_1, ..., d_N) with the columns of all factors but the first and one; return (d, r)."""
+    for other in range(len(factors) - 1, place, -1):
+        inner = (inner @ factors[other].T.reshape(-1, *[1] * (inner.ndim - 3), inner.shape[-1], 1))[..., 0]
+    for other in range(1, place):
+        rows = factors[other].T[:, None, :]
+        inner = (rows @ inner.reshape(inner.shape[0], inner.shape[1], -1)).reshape(inner.shape[0], *inner.shape[2:])
+    return inner.T

@@ -1,0 +1,162 @@
+"""De Lathauwer's reduction: a linear system that detects rank one, then a joint diagonalization."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from codiag._arrays import Array, like, to_host
+from codiag._checks import UndeterminedError, as_number
+from codiag.diagonalize import UWEDGE, Diagonalizer, check_method
+from codiag.least_squares import best_rank_one, split_columns, with_best_weights
+from codiag.methods._method import Method
+from codiag.problem import Estimate, Log, Problem
+from codiag.reduction import reduce
+from codiag.starts import Roles, components_from_sides, diagonalized
+from codiag.tensors import DenseTensor, FactoredTensor, Tensor
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Lathauwer(Method):
+    r"""The method of De Lathauwer (2006): rank-one detecting maps, a null space, and a joint diagonalization.
+
+    Of the tensor unfolded to :math:`(A \odot B) C^\top`, take the range, spanned by matrices :math:`E_r`. The map
+    :math:`\Phi(X, Y)_{ijkl} = x_{ik} y_{jl} + y_{ik} x_{jl} - x_{il} y_{jk} - y_{il} x_{jk}` has
+    :math:`\Phi(X, X) = 0` for matrices of rank one only. Symmetric matrices M with
+    :math:`\sum_{rs} M_{rs} \Phi(E_r, E_s) = 0` are :math:`F D F^\top`, and :math:`\sum_r E_r F_{rt}` has rank one.
+
+    *Needs* a rank of at most the largest mode, and :math:`k (k - 1) \le I (I - 1) J (J - 1) / 2` for the other two:
+    more than they measure is possible. *Costs* a singular value decomposition of a matrix with
+    :math:`I (I - 1) J (J - 1) / 4` rows and :math:`k (k + 1) / 2` columns, :math:`O(k^8)` flops for cubes, which is why
+    it refuses ranks above some thirty. *Guarantees* exact components without noise, local convergence with it. *Fails*
+    where noise hides the null space.
+
+    Parameters
+    ----------
+    diagonalizer : Diagonalizer, optional
+        For symmetric matrices, with free factors; by default `codiag.diagonalize.UWEDGE`.
+    max_bytes : float
+        Memory that the system may take.
+
+    See Also
+    --------
+    Auto : Uses a similar start where the rank exceeds the size of the modes.
+    SD2 : The two-matrix method for smaller ranks.
+
+    References
+    ----------
+    L. De Lathauwer, "A link between the canonical decomposition in multilinear algebra and simultaneous matrix
+    diagonalization", SIAM J. Matrix Anal. Appl. 28(3), 2006.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import codiag
+    >>> rng = np.random.default_rng(0)
+    >>> a, b, c = (rng.standard_normal((6, 4)) for _ in range(3))
+    >>> fit = codiag.factorize(np.einsum("ir,jr,kr->ijk", a, b, c), 4, method=codiag.methods.Lathauwer(), seed=0)
+    >>> codiag.factor_error(fit, (a, b, c)) < 1e-6
+    True
+    """
+
+    diagonalizer: Diagonalizer | None = None
+    max_bytes: float = 2e9
+
+    def __post_init__(self) -> None:
+        as_number("max_bytes", self.max_bytes)
+        if self.diagonalizer is None:
+            return
+        diagonalizer = check_method(self.diagonalizer)
+        if diagonalizer.orthogonal or not diagonalizer.symmetric:
+            raise ValueError(f"Lathauwer needs a symmetric diagonalizer with free factors; got {diagonalizer!r}")
+
+    def refusal(self, problem: Problem) -> str | None:
+        roles, tensor, rank = _roles(problem.tensor), problem.tensor, problem.rank
+        sizes = [math.prod(tensor.shape[mode] for mode in role) for role in roles]
+        i, j, k = min(sizes[0], rank), min(sizes[1], rank), sizes[2]
+        if rank > k or rank * (rank - 1) > i * (i - 1) * j * (j - 1) / 2:
+            return (
+                f"rank must be at most {k}, the largest mode, and satisfy rank (rank - 1) <= I (I - 1) J (J - 1) / 2 "
+                f"for the others, I = {i} and J = {j}, for Lathauwer; got {rank}. method=None fits it by least squares"
+            )
+        height, width = _system_size(i, j, rank)
+        if 3 * 8 * height * width > self.max_bytes:
+            return (
+                f"rank {rank} needs a system of {height} x {width} numbers, {3 * 8 * height * width / 1e9:.1f} GB with "
+                f"room to decompose it, above max_bytes={self.max_bytes:g}; use NOJD, which needs none"
+            )
+        return super().refusal(problem)
+
+    def fit(self, problem: Problem, rng: np.random.Generator) -> Estimate:
+        roles, rank, log = _roles(problem.tensor), problem.rank, Log()
+        reduction = reduce(problem, rng)
+        core = reduction.core
+        if rank == 1:
+            return Estimate(reduction.lift(best_rank_one(core)), log.stages, True)
+        rows, columns = (core.shape[role[0]] for role in roles[:2])
+        height, width = _system_size(rows, columns, rank)
+        stack = _range(core, roles, rank)
+        null = _null_space(stack, rank)
+        log.add("rank-one system", 0, math.nan, 2.0 * height * width**2 + 11.0 * width**3)
+        joint = diagonalized(self.diagonalizer or UWEDGE(), null, rank, rng)
+        log.add("diagonalize", joint.n_sweeps, math.nan, joint.n_sweeps * 2.0 * rank**4)
+        components = _rank_one_factors(core, roles, np.einsum("rij,rt->ijt", stack, joint.factor))
+        return Estimate(reduction.lift(components), log.stages, joint.converged)
+
+
+def _roles(tensor: Tensor) -> Roles:
+    """Make the largest mode, or all but two, tell the matrices apart."""
+    modes = sorted(range(tensor.order), key=lambda mode: tensor.shape[mode])
+    if tensor.symmetric:
+        return Roles((0,), (1,), tuple(range(2, tensor.order)))
+    return Roles((modes[-3],), (modes[-2],), tuple(sorted(set(modes) - {modes[-3], modes[-2]})))
+
+
+def _system_size(rows: int, columns: int, rank: int) -> tuple[int, int]:
+    return math.comb(rows, 2) * math.comb(columns, 2), rank * (rank + 1) // 2
+
+
+def _range(core: DenseTensor, roles: Roles, rank: int) -> np.ndarray:
+    """Return matrices (rank, I, J) that span the range of the core's slices, on the host."""
+    entries = to_host(core.to_dense()).transpose(roles.order)
+    shape = [core.shape[mode] for mode in roles.rows + roles.columns]
+    flat = entries.reshape(-1, math.prod(shape))
+    _, sizes, right = np.linalg.svd(flat, full_matrices=False)
+    found = int(np.count_nonzero(sizes > 10 * max(flat.shape) * np.finfo(entries.dtype).eps * sizes[0]))
+    if found < rank:
+        raise UndeterminedError(
+            f"rank must be at most {found}, the dimension of the range of the slices that tell components apart, for "
+            f"Lathauwer; got {rank}. method=None fits it by least squares"
+        )
+    return (sizes[:rank, None] * right[:rank]).reshape(rank, *shape)
+
+
+def _null_space(stack: np.ndarray, rank: int) -> np.ndarray:
+    """Return the symmetric matrices (rank, rank, rank) that the rank-one detecting maps send nearest to zero.
+
+    The map changes sign when i and j, or k and l, change places: pairs i < j and k < l hold all of it.
+    """
+    first, second = np.triu_indices(rank)
+    (i, j), (k, l) = (np.triu_indices(size, 1) for size in stack.shape[1:])
+    # In an orthonormal basis of symmetric matrices: e_r e_r^T, and (e_r e_s^T + e_s e_r^T) / sqrt(2).
+    scale = np.where(first == second, 1.0, math.sqrt(2))
+    system = np.empty((i.size * k.size, first.size))
+    for column, (r, s) in enumerate(zip(first, second, strict=True)):
+        x, y = stack[r], stack[s]
+        image = x[i][:, k] * y[j][:, l] + y[i][:, k] * x[j][:, l] - x[i][:, l] * y[j][:, k] - y[i][:, l] * x[j][:, k]
+        system[:, column] = scale[column] * image.ravel()
+    triangle = np.linalg.qr(system, mode="r") if system.shape[0] > system.shape[1] else system
+    null = np.zeros((rank, rank, rank))
+    null[:, first, second] = np.linalg.svd(triangle)[2][-rank:] / scale
+    return np.asarray(null + np.triu(null, 1).transpose(0, 2, 1))
+
+
+def _rank_one_factors(core: DenseTensor, roles: Roles, products: np.ndarray) -> FactoredTensor:
+    """Split matrices of rank one, (I, J, k), and find what belongs to them in the other modes."""
+    flat: Array = like(products.reshape(-1, products.shape[2]), core.reference)
+    left, right = split_columns(flat, products.shape[:2])
+    if core.symmetric:
+        return with_best_weights(core, [left] * core.order)
+    return components_from_sides(core, roles, left, right)

@@ -1,0 +1,137 @@
+"""The robust tensor power method: one component at a time, by power iteration and deflation."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from array_api_compat import array_namespace
+
+from codiag._arrays import Array, epsilon, like
+from codiag._checks import as_number
+from codiag.least_squares import unit_components, with_best_weights
+from codiag.methods._method import Method
+from codiag.problem import Estimate, Log, Problem
+from codiag.reduction import whitened
+from codiag.tensors import FactoredTensor, Tensor
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TPM(Method):
+    r"""The robust tensor power method of Anandkumar et al.: power iterations from random starts, then deflation.
+
+    Components come one by one. Each is the best of some random starts after iterations
+    :math:`\theta \leftarrow T(\cdot, \theta, \theta) / \|\cdot\|`, and is subtracted before the next. Asymmetric
+    tensors are iterated mode by mode.
+
+    *Needs* orthogonal factors, or a second moment in the problem that makes them so, and contractions of the tensor.
+    *Costs* :math:`2 L k d^3` flops a step with L restarts. *Guarantees*, for symmetric orthogonal tensors, the
+    components from any of enough starts, with errors :math:`O(\epsilon / \pi_{\min})`. *Fails* silently on factors that
+    are not orthogonal, and passes the error of each component on to the next.
+
+    Parameters
+    ----------
+    n_restarts : int
+        Random starts for each component.
+    tol : float
+        Stop iterating when no start moves by more than this.
+    max_sweeps : int
+        Iterations before giving up, for each component.
+
+    See Also
+    --------
+    OJD : All components at once, with smaller errors.
+    Givens : Coordinate ascent for the same tensors.
+
+    References
+    ----------
+    A. Anandkumar, R. Ge, D. Hsu, S. Kakade and M. Telgarsky, "Tensor decompositions for learning latent variable
+    models", J. Mach. Learn. Res. 15, 2014.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import codiag
+    >>> q = np.linalg.qr(np.random.default_rng(0).standard_normal((5, 3)))[0]
+    >>> tensor = np.einsum("r,ir,jr,kr->ijk", [3.0, 2.0, 1.0], q, q, q)
+    >>> codiag.factor_error(codiag.factorize(tensor, 3, method=codiag.methods.TPM(), seed=0), [q] * 3) < 1e-6
+    True
+    """
+
+    n_restarts: int = 10
+    tol: float = 1e-10
+    max_sweeps: int = 500
+
+    needs_orthogonal: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        as_number("n_restarts", self.n_restarts, integer=True)
+        as_number("tol", self.tol)
+        as_number("max_sweeps", self.max_sweeps, integer=True)
+
+    def refusal(self, problem: Problem) -> str | None:
+        smallest = min(problem.tensor.shape)
+        if problem.rank > smallest:
+            return (
+                f"rank must be at most {smallest}, the smallest mode, for TPM, whose factors are orthogonal; "
+                f"got {problem.rank}"
+            )
+        return super().refusal(problem)
+
+    def fit(self, problem: Problem, rng: np.random.Generator) -> Estimate:
+        log = Log()
+        if problem.second_moment is None:
+            components, converged = self._deflate(problem.tensor, problem.rank, rng, log)
+            return Estimate(components, log.stages, converged)
+        reduction, white = whitened(problem)
+        components, converged = self._deflate(white.core, problem.rank, rng, log)
+        factors = unit_components(white.lift(components)).factors
+        return Estimate(reduction.lift(with_best_weights(reduction.core, factors)), log.stages, converged)
+
+    def _deflate(self, tensor: Tensor, rank: int, rng: np.random.Generator, log: Log) -> tuple[FactoredTensor, bool]:
+        """Find components one by one, each in what the ones before it have left."""
+        found, n_sweeps, converged = self._iterate(tensor, None, rng)
+        for _ in range(rank - 1):
+            one, steps, settled = self._iterate(tensor, found, rng)
+            found, n_sweeps, converged = found.joined(one), n_sweeps + steps, converged and settled
+        flops = 2.0 * n_sweeps * self.n_restarts * math.prod(tensor.shape) * (1 if tensor.symmetric else tensor.order)
+        log.add("power iterations", n_sweeps, math.nan, flops)
+        return found, converged
+
+    def _iterate(
+        self, tensor: Tensor, found: FactoredTensor | None, rng: np.random.Generator
+    ) -> tuple[FactoredTensor, int, bool]:
+        """Return the best component that all restarts end at, the steps taken, and whether the best had settled."""
+        xp = array_namespace(tensor.reference)
+        drawn = [rng.standard_normal((size, self.n_restarts)) for size in tensor.shape]
+        factors = [like(columns / np.linalg.norm(columns, axis=0), tensor.reference) for columns in drawn]
+        factors = _shared(factors, tensor.symmetric)
+        moved, steps = xp.ones_like(factors[0][0, :]), 0
+        tol = max(self.tol, 4 * epsilon(tensor.reference))
+        while steps < self.max_sweeps and float(xp.max(moved)) > tol:
+            before, steps = factors[0], steps + 1
+            for mode in range(1 if tensor.symmetric else tensor.order):
+                image = _contract(tensor, found, factors, mode)
+                lengths = xp.linalg.vector_norm(image, axis=0)
+                # Where nothing is left of the tensor the direction stays, and its weight is zero.
+                image = xp.where(lengths > 0, image, factors[mode])
+                factors[mode] = image / xp.where(lengths > 0, lengths, xp.ones_like(lengths))
+                factors = _shared(factors, tensor.symmetric)
+            signs = xp.sign(xp.sum(before * factors[0], axis=0))  # even orders may turn at every step
+            moved = xp.linalg.vector_norm(factors[0] - signs * before, axis=0)
+        weights = xp.sum(_contract(tensor, found, factors, 0) * factors[0], axis=0)
+        best = int(xp.argmax(xp.abs(weights)))
+        settled = float(moved[best]) <= max(tol, 1e-6)
+        return FactoredTensor(weights, factors, symmetric=tensor.symmetric).columns([best]), steps, settled
+
+
+def _contract(tensor: Tensor, found: FactoredTensor | None, factors: list[Array], mode: int) -> Array:
+    """Contract what is left of the tensor with all factors but one."""
+    image = tensor.mttkrp(factors, mode)
+    return image if found is None else image - found.mttkrp(factors, mode)
+
+
+def _shared(factors: list[Array], symmetric: bool) -> list[Array]:
+    return factors[:1] * len(factors) if symmetric else factors

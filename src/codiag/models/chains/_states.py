@@ -1,0 +1,402 @@
+"""What a hidden Markov model says of sequences, its states and symbols; names and conventions are hmmlearn's."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from codiag._checks import as_generator, as_number
+from codiag.models.chains._moments import stationary
+from codiag.models.chains._parts import (
+    likelihood_and_states,
+    log_likelihood,
+    most_probable_states,
+    of_sequences,
+    sequences_in_parts,
+    viterbi,
+)
+from codiag.models.chains._sequences import numbered, split_sequences
+from codiag.parts import listed
+
+
+class HiddenStates:
+    """Scores, states and samples of a model that has `startprob_`, `transmat_`, `emissionprob_` and `symbols_`."""
+
+    random_state: Any
+    n_components_: int
+    n_features: int
+    startprob_: np.ndarray
+    transmat_: np.ndarray
+    emissionprob_: np.ndarray
+    symbols_: np.ndarray
+
+    def score(self, X: Any, lengths: Any = None) -> float:  # noqa: N803
+        """Return the log-likelihood of all sequences.
+
+        Parameters
+        ----------
+        X : array of shape (n,) or (n, 1), or list of sequences
+            Symbols, as in `fit`.
+        lengths : sequence of int, optional
+            As in `fit`.
+
+        Returns
+        -------
+        float
+            The log-likelihood.
+
+        See Also
+        --------
+        HiddenMarkov.score_samples : With the probabilities of states.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import HiddenMarkov
+        >>> rng = np.random.default_rng(0)
+        >>> states = np.cumsum(rng.random(3000) < 0.1) % 2
+        >>> symbols = np.where(rng.random(3000) < 0.9, states, 2)
+        >>> model = HiddenMarkov(2, polish=0, random_state=0).fit(symbols)
+        >>> model.score(symbols) < 0
+        True
+        """
+        return self._likelihood(X, lengths)[0]
+
+    def score_samples(self, X: Any, lengths: Any = None) -> tuple[float, np.ndarray]:  # noqa: N803
+        """Return the log-likelihood of all sequences, and the probability of every state at every time.
+
+        Parameters
+        ----------
+        X : array of shape (n,) or (n, 1), or list of sequences
+            Symbols, as in `fit`.
+        lengths : sequence of int, optional
+            As in `fit`.
+
+        Returns
+        -------
+        log_prob : float
+            The log-likelihood of all sequences.
+        posteriors : array of shape (n, n_components)
+            The probability of every state at every time.
+
+        See Also
+        --------
+        HiddenMarkov.predict_proba : The probabilities alone.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import HiddenMarkov
+        >>> rng = np.random.default_rng(0)
+        >>> states = np.cumsum(rng.random(3000) < 0.1) % 2
+        >>> symbols = np.where(rng.random(3000) < 0.9, states, 2)
+        >>> model = HiddenMarkov(2, polish=0, random_state=0).fit(symbols)
+        >>> log_likelihood, posteriors = model.score_samples(symbols)
+        >>> posteriors.shape
+        (3000, 2)
+        """
+        return self._joined(X, lengths, likelihood_and_states)
+
+    def decode(self, X: Any, lengths: Any = None, algorithm: str = "viterbi") -> tuple[float, np.ndarray]:  # noqa: N803
+        """Return the states of all sequences, and how probable they are together with the symbols.
+
+        Parameters
+        ----------
+        X : array of shape (n,) or (n, 1), or list of sequences
+            Symbols, as in `fit`.
+        lengths : sequence of int, optional
+            As in `fit`.
+        algorithm : {"viterbi", "map"}
+            The most probable path of states, or the most probable state at every time, a path that need not be
+            possible.
+
+        Returns
+        -------
+        log_prob : float
+            Logarithm of the joint probability of these states and the symbols, for both algorithms; for "map",
+            hmmlearn sums posterior probabilities instead.
+        state_sequence : array of shape (n,)
+            The states.
+
+        See Also
+        --------
+        HiddenMarkov.predict : The path alone.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import HiddenMarkov
+        >>> rng = np.random.default_rng(0)
+        >>> states = np.cumsum(rng.random(3000) < 0.1) % 2
+        >>> symbols = np.where(rng.random(3000) < 0.9, states, 2)
+        >>> model = HiddenMarkov(2, polish=0, random_state=0).fit(symbols)
+        >>> log_prob, path = model.decode(symbols)
+        >>> path.shape
+        (3000,)
+        """
+        algorithms = {"viterbi": viterbi, "map": most_probable_states}
+        if algorithm not in algorithms:
+            raise ValueError(f'algorithm must be "viterbi" or "map"; got {algorithm!r}')
+        return self._joined(X, lengths, algorithms[algorithm])
+
+    def predict(self, X: Any, lengths: Any = None) -> np.ndarray:  # noqa: N803
+        """Return the most probable path of states, after Viterbi.
+
+        Parameters
+        ----------
+        X : array of shape (n,) or (n, 1), or list of sequences
+            Symbols, as in `fit`.
+        lengths : sequence of int, optional
+            As in `fit`.
+
+        Returns
+        -------
+        array of shape (n,)
+            The states.
+
+        See Also
+        --------
+        HiddenMarkov.decode : With the probability of the path.
+        HiddenMarkov.predict_proba : The probability of every state.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import HiddenMarkov
+        >>> rng = np.random.default_rng(0)
+        >>> states = np.cumsum(rng.random(3000) < 0.1) % 2
+        >>> symbols = np.where(rng.random(3000) < 0.9, states, 2)
+        >>> model = HiddenMarkov(2, polish=0, random_state=0).fit(symbols)
+        >>> model.predict(symbols).shape
+        (3000,)
+        """
+        return self.decode(X, lengths)[1]
+
+    def predict_proba(self, X: Any, lengths: Any = None) -> np.ndarray:  # noqa: N803
+        """Return the probability of every state at every time.
+
+        Parameters
+        ----------
+        X : array of shape (n,) or (n, 1), or list of sequences
+            Symbols, as in `fit`.
+        lengths : sequence of int, optional
+            As in `fit`.
+
+        Returns
+        -------
+        array of shape (n, n_components)
+            The probabilities, with rows of sum one.
+
+        See Also
+        --------
+        HiddenMarkov.predict : The most probable path.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import HiddenMarkov
+        >>> rng = np.random.default_rng(0)
+        >>> states = np.cumsum(rng.random(3000) < 0.1) % 2
+        >>> symbols = np.where(rng.random(3000) < 0.9, states, 2)
+        >>> model = HiddenMarkov(2, polish=0, random_state=0).fit(symbols)
+        >>> model.predict_proba(symbols).shape
+        (3000, 2)
+        """
+        return self.score_samples(X, lengths)[1]
+
+    def sample(
+        self, n_samples: int = 1, random_state: Any = None, currstate: int | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Draw a sequence of symbols, and the states that show them.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of symbols.
+        random_state : int, optional
+            Seed; None for that of the model.
+        currstate : int, optional
+            The first state; by default one is drawn from `startprob_`. With the last state of an earlier sample its
+            sequence goes on.
+
+        Returns
+        -------
+        X : array of shape (n_samples, 1)
+            Symbols, as in `symbols_`.
+        state_sequence : array of shape (n_samples,)
+            The states.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import HiddenMarkov
+        >>> rng = np.random.default_rng(0)
+        >>> states = np.cumsum(rng.random(3000) < 0.1) % 2
+        >>> symbols = np.where(rng.random(3000) < 0.9, states, 2)
+        >>> model = HiddenMarkov(2, polish=0, random_state=0).fit(symbols)
+        >>> drawn, hidden = model.sample(10, random_state=0)
+        >>> drawn.shape, hidden.shape
+        ((10, 1), (10,))
+        """
+        check_is_fitted(self)
+        as_number("n_samples", n_samples, integer=True)
+        k = self.n_components_
+        if currstate is not None and not (isinstance(currstate, int | np.integer) and 0 <= currstate < k):
+            raise ValueError(f"currstate must be None or a state, an integer from 0 to {k - 1}; got {currstate!r}")
+        rng = as_generator(self.random_state if random_state is None else random_state, "random_state")
+        draws, ladders = rng.random(n_samples).tolist(), [_ladder(row) for row in self.transmat_]
+        states = [bisect_right(_ladder(self.startprob_), draws[0]) if currstate is None else int(currstate)]
+        for draw in draws[1:]:
+            states.append(bisect_right(ladders[states[-1]], draw))
+        path, symbols, heights = np.array(states), np.empty(n_samples, dtype=np.intp), rng.random(n_samples)
+        for state in range(k):
+            shown = path == state
+            symbols[shown] = np.searchsorted(_ladder(self.emissionprob_[state]), heights[shown], side="right")
+        return self.symbols_[symbols][:, None], path
+
+    def aic(self, X: Any, lengths: Any = None) -> float:  # noqa: N803
+        r"""Return Akaike's criterion for these sequences, :math:`2 p - 2 \log L`; the lower the better.
+
+        Parameters
+        ----------
+        X : array of shape (n,) or (n, 1), or list of sequences
+            Symbols, as in `fit`.
+        lengths : sequence of int, optional
+            As in `fit`.
+
+        Returns
+        -------
+        float
+            The criterion.
+
+        See Also
+        --------
+        HiddenMarkov.bic : Penalizes states more.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import HiddenMarkov
+        >>> rng = np.random.default_rng(0)
+        >>> states = np.cumsum(rng.random(3000) < 0.1) % 2
+        >>> symbols = np.where(rng.random(3000) < 0.9, states, 2)
+        >>> model = HiddenMarkov(2, polish=0, random_state=0).fit(symbols)
+        >>> model.aic(symbols) < model.bic(symbols)
+        True
+        """
+        return 2 * self._n_parameters() - 2 * self.score(X, lengths)
+
+    def bic(self, X: Any, lengths: Any = None) -> float:  # noqa: N803
+        r"""Return Schwarz's criterion for these sequences, :math:`p \log n - 2 \log L`; the lower the better.
+
+        Parameters
+        ----------
+        X : array of shape (n,) or (n, 1), or list of sequences
+            Symbols, as in `fit`; n is their number.
+        lengths : sequence of int, optional
+            As in `fit`.
+
+        Returns
+        -------
+        float
+            The criterion.
+
+        See Also
+        --------
+        HiddenMarkov.aic : Penalizes states less.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import HiddenMarkov
+        >>> rng = np.random.default_rng(0)
+        >>> states = np.cumsum(rng.random(3000) < 0.1) % 2
+        >>> symbols = np.where(rng.random(3000) < 0.9, states, 2)
+        >>> model = HiddenMarkov(2, polish=0, random_state=0).fit(symbols)
+        >>> model.aic(symbols) < model.bic(symbols)
+        True
+        """
+        likelihood, n = self._likelihood(X, lengths)
+        return float(self._n_parameters() * np.log(n) - 2 * likelihood)
+
+    def get_stationary_distribution(self) -> np.ndarray:
+        """Return how often states are visited in the long run.
+
+        Returns
+        -------
+        array of shape (n_components,)
+            Probabilities whose sum is one.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import HiddenMarkov
+        >>> rng = np.random.default_rng(0)
+        >>> states = np.cumsum(rng.random(3000) < 0.1) % 2
+        >>> symbols = np.where(rng.random(3000) < 0.9, states, 2)
+        >>> model = HiddenMarkov(2, polish=0, random_state=0).fit(symbols)
+        >>> round(float(model.get_stationary_distribution().sum()), 6)
+        1.0
+        """
+        check_is_fitted(self)
+        return stationary(self.transmat_.T)
+
+    def to_hmmlearn(self) -> Any:
+        """Return a ``hmmlearn.hmm.CategoricalHMM`` with these parameters, fit to be used or trained further.
+
+        Returns
+        -------
+        hmmlearn.hmm.CategoricalHMM
+            The model, fitted.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import HiddenMarkov
+        >>> rng = np.random.default_rng(0)
+        >>> states = np.cumsum(rng.random(3000) < 0.1) % 2
+        >>> symbols = np.where(rng.random(3000) < 0.9, states, 2)
+        >>> model = HiddenMarkov(2, polish=0, random_state=0).fit(symbols)
+        >>> model.to_hmmlearn().n_components
+        2
+        """
+        from hmmlearn.hmm import CategoricalHMM
+
+        check_is_fitted(self)
+        model = CategoricalHMM(n_components=self.n_components_, init_params="")
+        model.n_features = self.n_features
+        model.startprob_, model.transmat_ = self.startprob_.copy(), self.transmat_.copy()
+        model.emissionprob_ = self.emissionprob_.copy()
+        return model
+
+    def _n_parameters(self) -> int:
+        """Return how many numbers the model has, rows of sum one."""
+        return self.startprob_.size - 1 + (self.transmat_.shape[1] - 1 + self.n_features - 1) * self.startprob_.size
+
+    def _likelihood(self, X: Any, lengths: Any) -> tuple[float, int]:  # noqa: N803
+        """Return the log-likelihood of all sequences, and the number of symbols."""
+        found = self._by_part(X, lengths, log_likelihood)
+        return sum(one for one, _ in found), sum(n for _, n in found)
+
+    def _joined(self, X: Any, lengths: Any, function: Callable[..., Any]) -> tuple[float, np.ndarray]:  # noqa: N803
+        """Return the sum of numbers, and arrays in a row, that a function gives for sequences."""
+        found = self._by_part(X, lengths, function)
+        return sum(one for one, _ in found), np.concatenate([rows for _, rows in found])
+
+    def _by_part(self, X: Any, lengths: Any, function: Callable[..., Any]) -> list[Any]:  # noqa: N803
+        """Return what a function gives for the sequences of every part, or of the only one, and these parameters."""
+        check_is_fitted(self)
+        parts, shared = sequences_in_parts(X, lengths), (self.startprob_, self.transmat_, self.emissionprob_)
+        if parts is None:
+            return [function(numbered(split_sequences(X, lengths), self.symbols_), *shared)]
+        return listed(parts, of_sequences, self.symbols_, function, *shared)
+
+
+def _ladder(probabilities: np.ndarray) -> list[float]:
+    """Return sums of probabilities up to each but the last, so that a draw above all is the last."""
+    steps: list[float] = np.cumsum(probabilities)[:-1].tolist()
+    return steps

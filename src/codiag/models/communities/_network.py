@@ -1,0 +1,133 @@
+"""Networks: which nodes are linked, in whatever form the user keeps them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from codiag.models.frame import sorted_names
+
+
+class Network(NamedTuple):
+    """A symmetric adjacency matrix (n, n) without loops, and the names of its nodes."""
+
+    adjacency: sparse.csr_array
+    nodes: np.ndarray
+
+    @property
+    def degrees(self) -> np.ndarray:
+        """The links of every node."""
+        return np.asarray(self.adjacency.sum(axis=1)).ravel()
+
+    @property
+    def unit(self) -> float:
+        """The weight of one link: the ratio of variance to mean if weights are numbers of links, times their unit."""
+        return float(np.sum(self.adjacency.data**2) / np.sum(self.adjacency.data))
+
+    def subgraph(self, nodes: np.ndarray) -> Network:
+        """Return the network of these nodes, in this order."""
+        adjacency = sparse.csr_array(self.adjacency[nodes][:, nodes])
+        adjacency.sort_indices()  # sums depend on the order of their terms, if little
+        return Network(adjacency, self.nodes[nodes])
+
+
+def as_network(graph: Any) -> Network:
+    """Turn a networkx graph, an adjacency matrix or a list of edges into a `Network`; loops are left out."""
+    if isinstance(graph, Network):
+        network = Network(_checked(graph.adjacency), graph.nodes)
+    elif hasattr(graph, "nodes") and hasattr(graph, "edges"):
+        network = _from_networkx(graph)
+    elif sparse.issparse(graph) or _is_square(graph):
+        network = _from_matrix(graph)
+    else:
+        network = _from_edges(graph)
+    if network.adjacency.nnz == 0:
+        raise ValueError("the graph must have at least one edge between two nodes; got none")
+    return network
+
+
+def _is_square(graph: Any) -> bool:
+    shape: tuple[int, ...] = getattr(graph, "shape", ())
+    return len(shape) == 2 and shape[0] == shape[1] != 2
+
+
+def _from_matrix(matrix: Any) -> Network:
+    if matrix.ndim != 2:
+        raise ValueError(f"the adjacency matrix must be square; got shape {matrix.shape}")
+    values = matrix if sparse.issparse(matrix) else np.asarray(matrix)
+    if values.dtype.kind not in "biuf":
+        raise TypeError(f"the adjacency matrix must hold real numbers, the weights of links; got {values.dtype}")
+    adjacency = _checked(sparse.csr_array(values, dtype=np.float64))
+    return Network(adjacency, np.arange(adjacency.shape[0]))
+
+
+def _from_networkx(graph: Any) -> Network:
+    import networkx as nx
+
+    if graph.is_directed():
+        raise ValueError("the graph must be undirected; take graph.to_undirected()")
+    nodes = sorted_names(list(graph.nodes))  # so that the order in which a graph was built does not matter
+    if nodes.size == 0:
+        return Network(sparse.csr_array((0, 0)), nodes)
+    try:
+        adjacency = nx.to_scipy_sparse_array(graph, nodelist=list(nodes), dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"the graph must have numbers as the weights of its edges: {error}") from error
+    return Network(_checked(sparse.csr_array(adjacency)), nodes)
+
+
+def _from_edges(edges: Any) -> Network:
+    if isinstance(edges, Iterable) and not isinstance(edges, str | bytes | Mapping) and not hasattr(edges, "__array__"):
+        edges = list(edges)
+    try:
+        pairs = edges if isinstance(edges, np.ndarray) else np.array(edges, dtype=object)
+        pairs = np.asarray(edges) if len({type(end) for end in pairs.ravel()}) == 1 else pairs
+    except ValueError as error:
+        raise ValueError(f"the graph must be pairs of linked nodes (n_edges, 2): {error}") from error
+    if pairs.ndim != 2 or pairs.shape[1] != 2:
+        raise ValueError(
+            "the graph must be of networkx, a square adjacency matrix, or pairs of linked nodes (n_edges, 2); "
+            f"got an array of shape {pairs.shape}"
+        )
+    if pairs.dtype == object or pairs.dtype.kind == "f":
+        if any(end is None or end != end for end in pairs.ravel().tolist()):
+            raise ValueError("the graph must have two nodes to every edge; some are missing")
+        nodes = sorted_names(pairs.ravel().tolist())
+        places = {node: place for place, node in enumerate(nodes.tolist())}
+        ends = np.array([places[end] for end in pairs.ravel().tolist()])
+    else:
+        nodes, ends = np.unique(pairs, return_inverse=True)
+    return Network(adjacency_of(ends.reshape(-1, 2), nodes.size), nodes)
+
+
+def adjacency_of(ends: np.ndarray, n: int) -> sparse.csr_array:
+    """Return the symmetric matrix of zeros and ones with these edges (n_edges, 2); repeated ones count once."""
+    ends = ends[ends[:, 0] != ends[:, 1]]
+    both = np.concatenate([ends, ends[:, ::-1]])
+    matrix = sparse.csr_array((np.ones(both.shape[0]), (both[:, 0], both[:, 1])), shape=(n, n))
+    matrix.data[:] = 1.0  # edges named twice have been added up
+    return matrix
+
+
+def _checked(adjacency: sparse.csr_array) -> sparse.csr_array:
+    if adjacency.shape[0] != adjacency.shape[1]:
+        raise ValueError(f"the adjacency matrix must be square; got shape {adjacency.shape}")
+    if adjacency.nnz == 0:
+        return adjacency
+    if not np.all(np.isfinite(adjacency.data)) or adjacency.data.min() < 0:
+        raise ValueError("the adjacency matrix must be finite and not negative")
+    heaviest = float(adjacency.data.max())
+    if heaviest > 0 and not 1e-50 < heaviest < 1e50:
+        raise ValueError(
+            f"the adjacency matrix must have weights between 1e-50 and 1e50; the largest is {heaviest:.0e}. Divide all "
+            "of them by that"
+        )
+    if (abs(adjacency - adjacency.T) > 1e-12 * heaviest).nnz:
+        raise ValueError("the adjacency matrix must be symmetric, an undirected graph; take ((A + A.T) > 0)")
+    loops = sparse.dia_array((adjacency.diagonal()[None], [0]), shape=adjacency.shape)
+    adjacency = sparse.csr_array(adjacency - loops)
+    adjacency.eliminate_zeros()
+    return adjacency

@@ -1,0 +1,296 @@
+r"""Confusion matrices of workers by moments, from partitions of the workers into three groups.
+
+With :math:`x_g` the votes of group g on a task, a count for every class, and labels missing at random,
+:math:`E[x_1 \otimes x_2 \otimes x_3] = \sum_c \pi_c F_{1c} \otimes F_{2c} \otimes F_{3c}`. Results differ
+between partitions, so several are averaged.
+
+Where expectation maximization starts: from moments, from confusion matrices that are given, or from the majority.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from scipy.optimize import linear_sum_assignment
+from scipy.special import softmax
+
+from codiag._checks import UndeterminedError, as_generator
+from codiag.methods import Method
+from codiag.models.crowd._em import CrowdModel, Prior, Start, expect, log_joint, one_coin
+from codiag.models.crowd._order import Order
+from codiag.models.crowd._votes import MOST_CELLS, Votes
+from codiag.models.frame import (
+    Diagnostics,
+    ViewSums,
+    common_order,
+    leading_range,
+    mixture_weights,
+    start_from_views,
+    weakest,
+)
+
+FLOOR = 1e-6
+"""The least entry of a confusion matrix, before columns are divided by their sums."""
+MOST_COMPARED = 2000
+"""Workers, those with most votes, by whom partitions are compared."""
+MOST_CLASSES = 100
+"""Classes beyond which moments are not formed."""
+CREDIT = 1.5
+"""Tasks with a known class that a name is worth which most votes suggest. To exchange two classes takes three tasks:
+labels being right for six tasks in seven, so many that contradict leave 1 in 200 for the names that votes suggest."""
+OTHERS = np.array([[1, 2], [0, 2], [0, 1]])
+"""For each group of workers, the other two."""
+MakeViews = Callable[[Votes, np.ndarray], tuple[list[np.ndarray], slice]]
+"""From votes and groups to three views of every task, and the tasks that were not used to choose the views."""
+
+
+class CrowdMoments(NamedTuple):
+    """What moments say: confusion matrices (workers, given, true), their spread over partitions, class shares."""
+
+    confusions: np.ndarray
+    spread: np.ndarray
+    shares: np.ndarray
+    n_partitions: int
+
+    def reordered(self, order: np.ndarray) -> CrowdMoments:
+        """Return the same with the true classes in another order."""
+        return self._replace(
+            confusions=self.confusions[..., order], spread=self.spread[..., order], shares=self.shares[order]
+        )
+
+
+def random_groups(votes: Votes, rng: np.random.Generator) -> np.ndarray:
+    """Deal the workers, in random order, to three groups: each to the group that has the fewest votes so far."""
+    groups = np.zeros(votes.workers.size, dtype=np.int64)
+    order = rng.permutation(votes.workers.size)
+    totals = [0, 0, 0]
+    for worker, size in zip(order.tolist(), votes.votes_of_workers[order].tolist(), strict=True):
+        group = totals.index(min(totals))
+        groups[worker] = group
+        totals[group] += size
+    return groups
+
+
+def estimate_crowd(votes: Votes, groups: np.ndarray, method: Method | None, seed: Any) -> CrowdMoments | str:
+    """Return confusion matrices averaged over partitions (n_partitions, n_workers), or why there are none.
+
+    The votes of a group on a task are added up, which needs workers who mostly mean the same by a label. Where that
+    does not show the classes, views are the leading directions of the votes of each group, which do not need it.
+    """
+    if votes.workers.size < 3:
+        return f"it takes three workers, and there are {votes.workers.size}"
+    if votes.classes.size > MOST_CLASSES:
+        return f"it takes at most {MOST_CLASSES} classes, and there are {votes.classes.size}"
+    shared = int(np.sum(np.bincount(votes.task) >= 3))  # no more can have votes from three groups, whatever these are
+    if shared < votes.classes.size:
+        return _too_few(shared, votes.classes.size)
+    groups = groups[: max(3, MOST_CELLS // (votes.workers.size * votes.classes.size**2))]
+    for make_views in (_added_votes, _leading_votes):
+        found = [_estimate_partition(votes, partition, make_views, method, seed) for partition in groups]
+        estimates = [estimate for estimate in found if not isinstance(estimate, str)]
+        if 2 * len(estimates) >= len(groups):
+            return _averaged(votes, estimates)
+    return next(reason for reason in found if isinstance(reason, str))
+
+
+def _too_few(n_tasks: int, k: int) -> str:
+    return f"only {n_tasks} tasks have votes from three groups of workers, fewer than the {k} classes"
+
+
+def _averaged(votes: Votes, estimates: list[tuple[np.ndarray, float]]) -> CrowdMoments:
+    """Return the mean over partitions, weighted by how strong the weakest class is in each, and name the classes."""
+    k, sizes = votes.classes.size, votes.votes_of_workers
+    busiest = np.argsort(-sizes, kind="stable")[:MOST_COMPARED]
+    roots = np.sqrt(sizes[busiest])[:, None, None]
+    orders = common_order([(roots * confusions[busiest]).reshape(-1, k) for confusions, _ in estimates])
+    total = sum(strength**2 for _, strength in estimates)
+    aligned = [
+        (strength**2 / total, confusions[..., order])
+        for (confusions, strength), order in zip(estimates, orders, strict=True)
+    ]
+    mean = sum((part * confusions for part, confusions in aligned), np.zeros((sizes.size, k, k)))
+    spread = np.sqrt(sum((part * (confusions - mean) ** 2 for part, confusions in aligned), np.zeros_like(mean)))
+    typical = np.average(mean, axis=0, weights=sizes)
+    shares = mixture_weights(typical, np.bincount(votes.label, minlength=k) / votes.label.size)
+    names = linear_sum_assignment(-typical * shares)[1]  # under this assignment the most votes are right
+    if votes.gold is not None:
+        names = named_by_gold(votes.gold, softmax(log_joint(votes, CrowdModel(mean, shares)), axis=1), names)
+    return CrowdMoments(mean, spread, shares, len(estimates)).reordered(names)
+
+
+def named_by_gold(gold: np.ndarray, believed: np.ndarray, names: np.ndarray) -> np.ndarray:
+    """Return which class of a model is which: by names, unless classes of enough tasks are known and contradict.
+
+    `believed` are the classes of the tasks (tasks, true) by the model, without what is known.
+    """
+    same = np.eye(names.size)
+    scores = same[gold[gold >= 0]].T @ believed[gold >= 0]  # tasks known to be of a class, and probably of another
+    credit = CREDIT * same[names]  # a class each, so that exchanging two costs twice as much
+    return np.asarray(linear_sum_assignment(-credit - scores)[1])
+
+
+def _estimate_partition(
+    votes: Votes, groups: np.ndarray, make_views: MakeViews, method: Method | None, seed: Any
+) -> tuple[np.ndarray, float] | str:
+    """Return confusion matrices (workers, given, true), classes in any order, and the strength of the weakest class."""
+    k = votes.classes.size
+    if np.unique(groups).size < 3:
+        return "a group of workers is empty"
+    views, unused = make_views(votes, groups)
+    seen = np.all([view.any(axis=1) for view in views], axis=0)
+    if seen.sum() < k:
+        return _too_few(int(seen.sum()), k)
+    strength, noise = _weakest_pair([view[unused] for view in views], k)
+    if not strength > max(noise, 1e-9):
+        return f"votes do not tell {k} classes apart: the weakest is {strength:.2g} strong, chance alone {noise:.2g}"
+    try:
+        sums = ViewSums.empty(k, k, k).update((np.ones(votes.tasks.size), *views))
+        weights, means = start_from_views(sums.finish(), k, method, seed)
+        confusions = _worker_confusions(votes, groups, views, means, weights / weights.sum())
+    except (UndeterminedError, np.linalg.LinAlgError) as error:
+        return f"their third moment has no {k} components: {error}"
+    if not np.all(np.isfinite(confusions)):
+        return f"their third moment has no {k} components"
+    return confusions, strength
+
+
+def _added_votes(votes: Votes, groups: np.ndarray) -> tuple[list[np.ndarray], slice]:
+    """Return for every group its votes on each task, a count for every class, over the root of its mean."""
+    k = votes.classes.size
+    flat = (votes.task * 3 + groups[votes.worker]) * k + votes.label
+    counted = np.bincount(flat, minlength=votes.tasks.size * 3 * k).astype(np.float64).reshape(-1, 3, k)
+    # Variances of counts are like their means: divided by the roots of these, all are alike.
+    counted /= np.sqrt(counted.mean(axis=0) + 1 / votes.tasks.size)
+    return [np.ascontiguousarray(counted[:, group]) for group in range(3)], slice(None)
+
+
+def _leading_votes(votes: Votes, groups: np.ndarray) -> tuple[list[np.ndarray], slice]:
+    """Return for every group its votes on each task, in the directions that go with the votes of the other groups.
+
+    Every other task is used to choose directions, so that the rest can tell whether these are more than noise.
+    """
+    k = votes.classes.size
+    totals = np.asarray(votes.counts.sum(axis=0)).ravel()
+    scaled = sparse.csr_array(votes.counts / np.sqrt(np.maximum(totals, 1) / votes.tasks.size))
+    sides = [scaled[:, np.repeat(groups == group, k)] for group in range(3)]
+    views = []
+    for side, (first, second) in zip(sides, OTHERS, strict=True):
+        own, others = side[::2], sparse.hstack([sides[first][::2], sides[second][::2]]).tocsr()
+
+        def multiply(vectors: np.ndarray, own: Any = own, others: Any = others) -> np.ndarray:
+            return own.T @ (others @ (others.T @ (own @ vectors)))
+
+        views.append(side @ leading_range(multiply, side.shape[1], k, seed=0))
+    return views, slice(1, None, 2)
+
+
+def _weakest_pair(views: list[np.ndarray], k: int) -> tuple[float, float]:
+    """Return the least of the k-th singular values of pairs of views, and what sampling alone would show."""
+    together = np.hstack(views)
+    halves = []
+    for part in (together[::2], together[1::2]):
+        products = (part.T @ part / max(part.shape[0], 1)).reshape(3, k, 3, k)
+        halves.append(products[[0, 1, 2], :, [1, 2, 0]])
+    pairs = (halves[0] + halves[1]) / 2
+    least = int(np.argmin(np.linalg.svd(pairs, compute_uv=False)[:, k - 1]))
+    return weakest(pairs[least], [half[least] for half in halves], k)
+
+
+def _worker_confusions(
+    votes: Votes, groups: np.ndarray, views: list[np.ndarray], means: list[np.ndarray], shares: np.ndarray
+) -> np.ndarray:
+    r"""Return :math:`C_i = E[z_i x_o^\top] (\mathrm{diag}(\pi) F_o^\top)^+`, o the two groups worker i is not in."""
+    k, others = votes.classes.size, OTHERS[groups]
+    together = (votes.by_worker @ np.hstack(views)).reshape(-1, k, 3, k)  # worker, given, group, what the group says
+    outside = together[np.arange(groups.size)[:, None], :, others].transpose(0, 2, 1, 3).reshape(-1, k, 2 * k)
+    stacked = np.stack(means)[OTHERS].transpose(0, 2, 1, 3).reshape(3, k, 2 * k)  # group, true, what the others say
+    inverses = np.linalg.pinv(shares[:, None] * stacked)
+    confusions = outside @ inverses[groups] / np.maximum(votes.votes_of_workers, 1)[:, None, None]
+    confusions = np.maximum(confusions, FLOOR)
+    return confusions / confusions.sum(axis=1, keepdims=True)
+
+
+def start_from_majority(votes: Votes, reason: str | None = None) -> Start:
+    """Start from the shares of the votes on each task; the reason is why it is not from moments.
+
+    Where known classes contradict the majority, they tell which class a label stands for.
+    """
+    classes = votes.held(replace(votes, gold=None).shares[:, labels_of_classes(votes)])
+    return Start(classes, diagnostics=Diagnostics(init="majority", reason=reason))
+
+
+def labels_of_classes(votes: Votes) -> np.ndarray:
+    """Return the label that stands for each class: that of its name, unless known classes contradict the majority."""
+    names = np.arange(votes.classes.size)
+    if votes.gold is None:
+        return names
+    alone = replace(votes, gold=None).shares
+    largest = alone == alone.max(axis=1, keepdims=True)
+    return named_by_gold(votes.gold, largest / largest.sum(axis=1, keepdims=True), names)
+
+
+def with_labels_of_classes(votes: Votes, order: Order) -> tuple[Votes, Order]:
+    """Return votes in which every label has the name of the class that it stands for.
+
+    One coin needs it: the wrong labels of its workers are even, so that it cannot say that a label stands for another
+    class, unless there are two.
+    """
+    names = labels_of_classes(votes)
+    if votes.classes.size == 2 or np.all(names == np.arange(names.size)):
+        return votes, order
+    return replace(votes, label=np.argsort(names)[votes.label]), order._replace(labels=order.classes[names])
+
+
+def start_from_given(votes: Votes, order: Order, init: Any, prior: Prior) -> Start:
+    """Start from confusion matrices of the user, for votes in an order of their own."""
+    k, n_workers = votes.classes.size, votes.workers.size
+    confusions = as_numbers("init", init)
+    shape = (n_workers, k, k)
+    if confusions.shape != shape or np.any(confusions < 0) or not np.allclose(confusions.sum(axis=1), 1):
+        raise ValueError(
+            f"init must hold a matrix for each of {n_workers} workers, {shape}, given label by true "
+            f"class, with columns of sum one; got shape {confusions.shape}"
+        )
+    model = _model(order.applied(confusions, "wlc"), np.full(k, 1 / k), prior)
+    return Start(expect(votes, model)[0], model, diagnostics=Diagnostics(init="given"))
+
+
+def start_from_moments(votes: Votes, groups: np.ndarray, method: Method | None, seed: Any, prior: Prior) -> Start:
+    """Start from the moments of partitions of the workers; from the majority where these do not determine the crowd."""
+    found = estimate_crowd(votes, groups, method, seed)
+    if isinstance(found, str):
+        return start_from_majority(votes, found)
+    model = _model(found.confusions, found.shares, prior)
+    diagnostics = Diagnostics(init="moments", n_partitions=found.n_partitions)
+    return Start(expect(votes, model)[0], model, found.spread, diagnostics)
+
+
+def as_groups(votes: Votes, order: Order, groups: Any, n_partitions: int, random_state: Any) -> np.ndarray:
+    """Return partitions of the workers (n_partitions, n_workers), in this order: those of the user, or random ones."""
+    n_workers = votes.workers.size
+    if groups is None:
+        rng = as_generator(random_state, "random_state")
+        return np.stack([random_groups(votes, rng) for _ in range(n_partitions)])
+    given = np.atleast_2d(as_numbers("groups", groups))
+    if given.ndim != 2 or given.shape[1] != n_workers or not np.all(np.isin(given, (0, 1, 2))):
+        raise ValueError(f"groups must hold 0, 1 or 2 for each of {n_workers} workers; got shape {np.shape(groups)}")
+    return order.applied(given.astype(np.int64), ".w")
+
+
+def as_numbers(name: str, values: Any) -> np.ndarray:
+    """Return an option of numbers as an array."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name} must be an array of numbers; got {values!r:.60}: {error}") from None
+
+
+def _model(confusions: np.ndarray, shares: np.ndarray, prior: Prior) -> CrowdModel:
+    """Return a model that keeps to the shares of the classes where these are known, and to one coin where asked."""
+    return CrowdModel(
+        one_coin(confusions) if prior.one_coin else confusions, shares if prior.shares is None else prior.shares
+    )

@@ -1,0 +1,255 @@
+"""Moments of three views, and the components they have in common.
+
+Sums over samples of three small views, as of tasks that groups of workers voted on, or of nodes and their links.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+
+from codiag._checks import UndeterminedError
+from codiag.diagonalize import TwoSided
+from codiag.methods import Method, as_method
+from codiag.models.frame._second_moment import core_problem
+from codiag.models.frame._sums import MomentSums
+from codiag.problem import Problem
+from codiag.result import Factorization, solve
+from codiag.tensors import CrossMomentTensor, DenseTensor, Tensor, symmetrize
+
+Means = tuple[np.ndarray, list[np.ndarray]]
+"""Weights (k,), and the means (k, d) of every view."""
+
+
+class ViewMoments:
+    r"""First, second and third moments of three views: :math:`\sum_h \pi_h A_h`, and so on with every view added.
+
+    With `alpha_0` samples mix components, with shares that are Dirichlet of this total, and moments are corrected for
+    that: :math:`(\alpha_0 + 1) E[a b^\top] - \alpha_0 E[a] E[b]^\top` is :math:`\sum_h \pi_h A_h B_h^\top` again.
+    """
+
+    def __init__(self, moment: CrossMomentTensor, alpha_0: float = 0.0) -> None:
+        self.raw = moment
+        self.alpha_0 = alpha_0
+        self.shape = moment.shape
+
+    @property
+    def unmixed(self) -> Tensor:
+        """The third moment of samples that do not mix components."""
+        return self.raw
+
+    def mean(self, mode: int) -> np.ndarray:
+        """Return the mean of a view, (d,)."""
+        return np.asarray(self.raw.views[mode].T @ self.raw.weights)
+
+    def pairs(self, left: int, right: int) -> np.ndarray:
+        """Return the second moment of two views."""
+        product = self.products(left, right)
+        if self.alpha_0 == 0:
+            return product
+        means = np.outer(self.mean(left), self.mean(right))
+        return (self.alpha_0 + 1) * product - self.alpha_0 * means
+
+    @cached_property
+    def third(self) -> Tensor:
+        """The third moment; dense where samples mix components."""
+        if self.alpha_0 == 0:
+            return self.unmixed
+        alpha_0, means = self.alpha_0, [self.mean(mode) for mode in range(3)]
+        third = (alpha_0 + 1) * (alpha_0 + 2) / 2 * np.asarray(self.unmixed.to_dense())
+        third += alpha_0**2 * np.einsum("a,b,c->abc", *means)
+        for (left, right), mode, places in (((0, 1), 2, "ab,c"), ((0, 2), 1, "ac,b"), ((1, 2), 0, "bc,a")):
+            products = np.einsum(f"{places}->abc", self.products(left, right), means[mode])
+            third -= alpha_0 * (alpha_0 + 1) / 2 * products
+        return DenseTensor(third)
+
+    def products(self, left: int, right: int) -> np.ndarray:
+        """Return the mean of products of two views."""
+        weights = self.raw.weights / np.sum(self.raw.weights)
+        return as_dense(self.raw.views[left].T @ scaled(self.raw.views[right], weights))
+
+
+@dataclass(frozen=True, eq=False)
+class CrossProblem:
+    """The third moment of three views, factorized as it is."""
+
+    moments: ViewMoments
+    problem: Problem
+
+    @classmethod
+    def of(cls, moments: ViewMoments, k: int) -> CrossProblem:
+        """Ask for k components."""
+        return cls(moments, Problem(moments.third, k, symmetric=False))
+
+    def parameters(self, fit: Factorization) -> Means:
+        """Return what the factors stand for."""
+        units = [np.asarray(factor) for factor in fit.factors]
+        return multiview_parameters(self.moments, units, np.asarray(fit.weights))
+
+
+@dataclass(frozen=True, eq=False)
+class MappedProblem:
+    r"""The symmetric moment with two views mapped to the third, :math:`\tilde a = E[c b^\top] E[a b^\top]^+ a`."""
+
+    moments: ViewMoments
+    problem: Problem
+    values: np.ndarray  # of the second moment, largest first
+    basis: np.ndarray  # (d, k), of its range
+
+    @classmethod
+    def of(cls, moments: ViewMoments, k: int) -> MappedProblem:
+        """Ask for k components in the range of the second moment."""
+        size = moments.pairs(2, 1).shape[0]
+        if k > size:
+            raise ValueError(
+                f"n_components must be at most {size}, the size of the last view, for a method that needs orthogonal "
+                f"factors; got {k}. Leave method out, or give the smallest view first"
+            )
+        maps = [
+            moments.pairs(2, 1) @ _pseudo_inverse(moments.pairs(0, 1), k),
+            moments.pairs(2, 0) @ _pseudo_inverse(moments.pairs(1, 0), k),
+        ]
+        second = maps[0] @ moments.pairs(0, 1) @ maps[1].T
+        values, vectors = np.linalg.eigh((second + second.T) / 2)
+        order = np.argsort(-np.abs(values))  # as singular values: noise may have turned the sign of weak ones
+        values, basis = np.abs(values[order]), vectors[:, order[:k]]
+        core = moments.third.compress(maps[0].T @ basis, maps[1].T @ basis, basis).to_dense()
+        inside = DenseTensor(symmetrize(core), symmetric=True)
+        return cls(moments, core_problem(inside, np.eye(k), values, orthogonal=True), values, basis)
+
+    def parameters(self, fit: Factorization) -> Means:
+        """Return what the factors stand for."""
+        inside = np.asarray(fit.factors[0])
+        inverse = np.linalg.pinv(inside)
+        sizes = np.einsum("ia,a,ia->i", inverse, self.values[: fit.rank], inverse)
+        squares = np.maximum(sizes, 1e-12 * self.values[0])
+        lengths = np.asarray(fit.weights) / squares
+        weights = squares / lengths**2
+        last = self.basis @ (inside * lengths)
+        others = [self.moments.pairs(mode, 2) @ np.linalg.pinv(last.T) / weights for mode in range(2)]
+        return weights, [columns.T for columns in (*others, last)]
+
+
+def view_problem(moments: ViewMoments, k: int, method: Method) -> CrossProblem | MappedProblem:
+    """Ask for the components of three views, so that this method can find them."""
+    return MappedProblem.of(moments, k) if method.needs_orthogonal else CrossProblem.of(moments, k)
+
+
+def estimate_views(
+    moments: ViewMoments, k: int, method: Any, seed: int | None
+) -> tuple[np.ndarray, list[np.ndarray], Factorization]:
+    """Return weights (k,), means (k, d) of every view and the fit they come from, by moments alone."""
+    strategy = as_method(method)
+    asked = view_problem(moments, k, strategy)
+    fit = solve(asked.problem, strategy, seed)
+    return *asked.parameters(fit), fit
+
+
+def start_from_views(moments: ViewMoments, k: int, method: Any, seed: int | None, *, max_sweeps: int = 100) -> Means:
+    """Return weights and means where expectation maximization is to follow, for three views of k features.
+
+    By default by joint diagonalization alone: least squares would refine it, and what follows does that better.
+    """
+    if method is not None:
+        return estimate_views(moments, k, method, seed)[:2]
+    # It need not converge to be a start.
+    joint = TwoSided(rank=k, max_sweeps=max_sweeps)(np.moveaxis(np.asarray(moments.third.to_dense()), 2, 0), seed=seed)
+    return multiview_parameters(moments, [joint.factor, joint.right_factor, joint.diagonals], np.ones(k))
+
+
+def multiview_parameters(moments: ViewMoments, units: list[np.ndarray], sizes: np.ndarray) -> Means:
+    r"""Return weights (k,) and means (k, d) of every view, from unit factors and their sizes.
+
+    For the two largest views b and c, :math:`E[b c^\top] = \sum_h \pi_h B_h C_h^\top` and the means
+    :math:`E[b] = \sum_h \pi_h B_h` give :math:`\pi`; the rest follows from the sizes.
+    """
+    first, second, third = sorted(range(3), key=lambda mode: moments.shape[mode])
+    inverse = {mode: np.linalg.pinv(units[mode]) for mode in (second, third)}
+    masses = {mode: inverse[mode] @ moments.mean(mode) for mode in (second, third)}
+    cross = np.diag(inverse[second] @ moments.pairs(second, third) @ inverse[third].T)
+    if not np.all(np.abs(cross) > 1e-300):
+        raise UndeterminedError(
+            "X must have components that go together between views; some have no correlation at all"
+        )
+    weights = np.maximum(masses[second] * masses[third] / cross, 1e-9)
+    lengths = {second: masses[second] / weights, third: masses[third] / weights, first: sizes / cross}
+    return weights, [(units[mode] * lengths[mode]).T for mode in range(3)]
+
+
+def scaled(view: Any, sample_weight: np.ndarray) -> Any:
+    """Return a view, dense or sparse, with every sample multiplied by a number."""
+    if sparse.issparse(view):
+        return view.multiply(sample_weight[:, None]).tocsr()
+    return view * sample_weight[:, None]
+
+
+def as_dense(view: Any) -> np.ndarray:
+    """Return a view as an array."""
+    return np.asarray(view.toarray() if sparse.issparse(view) else view)
+
+
+def _pseudo_inverse(matrix: np.ndarray, k: int) -> np.ndarray:
+    """Return the pseudo-inverse of the nearest matrix of rank k."""
+    left, sizes, right = np.linalg.svd(matrix, full_matrices=False)
+    return (right[:k].T / np.maximum(sizes[:k], 1e-15 * sizes[0] + 1e-300)) @ left[:, :k].T
+
+
+@dataclass(eq=False)
+class ViewSums(MomentSums):
+    """Weights, and weighted sums of three views, of products of two and of all three of them."""
+
+    total: float  # of the weights
+    first: np.ndarray  # (d_0 + d_1 + d_2,): of the views side by side
+    second: np.ndarray  # (d_0 + d_1 + d_2,) twice
+    third: np.ndarray  # (d_0, d_1, d_2)
+    n: int = 0
+
+    @classmethod
+    def empty(cls, *sizes: int) -> Self:
+        """Return sums over nothing, for views of these sizes."""
+        d = sum(sizes)
+        return cls(0.0, np.zeros(d), np.zeros((d, d)), np.zeros(sizes))
+
+    @property
+    def size(self) -> int:
+        return self.n
+
+    def of(self, part: tuple[np.ndarray, ...]) -> Self:
+        """Return the sums over some samples alone: their weights (n,) and three views (n, d)."""
+        weights, *views = part
+        side = np.hstack(views)
+        third = CrossMomentTensor(*views, weights=weights, symmetric=False, check=False).to_dense()
+        return type(self)(float(weights.sum()), weights @ side, (side.T * weights) @ side, third, weights.size)
+
+    def finish(self, alpha_0: float = 0.0) -> SummedViews:
+        """Return the moments, of samples that mix components where `alpha_0` says so."""
+        return SummedViews(self, alpha_0)
+
+
+class SummedViews(ViewMoments):
+    """Moments of three views from sums alone."""
+
+    def __init__(self, sums: ViewSums, alpha_0: float = 0.0) -> None:
+        self.alpha_0, self.shape = alpha_0, sums.third.shape
+        ends = np.cumsum([0, *self.shape]).tolist()
+        self._modes = [slice(low, high) for low, high in pairwise(ends)]
+        self._first, self._second = sums.first / sums.total, sums.second / sums.total
+        self._dense = DenseTensor(sums.third / sums.total, symmetric=False)
+
+    @property
+    def unmixed(self) -> Tensor:
+        """The third moment of samples that do not mix components."""
+        return self._dense
+
+    def mean(self, mode: int) -> np.ndarray:
+        """Return the mean of a view, (d,)."""
+        return self._first[self._modes[mode]]
+
+    def products(self, left: int, right: int) -> np.ndarray:
+        """Return the mean of products of two views."""
+        return self._second[self._modes[left], self._modes[right]]

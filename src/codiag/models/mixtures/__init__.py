@@ -1,0 +1,6 @@
+"""Mixtures of Gaussians, and of distributions seen in three views."""
+
+from codiag.models.mixtures._gaussian import SphericalGaussianMixture
+from codiag.models.mixtures._gaussian_em import as_rows
+from codiag.models.mixtures._gaussian_moments import GaussianSums, Samples, gaussian_moments, unique_variances
+from codiag.models.mixtures._views import MultiviewMixture

@@ -1,0 +1,344 @@
+"""Mixtures by moments: whatever three independent views of the same samples have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+from scipy.special import logsumexp
+from sklearn.utils.validation import check_is_fitted
+
+from codiag._checks import as_real_array
+from codiag.models.frame import (
+    Components,
+    CrossProblem,
+    Diagnostics,
+    MappedProblem,
+    Moments,
+    ReplicatedModel,
+    ViewMoments,
+    as_dense,
+    block_of_rows,
+    hidden_component,
+    is_hidden,
+    random_signs,
+    scaled,
+    view_problem,
+    weakest_direction,
+)
+from codiag.models.mixtures._gaussian_em import log_densities
+from codiag.models.mixtures._gaussian_moments import NARROWEST
+from codiag.result import Factorization
+from codiag.tensors import CrossMomentTensor
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MixtureMoments(Moments):
+    """Moments of three views, each divided by a unit, and the way back."""
+
+    route: CrossProblem | MappedProblem
+    units: list[float]
+    correlation: float
+    noise: float
+
+    @property
+    def views(self) -> Any:
+        """The views (n, d) in their units."""
+        return self.route.moments.raw.views
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Views(Components):
+    """Means (k, d) of every view, weights (k,), and the variances (3,) of the views."""
+
+    shared: ClassVar[frozenset[str]] = frozenset({"variances"})
+    unbounded: ClassVar[frozenset[str]] = frozenset({"means", "variances"})
+    key: ClassVar[str] = "means"
+
+    means: list[np.ndarray]
+    variances: np.ndarray
+
+
+class MultiviewMixture(ReplicatedModel[MixtureMoments, Views]):
+    r"""A mixture seen from three sides that are independent given the component.
+
+    The cross moment of the views, :math:`\sum_h \pi_h A_h \otimes B_h \otimes C_h`, is factorized as it is: nothing is
+    symmetrized, nothing is whitened.
+
+    *Needs* three views, arrays or sparse matrices with a row for each sample, of which at least two have as many
+    features as there are components, and means that are linearly independent in each of these. *Costs* a few passes
+    over the views; the moment is never formed. *Guarantees* errors that fall like one over the root of the number of
+    samples, whatever the distribution of the noise; the same answer from every seed. *Fails* where views depend on each
+    other given the component, which ``weights_sum`` in `diagnostics_` shows when it is far from one, and where sampling
+    noise hides components, which a warning says.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        Number of components. None for as many as pairs of views show: one for each singular value of their moment that
+        is twice as large as sampling noise, or larger.
+    method : Method or str, optional
+        How the moment is factorized; by default `codiag.methods.Auto`. Methods for orthogonal factors (``OJD``,
+        ``TPM``) take the classical route: two views are mapped to the third, and the second moment whitens.
+    polish : int
+        Steps of expectation maximization afterwards, which take the noise of every view for white and Gaussian; zero is
+        the pure method of moments, which takes it for nothing.
+    n_blocks : int
+        Blocks of samples that are left out in turn for standard errors (jackknife), at least 2, better 20; zero for
+        none. The model is estimated as many times more, steps of `polish` included.
+    random_state : int, optional
+        Seed; the answer does not depend on it where the data determines it.
+
+    Attributes
+    ----------
+    means_ : list of three arrays of shape (n_components, n_features)
+        The mean of every view, given the component.
+    weights_ : array of shape (n_components,)
+        Largest first.
+    variances_ : array of shape (3,)
+        The variance of the noise in every view, a feature's mean; at least 1e-8 of the mean square of the view.
+    means_standard_errors_, weights_standard_errors_, variances_standard_errors_ : as the parameters
+        Where `n_blocks` asks for them; NaN for weights held at 0 or 1 with and without each block.
+    n_components_ : int
+        Number of components.
+    diagnostics_ : Diagnostics
+        How well the data determines the model.
+
+    See Also
+    --------
+    SphericalGaussianMixture : One view, with Gaussian noise.
+    DawidSkene : Views that are votes.
+    codiag.tensors.CrossMomentTensor : The moment that is factorized.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.models import MultiviewMixture
+    >>> rng = np.random.default_rng(0)
+    >>> h = rng.integers(0, 2, 4000)
+    >>> views = [np.array([[4.0, 0, 1], [0, 4, 1]])[h] + rng.normal(size=(4000, 3)) for _ in range(3)]
+    >>> MultiviewMixture(2, random_state=0).fit(views).weights_.round(1).tolist()
+    [0.5, 0.5]
+    """
+
+    optional: ClassVar[frozenset[str]] = frozenset({"n_components"})
+
+    def __init__(
+        self,
+        n_components: int | None = 2,
+        *,
+        method: Any = None,
+        polish: int = 0,
+        n_blocks: int = 0,
+        random_state: int | None = None,
+    ) -> None:
+        super().__init__(n_components, method=method, polish=polish, random_state=random_state)
+        self.n_blocks = n_blocks
+
+    def moments(self, data: Any) -> MixtureMoments:
+        """Return the moments of three views, a sequence of arrays or sparse matrices (n, d) of the same samples."""
+        views, k = _as_views(data), self.n_asked()
+        smallest = sorted(view.shape[1] for view in views)[1]
+        for limit, what in ((smallest, "the second smallest view"), (views[0].shape[0], "the number of samples")):
+            if k > limit:
+                raise ValueError(f"n_components must be at most {limit}, {what}; got {k}")
+        self._check_blocks(views[0].shape[0])
+        units = [_unit(view, place) for place, view in enumerate(views)]
+        return self._moments_of([view / unit for view, unit in zip(views, units, strict=True)], units)
+
+    def _moments_of(self, views: list[Any], units: list[float]) -> MixtureMoments:
+        """Return the moments of three views that were divided by their units."""
+        moments, k = ViewMoments(CrossMomentTensor(*views)), self.n_asked()
+        size, noise = _correlation(moments, k)
+        if not size > 1e-15:
+            raise ValueError(
+                f"n_components={k} is more than the data determines: the views have fewer than {k} components in "
+                "common; ask for fewer, or give more data"
+            )
+        route = view_problem(moments, k, self.strategy())
+        return MixtureMoments(
+            problem=route.problem,
+            complaints=hidden_component(size, noise, k),
+            hides_component=is_hidden(size, noise, k),
+            route=route,
+            units=units,
+            correlation=size,
+            noise=noise,
+        )
+
+    def parameters(self, fit: Factorization, moments: MixtureMoments) -> Views:
+        """Return means, weights and variances, in the units of the moments."""
+        raw, means = moments.route.parameters(fit)
+        diagnostics = Diagnostics.of(
+            fit,
+            weakest_correlation=moments.correlation,
+            sampling_noise=moments.noise,
+            weights_sum=float(raw.sum()),
+        )
+        if fit.rank == 1:  # one component is what samples are like on average
+            means = [moments.route.moments.mean(mode)[None] for mode in range(3)]
+        weights = raw / raw.sum()
+        variances = _view_variances(moments.views, means, weights)
+        return Views(weights=weights, means=means, variances=variances, diagnostics=diagnostics)
+
+    def em_step(self, components: Views, moments: MixtureMoments) -> Views:
+        """Return the mixture after one step, which takes the noise of every view for white and Gaussian."""
+        shares = _shares(moments.views, components.means, components.weights, components.variances)
+        mass = shares.sum(axis=0) + 1e-10
+        means, variances = [], []
+        for view in moments.views:
+            mean = np.asarray((view.T @ shares) / mass).T
+            size = _mean_square(view)
+            left = size - float(mass @ np.sum(mean**2, axis=1)) / (shares.shape[0] * mean.shape[1])
+            means.append(mean)
+            variances.append(max(left, NARROWEST * size))
+        return replace(components, means=means, weights=mass / mass.sum(), variances=np.array(variances))
+
+    def _in_units(self, components: Views, moments: MixtureMoments) -> Views:
+        """Return to the units of the data."""
+        means = [mean * unit for mean, unit in zip(components.means, moments.units, strict=True)]
+        return replace(components, means=means, variances=components.variances * np.square(moments.units))
+
+    def _without_blocks(self, moments: MixtureMoments, found: Views) -> Iterator[tuple[float, MixtureMoments]]:
+        """Yield for every block of samples its size, and the moments of all others, in the same units."""
+        owners = block_of_rows(moments.views[0].shape[0], self.n_blocks)
+        for block in range(self.n_blocks):
+            kept = np.flatnonzero(owners != block)
+            views = [view[kept] for view in moments.views]
+            yield float(owners.size - kept.size), self._moments_of(views, moments.units)
+
+    def predict_proba(self, X: Any) -> np.ndarray:  # noqa: N803
+        """Return the probability of each component for each sample, its noise taken for white and Gaussian.
+
+        Parameters
+        ----------
+        X : sequence of three arrays or sparse matrices of shape (n, d)
+            Views of the same samples, as in `fit`.
+
+        Returns
+        -------
+        array of shape (n, n_components)
+            The probabilities, with rows of sum one.
+
+        See Also
+        --------
+        MultiviewMixture.predict : The most probable component.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import MultiviewMixture
+        >>> rng = np.random.default_rng(0)
+        >>> h = rng.integers(0, 2, 2000)
+        >>> views = [np.array([[4.0, 0, 1], [0, 4, 1]])[h] + rng.normal(size=(2000, 3)) for _ in range(3)]
+        >>> model = MultiviewMixture(2, random_state=0).fit(views)
+        >>> model.predict_proba(views).shape
+        (2000, 2)
+        """
+        check_is_fitted(self)
+        views = _as_views(X)
+        expected, got = [mean.shape[1] for mean in self.means_], [view.shape[1] for view in views]
+        if got != expected:
+            raise ValueError(f"X must have views of {expected} features, as in fit; got {got}")
+        return _shares(views, self.means_, self.weights_, self.variances_)
+
+    def predict(self, X: Any) -> np.ndarray:  # noqa: N803
+        """Return the most probable component of each sample.
+
+        Parameters
+        ----------
+        X : sequence of three arrays or sparse matrices of shape (n, d)
+            Views of the same samples, as in `fit`.
+
+        Returns
+        -------
+        array of shape (n,)
+            The components.
+
+        See Also
+        --------
+        MultiviewMixture.predict_proba : The probability of each component.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import MultiviewMixture
+        >>> rng = np.random.default_rng(0)
+        >>> h = rng.integers(0, 2, 2000)
+        >>> views = [np.array([[4.0, 0, 1], [0, 4, 1]])[h] + rng.normal(size=(2000, 3)) for _ in range(3)]
+        >>> model = MultiviewMixture(2, random_state=0).fit(views)
+        >>> model.predict(views).shape
+        (2000,)
+        """
+        return np.argmax(self.predict_proba(X), axis=1)
+
+
+def _as_views(raw: Any) -> list[Any]:
+    """Return three views of the same samples as matrices of doubles, dense or sparse, or say what is wrong."""
+    if sparse.issparse(raw) or not isinstance(raw, Iterable) or isinstance(raw, str | bytes | Mapping):
+        raise TypeError(f"X must be three views of the same samples, a sequence of arrays; got {type(raw).__name__}")
+    parts = list(raw)
+    if len(parts) != 3:
+        raise ValueError(f"X must be three views of the same samples; got {len(parts)}")
+    views = [_as_view(part, place) for place, part in enumerate(parts)]
+    lengths = [view.shape[0] for view in views]
+    if len(set(lengths)) > 1:
+        raise ValueError(f"views must have one row per sample, the same number each; got {lengths}")
+    return views
+
+
+def _as_view(raw: Any, place: int) -> Any:
+    name = f"X[{place}]"
+    if sparse.issparse(raw):
+        if raw.dtype.kind not in "biuf":
+            raise TypeError(f"{name} must hold real numbers; got {raw.dtype}")
+        view = sparse.csr_array(raw, dtype=np.float64)
+    else:
+        view = np.asarray(as_real_array(raw, name, "use real and imaginary parts as separate columns"), np.float64)
+    if view.ndim != 2 or 0 in view.shape:
+        raise ValueError(f"{name} must have shape (n, d), one row per sample; got {view.shape}")
+    entries = view.data if sparse.issparse(view) else view
+    if not np.all(np.isfinite(entries)):
+        raise ValueError(f"{name} must be finite; it holds NaN or infinite entries")
+    return view
+
+
+def _unit(view: Any, place: int) -> float:
+    """Return the power of two nearest the largest entry, with which moments of all orders are numbers."""
+    largest = float(abs(view).max())
+    if not 1e-151 < largest < 1e152:
+        reason = "it is zero everywhere" if largest == 0 else f"its largest is {largest:.0e}; divide it by that"
+        raise ValueError(f"X[{place}] must have entries between 1e-151 and 1e152 in size: {reason}")
+    return float(2.0 ** np.round(np.log2(largest)))
+
+
+def _correlation(moments: ViewMoments, k: int) -> tuple[float, float]:
+    """Return the k-th singular value of the pairs of the two largest views, and its sampling noise."""
+    _, left, right = sorted(range(3), key=lambda mode: moments.shape[mode])
+    first, second = moments.raw.views[left], moments.raw.views[right]
+    signed = (as_dense(first.T @ scaled(second, signs)) for signs in random_signs(first.shape[0]))
+    return weakest_direction(moments.pairs(left, right), [error / first.shape[0] for error in signed], k)
+
+
+def _view_variances(views: Any, means: list[np.ndarray], weights: np.ndarray) -> np.ndarray:
+    """Return what is left of each view's mean square once the means are explained, a feature."""
+    left, sizes = [], []
+    for view, mean in zip(views, means, strict=True):
+        sizes.append(_mean_square(view))
+        left.append(sizes[-1] - float(weights @ np.sum(mean**2, axis=1)) / mean.shape[1])
+    return np.maximum(left, np.maximum(1e-3 * np.mean(np.abs(left)), NARROWEST * np.array(sizes)))
+
+
+def _shares(views: Any, means: list[np.ndarray], weights: np.ndarray, variances: np.ndarray) -> np.ndarray:
+    joint = np.log(weights)
+    for view, mean, variance in zip(views, means, variances, strict=True):
+        joint = joint + log_densities(as_dense(view), mean, np.full(weights.size, variance))
+    return np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+
+
+def _mean_square(view: Any) -> float:
+    squares = view.power(2) if sparse.issparse(view) else view**2
+    return float(squares.sum()) / (view.shape[0] * view.shape[1])

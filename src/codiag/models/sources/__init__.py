@@ -1,0 +1,7 @@
+"""Blind source separation."""
+
+from codiag.models.sources._base import Whitening
+from codiag.models.sources._jade import JADE, projected_cumulants
+from codiag.models.sources._lagged import LaggedSums
+from codiag.models.sources._nss import NSS, BlockSums
+from codiag.models.sources._sobi import SOBI

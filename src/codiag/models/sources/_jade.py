@@ -1,0 +1,357 @@
+"""Scores of distributions that are not known, fitted in the span of a few functions.
+
+Fourth cumulants of whitened samples, contracted with directions: never an array of the fourth power of the size.
+
+Sources that are not Gaussian, from their fourth cumulants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from codiag._arrays import blocks
+from codiag.diagonalize import Diagonalizer, Jacobi, OrthogonalNewton
+from codiag.models.frame import as_seed
+from codiag.models.sources._base import BlindSources, Separation
+from codiag.models.sources._likelihood import (
+    Coefficients,
+    Segment,
+    scale_variances,
+    score_coefficients,
+    score_step,
+    share_variances,
+    transformed,
+)
+from codiag.models.sources._recordings import Recordings
+
+
+class Basis(NamedTuple):
+    """Functions of a source and their derivatives, (n_functions, n, k) each."""
+
+    values: np.ndarray
+    slopes: np.ndarray
+
+
+N_FUNCTIONS = 5
+IN_CACHE = 64 * N_FUNCTIONS
+"""Entries to count for a sample and source, so that the functions of a block of samples stay in the cache."""
+RIDGE = 1e-2
+"""Added to the correlations of the functions: those of a source with two values are all the same."""
+
+
+def basis(sources: np.ndarray) -> Basis:
+    """Return the identity, the square, and the three nonlinearities of FastICA: cube, tanh and the Gaussian's."""
+    squares, bent = sources**2, np.tanh(sources)
+    bell = np.exp(-squares / 2)
+    values = np.stack([sources, squares, sources * squares, bent, sources * bell])
+    slopes = np.stack([np.ones_like(sources), 2 * sources, 3 * squares, 1 - bent**2, (1 - squares) * bell])
+    return Basis(values, slopes)
+
+
+def fitted_scores(sources: np.ndarray) -> np.ndarray:
+    r"""Return coefficients of the basis for each source of unit variance, (n_functions, k).
+
+    Those that minimize :math:`E[\varphi(s)^2] - 2 E[\varphi'(s)]`, the distance to the score :math:`-(\log p)'` of the
+    source's density up to a constant, which needs no density (Pham & Garat, 1997).
+    """
+    n, k = sources.shape
+    grams, slopes, means = (
+        np.zeros((k, N_FUNCTIONS, N_FUNCTIONS)),
+        np.zeros((k, N_FUNCTIONS)),
+        np.zeros((k, N_FUNCTIONS)),
+    )
+    for rows in blocks(n, IN_CACHE * k):
+        some = basis(sources[rows])
+        values = np.moveaxis(some.values, 2, 0)
+        grams += values @ values.transpose(0, 2, 1)
+        means += values.sum(axis=2)
+        slopes += some.slopes.sum(axis=1).T
+    means, slopes = means / n, slopes / n
+    centered = grams / n - means[:, :, None] * means[:, None, :]
+    sizes = np.sqrt(np.maximum(np.einsum("kii->ki", centered), RIDGE * np.einsum("kii->ki", grams) / n))
+    scaled = centered / (sizes[:, :, None] * sizes[:, None, :]) + RIDGE * np.eye(N_FUNCTIONS)
+    coefficients: np.ndarray = (np.linalg.solve(scaled, (slopes / sizes)[:, :, None])[:, :, 0] / sizes).T
+    return coefficients
+
+
+def scored(sources: np.ndarray, coefficients: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the scores of samples and their slopes, (n, k) each."""
+    values, slopes = (np.einsum("fnk,fk->nk", part, coefficients) for part in basis(sources))
+    return values, slopes
+
+
+ROTATION_TOLERANCE = 1e-11
+"""Change of the rotation at which directions and factors have become the same."""
+
+
+def projected_cumulants(samples: np.ndarray, directions: np.ndarray) -> np.ndarray:
+    r"""Return :math:`\mathrm{cum}(u^\top x, u^\top x, x, x)` for each unit row u, of white samples (n, k).
+
+    That is :math:`E[(u^\top x)^2 x x^\top] - I - 2 u u^\top`: sums over samples of weighted outer products.
+    """
+    n, k = samples.shape
+    moments = np.zeros((directions.shape[0], k, k))
+    for rows in blocks(n, k * k):
+        part = samples[rows]
+        weights = part @ directions.T
+        for moment, weight in zip(moments, weights.T, strict=True):
+            scaled = part * weight[:, None]
+            moment += scaled.T @ scaled
+    return moments / n - np.eye(k) - 2 * directions[:, :, None] * directions[:, None, :]
+
+
+def plug_in_rotation(
+    samples: np.ndarray,
+    start: np.ndarray,
+    diagonalizer: Diagonalizer,
+    max_rounds: int,
+    seed: int | None,
+    tol: float = ROTATION_TOLERANCE,
+) -> tuple[np.ndarray, int, bool]:
+    """Diagonalize cumulants along directions, then along what was found, until that is the same: rows, rounds, whether.
+
+    Along the sources themselves k matrices say to first order all that the k (k + 1) / 2 of all pairs would. After the
+    first round they are those of the sources found so far, from which Jacobi's rotations begin.
+    """
+    rotation = diagonalizer(projected_cumulants(samples, start), seed=seed).inverse
+    unit = np.eye(rotation.shape[0])
+    for count in range(2, max_rounds + 1):
+        change = Jacobi(tol=tol, max_sweeps=4)(projected_cumulants(samples @ rotation.T, unit)).inverse
+        rotation = change @ rotation
+        if np.max(np.abs(change - np.rint(change))) < tol:  # but for their order and signs
+            return rotation, count, True
+    return rotation, max_rounds, False
+
+
+ROUNDS = 25
+"""Rounds of directions and joint diagonalization at most; a handful is enough where sources are told apart."""
+REFITS = 5
+"""Steps of the likelihood at which scores are fitted again, before they stay."""
+TOLERANCE = 1e-11
+"""Largest entry of a step, of cumulants or of the likelihood, at which it ends."""
+NEAR = 1e-6
+"""The same of cumulants where steps of the likelihood follow, which converge to where they do from anywhere near."""
+
+
+class JADE(BlindSources):
+    r"""Sources that are not Gaussian: joint diagonalization of fourth cumulants, and a likelihood to polish it.
+
+    Channels :math:`x_t = A s_t + \mu` mix independent sources. Of whitened channels the matrices
+    :math:`\mathrm{cum}(u^\top x, u^\top x, x, x) = \sum_i \kappa_i (u^\top a_i)^2 a_i a_i^\top` have the rotation that
+    is left in common (joint approximate diagonalization of eigenmatrices, JADE). They are formed for k directions u,
+    at first any, then the sources found, until these stay; to first order that is JADE with all k (k + 1) / 2 matrices.
+    Steps of a likelihood follow, whose scores are fitted to each source in the span of a few functions.
+
+    **Needs** independent samples or not, and sources of which at most one is Gaussian. **Costs** :math:`2 n k^3`
+    operations for each of a few rounds, and :math:`k^3` numbers of memory beside the whitened samples. **Guarantees**
+    the same sources from every seed, wherever kurtosis tells them apart. **Fails** where two sources have nearly no
+    kurtosis, which `unresolved_` says; polishing may still tell them apart, from a start that does not.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        Number of sources; the leading principal components are then unmixed. By default as many as channels, or as
+        these are independent, whatever unit each of them has.
+    polish : int
+        Steps of the likelihood at most; zero is joint diagonalization alone.
+    diagonalizer : Diagonalizer, optional
+        What diagonalizes the cumulants along the first directions, an orthogonal one; by default
+        `codiag.diagonalize.OrthogonalNewton`. Rounds after that are small rotations.
+    random_state : int, optional
+        Seed of the first directions; the answer does not depend on it where the data determines it.
+
+    Attributes
+    ----------
+    components_ : array of shape (n_components, n_channels)
+        The unmixing: sources are ``(X - mean_) @ components_.T``, with unit variance, those that explain most variance
+        of the channels first.
+    mixing_ : array of shape (n_channels, n_components)
+        Its pseudo-inverse; the largest entry of each column is positive.
+    mixing_standard_errors_ : array of shape (n_channels, n_components)
+        Of the entries of the mixing, for independent stationary sources, within the space of the principal components.
+    kurtosis_ : array of shape (n_components,)
+        The fourth cumulant of every source of unit variance: zero for Gaussians, negative for flat distributions.
+    unresolved_ : list of pairs of int
+        Sources that the data does not tell apart.
+    whitening_ : array of shape (n_components, n_channels)
+        What turns channels to principal components of unit variance: where all are kept, those of channels divided by
+        their standard deviations.
+    mean_ : array of shape (n_channels,)
+        Mean of each channel.
+    explained_variance_ : array of shape (n_components,)
+        Squared norms of the columns of the mixing.
+    converged_ : bool
+        Whether the last iteration reached its tolerance.
+    n_iter_ : int
+        Rounds of joint diagonalization and steps of the likelihood.
+    n_components_, n_features_in_ : int
+        Numbers of sources and of channels.
+
+    See Also
+    --------
+    SOBI : Sources with different spectra.
+    NSS : Sources whose variances change.
+    codiag.metrics.minimum_distance : Compare an unmixing with the true one.
+
+    Notes
+    -----
+    An array of three axes holds epochs, (n_epochs, n_channels, n_times), as MNE has them; a list holds recordings of
+    any lengths, (n_samples, n_channels) each. The order of samples makes no difference, but for standard errors. There
+    is no ``partial_fit``: cumulants are taken along sources that are known only once all samples have been read.
+
+    References
+    ----------
+    J.-F. Cardoso and A. Souloumiac, "Blind beamforming for non-Gaussian signals", IEE Proc. F 140(6), 1993.
+    J. Miettinen, S. Taskinen, K. Nordhausen and H. Oja, "Fourth moments and independent component analysis", Statist.
+    Sci. 30(3), 2015.
+
+    Examples
+    --------
+    >>> from codiag.metrics import minimum_distance
+    >>> from codiag.models import JADE
+    >>> from codiag.synthetic import mixed_signals
+    >>> mixed = mixed_signals(10_000, ["uniform", "laplace", "square", "bursts"], seed=0)
+    >>> model = JADE().fit(mixed.channels)
+    >>> minimum_distance(model.components_, mixed.mixing) < 0.1, model.unresolved_
+    (True, [])
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        polish: int = 100,
+        diagonalizer: Diagonalizer | None = None,
+        random_state: int | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.polish = polish
+        self.diagonalizer = diagonalizer
+        self.random_state = random_state
+
+    def check_parameters(self) -> None:
+        """Raise unless parameters are what they must be.
+
+        Examples
+        --------
+        >>> from codiag.models import JADE
+        >>> JADE().check_parameters()
+        >>> JADE(polish=-1).check_parameters()  # refused
+        Traceback (most recent call last):
+            ...
+        ValueError: polish must not be negative; got -1
+        """
+        super().check_parameters()
+        if self.diagonalizer is not None and not self.diagonalizer.orthogonal:
+            raise ValueError(f"diagonalizer must be an orthogonal one, like Jacobi(); got {self.diagonalizer!r}")
+
+    def _separated(self, whitened: Recordings) -> Separation:
+        samples = np.concatenate(whitened.arrays)
+        rotation, n_steps, converged = self._rotated(samples)
+        if self.polish:
+            unmixing, more, settled = _polished(samples, rotation, self.polish)
+            n_steps, converged = n_steps + more, converged and settled
+        else:
+            unmixing = rotation
+        unmixing = unmixing / np.std(samples @ unmixing.T, axis=0)[:, None]
+        sources = Recordings([one @ unmixing.T for one in whitened.arrays], whitened.form)
+        return self._judged(sources, unmixing, n_steps, converged)
+
+    def _rotated(self, samples: np.ndarray) -> tuple[np.ndarray, int, bool]:
+        """Return the rotation that diagonalizes the cumulants along its own rows."""
+        k = samples.shape[1]
+        if k == 1:
+            return np.eye(1), 0, True
+        method = self.diagonalizer or OrthogonalNewton()
+        seed = as_seed(self.random_state)
+        start = np.linalg.qr(np.random.default_rng(seed).standard_normal((k, k)))[0]
+        return plug_in_rotation(samples, start, method, ROUNDS, seed, NEAR if self.polish else TOLERANCE)
+
+    def _judged(self, sources: Recordings, unmixing: np.ndarray, n_steps: int, converged: bool) -> Separation:
+        """Return the separation with the variances of its shares.
+
+        Directions are chosen among many, in which Gaussians look least so: what that explains of a gap was simulated,
+        for 2 to 5 Gaussians, and its root grows as that of the number of functions times the number of directions.
+        """
+        samples = np.concatenate(sources.arrays)
+        kurtosis = np.mean(samples**4, axis=0) - 3
+        if self.polish:
+            scores = fitted_scores(samples)
+            _, ratios = _correlated(samples, scores)
+            coefficients = score_coefficients(ratios)
+            gaps = ratios * ratios.T - np.outer(np.diag(ratios), np.diag(ratios))
+            count, noise = N_FUNCTIONS - 1, 2 / samples.shape[0]
+        else:
+            scores = None
+            coefficients = _cumulant_coefficients(kurtosis)
+            gaps = kurtosis[:, None] ** 2 + kurtosis**2
+            count, noise = 1, 48 / samples.shape[0]
+        variances = share_variances(_segments(sources, scores), coefficients)
+        np.fill_diagonal(variances, scale_variances(sources.arrays))
+        explained = noise * (2 * np.sqrt(count * samples.shape[1]) + np.sqrt(2)) ** 2
+        if self.polish:  # gaps are products of two information numbers less one, each too large by half of that
+            explained *= 1 + explained / 4
+            explained = np.inf if samples.shape[0] <= 2 * (N_FUNCTIONS + samples.shape[1]) else explained
+        with np.errstate(divide="ignore", invalid="ignore"):
+            resolved = np.nan_to_num(np.maximum(1 - explained / np.maximum(gaps, 0), 0))
+        return Separation(
+            unmixing=unmixing,
+            converged=converged,
+            n_steps=n_steps,
+            variances=variances,
+            resolved=resolved,
+            described={"kurtosis_": kurtosis},
+        )
+
+
+def _correlated(sources: np.ndarray, coefficients: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    r"""Return :math:`E[\varphi_i(s_i) s_j]` and its derivatives :math:`R_{ij}` by the mixing."""
+    n, k = sources.shape
+    correlations, slopes = np.zeros((k, k)), np.zeros(k)
+    for rows in blocks(n, IN_CACHE * k):
+        scores, slope = scored(sources[rows], coefficients)
+        correlations += scores.T @ sources[rows]
+        slopes += slope.sum(axis=0)
+    correlations, slopes = correlations / n, slopes / n
+    ratios = np.tile(slopes[:, None], (1, k))
+    np.fill_diagonal(ratios, np.diag(correlations))
+    return correlations, ratios
+
+
+def _polished(samples: np.ndarray, unmixing: np.ndarray, max_steps: int) -> tuple[np.ndarray, int, bool]:
+    """Return the unmixing after steps of the likelihood, how many, and whether they have ended."""
+    scores = np.empty(0)
+    for step in range(max_steps):
+        sources = samples @ unmixing.T
+        sizes = np.std(sources, axis=0)
+        sources, unmixing = sources / sizes, unmixing / sizes[:, None]
+        scores = fitted_scores(sources) if step < REFITS else scores
+        shares = score_step(*_correlated(sources, scores))
+        unmixing = np.linalg.solve(np.eye(shares.shape[0]) + shares, unmixing)
+        if np.max(np.abs(shares)) < TOLERANCE:
+            return unmixing, step + 1, True
+    return unmixing, max_steps, False
+
+
+def _cumulant_coefficients(kurtosis: np.ndarray) -> Coefficients:
+    """Return how the shares depend on means of cubes of sources times others, after whitening."""
+    own, other = kurtosis[:, None], kurtosis[None, :]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scale = 1 / (own**2 + other**2)
+        gamma = 0.5 + scale * (own * (3 + own / 2) - other * (3 + other / 2))
+        parts = [-own * scale, other * scale, gamma]
+    for part in parts:
+        part[~np.isfinite(part)] = 0
+        np.fill_diagonal(part, 0)
+    return Coefficients(*parts)
+
+
+def _segments(sources: Recordings, coefficients: np.ndarray | None) -> Iterator[Segment]:
+    """Yield Fourier transforms of sources and their scores: cubes, unless coefficients of a basis are given."""
+    for samples in sources.pieces():
+        scores = samples**3 if coefficients is None else scored(samples, coefficients)[0]
+        transform, length = transformed(samples)
+        yield Segment.of(transform, transformed(scores - scores.mean(axis=0))[0], samples.shape[0], length)

@@ -1,0 +1,177 @@
+r"""Steps and standard errors of sources that are told apart by scores.
+
+Every separation here asks that some score :math:`z_i` of source i, a filtered, rescaled or bent version of it, is
+uncorrelated with all other sources :math:`s_j`. Where sources are still mixed by I + H, to first order
+
+.. math:: y_{ij} = E[z_i s_j] = H_{ij} R_{ij} + H_{ji} R_{ii},
+
+two equations for each pair. What a sample puts into y makes the error of the mixing: A (I + G) is estimated where
+
+.. math:: G_{ij} = \alpha_{ij} \overline{z_i s_j} + \beta_{ij} \overline{s_i z_j} + \gamma_{ij} \overline{s_i s_j}.
+
+Of independent sources the variance of such means is a sum of products of two autocovariances, one of each source: a
+product of spectra (Bartlett, 1946), estimated without bias by the product of their periodograms.
+
+References
+----------
+D.-T. Pham and P. Garat, "Blind separation of mixture of independent sources through a quasi-maximum likelihood
+approach", IEEE Trans. Signal Process. 45(7), 1997.
+J. Miettinen, K. Illner, K. Nordhausen, H. Oja, S. Taskinen and F. J. Theis, "Separation of uncorrelated stationary time
+series using autocovariance matrices", J. Time Ser. Anal. 37(3), 2016.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from scipy import fft
+
+from codiag._arrays import few_threads
+
+PADDING = 1024
+"""Zeros after a recording, so that its end is not followed by its beginning."""
+
+
+class Coefficients(NamedTuple):
+    """How the error of the share of source i in column j of the mixing depends on means of products, (k, k) each."""
+
+    alpha: np.ndarray
+    beta: np.ndarray
+    gamma: np.ndarray
+
+
+class Segment(NamedTuple):
+    """Products of Fourier transforms of sources and their scores over one stretch of time, (n_frequencies, k) each."""
+
+    sources: np.ndarray  # squares of the transforms of sources
+    cross: np.ndarray  # transforms of scores times the conjugates of those; real where scores are filtered sources
+    scores: np.ndarray  # squares of the transforms of scores
+    n: int  # samples
+    length: int  # of the transform
+
+    @classmethod
+    def of(cls, sources: np.ndarray, scores: np.ndarray, n: int, length: int) -> Self:
+        """Return the products of transforms."""
+        return cls(_squares(sources), scores * np.conj(sources), _squares(scores), n, length)
+
+    @classmethod
+    def filtered(cls, sources: np.ndarray, response: np.ndarray, n: int, length: int) -> Self:
+        """Return the same where scores are transforms times a real response."""
+        squares = _squares(sources)
+        cross = squares * response
+        return cls(squares, cross, cross * response, n, length)
+
+
+def _squares(transforms: np.ndarray) -> np.ndarray:
+    """Return squares of absolute values."""
+    squares: np.ndarray = transforms.real**2 + transforms.imag**2
+    return squares
+
+
+def score_coefficients(ratios: np.ndarray) -> Coefficients:
+    r"""Return what solves the two equations of each pair, given the matrix of :math:`R_{ij}`."""
+    own = np.diag(ratios)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scale = 1 / (ratios * ratios.T - np.outer(own, own))
+        alpha, beta = ratios.T * scale, -own[:, None] * scale
+    for part in (alpha, beta):
+        part[~np.isfinite(part)] = 0
+        np.fill_diagonal(part, 0)
+    return Coefficients(alpha, beta, np.zeros_like(alpha))
+
+
+def score_step(correlations: np.ndarray, ratios: np.ndarray, chosen: Any = True, longest: float = 0.5) -> np.ndarray:
+    r"""Return H from :math:`y_{ij}` and :math:`R_{ij}` of some pairs, shortened to a bound of its entries."""
+    alpha, beta, _ = score_coefficients(ratios)
+    step = np.where(chosen, alpha * correlations + beta * correlations.T, 0)
+    size = float(np.max(np.abs(step), initial=0.0))
+    return step if size <= longest else step * (longest / size)
+
+
+def rotation_coefficients(diagonals: np.ndarray) -> Coefficients:
+    r"""Return those of whitening and orthogonal joint diagonalization, of matrices with these diagonals, (n, k).
+
+    The score of a source is the combination of the matrices' operations with its own diagonal as coefficients.
+    """
+    energy = np.sum(diagonals**2, axis=0)
+    gaps = squared_gaps(diagonals)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        alpha = -1 / gaps
+        gamma = 0.5 + (energy[:, None] - energy[None, :]) / (2 * gaps)
+    for part in (alpha, gamma):
+        part[~np.isfinite(part)] = 0
+        np.fill_diagonal(part, 0)
+    return Coefficients(alpha, -alpha, gamma)
+
+
+def squared_gaps(diagonals: np.ndarray) -> np.ndarray:
+    """Return the squared distances between the diagonals of components, (k, k)."""
+    return np.stack([np.sum((diagonals - column[:, None]) ** 2, axis=0) for column in diagonals.T])
+
+
+def share_variances(segments: Iterable[Segment], coefficients: Coefficients) -> np.ndarray:
+    """Return the variance of the share of each source in each column of the mixing, but for its own, (k, k)."""
+    total, n_samples = np.zeros_like(coefficients.alpha), 0
+    with few_threads(total.size):  # a second thread would wait: the products are of long and thin matrices
+        for segment in segments:
+            total += _summed_variances(segment, coefficients)
+            n_samples += segment.n
+    variances = np.maximum(total, 0) / n_samples**2
+    np.fill_diagonal(variances, 0)
+    return variances
+
+
+def _summed_variances(segment: Segment, coefficients: Coefficients) -> np.ndarray:
+    """Return the variances of sums over one segment."""
+    sources, cross, scores, n, length = segment
+    alpha, beta, gamma = coefficients
+    twice = np.full((sources.shape[0], 1), 2.0)  # frequencies that stand for their negatives, too
+    twice[0] = 1.0
+    if length % 2 == 0:
+        twice[-1] = 1.0
+    weighted, real = sources * twice, np.ascontiguousarray(cross.real)
+    scored, mixed = scores.T @ weighted, real.T @ (real * twice)
+    if np.iscomplexobj(cross):
+        imaginary = np.ascontiguousarray(cross.imag)
+        mixed -= imaginary.T @ (imaginary * twice)
+    found = alpha**2 * scored + beta**2 * scored.T + 2 * alpha * beta * mixed
+    if np.any(gamma):
+        half = real.T @ weighted
+        found += gamma**2 * (sources.T @ weighted) + 2 * gamma * (alpha * half + beta * half.T)
+    summed: np.ndarray = found / (length * n)
+    return summed
+
+
+def transformed(samples: np.ndarray) -> tuple[np.ndarray, int]:
+    """Return the Fourier transform of samples, (n, k), and its length, at which hardly any product wraps around."""
+    n = samples.shape[0]
+    length = fft.next_fast_len(n + min(n, PADDING), real=True)
+    return fft.rfft(samples, n=length, axis=0), length
+
+
+def scale_variances(recordings: list[np.ndarray]) -> np.ndarray:
+    """Return the variance of half the mean square of every source, which its scale inherits.
+
+    From means over batches, by the differences of neighbors: what changes slowly is no error of sampling. That batches
+    hold less than all correlations makes it too small by a term in the inverse of their width, which two widths take
+    out.
+    """
+    total, n = np.zeros(recordings[0].shape[1]), sum(len(sources) for sources in recordings)
+    for sources in recordings:
+        width = max(1, int(np.sqrt(len(sources))))
+        batches = sources[: len(sources) // width * width].reshape(-1, width, total.size)
+        means = np.einsum("bwk,bwk->bk", batches, batches) / width
+        pairs = (means[: len(means) // 2 * 2 : 2] + means[1::2]) / 2
+        narrow, wide = (_batch_variances(some, size, means) for some, size in ((means, width), (pairs, 2 * width)))
+        total += np.maximum(2 * wide - narrow, wide) * len(sources)
+    return total / (2 * n) ** 2
+
+
+def _batch_variances(means: np.ndarray, width: int, narrow: np.ndarray) -> np.ndarray:
+    """Return the variance of the mean square, times the number of samples, from means over batches of one width."""
+    if len(means) < 2:
+        return 2 * np.mean(narrow, axis=0) ** 2  # of independent Gaussians
+    variances: np.ndarray = np.mean(np.diff(means, axis=0) ** 2, axis=0) / 2 * width
+    return variances

@@ -1,0 +1,214 @@
+"""Read text corpora, counts of words and the vocabulary, from files."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from codiag._text import as_file, as_path, check_npz, ending_of, read_frame, readable, save_arrays
+
+TABLES = (".csv", ".tsv", ".parquet")
+KINDS = (".npz", ".txt", *TABLES)
+MANY_DOCUMENTS = 20
+"""Above so many documents, words that only one of them has are left out by default."""
+
+
+class Corpus(NamedTuple):
+    """Counts of words (documents, words), the words, and names of the documents."""
+
+    counts: sparse.csr_array
+    vocabulary: np.ndarray
+    documents: np.ndarray
+
+
+def read_corpus(
+    path: str | Path,
+    *,
+    text: str | None = None,
+    document: str | None = None,
+    stop_words: str | None = None,
+    min_df: float | None = None,
+) -> Corpus:
+    """Read counts (documents, words), the vocabulary and the documents' names; nothing in a file is ever executed.
+
+    Parameters
+    ----------
+    path : str or Path
+        A folder of ``.txt`` files, each a document; a ``.txt`` file with a document on every line; a ``.csv``, ``.tsv``
+        or ``.parquet`` table with a document in every row; text may be packed, ``.gz``. Or an ``.npz`` file as
+        scipy.sparse.save_npz writes it, or with the arrays `doc`, `word`, `count`, or with one matrix `counts`, each
+        with an optional `vocab`. Lines, rows and files without words are left out.
+    text : str, optional
+        The column of a table that holds the documents; by default that called text.
+    document : str, optional
+        The column of a table that names the documents; by default rows are counted from 1.
+    stop_words : str, optional
+        ``"english"``, the default, ``"none"``, or a file with a word on every line: words that are left out.
+    min_df : float, optional
+        Words in fewer documents, or, below one, in a smaller share of them, are left out; by default 2 where there are
+        more than 20 documents.
+    """
+    path = as_path("path", path)
+    ending = "folder" if path.is_dir() else ending_of(path)
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist")
+    if ending not in ("folder", *KINDS):
+        raise ValueError(
+            f"path must be a folder, or end in one of {', '.join(KINDS)}, which a corpus is read from; got {path}"
+        )
+    for name, column in (("text", text), ("document", document)):
+        if column is not None and ending not in TABLES:
+            raise ValueError(f"{name} names a column of a table, {', '.join(TABLES)}; got {path}")
+    if ending == ".npz":
+        if stop_words is not None or min_df is not None:
+            raise ValueError(f"stop_words and min_df are for text; {path.name} holds counts of words")
+        return _read_counts(as_file("path", path))
+    if ending == "folder":
+        names, documents = _read_folder(path)
+    else:
+        with readable(as_file("path", path)):
+            names, documents = _read_table(path, text, document) if ending in TABLES else _read_lines(path)
+    return _counted(path, names, documents, _stop_words(stop_words), min_df)
+
+
+def save_topics(path: str | Path, model: Any, corpus: Corpus, shares: np.ndarray) -> None:
+    """Write the topics of a fitted model and the shares of documents in them, all of it or nothing."""
+    save_arrays(
+        as_path("path", path),
+        {
+            "components": model.components_,
+            "weights": model.weights_,
+            "doc_topic_prior": model.doc_topic_prior_,
+            "vocabulary": np.asarray(corpus.vocabulary, dtype=str),
+            "shares": shares,
+            "documents": corpus.documents,
+        },
+    )
+
+
+def share_table(corpus: Corpus, shares: np.ndarray) -> dict[str, np.ndarray]:
+    """Return a row for each document, with its strongest topic and the shares of all."""
+    columns = {"document": corpus.documents, "topic": np.argmax(shares, axis=1)}
+    return columns | {f"topic_{topic}": shares[:, topic] for topic in range(shares.shape[1])}
+
+
+def _read_lines(path: Path) -> tuple[list[Any], list[str]]:
+    lines = list(enumerate(_text_of(path).split("\n"), 1))
+    return [number for number, _ in lines], [line for _, line in lines]
+
+
+def _read_folder(path: Path) -> tuple[list[Any], list[str]]:
+    files = sorted(file for file in path.rglob("*.txt*") if file.is_file() and ending_of(file) == ".txt")
+    if not files:
+        raise ValueError(f"path must be a folder with .txt files in it, each a document; {path} has none")
+    documents = []
+    for file in files:
+        with readable(file):
+            documents.append(_text_of(file))
+    return [file.relative_to(path).as_posix() for file in files], documents
+
+
+def _read_table(path: Path, text: str | None, document: str | None) -> tuple[list[Any], list[str]]:
+    frame = read_frame(path)
+    names = [str(name) for name in frame.columns]
+    wanted = "text" if text is None else text
+    if wanted not in names:
+        raise ValueError(_no_column("text", path, "that holds the documents", names, text))
+    if document is not None and document not in names:
+        raise ValueError(_no_column("document", path, "that names the documents", names, document))
+    texts = _as_texts(frame[wanted])
+    return list(range(1, len(texts) + 1)) if document is None else _as_texts(frame[document]), texts
+
+
+def _no_column(argument: str, path: Path, which: str, names: list[str], given: str | None) -> str:
+    return (
+        f"{argument} must name the column of {path.name} {which}, one of {', '.join(names)[:200]}; got "
+        f"{'none' if given is None else given}"
+    )
+
+
+def _as_texts(column: Any) -> list[str]:
+    cells = np.asarray(column, dtype=object).tolist()
+    return ["" if one is None or one != one else str(one) for one in cells]
+
+
+def _text_of(path: Path) -> str:
+    content = gzip.decompress(path.read_bytes()) if path.suffix.lower() == ".gz" else path.read_bytes()
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path.name} cannot be read as text; save it as UTF-8") from error
+
+
+def _stop_words(given: str | None) -> str | list[str] | None:
+    if given in (None, "english"):
+        return "english"
+    if given == "none":
+        return None
+    path = as_path("stop_words", given)
+    if not path.is_file():
+        raise ValueError(f"stop_words must be english, none, or a file with a word on every line; got {given}")
+    return _text_of(path).lower().split()
+
+
+def _counted(
+    path: Path, names: list[Any], documents: list[str], stop_words: str | list[str] | None, min_df: float | None
+) -> Corpus:
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    kept = [place for place, document in enumerate(documents) if document.strip()]
+    if not kept:
+        raise ValueError(f"{path.name} holds no text")
+    if min_df is None:
+        min_df = 2 if len(kept) > MANY_DOCUMENTS else 1
+    if min_df <= 0 or (min_df > 1 and min_df != int(min_df)):
+        raise ValueError(f"min_df must be a number of documents, or a share below one; got {min_df:g}")
+    if min_df > len(kept):
+        raise ValueError(f"min_df must be at most {len(kept)}, the documents that there are; got {min_df:g}")
+    analyzer = CountVectorizer(stop_words="english" if stop_words == "english" else None).build_analyzer()
+    left_out = frozenset(stop_words if isinstance(stop_words, list) else ())
+    vectorizer = CountVectorizer(
+        analyzer=lambda document: [word for word in analyzer(document) if word not in left_out],
+        min_df=min_df if min_df < 1 else int(min_df),
+    )
+    try:
+        counts = vectorizer.fit_transform([documents[place] for place in kept])
+    except ValueError as error:  # there are no words, in the terms of scikit-learn
+        raise ValueError(
+            f"{path.name} must hold words of two letters or more besides `stop_words`, each in at least `min_df` "
+            f"documents, {min_df:g}; none of its {len(kept)} documents has one"
+        ) from error
+    named = np.array([names[place] for place in kept])
+    return Corpus(sparse.csr_array(counts), vectorizer.get_feature_names_out().astype(str), named)
+
+
+def _read_counts(path: Path) -> Corpus:
+    check_npz(path)
+    with readable(path), np.load(path, allow_pickle=False) as file:
+        counts = _counts_in(path, file)
+        words = [name for name in ("vocab", "vocabulary") if name in file.files]
+        vocabulary = file[words[0]] if words else np.array([f"word{i}" for i in range(counts.shape[1])])
+    if vocabulary.shape != (counts.shape[1],):
+        raise ValueError(f"{path.name} must have one word per column, {counts.shape[1]}; got {vocabulary.shape[0]}")
+    return Corpus(counts, vocabulary, np.arange(1, counts.shape[0] + 1))
+
+
+def _counts_in(path: Path, file: Any) -> sparse.csr_array:
+    names = set(file.files)
+    if {"doc", "word", "count"} <= names:
+        places = file["doc"].astype(np.int64), file["word"].astype(np.int64)
+        shape = tuple(int(file[name]) for name in ("n_docs", "n_words")) if "n_words" in names else None
+        return sparse.csr_array((file["count"].astype(np.float64), places), shape=shape)
+    if {"data", "shape", "format"} <= names:
+        loaded = sparse.load_npz(path)
+        if hasattr(loaded, "check_format"):
+            loaded.check_format()  # before a conversion that trusts it
+        return sparse.csr_array(loaded)
+    if "counts" in names:
+        return sparse.csr_array(file["counts"])
+    found = ", ".join(sorted(names)) or "nothing"
+    raise ValueError(f"{path.name} must hold the array counts, or doc, word and count; it holds {found}")

@@ -1,0 +1,220 @@
+"""Data that comes in parts: read where the parts are, a part at a time, and combined in a tree.
+
+What is learned from a part is a sum, an object with ``merge(other)``. Parts are the chunks of a dask collection, the
+items of a list or of whatever else can be iterated over. Sums of neighbors are merged first, eight at a time, in the
+same order wherever the parts are: the answer does not depend on the scheduler.
+"""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+from codiag.parts._dask import FAN_IN, pass_with
+
+NOTHING = "X must hold samples, in at least one part; got no part, or empty ones alone"
+
+
+class Parts(ABC):
+    """Data in parts: how many, None where that is not known before they are read, and whether to be read but once."""
+
+    n_parts: int | None = None
+    once: bool = False
+
+    @abstractmethod
+    def reduce(self, function: Callable[..., Any], *shared: Any, numbered: bool = False) -> Any:
+        """Return what ``function(part, *shared)`` gives for all parts that are not empty, merged in a tree.
+
+        Where `numbered`, functions are given the number of the part as well, as `place`. They are functions of modules,
+        without closures, so that they can be sent to other processes.
+        """
+
+
+class _IteratedParts(Parts):
+    """Parts that are read in this process, one after the other, from a new iterator each time."""
+
+    def __init__(self, read: Callable[[], Iterable[Any]], n_parts: int | None = None, *, once: bool = False) -> None:
+        self._read, self.n_parts, self.once = read, n_parts, once
+
+    def reduce(self, function: Callable[..., Any], *shared: Any, numbered: bool = False) -> Any:
+        levels: list[list[Any]] = [[]]
+        for place, part in enumerate(self._read()):
+            sums = _leaf(function, part, place, numbered, shared)
+            if sums is not None:
+                levels[0].append(sums)
+                _carry(levels)
+        left: list[Any] = []
+        for level in levels:
+            group = [*level, *left]
+            left = [_merged(group)] if group else []
+        return _not_empty(left[0] if left else None)
+
+
+class _DaskParts(Parts):
+    """Parts that dask computes wherever its scheduler puts them."""
+
+    def __init__(self, delayed: Sequence[Any]) -> None:
+        self._delayed, self.n_parts = list(delayed), len(delayed)
+        if not self._delayed:
+            raise ValueError(NOTHING)
+
+    def reduce(self, function: Callable[..., Any], *shared: Any, numbered: bool = False) -> Any:
+        import dask
+
+        leaf, merge = dask.delayed(_leaf, pure=False), dask.delayed(_merged, pure=False)
+
+        def one_pass(held: Any) -> Any:
+            level = [leaf(function, part, place, numbered, held) for place, part in enumerate(self._delayed)]
+            while len(level) > 1:
+                level = [merge(level[start : start + FAN_IN]) for start in range(0, len(level), FAN_IN)]
+            return dask.compute(level[0])[0]
+
+        return _not_empty(pass_with(shared, one_pass))
+
+
+def as_parts(data: Any, is_part: Callable[[Any], bool]) -> Parts | None:
+    """Return data in parts, or None where it is in one piece.
+
+    Parts are those of a dask array (its rows), a bag or a data frame, a list or tuple of dask's delayed objects, a list
+    or tuple of what `is_part`, a function without arguments that returns an iterator, or whatever can be iterated over
+    and has no length. An iterator can be read once.
+    """
+    if is_dask(data):
+        return _DaskParts(_delayed_parts(data))
+    if isinstance(data, list | tuple):
+        if data and all(is_dask(part) for part in data):
+            return _DaskParts([delayed for part in data for delayed in _delayed_parts(part)])
+        if not data:
+            raise ValueError(NOTHING)
+        whole = data
+        return _IteratedParts(lambda: whole, len(whole)) if all(is_part(part) for part in data) else None
+    if isinstance(data, Iterator):
+        return _IteratedParts(_read_once(_begun(data)), once=True)
+    if isinstance(data, str | bytes | Mapping) or hasattr(data, "shape") or hasattr(data, "__array__"):
+        return None
+    if callable(data) and not isinstance(data, type):
+        return _IteratedParts(data)
+    if isinstance(data, Iterable) and not hasattr(data, "__len__"):
+        return _IteratedParts(lambda: data)
+    return None
+
+
+def listed(parts: Parts, function: Callable[..., Any], *shared: Any) -> list[Any]:
+    """Return what ``function(part, *shared)`` gives for every part that is not empty, in their order."""
+    found: list[Any] = parts.reduce(_as_item, function, *shared).items
+    return found
+
+
+class _Items:
+    def __init__(self, items: list[Any]) -> None:
+        self.items = items
+
+    def merge(self, other: _Items) -> None:
+        """Add the items of later parts."""
+        self.items = [*self.items, *other.items]
+
+
+def _as_item(part: Any, function: Callable[..., Any], *shared: Any) -> _Items:
+    return _Items([function(part, *shared)])
+
+
+def is_matrix(part: Any) -> bool:
+    """Tell whether a part is a matrix, dense or sparse."""
+    return getattr(part, "ndim", 0) == 2
+
+
+def is_dask(data: Any) -> bool:
+    """Tell whether data is a collection of dask, without importing it."""
+    graph = getattr(data, "__dask_graph__", None)
+    return callable(graph) and not isinstance(data, type) and graph() is not None
+
+
+def _delayed_parts(collection: Any) -> list[Any]:
+    """Return the parts of a collection as delayed objects; of an array, all columns of some rows."""
+    if not hasattr(type(collection), "to_delayed"):  # a delayed object, which pretends to have every attribute
+        return [collection]
+    if hasattr(type(collection), "rechunk") and collection.ndim > 1:
+        collection = collection.rechunk(dict.fromkeys(range(1, collection.ndim), -1))
+    delayed = collection.to_delayed()
+    return list(delayed.ravel()) if hasattr(delayed, "ravel") else list(delayed)
+
+
+def _leaf(function: Callable[..., Any], part: Any, place: int, numbered: bool, shared: tuple[Any, ...]) -> Any:
+    """Return what is learned from a part, None where it is empty; errors name it."""
+    part = list(part) if isinstance(part, Iterator) else part
+    if _is_empty(part):
+        return None
+    try:
+        return function(part, *shared, place=place) if numbered else function(part, *shared)
+    except (ValueError, TypeError) as error:
+        error.args = (f"{str(error).removesuffix('.')}; this was in part {place} of X", *error.args[1:])
+        raise
+    except Exception as error:
+        error.add_note(f"This was in part {place} of X.")
+        raise
+
+
+def _is_empty(part: Any) -> bool:
+    """Tell whether a part has no rows, or is a list of nothing but such parts."""
+    shape = getattr(part, "shape", None)
+    if isinstance(shape, tuple) and shape:
+        return shape[0] == 0
+    return isinstance(part, list | tuple) and all(_is_empty(one) for one in part)
+
+
+def _not_empty(total: Any) -> Any:
+    if total is None:
+        raise ValueError(NOTHING)
+    return total
+
+
+def _merged(sums: Sequence[Any]) -> Any:
+    """Return all sums merged, None where there are none, of empty parts.
+
+    None of them is changed: a scheduler may merge them again after a worker was lost.
+    """
+    given = [one for one in sums if one is not None]
+    if not given:
+        return None
+    total = copy.copy(given[0])
+    for other in given[1:]:
+        total.merge(other)
+    return total
+
+
+def _carry(levels: list[list[Any]]) -> None:
+    """Merge what has become as many sums as are merged at a time, level by level."""
+    for height, level in enumerate(levels):
+        if len(level) < FAN_IN:
+            return
+        if height + 1 == len(levels):
+            levels.append([])
+        levels[height + 1].append(_merged(level))
+        level.clear()
+
+
+def _begun(iterator: Iterator[Any]) -> Iterator[Any]:
+    """Return the same iterator; refuse one without parts, before anything else is said about it."""
+    first = next(iterator, NOTHING)
+    if first is NOTHING:
+        raise ValueError(NOTHING)
+    return chain([first], iterator)
+
+
+def _read_once(iterator: Iterator[Any]) -> Callable[[], Iterable[Any]]:
+    started = False
+
+    def read() -> Iterable[Any]:
+        nonlocal started
+        if started:
+            raise ValueError(
+                "X must be parts that can be read again, a list, a dask collection or a function that returns an "
+                "iterator; this iterator has been read"
+            )
+        started = True
+        return iterator
+
+    return read

@@ -1,0 +1,330 @@
+"""From a tensor to the small core that holds its components, and back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from codiag._arrays import (
+    Array,
+    array_namespace,
+    double,
+    fits_block,
+    identity,
+    largest_signs,
+    like,
+    moved,
+    on_host,
+    to_host,
+)
+from codiag.problem import Problem
+from codiag.tensors import OVERSAMPLING, Core, DenseTensor, FactoredTensor, Products, Tensor, is_large, range_rank
+
+VANISHING = 1e-12
+"""Share of a tensor below which a core holds nothing but rounding: the modes of a tensor can tie at odds."""
+
+WIDE = 2**18
+"""Entries of a core with ranges as wide as steps on it stay cheap."""
+
+ROUNDS = 5
+SIDES = 1 / 64
+"""Entries, relative to those that are stored, that a tensor may have with one mode after the other left as it is."""
+
+HOST_WORK = 2**24
+"""Entries times rank up to which a core on an accelerator is worked on by the host. A step of least squares takes about
+six times as many operations, some milliseconds on the host; the hundred small kernels of a step take as long to launch,
+however little they have to do."""
+
+
+@dataclass(frozen=True, eq=False)
+class Reduction:
+    """A tensor in the coordinates of the ranges that its components lie in, in double precision.
+
+    Attributes
+    ----------
+    core : DenseTensor
+        ``tensor.compress(*bases)``, at most `rank` in every mode.
+    bases : tuple of arrays of shape (d_m, k_m), or None
+        Orthonormal columns; None where the mode was small enough. Equal in all modes if symmetric.
+    home : array
+        Empty, in double precision, where components of the whole tensor live; the core may live on the host.
+    dense : DenseTensor, optional
+        The whole tensor, in double precision, where it is small enough to work on: made once.
+    sides : Sides, optional
+        The tensor with one mode at a time left as it is, where that is small.
+    """
+
+    core: DenseTensor
+    bases: tuple[Array | None, ...]
+    home: Array
+    dense: DenseTensor | None = None
+    sides: Sides | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Whether the core is the whole tensor."""
+        return all(basis is None for basis in self.bases)
+
+    def opened(self) -> Reduction:
+        """Return the whole tensor as its own core where it is small enough to work on, else this reduction."""
+        return self if self.dense is None else replace(self, core=self.dense, bases=(None,) * self.dense.order)
+
+    def lower(self, components: FactoredTensor) -> FactoredTensor:
+        """Return components of the tensor in the coordinates of the core, where the core lives."""
+        return components.changed(
+            lambda factor, mode: moved(_inside(moved(factor, self.home), self.bases[mode]), self.core.reference),
+            moved(components.weights, self.core.reference),
+        )
+
+    def lift(self, components: FactoredTensor) -> FactoredTensor:
+        """Return components of the core in the coordinates of the tensor, where the tensor lives."""
+
+        def outside(factor: Array, mode: int) -> Array:
+            basis, factor = self.bases[mode], moved(factor, self.home)
+            return factor if basis is None else moved(basis, self.home) @ factor
+
+        return components.changed(outside, moved(components.weights, self.home))
+
+
+@dataclass(frozen=True, eq=False)
+class Sides:
+    """A tensor compressed in all modes but one, for each of its modes, or for the first if it is symmetric.
+
+    They give the products of the tensor with all factors that lie in the ranges of the bases, exactly.
+    """
+
+    bases: tuple[Array | None, ...]
+    tensors: tuple[DenseTensor, ...]
+
+    def products(self, factors: Sequence[Array]) -> list[Array]:
+        """Return the products of the tensor with factors, in double precision, for every mode that has a side."""
+        inside, found = _lowered(factors, self.bases), []
+        for mode, side in enumerate(self.tensors):
+            known = [factors[other] if other == mode else factor for other, factor in enumerate(inside)]
+            found.append(side.mttkrp(known, mode))
+        return found
+
+
+def _lowered(factors: Sequence[Array], bases: Sequence[Array | None]) -> list[Array]:
+    """Return factors in the coordinates of bases, in double precision."""
+    return [_inside(double(factor), basis) for factor, basis in zip(factors, bases, strict=True)]
+
+
+def _inside(factor: Array, basis: Array | None) -> Array:
+    if basis is None:
+        return factor
+    basis = double(basis)
+    return array_namespace(basis).matrix_transpose(basis) @ moved(factor, basis)
+
+
+def reduce(problem: Problem, rng: np.random.Generator, *, including: Sequence[Array] | None = None) -> Reduction:
+    """Compress every mode that is larger than the rank to its dominant range, and that of the factors to include.
+
+    Small tensors are unfolded and decomposed. Large ones are multiplied by random vectors, once from outside, which is
+    part of the first look at a tensor, and once from within the range so found, and compressed: three passes. Where the
+    range then holds less than half of the tensor, which is noise for the rest, the bases are improved in turns until
+    that share settles.
+    """
+    tensor, rank = problem.tensor, range_rank(problem.rank)
+    reduction = _reduced(tensor, rank, rng, including)
+    if reduction.core.squared_norm() > VANISHING * tensor.squared_norm():
+        return reduction
+    wider = _reduced(reduction.dense or tensor, rank + OVERSAMPLING, rng, including)
+    return replace(wider, home=reduction.home)
+
+
+def reduce_widely(problem: Problem, rng: np.random.Generator) -> Reduction | None:
+    """Compress a large tensor to ranges much wider than the rank, None where that is as large as the tensor.
+
+    Of data that fit no model, components reach beyond the dominant ranges of their number.
+    """
+    tensor = problem.tensor
+    width = round(WIDE ** (1 / tensor.order))
+    if width <= range_rank(problem.rank) + OVERSAMPLING or all(size <= width for size in tensor.shape):
+        return None
+    return _reduced(tensor, width, rng, None)
+
+
+def _reduced(tensor: Tensor, rank: int, rng: np.random.Generator, including: Sequence[Array] | None) -> Reduction:
+    if max(tensor.shape) <= rank or (including is not None and not is_large(tensor.shape)):
+        return whole(tensor, rank)
+    if not is_large(tensor.shape):
+        dense = _as_core(tensor, rank)
+        reduction = compressed(dense, _dominant_bases(dense, rank))
+        return replace(reduction, home=double(tensor.reference), dense=dense)
+    outer = _sketched_bases(tensor, rank, rng)
+    if including is not None:
+        outer = _widened(outer, including, tensor)
+    sketch = _with_sides(tensor, outer)
+    inner = _dominant_bases(sketch.core, rank)
+    if including is not None:
+        inner = _widened(inner, _lowered(including, outer), sketch.core)
+    bases = _chained(outer, inner, tensor)
+    reduction = replace(sketch, core=compressed(sketch.core, inner).core, bases=bases)
+    better = _improved(tensor, rank, reduction)
+    if including is None or better is reduction:
+        return better
+    return compressed(tensor, _widened(better.bases, including, tensor))
+
+
+def _with_sides(tensor: Tensor, bases: tuple[Array | None, ...]) -> Reduction:
+    """Return the tensor in the coordinates of bases, from its sides where they are small: one pass."""
+    modes = range(1 if tensor.symmetric else tensor.order)
+    sizes = [size if basis is None else basis.shape[1] for size, basis in zip(tensor.shape, bases, strict=True)]
+    n_entries = sum(math.prod(sizes) // sizes[mode] * tensor.shape[mode] for mode in modes)
+    if not fits_block(n_entries) and n_entries > SIDES * tensor.n_stored:
+        return compressed(tensor, bases)
+    asked = [Core(tuple(None if other == mode else basis for other, basis in enumerate(bases))) for mode in modes]
+    sides = Sides(bases, tuple(_in_double_precision(side) for side in tensor.read(*asked)))
+    core = sides.tensors[0]
+    if bases[0] is not None:
+        entries = core.compress(double(bases[0]), *[None] * (tensor.order - 1)).to_dense()
+        core = DenseTensor.of(entries, symmetric=tensor.symmetric)
+    return Reduction(_as_core(core, max(core.shape)), bases, double(tensor.reference), sides=sides)
+
+
+def _widened(bases: Sequence[Array | None], factors: Sequence[Array], tensor: Tensor) -> tuple[Array | None, ...]:
+    """Return bases of the ranges that bases and factors span together; None where that is all there is."""
+    xp = array_namespace(tensor.reference)
+
+    def union(basis: Array | None, factor: Array) -> Array | None:
+        if basis is None or basis.shape[1] + factor.shape[1] >= basis.shape[0]:
+            return None
+        return xp.linalg.qr(xp.concat([basis, moved(factor, basis)], axis=1))[0]
+
+    if tensor.symmetric:
+        return (union(bases[0], factors[0]),) * tensor.order
+    return tuple(union(*pair) for pair in zip(bases, factors, strict=True))
+
+
+def range_bases(tensor: Tensor, rank: int, rng: np.random.Generator) -> list[Array]:
+    """Return orthonormal bases (d_m, min(d_m, rank)) of the dominant range of every mode."""
+    reduction = _reduced(tensor, rank, rng, None)
+    return [
+        identity(size, tensor.reference) if basis is None else moved(basis, tensor.reference)
+        for size, basis in zip(tensor.shape, reduction.bases, strict=True)
+    ]
+
+
+def whole(tensor: Tensor, rank: int) -> Reduction:
+    """Return the tensor as its own core, in double precision."""
+    core = _as_core(tensor, rank)
+    return Reduction(core, (None,) * tensor.order, double(tensor.reference), core)
+
+
+def compressed(tensor: Tensor, bases: tuple[Array | None, ...]) -> Reduction:
+    """Return the tensor in the coordinates of bases."""
+    core = tensor.compress(*bases)
+    return Reduction(_as_core(core, max(core.shape)), bases, double(tensor.reference))
+
+
+def _as_core(tensor: Tensor, rank: int) -> DenseTensor:
+    """Return a tensor as a dense one in double precision, where work on it is fastest: itself where it is one."""
+    exact = _in_double_precision(tensor)
+    if on_host(exact.reference) or math.prod(tensor.shape) * rank > HOST_WORK:
+        return exact
+    return DenseTensor.of(to_host(exact.to_dense()), symmetric=tensor.symmetric)
+
+
+def _in_double_precision(tensor: Tensor) -> DenseTensor:
+    entries = tensor.to_dense()
+    exact = double(entries)
+    if exact is entries and isinstance(tensor, DenseTensor):
+        return tensor
+    return DenseTensor.of(exact, symmetric=tensor.symmetric)
+
+
+def _dominant_bases(tensor: DenseTensor, rank: int) -> tuple[Array | None, ...]:
+    """Return the leading left singular vectors of every unfolding.
+
+    Where singular values are equal, vectors found apart from each other need not belong together, and what they hold
+    of the tensor is little: then each unfolding is that of the tensor compressed by the bases before.
+    """
+    if tensor.symmetric:
+        return (_dominant_basis(tensor, 0, rank),) * tensor.order
+    bases = tuple(_dominant_basis(tensor, mode, rank) for mode in range(tensor.order))
+    if tensor.compress(*bases).squared_norm() > tensor.squared_norm() / 2:
+        return bases
+    rest, chain = tensor, list[Array | None]()
+    for mode in range(tensor.order):
+        chain.append(_dominant_basis(rest, mode, rank))
+        rest = rest.compress(*(chain[mode] if other == mode else None for other in range(tensor.order)))
+    return tuple(chain)
+
+
+def _dominant_basis(tensor: Tensor, mode: int, rank: int) -> Array | None:
+    if tensor.shape[mode] <= rank:
+        return None
+    entries = tensor.to_dense()
+    xp = array_namespace(entries)
+    side = xp.reshape(xp.moveaxis(entries, mode, 0), (entries.shape[mode], -1))
+    if side.shape[0] > side.shape[1]:
+        basis = xp.linalg.svd(side, full_matrices=False)[0][:, :rank]
+    else:
+        basis = xp.flip(xp.linalg.eigh(side @ xp.matrix_transpose(side))[1][:, -rank:], axis=1)
+    return basis * largest_signs(basis)  # libraries differ in signs, and random starts must not differ with them
+
+
+def _sketched_bases(tensor: Tensor, rank: int, rng: np.random.Generator) -> tuple[Array | None, ...]:
+    """Return bases a little wider than the rank, from two products with random vectors, one by the first look."""
+    seen = tensor.look(rank + OVERSAMPLING)
+    n, modes = rank + OVERSAMPLING, [0] if tensor.symmetric else list(range(tensor.order))
+    if not set(modes) <= set(seen.products):
+        seen = replace(seen, products=dict(zip(modes, tensor.read(Products(seen.directions))[0], strict=True)))
+    bases = _ranges(tensor, [seen.products[mode] for mode in modes], rank)
+    within = [
+        direction if basis is None else basis @ like(rng.standard_normal((basis.shape[1], n)), tensor.reference)
+        for direction, basis in zip(seen.directions, bases, strict=True)
+    ]
+    return _ranges(tensor, tensor.read(Products(within, modes))[0], rank)
+
+
+def _ranges(tensor: Tensor, products: Sequence[Array], rank: int) -> tuple[Array | None, ...]:
+    xp = array_namespace(tensor.reference)
+    if tensor.symmetric:
+        return (xp.linalg.qr(products[0])[0],) * tensor.order
+    return tuple(None if product.shape[0] <= rank else xp.linalg.qr(product)[0] for product in products)
+
+
+def _chained(outer: Sequence[Array | None], inner: Sequence[Array | None], tensor: Tensor) -> tuple[Array | None, ...]:
+    """Return the products of bases, in the precision of the tensor."""
+
+    def product(first: Array | None, second: Array | None) -> Array | None:
+        if second is None:
+            return first
+        second = moved(second, tensor.reference)
+        return second if first is None else first @ second
+
+    if tensor.symmetric:
+        return (product(outer[0], inner[0]),) * len(outer)
+    return tuple(product(*pair) for pair in zip(outer, inner, strict=True))
+
+
+def _improved(tensor: Tensor, rank: int, reduction: Reduction) -> Reduction:
+    """Take each mode's basis from the tensor compressed in all others, in turns, while that pays."""
+    total, held = tensor.squared_norm(), reduction.core.squared_norm()
+    for _ in range(ROUNDS):
+        if held > total / 2:
+            break
+        reduction = _in_turns(tensor, rank, reduction.bases)
+        before, held = held, reduction.core.squared_norm()
+        if held < 1.001 * before:
+            break
+    return reduction
+
+
+def _in_turns(tensor: Tensor, rank: int, known: Sequence[Array | None]) -> Reduction:
+    bases, opened, last = list(known), tensor, 0
+    for mode in range(1 if tensor.symmetric else tensor.order):
+        if bases[mode] is None:
+            continue
+        opened, last = tensor.compress(*(None if other == mode else basis for other, basis in enumerate(bases))), mode
+        basis = moved(_dominant_basis(opened, mode, rank), tensor.reference)
+        bases = [basis] * tensor.order if tensor.symmetric else [*bases[:mode], basis, *bases[mode + 1 :]]
+    if tensor.symmetric:
+        return compressed(tensor, tuple(bases))
+    core = opened.compress(*(basis if mode == last else None for mode, basis in enumerate(bases)))
+    return Reduction(_as_core(core, rank), tuple(bases), double(tensor.reference))

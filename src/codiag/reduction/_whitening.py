@@ -1,0 +1,60 @@
+"""Coordinates in which the factors of a symmetric tensor are orthogonal."""
+
+from __future__ import annotations
+
+from array_api_compat import array_namespace
+
+from codiag._arrays import Array, like, moved, to_host
+from codiag._checks import UndeterminedError
+from codiag.problem import Problem
+from codiag.reduction._reduction import Reduction, compressed
+from codiag.tensors import DenseTensor
+
+LEAST = 1e-8
+"""Share of the largest eigenvalue of a second moment that the others must have for it to whiten."""
+
+
+def whitened(problem: Problem) -> tuple[Reduction, Reduction]:
+    """Return the tensor in the range of its second moment, and in coordinates that make the moment the identity."""
+    tensor = problem.tensor
+    xp = array_namespace(tensor.reference)
+    moment = like(to_host(problem.second_moment), tensor.reference)
+    basis = xp.flip(xp.linalg.eigh((moment + xp.matrix_transpose(moment)) / 2)[1][:, -problem.rank :], axis=1)
+    reduction = compressed(tensor, (basis,) * tensor.order)
+    return reduction, whiten(
+        reduction.core, moved(xp.matrix_transpose(basis) @ moment @ basis, reduction.core.reference)
+    )
+
+
+def whiten(core: DenseTensor, moment: Array | None = None) -> Reduction:
+    r"""Return a symmetric core in coordinates in which its factors are orthogonal.
+
+    A matrix :math:`\sum_i c_i u_i u_i^\top` with positive :math:`c_i` does it. If none is given, the trace of the core
+    over pairs of modes, contracted with itself, is tried.
+    """
+    xp = array_namespace(core.reference)
+    given = moment is not None
+    moment = moment if given else _contraction(core)
+    values, vectors = xp.linalg.eigh((moment + xp.matrix_transpose(moment)) / 2)
+    if not given and float(xp.sum(values)) < 0:
+        values = -values
+    if not float(xp.min(values)) > LEAST * float(xp.max(xp.abs(values))):
+        span = f"has eigenvalues from {float(xp.min(values)):.2g} to {float(xp.max(values)):.2g}"
+        raise UndeterminedError(
+            f"second_moment must be positive definite on {core.shape[0]} dimensions; this one {span}"
+            if given
+            else "tensor must have orthogonal factors for OJD, and those of this one are not; its contraction, which "
+            f"could make them so, {span}. Give codiag.Problem(..., second_moment=...), or use NOJD"
+        )
+    basis = vectors / xp.sqrt(values)
+    white = core.compress(*[basis] * core.order)
+    bases = (vectors * xp.sqrt(values),) * core.order
+    return Reduction(DenseTensor.of(white.to_dense(), symmetric=True), bases, core.reference)
+
+
+def _contraction(core: DenseTensor) -> Array:
+    xp = array_namespace(core.reference)
+    entries = core.to_dense()
+    while entries.ndim > 3:
+        entries = xp.linalg.trace(entries)
+    return entries @ xp.linalg.trace(entries) if entries.ndim == 3 else entries

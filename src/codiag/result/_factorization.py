@@ -1,0 +1,595 @@
+"""What a factorization returns."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from array_api_compat import array_namespace
+
+from codiag._arrays import Array, all_equal, to_host
+from codiag._text import as_file, as_path, reason_of, visible
+from codiag.constraints import Constraint
+from codiag.labels import Labels
+from codiag.problem import Stage
+from codiag.result._files import read_fit, write_fit
+from codiag.tensors import FactoredTensor
+
+if TYPE_CHECKING:
+    from codiag.problem import Problem
+    from codiag.theory import Diagnosis, Sensitivity
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Factorization:
+    r"""A tensor as a sum of components, :math:`T \approx \sum_i w_i\, a_i \otimes b_i \otimes c_i \otimes \dots`.
+
+    Unpacks as ``weights, factors = fit``, so that functions of TensorLy and TLViz take it as it is.
+
+    Attributes
+    ----------
+    weights : array of shape (rank,)
+        Largest first. Positive, except where the sign cannot go elsewhere: for a symmetric tensor of even order, and
+        where constraints hold for all modes.
+    factors : tuple of arrays of shape (d_m, rank)
+        Unit columns, one array per mode; one and the same for all modes if symmetric. The largest entry of a column is
+        positive in all modes but the last, and in all modes of a symmetric tensor of even order; modes with constraints
+        keep their signs.
+    relative_error : float
+        :math:`\|T - \text{fit}\| / \|T\|`, over the entries that were observed, with their weights. Of a large tensor
+        the last step is not followed by another pass: what it gains is predicted by the second-order model of the
+        step, once the terms beyond that change the error by no more than about 5e-10 of itself; measured on 45
+        tensors, the value was right to 3e-10 of itself.
+    norm : float
+        :math:`\|T\|`, likewise, with weights relative to their mean.
+    converged : bool
+        Whether the method reached its tolerance, with components that do not cancel each other without bound.
+    stages : tuple of Stage
+        How it came about: name, sweeps, objective and seconds of each stage.
+    residual_excess : float, optional
+        How many times the strongest direction of the residual exceeds what white noise would leave in any: up to 1
+        where the residual passes for noise, more where a component was missed. None where that was not computed: the
+        tensor is not held entry by entry, has more than two million of them, or fewer than two a parameter.
+    symmetric : bool
+        Whether all modes share one factor. By default detected.
+    n_observed : int
+        Number of entries that count: those that were observed, with a weight that is not zero. By default all.
+    problem : Problem, optional
+        What was asked, where constraints or missing entries matter to `noise` and `standard_errors`: these are computed
+        from it. Files and pickled copies hold them in its place.
+    constraints : tuple of Constraint or None, optional
+        What was asked of the factors, mode by mode; None where all are free. `transform` asks it of new coefficients.
+    labels : Labels, optional
+        What the modes and their indices are called, where the data said so: an xarray.DataArray, a pandas Series with
+        an index of several levels, or a long data frame.
+
+    See Also
+    --------
+    factorize : Returns one.
+    Diagonalization : The same for stacks of matrices.
+    codiag.metrics.factor_error : Compares two of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import codiag
+    >>> fit = codiag.factorize(np.ones((3, 4, 5)), 1, seed=0)
+    >>> weights, factors = fit
+    >>> fit.rank, fit.shape, fit.converged
+    (1, (3, 4, 5), True)
+    """
+
+    weights: Array
+    factors: tuple[Array, ...]
+    relative_error: float
+    norm: float
+    converged: bool
+    stages: tuple[Stage, ...] = ()
+    residual_excess: float | None = None
+    symmetric: bool | None = None
+    n_observed: int | None = None
+    problem: Problem | None = None
+    constraints: tuple[Constraint | None, ...] | None = None
+    labels: Labels | None = None
+
+    def __post_init__(self) -> None:
+        if self.symmetric is not False:
+            object.__setattr__(self, "symmetric", all_equal(self.factors))
+        if self.n_observed is None:
+            object.__setattr__(self, "n_observed", math.prod(self.shape))
+
+    @property
+    def rank(self) -> int:
+        """Number of components.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> codiag.factorize(np.ones((3, 4, 5)), 1, seed=0).rank
+        1
+        """
+        return int(self.weights.shape[0])
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the tensor.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> codiag.factorize(np.ones((3, 4, 5)), 1, seed=0).shape
+        (3, 4, 5)
+        """
+        return tuple(int(factor.shape[0]) for factor in self.factors)
+
+    @cached_property
+    def tensor(self) -> FactoredTensor:
+        """The fit as a tensor whose entries are not formed.
+
+        See Also
+        --------
+        Factorization.to_tensor : All entries.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> fit = codiag.factorize(np.ones((3, 4, 5)), 1, seed=0)
+        >>> round(fit.tensor.squared_norm(), 6)
+        60.0
+        """
+        return FactoredTensor(self.weights, self.factors, symmetric=self.symmetric)
+
+    @cached_property
+    def noise(self) -> float:
+        """Standard deviation of white noise in the entries that would leave this residual.
+
+        Where entries have weights, this is the noise of an entry of mean weight; the noise of the others is inversely
+        proportional to the root of their weight. For a symmetric tensor, it is the noise before averaging over
+        permutations of the modes. NaN where no more entries were observed than there are parameters.
+
+        See Also
+        --------
+        Factorization.standard_errors : What this noise does to the factors.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> a, b, c = (np.random.default_rng(size).random((size, 2)) for size in (9, 8, 7))
+        >>> noise = 0.01 * np.random.default_rng(0).standard_normal((9, 8, 7))
+        >>> round(codiag.factorize(np.einsum("ir,jr,kr->ijk", a, b, c) + noise, 2, seed=0).noise, 3)
+        0.01
+        """
+        from codiag.theory import noise_level
+
+        return noise_level(self)
+
+    @cached_property
+    def standard_errors(self) -> np.ndarray:
+        r"""Standard errors :math:`(E\|\tilde a_i - a_i\|^2)^{1/2}` of the factors, shape (n_modes, rank).
+
+        First-order theory of least squares with white noise, from the data alone: valid at the end of a fit by least
+        squares (`codiag.methods.Auto`, `codiag.methods.NLS`), where the model is right and errors are small. Computed
+        when asked for, at the cost of inverting a matrix of ``sum(min(d_m, rank)) * rank`` rows.
+
+        What constraints fix has standard errors of zero: entries of non-negative factors that are zero, and fixed
+        factors; orthogonal columns move together. Weights of entries are taken to be inversely proportional to the
+        variance of their noise, and the strength of a ridge to be the variance of the noise over that of the entries of
+        the factor, so that what a ridge shrinks counts as uncertain. Factors with rows for which too little was
+        observed have infinite errors; `diagnose` names these rows. All this takes a matrix with as many rows as there
+        are free unknowns; where these are more than 3000, errors are NaN.
+
+        See Also
+        --------
+        Factorization.entry_standard_errors : One for each entry.
+        Factorization.weight_standard_errors : Those of the weights.
+        Factorization.diagnose : What they mean.
+
+        Examples
+        --------
+        >>> import codiag
+        >>> planted = codiag.synthetic.noisy_tensor((9, 8, 7), 2, noise=0.01, seed=0)
+        >>> fit = codiag.factorize(planted.tensor, 2, seed=0)
+        >>> fit.standard_errors.shape, bool(fit.standard_errors.max() < 0.1)
+        ((3, 2), True)
+        """
+        with np.errstate(invalid="ignore"):  # no noise times no certainty
+            return np.where(np.isinf(self.sensitivity.factors), np.inf, self.noise * self.sensitivity.factors)
+
+    @cached_property
+    def entry_standard_errors(self) -> tuple[np.ndarray, ...]:
+        """Standard errors of the entries of the factors, in the shapes of these: error bars for what is drawn of them.
+
+        The squares of `standard_errors` are the sums of their squares over rows. Entries of rows for which too little
+        was observed have infinite errors; those of the other rows are as if these rows were known.
+
+        See Also
+        --------
+        Factorization.standard_errors : One for each column.
+        Factorization.plot : Draws them as bands.
+
+        Examples
+        --------
+        >>> import codiag
+        >>> tensor = codiag.synthetic.noisy_tensor((9, 8, 7), 2, noise=0.01, seed=0).tensor
+        >>> fit = codiag.factorize(tensor, 2, seed=0)
+        >>> [errors.shape for errors in fit.entry_standard_errors]
+        [(9, 2), (8, 2), (7, 2)]
+        """
+        with np.errstate(invalid="ignore"):
+            return tuple(np.where(np.isinf(own), np.inf, self.noise * own) for own in self.sensitivity.entries)
+
+    @cached_property
+    def weight_standard_errors(self) -> np.ndarray:
+        """Standard errors of the weights, shape (rank,), by the same theory; NaN where there were too many unknowns.
+
+        See Also
+        --------
+        Factorization.standard_errors : Those of the factors.
+
+        Examples
+        --------
+        >>> import codiag
+        >>> tensor = codiag.synthetic.noisy_tensor((9, 8, 7), 2, noise=0.01, seed=0).tensor
+        >>> fit = codiag.factorize(tensor, 2, seed=0)
+        >>> bool((fit.weight_standard_errors < fit.weights).all())
+        True
+        """
+        with np.errstate(invalid="ignore"):
+            own = self.sensitivity.weights
+            return np.where(np.isinf(own), np.inf, self.noise * own)
+
+    @cached_property
+    def sensitivity(self) -> Sensitivity:
+        """How noise of unit variance moves the components, and how much each of them explains.
+
+        See Also
+        --------
+        Factorization.standard_errors : The same for the noise of the data.
+
+        Examples
+        --------
+        >>> import codiag
+        >>> tensor = codiag.synthetic.noisy_tensor((9, 8, 7), 2, noise=0.01, seed=0).tensor
+        >>> codiag.factorize(tensor, 2, seed=0).sensitivity.n_parameters
+        44.0
+        """
+        from codiag.theory import restricted_sensitivity, sensitivity
+
+        return sensitivity(self.tensor) if self.problem is None else restricted_sensitivity(self.tensor, self.problem)
+
+    def diagnose(self) -> Diagnosis:
+        """Tell which components are well determined and which are not, and why; print it to read it.
+
+        Returns
+        -------
+        codiag.theory.Diagnosis
+            The verdict on every component, with reasons; printed, it says so in words.
+
+        See Also
+        --------
+        codiag.theory.diagnose : The same as a function.
+        codiag.choose_rank : How many components to ask for.
+
+        Examples
+        --------
+        >>> import codiag
+        >>> tensor = codiag.synthetic.noisy_tensor((9, 8, 7), 2, noise=0.01, seed=0).tensor
+        >>> codiag.factorize(tensor, 2, seed=0).diagnose().verdicts
+        ('well', 'well')
+        """
+        from codiag.theory import diagnose
+
+        return diagnose(self)
+
+    def transform(self, new: Any, mode: int = 0, *, observed: Any = None) -> Array:
+        r"""Return the coefficients of new samples along a mode, with the factors of the other modes as they are.
+
+        Coefficients :math:`x_i` make :math:`\sum_i x_i\, b_i \otimes c_i \otimes \dots` least distant from a sample,
+        over the entries observed; weights are included, so that those of the data that was fitted are
+        ``fit.factors[mode] * fit.weights``, as exactly as the fit is at an optimum: to 1e-8 of the largest for fits by
+        the default method, or "nls", that have converged, in double precision; where the tensor is so large that last
+        steps would cost much (33 million entries times rank, or two million), to a twentieth of a standard error. Where
+        components cancel each other, there is no optimum. Coefficients of new samples are non-negative, or shrunk by
+        ridges, where those of the fit were. Constraints that concern all samples together (orthogonal columns, and
+        fixed factors of this mode) do not apply to new samples, whose coefficients are free.
+
+        Parameters
+        ----------
+        new : array or Tensor of shape (d_0, ..., n, ...)
+            As in `codiag.factorize`, with n samples along the mode and the others in the sizes of the fit. NaN and
+            masked entries are missing.
+        mode : int
+            Which mode the samples are along, counted from 0, or from the end if negative.
+        observed : array in the shape of `new`, optional
+            Which entries were observed, or non-negative weights for them.
+
+        Returns
+        -------
+        array of shape (n, rank)
+            In the library and the precision of `new`. Where the entries of a sample do not determine its coefficients,
+            the smallest of those that fit.
+
+        See Also
+        --------
+        codiag.models.CP : The same as a transformer of scikit-learn.
+        Factorization.to_tensor : The way back.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> a, b, c = (np.random.default_rng(size).random((size, 2)) for size in (6, 5, 4))
+        >>> fit = codiag.factorize(np.einsum("ir,jr,kr->ijk", a, b, c), 2, seed=0)
+        >>> np.allclose(fit.transform(fit.to_tensor()), fit.factors[0] * fit.weights)
+        True
+        >>> sample = fit.to_tensor()[3:4]
+        >>> sample[0, 1, :] = np.nan  # not observed
+        >>> np.allclose(fit.transform(sample), fit.factors[0][3] * fit.weights)
+        True
+        """
+        from codiag.result._transform import transform
+
+        return transform(self, new, mode, observed)
+
+    def plot(self, *, n_components: int = 12, spatial: Sequence[int] | None = None, bands: bool = True) -> Any:
+        """Draw the components, mode by mode, with bands of standard errors, in the labels of the data.
+
+        As `codiag.plotting.components`, which also draws on axes that you have; `codiag.plotting.residuals` and
+        `codiag.plotting.leverage` show what is left of the data, and which indices determine the fit.
+
+        Parameters
+        ----------
+        n_components : int
+            Largest number of components that are drawn, those with the largest weights.
+        spatial : pair of int, optional
+            Two modes that are the rows and the columns of an image.
+        bands : bool
+            Whether to draw pointwise 95 % confidence bands.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            A row for each component, a column for each mode.
+
+        See Also
+        --------
+        codiag.plotting.components : The same on axes that you have.
+        codiag.plotting.residuals : What the fit leaves of the data.
+
+        Examples
+        --------
+        >>> import codiag
+        >>> tensor = codiag.synthetic.noisy_tensor((9, 8, 7), 2, noise=0.01, seed=0).tensor
+        >>> figure = codiag.factorize(tensor, 2, seed=0).plot()
+        >>> len(figure.axes)
+        6
+        """
+        from codiag.plotting import components
+
+        return components(self, n_components=n_components, spatial=spatial, bands=bands)
+
+    def to_tensor(self) -> Array:
+        """Form the tensor that the components add up to.
+
+        Returns
+        -------
+        array of shape (d_0, d_1, ...)
+            All entries of the fit.
+
+        See Also
+        --------
+        Factorization.tensor : The same without forming entries.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> np.allclose(codiag.factorize(np.ones((3, 4, 5)), 1, seed=0).to_tensor(), 1)
+        True
+        """
+        return self.tensor.to_dense()
+
+    def to_xarray(self) -> Any:
+        """Return weights and factors as labelled arrays.
+
+        Returns
+        -------
+        xarray.Dataset
+            ``weights`` along the dimension ``component``, counted from 0, and for each mode ``factor_NAME`` along the
+            mode and ``component``, in the labels of the data; modes without names are ``mode_0``, ``mode_1``, ...
+
+        See Also
+        --------
+        Factorization.to_frames : Data frames instead.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> dict(codiag.factorize(np.ones((3, 4, 5)), 1, seed=0).to_xarray().sizes)
+        {'component': 1, 'mode_0': 3, 'mode_1': 4, 'mode_2': 5}
+        """
+        from codiag.result._exports import as_dataset
+
+        return as_dataset(self)
+
+    def to_frames(self) -> dict[str, Any]:
+        """Return the factors as data frames, as in ``fit.to_frames()["time"].to_csv("time.csv")``.
+
+        Returns
+        -------
+        dict of str to pandas.DataFrame
+            By the names of the modes: a row for each label and a column for each component, counted from 0, of unit
+            length; its size is in `weights`.
+
+        See Also
+        --------
+        Factorization.to_xarray : Labelled arrays instead.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> frames = codiag.factorize(np.ones((3, 4, 5)), 1, seed=0).to_frames()
+        >>> {name: frame.shape for name, frame in frames.items()}
+        {'mode_0': (3, 1), 'mode_1': (4, 1), 'mode_2': (5, 1)}
+        """
+        from codiag.result._exports import as_frames
+
+        return as_frames(self)
+
+    def to_tensorly(self) -> Any:
+        """Convert to TensorLy, with copies, so that changing one mode leaves the others.
+
+        Returns
+        -------
+        tensorly.cp_tensor.CPTensor
+            Weights and factors, in the arrays of the fit.
+
+        See Also
+        --------
+        Factorization.to_pyttb : For pyttb.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> codiag.factorize(np.ones((3, 4, 5)), 1, seed=0).to_tensorly().rank
+        1
+        """
+        from tensorly.cp_tensor import CPTensor
+
+        return CPTensor((_copied(self.weights), [_copied(factor) for factor in self.factors]))
+
+    def to_pyttb(self) -> Any:
+        """Convert to pyttb, with copies in double precision, the only one that pyttb knows.
+
+        Returns
+        -------
+        pyttb.ktensor
+            Weights and factors.
+
+        See Also
+        --------
+        Factorization.to_tensorly : For TensorLy.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> codiag.factorize(np.ones((3, 4, 5)), 1, seed=0).to_pyttb().ncomponents
+        1
+        """
+        from pyttb import ktensor
+
+        return ktensor([to_host(factor).astype(float) for factor in self.factors], to_host(self.weights).astype(float))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write an ``.npz`` file, completely or not at all.
+
+        Parameters
+        ----------
+        path : str or path
+            The ending is added where it is missing.
+
+        See Also
+        --------
+        Factorization.load : Reads the file.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import numpy as np
+        >>> import codiag
+        >>> fit = codiag.factorize(np.ones((3, 4, 5)), 1, seed=0)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     fit.save(f"{folder}/fit.npz")
+        ...     codiag.Factorization.load(f"{folder}/fit.npz").shape
+        (3, 4, 5)
+        """
+        name = str(as_path("path", path))
+        write_fit(Path(name if name.lower().endswith(".npz") else name + ".npz"), self)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Factorization:
+        """Read what `save` has written; nothing in the file is ever executed.
+
+        Parameters
+        ----------
+        path : str or path
+            Also as it was given to `save`, without the ending.
+
+        Returns
+        -------
+        Factorization
+            The fit, without the data it was made from.
+
+        See Also
+        --------
+        Factorization.save : Writes the file.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import numpy as np
+        >>> import codiag
+        >>> fit = codiag.factorize(np.ones((3, 4, 5)), 1, seed=0)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     fit.save(f"{folder}/fit.npz")
+        ...     np.array_equal(codiag.Factorization.load(f"{folder}/fit.npz").weights, fit.weights)
+        True
+        """
+        path = as_path("path", path)
+        if not path.exists() and Path(f"{path}.npz").exists():
+            path = Path(f"{path}.npz")
+        path = as_file("path", path)
+        try:
+            return read_fit(path, cls)
+        except Exception as error:  # damage shows as errors of almost any kind
+            raise ValueError(
+                f"{path} was not written by Factorization.save, or is damaged: {reason_of(error)}"
+            ) from error
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self.problem is None:
+            return vars(self)
+        return vars(self) | {"problem": None, "sensitivity": self.sensitivity, "noise": self.noise}
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.weights, list(self.factors)))
+
+    def __len__(self) -> int:
+        return 2
+
+    def __getitem__(self, index: int) -> Any:
+        return (self.weights, list(self.factors))[index]
+
+    def __repr__(self) -> str:
+        kind = "symmetric " if self.symmetric else ""
+        return (
+            f"Factorization({self.rank} components of a {kind}tensor {self._sizes()}, "
+            f"relative_error={self.relative_error:.3g}, converged={self.converged})"
+        )
+
+    def _repr_html_(self) -> str:
+        from codiag.result._notebook import fit_html
+
+        return fit_html(self)
+
+    def _sizes(self) -> str:
+        names = [""] * len(self.shape) if self.labels is None else [f" {visible(name)}" for name in self.labels.names]
+        return " x ".join(f"{size}{name}" for size, name in zip(self.shape, names, strict=True))
+
+
+def _copied(array: Array) -> Array:
+    return array_namespace(array).asarray(array, copy=True)

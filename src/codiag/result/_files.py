@@ -1,0 +1,152 @@
+"""Constraints as plain data, for files: the kind by its name, and what it was made with.
+
+Factorizations in ``.npz`` files.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+
+import numpy as np
+
+from codiag._arrays import Array, to_host
+from codiag._text import save_arrays
+from codiag.constraints import Constraint, Fixed, NonNegative, Orthogonal, Ridge
+from codiag.labels import Labels
+from codiag.problem import Stage
+
+KINDS: dict[str, type[Constraint]] = {kind.__name__: kind for kind in (Fixed, NonNegative, Orthogonal, Ridge)}
+
+
+@dataclass(frozen=True, eq=False)
+class Unknown(Constraint):
+    """A constraint that a file has the name of, and nothing else: not one of codiag's own."""
+
+    by_rows: ClassVar[bool] = True
+
+    name: str
+
+    def project(self, factor: Array) -> NoReturn:
+        raise ValueError(
+            f"constraints of your own are not kept in files, and the factor had to satisfy {self.name}; use the fit "
+            "itself, or put the constraint back with dataclasses.replace(fit, constraints=...)"
+        )
+
+
+def recorded(constraint: Constraint | None, arrays: dict[str, np.ndarray], place: str) -> list[Any] | None:
+    """Return a constraint as JSON can hold it; arrays that belong to it are added to `arrays`, by the place."""
+    if constraint is None:
+        return None
+    record: list[Any] = [type(constraint).__name__]
+    if record[0] not in KINDS:
+        return [record[0], constraint.by_rows]
+    for field in fields(constraint):
+        value = getattr(constraint, field.name)
+        if isinstance(value, int | float):
+            record.append(float(value))
+        else:
+            arrays[place] = to_host(value)
+    return record
+
+
+def restored(record: Sequence[Any] | None, file: Mapping[str, np.ndarray], place: str) -> Constraint | None:
+    """Return the constraint that `recorded` wrote; one that is not codiag's own only tells its name."""
+    if record is None:
+        return None
+    name, *values = record
+    if name in KINDS:
+        return KINDS[name](*values, *([file[place]] if place in file else []))
+    return Unknown(name) if values[0] else None
+
+
+if TYPE_CHECKING:
+    from codiag.result._factorization import Factorization
+
+FORMAT = "codiag factorization 1"
+
+
+def write_fit(path: Path, fit: Factorization) -> None:
+    """Write a fit, all of it or nothing."""
+    meta = {
+        "format": FORMAT,
+        "relative_error": fit.relative_error,
+        "norm": fit.norm,
+        "converged": fit.converged,
+        "symmetric": fit.symmetric,
+        "order": len(fit.factors),
+        "residual_excess": fit.residual_excess,
+        "stages": [list(stage) for stage in fit.stages],
+        "n_observed": fit.n_observed,
+    }
+    kept = fit.factors[:1] if fit.symmetric else fit.factors
+    arrays = {f"factor_{mode}": to_host(factor) for mode, factor in enumerate(kept)}
+    if fit.constraints is not None:
+        asked = enumerate(fit.constraints)
+        meta["constraints"] = [recorded(one, arrays, f"constraint_{mode}") for mode, one in asked]
+    if fit.labels is not None:
+        meta["names"] = list(fit.labels.names)
+        arrays |= {f"labels_{mode}": own for mode, own in enumerate(fit.labels.values) if own is not None}
+    if fit.problem is not None or "sensitivity" in vars(fit):
+        meta |= {"noise": fit.noise, "n_parameters": fit.sensitivity.n_parameters}
+        meta["undetermined"] = fit.sensitivity.undetermined
+        arrays |= {f"sensitivity_{mode}": fit.sensitivity.entries[mode] for mode in range(len(kept))}
+        arrays |= {"worth": fit.sensitivity.worth, "sensitivity_weights": fit.sensitivity.weights}
+    save_arrays(path, arrays | {"weights": to_host(fit.weights), "meta": np.array(json.dumps(meta))})
+
+
+def read_fit(path: Path, kind: type[Factorization]) -> Factorization:
+    """Read a fit, or raise an error of almost any kind; nothing in the file is ever executed."""
+    with zipfile.ZipFile(path), np.load(path, allow_pickle=False) as file:
+        meta = json.loads(str(file["meta"]))
+        if meta["format"] != FORMAT:
+            raise KeyError("format")
+        order, symmetric = meta["order"], meta["symmetric"]
+        factors = [file[f"factor_{mode}"] for mode in range(1 if symmetric else order)]
+        fit = kind(
+            weights=file["weights"],
+            factors=tuple(factors * (order if symmetric else 1)),
+            relative_error=meta["relative_error"],
+            norm=meta["norm"],
+            converged=meta["converged"],
+            stages=tuple(Stage(*stage) for stage in meta["stages"]),
+            residual_excess=meta.get("residual_excess"),
+            symmetric=symmetric,
+            n_observed=meta.get("n_observed"),
+            constraints=_constraints(meta, file),
+            labels=_labels(meta, file),
+        )
+        if "worth" in file:
+            _restore_sensitivity(fit, meta, file)
+        return fit
+
+
+def _constraints(meta: dict[str, Any], file: Any) -> Any:
+    records = meta.get("constraints")
+    if records is None:
+        return None
+    return tuple(restored(record, file, f"constraint_{mode}") for mode, record in enumerate(records))
+
+
+def _labels(meta: dict[str, Any], file: Any) -> Labels | None:
+    names = meta.get("names")
+    if names is None:
+        return None
+    return Labels(names, tuple(file[key] if (key := f"labels_{mode}") in file else None for mode in range(len(names))))
+
+
+def _restore_sensitivity(fit: Factorization, meta: dict[str, Any], file: Any) -> None:
+    from codiag.theory import Sensitivity
+
+    order = len(fit.factors)
+    entries = [file[f"sensitivity_{mode}"] for mode in range(1 if fit.symmetric else order)]
+    rows = tuple(tuple(mode) for mode in meta["undetermined"])
+    worth = file["worth"]
+    weights = file["sensitivity_weights"] if "sensitivity_weights" in file else np.full_like(worth, np.nan)
+    entries = entries * (order if fit.symmetric else 1)
+    known = Sensitivity(tuple(entries), worth, meta["n_parameters"], rows, weights)
+    vars(fit).update(sensitivity=known, noise=meta["noise"])

@@ -1,0 +1,168 @@
+"""Coefficients of new samples along a mode, with the other factors as they were fitted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from codiag._arrays import Array, array_namespace, double, epsilon, identity, like, moved, to_host
+from codiag.constraints import Constraint, times_gram
+from codiag.labels import read_like
+from codiag.least_squares import hadamard_gram
+from codiag.problem import after_first_look, as_observed, without_missing
+from codiag.tensors import FactoredTensor, Tensor, as_tensor
+from codiag.tensors.entries import Entries, entries_of
+
+if TYPE_CHECKING:
+    from codiag.result._factorization import Factorization
+
+SETTLED, MOST_ROUNDS = 1e-13, 100
+"""Relative change at which repeated solutions have settled, and how many there are at most."""
+
+ROUNDINGS = 10
+"""Eigenvalues of equations up to so many times rank and rounding, relative to the largest, are zero."""
+
+
+class Samples(NamedTuple):
+    """Samples along a mode of a fit: the tensor that holds them, and what was observed of it, or None for all."""
+
+    tensor: Tensor
+    entries: Entries | None
+
+    @classmethod
+    def of(cls, fit: Factorization, new: Any, mode: int, observed: Any) -> Samples:
+        """Read what a user gives, or say what is wrong with it."""
+        plain = read_like(new, fit.labels, mode).tensor
+        entries, known = without_missing(plain, observed)
+        if known is None:
+            entries, known = after_first_look(entries, None, False)
+        _check_shape(fit, getattr(entries, "shape", None) or np.shape(entries), mode)
+        tensor = as_tensor(entries, False)
+        return cls(tensor, entries_of(tensor, None if known is None else as_observed(known, tensor)))
+
+
+def transform(fit: Factorization, new: Any, mode: Any, observed: Any) -> Array:
+    """Return what `Factorization.transform` does."""
+    mode = _as_mode(mode, len(fit.shape))
+    return coefficients(fit, Samples.of(fit, new, mode, observed), mode)
+
+
+def coefficients(fit: Factorization, samples: Samples, mode: int) -> Array:
+    """Return the coefficients of samples, shape (n, rank)."""
+    gram, product = _equations(fit, samples, mode)
+    constraint = None if fit.constraints is None else fit.constraints[mode]
+    if constraint is not None and constraint.ridge:
+        found = _solution_with_ridge(fit, mode, constraint.ridge, gram, product)
+    elif constraint is None or not constraint.by_rows:
+        found = _solution(gram, product)
+    else:
+        found = _solution_under(constraint, gram, product)
+    return moved(found, samples.tensor.reference)
+
+
+def explained_share(fit: Factorization, new: Any) -> float:
+    """Return the share of the squares of new samples along the first mode, as observed, that components explain."""
+    tensor, entries = samples = Samples.of(fit, new, 0, None)
+    reference = tensor.reference
+    others = [like(to_host(factor), reference) for factor in fit.factors[1:]]
+    ones = like(np.ones(fit.rank), reference)
+    found = FactoredTensor(ones, [coefficients(fit, samples, 0), *others], symmetric=False)
+    left = tensor.squared_distance(ones, found.factors) if entries is None else entries.distance(found)
+    total = tensor.squared_norm() if entries is None else entries.square()
+    return 1 - left / total if total > 0 else 1.0
+
+
+def sizes_of_others(fit: Factorization, mode: int) -> np.ndarray | None:
+    r"""Return the size that components have in the other modes of a fit under ridges, shape (rank,); None without.
+
+    Under ridges of strengths :math:`\lambda_m` the size :math:`w = \prod_m n_m` of a component is spread over the modes
+    such that :math:`\lambda_m n_m^2 = t` is the same in all, which is least; so :math:`t^{M/2} = w \prod_m
+    \lambda_m^{1/2}` over the M modes whose sizes are not fixed, and the size in the modes but m is :math:`w / n_m`.
+    Where a mode of any size has no ridge it takes all of the size, and nothing is held back.
+    """
+    constraints = fit.constraints or (None,) * len(fit.factors)
+    own = constraints[mode]
+    total = np.abs(to_host(fit.weights).astype(np.float64))
+    left, strengths = total, []
+    for factor, constraint in zip(fit.factors, constraints, strict=True):
+        if constraint is not None and constraint.known:
+            left = left / _fixed_sizes(to_host(factor), constraint)
+        else:
+            strengths.append(0.0 if constraint is None else constraint.ridge)
+    if own is None or not own.ridge or not all(strengths):
+        return None
+    shared = (left * math.sqrt(math.prod(strengths))) ** (2 / len(strengths))
+    return np.divide(total, np.sqrt(shared / own.ridge), out=np.zeros_like(total), where=shared > 0)
+
+
+def _fixed_sizes(factor: np.ndarray, constraint: Constraint) -> np.ndarray:
+    """Return the lengths of the columns of a known factor, in the order of the fit's unit columns."""
+    known = to_host(constraint.project(factor)).astype(np.float64)
+    lengths = np.linalg.norm(known, axis=0)
+    overlaps = np.abs(factor.T.astype(np.float64) @ (known / np.where(lengths > 0, lengths, 1)))
+    return lengths[np.argmax(overlaps, axis=1)]
+
+
+def _equations(fit: Factorization, samples: Samples, mode: int) -> tuple[Array, Array]:
+    """Return the normal equations of the coefficients: one Gram matrix for all samples, or one for each."""
+    tensor, entries = samples
+    reference = double(tensor.reference)
+    factors = [like(to_host(factor).astype(np.float64), reference) for factor in fit.factors]
+    factors[mode] = like(np.zeros((tensor.shape[mode], fit.rank)), reference)
+    if entries is not None:
+        return entries.row_grams(factors, mode), entries.row_products(factors, mode)
+    product = tensor.mttkrp([moved(factor, tensor.reference) for factor in factors], mode)
+    return hadamard_gram(factors, [mode]), moved(product, reference)
+
+
+def _solution(gram: Array, product: Array) -> Array:
+    """Return the least-squares solution, the smallest where there are several."""
+    xp = array_namespace(product)
+    values, vectors = xp.linalg.eigh(gram)
+    kept = values > ROUNDINGS * gram.shape[-1] * epsilon(gram) * values[..., -1:]
+    inverse = xp.where(kept, 1 / xp.where(kept, values, xp.ones_like(values)), xp.zeros_like(values))
+    return times_gram(times_gram(product, vectors) * inverse, xp.matrix_transpose(vectors))
+
+
+def _solution_with_ridge(fit: Factorization, mode: int, strength: float, gram: Array, product: Array) -> Array:
+    sizes = sizes_of_others(fit, mode)
+    if sizes is None:
+        return _solution(gram, product)
+    scale = like(sizes, product)
+    ridge = strength * identity(fit.rank, product)
+    return scale * _solution(gram * scale[:, None] * scale + ridge, product * scale)
+
+
+def _solution_under(constraint: Constraint, gram: Array, product: Array) -> Array:
+    """Return the minimum over rows that satisfy a constraint, from one solution to the next until they settle."""
+    xp = array_namespace(product)
+    rows = constraint.project(_solution(gram, product))
+    for _ in range(MOST_ROUNDS):
+        before, rows = rows, constraint.solve(gram, product, rows)
+        change = float(xp.max(xp.abs(rows - before)))
+        if change <= SETTLED * float(xp.max(xp.abs(rows))):
+            break
+    return rows
+
+
+def _as_mode(mode: Any, order: int) -> int:
+    if isinstance(mode, bool) or not isinstance(mode, int | np.integer):
+        raise TypeError(f"mode must be an integer, counted from 0; got {mode!r}")
+    if not -order <= mode < order:
+        raise ValueError(f"mode must be one of the {order} of the fit, from 0 to {order - 1}; got {mode}")
+    return int(mode) % order
+
+
+def _check_shape(fit: Factorization, shape: Sequence[int], mode: int) -> None:
+    wanted, given = list(fit.shape), list(shape)
+    if len(given) == len(wanted) and given[mode] > 0:
+        wanted[mode] = given[mode]
+    if given != wanted:
+        sizes = ", ".join("n" if other == mode else str(size) for other, size in enumerate(fit.shape))
+        raise ValueError(
+            f"new must have shape ({sizes}), n samples along mode {mode} and the other modes as in the fit; "
+            f"got {tuple(given)}. A single sample is a tensor with n = 1"
+        )

@@ -1,0 +1,17 @@
+"""Starts of least squares: where the search begins."""
+
+from codiag.starts._diagonal import diagonal_roles, diagonal_start
+from codiag.starts._filled import filled, with_fixed
+from codiag.starts._grown import POOR, grown, passes_for_noise, shared_group
+from codiag.starts._koszul import _equations, _kernel, _wedge, flattening, koszul_roles, koszul_start
+from codiag.starts._rank_one_span import gram_null_space, rank_one_roles
+from codiag.starts._slices import (
+    Roles,
+    assign_roles,
+    components_from_sides,
+    diagonalized,
+    matrix_roles,
+    merged_core,
+    roles_refusal,
+    symmetric_components,
+)

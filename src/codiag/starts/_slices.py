@@ -1,0 +1,154 @@
+"""A core as a stack of matrices with common factors, and components from these factors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+
+from codiag._arrays import Array, array_namespace
+from codiag._checks import UndeterminedError
+from codiag.diagonalize import Diagonalization, Diagonalizer
+from codiag.least_squares import hadamard_gram, solve_semidefinite, split_columns, with_best_weights
+from codiag.problem import Problem
+from codiag.tensors import DenseTensor, FactoredTensor, Tensor
+
+
+class Roles(NamedTuple):
+    """Which modes are the rows of the matrices, which the columns, and which tell the matrices apart."""
+
+    rows: tuple[int, ...]
+    columns: tuple[int, ...]
+    others: tuple[int, ...]
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """All modes, those that tell the matrices apart first."""
+        return self.others + self.rows + self.columns
+
+
+def assign_roles(shape: Sequence[int], rank: int, *, symmetric: bool = False) -> Roles | None:
+    """Make the two largest modes rows and columns; None where matrices of this rank cannot be had.
+
+    Tensors of higher order whose modes are smaller than the rank have several of them taken together: as many for rows
+    as for columns if the tensor is symmetric, so that its matrices are.
+    """
+    for roles, size, n_matrices in _splits(shape, symmetric):
+        if size >= rank and n_matrices >= min(rank, 2):
+            return roles
+    return None
+
+
+def _splits(shape: Sequence[int], symmetric: bool) -> Iterator[tuple[Roles, int, int]]:
+    """Yield all roles, the largest modes and the fewest together first, with the size and the number of matrices."""
+    order = len(shape)
+    if symmetric:
+        for n in range(1, (order + 1) // 2):
+            modes = tuple(range(order))
+            roles = Roles(modes[:n], modes[n : 2 * n], modes[2 * n :])
+            yield roles, math.comb(shape[0] + n - 1, n), shape[0]  # of n modes together, what is symmetric
+        return
+    modes = tuple(sorted(range(order), key=lambda mode: -shape[mode]))
+    for n_rows in range(1, order - 1):
+        for n_columns in range(n_rows, order - n_rows):
+            for rows in combinations(modes, n_rows):
+                left = [mode for mode in modes if mode not in rows]
+                for columns in combinations(left, n_columns):
+                    roles = Roles(rows, columns, tuple(sorted(set(left) - set(columns))))
+                    sizes = [math.prod(shape[mode] for mode in role) for role in roles]
+                    yield roles, min(sizes[:2]), sizes[2]
+
+
+def roles_refusal(problem: Problem, method: str, *, together: bool = False) -> str | None:
+    """Tell why a method that needs modes for rows and for columns cannot have them, or None where it can.
+
+    One mode each, unless the method takes several `together`.
+    """
+    tensor, rank = problem.tensor, problem.rank
+    if sorted(tensor.shape)[-3] == 1 and rank > 1:
+        return (
+            f"tensor must hold two matrices or more for {method}, since one alone does not determine its components; "
+            f"{tensor!r} is one"
+        )
+    roles = assign_roles(tensor.shape, rank, symmetric=tensor.symmetric)
+    if roles is not None and (together or len(roles.rows) + len(roles.columns) == 2):
+        return None
+    most, measure = sorted(tensor.shape)[-2], "the second largest mode"
+    if together and tensor.order > 4:
+        most = max(size for _, size, n_matrices in _splits(tensor.shape, tensor.symmetric) if n_matrices > 1)
+        measure = "what modes taken together for rows and for columns measure"
+    return (
+        f"rank must be at most {most}, {measure}, for {method}, which diagonalizes matrices of that rank; got {rank}. "
+        "method=None fits larger ones by least squares"
+    )
+
+
+def matrix_roles(problem: Problem) -> Roles:
+    """Return the modes for rows and columns, of a problem that `roles_refusal` has nothing against."""
+    tensor = problem.tensor
+    roles = assign_roles(tensor.shape, problem.rank, symmetric=tensor.symmetric)
+    return roles or Roles((0,), (1,), tuple(range(2, tensor.order)))
+
+
+def merged_core(core: DenseTensor, roles: Roles) -> Tensor:
+    """Return the core with all modes for rows as its first, all for columns as its second, and the others after."""
+    ordered = core.permute(roles.rows + roles.columns + roles.others)
+    if len(roles.rows) + len(roles.columns) == 2:
+        return ordered
+    sides = [math.prod(core.shape[mode] for mode in role) for role in (roles.rows, roles.columns)]
+    entries = ordered.to_dense()
+    shape = (*sides, *(core.shape[mode] for mode in roles.others))
+    return DenseTensor.of(array_namespace(entries).reshape(entries, shape), symmetric=False)
+
+
+def slices(core: Tensor, roles: Roles, rank: int) -> Array:
+    """Return at most `rank` orthonormal combinations of the core's slices: all that is not noise."""
+    xp = array_namespace(core.reference)
+    shape = [math.prod(core.shape[mode] for mode in role) for role in (roles.others, roles.rows, roles.columns)]
+    stack = xp.reshape(xp.permute_dims(core.to_dense(), roles.order), tuple(shape))
+    if shape[0] <= max(rank, 2):
+        return stack
+    flat = xp.reshape(stack, (shape[0], shape[1] * shape[2]))
+    leading = xp.linalg.eigh(flat @ xp.matrix_transpose(flat))[1][:, -max(rank, 2) :]
+    return xp.reshape(xp.matrix_transpose(leading) @ flat, (-1, *shape[1:]))
+
+
+def components_from_sides(core: DenseTensor, roles: Roles, rows: Array, columns: Array) -> FactoredTensor:
+    """Return components with these factors of rows and columns: the others by least squares, then the weights."""
+    xp = array_namespace(rows)
+    shape = core.shape
+    gram = hadamard_gram([rows, columns])
+    stack = xp.permute_dims(core.to_dense(), roles.order)
+    stack = xp.reshape(stack, (-1, rows.shape[0], columns.shape[0]))
+    along = xp.sum((stack @ columns) * rows, axis=1)  # (n, k)
+    others = xp.matrix_transpose(solve_semidefinite(gram, xp.matrix_transpose(along)))
+    factors: dict[int, Array] = {}
+    for role, side in zip(roles, (rows, columns, others), strict=True):
+        factors |= dict(zip(role, split_columns(side, [shape[mode] for mode in role]), strict=True))
+    return with_best_weights(core, [factors[mode] for mode in range(core.order)])
+
+
+def symmetric_components(core: DenseTensor, columns: Array, n_modes: int) -> FactoredTensor:
+    """Return components of a symmetric core with these columns, each of so many of its modes taken together."""
+    factor = split_columns(columns, [core.shape[0]] * n_modes)[0]
+    return with_best_weights(core, [factor] * core.order)
+
+
+def diagonalized(diagonalizer: Diagonalizer, stack: Array, rank: int, rng: np.random.Generator) -> Diagonalization:
+    """Diagonalize, or say that the tensor has fewer components than were asked for."""
+    try:
+        fit = diagonalizer(stack, seed=rng)
+    except np.linalg.LinAlgError:
+        raise UndeterminedError(
+            f"rank must be at most that of the tensor, whose projections are singular; got {rank}. "
+            "method=None fits it by least squares"
+        ) from None
+    if fit.factor.shape[1] < rank:
+        raise UndeterminedError(
+            f"rank must be at most {fit.factor.shape[1]}, the number of components that the tensor has, to rounding; "
+            f"got {rank}. method=None fits it by least squares"
+        )
+    return fit

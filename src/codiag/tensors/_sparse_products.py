@@ -1,0 +1,219 @@
+"""Sums over a list of entries, by fibers: runs of entries that differ in their last index only.
+
+Fibers times columns are a product with a sparse matrix, after which work is done once for each fiber and not for each
+entry; where every entry is a fiber of its own that costs no more than without them.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from functools import reduce
+
+import numpy as np
+from scipy import sparse
+
+from codiag._arrays import double, in_threads, n_threads
+from codiag.tensors._listing import Listing, starts_of_runs
+
+BLOCK = 2**19
+"""Numbers, a row of products for each entry, that are worked on at a time: as many as stay in the cache."""
+
+PART, MOST_PARTS = 2**21, 16
+"""Numbers from which on entries are worked on in parts, side by side, and parts at most. These depend on the sizes
+alone: so do the sums, to the last digit."""
+
+
+class Fibers:
+    """A block of entries as a sparse matrix with a row for each fiber.
+
+    Attributes
+    ----------
+    matrix : sparse array of shape (n_fibers, d)
+    places : array of integers, shape (order - 1, n_fibers)
+        The indices of the fibers.
+    """
+
+    def __init__(self, entries: Listing) -> None:
+        starts = starts_of_runs(entries.coords[:-1])
+        last = entries.coords[-1]
+        ends = np.append(starts, last.size).astype(last.dtype)
+        self.matrix = sparse.csr_array((entries.values, last, ends), shape=(starts.size, entries.shape[-1]))
+        self.places = np.stack([row.take(starts) for row in entries.coords[:-1]])
+        self._products: list[tuple[np.ndarray, np.ndarray]] = []
+
+    def times(self, columns: np.ndarray) -> np.ndarray:
+        """Return the product of each fiber with columns, computed once for the same array."""
+        for known, product in self._products:
+            if known is columns:
+                return product
+        self._products.append((columns, self.matrix @ columns))
+        return self._products[-1][1]
+
+    def rows(self, factors: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Return the rows of factors, one for every mode but the last, that belong to the fibers."""
+        return [factor.take(row, axis=0) for factor, row in zip(factors, self.places, strict=True)]
+
+
+class FiberSum(ABC):
+    """A sum over fibers, in arrays that blocks of them are added to.
+
+    Attributes
+    ----------
+    width : int
+        Numbers for each entry on the way.
+    """
+
+    width: int
+
+    @abstractmethod
+    def zeros(self, entries: Listing) -> list[np.ndarray]:
+        """Return the sum over nothing."""
+
+    @abstractmethod
+    def add(self, totals: list[np.ndarray], fibers: Fibers) -> None:
+        """Add what fibers contribute."""
+
+
+class FiberProducts(FiberSum):
+    """`Tensor.mttkrp` for some modes: the rows of other modes are multiplied once for each fiber."""
+
+    def __init__(self, factors: Sequence[np.ndarray], modes: Sequence[int]) -> None:
+        self.factors, self.modes = factors, modes
+        self.width = factors[0].shape[1]
+
+    def zeros(self, entries: Listing) -> list[np.ndarray]:
+        return [np.zeros((entries.shape[mode], self.width), dtype=entries.values.dtype) for mode in self.modes]
+
+    def add(self, totals: list[np.ndarray], fibers: Fibers) -> None:
+        *others, last = self.factors
+        rows = fibers.rows(others)
+        for mode, total in zip(self.modes, totals, strict=True):
+            if mode == len(others):
+                total += fibers.matrix.T @ _product(rows)
+            else:
+                product = _product([*rows[:mode], *rows[mode + 1 :], fibers.times(last)])
+                _add_rows(total, fibers.places[mode], product)
+
+
+class FiberInner(FiberSum):
+    """The inner product with components, in double precision."""
+
+    def __init__(self, weights: np.ndarray, factors: Sequence[np.ndarray]) -> None:
+        self.weights, self.factors = double(weights), [double(factor) for factor in factors]
+        self.last = factors[-1]
+        self.width = self.weights.shape[0]
+
+    def zeros(self, entries: Listing) -> list[np.ndarray]:
+        return [np.zeros(1)]
+
+    def add(self, totals: list[np.ndarray], fibers: Fibers) -> None:
+        exact = fibers.matrix.dtype == np.float64
+        along = fibers.times(self.last) if exact else fibers.matrix.astype(np.float64) @ self.factors[-1]
+        totals[0] += np.vdot(along, _product(fibers.rows(self.factors[:-1])) * self.weights)
+
+
+class FiberCore(FiberSum):
+    r"""Compression of all modes by bases; with None for the first, of all others.
+
+    Of every index of the first mode, :math:`\sum_f (b_f \otimes \dots) y_f^\top` over its fibers is a product of
+    matrices, from rows of the bases and from fibers times the last one.
+    """
+
+    def __init__(self, first: np.ndarray | None, others: Sequence[np.ndarray]) -> None:
+        self.first, self.others = first, others
+        self.columns = math.prod(basis.shape[1] for basis in others)
+        self.width = others[-1].shape[1] + self.columns // others[-1].shape[1]
+
+    def zeros(self, entries: Listing) -> list[np.ndarray]:
+        height = entries.shape[0] if self.first is None else self.first.shape[1]
+        return [np.zeros((height, self.columns), dtype=entries.values.dtype)]
+
+    def add(self, totals: list[np.ndarray], fibers: Fibers) -> None:
+        *middle, last = self.others
+        sums, places = fibers.times(last), fibers.places[0]
+        if middle:
+            starts = starts_of_runs(fibers.places[:1])
+            rows = reduce(
+                _kronecker, (basis.take(row, axis=0) for basis, row in zip(middle, fibers.places[1:], strict=True))
+            )
+            sums, places = _outer_sums(rows, sums, starts).reshape(starts.size, -1), places[starts]
+        if self.first is None:
+            _add_rows(totals[0], places, sums)
+        else:
+            totals[0] += self.first.take(places, axis=0).T @ sums
+
+
+def totals_over(entries: Listing, asked: Sequence[FiberSum]) -> list[list[np.ndarray]]:
+    """Return the arrays of several sums, from one pass over entries, in threads where there are many."""
+    if not asked:
+        return []
+    width = max(one.width for one in asked)
+    zeros = [one.zeros(entries) for one in asked]
+    n_numbers = sum(total.size for totals in zeros for total in totals)
+    n_parts = max(min(entries.values.size * width // max(PART, 4 * n_numbers), MOST_PARTS), 1)
+    edges = [entries.values.size * part // n_parts for part in range(n_parts + 1)]
+
+    def part_of(part: int) -> list[list[np.ndarray]]:
+        totals = zeros if part == 0 else [one.zeros(entries) for one in asked]
+        for block in _blocks(entries, edges[part], edges[part + 1], width):
+            fibers = Fibers(block)
+            for one, own in zip(asked, totals, strict=True):
+                one.add(own, fibers)
+        return totals
+
+    threads = n_threads() if n_parts > 1 else 1
+    for totals in in_threads(part_of, range(n_parts), threads):
+        if totals is not zeros:
+            for total, own in zip(zeros, totals, strict=True):
+                for array, share in zip(total, own, strict=True):
+                    array += share
+    return zeros
+
+
+def _blocks(entries: Listing, start: int, stop: int, width: int) -> Iterator[Listing]:
+    """Yield blocks of entries, large enough that what a block adds to is not much larger than the block."""
+    size = max(BLOCK // width, min(max(entries.shape), 16 * BLOCK // width), 1)
+    for first in range(start, stop, size):
+        part = slice(first, min(first + size, stop))
+        yield Listing(entries.coords[:, part], entries.values[part], entries.shape)
+
+
+def _outer_sums(left: np.ndarray, right: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """Return the sums of ``outer(left[f], right[f])`` over runs of rows f, all runs of one length at a time."""
+    lengths = np.diff(starts, append=left.shape[0])
+    sums = np.empty((starts.size, left.shape[1], right.shape[1]), dtype=left.dtype)
+    order = np.argsort(lengths, kind="stable")
+    for runs in np.split(order, np.flatnonzero(np.diff(lengths[order])) + 1):
+        if runs.size == 1:
+            run = slice(starts[runs[0]], starts[runs[0]] + lengths[runs[0]])
+            np.matmul(left[run].T, right[run], out=sums[runs[0]])
+        elif runs.size > 1:
+            rows = starts[runs][:, None] + np.arange(lengths[runs[0]])
+            sums[runs] = np.matmul(left[rows].transpose(0, 2, 1), right[rows])
+    return sums
+
+
+def _add_rows(total: np.ndarray, places: np.ndarray, rows: np.ndarray) -> None:
+    """Add each row to the one of the total that it belongs to: a product with a matrix of one entry a column."""
+    if places.size == 0:
+        return
+    low = places.min()
+    size = int(places.max() - low) + 1
+    ends = np.arange(places.size + 1, dtype=places.dtype)
+    gather = sparse.csc_array((np.ones(places.size, rows.dtype), places - low, ends), shape=(size, places.size))
+    total[low : low + size] += gather @ rows
+
+
+def _product(rows: Sequence[np.ndarray]) -> np.ndarray:
+    """Return the entrywise product of matrices."""
+    product = rows[0] if len(rows) == 1 else rows[0] * rows[1]
+    for row in rows[2:]:
+        product *= row
+    return product
+
+
+def _kronecker(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Return the Kronecker products of rows."""
+    return (left[:, :, None] * right[:, None, :]).reshape(left.shape[0], -1)

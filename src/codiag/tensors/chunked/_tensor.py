@@ -1,0 +1,381 @@
+"""A tensor whose entries lie in the chunks of a dask array."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace, device, is_dask_array, is_numpy_array
+
+from codiag._arrays import Array, moved, to_host
+from codiag._checks import as_flag
+from codiag.tensors._base import REAL, Tensor, as_scale, check_shape, check_symmetric_shape
+from codiag.tensors._dense import DenseTensor
+from codiag.tensors._sketch import EntryCount, check_range, entry_count
+from codiag.tensors._sparse import SparseTensor
+from codiag.tensors._stored import ArrayTensor
+from codiag.tensors._sums import Products, Ranges, Shares, SquaredDistance, SquaredNorm, Sum
+
+OfChunk = Callable[..., Shares]
+"""Called as ``function(asked, ranges, *blocks)`` for every chunk; a function of a module, which is sent by its name."""
+
+
+class DaskTensor(ArrayTensor):
+    """A tensor in the chunks of a dask array, wherever these are: on disk, in other processes, on a cluster.
+
+    Only sums are gathered. Every chunk computes its part of all sums of a pass at once, as for an array of its kind in
+    memory, and these parts are added in a tree. All of that is done by the scheduler that dask would use: threads,
+    processes, or the cluster of a ``distributed.Client``.
+
+    Parameters
+    ----------
+    array : dask array of shape (d_0, d_1, d_2, ...)
+        Real numbers, three modes or more; chunks of NumPy, CuPy or pydata/sparse, of any sizes, the same whenever they
+        are computed. Masked entries are NaN. A worker needs memory for one chunk of every thread, and about 200 MB
+        beyond.
+    symmetric : bool, optional
+        Whether permuting the modes leaves the tensor as it is. By default that is detected, to rounding, in the first
+        pass over the chunks.
+
+    See Also
+    --------
+    DenseTensor : The same in memory.
+    codiag.factorize : Takes dask arrays as they are.
+
+    Examples
+    --------
+    >>> import dask.array
+    >>> from codiag.tensors import DaskTensor
+    >>> tensor = DaskTensor(dask.array.ones((4, 5, 6), chunks=(2, 5, 4)))
+    >>> tensor
+    DaskTensor(4 x 5 x 6, 4 chunks)
+    >>> tensor.squared_norm()
+    120.0
+    """
+
+    def __init__(self, array: Any, *, symmetric: bool | None = None) -> None:
+        if not is_dask_array(array):
+            raise TypeError(
+                f"array must be a dask array; got {type(array).__name__}. codiag.tensors.as_tensor takes every array"
+            )
+        if any(math.isnan(size) for size in array.shape):
+            raise ValueError(
+                f"tensor must have chunks of known sizes; got a dask array of shape {array.shape}. Call "
+                "array.compute_chunk_sizes() first"
+            )
+        self.shape = check_shape(array.shape)
+        if array.dtype.kind == "c":
+            raise TypeError(
+                f"tensor must be real; got a dask array of {array.dtype}: factorize real and imaginary parts as one "
+                "more mode of size two"
+            )
+        if array.dtype.kind not in "biuf":
+            raise TypeError(f"tensor must hold real numbers; got a dask array of {array.dtype}")
+        if symmetric is not None:
+            as_flag("symmetric", symmetric)
+        if symmetric:
+            check_symmetric_shape(self.shape)
+        self.array = array
+        self._symmetric = False if symmetric is None and len(set(self.shape)) > 1 else symmetric
+        self._seems_symmetric = bool(symmetric)
+        self.unseen = True
+
+    def check(self) -> None:
+        way_out = (
+            "NaN are missing entries where factorize is given the dask array itself, and not a DaskTensor of it; leave "
+            "out infinities with observed=, or the slices that hold them"
+        )
+        check_range(self, self._count, way_out)
+        self.unseen = False
+
+    def _count(self) -> EntryCount:
+        shares = self.sum_over_chunks(_count_of_chunk, None)
+        n_bad, n_nan, n_nonzero = (int(shares.pop((place,))) for place in range(3))
+        return EntryCount(n_bad, n_nan, min(shares, default=None), n_nonzero)
+
+    @property
+    def reference(self) -> Array:
+        return np.zeros(0, dtype=np.float32 if self.array.dtype == np.float32 else np.float64)
+
+    def sum_over_chunks(self, function: OfChunk, asked: Any, *others: Any) -> Shares:
+        """Return the sum of what a function gives for every chunk, in one pass.
+
+        Parameters
+        ----------
+        function : callable
+            A function of a module, called as ``function(asked, ranges, block, *others)`` for every chunk; returns a
+            dict.
+        asked : object
+            What the function is to compute.
+        *others : dask arrays
+            In chunks of the same sizes.
+
+        Returns
+        -------
+        dict
+            Values with equal keys added.
+
+        See Also
+        --------
+        DaskTensor.gathered : All chunks as one array.
+
+        Examples
+        --------
+        >>> import dask.array
+        >>> from codiag.tensors import DaskTensor
+        >>> tensor = DaskTensor(dask.array.ones((4, 4, 4), chunks=2))
+        >>> tensor.sum_over_chunks(lambda asked, ranges, block: {asked: float(block.sum())}, "total")
+        {'total': 64.0}
+        """
+        from codiag.tensors.chunked._sums import sum_over_chunks
+
+        return sum_over_chunks(function, [self.array, *others], asked)
+
+    def read(self, *asked: Sum) -> list[Any]:
+        """Compute several sums in one pass over the chunks; beside products, check that these are as before."""
+        if self._look is None or not any(isinstance(one, Products | SquaredDistance) for one in asked):
+            return self._read(asked)
+        *results, squared_norm = self._read([*asked, SquaredNorm()])
+        self._check_same(squared_norm, self._look.squared_norm)
+        return results
+
+    def _check_same(self, now: float, before: float) -> None:
+        if math.isfinite(before) and not abs(now - before) <= self._rounding() * before:
+            raise ValueError(
+                "tensor must have the same entries whenever its chunks are computed; the squared norm of "
+                f"{self!r} was {before:.12g}, and is {now:.12g}. Store it before, or array.persist() it, if its chunks "
+                "are drawn at random or their source changes"
+            )
+
+    def _read(self, asked: Sequence[Sum]) -> list[Any]:
+        shares = self.sum_over_chunks(_sums_of_chunk, tuple(asked))
+        by_sum: list[Shares] = [{} for _ in asked]
+        for (number, *key), share in shares.items():
+            by_sum[number][tuple(key)] = share
+        return [one.total(own, self) for one, own in zip(asked, by_sum, strict=True)]
+
+    def project(self, *directions: Array) -> Array:
+        shares = self.sum_over_chunks(_projected_chunk, tuple(directions))
+        stack = np.zeros((directions[0].shape[0], *self.shape[:2]), dtype=self.reference.dtype)
+        for (row, column), part in shares.items():
+            stack[:, row : row + part.shape[1], column : column + part.shape[2]] = part
+        return stack
+
+    def permute(self, axes: Sequence[int]) -> DaskTensor:
+        return self._with(self.array.transpose(tuple(axes)))
+
+    def without_symmetry(self) -> DaskTensor:
+        if self._symmetric is False:
+            return self
+        other = DaskTensor(self.array, symmetric=False)
+        other.unseen = self.unseen
+        return other
+
+    def squared_norm(self) -> float:
+        return self.look().squared_norm
+
+    def inner(self, weights: Array, factors: Sequence[Array]) -> float:
+        return float(self.sum_over_chunks(_inner_of_chunk, (weights, tuple(factors)))[()])
+
+    def symmetrized(self) -> DaskTensor:
+        """Average the tensor over all permutations of its modes, lazily.
+
+        Returns
+        -------
+        DaskTensor
+            The symmetric part, in chunks.
+
+        See Also
+        --------
+        DaskTensor.asymmetry : How much this would change.
+
+        Examples
+        --------
+        >>> import dask.array
+        >>> from codiag.tensors import DaskTensor
+        >>> DaskTensor(dask.array.random.random((4, 4, 4), chunks=2)).symmetrized().symmetric
+        True
+        """
+        from codiag.tensors.chunked._sums import cubed
+
+        turns = list(permutations(range(self.order)))
+        source = cubed(self.array, range(self.order))
+        array = source / len(turns)
+        for turn in turns[1:]:
+            array = array + source.transpose(turn) / len(turns)
+        return DaskTensor(array, symmetric=True)
+
+    def weights_of(self, observed: Any) -> Any:
+        """Return weights of the entries, an array of NumPy or dask, in the chunks of the tensor.
+
+        Parameters
+        ----------
+        observed : array of the shape of the tensor
+            Boolean, or weights.
+
+        Returns
+        -------
+        dask array of the shape of the tensor
+            In double precision.
+
+        Examples
+        --------
+        >>> import dask.array
+        >>> import numpy as np
+        >>> from codiag.tensors import DaskTensor
+        >>> tensor = DaskTensor(dask.array.ones((4, 4, 4), chunks=2))
+        >>> tensor.weights_of(np.ones((4, 4, 4), dtype=bool)).chunks
+        ((2, 2), (2, 2), (2, 2))
+        """
+        from codiag.tensors.chunked._sums import weights_in_chunks_of
+
+        given = observed if hasattr(observed, "dtype") else np.asarray(observed)
+        if given.dtype.kind not in "buif":
+            raise TypeError(f"observed must be boolean, or hold weights; got an array of {given.dtype}")
+        if tuple(given.shape) != self.shape:
+            raise ValueError(f"observed must have the shape of the tensor, {self.shape}; got {tuple(given.shape)}")
+        return weights_in_chunks_of(self.array, given)
+
+    def to_dense(self) -> Array:
+        return entries_of_chunk(self.gathered())
+
+    def gathered(self) -> Array:
+        """Compute all chunks.
+
+        Returns
+        -------
+        array of the shape of the tensor
+            Of the library of the chunks, sparse or masked if these are.
+
+        See Also
+        --------
+        DaskTensor.sum_over_chunks : A sum that needs no array of all entries.
+
+        Examples
+        --------
+        >>> import dask.array
+        >>> from codiag.tensors import DaskTensor
+        >>> DaskTensor(dask.array.ones((4, 3, 2), chunks=2)).gathered().shape
+        (4, 3, 2)
+        """
+        from codiag.tensors.chunked._sums import gathered
+
+        return gathered(self.array, self.reference.dtype)
+
+    def __mul__(self, scale: object) -> Tensor:
+        if not isinstance(scale, REAL):
+            return NotImplemented
+        other = self._with(self.array * as_scale(scale, self.reference))
+        other.unseen = self.unseen
+        if self._look is not None:
+            other._look = self._look.scaled(float(scale))
+        return other
+
+    __rmul__ = __mul__
+
+    def _with(self, array: Any) -> DaskTensor:
+        return DaskTensor(array, symmetric=self._symmetric)
+
+    def __repr__(self) -> str:
+        n_chunks = math.prod(self.array.numblocks)
+        kind = "symmetric " if self._symmetric else ""  # what is not known yet is not worth a pass
+        sizes = " x ".join(str(size) for size in self.shape)
+        return f"DaskTensor({kind}{sizes}, {n_chunks} chunk{'s' if n_chunks > 1 else ''})"
+
+
+def _sums_of_chunk(asked: Sequence[Sum], ranges: Ranges, block: Array) -> Shares:
+    """Return all sums of a pass for one chunk, computed as those of a tensor of its kind."""
+    local = tensor_of_chunk(block)
+    known: dict[Any, Array] = {}
+    own = [_prepared(one.within(ranges), local.reference, known) for one in asked]
+    shares: Shares = {}
+    for number, (one, result) in enumerate(zip(asked, local.read(*own), strict=True)):
+        shares |= {(number, *key): to_host(share) for key, share in one.shares(result, ranges).items()}
+    return shares
+
+
+def _projected_chunk(directions: Sequence[Array], ranges: Ranges, block: Array) -> Shares:
+    local = tensor_of_chunk(block)
+    own = [moved(rows[:, part], local.reference) for rows, part in zip(directions, ranges[2:], strict=True)]
+    return {(ranges[0].start, ranges[1].start): to_host(local.project(*own))}
+
+
+def _count_of_chunk(_asked: None, ranges: Ranges, block: Array) -> Shares:
+    """Return numbers of entries that are not finite, NaN and not zero, and the place of the first of the former."""
+    n_bad, n_nan, first, n_nonzero = entry_count(entries_of_chunk(block))
+    shares: Shares = {(0,): n_bad, (1,): n_nan, (2,): n_nonzero}
+    if first is not None:
+        shares[tuple(rows.start + place for rows, place in zip(ranges, first, strict=True))] = 1
+    return shares
+
+
+def _inner_of_chunk(components: tuple[Array, Sequence[Array]], ranges: Ranges, block: Array) -> Shares:
+    """Return a chunk's part of an inner product: by a chunk's own method, which sums in double precision."""
+    local = tensor_of_chunk(block)
+    weights, factors = components
+    rows = tuple(factor[part, :] for factor, part in zip(factors, ranges, strict=True))
+    weights, rows = _prepared((weights, rows), local.reference, {})
+    return {(): local.inner(weights, rows)}
+
+
+def check_real(block: Array) -> None:
+    """Raise unless a chunk holds real numbers, whatever the array says that it holds."""
+    kind = getattr(block.dtype, "kind", "f")
+    if kind not in "biuf":
+        raise TypeError(f"it holds numbers of {block.dtype}, and should hold real ones, as the dtype of the array says")
+
+
+def tensor_of_chunk(block: Array) -> DenseTensor | SparseTensor:
+    """Return a chunk as a tensor of its own, without a look at its entries; NaN in place of those that are masked."""
+    check_real(block)
+    if isinstance(block, np.ma.MaskedArray):
+        block = np.ma.filled(block.astype(np.float32 if block.dtype == np.float32 else np.float64), np.nan)
+    if hasattr(block, "tocoo") and hasattr(block, "fill_value"):
+        block = block.tocoo()
+    if hasattr(block, "coords") and hasattr(block, "fill_value"):
+        if block.fill_value != 0:
+            raise ValueError(f"it must be zero where it has no entries; its fill_value is {block.fill_value}")
+        values = block.data if block.data.dtype == np.float32 else block.data.astype(np.float64)
+        return SparseTensor(block.coords.astype(np.int64), values, block.shape, check=False)
+    return DenseTensor.of(block, symmetric=False)
+
+
+def entries_of_chunk(block: Array) -> np.ndarray:
+    """Return the entries of a chunk of any kind in NumPy; NaN in place of those that are masked."""
+    return to_host(tensor_of_chunk(block).to_dense())
+
+
+def _prepared(value: Any, reference: Array, known: dict[Any, Array]) -> Any:
+    """Return a request with its arrays where the reference lives, in their own precision, and equal rows one object.
+
+    By that a tensor sees which products several requests have in common.
+    """
+    if isinstance(value, Sum):
+        return replace(value, **{name: _prepared(item, reference, known) for name, item in vars(value).items()})  # type: ignore[type-var]
+    if isinstance(value, tuple | list):
+        return tuple(_prepared(item, reference, known) for item in value)
+    if not isinstance(value, np.ndarray):
+        return value
+    key = (value.__array_interface__["data"][0], value.shape, value.strides)
+    if key not in known:
+        library = array_namespace(reference)
+        known[key] = value if is_numpy_array(reference) else library.asarray(value, device=device(reference))
+    return known[key]
+
+
+def cubed(array: Array, modes: Sequence[int]) -> Array:
+    """Return a dask array in chunks that permuting some modes leaves as they are."""
+    from codiag.tensors.chunked import _sums
+
+    return _sums.cubed(array, modes)
+
+
+def without_missing_entries(array: Array, weights: Array | None) -> tuple[Array, Array]:
+    """Return a dask array with zeros where entries are missing, and weights of the entries that are zero there."""
+    from codiag.tensors.chunked import _sums
+
+    return _sums.without_missing_entries(array, weights)
