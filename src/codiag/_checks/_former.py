@@ -11,6 +11,24 @@ GONE_IN = "0.4"
 """The version in which former names stop working."""
 
 
+def warn_of_former(old: str, new: str, stacklevel: int = 3) -> None:
+    """Warn that a name was renamed, at the caller of the function that noticed."""
+    warnings.warn(f"{old} is now {new}; the old name goes in {GONE_IN}", DeprecationWarning, stacklevel=stacklevel)
+
+
+def with_new_keywords(function: str, former: Mapping[str, str], given: dict[str, Any]) -> dict[str, Any]:
+    """Return keyword arguments with former names replaced by the new ones, and a warning for each."""
+    renamed = {}
+    for name, value in given.items():
+        new = former.get(name, name)
+        if new in renamed or (new != name and new in given):
+            raise TypeError(f"{function}() got {new} twice: {name} is its former name")
+        if new != name:
+            warn_of_former(f"{name} of {function}", new, stacklevel=4)
+        renamed[new] = value
+    return renamed
+
+
 def former_names(module: str, renamed: Mapping[str, str]) -> Callable[[str], Any]:
     """Return a ``__getattr__`` for a module that resolves former names, each with a DeprecationWarning.
 
@@ -31,9 +49,7 @@ def former_names(module: str, renamed: Mapping[str, str]) -> Callable[[str], Any
         if name not in renamed:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         home, _, new = renamed[name].rpartition(".")
-        warnings.warn(
-            f"{module}.{name} is now {renamed[name]}; the old name goes in {GONE_IN}", DeprecationWarning, stacklevel=2
-        )
+        warn_of_former(f"{module}.{name}", renamed[name])
         return getattr(import_module(home), new)
 
     return resolve

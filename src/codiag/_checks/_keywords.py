@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import ParamSpec, TypeVar
+
+from codiag._checks._former import with_new_keywords
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -40,8 +42,21 @@ OPTIONS = {
 """What to write for options of other objects: the first way whose own keyword a function has."""
 
 
-def explains_keywords(function: Callable[P, R]) -> Callable[P, R]:
-    """Make a function answer a keyword that it does not have with the one to use; its signature stays what it is."""
+def explains_keywords(function: Callable[P, R], former: Mapping[str, str] | None = None) -> Callable[P, R]:
+    """Make a function answer a keyword that it does not have with the one to use; its signature stays what it is.
+
+    Parameters
+    ----------
+    function : callable
+        A function, or the ``__init__`` of a class.
+    former : mapping of str to str, optional
+        Keywords that were renamed, with their new names: they are accepted, with a DeprecationWarning.
+
+    Returns
+    -------
+    callable
+        The function, with better errors.
+    """
     parameters = inspect.signature(function).parameters
     known = tuple(parameters)
     if any(one.kind is one.VAR_KEYWORD for one in parameters.values()):  # it has them all
@@ -49,9 +64,11 @@ def explains_keywords(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> R:
-        for keyword in kwargs:
-            if keyword not in known:
-                name = type(args[0]).__name__ if function.__name__ == "__init__" else function.__qualname__
+        if not kwargs.keys() <= set(known):
+            name = type(args[0]).__name__ if function.__name__ == "__init__" else function.__qualname__
+            if former:
+                kwargs = with_new_keywords(name, former, kwargs)  # type: ignore[assignment]
+            for keyword in (word for word in kwargs if word not in known):
                 raise TypeError(f"{name}() got an unexpected keyword argument {keyword!r}; {_advice(keyword, known)}")
         return function(*args, **kwargs)
 

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from codiag._checks import ConvergenceWarning, as_generator, as_number, check_seed, explains_keywords
+from codiag._checks import (
+    ConvergenceWarning,
+    as_generator,
+    as_number,
+    check_seed,
+    explains_keywords,
+    warn_of_former,
+)
 from codiag.methods import Auto, Method, as_method
 from codiag.models.frame._components import Components
 from codiag.problem import Problem
@@ -62,11 +69,25 @@ class Model(BaseEstimator):
     optional: ClassVar[frozenset[str]] = frozenset()
     """Parameters that may be None, for which the model then finds a value."""
 
+    former_parameters: ClassVar[Mapping[str, str]] = {}
+    """Parameters that were renamed, with their new names."""
+
+    former_attributes: ClassVar[Mapping[str, str]] = {}
+    """Learned attributes that were renamed, with their new names."""
+
     def __init_subclass__(cls, **options: Any) -> None:
-        """Let a model that is given a keyword of another library say what it is called here."""
+        """Let a model that is given a former keyword, or one of another library, say what it is called here."""
         super().__init_subclass__(**options)
         if "__init__" in vars(cls):
-            cls.__init__ = explains_keywords(cls.__init__)  # type: ignore[method-assign]
+            cls.__init__ = explains_keywords(cls.__init__, cls.former_parameters)  # type: ignore[method-assign]
+
+    def __getattr__(self, name: str) -> Any:
+        """Resolve the former names of learned attributes, with a DeprecationWarning."""
+        new = type(self).former_attributes.get(name)
+        if new is None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        warn_of_former(f"{name} of {type(self).__name__}", new)
+        return getattr(self, new)
 
     def fit(self, X: Any, y: object = None) -> Self:  # noqa: N803
         """Estimate the model.
