@@ -15,7 +15,7 @@ def test_modules_resolve_former_names():
     getattribute = former_names("codiag.old", {"factorise": "codiag.factorize"})
     with pytest.warns(DeprecationWarning, match=r"codiag\.old\.factorise is now codiag\.factorize; the old name goes"):
         assert getattribute("factorise") is codiag.factorize
-    with pytest.raises(AttributeError, match="module 'codiag.old' has no attribute 'nothing'"):
+    with pytest.raises(AttributeError, match=r"module 'codiag\.old' has no attribute 'nothing'"):
         getattribute("nothing")
 
 
