@@ -101,7 +101,7 @@ def test_the_gauss_newton_matrix_is_that_of_the_derivatives(entries: Entries, ca
 
 
 def test_curved_is_the_matrix_times_moves(entries: Entries, case: Case) -> None:
-    curved = entries.curved(case.factors, case.moves)
+    curved = entries.gauss_newton_product(case.factors, case.moves)
     assert_allclose(case.stacked(curved), case.matrix @ case.stacked(case.moves), atol=1e-12)
 
 
@@ -249,8 +249,8 @@ def test_entries_of_every_library_agree_with_numpy(library: str, case: Case) -> 
         assert_allclose(distance, expected.distance(case.components))
         assert_allclose(found.square(), expected.square())
         assert_allclose(case.stacked(slopes), case.stacked(expected.slopes(case.factors)), atol=1e-12)
-        curved = expected.curved(case.factors, case.moves)
-        assert_allclose(case.stacked(found.curved(factors, moves)), case.stacked(curved), atol=1e-12)
+        curved = expected.gauss_newton_product(case.factors, case.moves)
+        assert_allclose(case.stacked(found.gauss_newton_product(factors, moves)), case.stacked(curved), atol=1e-12)
         assert_allclose(to_host(found.matrix(factors)), expected.matrix(case.factors), atol=1e-12)
         grams = expected.row_grams(case.factors, 1)
         assert_allclose(to_host(found.row_grams(factors, 1)), grams, atol=1e-12)

@@ -123,7 +123,7 @@ def test_ridges_hold_new_coefficients_back():
 class NotPositive(Constraint):
     """A constraint of a user's own, of rows one by one."""
 
-    by_rows: ClassVar[bool] = True
+    holds_by_rows: ClassVar[bool] = True
 
     def project(self, factor):
         return np.minimum(factor, 0)

@@ -20,7 +20,7 @@ they end at the minimum. Methods that cannot take constraints into account refus
 set should contain every positive multiple of its members, as this one does, or results satisfy it only after columns
 are scaled back. And ``solve`` may be overridden where the minimum has a direct solution, as `codiag.constraints.Fixed`
 does, and ``check`` where not every shape is possible. A constraint that a row satisfies or not by itself says so with
-``by_rows = True``: then ``fit.transform`` asks it of the coefficients of new samples, too. This one ties rows together.
+``holds_by_rows = True``: then ``fit.transform`` asks it of the coefficients of new samples, too. This one ties rows together.
 
 **How it is tested.** One line in ``CONSTRAINTS`` of ``tests/cases.py`` runs every law of constraints on it: projecting
 twice changes nothing more, no other factor of the set is nearer, ``solve`` ends where no feasible direction leads

@@ -1,24 +1,20 @@
-"""The one entry point."""
+"""The entry: a tensor and a rank in, a factorization out."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from codiag._arrays import Array, TensorLike
 from codiag._checks import ConvergenceWarning, Seed, as_generator, explains_keywords
 from codiag.constraints import ConstraintsLike
-from codiag.labels import read_labelled
 from codiag.methods import Method, as_method
 from codiag.problem import Problem
-from codiag.result import (
-    Factorization,
-    complaint_about,
-    solve,
-    with_labels,
-)
+from codiag.result import Factorization, complaint_about, solve
+
+if TYPE_CHECKING:
+    from codiag.selection import RankChoice
 
 
 @explains_keywords
@@ -99,38 +95,48 @@ def factorize(
     >>> np.array_equal(fit.factors[0], fit.factors[1]), codiag.factor_error(fit, (a, a, c)) < 1e-10
     (True, True)
     """
-    tensor, labels = read_labelled(tensor)
-    problem = as_problem(tensor, rank, constraints, observed, symmetric, seed)
-    strategy = as_method(method)
-    fit = solve(problem, strategy, seed)
-    complaint = complaint_about(fit, problem, strategy)
+    problem = as_problem(tensor, rank, constraints, observed, symmetric)
+    fit, complaint = fitted(problem, method, seed)
     if complaint is not None:
         warnings.warn(complaint, ConvergenceWarning, stacklevel=3)
-    return fit if labels is None else with_labels(fit, labels)
+    return fit
 
 
-def with_chosen_rank(problem: Problem, seed: Any, refusal: str = "rank cannot be 'auto'") -> Problem:
-    """Ask for as many components as the tensor supports, of one to ten; raise where it supports none."""
+def as_problem(tensor: Any, rank: Any, constraints: Any, observed: Any, symmetric: Any) -> Problem:
+    """Return the problem that arguments of `factorize` state; one that is given states all of this itself."""
+    stated = {"constraints": constraints, "observed": observed, "symmetric": symmetric}
+    if isinstance(tensor, Problem):
+        for name, value in {"rank": rank, **stated}.items():
+            if value is not None:
+                raise TypeError(
+                    f"{name} must be left out if a Problem is given, which has its own; got {name}={value!r}"
+                )
+        return tensor
+    if isinstance(rank, str) and rank == "auto":
+        return Problem.of_any_rank(tensor, **stated)
+    if rank is None or isinstance(rank, str):
+        raise TypeError(f"rank must be an integer, or 'auto' for what choose_rank chooses; got {rank!r}")
+    return Problem(tensor, rank, **stated)
+
+
+def fitted(problem: Problem, method: Any, seed: Any) -> tuple[Factorization, str | None]:
+    """Return the fit of a problem, whose rank is chosen if it has none, and the text of a warning about it."""
+    strategy, choice = as_method(method), None
+    if problem.rank == 0:
+        choice = chosen_rank(problem, seed)
+        problem = problem.with_rank(choice.rank or 0)
+    if choice is None or method is not None:
+        fit = solve(problem, strategy, seed)
+    else:
+        fit = choice.fit
+    return fit, complaint_about(fit, problem, strategy)
+
+
+def chosen_rank(problem: Problem, seed: Any, refusal: str = "rank cannot be 'auto'") -> RankChoice:
+    """Return the choice of the rank from one to ten; raise if no rank is supported."""
     from codiag.selection import DEFAULT_RANKS, choose
 
     choice = choose(problem, DEFAULT_RANKS, as_generator(seed, apart=True))
     if choice.rank is None:
         raise ValueError(f"{refusal} here. {choice.reason} See codiag.choose_rank, or give an integer")
-    return replace(problem, rank=choice.rank)
-
-
-def as_problem(tensor: Any, rank: Any, constraints: Any, observed: Any, symmetric: Any, seed: Any = None) -> Problem:
-    """Return the problem that arguments of `factorize` state; one that was given says all of this itself."""
-    if not isinstance(tensor, Problem):
-        if isinstance(rank, str) and rank == "auto":
-            return with_chosen_rank(Problem(tensor, 1, constraints, observed, symmetric=symmetric), seed)
-        if rank is None or isinstance(rank, str):
-            raise TypeError(f"rank must be an integer, or 'auto' for what choose_rank chooses; got {rank!r}")
-        return Problem(tensor, rank, constraints, observed, symmetric=symmetric)
-    given = {"rank": rank, "symmetric": symmetric, "constraints": constraints, "observed": observed}
-    for name, value in given.items():
-        if value is not None:
-            raise TypeError(
-                f"{name} must be left out where a Problem is given, which has its own; got {name}={value!r}"
-            )
-    return tensor
+    return choice

@@ -9,14 +9,14 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from codiag._arrays import TensorLike
+from codiag._arrays import Array, TensorLike
 from codiag._checks import ConvergenceWarning, Seed, as_number, check_seed, explains_keywords
-from codiag._factorize import as_problem
+from codiag._factorize import as_problem, fitted
 from codiag.constraints import ConstraintsLike
-from codiag.labels import Labelled, read_labelled
+from codiag.labels import Labelled
 from codiag.methods import Method, as_method
 from codiag.problem import Problem
-from codiag.result import Factorization, complaint_about, solve, with_labels
+from codiag.result import Factorization
 
 NAMED = 10
 """Tensors that a message names; it counts the others."""
@@ -72,6 +72,7 @@ def factorize_each(
     method: Method | str | None = None,
     symmetric: bool | Sequence[int] | None = None,
     constraints: ConstraintsLike = None,
+    observed: Array | Sequence[Array] | None = None,
     seed: Seed = None,
     n_jobs: int | None = None,
 ) -> list[Factorization]:
@@ -91,6 +92,8 @@ def factorize_each(
         As for `factorize`, the same for all tensors.
     constraints : Constraint, str, or sequence with one for each mode, optional
         As for `factorize`, the same for all tensors.
+    observed : array in the shape of a tensor, or sequence with one for each, optional
+        Which entries were observed, or non-negative weights for them.
     seed : int or numpy.random.Generator, optional
         The same seed gives the same answers, whatever `n_jobs` is: tensor i is factorized as by ``factorize`` with
         ``seed=numpy.random.SeedSequence(seed, spawn_key=(i,))``.
@@ -126,12 +129,13 @@ def factorize_each(
     """
     from sklearn.utils.parallel import Parallel, delayed
 
-    strategy, entropy = as_method(method), _entropy(seed)
+    strategy, entropy = None if method is None else as_method(method), _entropy(seed)
     if n_jobs is not None and (not isinstance(n_jobs, int | np.integer) or isinstance(n_jobs, bool) or n_jobs == 0):
         raise ValueError(f"n_jobs must be an integer other than 0, such as -1 for all cores, or None; got {n_jobs!r}")
     given = _Given(tensors, rank)
     jobs = (
-        _Job(index, tensor, own, symmetric, constraints, strategy, entropy) for index, (tensor, own) in enumerate(given)
+        _Job(index, tensor, own, symmetric, constraints, _observed_of(observed, tensor, index), strategy, entropy)
+        for index, (tensor, own) in enumerate(given)
     )
     ends = Parallel(n_jobs=n_jobs)(delayed(_fitted)(job) for job in jobs)
     if given.error is not None:
@@ -195,7 +199,8 @@ class _Job(NamedTuple):
     rank: int | str | None
     symmetric: bool | Sequence[int] | None
     constraints: Any
-    method: Method
+    observed: Any
+    method: Method | None
     entropy: int
 
 
@@ -213,27 +218,31 @@ class _Refusal(NamedTuple):
     is_tensor_right: bool
 
 
+def _observed_of(observed: Any, tensor: Any, index: int) -> Any:
+    """Return the weights of the entries of one tensor: the same for all, or one for each."""
+    if observed is None:
+        return None
+    order = len(getattr(tensor, "shape", np.shape(tensor)))
+    return observed if getattr(observed, "ndim", None) == order else observed[index]
+
+
 def _fitted(job: _Job) -> _End | _Refusal:
     """Fit one tensor; return what a wrong one is refused with, which belongs to the caller's process."""
     seed = np.random.SeedSequence(job.entropy, spawn_key=(job.place,))
     try:
-        tensor, labels = read_labelled(job.tensor)
-        problem = as_problem(tensor, job.rank, job.constraints, None, job.symmetric, seed)
+        problem = as_problem(job.tensor, job.rank, job.constraints, job.observed, job.symmetric)
     except (ValueError, TypeError) as refusal:
         return _Refusal(refusal, _is_right(job.tensor))
     try:
-        fit = solve(problem, job.method, seed)
-        named = fit if labels is None else with_labels(fit, labels)
+        return _End(*fitted(problem, job.method, seed))
     except (ValueError, TypeError) as refusal:
         return _Refusal(refusal, is_tensor_right=False)
-    return _End(named, complaint_about(fit, problem, job.method))
 
 
 def _is_right(tensor: Any) -> bool:
     """Tell whether a tensor can be factorized where nothing is asked of its factors."""
     try:
-        array = read_labelled(tensor).tensor
-        as_problem(array, None if isinstance(array, Problem) else 1, None, None, None)
+        as_problem(tensor, None if isinstance(tensor, Problem) else 1, None, None, None)
     except (ValueError, TypeError):
         return False
     return True

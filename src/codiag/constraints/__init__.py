@@ -1,4 +1,4 @@
-"""What is known about factors beforehand: one constraint for each mode.
+"""Constraints on the factors, one for each mode.
 
 =============== ==================== ==========================================================
 Constraint      Name                 The factor of the mode
@@ -9,9 +9,8 @@ Constraint      Name                 The factor of the mode
 `Ridge`                              is kept small, by a penalty on its squares.
 =============== ==================== ==========================================================
 
-Pass one to `codiag.factorize` for all modes, or a sequence with one for each, where None is a free mode. `CONSTRAINTS`
-has those with a name, and `as_constraints` turns what a user gives into objects. To write one of your own, derive from
-`Constraint`.
+Pass one to `codiag.factorize` for all modes, or a sequence with one for each, where None is a free mode. To
+write one of your own, derive from `codiag.extending.Constraint`.
 
 Examples
 --------
@@ -25,9 +24,9 @@ True
 
 from codiag.constraints._base import NEARLY_SINGULAR, Constraint, solve_rows, times_gram
 from codiag.constraints._fixed import Fixed
-from codiag.constraints._names import CONSTRAINTS, ConstraintsLike, as_constraints
+from codiag.constraints._names import CONSTRAINTS, Constraints, ConstraintsLike, as_constraints, check_constraints
 from codiag.constraints._nonnegative import NonNegative
 from codiag.constraints._orthogonal import Orthogonal
 from codiag.constraints._ridge import Ridge, ridge_strengths
 
-__all__ = ["CONSTRAINTS", "Constraint", "Fixed", "NonNegative", "Orthogonal", "Ridge", "as_constraints"]
+__all__ = ["Fixed", "NonNegative", "Orthogonal", "Ridge"]

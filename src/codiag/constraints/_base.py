@@ -1,4 +1,4 @@
-"""What a constraint must be able to do, and what follows from it."""
+"""The base class of constraints on the factor of a mode."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from array_api_compat import array_namespace
 from codiag._arrays import Array, identity
 
 NEARLY_SINGULAR = 1e-12
-"""Share of a row's equations added to their diagonal: rows that were hardly observed do not determine theirs."""
+"""Share of the trace of a row's equations that is added to their diagonal, so that rows with too few observed entries
+have a solution; small against rounding of the data."""
 
-STEPS = 50
-"""Projected gradient steps for one factor; the next sweep goes on from where they end."""
+GRADIENT_STEPS = 50
+"""Projected gradient steps for one factor in one sweep; the next sweep continues from their end."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,12 +41,19 @@ class Constraint(ABC):
     [[1.0, 0.0]]
     """
 
-    known: ClassVar[bool] = False
-    """Whether nothing is left to be found but the sizes of the columns, which go with the weights."""
-    steps: ClassVar[bool] = False  # whether `free` and `tangent` tell what Gauss-Newton steps need to know
-    curved: ClassVar[bool] = False  # whether `tangent` has something to say
-    either_sign: ClassVar[bool] = False  # whether the sign of a column may be changed
-    by_rows: ClassVar[bool] = False
+    is_fixed: ClassVar[bool] = False
+    """Whether the columns of the factor are known, up to their lengths."""
+    is_orthogonal: ClassVar[bool] = False
+    """Whether the columns are orthogonal."""
+    is_curved: ClassVar[bool] = False
+    """Whether the set of factors is a curved surface, so that `tangent` removes a part of a move."""
+    restricts: ClassVar[bool] = True
+    """Whether some factors are excluded; a penalty alone excludes none."""
+    supports_steps: ClassVar[bool] = False
+    """Whether `free` and `tangent` describe the set well enough for Gauss-Newton steps."""
+    allows_sign_change: ClassVar[bool] = False
+    """Whether changing the sign of a column keeps the factor in the set."""
+    holds_by_rows: ClassVar[bool] = False
     """Whether each row satisfies it or not by itself, so that it holds for the coefficients of new samples, too."""
 
     @property
@@ -59,6 +67,27 @@ class Constraint(ABC):
         (0.0, 0.5)
         """
         return 0.0
+
+    def scaled(self, factor: float) -> Constraint:
+        """Return the constraint with penalties multiplied by a factor, for a tensor in other units.
+
+        Parameters
+        ----------
+        factor : float
+            Multiplies `ridge`.
+
+        Returns
+        -------
+        Constraint
+            This one if it has no penalty.
+
+        Examples
+        --------
+        >>> from codiag.constraints import NonNegative, Ridge
+        >>> NonNegative().scaled(2.0), Ridge(0.5).scaled(2.0)
+        (NonNegative(), Ridge(strength=1.0))
+        """
+        return self
 
     @abstractmethod
     def project(self, factor: Array) -> Array:
@@ -122,7 +151,7 @@ class Constraint(ABC):
         size = xp.max(xp.linalg.matrix_norm(gram, ord=2))
         step = 1 / xp.where(size > 0, size, xp.ones_like(size))
         factor = ahead = self.project(start)
-        for n in range(STEPS):
+        for n in range(GRADIENT_STEPS):
             slope = times_gram(ahead, gram) - product
             before, factor = factor, self.project(ahead - step * slope)
             ahead = factor + n / (n + 3) * (factor - before)

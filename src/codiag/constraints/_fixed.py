@@ -35,8 +35,8 @@ class Fixed(Constraint):
     [[1.0, 0.0], [0.0, 1.0]]
     """
 
-    steps: ClassVar[bool] = True
-    known: ClassVar[bool] = True
+    supports_steps: ClassVar[bool] = True
+    is_fixed: ClassVar[bool] = True
 
     factor: Array
 

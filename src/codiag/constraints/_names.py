@@ -1,4 +1,4 @@
-"""From what users write to one constraint for each mode."""
+"""Resolve constraints: names and objects, for all modes or for each."""
 
 from __future__ import annotations
 
@@ -16,47 +16,29 @@ CONSTRAINTS: dict[str, Constraint] = {"nonnegative": NonNegative(), "orthogonal"
 """Constraints by name."""
 
 
-def as_constraints(raw: ConstraintsLike, shape: Sequence[int], rank: int) -> tuple[Constraint | None, ...] | None:
-    """Return one constraint for each mode, checked against its size; None where no mode has any.
+Constraints: TypeAlias = tuple[Constraint | None, ...] | None
+"""One constraint for each mode, or None if all modes are free."""
 
-    Parameters
-    ----------
-    raw : Constraint, str, None, or a sequence of these with one for each mode
-        One alone holds for all modes.
-    shape : sequence of int
-        Shape of the tensor.
-    rank : int
-        Number of components.
 
-    Returns
-    -------
-    tuple of Constraint or None, or None
-        One for each mode, or None where all modes are free.
-
-    See Also
-    --------
-    CONSTRAINTS : The names that are accepted.
-    codiag.factorize : Resolves its argument `constraints` in this way.
-
-    Examples
-    --------
-    >>> from codiag.constraints import as_constraints
-    >>> as_constraints("nonnegative", (3, 4, 5), 2)
-    (NonNegative(), NonNegative(), NonNegative())
-    """
-    given: list[Any] = [raw] * len(shape)
+def as_constraints(raw: ConstraintsLike, order: int) -> Constraints:
+    """Return one constraint for each of the modes of a tensor; None if all modes are free."""
+    given: list[Any] = [raw] * order
     if isinstance(raw, Iterable) and not isinstance(raw, str | Constraint | type):
         given = list(raw)
-    if len(given) != len(shape):
+    if len(given) != order:
         raise ValueError(
-            f"constraints must be one for all modes, or a sequence with one for each of the {len(shape)} modes; "
+            f"constraints must be one for all modes, or a sequence with one for each of the {order} modes; "
             f"got {len(given)}"
         )
-    found = tuple(_as_constraint(one) for one in given)
-    for mode, (constraint, size) in enumerate(zip(found, shape, strict=True)):
+    constraints = tuple(_as_constraint(constraint) for constraint in given)
+    return None if all(constraint is None for constraint in constraints) else constraints
+
+
+def check_constraints(constraints: Constraints, shape: Sequence[int], rank: int) -> None:
+    """Raise unless factors of these sizes and this rank can satisfy the constraints."""
+    for mode, constraint in enumerate(constraints or ()):
         if constraint is not None:
-            constraint.check(size, rank, mode)
-    return None if all(constraint is None for constraint in found) else found
+            constraint.check(shape[mode], rank, mode)
 
 
 def _as_constraint(raw: Any) -> Constraint | None:

@@ -33,8 +33,8 @@ class NonNegative(Constraint):
     True
     """
 
-    steps: ClassVar[bool] = True
-    by_rows: ClassVar[bool] = True
+    supports_steps: ClassVar[bool] = True
+    holds_by_rows: ClassVar[bool] = True
 
     def project(self, factor: Array) -> Array:
         xp = array_namespace(factor)

@@ -9,7 +9,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from codiag._arrays import Array, identity
-from codiag.constraints._base import STEPS, Constraint, times_gram
+from codiag.constraints._base import GRADIENT_STEPS, Constraint, times_gram
 
 ROUNDS, SETTLED = 50, 1e-10
 """Polar factors in turn with lengths, at most, and the relative change of lengths at which they have settled."""
@@ -40,9 +40,10 @@ class Orthogonal(Constraint):
     True
     """
 
-    steps: ClassVar[bool] = True
-    curved: ClassVar[bool] = True
-    either_sign: ClassVar[bool] = True
+    supports_steps: ClassVar[bool] = True
+    is_curved: ClassVar[bool] = True
+    is_orthogonal: ClassVar[bool] = True
+    allows_sign_change: ClassVar[bool] = True
 
     def project(self, factor: Array) -> Array:
         """Return the nearest factor Q D with orthonormal Q and diagonal D: in turn the best Q, and the best D."""
@@ -58,7 +59,7 @@ class Orthogonal(Constraint):
             return _alternated(product, diagonal, xp.where(lengths > 0, lengths, xp.ones_like(lengths)))
         step = 1 / max(float(xp.max(xp.linalg.matrix_norm(gram, ord=2))), 1e-300)
         factor = self.project(start)
-        for _ in range(STEPS):
+        for _ in range(GRADIENT_STEPS):
             factor = self.project(factor - step * (times_gram(factor, gram) - product))
         return factor
 

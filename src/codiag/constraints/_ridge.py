@@ -38,9 +38,10 @@ class Ridge(Constraint):
     True
     """
 
-    steps: ClassVar[bool] = True
-    either_sign: ClassVar[bool] = True
-    by_rows: ClassVar[bool] = True
+    restricts: ClassVar[bool] = False
+    supports_steps: ClassVar[bool] = True
+    allows_sign_change: ClassVar[bool] = True
+    holds_by_rows: ClassVar[bool] = True
 
     strength: float
 
@@ -51,6 +52,9 @@ class Ridge(Constraint):
     def ridge(self) -> float:
         return float(self.strength)
 
+    def scaled(self, factor: float) -> Ridge:
+        return Ridge(self.strength * factor)
+
     def project(self, factor: Array) -> Array:
         return factor
 
@@ -59,11 +63,13 @@ class Ridge(Constraint):
 
 
 def ridge_strengths(constraints: Sequence[Constraint | None]) -> list[float]:
-    """Return the strengths of ridges by modes; zeros where a mode without one takes any size, and holds nothing back.
+    """Return the ridge strength of each mode; zeros if a mode without a ridge can absorb the size of components.
 
-    The minimum is then that without ridges, in the limit of sizes that go to that mode.
+    The minimum is then that without ridges: sizes move to that mode, and the penalty on the others tends to zero.
     """
     strengths = [0.0 if constraint is None else constraint.ridge for constraint in constraints]
-    pairs = zip(constraints, strengths, strict=True)
-    escapes = any(not own and (known is None or (known.steps and not known.known)) for known, own in pairs)
-    return [0.0] * len(strengths) if escapes else strengths
+    absorbs_size = any(
+        strength == 0 and (constraint is None or (constraint.supports_steps and not constraint.is_fixed))
+        for constraint, strength in zip(constraints, strengths, strict=True)
+    )
+    return [0.0] * len(strengths) if absorbs_size else strengths

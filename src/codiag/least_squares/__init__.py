@@ -1,16 +1,15 @@
-"""Least squares for the components of a problem: the engine that the methods share.
-
-A method of your own may use it.
+"""Least squares for the components of a problem: the objective, the minimizer, the noise test.
 
 ======================= ======================================================================
 `LeastSquares`          The objective: values, derivatives, solutions mode by mode, constraints.
 `minimize`              From a start to a minimum, within `Limits`; returns an `Outcome`.
 `best_rank_one`         The best single component, a start for more.
-`unit_components`       The same components with unit columns.
-`with_best_weights`     The weights that fit best to given factors.
 ======================= ======================================================================
+
+A method of your own may use them: `codiag.extending` shows them.
 """
 
+from codiag.least_squares._alternating import alternate
 from codiag.least_squares._components import (
     hadamard_gram,
     merged_modes,
@@ -19,11 +18,13 @@ from codiag.least_squares._components import (
     unit_components,
     with_best_weights,
 )
-from codiag.least_squares._curvature import Curvature, CurvatureLike, Restricted, curvature_of
+from codiag.least_squares._curvature import Curvature, CurvatureLike, Scaled, curvature_of
 from codiag.least_squares._gauss_newton import (
+    CANCELLING,
+    EXACT,
     NEGLIGIBLE,
     ROUNDING,
-    SHARE_OF_NOISE,
+    UNDAMPED,
     Limits,
     Outcome,
     QuickSteps,
@@ -31,25 +32,14 @@ from codiag.least_squares._gauss_newton import (
     Steps,
     evaluated,
     gauss_newton_step,
-    minimize,
     negligible_gain,
-    refitted,
     relative_size,
     steps_for,
 )
 from codiag.least_squares._layout import Layout
-from codiag.least_squares._linear_solve import conjugate_gradients, coupled, solve_directly
-from codiag.least_squares._noise import (
-    FLIPS,
-    NORMAL_QUANTILE,
-    RESIDUAL_ROUNDING,
-    excess_over_flips,
-    is_noise,
-    largest_square,
-    noise_excess,
-)
+from codiag.least_squares._linear_solve import conjugate_gradients, inner_product, solve_directly
+from codiag.least_squares._minimize import ROUGH, are_orthogonal, minimize
+from codiag.least_squares._noise import N_FLIPS, NORMAL_QUANTILE, is_noise, largest_noise_term, noise_excess
 from codiag.least_squares._objective import LeastSquares
 from codiag.least_squares._orthogonal import polar, rotate
-from codiag.least_squares._rank_one import best_rank_one, distinct_components, split_columns
-
-__all__ = ["LeastSquares", "Limits", "Outcome", "best_rank_one", "minimize", "unit_components", "with_best_weights"]
+from codiag.least_squares._rank_one import best_rank_one, distinct_terms, split_columns

@@ -1,24 +1,19 @@
-r"""Second derivatives of the distance between components and a tensor.
+r"""Gauss-Newton matrices and second derivatives of the distance between components and a tensor.
 
-Unknown are the scaled factors :math:`A_m`, one above the other in one array (D, k). With Gram matrices
+The unknowns are the scaled factors :math:`A_m`, one above the other in one array (D, k). With Gram matrices
 :math:`G_m = A_m^\top A_m` and :math:`\Gamma_m = \ast_{n \ne m} G_n`, :math:`\Gamma_{mn} = \ast_{l \ne m, n} G_l`, the
 Gauss-Newton matrix maps X to
 
 .. math:: X_m \Gamma_m + A_m \textstyle\sum_{n \ne m} \Gamma_{mn} \ast (X_n^\top A_n),
 
-at :math:`O(D k^2)` a product; for a symmetric tensor of order N there is one factor and the map is
+at :math:`O(D k^2)` operations a product. For a symmetric tensor of order N there is one factor, and the map is
 :math:`N X G^{\ast (N-1)} + N (N - 1) A (G^{\ast (N-2)} \ast (X^\top A))`. The first term, damped, is the
 preconditioner.
-
-The Gauss-Newton matrix of entries that were observed, or that count with weights.
-
-A curvature on the unknowns that constraints leave free.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -27,27 +22,80 @@ from array_api_compat import device
 from codiag._arrays import Array, array_namespace, identity, like, on_host, to_host
 from codiag.least_squares._components import product_without
 from codiag.least_squares._layout import Layout
-from codiag.tensors import DenseTensor
+from codiag.tensors import Tensor
 from codiag.tensors.entries import Entries
 
 
-def curvature_of(layout: Layout, point: Array, residual: DenseTensor | None = None) -> Curvature | SharedCurvature:
-    """Return the Gauss-Newton matrix at a point, or with a residual the second derivative, for any layout."""
-    return (SharedCurvature if layout.shared else Curvature)(layout, point, residual)
+class CurvatureLike(Protocol):
+    """What a step needs of a curvature.
 
-
-class Curvature:
-    r"""The Gauss-Newton matrix at a point; with a residual R, the second derivative itself.
-
-    That adds :math:`-R(\cdot, \cdot, a_{li}, \dots)` between the factors of one component in two modes, and
-    :math:`-N (N - 1) R(\cdot, \cdot, a_i, \dots)` where all modes share one.
+    Attributes
+    ----------
+    point : array of shape (D, k)
+    layout : Layout
+        Of the unknowns.
+    scales : array of shape (D, k)
+        Measure damping, one number per unknown: the diagonal of the matrix, equal for the column of a component in a
+        mode. Components differ in size by orders of magnitude.
+    is_separable : bool
+        Whether moves out of the ranges of the factors are coupled to no others.
+    has_matrix : bool
+        Whether `matrix` is available.
+    takes_stacks : bool
+        Whether `product` and preconditioners take stacks of moves (n, D, k).
     """
 
-    def __init__(self, layout: Layout, point: Array, residual: DenseTensor | None = None) -> None:
+    point: Array
+    layout: Layout
+    scales: Array
+    is_separable: bool
+    has_matrix: bool
+    takes_stacks: bool
+
+    def allowed(self, move: Array) -> Array:
+        """Return the part of a move that constraints allow."""
+
+    def product(self, move: Array) -> Array:
+        """Return the matrix times a move."""
+
+    def matrix(self) -> Array:
+        """Return the matrix; unknowns are numbered row by row of the array (D, k)."""
+
+    def preconditioner(self, damping: float) -> Callable[[Array], Array]:
+        """Return an approximate inverse of the damped matrix."""
+
+    def at(self, layout: Layout, point: Array) -> CurvatureLike:
+        """Return the curvature at another point; only if `is_separable`."""
+
+
+class _Unrestricted:
+    """A curvature without constraints."""
+
+    is_separable = False
+    has_matrix = True
+    takes_stacks = False
+
+    def allowed(self, move: Array) -> Array:
+        return move
+
+    def at(self, layout: Layout, point: Array) -> CurvatureLike:
+        raise NotImplementedError(f"{type(self).__name__} couples all unknowns")
+
+
+def curvature_of(layout: Layout, point: Array) -> Curvature | SharedCurvature:
+    """Return the Gauss-Newton matrix of a complete tensor at a point."""
+    return (SharedCurvature if layout.shared else Curvature)(layout, point)
+
+
+class Curvature(_Unrestricted):
+    """The Gauss-Newton matrix at a point, if no modes or all modes share a factor."""
+
+    is_separable = True
+    takes_stacks = True
+
+    def __init__(self, layout: Layout, point: Array) -> None:
         self._xp = xp = array_namespace(point)
         self.point, self.layout = point, layout
-        self._residual_terms = [] if residual is None else _residual_terms(layout, point, residual)
-        self.exact = residual is not None
         self._factors = layout.factors(point)
         order, signs = len(layout.shape), layout.signs
         if signs is None:
@@ -62,11 +110,10 @@ class Curvature:
             self._cross = [[order * (order - 1) * both * gram ** (order - 2)]]
         self.scales = self._scales()
 
-    def _scales(self) -> Array:
-        """Return what damping is measured by, one number per unknown, equal for the column of a component in a mode.
+    def at(self, layout: Layout, point: Array) -> Curvature:
+        return Curvature(layout, point)
 
-        Components differ in size by orders of magnitude: a step that is short for one may be all that another needs.
-        """
+    def _scales(self) -> Array:
         xp = array_namespace(self.own[0])
         diagonals = [xp.abs(xp.linalg.diagonal(own)) for own in self.own]
         floor = 1e-12 * max(float(xp.max(diagonal)) for diagonal in diagonals) + 1e-300
@@ -77,7 +124,7 @@ class Curvature:
         return rows[0] if len(rows) == 1 else xp.concat(rows)
 
     def product(self, move: Array) -> Array:
-        """Return the image of a move, or of a stack of them (..., D, k); with a residual, of one."""
+        """Return the matrix times a move, or times each of a stack of them (..., D, k)."""
         xp, moves = self._xp, self.layout.factors(move)
         overlaps = [xp.matrix_transpose(part) @ factor for part, factor in zip(moves, self._factors, strict=True)]
         parts = []
@@ -87,28 +134,7 @@ class Curvature:
                 if block is not None:
                     mixed = block * overlap if mixed is None else mixed + block * overlap
             parts.append(part @ own + factor @ mixed)
-        if self._residual_terms:
-            parts = self._with_residual(moves, parts)
         return parts[0] if len(parts) == 1 else xp.concat(parts, axis=-2)
-
-    def _with_residual(self, moves: list[Array], parts: list[Array]) -> list[Array]:
-        """Add what the residual adds to the second derivative."""
-        for m, n, matrices in self._residual_terms:
-            parts[m] = parts[m] - (matrices @ moves[n].T[:, :, None])[:, :, 0].T
-            if m != n:
-                parts[n] = parts[n] - (moves[m].T[:, None, :] @ matrices)[:, 0, :].T
-        return self._with_scaling_fixed(moves, parts) if len(parts) > 1 else parts
-
-    def _with_scaling_fixed(self, moves: list[Array], parts: list[Array]) -> list[Array]:
-        """Add curvature where size moves from one mode of a component to another, which leaves the tensor as it is."""
-        xp = array_namespace(moves[0])
-        along = [xp.sum(factor * move, axis=0) for factor, move in zip(self._factors, moves, strict=True)]
-        mean = sum(along[1:], along[0]) / len(along)
-        stiffness = self._stiffness
-        return [
-            part + factor * (stiffness * (own - mean))
-            for part, factor, own in zip(parts, self._factors, along, strict=True)
-        ]
 
     def inverses(self, damping: float) -> list[Array]:
         """Return, for each factor, the inverse of what maps its moves to its own rows, damped (k, k)."""
@@ -123,14 +149,12 @@ class Curvature:
         if len(inverses) == 1:
             return lambda move: move @ inverses[0]
         return lambda move: xp.concat(
-            [part @ inv for part, inv in zip(self.layout.factors(move), inverses, strict=True)]
+            [part @ inverse for part, inverse in zip(self.layout.factors(move), inverses, strict=True)], axis=-2
         )
 
     def matrix(self) -> Array:
         """Return the matrix itself, unknowns numbered row by row of the array (D, k)."""
         xp = array_namespace(self.own[0])
-        terms = {(m, n): matrices for m, n, matrices in self._residual_terms}
-        terms |= {(n, m): xp.matrix_transpose(matrices) for (m, n), matrices in terms.items() if m != n}
         rows = []
         for m, left in enumerate(self._factors):
             row = []
@@ -145,42 +169,24 @@ class Curvature:
                 if m == n:
                     unit = identity(left.shape[0], left)
                     block = block + unit[:, None, :, None] * self.own[m][None, :, None, :]
-                if self.exact:
-                    same = identity(left.shape[1], left)[None, :, None, :]
-                    block = block + self._residual_block(m, n, terms.get((m, n))) * same
                 row.append(xp.reshape(block, (size[0] * size[1], size[2] * size[3])))
             rows.append(xp.concat(row, axis=1))
         return xp.concat(rows)
 
-    def _residual_block(self, m: int, n: int, term: Array | None) -> Array:
-        """Return what the residual, and the fixing of sizes, add between two modes of a component, (d_m, k, d_n, 1)."""
-        xp = array_namespace(self.own[0])
-        left, right = self._factors[m], xp.matrix_transpose(self._factors[n])
-        added = xp.zeros((left.shape[0], *right.shape), dtype=left.dtype, device=device(left))
-        if len(self._factors) > 1:
-            share = (1.0 if m == n else 0.0) - 1 / len(self._factors)
-            added = left[:, :, None] * right[None, :, :] * (share * self._stiffness)[None, :, None]
-        if term is not None:
-            added = added - xp.permute_dims(term, (1, 0, 2))
-        return added[:, :, :, None]
 
-    @cached_property
-    def _stiffness(self) -> Array:
-        """What holds size back from moving between the modes of a component; nothing in the data does."""
-        xp = array_namespace(self.own[0])
-        square = xp.sum(self._factors[0] ** 2, axis=0)
-        return xp.linalg.diagonal(self.own[0]) / xp.where(square > 0, square, xp.ones_like(square))
+class SharedCurvature(_Unrestricted):
+    """The curvature if some modes share a factor: that of separate factors, with equal moves in the shared modes."""
 
+    is_separable = True
 
-class SharedCurvature:
-    """The same where some modes share a factor: that of factors of their own, with equal moves for those modes."""
-
-    def __init__(self, layout: Layout, point: Array, residual: DenseTensor | None = None) -> None:
+    def __init__(self, layout: Layout, point: Array) -> None:
         self.point, self.layout = point, layout
         self._apart = Layout(layout.shape, None)
-        self._base = Curvature(self._apart, self._expanded(point), residual)
-        self.exact = self._base.exact
+        self._base = Curvature(self._apart, self._expanded(point))
         self.scales = self._folded(self._base.scales)
+
+    def at(self, layout: Layout, point: Array) -> SharedCurvature:
+        return SharedCurvature(layout, point)
 
     def _expanded(self, move: Array) -> Array:
         return array_namespace(move).concat(self.layout.expanded(move))
@@ -209,96 +215,117 @@ class SharedCurvature:
 
 
 def _small_inverse(matrix: Array) -> Array:
-    """Return the inverse of a matrix as large as the rank, by the host: an accelerator takes milliseconds to start."""
+    """Return the inverse of a k x k matrix, computed by the host: an accelerator takes milliseconds to start."""
     if on_host(matrix):
         return array_namespace(matrix).linalg.inv(matrix)
     return like(np.linalg.inv(to_host(matrix)), matrix)
 
 
-def _residual_terms(layout: Layout, point: Array, residual: DenseTensor) -> list[tuple[int, int, Array]]:
-    """Return (m, n, matrices): the residual's part of the second derivative between modes m >= n, by component."""
-    xp = array_namespace(point)
-    factors, order = layout.factors(point), len(layout.shape)
-    if layout.signs is not None:
-        stack = residual.project(*[xp.matrix_transpose(point)] * (order - 2))
-        return [(0, 0, order * (order - 1) * layout.signs[:, None, None] * stack)]
-    terms = []
-    for m in range(order):
-        for n in range(m):
-            others = [mode for mode in range(order) if mode not in (m, n)]
-            stack = residual.permute((m, n, *others)).project(*(xp.matrix_transpose(factors[mode]) for mode in others))
-            # In the order of C, so that products with vectors are those of a library for linear algebra.
-            terms.append((m, n, xp.reshape(xp.reshape(stack, (-1,)), stack.shape)))
-    return terms
-
-
-class ObservedCurvature:
+class ObservedCurvature(_Unrestricted):
     r"""The Gauss-Newton matrix :math:`J^\top O J` at a point, for entries with weights O.
 
-    The equations of every row by itself, damped, are the preconditioner.
+    The preconditioner solves the damped equations of every row by itself.
     """
 
-    exact = False
-
     def __init__(self, layout: Layout, point: Array, entries: Entries) -> None:
-        self.point = point
-        self._layout, self._entries = layout, entries
+        self.point, self.layout, self._entries = point, layout, entries
         self._factors = layout.expanded(point)
         self._grams = [entries.row_grams(self._factors, mode) for mode in range(len(self._factors))]
         self.scales = self._scales()
 
     def _scales(self) -> Array:
-        """Return what damping is measured by: the mean over rows, so that rows hardly observed are held back, too."""
+        """Return the mean diagonal over rows, so that rows with few observed entries are damped, too."""
         xp = array_namespace(self.point)
         parts = []
         for factor, gram in zip(self._factors, self._grams, strict=True):
             diagonal = xp.mean(xp.linalg.diagonal(gram), axis=0)
             floor = 1e-12 * float(xp.max(diagonal)) + 1e-300
             parts.append(xp.ones_like(factor) * xp.where(diagonal > floor, diagonal, xp.full_like(diagonal, floor)))
-        return self._layout.folded(parts, signed=False)
+        return self.layout.folded(parts, signed=False)
 
     def product(self, move: Array) -> Array:
-        return self._layout.folded(self._entries.curved(self._factors, self._layout.expanded(move)))
+        return self.layout.folded(self._entries.gauss_newton_product(self._factors, self.layout.expanded(move)))
 
     def matrix(self) -> Array:
         """Return the matrix itself, unknowns numbered row by row of the array (D, k)."""
-        return self._layout.folded_matrix(self._entries.matrix(self._factors), self.point.shape[1])
+        return self.layout.folded_matrix(self._entries.gauss_newton_matrix(self._factors), self.point.shape[1])
 
     def preconditioner(self, damping: float) -> Callable[[Array], Array]:
         xp = array_namespace(self.point)
         rank = self.point.shape[1]
-        grams = self._layout.folded_rows(self._grams)
+        grams = self.layout.folded_rows(self._grams)
         unit = identity(rank, self.point)
         inverses = xp.linalg.inv(grams + (damping * self.scales)[:, :, None] * unit + 1e-300 * unit)
         return lambda move: (inverses @ move[:, :, None])[:, :, 0]
 
 
-class CurvatureLike(Protocol):
-    """What a step asks of a curvature."""
+class Scaled(_Unrestricted):
+    """A multiple of a curvature."""
 
-    point: Array
-    scales: Array
-    exact: bool
+    def __init__(self, curvature: CurvatureLike, scale: float) -> None:
+        self._base, self._scale = curvature, scale
+        self.point, self.layout, self.scales = curvature.point, curvature.layout, scale * curvature.scales
+        self.takes_stacks = curvature.takes_stacks
 
-    def product(self, move: Array) -> Array: ...
+    def product(self, move: Array) -> Array:
+        return self._scale * self._base.product(move)
 
-    def matrix(self) -> Array: ...
+    def matrix(self) -> Array:
+        return self._scale * self._base.matrix()
 
-    def preconditioner(self, damping: float) -> Callable[[Array], Array]: ...
+    def preconditioner(self, damping: float) -> Callable[[Array], Array]:
+        inner = self._base.preconditioner(damping)
+        return lambda move: inner(move) / self._scale
 
 
-class Restricted:
-    """A curvature with ridges added, in which unknowns that are not free neither move nor matter.
+class SecondDerivative(_Unrestricted):
+    r"""The second derivative at a point: the Gauss-Newton matrix, minus a term of the residual.
+
+    Between the factors of one component in two modes m and n, the term is :math:`R(\cdot, \cdot, a_{li}, \dots)`, the
+    residual contracted with the factors of the other modes.
+    """
+
+    has_matrix = False
+
+    def __init__(self, curvature: CurvatureLike, residual: Tensor) -> None:
+        self._base = curvature
+        self.point, self.layout, self.scales = curvature.point, curvature.layout, curvature.scales
+        factors, order = self.layout.expanded(self.point), residual.order
+        xp = array_namespace(self.point)
+        self._terms = []
+        for m in range(order):
+            for n in range(m):
+                others = [mode for mode in range(order) if mode not in (m, n)]
+                directions = (xp.matrix_transpose(factors[mode]) for mode in others)
+                self._terms.append((m, n, residual.permute((m, n, *others)).project(*directions)))
+
+    def product(self, move: Array) -> Array:
+        moves = self.layout.expanded(move)
+        parts = [0 * part for part in moves]
+        for m, n, matrices in self._terms:
+            parts[m] = parts[m] + (matrices @ moves[n].T[:, :, None])[:, :, 0].T
+            parts[n] = parts[n] + (moves[m].T[:, None, :] @ matrices)[:, 0, :].T
+        return self._base.product(move) - self.layout.folded(parts)
+
+    def matrix(self) -> Array:
+        raise NotImplementedError("only products are available")
+
+    def preconditioner(self, damping: float) -> Callable[[Array], Array]:
+        return self._base.preconditioner(damping)
+
+
+class Restricted(_Unrestricted):
+    """A curvature with ridges added, on the unknowns that constraints leave free.
 
     Parameters
     ----------
-    curvature : Curvature or ObservedCurvature
+    curvature : CurvatureLike
     free : array of shape (D, k)
         One for unknowns that may move, zero for the others.
     strengths : array of shape (D, 1), optional
-        What ridges add to the diagonal.
+        Ridge strengths, added to the diagonal.
     tangent : callable, optional
-        Projects moves on those that curved sets of factors allow. Then the matrix is not to be had, only products.
+        Projects moves on the tangent space of curved sets of factors. Then only products are available.
     """
 
     def __init__(
@@ -308,12 +335,12 @@ class Restricted:
         strengths: Array | None,
         tangent: Callable[[Array], Array] | None = None,
     ) -> None:
-        self._base, self.free, self._strengths, self.tangent = curvature, free, strengths, tangent
-        self.point, self.scales, self.exact = curvature.point, curvature.scales, curvature.exact
+        self._base, self._free, self._strengths, self._tangent = curvature, free, strengths, tangent
+        self.point, self.layout, self.scales = curvature.point, curvature.layout, curvature.scales
+        self.has_matrix = tangent is None and curvature.has_matrix
 
     def allowed(self, move: Array) -> Array:
-        """Return the part of a move that the constraints allow."""
-        return self.free * move if self.tangent is None else self.free * self.tangent(self.free * move)
+        return self._free * move if self._tangent is None else self._free * self._tangent(self._free * move)
 
     def product(self, move: Array) -> Array:
         inside = self.allowed(move)
@@ -323,12 +350,12 @@ class Restricted:
         return self.allowed(image)
 
     def matrix(self) -> Array:
-        xp = array_namespace(self.free)
-        free = xp.reshape(self.free, (-1,))
+        xp = array_namespace(self._free)
+        free = xp.reshape(self._free, (-1,))
         matrix = free[:, None] * self._base.matrix() * free[None, :]
-        diagonal = (1 - self.free) * self.scales
+        diagonal = (1 - self._free) * self.scales
         if self._strengths is not None:
-            diagonal = diagonal + self.free * self._strengths
+            diagonal = diagonal + self._free * self._strengths
         return matrix + xp.reshape(diagonal, (-1, 1)) * identity(free.shape[0], free)
 
     def preconditioner(self, damping: float) -> Callable[[Array], Array]:

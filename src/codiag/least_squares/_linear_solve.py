@@ -1,10 +1,6 @@
-r"""Conjugate gradients for the equations of a step, in any array library.
+r"""Solve the damped Gauss-Newton equations :math:`(H + \mu S) X = -g` for a step X.
 
-Damped Gauss-Newton equations, parted into those inside and outside of the ranges of the factors.
-
-Moves of a factor out of the range of its own columns mix with no others: with :math:`A_m = Q_m R_m` the Gauss-Newton
-matrix maps such a part of :math:`X_m` to its product with :math:`\Gamma_m` alone. The rest, :math:`Q_m^\top X_m`, is
-the same problem for the factors :math:`R_m`, whose number of unknowns does not grow with the tensor.
+H is the Gauss-Newton matrix, S its scales, :math:`\mu` the damping and g the gradient.
 """
 
 from __future__ import annotations
@@ -12,89 +8,202 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from codiag._arrays import Array, array_namespace, identity, moved, on_host, to_host
-from codiag.least_squares._curvature import Curvature, CurvatureLike, SharedCurvature
-from codiag.least_squares._small_numpy import MOST_PRODUCTS
+from codiag.least_squares._curvature import CurvatureLike
+
+DIRECT_UNKNOWNS = 300
+"""Unknowns up to which the equations are solved by factorizing the matrix: faster than conjugate gradients (measured
+at ranks 5 to 20)."""
+
+MOST_PRODUCTS = 200
+"""Products with the matrix in one step, at most. Steps that would need more are poorly determined; the damping grows,
+and the next ones need fewer."""
+
+ROUGHEST = 0.1
+"""Largest relative error of a step, far from a minimum. Near one, the error is the relative size of the gradient, so
+that steps converge superlinearly (Dembo, Eisenstat and Steihaug, "Inexact Newton methods", 1982)."""
+
+
+class Solution(NamedTuple):
+    """What conjugate gradients found.
+
+    Attributes
+    ----------
+    move : array
+    is_positive : bool
+        Whether the matrix showed no direction of negative curvature.
+    """
+
+    move: Array
+    is_positive: bool
 
 
 def conjugate_gradients(
-    curvature: CurvatureLike,
-    slope: Array,
-    damping: float,
-    scale: float,
+    multiply: Callable[[Array], Array],
+    precondition: Callable[[Array], Array],
+    right: Array,
+    inner: Callable[[Array, Array], Any],
     *,
-    strict: bool = False,
-    least: float = 0.0,
-    most: float = 0.1,
-    n_products: int = MOST_PRODUCTS,
-) -> Array | None:
-    """Solve (H + damping) X = -slope, the more exactly the smaller the slope, to a relative error between two bounds.
+    scale: float,
+    max_products: int,
+    accuracy: float = ROUGHEST,
+    least_accuracy: float = 0.0,
+) -> Solution:
+    r"""Solve :math:`A x = b` for one right-hand side, or for a stack of independent ones at once.
 
-    None where H has a negative direction, and if strict where it takes many steps.
+    Parameters
+    ----------
+    multiply, precondition : callable
+        From an array like `right` to A and an approximate inverse of A times it.
+    right : array
+        The right-hand side b.
+    inner : callable
+        Inner product of two arrays: a float, or an array of one for each of a stack, in a shape that broadcasts.
+    scale : float
+        Squared norm of the data. The equations are solved to a relative error of the root of the ratio of the squared
+        norm of b, in the metric of the preconditioner, to it; between the following bounds.
+    max_products : int
+    accuracy, least_accuracy : float
+        Upper and lower bound of the relative error.
+
+    Returns
+    -------
+    Solution
     """
-    xp = array_namespace(slope)
-    precondition, damped = curvature.preconditioner(damping), damping * curvature.scales
-    residual, move = -slope, xp.zeros_like(slope)
+    residual, move = right, 0 * right
     direction = scaled = precondition(residual)
-    size = first = float(xp.sum(residual * scaled))
-    target = max(min(most, math.sqrt(max(first, 0.0) / scale)), least) ** 2 * first
-    for step in range(n_products):
-        if not size > max(target, 1e-300):
+    size = first = inner(residual, scaled)
+    target = first * _clipped(first / scale, least_accuracy**2, accuracy**2)
+    for n_products in range(max_products):
+        active = size > target
+        if not _any(active):
             break
-        if strict and step >= 60:
-            return None
-        image = curvature.product(direction) + damped * direction
-        height = float(xp.sum(direction * image))
-        if not height > 0:
-            return None if curvature.exact or step == 0 else move  # a Gauss-Newton matrix has none but by rounding
-        along = size / height
+        image = multiply(direction)
+        height = inner(direction, image)
+        active = active & (height > 0)
+        if not _any(active):
+            return Solution(move, n_products > 0)
+        along = _ratio(size, height, active)
         move, residual = move + along * direction, residual - along * image
         scaled = precondition(residual)
-        before, size = size, float(xp.sum(residual * scaled))
-        direction = scaled + (size / before) * direction
-    return move
+        before, size = size, inner(residual, scaled)
+        direction = scaled + _ratio(size, before, active) * direction
+    return Solution(move, True)
 
 
-class Equations(NamedTuple):
-    """What is to be solved, (H + damping S) X = -slope with S the scales of H, and what makes of X the whole step."""
+def _any(active: Any) -> bool:
+    return bool(active) if isinstance(active, bool | np.bool_) else bool(array_namespace(active).any(active))
+
+
+def _clipped(value: Any, least: float, most: float) -> Any:
+    return min(max(value, least), most) if isinstance(value, float) else array_namespace(value).clip(value, least, most)
+
+
+def _ratio(numerator: Any, denominator: Any, active: Any) -> Any:
+    """Return a ratio of numbers, or of arrays, with zero for systems that are not active any more."""
+    if isinstance(numerator, float):
+        return numerator / denominator if active else 0.0
+    xp = array_namespace(numerator)
+    return xp.where(active, numerator / xp.where(active, denominator, xp.ones_like(denominator)), 0 * numerator)
+
+
+def inner_product(left: Array, right: Array) -> Any:
+    """Return the inner product of two matrices, a float, or of each pair in two stacks, shape (n, 1, 1)."""
+    xp = array_namespace(left)
+    return float(xp.sum(left * right)) if left.ndim == 2 else xp.sum(left * right, axis=(-2, -1), keepdims=True)
+
+
+def damped_step(
+    curvature: CurvatureLike,
+    gradient: Array,
+    damping: float,
+    scale: float,
+    max_products: int = MOST_PRODUCTS,
+    least_accuracy: float = 0.0,
+) -> tuple[Array, float]:
+    """Return the damped step of the unknowns that constraints leave free, and the decrease that it predicts.
+
+    Parameters
+    ----------
+    curvature : CurvatureLike
+    gradient : array of shape (D, k)
+    damping : float
+    scale : float
+        Squared norm of the data.
+    max_products : int
+        Products with the matrix, at most.
+    least_accuracy : float
+        Relative error below which steps need not be solved, because the curvature is not known better.
+    """
+    gradient = curvature.allowed(gradient)
+    inside = _separated(curvature, gradient, damping)
+    move = inside.to_whole(_solved(inside, damping, scale, max_products, least_accuracy))
+    xp = array_namespace(move)
+    predicted = float(xp.sum(damping * curvature.scales * move * move) - xp.sum(move * gradient)) / 2
+    return move, predicted
+
+
+def _solved(equations: _Equations, damping: float, scale: float, max_products: int, least_accuracy: float) -> Array:
+    """Solve the damped equations: by factorizing the matrix if they are few, else by conjugate gradients."""
+    curvature, gradient = equations.curvature, equations.gradient
+    if math.prod(gradient.shape) <= DIRECT_UNKNOWNS and curvature.has_matrix:
+        return solve_directly(curvature, gradient, damping)
+    precondition, shift = curvature.preconditioner(damping), damping * curvature.scales
+    found = conjugate_gradients(
+        lambda move: curvature.product(move) + shift * move,
+        precondition,
+        -gradient,
+        inner_product,
+        scale=scale,
+        max_products=max_products,
+        least_accuracy=least_accuracy,
+    )
+    return found.move if found.is_positive else -precondition(gradient)
+
+
+def solve_directly(curvature: CurvatureLike, gradient: Array, damping: float) -> Array:
+    """Return the damped step by factorizing the matrix."""
+    xp = array_namespace(gradient)
+    matrix, diagonal = curvature.matrix(), xp.reshape(damping * curvature.scales, (-1, 1))
+    damped = matrix + diagonal * identity(math.prod(gradient.shape), matrix)
+    return xp.reshape(xp.linalg.solve(damped, -xp.reshape(gradient, (-1, 1))), gradient.shape)
+
+
+class _Equations(NamedTuple):
+    """Equations to be solved, and the function that makes the whole step from their solution."""
 
     curvature: CurvatureLike
-    slope: Array
-    outward: Callable[[Array], Array]
+    gradient: Array
+    to_whole: Callable[[Array], Array]
 
 
-def coupled(curvature: CurvatureLike, slope: Array, damping: float) -> Equations:
-    """Return the equations that must be solved together, on the host where an accelerator has little to do for them.
+def _separated(curvature: CurvatureLike, gradient: Array, damping: float) -> _Equations:
+    r"""Separate the equations in the ranges of the factors from those outside, which are solved at once.
 
-    With constraints, holes or second derivatives, and where factors have no more rows than columns, that is all.
+    With :math:`A_m = Q_m R_m`, the Gauss-Newton matrix maps a move of factor m out of the range of :math:`Q_m` to its
+    product with a k x k matrix alone. The rest, :math:`Q_m^\top X_m`, are the equations for the factors :math:`R_m`,
+    whose number does not grow with the tensor. On an accelerator these are solved by the host.
     """
-    xp = array_namespace(slope)
-    if not isinstance(curvature, Curvature | SharedCurvature) or curvature.exact:
-        return Equations(curvature, slope, lambda move: move)
-    if all(part.shape[0] <= part.shape[1] for part in curvature.layout.factors(curvature.point)):
-        return Equations(curvature, slope, lambda move: move)
+    xp = array_namespace(gradient)
     layout = curvature.layout
-    bases, inner = zip(*(xp.linalg.qr(factor) for factor in layout.factors(curvature.point)), strict=True)
+    factors = layout.factors(curvature.point)
+    if not curvature.is_separable or all(factor.shape[0] <= factor.shape[1] for factor in factors):
+        return _Equations(curvature, gradient, lambda move: move)
+    bases, inner = zip(*(xp.linalg.qr(factor) for factor in factors), strict=True)
     sizes = {mode: part.shape[0] for group, part in zip(layout.groups, inner, strict=True) for mode in group}
-    signs = layout.signs if layout.signs is None or on_host(slope) else to_host(layout.signs)
+    signs = layout.signs if layout.signs is None or on_host(gradient) else to_host(layout.signs)
     small = replace(layout, shape=tuple(sizes[mode] for mode in range(len(layout.shape))), signs=signs)
 
     def outward(move: Array) -> Array:
         return xp.concat([basis @ part for basis, part in zip(bases, small.factors(move), strict=True)])
 
     point = xp.concat(inner)
-    turned = xp.concat([basis.T @ part for basis, part in zip(bases, layout.factors(slope), strict=True)])
-    outside = curvature.preconditioner(damping)(slope - outward(turned))
-    if not on_host(slope):
-        point, turned = to_host(point), to_host(turned)
-    return Equations(type(curvature)(small, point), turned, lambda move: outward(moved(move, slope)) - outside)
-
-
-def solve_directly(curvature: CurvatureLike, slope: Array, damping: float) -> Array:
-    """Return the step X with (H + damping S) X = -slope, by writing the matrix down."""
-    xp = array_namespace(slope)
-    matrix, diagonal = curvature.matrix(), xp.reshape(damping * curvature.scales, (-1, 1))
-    damped = matrix + diagonal * identity(math.prod(slope.shape), matrix)
-    return xp.reshape(xp.linalg.solve(damped, -xp.reshape(slope, (-1, 1))), slope.shape)
+    inward = xp.concat([basis.T @ part for basis, part in zip(bases, layout.factors(gradient), strict=True)])
+    outside = curvature.preconditioner(damping)(gradient - outward(inward))
+    if not on_host(gradient):
+        point, inward = to_host(point), to_host(inward)
+    return _Equations(curvature.at(small, point), inward, lambda move: outward(moved(move, gradient)) - outside)

@@ -1,8 +1,8 @@
 r"""Least squares over orthonormal factors, for complete tensors.
 
-The best weights are :math:`w_i = T(a_i, b_i, c_i)`, so that :math:`\sum_i w_i^2` is to be largest. That is convex in
-one factor given the others, and the polar factor of its slope never lowers it. Where modes share a factor it is not
-convex; the slope is shifted by as much of the factor itself as makes up for that.
+The best weights are :math:`w_i = T(a_i, b_i, c_i)`, so that least squares maximizes :math:`\sum_i w_i^2`. This is convex
+in one factor given the others, and the polar factor of its gradient never lowers it. If modes share a factor it is not
+convex; then a multiple of the factor, large enough to make it convex, is added to the gradient.
 """
 
 from __future__ import annotations
@@ -11,13 +11,10 @@ from collections.abc import Sequence
 
 from codiag._arrays import Array, array_namespace, moved
 from codiag.least_squares._components import unit_columns
-from codiag.least_squares._gauss_newton import Limits, Outcome
+from codiag.least_squares._gauss_newton import ROUNDING, Limits, Outcome
 from codiag.least_squares._objective import LeastSquares
 from codiag.problem import Problem
 from codiag.tensors import FactoredTensor
-
-EXACT = 1e-12
-"""Share of the tensor's energy below which what is left is rounding, and says nothing about noise."""
 
 
 def rotate(problem: Problem, start: FactoredTensor, limits: Limits) -> Outcome:
@@ -26,7 +23,7 @@ def rotate(problem: Problem, start: FactoredTensor, limits: Limits) -> Outcome:
     Converged where a sweep changes no factor by more than the tolerance, or two gain nothing that noise would show.
     """
     objective, groups = LeastSquares(problem), problem.groups
-    variance, total = objective.noise_variance, objective.total
+    variance, total = objective.noise_variance, objective.squared_norm
     factors = [polar(unit_columns(start.factors[group[0]])[0]) for group in groups]
     current = _slope(problem, factors, 0)
     height, shift, idle, n_sweeps = _height(current), 0.0, 0, 0
@@ -36,12 +33,12 @@ def rotate(problem: Problem, start: FactoredTensor, limits: Limits) -> Outcome:
         turned = _sweep(problem, factors, current, shift)
         image = _slope(problem, turned, 0)
         reached = _height(image)
-        if len(groups) < problem.tensor.order and reached < height * (1 - 1e-14):
+        if len(groups) < problem.tensor.order and reached < height * (1 - ROUNDING):
             shift = max(2 * shift, height / problem.rank)
             continue
         change = max(_largest(now - then) for now, then in zip(turned, factors, strict=True))
         left = max(total - reached, 0.0)
-        negligible = left > EXACT * total and reached - height < limits.gain * variance * left
+        negligible = left > ROUNDING * total and reached - height < limits.gain * variance * left
         idle = idle + 1 if negligible else 0
         factors, current, height = turned, image, reached
         if limits.watch is not None and limits.watch(_components(problem, factors, current[1]), left / 2):

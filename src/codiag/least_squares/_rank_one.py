@@ -1,4 +1,4 @@
-"""The best single component of a tensor, and of many at once."""
+"""The best single component of a tensor, by power iterations from several starts."""
 
 from __future__ import annotations
 
@@ -7,16 +7,24 @@ from collections.abc import Sequence
 import numpy as np
 
 from codiag._arrays import Array, array_namespace, like, to_host
-from codiag.least_squares._components import hadamard_gram, unit_columns, unit_components
-from codiag.reduction import hollow_spectrum
-from codiag.tensors import FactoredTensor, SparseTensor, Tensor
+from codiag.least_squares._components import hadamard_gram, unit_columns
+from codiag.tensors import FactoredTensor, Tensor
+
+N_CANDIDATES = 8
+"""Leading singular vectors of an unfolding that are starts of power iterations."""
+
+POWER_SWEEPS = 25
+"""Power iterations from each start; least squares improves the result."""
+
+UNLIKE = 0.5
+"""Product of cosines below which two rank-one terms count as different: half of each is orthogonal to the other."""
 
 
 def split_columns(columns: Array, sizes: Sequence[int]) -> list[Array]:
-    """Return, for columns that are flattened rank-one tensors plus noise, their unit factors in every mode.
+    """Return the unit factors of columns that are flattened rank-one tensors plus noise.
 
-    Each factor is the leading singular vector of an unfolding, contracted with before the next is sought: where
-    singular values are equal, vectors found apart from each other need not belong together.
+    Each factor is the leading singular vector of an unfolding, which is then contracted with it. Vectors that are
+    computed separately need not belong together if singular values are equal.
 
     Parameters
     ----------
@@ -42,60 +50,8 @@ def split_columns(columns: Array, sizes: Sequence[int]) -> list[Array]:
     return [*factors, unit_columns(last)[0]]
 
 
-def leading_components(tensor: Tensor, n_starts: int = 8, n_sweeps: int = 25) -> FactoredTensor:
-    """Return candidates for the best rank-one fit, each improved by itself, from the leading singular vectors.
-
-    Of a symmetric tensor these may all be directions in which it vanishes, so that as many random ones join them.
-    """
-    xp = array_namespace(tensor.reference)
-    if isinstance(tensor, SparseTensor):
-        first = hollow_spectrum(tensor, 0, min(n_starts, tensor.shape[0]))[1]
-        return improved(tensor, [first, *_beside(tensor, first)], n_sweeps)
-    entries = tensor.to_dense()
-    side = xp.reshape(entries, (tensor.shape[0], -1))
-    first = _leading_vectors(side, n_starts)
-    if tensor.symmetric:
-        drawn = np.random.default_rng(0).standard_normal((tensor.shape[0], n_starts))
-        random = like(drawn / np.linalg.norm(drawn, axis=0), tensor.reference)
-        return improved(tensor, [xp.concat([first, random], axis=1)] * tensor.order, n_sweeps)
-    rest = split_columns(xp.matrix_transpose(side) @ first, tensor.shape[1:])
-    return improved(tensor, [first, *rest], n_sweeps)
-
-
-def _leading_vectors(side: Array, count: int) -> Array:
-    """Return the leading left singular vectors of a matrix, from the smaller of its two Gram matrices."""
-    xp, tall = array_namespace(side), side.shape[0] > side.shape[1]
-    gram = xp.matrix_transpose(side) @ side if tall else side @ xp.matrix_transpose(side)
-    leading = xp.flip(xp.linalg.eigh(gram)[1][:, -min(count, gram.shape[0]) :], axis=1)
-    return unit_columns(side @ leading)[0] if tall else leading
-
-
-def _beside(tensor: SparseTensor, first: Array) -> list[Array]:
-    """Return the leading rank-one term of what contractions of the first mode with columns leave, in other modes."""
-    rest = tensor.compress(first, *[None] * (tensor.order - 1)).to_dense()
-    return split_columns(rest.reshape(first.shape[1], -1).T, tensor.shape[1:])
-
-
-def improved(tensor: Tensor, factors: Sequence[Array], n_sweeps: int) -> FactoredTensor:
-    """Improve every component on its own by power iteration, shifted if symmetric; return it with its best weight."""
-    xp = array_namespace(factors[0])
-    factors = list(factors)
-    for _ in range(n_sweeps):
-        if tensor.symmetric:
-            image = tensor.mttkrp(factors, 0)
-            along = xp.sum(image * factors[0], axis=0)
-            image = image + 0.5 * along * factors[0]  # plain iterations may circle
-            factors = [unit_columns(image)[0]] * tensor.order
-            continue
-        for mode in range(tensor.order):
-            image = tensor.mttkrp(factors, mode)
-            factors[mode] = unit_columns(image)[0]
-    weights = xp.sum(tensor.mttkrp(factors, 0) * factors[0], axis=0)
-    return FactoredTensor(weights, factors, symmetric=tensor.symmetric)
-
-
 def best_rank_one(tensor: Tensor) -> FactoredTensor:
-    """Return the best rank-one fit to a tensor: the largest of several candidates, each improved by itself.
+    """Return the best rank-one fit to a tensor that power iterations from several starts find.
 
     Parameters
     ----------
@@ -115,30 +71,54 @@ def best_rank_one(tensor: Tensor) -> FactoredTensor:
     Examples
     --------
     >>> import numpy as np
-    >>> from codiag.least_squares import best_rank_one
+    >>> from codiag.extending import best_rank_one
     >>> from codiag.tensors import as_tensor
     >>> round(best_rank_one(as_tensor(np.ones((3, 4, 5)))).squared_norm(), 6)
     60.0
     """
-    return distinct_components(tensor, 1)[0]
+    return distinct_terms(tensor, 1)[0]
 
 
-def distinct_components(tensor: Tensor, count: int) -> list[FactoredTensor]:
-    """Return the largest of the candidates, and the next ones that are unlike those before."""
-    found = leading_components(tensor)
-    order = np.argsort(-np.abs(to_host(found.weights)), kind="stable").tolist()
-    likeness = np.abs(to_host(hadamard_gram(found.factors)))
-    kept: list[int] = []
-    for place in order:
-        if len(kept) < count and all(likeness[place, other] < 0.5 for other in kept):
-            kept.append(place)
-    return [found.columns([place]) for place in kept]
+def distinct_terms(tensor: Tensor, count: int) -> list[FactoredTensor]:
+    """Return the strongest rank-one term of a tensor, and the next ones that are unlike those before."""
+    terms = _candidates(tensor)
+    strongest_first = np.argsort(-np.abs(to_host(terms.weights)), kind="stable").tolist()
+    cosines = np.abs(to_host(hadamard_gram(terms.factors)))
+    chosen: list[int] = []
+    for index in strongest_first:
+        if len(chosen) < count and all(cosines[index, other] < UNLIKE for other in chosen):
+            chosen.append(index)
+    return [terms.columns([index]) for index in chosen]
 
 
-def merged(pair: FactoredTensor, n_sweeps: int = 30) -> tuple[FactoredTensor, float]:
-    """Return the best single component in place of two, and the squared distance between them."""
-    pair = unit_components(pair)
-    xp = array_namespace(pair.weights)
-    larger = pair.columns([int(xp.argmax(xp.abs(pair.weights)))])
-    one = improved(pair, larger.factors, n_sweeps)
-    return one, max(pair.squared_norm() - float(xp.sum(one.weights**2)), 0.0)
+def _candidates(tensor: Tensor) -> FactoredTensor:
+    """Return rank-one terms by power iterations from the leading singular vectors of the first unfolding.
+
+    A symmetric tensor may vanish in all of these directions, so that as many random ones are added.
+    """
+    xp = array_namespace(tensor.reference)
+    first = tensor.leading_eigenpairs(0, N_CANDIDATES)[1]
+    if tensor.symmetric:
+        drawn = np.random.default_rng(0).standard_normal((tensor.shape[0], N_CANDIDATES))
+        random = like(drawn / np.linalg.norm(drawn, axis=0), tensor.reference)
+        return _power_iterations(tensor, [xp.concat([first, random], axis=1)] * tensor.order)
+    rest = tensor.compress(first, *[None] * (tensor.order - 1)).to_dense()
+    columns = xp.matrix_transpose(xp.reshape(rest, (first.shape[1], -1)))
+    return _power_iterations(tensor, [first, *split_columns(columns, tensor.shape[1:])])
+
+
+def _power_iterations(tensor: Tensor, factors: Sequence[Array]) -> FactoredTensor:
+    """Improve every component on its own; return the components with their best weights."""
+    xp = array_namespace(factors[0])
+    factors = list(factors)
+    for _ in range(POWER_SWEEPS):
+        if tensor.symmetric:
+            image = tensor.mttkrp(factors, 0)
+            along = xp.sum(image * factors[0], axis=0)
+            shifted = image + along * factors[0] / 2  # plain iterations may oscillate (Kolda and Mayo, 2011)
+            factors = [unit_columns(shifted)[0]] * tensor.order
+            continue
+        for mode in range(tensor.order):
+            factors[mode] = unit_columns(tensor.mttkrp(factors, mode))[0]
+    weights = xp.sum(tensor.mttkrp(factors, 0) * factors[0], axis=0)
+    return FactoredTensor(weights, factors, symmetric=tensor.symmetric)

@@ -31,7 +31,7 @@ True
 """
 
 from codiag.methods._als import ALS
-from codiag.methods._auto import Auto, first_components, random_start, start_on
+from codiag.methods._auto import Auto
 from codiag.methods._init import check_init, start_from
 from codiag.methods._joint import NOJD, OJD
 from codiag.methods._method import Method, fit_or_refuse

@@ -10,13 +10,12 @@ import numpy as np
 
 from codiag._arrays import Array, array_namespace, moved
 from codiag._checks import as_flag, as_number
-from codiag.least_squares import LeastSquares, merged_modes, random_components, unit_components, with_best_weights
-from codiag.methods._init import Init, check_init, complete, is_sized, start_from
+from codiag.least_squares import LeastSquares, alternate, merged_modes, random_components, with_best_weights
+from codiag.methods._init import Init, check_init, check_monitor, has_rows, start_from
 from codiag.methods._method import Method
 from codiag.problem import Estimate, Log, Problem
 from codiag.reduction import range_bases
-from codiag.search import Monitor, check_monitor
-from codiag.tensors import FactoredTensor
+from codiag.search import Monitor, Watch
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -32,7 +31,7 @@ class ALS(Method):
     *Needs* contractions of the tensor and nothing else. *Costs* :math:`2 N k \prod_m d_m` flops a sweep, N passes over
     the tensor. *Guarantees* a stationary point, and the right one only from a start near it (local convergence, for
     factors of incoherence below :math:`\mathrm{polylog}(d) / \sqrt d`). *Fails* by ending in local optima, or by slow
-    convergence ("swamps") where components are collinear.
+    convergence ("swamps") if components are collinear.
 
     Parameters
     ----------
@@ -67,7 +66,7 @@ class ALS(Method):
     True
     """
 
-    honors: ClassVar[frozenset[str]] = frozenset({"constraints", "observed", "partial symmetry"})
+    supports: ClassVar[frozenset[str]] = frozenset({"constraints", "observed", "partial symmetry"})
 
     init: Init = "random"
     orthogonalize: int = 0
@@ -85,70 +84,47 @@ class ALS(Method):
         check_monitor(self.monitor)
 
     @property
-    def sized(self) -> bool:
-        return is_sized(self.init) or self.monitor is not None
+    def has_per_index_options(self) -> bool:
+        return has_rows(self.init) or self.monitor is not None
 
     def fit(self, problem: Problem, rng: np.random.Generator) -> Estimate:
-        log = Log()
-        start = self._start(problem, rng)
+        log, start = Log(), self._start(problem, rng)
         log.extend(start.stages)
         objective = LeastSquares(problem)
-        current = objective.feasible(start.components) if problem.asks else unit_components(start.components)
-        error, converged, n_sweeps, stopped = math.inf, False, 0, False
-        while n_sweeps < self.max_sweeps and not converged and not stopped:
-            factors = current.factors
-            if n_sweeps < self.orthogonalize:
-                factors = tuple(_orthonormal(factor) for factor in factors)
-            before, last = error, current
-            current = objective.sweep(factors, unit=not problem.asks)
-            error = objective.relative_error(current)
-            n_sweeps += 1
-            if self.line_search and n_sweeps > max(self.orthogonalize, 2):
-                current, error = _further(objective, last, current, error, n_sweeps)
-            converged = n_sweeps > self.orthogonalize and abs(before - error) < self.tol
-            stopped = self.monitor is not None and self.monitor(current, error) is True
-        tensor = problem.tensor
-        flops = 2.0 * n_sweeps * tensor.order * problem.rank * math.prod(tensor.shape)
-        log.add("alternating least squares", n_sweeps, error, flops)
-        if problem.symmetric and problem.asks:
-            current = objective.feasible(current)
-        elif problem.symmetric:
-            current = with_best_weights(tensor, merged_modes(current).factors)
+        components = objective.feasible(start.components) if problem.required_features else start.components
+        monitor = self.monitor
+        outcome = alternate(
+            objective,
+            components,
+            max_sweeps=self.max_sweeps,
+            tol=self.tol,
+            orthogonalize=self.orthogonalize,
+            line_search=self.line_search,
+            watch=None if monitor is None else Watch.on_whole(monitor, problem),
+        )
+        flops = 2.0 * outcome.n_sweeps * problem.tensor.order * problem.rank * math.prod(problem.tensor.shape)
+        error = math.sqrt(2 * outcome.objective / objective.squared_norm)
+        log.add("alternating least squares", outcome.n_sweeps, error, flops)
+        if not problem.symmetric:
+            distance = None if problem.required_features else 2 * outcome.objective
+            return Estimate(outcome.components, log.stages, outcome.converged, distance)
+        if problem.required_features:
+            merged = objective.feasible(outcome.components)
         else:
-            return Estimate(current, log.stages, converged, None if problem.asks else error**2 * objective.total)
-        return Estimate(current, log.stages, converged)
+            merged = with_best_weights(problem.tensor, merged_modes(outcome.components).factors)
+        return Estimate(merged, log.stages, outcome.converged)
 
     def _start(self, problem: Problem, rng: np.random.Generator) -> Estimate:
         if self.init != "svd":
             return start_from(self.init, problem, rng)
-        tensor, rank = complete(problem).tensor, problem.rank
-        random = random_components(tensor, rank, rng).factors
-        factors = [
-            _padded(basis, columns) for basis, columns in zip(range_bases(tensor, rank, rng), random, strict=True)
-        ]
-        return Estimate(with_best_weights(tensor, factors), (), False)
+        complete = problem.complete()
+        random = random_components(complete.tensor, problem.rank, rng).factors
+        bases = range_bases(complete, rng)
+        factors = [_padded(basis, columns) for basis, columns in zip(bases, random, strict=True)]
+        return Estimate(with_best_weights(complete.tensor, factors), (), False)
 
 
 def _padded(basis: Array, columns: Array) -> Array:
-    """Return a basis, with random columns where it has fewer than there are components."""
+    """Return a basis, with random columns added if it has fewer than there are components."""
     xp = array_namespace(columns)
     return xp.concat([moved(basis, columns), columns[:, basis.shape[1] :]], axis=1)
-
-
-def _further(
-    objective: LeastSquares, last: FactoredTensor, current: FactoredTensor, error: float, n_sweeps: int
-) -> tuple[FactoredTensor, float]:
-    """Go on from the last point through the current one, by a factor that grows with the sweeps, if that is closer."""
-    jump = n_sweeps ** (1 / 3) - 1
-    factors = objective.project(
-        [now + jump * (now - then) for now, then in zip(current.factors, last.factors, strict=True)]
-    )
-    trial = FactoredTensor(current.weights + jump * (current.weights - last.weights), factors, symmetric=False)
-    trial = trial if objective.problem.asks else unit_components(trial)
-    reached = objective.relative_error(trial)
-    return (trial, reached) if reached < error else (current, error)
-
-
-def _orthonormal(factor: Array) -> Array:
-    xp = array_namespace(factor)
-    return factor if factor.shape[0] < factor.shape[1] else xp.linalg.qr(factor)[0]

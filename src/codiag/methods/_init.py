@@ -1,4 +1,4 @@
-"""Where least squares may start from: at random, from a method, or from components that are given."""
+"""The option `init` of methods: at random, from a method, or from components that are given."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ import numpy as np
 from codiag._arrays import like, to_host
 from codiag._checks import as_real_array
 from codiag.least_squares import merged_modes, random_components
-from codiag.methods._method import Method, fit_or_refuse
+from codiag.methods._method import fit_or_refuse
 from codiag.problem import Estimate, Problem
-from codiag.starts import filled
 from codiag.tensors import FactoredTensor, components_of
 
 Init: TypeAlias = Any
@@ -19,10 +18,10 @@ Init: TypeAlias = Any
 
 
 def check_init(init: Init, names: tuple[str, ...] = ("random",)) -> None:
-    """Raise unless a start is of a kind that `start_from` takes, or has one of these names."""
+    """Raise unless `start_from` takes a start, or it has one of these names."""
     if isinstance(init, str) and init not in names:
         raise ValueError(f"init must be one of {', '.join(names)}, a method, a fit or a pair; got {init!r}")
-    if init is None or isinstance(init, str | Method):
+    if init is None or isinstance(init, str) or is_method(init):
         return
     weights, factors = _components(init)
     for array in factors if weights is None else [weights, *factors]:
@@ -36,18 +35,24 @@ def check_init(init: Init, names: tuple[str, ...] = ("random",)) -> None:
 
 
 def is_random(init: Init) -> bool:
-    """Tell whether a start is drawn at random; None, the former default of `NLS`, stands for that too."""
+    """Return whether a start is drawn at random; None, the former default of `NLS`, means that too."""
     return init is None or (isinstance(init, str) and init == "random")
 
 
-def is_sized(init: Init) -> bool:
-    """Tell whether a start has a row for every index of the tensor."""
-    return init.sized if isinstance(init, Method) else not isinstance(init, str | None)
+def is_method(init: object) -> bool:
+    """Return whether a start is an object with the interface of `Method`."""
+    return not isinstance(init, type) and hasattr(init, "fit") and hasattr(init, "refusal")
 
 
-def complete(problem: Problem) -> Problem:
-    """Return the problem itself, or one without constraints and with what is missing filled in, for a start."""
-    return problem.on(filled(problem)) if problem.asks else problem
+def has_rows(init: Init) -> bool:
+    """Return whether a start has a row for every index of the tensor."""
+    return init.has_per_index_options if is_method(init) else not isinstance(init, str | None)
+
+
+def check_monitor(monitor: object) -> None:
+    """Raise unless a monitor, if any, can be called."""
+    if monitor is not None and not callable(monitor):
+        raise TypeError(f"monitor must be None or a function of components and their relative error; got {monitor!r}")
 
 
 def start_from(init: Init, problem: Problem, rng: np.random.Generator) -> Estimate:
@@ -57,9 +62,9 @@ def start_from(init: Init, problem: Problem, rng: np.random.Generator) -> Estima
     """
     tensor, rank = problem.tensor, problem.rank
     if is_random(init):
-        return Estimate(random_components(complete(problem).tensor, rank, rng), (), False)
-    if isinstance(init, Method):
-        return fit_or_refuse(init, problem if problem.asks <= init.honors else complete(problem), rng)
+        return Estimate(random_components(problem.complete().tensor, rank, rng), (), False)
+    if is_method(init):
+        return fit_or_refuse(init, problem if problem.required_features <= init.supports else problem.complete(), rng)
     weights, factors = _components(init)
     shapes = [factor.shape for factor in factors]
     if shapes != [(size, rank) for size in tensor.shape]:

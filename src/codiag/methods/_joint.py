@@ -24,7 +24,15 @@ from codiag.diagonalize import (
 from codiag.least_squares import best_rank_one, unit_components, with_best_weights
 from codiag.methods._method import Method
 from codiag.problem import Estimate, Log, Problem
-from codiag.reduction import Reduction, orthonormal_directions, random_directions, reduce, whiten, whitened, whole
+from codiag.reduction import (
+    Reduction,
+    orthonormal_directions,
+    random_directions,
+    reduce,
+    uncompressed,
+    whiten,
+    whitened,
+)
 from codiag.starts import (
     Roles,
     components_from_sides,
@@ -81,7 +89,7 @@ class JointMethod(Method):
         log = Log()
         reduction = self._reduce(problem, rng)
         components, converged = self._fit_core(reduction.core, matrix_roles(problem), problem.rank, rng, log)
-        return Estimate(reduction.lift(components), log.stages, converged)
+        return Estimate(reduction.to_tensor(components), log.stages, converged)
 
     def _fit_core(
         self, core: DenseTensor, roles: Roles, rank: int, rng: np.random.Generator, log: Log
@@ -99,7 +107,7 @@ class JointMethod(Method):
         return components, fit.converged
 
     def _reduce(self, problem: Problem, rng: np.random.Generator) -> Reduction:
-        return reduce(problem, rng) if self.compress else whole(problem.tensor, problem.rank)
+        return reduce(problem, rng) if self.compress else uncompressed(problem)
 
     def _draw(self, core: DenseTensor, roles: Roles, rng: np.random.Generator) -> list[np.ndarray]:
         sizes = [core.shape[mode] for mode in roles.others]
@@ -226,18 +234,18 @@ class OJD(JointMethod):
         core = reduction.core
         components, converged = self._fit_core(core, roles, rank, rng, log)
         if not self.whiten or not _seems_free(core, components, roles, rank, log):
-            return Estimate(reduction.lift(components), log.stages, converged)
+            return Estimate(reduction.to_tensor(components), log.stages, converged)
         if not core.symmetric or not self.compress:
             raise ValueError("tensor must have orthogonal factors for OJD, and those of this one are not; use NOJD")
-        return self._fit_white(reduction, whiten(core), roles, rank, rng, log)
+        return self._fit_white(reduction, whiten(reduction.problem), roles, rank, rng, log)
 
     def _fit_white(
         self, reduction: Reduction, white: Reduction, roles: Roles, rank: int, rng: np.random.Generator, log: Log
     ) -> Estimate:
         log.add("whiten", 0, 0.0)
         components, converged = self._fit_core(white.core, roles, rank, rng, log)
-        lifted = unit_components(white.lift(components))
-        return Estimate(reduction.lift(with_best_weights(reduction.core, lifted.factors)), log.stages, converged)
+        lifted = unit_components(white.to_tensor(components))
+        return Estimate(reduction.to_tensor(with_best_weights(reduction.core, lifted.factors)), log.stages, converged)
 
     def _default(self, symmetric: bool) -> Diagonalizer:
         return OrthogonalNewton() if symmetric else TwoSided(orthogonal=True)

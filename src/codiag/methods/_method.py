@@ -1,4 +1,4 @@
-"""What every method is: configured beforehand, and asked to solve a problem."""
+"""The base class of methods: configured objects that solve a problem."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from codiag.problem import Estimate, Problem
 class Method(ABC):
     """A configured way to factorize a tensor; pass it to `codiag.factorize`.
 
-    A subclass implements `fit`, declares in `honors` what a problem may ask for that it takes into account, and says
-    in `refusal` what else it cannot do. It is never asked what class it is, and holds no data.
+    A subclass implements `fit`, declares in `supports` which features of a problem it takes into account, and says in
+    `refusal` what else it cannot do. It holds no data.
 
     Attributes
     ----------
-    honors : frozenset of str
-        What a problem may ask for: of "constraints", "observed" and "partial symmetry", modes some of which share a
-        factor.
+    supports : frozenset of str
+        Features of a problem that are taken into account: of "constraints", "observed" (missing entries and weights)
+        and "partial symmetry" (modes some of which share a factor).
     needs_orthogonal : bool
         Whether the factors must be orthogonal, or made so by the problem's second moment.
 
@@ -43,31 +43,31 @@ class Method(ABC):
     1
     """
 
-    honors: ClassVar[frozenset[str]] = frozenset()
+    supports: ClassVar[frozenset[str]] = frozenset()
     needs_orthogonal: ClassVar[bool] = False
 
     @property
-    def sized(self) -> bool:
-        """Whether an option belongs to every index of the tensor, so that none may be left out.
+    def has_per_index_options(self) -> bool:
+        """Whether an option has one row per index (a given start, a monitor), so that empty slices must be kept.
 
         Examples
         --------
         >>> import numpy as np
         >>> from codiag.methods import ALS, Auto
         >>> factors = [np.ones((size, 1)) for size in (3, 4, 5)]
-        >>> Auto().sized, ALS(init=(np.ones(1), factors)).sized
+        >>> Auto().has_per_index_options, ALS(init=(np.ones(1), factors)).has_per_index_options
         (False, True)
         """
         return False
 
     @abstractmethod
     def fit(self, problem: Problem, rng: np.random.Generator) -> Estimate:
-        """Find the components of a problem, silently, with one factor for all modes where it is symmetric.
+        """Find the components of a problem, silently, with one factor for all modes if it is symmetric.
 
         Parameters
         ----------
         problem : Problem
-            One that `refusal` has nothing against.
+            One that `refusal` returns None for.
         rng : numpy.random.Generator
             All random numbers come from it.
 
@@ -78,7 +78,7 @@ class Method(ABC):
 
         See Also
         --------
-        Method.refusal : Tells beforehand what a method cannot do.
+        Method.refusal : The reason why a method cannot solve a problem.
 
         Examples
         --------
@@ -92,7 +92,7 @@ class Method(ABC):
         """
 
     def refusal(self, problem: Problem) -> str | None:
-        """Tell why this method cannot solve a problem.
+        """Return the reason why this method cannot solve a problem.
 
         Parameters
         ----------
@@ -102,7 +102,7 @@ class Method(ABC):
         Returns
         -------
         str or None
-            A sentence with the way out, or None where the method can.
+            A sentence with the way out, or None if the method can.
 
         See Also
         --------
@@ -117,10 +117,10 @@ class Method(ABC):
         >>> NLS().refusal(problem) is None, OJD().refusal(problem) is None
         (True, False)
         """
-        beyond = sorted(problem.asks - self.honors)
-        if not beyond:
+        unsupported = sorted(problem.required_features - self.supports)
+        if not unsupported:
             return None
-        name, what = type(self).__name__, " and ".join(beyond)
+        name, what = type(self).__name__, " and ".join(unsupported)
         return f"{name} cannot take {what} into account; use ALS or NLS, or leave method out"
 
 
@@ -130,6 +130,6 @@ def fit_or_refuse(method: Method, problem: Problem, rng: np.random.Generator) ->
     if reason is not None:
         raise ValueError(reason)
     estimate = method.fit(problem, rng)
-    if not isinstance(estimate, Estimate):
+    if not hasattr(estimate, "components"):
         raise TypeError(f"{type(method).__name__}.fit must return an Estimate; got {type(estimate).__name__}")
     return estimate

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from codiag.methods._als import ALS
 from codiag.methods._auto import Auto
+from codiag.methods._init import is_method
 from codiag.methods._joint import NOJD, OJD
 from codiag.methods._method import Method
 from codiag.methods._nls import NLS
@@ -28,11 +29,11 @@ ALIASES = {"ojd": "ojd1", "nojd": "nojd1"}
 
 
 def as_method(method: object) -> Method:
-    """Return a method as it is, or the one that has this name."""
+    """Return a method object as it is, or the one that has this name."""
     if method is None:
         return Auto()
-    if isinstance(method, Method):
-        return method
+    if is_method(method):
+        return method  # type: ignore[return-value]
     if isinstance(method, str):
         name = ALIASES.get(method.lower(), method.lower())
         if name in METHODS:

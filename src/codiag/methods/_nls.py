@@ -2,34 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from codiag._checks import as_number
-from codiag.least_squares import Limits, random_components
-from codiag.methods._init import Init, check_init, is_random, is_sized, start_from
+from codiag.least_squares import Limits
+from codiag.methods._init import Init, check_init, check_monitor, has_rows, is_random, start_from
 from codiag.methods._method import Method
-from codiag.problem import Estimate, Log, Problem
-from codiag.reduction import Reduction, reduce
-from codiag.search import Monitor, approach, check_monitor, closest, finish, fit_from, watch
-from codiag.tensors import FactoredTensor
+from codiag.problem import Estimate, Problem
+from codiag.search import Monitor, Search
+from codiag.starts import Given, Random, Start
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NLS(Method):
     r"""Least squares, :math:`\min \|T - \sum_i w_i a_i \otimes b_i \otimes c_i\|^2`, by damped Gauss-Newton steps.
 
-    The steps run on the tensor compressed to the ranges of its components, then on the tensor itself. Where the
-    residual shows a component that was missed, it replaces one that the others make superfluous.
+    The steps run on the tensor compressed to the ranges of its components, then on the tensor itself. If the residual
+    shows a component that was missed, it replaces one that the others make superfluous. With constraints or missing
+    entries, projected Gauss-Newton steps run on the whole tensor. The search is that of `Auto`, with other starts.
 
-    With constraints, or entries that were not observed, starts are made to satisfy the constraints, and projected
-    Gauss-Newton steps run on the whole problem from there, without compression and swaps.
-
-    *Needs* contractions of the tensor; works on all of it where it has at most two million entries. *Costs* two to
+    *Needs* contractions of the tensor; works on all of it if it has at most two million entries. *Costs* two to
     three products with the tensor, :math:`O(k \prod_m d_m)` flops, a step on the whole tensor, and
-    :math:`O(k^2 \sum_m d_m)` a product with the Gauss-Newton matrix. *Guarantees* a minimum where ``converged`` is
+    :math:`O(k^2 \sum_m d_m)` a product with the Gauss-Newton matrix. *Guarantees* a minimum if ``converged`` is
     true; standard errors of first-order theory hold there. *Fails* by ending in a local minimum, which a single random
     start does on hard tensors, or by following components that cancel each other; ``converged`` is then false.
 
@@ -38,13 +36,13 @@ class NLS(Method):
     init : "random", method, fit, or (weights, factors)
         Where to start.
     n_starts : int
-        Random starts, of which the best is kept.
+        Random starts, at most: no further one is taken if the fit is clearly the best.
     tol : float
         Stop when a step is smaller than this, relative to the factors.
     max_sweeps : int
-        Steps before giving up, on each start; those of swaps come on top.
+        Steps from each start, at most; those of swaps come on top.
     max_replacements : int
-        Components that may be swapped for others, on each start.
+        Components that may be swapped for others, from each start.
     monitor : callable, optional
         Called as ``monitor(components, relative_error)`` after every step on the core, or on the whole problem; True
         ends the fit there.
@@ -64,7 +62,7 @@ class NLS(Method):
     True
     """
 
-    honors: ClassVar[frozenset[str]] = frozenset({"constraints", "observed"})
+    supports: ClassVar[frozenset[str]] = frozenset({"constraints", "observed", "partial symmetry"})
 
     init: Init = "random"
     n_starts: int = 1
@@ -82,32 +80,16 @@ class NLS(Method):
         check_monitor(self.monitor)
 
     @property
-    def sized(self) -> bool:
-        return is_sized(self.init) or self.monitor is not None
+    def has_per_index_options(self) -> bool:
+        return has_rows(self.init) or self.monitor is not None
 
     def fit(self, problem: Problem, rng: np.random.Generator) -> Estimate:
-        if problem.asks:
-            return self._fit_known(problem, rng)
-        log = Log()
-        reduction, starts = self._starts(problem, rng, log)
-        core = problem.on(reduction.core)
-        limits = Limits(self.max_sweeps, self.tol, watch=watch(self.monitor, reduction, problem.tensor))
-        outcomes = [approach(core, start, limits, log, self.max_replacements) for start in starts]
-        return finish(problem, reduction, closest(outcomes), limits, log, self.max_replacements)
+        limits = Limits(self.max_sweeps, self.tol)
+        search = Search(self._starts(problem, rng), self.n_starts, self.max_replacements, limits, self.monitor)
+        return search.run(problem, rng)
 
-    def _fit_known(self, problem: Problem, rng: np.random.Generator) -> Estimate:
-        n_starts, log = self.n_starts if is_random(self.init) else 1, Log()
-        estimates = [start_from(self.init, problem, rng) for _ in range(n_starts)]
-        log.extend(estimates[0].stages)
-        starts = [estimate.components for estimate in estimates]
-        return fit_from(problem, starts, Limits(self.max_sweeps, self.tol), log, self.monitor)
-
-    def _starts(self, problem: Problem, rng: np.random.Generator, log: Log) -> tuple[Reduction, list[FactoredTensor]]:
-        """Return a core and where to start on it; a start that was given is not to be cut to the range of the data."""
+    def _starts(self, problem: Problem, rng: np.random.Generator) -> Sequence[Start]:
         if is_random(self.init):
-            reduction = reduce(problem, rng)
-            return reduction, [random_components(reduction.core, problem.rank, rng) for _ in range(self.n_starts)]
+            return (Random(on_core=True, is_swept=False),)
         start = start_from(self.init, problem, rng)
-        log.extend(start.stages)
-        reduction = reduce(problem, rng, including=start.components.factors)
-        return reduction, [reduction.lower(start.components)]
+        return (Given(components=start.components, stages=start.stages),)

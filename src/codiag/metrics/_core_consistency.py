@@ -9,7 +9,7 @@ import numpy as np
 from codiag._arrays import TensorLike, like, to_host
 from codiag.least_squares import unit_components
 from codiag.problem import Problem
-from codiag.tensors import DenseTensor, FactoredTensor, SparseTensor, Tensor
+from codiag.tensors import DenseTensor, FactoredTensor
 
 if TYPE_CHECKING:
     from codiag.result import Factorization
@@ -75,20 +75,9 @@ def consistency_of(components: FactoredTensor, problem: Problem) -> float:
     factors[0] = factors[0] * to_host(components.weights)
     tensor = problem.tensor
     if problem.entries is not None:
-        entries = np.where(known_entries(problem), to_host(tensor.to_dense()), to_host(components.to_dense()))
+        entries = np.where(problem.observed_mask(), to_host(tensor.to_dense()), to_host(components.to_dense()))
         tensor = DenseTensor.of(entries, symmetric=False)
     bases = [like(np.linalg.pinv(factor).T, tensor.reference) for factor in factors]
     core = to_host(tensor.without_symmetry().compress(*bases).to_dense()).astype(np.float64)
     core[(np.arange(components.rank),) * components.order] -= 1
     return float(100 * (1 - np.sum(core**2) / components.rank))
-
-
-def known_entries(problem: Problem) -> np.ndarray:
-    """Return which entries of a problem were observed, in the shape of the tensor."""
-    tensor: Tensor = problem.tensor
-    known = np.ones(tensor.shape, dtype=bool) if problem.observed is None else to_host(problem.observed) > 0
-    if isinstance(tensor, SparseTensor) and tensor.absent == "missing":
-        listed = np.zeros(tensor.shape, dtype=bool)
-        listed[tuple(tensor.coords)] = True
-        known = known & listed
-    return known

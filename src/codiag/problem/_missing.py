@@ -9,7 +9,7 @@ import numpy as np
 from array_api_compat import array_namespace, device, is_array_api_obj, is_dask_array, is_numpy_array
 
 from codiag._arrays import Array, to_host
-from codiag.tensors import DaskTensor, Tensor, as_tensor, is_large, sketch_width
+from codiag.tensors import DaskTensor, as_tensor, is_large, sketch_width
 
 
 def without_missing(raw: Any, observed: Any) -> tuple[Any, Any]:
@@ -47,7 +47,7 @@ def after_first_look(raw: Any, rank: object, symmetric: object) -> tuple[Any, An
     """
     is_array = is_array_api_obj(raw) and is_large(getattr(raw, "shape", ()))
     tensor = as_tensor(raw, False if isinstance(symmetric, bool) and not symmetric else None) if is_array else raw
-    if not isinstance(tensor, Tensor) or not tensor.unseen:
+    if not getattr(tensor, "unseen", False):
         return raw, None
     if math.isnan(tensor.look(sketch_width(rank, tensor.shape)).squared_norm) and is_array:
         return _without_nan(raw, None)

@@ -4,38 +4,44 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from array_api_compat import array_namespace, is_array_api_obj
 
-from codiag._arrays import Array, TensorLike, moved, to_host
-from codiag._checks import as_rank, as_real_array
-from codiag.constraints import Constraint, ConstraintsLike, as_constraints
+from codiag._arrays import Array, TensorLike, to_host
+from codiag._checks import as_rank, as_real_array, warn_of_former
+from codiag.constraints import Constraint, Constraints, ConstraintsLike, as_constraints, check_constraints
+from codiag.labels import Labels, read_labelled
 from codiag.problem._missing import after_first_look, without_missing
+from codiag.problem._observed import ObservedTensor
 from codiag.problem._symmetry import (
     Symmetry,
     as_symmetry,
     groups_of,
     is_same_within,
     mean_over,
+    n_parameters,
     shared_constraints,
     with_shared_modes,
 )
-from codiag.tensors import DaskTensor, Tensor, array_of, as_tensor, check_symmetric_shape, tensor_of_array
-from codiag.tensors.entries import Entries, checked_weights, entries_of
+from codiag.tensors import Tensor, array_of, as_tensor, check_symmetric_shape, tensor_of_array
+from codiag.tensors.entries import Entries
 
 
 @dataclass(frozen=True, eq=False, init=False)
 class Problem:
     r"""A tensor to factorize, and all that is known about its components; methods solve it.
 
+    It is checked when it is built. Problems derived from it by `with_rank`, `with_tensor` and `with_constraints` share
+    what was computed from the data, and check only what changed.
+
     Parameters
     ----------
     tensor : Tensor, or anything that `codiag.factorize` takes
-        Of order three or more.
+        Of order three or more. Labels of an xarray.DataArray or a table are kept in `labels`.
     rank : int
         Number of components.
     constraints : Constraint, str, or sequence with one for each mode, optional
@@ -43,17 +49,19 @@ class Problem:
         alone holds for all modes.
     observed : array in the shape of the tensor, optional
         Which entries were observed, or non-negative weights for them. By default all entries count equally.
-    second_moment : array of shape (d, d), optional
-        For a symmetric tensor, :math:`\sum_i c_i u_i u_i^\top` with positive :math:`c_i`: it makes the factors
-        orthogonal for methods that need that. Other methods ignore it.
     symmetric : bool or tuple of int, optional
         Whether all modes share one factor, or which of them do. By default detected for arrays, and declared by other
         tensors.
+    second_moment : array of shape (d, d), optional
+        For a symmetric tensor, :math:`\sum_i c_i u_i u_i^\top` with positive :math:`c_i`: it makes the factors
+        orthogonal for methods that need that. Other methods ignore it.
+    labels : Labels, optional
+        Names of modes and of their indices, for a tensor that brings none.
 
     See Also
     --------
     factorize : Takes a problem in place of a tensor.
-    codiag.methods.Method : Solves it.
+    codiag.extending.Method : Solves it.
 
     Examples
     --------
@@ -67,53 +75,136 @@ class Problem:
     True
     """
 
-    tensor: Tensor
     rank: int
     constraints: tuple[Constraint | None, ...] | None
-    observed: Array | None
     second_moment: Array | None
-    symmetric: Symmetry
+    labels: Labels | None
+    data: ObservedTensor
+
+    former_attributes: ClassVar[dict[str, str]] = {"asks": "required_features", "n_entries": "n_independent"}
 
     def __init__(
         self,
         tensor: TensorLike,
         rank: int,
+        *,
         constraints: ConstraintsLike = None,
         observed: Array | None = None,
-        second_moment: Array | None = None,
         symmetric: bool | Sequence[int] | None = None,
+        second_moment: Array | None = None,
+        labels: Labels | None = None,
     ) -> None:
-        weighted = observed is not None
-        tensor, observed = without_missing(tensor, observed)
-        if observed is None:
-            tensor, observed = after_first_look(tensor, rank, symmetric)
-        if isinstance(observed, np.ndarray) and not weighted and not observed.any():
-            raise ValueError(f"tensor must have entries that are numbers; all {observed.size} are NaN or masked")
-        known, weights, symmetry = _with_symmetry(tensor, observed, symmetric)
-        if known.unseen:
-            known.check()
-        rank = _checked_rank(rank, known)
-        given = as_constraints(constraints, known.shape, rank)
-        if symmetric is None and not is_same_within(given, groups_of(symmetry, known.order)):
-            known, symmetry = known.without_symmetry(), False  # was detected, and is not asked for
-        checked = {
-            "tensor": known,
-            "rank": rank,
-            "constraints": shared_constraints(given, groups_of(symmetry, known.order)),
-            "observed": weights,
-            "second_moment": None if second_moment is None else _checked_moment(second_moment, known),
-            "symmetric": symmetry,
-        }
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
+        if rank is None:
+            raise TypeError("rank must be an integer; got None")
+        self._check_and_set(tensor, rank, constraints, observed, symmetric, second_moment, labels)
 
-    def on(self, tensor: Tensor) -> Problem:
-        """Ask for as many components of another tensor, with free factors and all entries known.
+    @classmethod
+    def of_any_rank(
+        cls,
+        tensor: TensorLike,
+        *,
+        constraints: ConstraintsLike = None,
+        observed: Array | None = None,
+        symmetric: bool | Sequence[int] | None = None,
+    ) -> Problem:
+        """Check all but the rank, which `with_rank` then sets.
+
+        Parameters
+        ----------
+        tensor : anything that `codiag.factorize` takes
+            Of order three or more.
+        constraints, observed, symmetric
+            As in `Problem`.
+
+        Returns
+        -------
+        Problem
+            Of rank 0, which no method solves.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> codiag.Problem.of_any_rank(np.ones((3, 4, 5))).with_rank(2).rank
+        2
+        """
+        problem = object.__new__(cls)
+        problem._check_and_set(tensor, None, constraints, observed, symmetric, None, None)
+        return problem
+
+    def _check_and_set(
+        self,
+        tensor: Any,
+        rank: int | None,
+        constraints: ConstraintsLike,
+        observed: Any,
+        symmetric: Any,
+        second_moment: Any,
+        labels: Labels | None,
+    ) -> None:
+        raw, own_labels = read_labelled(tensor)
+        checked, weights, symmetry = _checked_data(raw, rank, observed, symmetric)
+        given = as_constraints(constraints, checked.order)
+        if symmetric is None and not is_same_within(given, groups_of(symmetry, checked.order)):
+            checked, symmetry = checked.without_symmetry(), False  # the symmetry was detected, and is not wanted
+        checked_fields: dict[str, Any] = {
+            "constraints": shared_constraints(given, groups_of(symmetry, checked.order)),
+            "second_moment": None if second_moment is None else _checked_moment(second_moment, checked),
+            "labels": _checked_labels(labels if labels is not None else own_labels, checked),
+            "data": ObservedTensor(checked, weights, symmetry),
+        }
+        if weights is not None and checked_fields["data"].n_observed == 0:
+            raise ValueError("observed must be finite, not negative, and not all zero")
+        self.__dict__.update(checked_fields)
+        self.__dict__["rank"] = 0 if rank is None else self._checked_rank(rank)
+
+    def _with(self, **changes: Any) -> Problem:
+        """Return this problem with some fields replaced, unchecked."""
+        other = object.__new__(Problem)
+        other.__dict__.update({field.name: self.__dict__[field.name] for field in fields(self)})
+        other.__dict__.update(changes)
+        return other
+
+    def _checked_rank(self, rank: object) -> int:
+        """Return the rank if a tensor of this shape can need it and the constraints allow it."""
+        wanted, limit = int(as_rank(rank)), most_components(self.tensor.shape)  # type: ignore[arg-type]
+        if wanted > limit:
+            raise ValueError(
+                f"rank must be at most {limit}, which is enough for every tensor of shape {self.tensor.shape}; got "
+                f"{wanted}"
+            )
+        check_constraints(self.constraints, self.tensor.shape, wanted)
+        return wanted
+
+    def with_rank(self, rank: int) -> Problem:
+        """Ask for another number of components.
+
+        Parameters
+        ----------
+        rank : int
+            Checked against the shape and the constraints.
+
+        Returns
+        -------
+        Problem
+            With everything else as in this one.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> codiag.Problem(np.ones((3, 4, 5)), 1).with_rank(2).rank
+        2
+        """
+        return self if rank == self.rank else self._with(rank=self._checked_rank(rank))
+
+    def with_tensor(self, tensor: Tensor) -> Problem:
+        """Ask for as many components of another tensor, with free factors and all entries observed.
 
         Parameters
         ----------
         tensor : Tensor
-            Such as a compressed one.
+            Such as a compressed one; not checked.
 
         Returns
         -------
@@ -126,18 +217,97 @@ class Problem:
         >>> import codiag
         >>> from codiag.tensors import as_tensor
         >>> problem = codiag.Problem(np.ones((3, 4, 5)), 1, constraints="nonnegative")
-        >>> problem.on(as_tensor(np.ones((2, 2, 2)))).constraints is None
+        >>> problem.with_tensor(as_tensor(np.ones((2, 2, 2)))).constraints is None
         True
         """
-        return Problem(tensor, self.rank)
+        data = ObservedTensor(tensor, None, tensor.symmetric)
+        return self._with(constraints=None, second_moment=None, labels=None, data=data)
+
+    def with_constraints(self, constraints: Constraints) -> Problem:
+        """Ask for factors under other constraints.
+
+        Parameters
+        ----------
+        constraints : tuple of Constraint or None, one for each mode, or None
+            Equal for modes that share a factor; not checked.
+
+        Returns
+        -------
+        Problem
+            With everything else as in this one.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> codiag.Problem(np.ones((3, 4, 5)), 1, constraints="nonnegative").with_constraints(None).constraints is None
+        True
+        """
+        return self if constraints is self.constraints else self._with(constraints=constraints)
+
+    def with_part(self, tensor: Tensor, observed: Array | None, constraints: Constraints) -> Problem:
+        """Ask for components of a part of the tensor, or of the tensor in another form, each mode with its own factor.
+
+        Parameters
+        ----------
+        tensor : Tensor
+            Not checked.
+        observed : array of the shape of the tensor, or None
+            Weights of its entries, not checked.
+        constraints : tuple of Constraint or None, one for each mode, or None
+            Those of the part, not checked.
+
+        Returns
+        -------
+        Problem
+            Of this rank, or of the largest that such a shape can need.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> problem = codiag.Problem(np.ones((4, 4, 5)), 2)
+        >>> problem.with_part(codiag.tensors.as_tensor(np.ones((2, 4, 5))), None, None).tensor.shape
+        (2, 4, 5)
+        """
+        free = constraints is None or all(constraint is None for constraint in constraints)
+        return self._with(
+            rank=min(self.rank, most_components(tensor.shape)),
+            constraints=None if free else constraints,
+            second_moment=None,
+            labels=None,
+            data=ObservedTensor(tensor, observed, False),
+        )
+
+    def complete(self) -> Problem:
+        """Ask for free components of the tensor with its missing entries filled, for a start.
+
+        Returns
+        -------
+        Problem
+            This one if it is free and complete.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> tensor = np.ones((3, 4, 5))
+        >>> tensor[0, 0, 0] = np.nan
+        >>> codiag.Problem(tensor, 1).complete().entries is None
+        True
+        """
+        return self.with_tensor(self.tensor.filled(self.observed)) if self.required_features else self
 
     def scaled(self, scale: float) -> Problem:
-        """Ask the same of a multiple of the tensor.
+        r"""Ask the same of a multiple of the tensor.
+
+        Ridge strengths are multiplied by :math:`c^{2 - 2/n}`, where c is the scale and n the number of modes whose
+        factor is not fixed: then the minimizers of both problems have the same unit columns.
 
         Parameters
         ----------
         scale : float
-            What to multiply the tensor by.
+            Multiplies the tensor.
 
         Returns
         -------
@@ -151,29 +321,97 @@ class Problem:
         >>> round(codiag.Problem(np.ones((3, 4, 5)), 1).scaled(2.0).tensor.squared_norm(), 6)
         240.0
         """
-        return self if scale == 1 else replace(self, tensor=self.tensor * scale)
+        if scale == 1:
+            return self
+        constraints = self.constraints
+        if constraints is not None:
+            n_free = sum(constraint is None or not constraint.is_fixed for constraint in constraints)
+            factor = scale ** (2 - 2 / max(n_free, 1))
+            constraints = tuple(None if constraint is None else constraint.scaled(factor) for constraint in constraints)
+        data = ObservedTensor(self.tensor * scale, self.observed, self.symmetric)
+        return self._with(constraints=constraints, data=data)
 
-    @cached_property
-    def asks(self) -> frozenset[str]:
-        """What a method must be able to honor: of "constraints", "observed" and "partial symmetry", what is given.
+    def in_double_precision(self) -> Problem:
+        """Ask the same of an array in double precision, if entries have weights or factors have constraints.
+
+        Returns
+        -------
+        Problem
+            This one if nothing is to be changed.
 
         Examples
         --------
         >>> import numpy as np
         >>> import codiag
-        >>> sorted(codiag.Problem(np.ones((3, 4, 5)), 1, constraints="nonnegative").asks)
+        >>> problem = codiag.Problem(np.ones((3, 4, 5), dtype=np.float32), 1, constraints="nonnegative")
+        >>> problem.in_double_precision().tensor.reference.dtype
+        dtype('float64')
+        """
+        exact = self.tensor.in_double_precision() if self.required_features else self.tensor
+        if exact is self.tensor:
+            return self
+        return self._with(data=ObservedTensor(exact, self.observed, self.symmetric))
+
+    @property
+    def tensor(self) -> Tensor:
+        """The tensor to factorize.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> codiag.Problem(np.ones((3, 4, 5)), 1).tensor
+        DenseTensor(3 x 4 x 5)
+        """
+        return self.data.tensor
+
+    @property
+    def observed(self) -> Array | None:
+        """Weights of the entries; None if all count equally.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> codiag.Problem(np.ones((3, 4, 5)), 1).observed is None
+        True
+        """
+        return self.data.weights
+
+    @property
+    def symmetric(self) -> Symmetry:
+        """Whether all modes share a factor, or which of them do.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> codiag.Problem(np.ones((3, 3, 3)), 1).symmetric
+        True
+        """
+        return self.data.symmetric
+
+    @cached_property
+    def required_features(self) -> frozenset[str]:
+        """What a method must support: of "constraints", "observed" and "partial symmetry", what the problem has.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> sorted(codiag.Problem(np.ones((3, 4, 5)), 1, constraints="nonnegative").required_features)
         ['constraints']
         """
-        asked = {
+        has = {
             "constraints": self.constraints is not None,
             "observed": self.entries is not None,
             "partial symmetry": bool(self.shared),
         }
-        return frozenset(name for name, is_asked in asked.items() if is_asked)
+        return frozenset(feature for feature, is_there in has.items() if is_there)
 
     @property
     def shared(self) -> tuple[int, ...]:
-        """The modes that share a factor where some do, and not all.
+        """The modes that share a factor, if some do and not all.
 
         See Also
         --------
@@ -203,15 +441,15 @@ class Problem:
         >>> codiag.Problem(np.ones((3, 3, 5)), 1, symmetric=(0, 1)).groups
         [(0, 1), (2,)]
         """
-        return groups_of(self.symmetric, self.tensor.order)
+        return self.data.groups
 
-    @cached_property
+    @property
     def entries(self) -> Entries | None:
-        """What was observed of the tensor, or None where that is all of it.
+        """The observed entries; None if all are observed and have weight one.
 
         See Also
         --------
-        Problem.n_entries : How many there are.
+        Problem.n_observed : How many there are.
 
         Examples
         --------
@@ -220,15 +458,15 @@ class Problem:
         >>> codiag.Problem(np.ones((3, 4, 5)), 1).entries is None
         True
         """
-        return entries_of(self.tensor, self.observed)
+        return self.data.entries
 
-    @property
-    def n_entries(self) -> int:
-        """Number of independent entries that were observed.
+    def observed_mask(self) -> np.ndarray:
+        """Return which entries were observed.
 
-        See Also
-        --------
-        Problem.n_parameters : How many parameters they determine.
+        Returns
+        -------
+        numpy.ndarray of bool, of the shape of the tensor
+            True for observed entries.
 
         Examples
         --------
@@ -236,28 +474,47 @@ class Problem:
         >>> import codiag
         >>> tensor = np.ones((3, 4, 5))
         >>> tensor[0, 0, 0] = np.nan
-        >>> codiag.Problem(tensor, 1).n_entries
+        >>> int(codiag.Problem(tensor, 1).observed_mask().sum())
         59
         """
-        shape = self.tensor.shape
-        if self.entries is not None:
-            return self.entries.n_sorted(self.groups)
-        if not self.shared:
-            return n_entries(self.tensor)
-        return math.prod(math.comb(shape[group[0]] + len(group) - 1, len(group)) for group in self.groups)
+        mask = np.ones(self.tensor.shape, dtype=bool) if self.observed is None else to_host(self.observed) > 0
+        return mask & self.tensor.stored_mask() if self.tensor.is_partial else mask
 
     @property
-    def mean_weight(self) -> float:
-        """Mean weight of the entries that were observed.
+    def n_observed(self) -> int:
+        """Number of observed entries.
+
+        See Also
+        --------
+        Problem.n_independent : Without those that symmetry repeats.
 
         Examples
         --------
         >>> import numpy as np
         >>> import codiag
-        >>> codiag.Problem(np.ones((3, 4, 5)), 1, observed=np.full((3, 4, 5), 0.5)).mean_weight
-        0.5
+        >>> tensor = np.ones((3, 4, 5))
+        >>> tensor[0, 0, 0] = np.nan
+        >>> codiag.Problem(tensor, 1).n_observed
+        59
         """
-        return 1.0 if self.entries is None else self.entries.mean_weight()
+        return self.data.n_observed
+
+    @property
+    def n_independent(self) -> int:
+        """Number of observed entries, those that symmetry makes equal counted once.
+
+        See Also
+        --------
+        Problem.n_parameters : The number of parameters that they determine.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import codiag
+        >>> codiag.Problem(np.ones((3, 3, 3)), 1).n_independent
+        10
+        """
+        return self.data.n_independent
 
     @property
     def n_parameters(self) -> int:
@@ -265,7 +522,7 @@ class Problem:
 
         See Also
         --------
-        Problem.n_entries : The entries that determine them.
+        Problem.n_independent : The number of entries that determine them.
 
         Examples
         --------
@@ -274,20 +531,15 @@ class Problem:
         >>> codiag.Problem(np.ones((3, 4, 5)), 2).n_parameters
         20
         """
-        if not self.shared:
-            return n_parameters(self.tensor, self.rank)
-        return self.rank * (sum(self.tensor.shape[group[0]] for group in self.groups) - len(self.groups) + 1)
+        return n_parameters(self.tensor.shape, self.groups, self.rank)
 
-
-def n_entries(tensor: Tensor) -> int:
-    """Return the number of independent entries of a tensor."""
-    shape, order = tensor.shape, tensor.order
-    return math.comb(shape[0] + order - 1, order) if tensor.symmetric else math.prod(shape)
-
-
-def n_parameters(tensor: Tensor, rank: int) -> int:
-    """Return the number of independent parameters of so many components of a tensor."""
-    return rank * (tensor.shape[0] if tensor.symmetric else sum(tensor.shape) - tensor.order + 1)
+    def __getattr__(self, name: str) -> Any:
+        """Resolve former names of attributes, with a DeprecationWarning."""
+        new = Problem.former_attributes.get(name)
+        if new is None:
+            raise AttributeError(f"'Problem' object has no attribute {name!r}")
+        warn_of_former(f"Problem.{name}", f"Problem.{new}")
+        return getattr(self, new)
 
 
 def most_components(shape: Sequence[int]) -> int:
@@ -295,60 +547,39 @@ def most_components(shape: Sequence[int]) -> int:
     return math.prod(sorted(shape)[:-1])
 
 
+def _checked_data(tensor: Any, rank: Any, observed: Any, symmetric: Any) -> tuple[Tensor, Array | None, Symmetry]:
+    """Return a tensor without NaN, the weights of its entries, and which modes share a factor."""
+    has_weights = observed is not None
+    tensor, observed = without_missing(tensor, observed)
+    if observed is None:
+        tensor, observed = after_first_look(tensor, rank, symmetric)
+    if not has_weights and isinstance(observed, np.ndarray) and not observed.any():
+        raise ValueError(f"tensor must have entries that are numbers; all {observed.size} are NaN or masked")
+    checked, weights, symmetry = _with_symmetry(tensor, observed, symmetric)
+    if checked.unseen:
+        checked.check()
+    return checked, weights, symmetry
+
+
 def _with_symmetry(tensor: Any, observed: Any, raw: Any) -> tuple[Tensor, Array | None, Symmetry]:
-    """Return a tensor, the weights of its entries, and which modes share a factor, over which it is averaged."""
-    declared = raw is None or isinstance(raw, bool | np.bool_)
-    is_array = is_array_api_obj(tensor) or isinstance(tensor, DaskTensor)
-    if declared and not (raw and observed is not None and is_array):
+    """Return a tensor averaged over permutations of its shared modes, the weights of its entries, and these modes."""
+    is_flag = raw is None or isinstance(raw, bool | np.bool_)
+    is_stored_array = is_array_api_obj(tensor) or (hasattr(tensor, "permute") and array_of(tensor) is not None)
+    if is_flag and not (raw and observed is not None and is_stored_array):
         known = as_tensor(tensor, raw)
-        return known, None if observed is None else _checked_observed(observed, known), known.symmetric
+        return known, None if observed is None else known.weights_like(observed), known.symmetric
     known = as_tensor(tensor, False)
     symmetric = as_symmetry(raw, known.shape) or False
     shared = symmetric if isinstance(symmetric, tuple) else tuple(range(known.order))
     if observed is None:
         return as_tensor(tensor, True) if symmetric is True else with_shared_modes(known, shared), None, symmetric
-    weights = _checked_observed(observed, known)
+    weights = known.weights_like(observed)
     stored = array_of(known)
     if stored is not None:
         check_symmetric_shape([known.shape[mode] for mode in shared])
         entries, weights = mean_over(stored, weights, shared)
         known = tensor_of_array(entries, symmetric=symmetric is True)
     return known, weights, symmetric
-
-
-def _checked_rank(rank: object, tensor: Tensor) -> int:
-    """Return the rank if some tensor of this shape can need it."""
-    if rank is None:
-        raise TypeError("rank must be an integer; got None")
-    wanted = int(as_rank(rank))  # type: ignore[arg-type]
-    limit = most_components(tensor.shape)
-    if wanted > limit:
-        raise ValueError(
-            f"rank must be at most {limit}, which is enough for every tensor of shape {tensor.shape}; got {wanted}"
-        )
-    return wanted
-
-
-def _checked_observed(observed: Array, tensor: Tensor) -> Array | None:
-    weights = as_observed(observed, tensor)
-    if weights is not None and not isinstance(tensor, DaskTensor) and not np.any(to_host(weights)):
-        raise ValueError("observed must be finite, not negative, and not all zero")
-    return weights
-
-
-def as_observed(observed: Array, tensor: Tensor) -> Array | None:
-    """Return weights of the entries, in the library and the precision of the tensor; None where all are one."""
-    if isinstance(tensor, DaskTensor):
-        return checked_weights(tensor, observed)
-    given = to_host(observed) if hasattr(observed, "dtype") else np.asarray(observed)
-    if given.dtype.kind not in "buif":
-        raise TypeError(f"observed must be boolean, or hold weights; got an array of {given.dtype}")
-    if given.shape != tensor.shape:
-        raise ValueError(f"observed must have the shape of the tensor, {tensor.shape}; got {given.shape}")
-    weights = given.astype(np.float64)
-    if not np.all(np.isfinite(weights)) or np.any(weights < 0):
-        raise ValueError("observed must be finite, not negative: true or a weight where an entry counts, else zero")
-    return None if np.all(weights == 1) else moved(weights, tensor.reference)
 
 
 def _checked_moment(second_moment: Array, tensor: Tensor) -> Array:
@@ -362,3 +593,14 @@ def _checked_moment(second_moment: Array, tensor: Tensor) -> Array:
     if not bool(array_namespace(moment).all(array_namespace(moment).isfinite(moment))):
         raise ValueError("second_moment must be finite; some of its entries are NaN or infinite")
     return moment
+
+
+def _checked_labels(labels: Labels | None, tensor: Tensor) -> Labels | None:
+    """Return labels that fit the shape of a tensor."""
+    if labels is None:
+        return None
+    sizes = [None if values is None else len(values) for values in labels.values]
+    fits = [size in (None, n) for size, n in zip(sizes, tensor.shape, strict=False)]
+    if len(sizes) != tensor.order or not all(fits):
+        raise ValueError(f"labels must be for the modes of the tensor, {tensor.shape}; got {sizes}")
+    return labels

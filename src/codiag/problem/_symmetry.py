@@ -49,6 +49,17 @@ def groups_of(symmetric: Symmetry, order: int) -> list[tuple[int, ...]]:
     return sorted([shared, *alone]) if shared else alone
 
 
+def n_independent_entries(shape: Sequence[int], groups: Sequence[Sequence[int]]) -> int:
+    """Return the number of entries of a tensor that no permutation of shared modes makes equal."""
+    return math.prod(math.comb(shape[group[0]] + len(group) - 1, len(group)) for group in groups)
+
+
+def n_parameters(shape: Sequence[int], groups: Sequence[Sequence[int]], rank: int) -> int:
+    """Return the number of independent parameters: the entries of the factors, and one scale for each component."""
+    sizes = [shape[group[0]] for group in groups]
+    return rank * (sum(sizes) - len(sizes) + 1)
+
+
 def mean_over(entries: Array, weights: Array | None, modes: Sequence[int]) -> tuple[Array, Array | None]:
     """Return the weighted mean of entries over permutations of some modes, and the mean of their weights.
 

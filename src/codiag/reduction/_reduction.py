@@ -24,63 +24,80 @@ from codiag.problem import Problem
 from codiag.tensors import OVERSAMPLING, Core, DenseTensor, FactoredTensor, Products, Tensor, is_large, range_rank
 
 VANISHING = 1e-12
-"""Share of a tensor below which a core holds nothing but rounding: the modes of a tensor can tie at odds."""
+"""Share of the tensor's energy below which a core holds only rounding. Tied singular values can make the leading
+subspaces of the modes incompatible; the core is then almost zero."""
 
 WIDE = 2**18
-"""Entries of a core with ranges as wide as steps on it stay cheap."""
+"""Entries of a core with ranges much wider than the rank: steps on it take milliseconds."""
 
-ROUNDS = 5
+MOST_ROUNDS = 5
+"""Rounds in which the bases of a core that holds less than half of the tensor are improved, at most."""
+
 SIDES = 1 / 64
-"""Entries, relative to those that are stored, that a tensor may have with one mode after the other left as it is."""
+"""Entries of all sides of a tensor, relative to those that it stores: they must cost little memory."""
 
 HOST_WORK = 2**24
 """Entries times rank up to which a core on an accelerator is worked on by the host. A step of least squares takes about
-six times as many operations, some milliseconds on the host; the hundred small kernels of a step take as long to launch,
-however little they have to do."""
+six times as many operations, some milliseconds on the host; launching the hundred small kernels of a step takes as
+long."""
 
 
 @dataclass(frozen=True, eq=False)
 class Reduction:
-    """A tensor in the coordinates of the ranges that its components lie in, in double precision.
+    """A problem on a smaller tensor, and the way back to the whole one.
 
     Attributes
     ----------
-    core : DenseTensor
-        ``tensor.compress(*bases)``, at most `rank` in every mode.
+    problem : Problem
+        On the core, ``tensor.compress(*bases)``, which is at most `rank` in every mode, in double precision; the whole
+        problem itself if it has constraints, missing entries or weights, or modes some of which share a factor.
     bases : tuple of arrays of shape (d_m, k_m), or None
-        Orthonormal columns; None where the mode was small enough. Equal in all modes if symmetric.
+        Orthonormal columns; None if the mode was small enough. Equal in all modes if symmetric.
     home : array
-        Empty, in double precision, where components of the whole tensor live; the core may live on the host.
+        Empty, in double precision, in the library and on the device of the tensor; the core may be on the host.
     dense : DenseTensor, optional
-        The whole tensor, in double precision, where it is small enough to work on: made once.
+        The whole tensor in double precision, if it is small enough to work on.
     sides : Sides, optional
-        The tensor with one mode at a time left as it is, where that is small.
+        The tensor compressed in all modes but one, if that is small.
     """
 
-    core: DenseTensor
+    problem: Problem
     bases: tuple[Array | None, ...]
     home: Array
     dense: DenseTensor | None = None
     sides: Sides | None = None
 
+    @classmethod
+    def identity(cls, problem: Problem) -> Reduction:
+        """Return the problem as it is."""
+        return cls(problem, (None,) * problem.tensor.order, double(problem.tensor.reference))
+
     @property
-    def complete(self) -> bool:
+    def core(self) -> DenseTensor:
+        """The tensor of the smaller problem."""
+        return self.problem.tensor  # type: ignore[return-value]
+
+    @property
+    def is_complete(self) -> bool:
         """Whether the core is the whole tensor."""
         return all(basis is None for basis in self.bases)
 
-    def opened(self) -> Reduction:
-        """Return the whole tensor as its own core where it is small enough to work on, else this reduction."""
-        return self if self.dense is None else replace(self, core=self.dense, bases=(None,) * self.dense.order)
+    def uncompressed(self) -> Reduction:
+        """Return the whole tensor as its own core if it is small enough to work on, else this reduction."""
+        if self.dense is None or self.is_complete:
+            return self
+        whole = self.problem.with_tensor(self.dense)
+        return replace(self, problem=whole, bases=(None,) * self.dense.order)
 
-    def lower(self, components: FactoredTensor) -> FactoredTensor:
-        """Return components of the tensor in the coordinates of the core, where the core lives."""
+    def to_core(self, components: FactoredTensor) -> FactoredTensor:
+        """Return components of the tensor in the coordinates of the core, on its device."""
         return components.changed(
             lambda factor, mode: moved(_inside(moved(factor, self.home), self.bases[mode]), self.core.reference),
             moved(components.weights, self.core.reference),
         )
 
-    def lift(self, components: FactoredTensor) -> FactoredTensor:
-        """Return components of the core in the coordinates of the tensor, where the tensor lives."""
+    def to_tensor(self, components: FactoredTensor) -> FactoredTensor:
+        """Return components of the core in the coordinates of the tensor, on its device."""
 
         def outside(factor: Array, mode: int) -> Array:
             basis, factor = self.bases[mode], moved(factor, self.home)
@@ -101,11 +118,11 @@ class Sides:
 
     def products(self, factors: Sequence[Array]) -> list[Array]:
         """Return the products of the tensor with factors, in double precision, for every mode that has a side."""
-        inside, found = _lowered(factors, self.bases), []
+        inside, products = _lowered(factors, self.bases), []
         for mode, side in enumerate(self.tensors):
-            known = [factors[other] if other == mode else factor for other, factor in enumerate(inside)]
-            found.append(side.mttkrp(known, mode))
-        return found
+            mixed = [factors[other] if other == mode else factor for other, factor in enumerate(inside)]
+            products.append(side.mttkrp(mixed, mode))
+        return products
 
 
 def _lowered(factors: Sequence[Array], bases: Sequence[Array | None]) -> list[Array]:
@@ -123,67 +140,83 @@ def _inside(factor: Array, basis: Array | None) -> Array:
 def reduce(problem: Problem, rng: np.random.Generator, *, including: Sequence[Array] | None = None) -> Reduction:
     """Compress every mode that is larger than the rank to its dominant range, and that of the factors to include.
 
+    Problems with constraints, missing entries, weights or partial symmetry are not reduced: compression commutes with
+    none of these.
+
     Small tensors are unfolded and decomposed. Large ones are multiplied by random vectors, once from outside, which is
-    part of the first look at a tensor, and once from within the range so found, and compressed: three passes. Where the
-    range then holds less than half of the tensor, which is noise for the rest, the bases are improved in turns until
-    that share settles.
+    part of the first pass over a tensor, and once from within the range so found, and compressed: three passes. If the
+    range then holds less than half of the tensor, the rest being noise, the bases are improved in turns until that
+    share settles.
     """
-    tensor, rank = problem.tensor, range_rank(problem.rank)
-    reduction = _reduced(tensor, rank, rng, including)
+    tensor = problem.tensor
+    if problem.required_features:
+        return Reduction.identity(problem)
+    rank = range_rank(problem.rank)
+    reduction = _reduced(problem, tensor, rank, rng, including)
     if reduction.core.squared_norm() > VANISHING * tensor.squared_norm():
         return reduction
-    wider = _reduced(reduction.dense or tensor, rank + OVERSAMPLING, rng, including)
+    wider = _reduced(problem, reduction.dense or tensor, rank + OVERSAMPLING, rng, including)
     return replace(wider, home=reduction.home)
 
 
-def reduce_widely(problem: Problem, rng: np.random.Generator) -> Reduction | None:
-    """Compress a large tensor to ranges much wider than the rank, None where that is as large as the tensor.
+def uncompressed(problem: Problem) -> Reduction:
+    """Return the tensor as its own core, in double precision."""
+    tensor = problem.tensor
+    core = _as_core(tensor, problem.rank)
+    return Reduction(problem.with_tensor(core), (None,) * tensor.order, double(tensor.reference), core)
 
-    Of data that fit no model, components reach beyond the dominant ranges of their number.
+
+def reduce_widely(problem: Problem, rng: np.random.Generator) -> Reduction | None:
+    """Compress a large tensor to ranges much wider than the rank; None if that is as large as the tensor.
+
+    Components of data that fit no model reach beyond the dominant ranges of their number.
     """
     tensor = problem.tensor
     width = round(WIDE ** (1 / tensor.order))
     if width <= range_rank(problem.rank) + OVERSAMPLING or all(size <= width for size in tensor.shape):
         return None
-    return _reduced(tensor, width, rng, None)
+    return _reduced(problem, tensor, width, rng, None)
 
 
-def _reduced(tensor: Tensor, rank: int, rng: np.random.Generator, including: Sequence[Array] | None) -> Reduction:
+def _reduced(
+    problem: Problem, tensor: Tensor, rank: int, rng: np.random.Generator, including: Sequence[Array] | None
+) -> Reduction:
     if max(tensor.shape) <= rank or (including is not None and not is_large(tensor.shape)):
-        return whole(tensor, rank)
+        core = _as_core(tensor, rank)
+        return Reduction(problem.with_tensor(core), (None,) * tensor.order, double(tensor.reference), core)
     if not is_large(tensor.shape):
         dense = _as_core(tensor, rank)
-        reduction = compressed(dense, _dominant_bases(dense, rank))
+        reduction = compressed(problem, dense, _dominant_bases(dense, rank))
         return replace(reduction, home=double(tensor.reference), dense=dense)
     outer = _sketched_bases(tensor, rank, rng)
     if including is not None:
         outer = _widened(outer, including, tensor)
-    sketch = _with_sides(tensor, outer)
+    sketch = _with_sides(problem, tensor, outer)
     inner = _dominant_bases(sketch.core, rank)
     if including is not None:
         inner = _widened(inner, _lowered(including, outer), sketch.core)
     bases = _chained(outer, inner, tensor)
-    reduction = replace(sketch, core=compressed(sketch.core, inner).core, bases=bases)
-    better = _improved(tensor, rank, reduction)
+    reduction = replace(sketch, problem=compressed(problem, sketch.core, inner).problem, bases=bases)
+    better = _improved(problem, tensor, rank, reduction)
     if including is None or better is reduction:
         return better
-    return compressed(tensor, _widened(better.bases, including, tensor))
+    return compressed(problem, tensor, _widened(better.bases, including, tensor))
 
 
-def _with_sides(tensor: Tensor, bases: tuple[Array | None, ...]) -> Reduction:
-    """Return the tensor in the coordinates of bases, from its sides where they are small: one pass."""
+def _with_sides(problem: Problem, tensor: Tensor, bases: tuple[Array | None, ...]) -> Reduction:
+    """Return the tensor in the coordinates of bases, from its sides if they are small: one pass."""
     modes = range(1 if tensor.symmetric else tensor.order)
     sizes = [size if basis is None else basis.shape[1] for size, basis in zip(tensor.shape, bases, strict=True)]
     n_entries = sum(math.prod(sizes) // sizes[mode] * tensor.shape[mode] for mode in modes)
     if not fits_block(n_entries) and n_entries > SIDES * tensor.n_stored:
-        return compressed(tensor, bases)
+        return compressed(problem, tensor, bases)
     asked = [Core(tuple(None if other == mode else basis for other, basis in enumerate(bases))) for mode in modes]
-    sides = Sides(bases, tuple(_in_double_precision(side) for side in tensor.read(*asked)))
+    sides = Sides(bases, tuple(side.as_double() for side in tensor.read(*asked)))
     core = sides.tensors[0]
     if bases[0] is not None:
         entries = core.compress(double(bases[0]), *[None] * (tensor.order - 1)).to_dense()
         core = DenseTensor.of(entries, symmetric=tensor.symmetric)
-    return Reduction(_as_core(core, max(core.shape)), bases, double(tensor.reference), sides=sides)
+    return Reduction(problem.with_tensor(_as_core(core, max(core.shape))), bases, double(tensor.reference), sides=sides)
 
 
 def _widened(bases: Sequence[Array | None], factors: Sequence[Array], tensor: Tensor) -> tuple[Array | None, ...]:
@@ -200,48 +233,35 @@ def _widened(bases: Sequence[Array | None], factors: Sequence[Array], tensor: Te
     return tuple(union(*pair) for pair in zip(bases, factors, strict=True))
 
 
-def range_bases(tensor: Tensor, rank: int, rng: np.random.Generator) -> list[Array]:
+def range_bases(problem: Problem, rng: np.random.Generator) -> list[Array]:
     """Return orthonormal bases (d_m, min(d_m, rank)) of the dominant range of every mode."""
-    reduction = _reduced(tensor, rank, rng, None)
+    reduction = _reduced(problem, problem.tensor, problem.rank, rng, None)
+    tensor = problem.tensor
     return [
         identity(size, tensor.reference) if basis is None else moved(basis, tensor.reference)
         for size, basis in zip(tensor.shape, reduction.bases, strict=True)
     ]
 
 
-def whole(tensor: Tensor, rank: int) -> Reduction:
-    """Return the tensor as its own core, in double precision."""
-    core = _as_core(tensor, rank)
-    return Reduction(core, (None,) * tensor.order, double(tensor.reference), core)
-
-
-def compressed(tensor: Tensor, bases: tuple[Array | None, ...]) -> Reduction:
+def compressed(problem: Problem, tensor: Tensor, bases: tuple[Array | None, ...]) -> Reduction:
     """Return the tensor in the coordinates of bases."""
     core = tensor.compress(*bases)
-    return Reduction(_as_core(core, max(core.shape)), bases, double(tensor.reference))
+    return Reduction(problem.with_tensor(_as_core(core, max(core.shape))), bases, double(tensor.reference))
 
 
 def _as_core(tensor: Tensor, rank: int) -> DenseTensor:
-    """Return a tensor as a dense one in double precision, where work on it is fastest: itself where it is one."""
-    exact = _in_double_precision(tensor)
+    """Return a tensor as a dense one in double precision, on the host if work on it is faster there."""
+    exact = tensor.as_double()
     if on_host(exact.reference) or math.prod(tensor.shape) * rank > HOST_WORK:
         return exact
     return DenseTensor.of(to_host(exact.to_dense()), symmetric=tensor.symmetric)
 
 
-def _in_double_precision(tensor: Tensor) -> DenseTensor:
-    entries = tensor.to_dense()
-    exact = double(entries)
-    if exact is entries and isinstance(tensor, DenseTensor):
-        return tensor
-    return DenseTensor.of(exact, symmetric=tensor.symmetric)
-
-
 def _dominant_bases(tensor: DenseTensor, rank: int) -> tuple[Array | None, ...]:
     """Return the leading left singular vectors of every unfolding.
 
-    Where singular values are equal, vectors found apart from each other need not belong together, and what they hold
-    of the tensor is little: then each unfolding is that of the tensor compressed by the bases before.
+    If singular values are equal, vectors that are computed separately need not belong together, and hold little of the
+    tensor: then each unfolding is that of the tensor compressed by the bases before.
     """
     if tensor.symmetric:
         return (_dominant_basis(tensor, 0, rank),) * tensor.order
@@ -303,20 +323,20 @@ def _chained(outer: Sequence[Array | None], inner: Sequence[Array | None], tenso
     return tuple(product(*pair) for pair in zip(outer, inner, strict=True))
 
 
-def _improved(tensor: Tensor, rank: int, reduction: Reduction) -> Reduction:
-    """Take each mode's basis from the tensor compressed in all others, in turns, while that pays."""
+def _improved(problem: Problem, tensor: Tensor, rank: int, reduction: Reduction) -> Reduction:
+    """Take each mode's basis from the tensor compressed in all others, in turns, while the core gains energy."""
     total, held = tensor.squared_norm(), reduction.core.squared_norm()
-    for _ in range(ROUNDS):
+    for _ in range(MOST_ROUNDS):
         if held > total / 2:
             break
-        reduction = _in_turns(tensor, rank, reduction.bases)
+        reduction = _in_turns(problem, tensor, rank, reduction.bases)
         before, held = held, reduction.core.squared_norm()
         if held < 1.001 * before:
             break
     return reduction
 
 
-def _in_turns(tensor: Tensor, rank: int, known: Sequence[Array | None]) -> Reduction:
+def _in_turns(problem: Problem, tensor: Tensor, rank: int, known: Sequence[Array | None]) -> Reduction:
     bases, opened, last = list(known), tensor, 0
     for mode in range(1 if tensor.symmetric else tensor.order):
         if bases[mode] is None:
@@ -325,6 +345,6 @@ def _in_turns(tensor: Tensor, rank: int, known: Sequence[Array | None]) -> Reduc
         basis = moved(_dominant_basis(opened, mode, rank), tensor.reference)
         bases = [basis] * tensor.order if tensor.symmetric else [*bases[:mode], basis, *bases[mode + 1 :]]
     if tensor.symmetric:
-        return compressed(tensor, tuple(bases))
+        return compressed(problem, tensor, tuple(bases))
     core = opened.compress(*(basis if mode == last else None for mode, basis in enumerate(bases)))
-    return Reduction(_as_core(core, rank), tuple(bases), double(tensor.reference))
+    return Reduction(problem.with_tensor(_as_core(core, rank)), tuple(bases), double(tensor.reference))

@@ -20,18 +20,18 @@ def whitened(problem: Problem) -> tuple[Reduction, Reduction]:
     xp = array_namespace(tensor.reference)
     moment = like(to_host(problem.second_moment), tensor.reference)
     basis = xp.flip(xp.linalg.eigh((moment + xp.matrix_transpose(moment)) / 2)[1][:, -problem.rank :], axis=1)
-    reduction = compressed(tensor, (basis,) * tensor.order)
-    return reduction, whiten(
-        reduction.core, moved(xp.matrix_transpose(basis) @ moment @ basis, reduction.core.reference)
-    )
+    reduction = compressed(problem, tensor, (basis,) * tensor.order)
+    inside = moved(xp.matrix_transpose(basis) @ moment @ basis, reduction.core.reference)
+    return reduction, whiten(reduction.problem, inside)
 
 
-def whiten(core: DenseTensor, moment: Array | None = None) -> Reduction:
+def whiten(problem: Problem, moment: Array | None = None) -> Reduction:
     r"""Return a symmetric core in coordinates in which its factors are orthogonal.
 
     A matrix :math:`\sum_i c_i u_i u_i^\top` with positive :math:`c_i` does it. If none is given, the trace of the core
     over pairs of modes, contracted with itself, is tried.
     """
+    core = problem.tensor.as_double()
     xp = array_namespace(core.reference)
     given = moment is not None
     moment = moment if given else _contraction(core)
@@ -49,7 +49,8 @@ def whiten(core: DenseTensor, moment: Array | None = None) -> Reduction:
     basis = vectors / xp.sqrt(values)
     white = core.compress(*[basis] * core.order)
     bases = (vectors * xp.sqrt(values),) * core.order
-    return Reduction(DenseTensor.of(white.to_dense(), symmetric=True), bases, core.reference)
+    whole = problem.with_tensor(DenseTensor.of(white.to_dense(), symmetric=True))
+    return Reduction(whole, bases, core.reference)
 
 
 def _contraction(core: DenseTensor) -> Array:

@@ -1,9 +1,8 @@
-"""From what a method found to a result: components in their final form, with the error they leave."""
+"""From the estimate of a method to a result: components in their final form, with their error."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 
@@ -14,30 +13,30 @@ from codiag.problem import Estimate, Problem
 from codiag.result._factorization import Factorization
 from codiag.tensors import FactoredTensor, is_large
 
-RUNAWAY = 1e3
-"""Largest weight, relative to the norm of the tensor, beyond which components run off to infinity: no fit is best."""
+DEGENERATE = 0.15
+"""Share of the energy of two components up to which their sum counts as cancelled: for two of equal weight, a product
+of cosines of -0.85, the value at which chemometrics calls a solution degenerate."""
 
 
 def as_factorization(estimate: Estimate, problem: Problem) -> Factorization:
-    """Return the components of an estimate in their final form, with the error they leave."""
+    """Return the components of an estimate in their final form, with their error."""
     objective = LeastSquares(problem)
     components = canonical(estimate.components, problem)
-    relative_error = math.sqrt(_distance(objective, estimate, components) / objective.total)
-    fit = Factorization(
+    relative_error = math.sqrt(_distance(objective, estimate, components) / objective.squared_norm)
+    return Factorization(
         weights=components.weights,
         factors=components.factors,
         relative_error=relative_error,
-        norm=math.sqrt(objective.total / problem.mean_weight),
+        norm=math.sqrt(objective.squared_norm / problem.data.mean_weight),
         converged=bool(estimate.converged),
         stages=tuple(estimate.stages),
         residual_excess=_excess(objective, components, relative_error),
         symmetric=components.symmetric,
-        n_observed=None if problem.entries is None else int(problem.entries.counts()[0].sum()),
-        problem=problem if problem.asks else None,
+        n_observed=None if problem.entries is None else problem.n_observed,
+        problem=problem if problem.required_features else None,
         constraints=problem.constraints,
+        labels=problem.labels,
     )
-    largest = float(np.max(np.abs(to_host(components.weights))))
-    return fit if largest <= RUNAWAY * whole_norm(fit) else replace(fit, converged=False)
 
 
 def _distance(objective: LeastSquares, estimate: Estimate, components: FactoredTensor) -> float:
@@ -47,7 +46,7 @@ def _distance(objective: LeastSquares, estimate: Estimate, components: FactoredT
     """
     known, reference = estimate.squared_distance, components.weights
     rounding = epsilon(reference) if reference.dtype == array_namespace(reference).float32 else 0.0
-    if known is None or rounding**2 * objective.total > 1e-8 * known:
+    if known is None or rounding**2 * objective.squared_norm > 1e-8 * known:
         return objective.distance(components)
     return known
 
@@ -81,15 +80,13 @@ def _without_zero_columns(factor: Array) -> Array:
 
 
 def _excess(objective: LeastSquares, components: FactoredTensor, relative_error: float) -> float | None:
-    """Return how far the residual stands out of noise, where that is cheap to see and there is enough of it."""
+    """Return how far the residual stands out of noise; None if the tensor is large or has few entries to spare."""
     problem, tensor = objective.problem, objective.tensor
     if relative_error < 1e3 * epsilon(tensor.reference):
-        return 0.0  # rounding, whatever it looks like
-    if problem.asks or not tensor.holds_entries or is_large(tensor.shape):
+        return 0.0  # rounding
+    if not tensor.holds_entries or is_large(tensor.shape) or 2 * problem.n_parameters > problem.n_independent:
         return None
-    if 2 * problem.n_parameters > problem.n_entries:
-        return None
-    return noise_excess(objective.residual(components))
+    return noise_excess(problem, objective.residual(components))
 
 
 def _sign(values: Array) -> Array:
@@ -121,17 +118,7 @@ def _mode_signs(unit: FactoredTensor, problem: Problem) -> list[Array]:
 
 
 def _allows_signs(constraint: Constraint | None) -> bool:
-    return constraint is None or constraint.either_sign
-
-
-CANCELLING = 10
-"""Largest weight, relative to the norm of the tensor, above which components are said to cancel each other: all but a
-hundredth of their energy is taken back by others."""
-
-
-DEGENERATE = 0.15
-"""Share of the energy of two components up to which their sum counts as cancelled: for two of equal weight, a product
-of cosines of -0.85, the value at which chemometrics calls a solution degenerate."""
+    return constraint is None or constraint.allows_sign_change
 
 
 def whole_norm(fit: Factorization) -> float:

@@ -27,7 +27,7 @@ KINDS: dict[str, type[Constraint]] = {kind.__name__: kind for kind in (Fixed, No
 class Unknown(Constraint):
     """A constraint that a file has the name of, and nothing else: not one of codiag's own."""
 
-    by_rows: ClassVar[bool] = True
+    holds_by_rows: ClassVar[bool] = True
 
     name: str
 
@@ -44,7 +44,7 @@ def recorded(constraint: Constraint | None, arrays: dict[str, np.ndarray], place
         return None
     record: list[Any] = [type(constraint).__name__]
     if record[0] not in KINDS:
-        return [record[0], constraint.by_rows]
+        return [record[0], constraint.holds_by_rows]
     for field in fields(constraint):
         value = getattr(constraint, field.name)
         if isinstance(value, int | float):

@@ -9,72 +9,54 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._arrays import double, few_threads, to_host
+from codiag._arrays import few_threads, to_host
 from codiag._checks import UndeterminedError, as_generator
-from codiag.labels import Labels
-from codiag.least_squares import LeastSquares
+from codiag.least_squares import CANCELLING
 from codiag.methods import Method, fit_or_refuse
 from codiag.problem import Problem
-from codiag.result import CANCELLING, Factorization, as_factorization, cancelling_pairs, congruences, whole_norm
-from codiag.tensors import DenseTensor, Tensor, is_large, sketch_width
+from codiag.result._canonical import as_factorization, cancelling_pairs, congruences, whole_norm
+from codiag.result._factorization import Factorization
+from codiag.tensors import Tensor, is_large, sketch_width
 
 MOST_EMPTY_BYTES = 2**30
 """Memory that rows of zeros may take in the factors of a sparse tensor."""
 
 
-def with_labels(fit: Factorization, labels: Labels) -> Factorization:
-    """Return a fit that knows what its modes and their indices are called."""
-    sizes = [len(labels.index(mode, size)) for mode, size in enumerate(fit.shape[: len(labels.values)])]
-    if len(labels.values) != len(fit.shape) or sizes != list(fit.shape):
-        raise ValueError(f"labels must be for the modes of the tensor, {fit.shape}; got {sizes}")
-    return replace(fit, labels=labels)
-
-
 def solve(problem: Problem, method: Method, seed: Any = None) -> Factorization:
-    """Do the work of `factorize`, silently: what is to be said of the fit, `complaint_about` says."""
+    """Run `factorize` without issuing warnings; `complaint_about` returns the text of the warning."""
     with few_threads(float(problem.rank) * math.prod(problem.tensor.shape)):
         return _solved(problem, method, seed)
 
 
 def _solved(problem: Problem, method: Method, seed: Any) -> Factorization:
     rng = as_generator(seed, apart=True)
-    smaller, kept = (problem, None) if method.sized or problem.asks else _without_empty_rows(problem)
-    if is_large(smaller.tensor.shape) and smaller.tensor.holds_entries and not problem.asks:
+    keeps_rows = method.has_per_index_options or problem.required_features
+    smaller, rows = (problem, None) if keeps_rows else _without_empty_rows(problem)
+    if is_large(smaller.tensor.shape) and smaller.tensor.holds_entries and not problem.required_features:
         smaller.tensor.look(sketch_width(problem.rank, smaller.tensor.shape))
-    norm = math.sqrt(LeastSquares(smaller).total)
-    if not 0 < norm < math.inf:
-        raise UndeterminedError(f"tensor must be finite, and not all zero; the norm of {problem.tensor!r} is {norm:g}")
-    # What a method was given for this tensor is not scaled with it.
-    scale = 1.0 if method.sized or has_safe_powers(problem.tensor, norm) else norm
-    estimate = fit_or_refuse(method, in_double_precision(smaller.scaled(1 / scale)), rng)
+    scale = 1.0 if method.has_per_index_options else safe_scale(smaller)  # options are not scaled with the tensor
+    estimate = fit_or_refuse(method, smaller.scaled(1 / scale).in_double_precision(), rng)
     if scale != 1:
-        found, left = estimate.components, estimate.squared_distance
+        components, distance = estimate.components, estimate.squared_distance
         estimate = estimate._replace(
-            components=found.changed(lambda factor, _: factor, found.weights * scale),
-            squared_distance=None if left is None else left * scale**2,
+            components=components.changed(lambda factor, _: factor, components.weights * scale),
+            squared_distance=None if distance is None else distance * scale**2,
         )
     fit = as_factorization(estimate, smaller)
-    return fit if kept is None else _with_empty_rows(fit, kept, problem.tensor)
+    return fit if rows is None else _with_empty_rows(fit, rows, problem)
 
 
-def has_safe_powers(tensor: Tensor, norm: float) -> bool:
-    """Tell whether powers of the entries of a tensor are numbers, too, neither infinite nor zero."""
+def safe_scale(problem: Problem) -> float:
+    """Return the norm of the observed entries if powers of entries would overflow or underflow, else one."""
+    tensor, norm = problem.tensor, math.sqrt(problem.data.squared_norm)
+    if not 0 < norm < math.inf:
+        raise UndeterminedError(f"tensor must be finite, and not all zero; the norm of {tensor!r} is {norm:g}")
     safe = 1e40 if tensor.reference.dtype == array_namespace(tensor.reference).float64 else 1e6
-    return 1 / safe < norm < safe
-
-
-def in_double_precision(problem: Problem) -> Problem:
-    """Ask the same of an array in double precision where entries count one by one, or constraints must hold exactly."""
-    tensor = problem.tensor
-    if not problem.asks or not isinstance(tensor, DenseTensor):
-        return problem
-    entries = tensor.to_dense()
-    exact = double(entries)
-    return problem if exact is entries else replace(problem, tensor=DenseTensor.of(exact, symmetric=tensor.symmetric))
+    return 1.0 if 1 / safe < norm < safe else norm
 
 
 def complaint_about(fit: Factorization, problem: Problem, method: Method) -> str | None:
-    """Return what a user must be told of a fit, in a sentence, or None where there is nothing to tell."""
+    """Return the text of the warning about a fit, or None if there is nothing to warn of."""
     largest, norm = float(np.max(np.abs(to_host(fit.weights)))), whole_norm(fit)
     if largest > CANCELLING * norm or (fit.converged and _has_large_cancelling_pair(fit)):
         return (
@@ -91,11 +73,11 @@ def complaint_about(fit: Factorization, problem: Problem, method: Method) -> str
 
 
 def _without_empty_rows(problem: Problem) -> tuple[Problem, list[np.ndarray] | None]:
-    """Ask for a sparse tensor on the indices that have entries, where its components are; return those indices, too."""
+    """Drop the indices of a sparse tensor that have no entries; return the indices that are kept, too."""
     tensor, rank = problem.tensor, problem.rank
     if problem.second_moment is not None:
         return problem, None
-    smaller, kept = tensor.without_empty_rows(at_least=rank)
+    smaller, rows = tensor.without_empty_rows(at_least=rank)
     if smaller.shape == tensor.shape:
         return problem, None
     modes = range(1 if tensor.symmetric else tensor.order)
@@ -108,24 +90,25 @@ def _without_empty_rows(problem: Problem) -> tuple[Problem, list[np.ndarray] | N
             "first of smaller, kept = codiag.tensors.SparseTensor(...).without_empty_rows(), where row i of a factor "
             "belongs to index kept[mode][i]"
         )
-    return problem.on(smaller), kept
+    return problem.with_tensor(smaller), rows
 
 
-def _with_empty_rows(fit: Factorization, kept: list[np.ndarray], tensor: Tensor) -> Factorization:
+def _with_empty_rows(fit: Factorization, rows: list[np.ndarray], problem: Problem) -> Factorization:
     """Return the factors with rows of zeros for indices that have no entries."""
     factors: list[np.ndarray] = []
-    for factor, rows, size in zip(fit.factors, kept, tensor.shape, strict=True):
+    tensor: Tensor = problem.tensor
+    for factor, kept, size in zip(fit.factors, rows, tensor.shape, strict=True):
         whole = np.zeros((size, fit.rank), dtype=factor.dtype)
-        whole[rows] = factor
+        whole[kept] = factor
         factors.append(whole)
         if tensor.symmetric:
             factors *= tensor.order
             break
-    return replace(fit, factors=tuple(factors), n_observed=None)
+    return replace(fit, factors=tuple(factors), n_observed=None, labels=problem.labels)
 
 
 def _has_large_cancelling_pair(fit: Factorization) -> bool:
-    """Tell whether two components with more energy than the tensor nearly cancel each other."""
+    """Return whether two components with more energy than the tensor nearly cancel each other."""
     weights = np.abs(to_host(fit.weights).astype(np.float64))
     pairs = cancelling_pairs(weights, congruences(fit))
     return any(weights[i] ** 2 + weights[j] ** 2 > whole_norm(fit) ** 2 for i, j, _ in pairs)

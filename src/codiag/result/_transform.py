@@ -12,9 +12,9 @@ from codiag._arrays import Array, array_namespace, double, epsilon, identity, li
 from codiag.constraints import Constraint, times_gram
 from codiag.labels import read_like
 from codiag.least_squares import hadamard_gram
-from codiag.problem import after_first_look, as_observed, without_missing
+from codiag.problem import after_first_look, without_missing
 from codiag.tensors import FactoredTensor, Tensor, as_tensor
-from codiag.tensors.entries import Entries, entries_of
+from codiag.tensors.entries import Entries
 
 if TYPE_CHECKING:
     from codiag.result._factorization import Factorization
@@ -41,7 +41,7 @@ class Samples(NamedTuple):
             entries, known = after_first_look(entries, None, False)
         _check_shape(fit, getattr(entries, "shape", None) or np.shape(entries), mode)
         tensor = as_tensor(entries, False)
-        return cls(tensor, entries_of(tensor, None if known is None else as_observed(known, tensor)))
+        return cls(tensor, tensor.entries(None if known is None else tensor.weights_like(known)))
 
 
 def transform(fit: Factorization, new: Any, mode: Any, observed: Any) -> Array:
@@ -56,7 +56,7 @@ def coefficients(fit: Factorization, samples: Samples, mode: int) -> Array:
     constraint = None if fit.constraints is None else fit.constraints[mode]
     if constraint is not None and constraint.ridge:
         found = _solution_with_ridge(fit, mode, constraint.ridge, gram, product)
-    elif constraint is None or not constraint.by_rows:
+    elif constraint is None or not constraint.holds_by_rows:
         found = _solution(gram, product)
     else:
         found = _solution_under(constraint, gram, product)
@@ -71,7 +71,7 @@ def explained_share(fit: Factorization, new: Any) -> float:
     ones = like(np.ones(fit.rank), reference)
     found = FactoredTensor(ones, [coefficients(fit, samples, 0), *others], symmetric=False)
     left = tensor.squared_distance(ones, found.factors) if entries is None else entries.distance(found)
-    total = tensor.squared_norm() if entries is None else entries.square()
+    total = tensor.squared_norm() if entries is None else entries.squared_norm()
     return 1 - left / total if total > 0 else 1.0
 
 
@@ -88,7 +88,7 @@ def sizes_of_others(fit: Factorization, mode: int) -> np.ndarray | None:
     total = np.abs(to_host(fit.weights).astype(np.float64))
     left, strengths = total, []
     for factor, constraint in zip(fit.factors, constraints, strict=True):
-        if constraint is not None and constraint.known:
+        if constraint is not None and constraint.is_fixed:
             left = left / _fixed_sizes(to_host(factor), constraint)
         else:
             strengths.append(0.0 if constraint is None else constraint.ridge)

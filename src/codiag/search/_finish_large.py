@@ -1,37 +1,46 @@
-"""The last steps of a fit, on a tensor too large to be read at leisure."""
+"""The finish on a tensor that is too large to be read often: as few passes as noise allows."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import NamedTuple
+
+import numpy as np
 
 from codiag._arrays import epsilon
 from codiag.least_squares import (
+    NEGLIGIBLE,
     ROUNDING,
+    UNDAMPED,
     LeastSquares,
+    Limits,
     State,
     evaluated,
     gauss_newton_step,
+    minimize,
     negligible_gain,
     relative_size,
 )
-from codiag.problem import Problem
-from codiag.reduction import Sides
+from codiag.problem import Estimate, Log, Problem
+from codiag.reduction import Sides, reduce_widely
 from codiag.tensors import FactoredTensor
 
 MOST_READS = 8
-"""Passes over the tensor; one is enough where noise is small and the components lie in the ranges that were found."""
+"""Passes over the tensor. One is enough if noise is small and the components lie in the ranges of the core."""
 
-ACCURATE = 1e-9
-"""Share of the squared distance up to which it need not be measured where a step has led, but is predicted."""
-
+PREDICTABLE = 1e-9
+"""Share of the squared distance up to which the end of a step is predicted, and not measured."""
 
 REFUSED = 1e-4
 """Damping after a step that was too long."""
 
+RUN_ON_ENTRIES = 2**29
+"""Entries that all further passes may read together if the data fit no model: some seconds."""
+
 
 class Polished(NamedTuple):
-    """Where the steps ended, the squared distance from the tensor there, and the share of it that the next promises."""
+    """The end of the steps, its squared distance from the tensor, and the share of it that the next step promises."""
 
     components: FactoredTensor
     squared_distance: float
@@ -40,55 +49,81 @@ class Polished(NamedTuple):
     promised: float = 0.0
 
 
+def finish_large(problem: Problem, start: FactoredTensor, sides: Sides | None, limits: Limits, log: Log) -> Estimate:
+    """Fit components to a large tensor, from a fit to its core."""
+    polished = polish(problem, start, sides)
+    log.add("polish", polished.n_reads, _relative_error(problem, polished.squared_distance))
+    if polished.promised > NEGLIGIBLE:
+        polished = _run_on(problem, polished, limits, log)
+    return Estimate(polished.components, log.stages, polished.converged, polished.squared_distance)
+
+
+def _run_on(problem: Problem, polished: Polished, limits: Limits, log: Log) -> Polished:
+    """Continue if a few passes were not enough, as for data that fit no model: on a wider core, then on the tensor."""
+    wider = reduce_widely(problem, np.random.default_rng(0))
+    if wider is None:
+        return polished
+    outcome = minimize(wider.problem, wider.to_core(polished.components), limits)
+    log.add("least squares on a wider core", outcome.n_sweeps, _relative_error(wider.problem, 2 * outcome.objective))
+    max_reads = max(MOST_READS, RUN_ON_ENTRIES // problem.tensor.n_stored)
+    start = wider.to_tensor(outcome.components)
+    last = minimize(problem, start, replace(limits, max_sweeps=max_reads, watch=None))
+    log.add("polish", last.n_sweeps, _relative_error(problem, 2 * last.objective))
+    if not 2 * last.objective < polished.squared_distance:
+        return polished
+    return Polished(last.components, 2 * last.objective, last.n_sweeps, last.converged)
+
+
 def polish(problem: Problem, start: FactoredTensor, sides: Sides | None, max_reads: int = MOST_READS) -> Polished:
-    r"""Take Gauss-Newton steps from a fit to a core, each from the distance and the gradient that one pass gives.
+    r"""Take Gauss-Newton steps from a fit to a core, each from the distance and the gradient of one pass.
 
-    The first step needs no pass: the start lies in the ranges of the core, and sides of the tensor give the gradient
-    there. What it leaves is of second order in what the core lost.
+    The first step needs no pass: the start lies in the ranges of the core, and the sides of the tensor give the gradient
+    there. The rest is of second order in what the core has lost.
 
-    Steps :math:`p_1, p_2, \dots` shrink by a rate :math:`\rho = \|p_2\| / \|p_1\|`, that of the residual's curvature to
-    that of the model: to the decrease :math:`\delta` that a step promises, the terms that its model leaves out add at
-    most about :math:`\rho \delta`, and the step after it promises :math:`\rho^2 \delta`. Once the first is too small to
-    be seen in the distance, and the second in the noise, the step is taken and nothing measured any more.
+    Steps :math:`p_1, p_2, \dots` shrink by a rate :math:`\rho = \|p_2\| / \|p_1\|`, the ratio of the residual's
+    curvature to that of the model. To the decrease :math:`\delta` that a step promises, the terms that its model omits
+    add at most about :math:`\rho \delta`, and the step after it promises :math:`\rho^2 \delta`. Once the first is too
+    small to be seen in the distance, and the second in the noise, the step is taken and nothing is measured any more.
     """
     objective = LeastSquares(problem, start)
-    layout, damping, before, n_reads = objective.layout, 1e-12, math.inf, 0
+    layout, damping, before = objective.layout, UNDAMPED, math.inf
     point, far, known = layout.pack(start), False, math.inf
     if sides is not None:
         products = sides.products(objective.products(point).factors)
         known = objective.distance_from(point, products) / 2
         far = objective.is_far(2 * known)
-        slope = objective.gradient_from(point, products)
-        move, _ = gauss_newton_step(objective, objective.curvature(point), slope, damping)
+        state = State(point, known, objective.gradient_from(point, products))
+        move, _ = gauss_newton_step(objective, state, damping)
         before, point = relative_size(move, point), point + move
     state, n_reads = evaluated(objective, point, far=far), 1
-    if not state.objective <= known + ROUNDING * objective.total:  # too far for the model: factors are nearly dependent
+    if not state.objective <= known + ROUNDING * objective.squared_norm:  # factors are nearly dependent
         state, n_reads = evaluated(objective, layout.pack(start), far=far), 2
         before, damping = math.inf, REFUSED
-    floor = max(ROUNDING, 10 * epsilon(problem.tensor.reference)) ** 2 * objective.total
+    floor = max(ROUNDING, 10 * epsilon(problem.tensor.reference)) ** 2 * objective.squared_norm
     while True:
-        move, promised = gauss_newton_step(objective, objective.curvature(state.point), state.gradient, damping)
+        move, promised = gauss_newton_step(objective, state, damping)
         size = relative_size(move, state.point)
         rate = min(size / before, 1.0) if 0 < before < math.inf else 1.0
+        negligible = negligible_gain(objective) * state.objective
         if promised <= floor:
             return _end(objective, state, n_reads, converged=True)
-        if (
-            rate * promised <= ACCURATE * state.objective
-            and rate**2 * promised <= negligible_gain(objective) * state.objective
-        ):
+        if rate * promised <= PREDICTABLE * state.objective and rate**2 * promised <= negligible:
             end = State(state.point + move, max(state.objective - promised, 0.0), state.gradient)
             return _end(objective, end, n_reads, converged=True)
         if n_reads >= max_reads:
-            settled = promised <= negligible_gain(objective) * state.objective
-            ended = _end(objective, state, n_reads, converged=settled)
+            ended = _end(objective, state, n_reads, converged=promised <= negligible)
             return ended._replace(promised=promised / state.objective)
         far = objective.is_far(2 * state.objective)
         trial, n_reads = evaluated(objective, state.point + move, far=far), n_reads + 1
         if trial.objective < state.objective:
-            state, before, damping = trial, size, max(damping / 10, 1e-12)
-        else:  # too far for the model, or rounding
+            state, before, damping = trial, size, max(damping / 10, UNDAMPED)
+        else:  # the step was too long for the model, or gained only rounding
             damping = max(10 * damping, REFUSED)
 
 
 def _end(objective: LeastSquares, state: State, n_reads: int, *, converged: bool) -> Polished:
     return Polished(objective.layout.components(state.point), 2 * state.objective, n_reads, converged)
+
+
+def _relative_error(problem: Problem, squared_distance: float) -> float:
+    return math.sqrt(max(squared_distance, 0.0) / problem.data.squared_norm)

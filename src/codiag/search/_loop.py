@@ -1,363 +1,273 @@
-"""Starts that stop: one after the other, until the residual is noise and the lowest minimum was met twice.
+"""The search: from starts in turn to local minima, until a further start would hardly end lower.
 
-A start is taken to a minimum roughly, and from there by swaps of components. Where what is left is noise, and every
-component is worth much more than any term of it, no other minimum is in question and one start is enough. Elsewhere
-noise terms compete with components, minima lie close to each other, and only a second start that ends where the lowest
-did tells that others would, too.
-
-Problems about which more is known than the tensor: constraints on the factors, and which entries were observed.
+A start is taken to a minimum roughly, and from there by swaps of components. If the residual is noise, and every
+component is worth much more than any term of it, one start is enough. Otherwise minima compete, and only starts that end
+at the same lowest minimum show that others would, too.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 import numpy as np
 
-from codiag._arrays import to_host
-from codiag.constraints import Orthogonal
-from codiag.least_squares import (
-    RESIDUAL_ROUNDING,
-    SHARE_OF_NOISE,
-    LeastSquares,
-    Limits,
-    Outcome,
-    excess_over_flips,
-    hadamard_gram,
-    minimize,
-    noise_excess,
-    random_components,
-    rotate,
-    unit_components,
-)
+from codiag.least_squares import NEGLIGIBLE, ROUGH, LeastSquares, Limits, minimize
 from codiag.problem import Estimate, Log, Problem
-from codiag.reduction import reduce_listed, shows_ranges
-from codiag.search._finish import ROUGH, Monitor, bounded, closest, is_stopped, last_steps, relative_error
-from codiag.search._swaps import brief, swap_components
-from codiag.search._worth import has_superfluous, removal_costs, standing
-from codiag.starts import POOR, assign_roles, filled, grown, passes_for_noise, shared_group, with_fixed
-from codiag.tensors import FactoredTensor, SparseTensor, is_large
-from codiag.tensors.entries import ListedEntries
+from codiag.reduction import Reduction, reduce
+from codiag.search._end import End
+from codiag.search._finish import bounded, finish, step_flops
+from codiag.search._surplus import regrown
+from codiag.search._swaps import swapped
+from codiag.starts import Start, default_starts
+from codiag.tensors import FactoredTensor, is_large
 
-FIRST = 25
-"""Steps from a start before components are swapped."""
+Monitor: TypeAlias = Callable[[FactoredTensor, float], bool | None]
+"""Called as ``monitor(components, relative_error)`` after a step; True ends the fit there."""
 
-SWAPS = 20
-"""Swaps from each start."""
+SAME_MINIMUM = 0.5
+"""Noise variances by which the objectives of rough ends of one minimum may differ: each is within a few tenths."""
 
-PROMISING = 1.1
-"""Objective, relative to the lowest so far, up to which an end is improved until it can be compared."""
-
-LITTLE, FEW = 4, 0.15
-"""How many times the strongest term of noise a component is worth that noise may have displaced, and the share of such
-components that swaps alone set right, from a start by diagonalization; from random starts, none is too few."""
-
-SAME = 0.5
-"""Variances of the noise by which rough ends of one minimum may differ in their objectives."""
+MEETINGS_IN_NOISE, MEETINGS = 2, 3
+"""Starts that must end at the lowest minimum, if its residual is noise and if it is not: in the latter case only their
+agreement shows that there is no lower one."""
 
 
-def search(
-    problem: Problem, starts: Iterable[FactoredTensor], known: list[Outcome], limits: Limits, log: Log
-) -> Outcome:
-    """Go from starts in turn to minima, until no other is in question or the lowest was met twice; return the lowest.
+@dataclass(frozen=True)
+class Search:
+    """The one search loop, for every problem.
 
-    Those that are `known` count as ends of starts that were taken before.
-    """
-    outcomes, n_starts, n_sweeps, settled = list(known), 0, 0, False
-    for start in starts:
-        end = _end(problem, start, limits, min((one.objective for one in outcomes), default=float("inf")))
-        n_starts, n_sweeps = n_starts + 1, n_sweeps + end.n_sweeps
-        outcomes.append(end)
-        settled = is_settled(problem, outcomes)
-        if settled or is_stopped(limits):
-            break
-    best = closest(outcomes)
-    if n_starts == 0:
-        return best
-    n_met = sum(one.objective <= best.objective + _tolerance(problem, best) for one in outcomes)
-    name = f"{n_starts} random starts with swaps, the lowest end met {n_met} of {len(outcomes)} times"
-    in_doubt = len(outcomes) > 1 and not settled
-    log.add(name, n_sweeps, relative_error(problem.tensor, best.objective), in_doubt=in_doubt)
-    return best
-
-
-def _end(problem: Problem, start: FactoredTensor, limits: Limits, lowest: float) -> Outcome:
-    """Go from a start to a minimum, roughly where it is not among the lowest."""
-    first = minimize(problem, start, replace(brief(problem, FIRST), watch=limits.watch))
-    if is_stopped(limits):
-        return first
-    found, _ = swap_components(problem, first, max_swaps=SWAPS)
-    if found.objective < PROMISING * lowest:
-        better = minimize(problem, found.components, replace(ROUGH, watch=limits.watch))
-        found, _ = swap_components(problem, better, max_swaps=SWAPS)
-        found = bounded(problem, found)  # or ends would be compared somewhere on their ways to infinity
-    return found._replace(n_sweeps=first.n_sweeps + found.n_sweeps)
-
-
-def is_settled(problem: Problem, outcomes: list[Outcome]) -> bool:
-    """Tell whether a further start would hardly end lower: no other end is in question, or the lowest was met twice.
-
-    Where little but the agreement of ends tells, it must have been met three times: of data that fit no model, and of
-    so many components that their parameters are more than half of the entries, which make anything look like noise.
-    """
-    best, needed = closest(outcomes), 3
-    if 2 * best.objective < RESIDUAL_ROUNDING * LeastSquares(problem).total:
-        return True
-    overcomplete = problem.rank > max(problem.tensor.shape)
-    if not (overcomplete and 2 * problem.n_parameters > problem.n_entries) and leaves_noise(problem, best):
-        needed = 2
-        if has_superfluous(problem, best.components, 2 * best.objective):
-            return True
-        allowed = 0 if overcomplete else max(1, int(FEW * problem.rank))
-        if standing(problem, best).n_worth_less(LITTLE) <= allowed:
-            return True
-    elif not overcomplete and _are_strongest(best.components, standing(problem, best).newcomers):
-        return True
-    ends = sorted(one.objective for one in outcomes)
-    return len(ends) >= needed and ends[needed - 1] <= ends[0] + _tolerance(problem, best)
-
-
-def _are_strongest(components: FactoredTensor, others: Sequence[FactoredTensor]) -> bool:
-    r"""Tell whether components are so unlike that the strongest terms are the best, and the residual holds no stronger.
-
-    With :math:`\mu_1(k)` the sum of the k largest cosines between a term and others, to take the strongest term first,
-    and so on, finds the best k where :math:`\mu_1(k) + \mu_1(k - 1) < 1`. Noise has terms in all directions: no such
-    set.
-
-    References
+    Attributes
     ----------
-    J. A. Tropp, "Greed is good: algorithmic results for sparse approximation", IEEE Trans. Inform. Theory 50(10), 2004.
+    starts : sequence of Start, optional
+        By default those of `codiag.starts.default_starts`.
+    max_starts : int
+        Starts, at most.
+    max_swaps : int
+        Swaps from each start, at most.
+    limits : Limits
+        For the last minimization.
+    monitor : callable, optional
+        As `Monitor` says.
     """
-    together = components
-    for other in others:
-        together = together.joined(other)
-    cosines = np.abs(to_host(hadamard_gram(unit_components(together).factors)))[: components.rank, :]
-    sums = np.sort(cosines, axis=1)[:, -components.rank - 1 :].sum(axis=1) - 1  # with itself
-    strongest = max((float(other.weights[0]) ** 2 for other in others), default=math.inf)
-    return bool(2 * sums.max() < 1 and removal_costs(components).min() >= strongest)
+
+    starts: Sequence[Start] | None = None
+    max_starts: int = 6
+    max_swaps: int = 20
+    limits: Limits = field(default_factory=lambda: Limits(max_sweeps=300))
+    monitor: Monitor | None = None
+
+    def run(self, problem: Problem, rng: np.random.Generator) -> Estimate:
+        """Solve a problem."""
+        return _Run(self, problem, rng).solve()
 
 
-def leaves_noise(problem: Problem, found: Outcome) -> bool:
-    """Tell whether what a fit leaves passes for noise."""
-    return standing(problem, found).noise
+class Watch:
+    """Shows components of the whole tensor to a monitor, with their relative error, until it returns True."""
 
+    def __init__(self, monitor: Monitor | None, problem: Problem) -> None:
+        self._monitor, self._objective = monitor, LeastSquares(problem)
+        self.space: Reduction | None = None
+        self.stopped = False
 
-def _tolerance(problem: Problem, best: Outcome) -> float:
-    return SAME * LeastSquares(problem).noise_variance * best.objective
+    @classmethod
+    def on_whole(cls, monitor: Monitor, problem: Problem) -> Watch:
+        """Return a watch of components of the whole tensor."""
+        watch = cls(monitor, problem)
+        watch.space = Reduction.identity(problem)
+        return watch
 
-
-PER_UNKNOWN = 100
-"""Entries of a row for each of its unknowns that a part of a long list is to have: the Gauss-Newton matrix of these is
-within a fifth of that of all entries, as random matrix theory has it."""
-
-First = Callable[[Problem, bool, np.random.Generator, Log], FactoredTensor]
-"""From a tensor, and whether it had no holes, to components; where it had, a good start is all they can be."""
-
-SWEEPS = 20
-"""Alternating sweeps on what was observed, from components of a tensor whose holes were filled with something."""
-
-EXACT = 1e-9
-"""Objective, relative to the squared norm, below which nothing but the end of rough steps is left."""
-
-SAME_MINIMUM = 1e-6
-"""Relative difference of objectives up to which two minima are taken for one."""
-
-
-def fit_known(
-    problem: Problem, first: First, rng: np.random.Generator, limits: Limits, max_starts: int, monitor: Monitor | None
-) -> Estimate:
-    """Fit components to what was observed, under the constraints, from starts in turn until the residual is noise.
-
-    From a start steps are taken while they gain more than noise explains; the end that fits best is then improved to
-    the limits, and if it does not converge, further starts follow. Starts are components found one at a time, and those
-    that `first` finds in the tensor with its holes filled, without constraints: these first where more was observed
-    than not; at last, while the fit is poor, random ones. Where all modes are orthogonal, starts are diagonalizations
-    by rotations.
-    """
-    log, objective = Log(), LeastSquares(problem)
-    watch = _Watch(monitor, objective) if monitor is not None else None
-    fine = rough = replace(limits, watch=watch)
-    if not is_large(problem.tensor.shape):
-        rough = replace(ROUGH, max_sweeps=min(ROUGH.max_sweeps, limits.max_sweeps), watch=watch)
-    outcomes: list[Outcome] = []
-    for start in starts_for(problem, first, rng, log, max_starts):
-        outcomes.append(_with_swaps(objective, improved(objective, start, rough)))
-        error = objective.relative_error(outcomes[-1].components)
-        log.add("rough least squares as constrained and observed", outcomes[-1].n_sweeps, error)
-        found = closest(outcomes)
-        if watch is not None and watch.stopped:
-            return Estimate(found.components, log.stages, False)
-        if _is_noise(objective, found.components) or _meet_again(outcomes):
-            found = found if found.converged else improved(objective, found.components, fine)
-            if found.converged or fine is rough:
-                break
-            outcomes.append(found)
-        if len(outcomes) >= max_starts and objective.relative_error(found.components) < POOR:
-            break
-    if not found.converged and fine is not rough:
-        found = improved(objective, closest(outcomes).components, fine)
-    found = last_steps(problem, found)
-    log.add("least squares as constrained and observed", found.n_sweeps, objective.relative_error(found.components))
-    return Estimate(found.components, log.stages, found.converged)
-
-
-def _with_swaps(objective: LeastSquares, found: Outcome) -> Outcome:
-    """Swap components of a fit whose residual is more than noise, where the tensor is small."""
-    exact = found.objective < EXACT * objective.total  # nothing but the end of rough steps is left
-    if exact or not objective.steps or _is_noise(objective, found.components):
-        return found
-    better, n_swaps = swap_components(objective.problem, found, max_swaps=objective.problem.rank)
-    return better._replace(n_sweeps=found.n_sweeps + better.n_sweeps) if n_swaps > 0 else found
-
-
-def fit_from(
-    problem: Problem,
-    starts: Iterable[FactoredTensor],
-    limits: Limits,
-    log: Log,
-    monitor: Monitor | None,
-) -> Estimate:
-    """Fit components from each of several starts; return the best."""
-    objective = LeastSquares(problem)
-    watch = _Watch(monitor, objective) if monitor is not None else None
-    outcomes: list[Outcome] = []
-    limits = replace(limits, watch=watch)
-    for start in starts:
-        outcomes.append(improved(objective, start, limits))
-        found = closest(outcomes)
-        error = objective.relative_error(outcomes[-1].components)
-        log.add("least squares as constrained and observed", outcomes[-1].n_sweeps, error)
-        if watch is not None and watch.stopped:
-            return Estimate(found.components, log.stages, found.converged)
-    return Estimate(last_steps(problem, found).components, log.stages, found.converged)
-
-
-def improved(objective: LeastSquares, start: FactoredTensor, limits: Limits) -> Outcome:
-    """Go from a start to a minimum: by Gauss-Newton steps, or mode by mode where a constraint does not know these."""
-    problem = objective.problem
-    if problem.entries is None and are_orthogonal(problem):
-        found = rotate(problem, start, limits)
-        if found.converged or found.n_sweeps < limits.max_sweeps:  # or a monitor has asked for the end
-            return found
-        start = found.components
-    if problem.constraints is not None or problem.symmetric:
-        start = objective.feasible(start)
-    if objective.steps:
-        return _minimized(objective, start, limits)
-    from codiag.methods import ALS
-
-    swept = ALS(init=(start.weights, start.factors), tol=1e-9).fit(problem, np.random.default_rng(0))
-    value = objective.distance(swept.components) / 2
-    return Outcome(swept.components, value, sum(stage.sweeps for stage in swept.stages), swept.converged)
-
-
-def _minimized(objective: LeastSquares, start: FactoredTensor, limits: Limits) -> Outcome:
-    """Take Gauss-Newton steps: for a long list of entries first on some, and then with a curvature that these tell."""
-    problem, entries = objective.problem, objective.entries
-    sample = None
-    if isinstance(entries, ListedEntries):
-        sample = entries.thinned(PER_UNKNOWN * problem.rank, np.random.default_rng(0))
-    if sample is None or sample is entries:
-        return minimize(problem, start, limits)
-    # The minimum of a part lies off that of all entries by more than a variance for every parameter.
-    gain = 0.01 * problem.n_parameters
-    rough = minimize(problem, start, replace(ROUGH, gain=gain, watch=limits.watch), entries=sample)
-    exact = replace(
-        limits, gain=max(limits.gain, 5 * SHARE_OF_NOISE)
-    )  # every step leaves less than half of the distance
-    found = minimize(problem, rough.components, exact, sample=sample)
-    return found._replace(n_sweeps=rough.n_sweeps + found.n_sweeps)
-
-
-def starts_for(
-    problem: Problem, first: First, rng: np.random.Generator, log: Log, max_starts: int
-) -> Iterator[FactoredTensor]:
-    """Yield components to start from, the best first."""
-    if any(constraint is not None and constraint.known for constraint in problem.constraints or ()):
-        yield with_fixed(problem)
-        return
-    small, tensor = not is_large(problem.tensor.shape), problem.tensor
-    if isinstance(tensor, SparseTensor) and problem.entries is not None:
-        if not small or shows_ranges(tensor, problem.rank):
-            reduction = reduce_listed(tensor, problem.rank, rng)
-            yield reduction.lift(first(problem.on(reduction.core), True, rng, log))
-        if not small:
-            return
-    complete = problem.entries is None
-    if complete and are_orthogonal(problem):
-        for _ in range(max_starts):
-            yield _orthogonal_start(problem, first, rng, log)
-        return
-    diagonal = not problem.shared or assign_roles(problem.tensor.shape, problem.rank) is not None
-    # Filled with a constant, holes add noise of a share (1 - p) / p of the energy to a tensor observed in a share p.
-    mostly = complete or 2 * problem.n_entries > math.prod(problem.tensor.shape)
-    kinds = ["filled", "grown"] if mostly and diagonal else ["grown", "filled"]
-    kinds = kinds if diagonal or not small else ["grown"]
-    for n in range(max_starts):
-        kind = kinds[n] if n < len(kinds) else "grown"
-        if kind == "grown" and small:
-            yield grown(problem, None if n < len(kinds) else rng)
-        elif n < len(kinds):
-            start = first(problem.on(filled(problem)), complete, rng, log)
-            yield start if complete else _swept(problem, start)
-    for _ in range(2 * max_starts if small and max_starts > 1 else 0):
-        yield _swept(problem, random_components(problem.tensor, problem.rank, rng))
-
-
-def are_orthogonal(problem: Problem) -> bool:
-    """Tell whether all modes have orthogonal columns."""
-    return all(isinstance(constraint, Orthogonal) for constraint in problem.constraints or (None,))
-
-
-def _orthogonal_start(problem: Problem, first: First, rng: np.random.Generator, log: Log) -> FactoredTensor:
-    """Diagonalize by rotations; where projections are singular for so many components, start without constraints."""
-    plain = problem.on(problem.tensor)
-    try:
-        from codiag.methods import OJD
-
-        start = OJD(whiten=False).fit(plain, rng)
-    except ValueError:
-        return first(plain, True, rng, log)
-    log.extend(start.stages)
-    return start.components
-
-
-def _meet_again(outcomes: list[Outcome]) -> bool:
-    """Tell whether two starts have led to the same minimum, the lowest: more of them would, too."""
-    first, second = sorted(outcome.objective for outcome in outcomes)[:2] if len(outcomes) > 1 else (0.0, math.inf)
-    return second <= first * (1 + SAME_MINIMUM)
-
-
-def _swept(problem: Problem, start: FactoredTensor) -> FactoredTensor:
-    """Alternate a few times on what was observed, which sees further from a poor start than Gauss-Newton steps."""
-    from codiag.methods import ALS
-
-    sweeps = ALS(init=(start.weights, start.factors), max_sweeps=SWEEPS, tol=1e-4)
-    return sweeps.fit(replace(problem, constraints=None), np.random.default_rng(0)).components
-
-
-def _is_noise(objective: LeastSquares, components: FactoredTensor) -> bool:
-    """Tell whether the residual passes for noise; that of a tensor too large to form is taken for it."""
-    if is_large(objective.tensor.shape):
-        return True
-    if objective.distance(components) < 1e-20 * objective.total:
-        return True
-    problem = objective.problem
-    if problem.entries is not None:
-        return passes_for_noise(objective, components)
-    residual = objective.residual(components)
-    return (excess_over_flips(residual, shared_group(problem)) if problem.shared else noise_excess(residual)) <= 1
-
-
-class _Watch:
-    """What lets a monitor see components with their relative error, until it says True."""
-
-    def __init__(self, monitor: Monitor, objective: LeastSquares) -> None:
-        self._monitor, self._objective, self.stopped = monitor, objective, False
-
-    def __call__(self, components: FactoredTensor, value: float) -> bool:
-        if not self.stopped:
-            self.stopped = self._monitor(components, self._objective.relative_error(components)) is True
+    def __call__(self, components: FactoredTensor, objective: float) -> bool:
+        if self._monitor is not None and self.space is not None and not self.stopped:
+            total, inside = self._objective.squared_norm, self.space.problem.data.squared_norm
+            whole = self.space.to_tensor(components)
+            if self.space.problem.constraints is None:
+                error = math.sqrt((max(total - inside, 0.0) + 2 * objective) / total)
+            else:  # the objective may hold ridges
+                error = self._objective.relative_error(whole)
+            self.stopped = self._monitor(whole, error) is True
         return self.stopped
+
+
+class _Run:
+    """One search: the space that it works in, and its ends so far."""
+
+    def __init__(self, search: Search, problem: Problem, rng: np.random.Generator) -> None:
+        self._search, self._problem, self._rng, self._log = search, problem, rng, Log()
+        self._starts = default_starts(problem) if search.starts is None else search.starts
+        included = next((start.factors for start in self._starts if start.factors is not None), None)
+        self._space = reduce(problem, rng, including=included)
+        self._watch = Watch(search.monitor, problem)
+        self._watch.space = self._space
+        self._limits = replace(search.limits, watch=None if search.monitor is None else self._watch)
+        self._ends: list[End] = []
+        self._unconverged: tuple[float, Estimate] | None = None
+
+    def solve(self) -> Estimate:
+        """Take starts in turn until their ends are enough, and finish the lowest end."""
+        if not self._space.is_complete:
+            share = self._space.problem.data.squared_norm / self._problem.data.squared_norm
+            self._log.add("compress", 0, math.sqrt(max(1 - share, 0.0)))
+        for components in self._components():
+            self._ends.append(self._end(components))
+            estimate = self._finished()
+            if estimate is not None:
+                return estimate
+            if len(self._ends) >= self._search.max_starts:
+                break
+        if not self._ends:
+            raise ValueError("starts must yield components for this problem; those that were given yield none")
+        return self._best()
+
+    def _components(self) -> Iterator[FactoredTensor]:
+        """Yield the components of all starts in the coordinates of the space; given ones are those of the tensor."""
+        for start in self._starts:
+            if not start.on_core:
+                self._uncompress()
+            for components in start.generate(self._space.problem, self._rng, self._log):
+                yield components if start.factors is None else self._space.to_core(components)
+
+    def _uncompress(self) -> None:
+        """Continue on the whole tensor if it is small enough, from the lowest end so far."""
+        whole = self._space.uncompressed()
+        if whole is self._space:
+            return
+        lowest_end = lowest(self._ends) if self._ends else None
+        before, self._space, self._watch.space, self._ends = self._space, whole, whole, []
+        if lowest_end is not None:
+            self._ends = [self._end(whole.to_core(before.to_tensor(lowest_end.outcome.components)))]
+
+    def _end(self, start: FactoredTensor) -> End:
+        """Take a start to a local minimum, and note that."""
+        problem, watch = self._space.problem, self._limits.watch
+        limits = replace(ROUGH, max_sweeps=min(ROUGH.max_sweeps, self._limits.max_sweeps), watch=watch)
+        end, n_swaps = local_minimum(problem, start, limits, self._search.max_swaps)
+        name = f"rough least squares, {n_swaps} components swapped" if n_swaps else "rough least squares"
+        flops = step_flops(problem.tensor, problem.rank) * end.outcome.n_sweeps
+        error = LeastSquares(problem).relative_error(end.outcome.components)
+        self._log.add(name, end.outcome.n_sweeps, error, flops)
+        return end
+
+    def _finished(self) -> Estimate | None:
+        """Return the finished fit if no further start is in question; None if one is, or if it does not converge."""
+        if self._watch.stopped:
+            return self._finish(lowest(self._ends))
+        surplus = self._without_surplus()
+        if surplus is not None:
+            return surplus
+        best = lowest(self._ends)
+        if not is_enough(self._ends):
+            return None
+        if self._is_tried(best):
+            return None
+        estimate = self._finish(best)
+        if estimate.converged or is_large(self._problem.tensor.shape) or best.has_surplus:
+            return estimate
+        self._unconverged = self._distance(best), estimate
+        return None
+
+    def _distance(self, end: End) -> float:
+        """Return the squared distance of an end from the whole tensor."""
+        outside = self._problem.data.squared_norm - self._space.problem.data.squared_norm
+        return 2 * end.objective + max(outside, 0.0)
+
+    def _is_tried(self, end: End) -> bool:
+        """Return whether an end as low as this was finished before, and did not converge."""
+        return self._unconverged is not None and self._distance(end) > self._unconverged[0] * (1 - NEGLIGIBLE)
+
+    def _without_surplus(self) -> Estimate | None:
+        """Return a fit with surplus components grown one at a time, if the last end shows that there are some."""
+        end, whole = self._ends[-1], self._space.uncompressed()
+        if not end.is_noise or is_large(whole.problem.tensor.shape):
+            return None
+        grown = regrown(end, self._space, whole)
+        if grown is None:
+            return None
+        error = LeastSquares(whole.problem).relative_error(grown.outcome.components)
+        self._log.add("surplus components added one at a time", grown.outcome.n_sweeps, error)
+        estimate = finish(self._problem, whole, grown, self._limits, self._log, 0)
+        return estimate if estimate.converged else self._finish(lowest(self._ends))
+
+    def _finish(self, end: End) -> Estimate:
+        return finish(self._problem, self._space, end, self._limits, self._log, self._search.max_swaps)
+
+    def _best(self) -> Estimate:
+        """Finish the lowest end, and note how often it was reached."""
+        best = lowest(self._ends)
+        n_met = n_meetings(self._ends)
+        if len(self._ends) > 1:
+            times = "once" if n_met == 1 else "twice" if n_met == 2 else f"{n_met} times"
+            name = f"best of {len(self._ends)} local minima, reached {times}"
+            error = LeastSquares(self._space.problem).relative_error(best.outcome.components)
+            self._log.add(name, 0, error, in_doubt=not is_enough(self._ends))
+        if self._unconverged is not None and self._is_tried(best):
+            return self._unconverged[1]._replace(stages=self._log.stages)
+        return self._finish(best)
+
+
+def local_minimum(problem: Problem, start: FactoredTensor, limits: Limits, max_swaps: int) -> tuple[End, int]:
+    """Take a start to a local minimum, and swap components; return the number of swaps, too."""
+    end, n_swaps = End(problem, minimize(problem, start, limits)), 0
+    is_stopped = limits.watch is not None and limits.watch.stopped
+    if max_swaps == 0 or is_stopped or is_large(problem.tensor.shape):
+        return end, 0
+    n_sweeps = end.outcome.n_sweeps
+    end, n_swaps = swapped(end, max_swaps)
+    outcome = end.outcome
+    if n_swaps > 0:
+        outcome = minimize(problem, outcome.components, limits)
+        outcome = outcome._replace(n_sweeps=n_sweeps + outcome.n_sweeps)
+    outcome = bounded(problem, outcome)
+    return end if outcome is end.outcome else End(problem, outcome), n_swaps
+
+
+def explore(
+    problem: Problem,
+    starts: Sequence[Start],
+    rng: np.random.Generator,
+    *,
+    max_starts: int,
+    max_swaps: int,
+    limits: Limits = ROUGH,
+) -> End:
+    """Return the lowest local minimum from starts in turn, until their ends are enough, without finishing it."""
+    ends: list[End] = []
+    for start in starts:
+        for components in start.generate(problem, rng, Log()):
+            ends.append(local_minimum(problem, components, limits, max_swaps)[0])
+            if len(ends) >= max_starts or is_enough(ends):
+                return lowest(ends)
+    return lowest(ends)
+
+
+def lowest(ends: Sequence[End]) -> End:
+    """Return the end with the least objective."""
+    return min(ends, key=lambda end: end.objective)
+
+
+def n_meetings(ends: Sequence[End]) -> int:
+    """Return how many starts have ended at the lowest minimum, to the accuracy of rough ends."""
+    best = lowest(ends)
+    variance = LeastSquares(best.problem).noise_variance
+    highest = best.objective * (1 + max(SAME_MINIMUM * variance, NEGLIGIBLE))
+    return sum(end.objective <= highest for end in ends)
+
+
+def is_enough(ends: Sequence[End]) -> bool:
+    """Return whether a further start would hardly end lower.
+
+    That is so if the fit is exact; if its residual is noise and no component is doubtful; or if enough starts have
+    ended at the lowest minimum. If there are more components than dimensions, and their parameters are more than half
+    of the entries, anything looks like noise, and only the last counts.
+    """
+    best = lowest(ends)
+    problem = best.problem
+    if best.is_exact or is_large(problem.tensor.shape) or (problem.rank == 1 and not problem.required_features):
+        return True
+    fits_anything = problem.rank > max(problem.tensor.shape) and 2 * problem.n_parameters > problem.n_independent
+    is_noise = best.is_noise and not fits_anything
+    if is_noise and not best.is_doubtful:
+        return True
+    return n_meetings(ends) >= (MEETINGS_IN_NOISE if is_noise else MEETINGS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,12 +9,10 @@ from typing import Any
 import numpy as np
 
 from codiag._arrays import Array, TensorLike
-from codiag._checks import Seed, UndeterminedError, as_generator, as_number, explains_keywords
+from codiag._checks import Seed, as_generator, as_number, explains_keywords
 from codiag.constraints import ConstraintsLike
-from codiag.labels import read_labelled
-from codiag.least_squares import LeastSquares
 from codiag.problem import Problem
-from codiag.result import Factorization, has_safe_powers, with_labels
+from codiag.result import Factorization, safe_scale
 from codiag.selection._choice import RankChoice
 from codiag.selection._evidence import evidence_for
 from codiag.selection._halves import split_halves
@@ -32,6 +29,7 @@ def choose_rank(
     *,
     constraints: ConstraintsLike = None,
     observed: Array | None = None,
+    symmetric: bool | Sequence[int] | None = None,
     seed: Seed = None,
 ) -> RankChoice:
     r"""Find the number of components that a tensor supports, and say why.
@@ -69,13 +67,15 @@ def choose_rank(
     Parameters
     ----------
     tensor : anything that `codiag.factorize` takes
-        Samples along the first mode, if any: halves are taken along it.
+        Samples along the first mode, if any: halves are taken along it. The rank of a `codiag.Problem` is ignored.
     ranks : iterable of int
         What to try; those too large for the shape, or for the constraints, are left out.
     constraints : Constraint, str, or sequence with one for each mode, optional
         What is known about the factors, as in `codiag.factorize`.
     observed : array in the shape of the tensor, optional
         Which entries were observed, or non-negative weights for them.
+    symmetric : bool or tuple of int, optional
+        Whether all modes share one factor, or which of them do, as in `codiag.factorize`.
     seed : int or numpy.random.Generator, optional
         The same seed gives the same answer.
 
@@ -107,41 +107,38 @@ def choose_rank(
     Rank 3: all components stand out from the noise
     """
     wanted = _checked(ranks)
-    tensor, labels = read_labelled(tensor)
-    choice = choose(Problem(tensor, wanted[0], constraints, observed), wanted, as_generator(seed, apart=True))
-    if labels is None:
-        return choice
-    return replace(choice, fits={rank: with_labels(fit, labels) for rank, fit in choice.fits.items()})
+    problem = as_problem(tensor, constraints=constraints, observed=observed, symmetric=symmetric)
+    return choose(problem, wanted, as_generator(seed, apart=True))
+
+
+def as_problem(tensor: Any, **stated: Any) -> Problem:
+    """Return the problem that arguments state, of any rank; one that is given states all of this itself."""
+    if not isinstance(tensor, Problem):
+        return Problem.of_any_rank(tensor, **stated)
+    for name, value in stated.items():
+        if value is not None:
+            raise TypeError(f"{name} must be left out if a Problem is given, which has its own; got {name}={value!r}")
+    return tensor
 
 
 def choose(problem: Problem, ranks: Sequence[int], rng: np.random.Generator) -> RankChoice:
-    """Do the work of `choose_rank` for a problem that is asked for each of the ranks, in ascending order."""
-    norm = math.sqrt(LeastSquares(problem).total)
-    if not 0 < norm < math.inf:
-        raise UndeterminedError(f"tensor must be finite, and not all zero; the norm of {problem.tensor!r} is {norm:g}")
-    scale = 1.0 if has_safe_powers(problem.tensor, norm) else norm
-    problem = _largest(problem.scaled(1 / scale), ranks)
-    ranks = [rank for rank in ranks if rank <= problem.rank]
-    found = scan(problem, ranks, rng)
-    halves = split_halves(found, ranks, rng)
-    evidence = tuple(evidence_for(found, rank, halves) for rank in ranks)
+    """Run `choose_rank` for a problem, whatever its rank, with ranks in ascending order."""
+    scale = safe_scale(problem)
+    allowed = _allowed(problem, ranks)
+    scanned = scan(problem.scaled(1 / scale).with_rank(allowed[-1]), allowed, rng)
+    halves = split_halves(scanned, allowed, rng)
+    evidence = tuple(evidence_for(scanned, rank, halves) for rank in allowed)
     rank, reason = decide(evidence)
     if rank is not None:
-        found.finish(rank)
-    return RankChoice(rank, reason, _scaled(found.fits, scale), evidence)
+        scanned.finish(rank)
+    fits = {rank: _final(fit, problem.with_rank(rank), scale) for rank, fit in scanned.fits.items()}
+    return RankChoice(rank, reason, fits, evidence)
 
 
-def _scaled(fits: dict[int, Factorization], scale: float) -> dict[int, Factorization]:
-    if scale == 1:
-        return fits
-    return {
-        rank: replace(fit, weights=fit.weights * scale, norm=fit.norm * scale, problem=_times(fit.problem, scale))
-        for rank, fit in fits.items()
-    }
-
-
-def _times(problem: Problem | None, scale: float) -> Problem | None:
-    return None if problem is None else problem.scaled(scale)
+def _final(fit: Factorization, problem: Problem, scale: float) -> Factorization:
+    """Return a fit in the units and with the labels of the problem that was stated."""
+    kept = None if fit.problem is None else problem
+    return replace(fit, weights=fit.weights * scale, norm=fit.norm * scale, problem=kept, labels=problem.labels)
 
 
 def _checked(ranks: Any) -> list[int]:
@@ -156,11 +153,14 @@ def _checked(ranks: Any) -> list[int]:
     return sorted({int(rank) for rank in wanted})
 
 
-def _largest(problem: Problem, ranks: Sequence[int]) -> Problem:
-    """Return the problem for the largest of the ranks that the shape and the constraints allow."""
-    for rank in reversed(ranks):
+def _allowed(problem: Problem, ranks: Sequence[int]) -> list[int]:
+    """Return the ranks that the shape and the constraints allow; raise the error of the first if there are none."""
+    allowed, errors = [], []
+    for rank in ranks:
         try:
-            return replace(problem, rank=rank)
-        except ValueError:  # says for which rank it is too high; the one that the problem has is not
-            continue
-    return problem
+            allowed.append(problem.with_rank(rank).rank)
+        except ValueError as error:
+            errors.append(error)
+    if not allowed:
+        raise errors[0]
+    return allowed

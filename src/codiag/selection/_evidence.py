@@ -61,7 +61,7 @@ class Evidence:
 
 def evidence_for(found: Scan, rank: int, halves: Halves) -> Evidence:
     """Return all that is known about one of the ranks of a scan."""
-    fit, asked = found.fits[rank], found.asked(rank)
+    fit, asked = found.fits[rank], found.problem.with_rank(rank)
     below = found.fits.get(max((other for other in found.fits if other < rank), default=0))
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = np.abs(to_host(fit.weights)) / fit.weight_standard_errors
@@ -80,6 +80,6 @@ def evidence_for(found: Scan, rank: int, halves: Halves) -> Evidence:
 
 
 def _consistency(found: Scan, rank: int, asked: Problem) -> float:
-    if found.reduction is not None and found.reduction.dense is None:  # the core is that of the tensor
-        return consistency_of(found.outcomes[rank].components, Problem(found.reduction.core, rank))
+    if not found.space.is_complete and found.space.dense is None:  # the core has the same consistency
+        return consistency_of(found.ends[rank].outcome.components, found.space.problem.with_rank(rank))
     return math.nan if is_large(asked.tensor.shape) else consistency_of(found.fits[rank].tensor, asked)

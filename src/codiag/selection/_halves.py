@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from array_api_compat import array_namespace
 
 from codiag._arrays import Array, like, pick, to_host
 from codiag.least_squares import LeastSquares
-from codiag.metrics import known_entries, match_components
+from codiag.metrics import match_components
 from codiag.problem import Problem, most_components
 from codiag.result import Factorization
 from codiag.selection._scan import Scan, scan
@@ -65,7 +65,7 @@ def split_halves(found: Scan, ranks: Sequence[int], rng: np.random.Generator) ->
     ranks = [rank for rank in ranks if all(rank <= most_components(part.tensor.shape) for part in parts)]
     if len(parts) < 2 or not ranks:
         return Halves({}, {})
-    fits = [scan(replace(part, rank=max(ranks)), ranks, rng, polish=False).fits for part in parts]
+    fits = [scan(part.with_rank(max(ranks)), ranks, rng, polish=False).fits for part in parts]
     congruence = {rank: _congruence(fits[0][rank], fits[1][rank], mode) for rank in ranks}
     return Halves(congruence, _held_out(parts, fits, mode, rng))
 
@@ -73,18 +73,17 @@ def split_halves(found: Scan, ranks: Sequence[int], rng: np.random.Generator) ->
 def _formed(found: Scan, rng: np.random.Generator) -> Problem | None:
     """Return the problem with entries to choose from: all of them, or those of the core; None where there are none."""
     problem = found.problem
-    if found.reduction is not None and found.reduction.dense is None:
-        core = found.reduction.core
+    if not found.space.is_complete and found.space.dense is None:
+        core = found.space.core
         turns = [np.linalg.qr(rng.standard_normal((size, size)))[0] for size in core.shape]
         turned = core.without_symmetry().compress(*[like(turn, core.reference) for turn in turns])
-        return Problem(turned, problem.rank, symmetric=False)
+        return problem.with_tensor(turned)
     if is_large(problem.tensor.shape):
         return None
     entries, observed = problem.tensor.to_dense(), problem.observed
     if problem.entries is not None and observed is None:
-        observed = known_entries(problem)
-    dense = DenseTensor.of(entries, symmetric=False)
-    return Problem(dense, problem.rank, problem.constraints, observed, symmetric=False)
+        observed = like(problem.observed_mask().astype(np.float64), entries)
+    return problem.with_part(DenseTensor.of(entries, symmetric=False), observed, problem.constraints)
 
 
 def _part(problem: Problem, rows: Mapping[int, np.ndarray]) -> Problem | None:
@@ -99,9 +98,7 @@ def _part(problem: Problem, rows: Mapping[int, np.ndarray]) -> Problem | None:
     xp = array_namespace(entries)
     if not bool(xp.any(entries != 0)) or (observed is not None and not bool(xp.any(observed > 0))):
         return None
-    part = DenseTensor.of(entries, symmetric=False)
-    rank = min(problem.rank, most_components(part.shape))
-    return Problem(part, rank, constraints, observed, symmetric=False)
+    return problem.with_part(DenseTensor.of(entries, symmetric=False), observed, tuple(constraints))
 
 
 def _congruence(one: Factorization, other: Factorization, mode: int) -> float:
@@ -131,7 +128,7 @@ def _held_out(
             seen, block = _part(half, {other: kept}), _part(half, {other: group})
             if seen is None or block is None:
                 continue
-            total += LeastSquares(block).total
+            total += LeastSquares(block).squared_norm
             for rank, fit in known.items():
                 errors[rank].append(_prediction_error(fit, seen, block, (mode, other), (kept, group)))
     return {rank: np.array(values) / total for rank, values in errors.items() if total > 0}

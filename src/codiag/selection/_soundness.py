@@ -9,12 +9,10 @@ import math
 
 import numpy as np
 
-from codiag._arrays import double, epsilon, to_host
-from codiag.least_squares import FLIPS, NORMAL_QUANTILE, LeastSquares, excess_over_flips, largest_square, noise_excess
-from codiag.metrics import known_entries
+from codiag._arrays import double, to_host
+from codiag.least_squares import CANCELLING, N_FLIPS, NORMAL_QUANTILE, LeastSquares
 from codiag.problem import Problem
-from codiag.result import CANCELLING, Factorization, cancelling_pairs, congruences, whole_norm
-from codiag.starts import shared_group
+from codiag.result import Factorization, cancelling_pairs, congruences, whole_norm
 from codiag.tensors import DenseTensor, FactoredTensor, is_large, symmetrize
 from codiag.theory import Unknowns, largest_noise_term
 
@@ -34,25 +32,29 @@ def excess_over_draws(components: FactoredTensor, problem: Problem) -> float:
     n_unknowns = known.rank * sum(known.shape)
     if n_unknowns * math.prod(known.shape) > MOST_NUMBERS:
         return math.nan
-    roots = known_entries(problem).astype(np.float64)
+    roots = problem.observed_mask().astype(np.float64)
     if problem.observed is not None:
         roots = np.sqrt(to_host(problem.observed).astype(np.float64) * roots)
     range_of, rng = _range(known, problem, roots), np.random.default_rng(0)
     drawn = []
-    for _ in range(FLIPS):
+    for _ in range(N_FLIPS):
         noise = rng.standard_normal(known.shape)
         noise = (symmetrize(noise) if problem.symmetric is True else noise) * (roots > 0)
         left = noise.ravel() - range_of @ (range_of.T @ noise.ravel())
         drawn.append(_share(roots * left.reshape(known.shape)))
-    residual = to_host(LeastSquares(problem).left_over(components).to_dense())
+    residual = to_host(LeastSquares(problem).residual(components).to_dense())
     bound = float(np.mean(drawn) + NORMAL_QUANTILE * np.std(drawn, ddof=1))
     return _share(residual) / bound if bound > 0 else 0.0
 
 
 def _share(residual: np.ndarray) -> float:
     """Return the square of the largest singular value of an unfolding, relative to the energy."""
-    energy = float(np.sum(residual**2))
-    return largest_square(DenseTensor.of(residual, symmetric=False)) / energy if energy > 0 else 0.0
+    energy, mode = float(np.sum(residual**2)), int(np.argmax(residual.shape))
+    return (
+        float(DenseTensor.of(residual, symmetric=False).leading_eigenpairs(mode, 1)[0][0]) / energy
+        if energy > 0
+        else 0.0
+    )
 
 
 def _range(components: FactoredTensor, problem: Problem, roots: np.ndarray) -> np.ndarray:
@@ -121,16 +123,7 @@ def is_sound(fit: Factorization, below: Factorization | None = None) -> bool:
 
 
 def residual_excess(fit: Factorization, problem: Problem) -> float:
-    """Return how far a residual stands out of noise, also where `Factorization` leaves that out; NaN if not known."""
+    """Return how far a residual stands out of noise, also if few degrees of freedom remain; NaN if not computed."""
     if fit.residual_excess is not None:
         return fit.residual_excess
-    if is_large(problem.tensor.shape):
-        return math.nan
-    if fit.relative_error < 1e3 * epsilon(problem.tensor.reference):
-        return 0.0
-    if not problem.asks or 2 * problem.n_parameters > problem.n_entries:
-        return excess_over_draws(fit.tensor, problem)
-    objective = LeastSquares(problem)
-    if problem.entries is None and not problem.shared:
-        return noise_excess(objective.residual(fit.tensor))
-    return excess_over_flips(objective.left_over(fit.tensor), shared_group(problem))
+    return math.nan if is_large(problem.tensor.shape) else excess_over_draws(fit.tensor, problem)

@@ -1,10 +1,12 @@
-"""Starts of least squares: where the search begins."""
+"""Starts of least squares: generators of components from which the search begins."""
 
-from codiag.starts._diagonal import diagonal_roles, diagonal_start
-from codiag.starts._filled import filled, with_fixed
-from codiag.starts._grown import POOR, grown, passes_for_noise, shared_group
+from codiag.starts._default import default_starts
+from codiag.starts._diagonal import Diagonal, Filled, Listed, diagonal_roles, diagonal_start
+from codiag.starts._given import FixedFactors, Given
+from codiag.starts._grown import Extended, Grown
 from codiag.starts._koszul import _equations, _kernel, _wedge, flattening, koszul_roles, koszul_start
-from codiag.starts._rank_one_span import gram_null_space, rank_one_roles
+from codiag.starts._random import Random
+from codiag.starts._rank_one_span import gram_null_space, rank_one_roles, rank_one_start
 from codiag.starts._slices import (
     Roles,
     assign_roles,
@@ -13,5 +15,7 @@ from codiag.starts._slices import (
     matrix_roles,
     merged_core,
     roles_refusal,
+    slices,
     symmetric_components,
 )
+from codiag.starts._start import Start

@@ -1,22 +1,91 @@
-"""A start for least squares by joint diagonalization: of slices, or of the equations that rank-one matrices satisfy."""
+"""Starts by joint diagonalization of the slices of a core."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from codiag._arrays import array_namespace
-from codiag.diagonalize import UWEDGE, Diagonalizer, TwoSided, off_diagonal_share
-from codiag.problem import Log
+from codiag.diagonalize import UWEDGE, Diagonalizer, OrthogonalNewton, TwoSided, off_diagonal_share
+from codiag.least_squares import ROUGH, best_rank_one, minimize
+from codiag.problem import Log, Problem
+from codiag.reduction import reduce, reduce_listed
 from codiag.starts._koszul import koszul_roles, koszul_start
+from codiag.starts._random import swept
 from codiag.starts._rank_one_span import rank_one_roles, rank_one_start
 from codiag.starts._slices import Roles, assign_roles, components_from_sides, slices, symmetric_components
-from codiag.tensors import DenseTensor, FactoredTensor
+from codiag.starts._start import Start
+from codiag.tensors import DenseTensor, FactoredTensor, is_large
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Diagonal(Start):
+    """Joint diagonalization of the slices of the core, as in the paper; the best rank-one term if the rank is one.
+
+    If the rank is larger than all modes but one, slices of several modes taken together are diagonalized, or the
+    rank-one matrices in the span of the slices are found (`rank_one_start`), or the kernels of Koszul flattenings are
+    used (`koszul_start`). Nothing is yielded if none of these applies.
+
+    Attributes
+    ----------
+    orthogonal : bool
+        Whether to diagonalize by rotations.
+    """
+
+    on_core: bool = True
+
+    orthogonal: bool = False
+
+    def generate(self, problem: Problem, rng: np.random.Generator, log: Log) -> Iterator[FactoredTensor]:
+        core, rank = problem.tensor.as_double(), problem.rank
+        if rank == 1:
+            yield best_rank_one(core)
+            return
+        roles = diagonal_roles(core, rank)
+        if roles is None:
+            return
+        try:
+            components = diagonal_start(core, roles, rank, rng, log, orthogonal=self.orthogonal)
+        except np.linalg.LinAlgError:
+            log.add("diagonalization failed: the slices are singular", 0, 1.0)
+            return
+        if math.isfinite(components.squared_norm()):
+            yield components
+
+
+class Filled(Start):
+    """Components of the tensor without its constraints, and with missing entries filled, fitted to its core.
+
+    For a complete tensor they are fitted by least squares; with missing entries, by alternating sweeps on the observed
+    ones.
+    """
+
+    def generate(self, problem: Problem, rng: np.random.Generator, log: Log) -> Iterator[FactoredTensor]:
+        reduction = reduce(problem.complete(), rng)
+        for start in Diagonal().generate(reduction.problem, rng, log):
+            if problem.entries is None:
+                yield reduction.to_tensor(minimize(reduction.problem, start, ROUGH).components)
+            else:
+                yield swept(problem, reduction.to_tensor(start), orthogonalize=0)
+
+
+class Listed(Start):
+    """Components of the core of a list of entries, if these are many enough to show it."""
+
+    def generate(self, problem: Problem, rng: np.random.Generator, log: Log) -> Iterator[FactoredTensor]:
+        tensor = problem.tensor
+        if not is_large(tensor.shape) and not tensor.shows_ranges(problem.rank):
+            return
+        reduction = reduce_listed(problem, rng)
+        for start in Diagonal().generate(reduction.problem, rng, log):
+            yield reduction.to_tensor(minimize(reduction.problem, start, ROUGH).components)
 
 
 def diagonal_roles(core: DenseTensor, rank: int) -> Roles | None:
-    """Return the modes to diagonalize, several together where that is needed, or None where there is nothing to."""
+    """Return the modes to diagonalize, several together if that is needed; None if no way applies."""
     if rank == 1:
         return None
     symmetric = core.symmetric
@@ -24,26 +93,32 @@ def diagonal_roles(core: DenseTensor, rank: int) -> Roles | None:
     return roles or koszul_roles(core.shape, rank, symmetric=symmetric)
 
 
-def diagonal_start(core: DenseTensor, roles: Roles, rank: int, rng: np.random.Generator, log: Log) -> FactoredTensor:
-    """Return components from matrices in these roles; `numpy.linalg.LinAlgError` where these are singular.
+def diagonal_start(
+    core: DenseTensor, roles: Roles, rank: int, rng: np.random.Generator, log: Log, *, orthogonal: bool = False
+) -> FactoredTensor:
+    """Return components from matrices in these roles; raise `numpy.linalg.LinAlgError` if these are singular.
 
-    Slices with as many rows and columns as components are diagonalized themselves. Smaller ones span a space whose
-    matrices of rank one belong to the components, where they are no fewer than these; else a space like that is made.
+    Slices with as many rows and columns as components are diagonalized themselves. If slices are smaller and no fewer
+    than components, the matrices of rank one in their span belong to the components; else such a span is constructed.
     """
-    rows, columns, others = (math.prod(core.shape[mode] for mode in role) for role in roles)
-    if min(rows, columns) < rank:
-        start = rank_one_start if others >= rank else koszul_start
+    n_rows, n_columns, n_slices = (math.prod(core.shape[mode] for mode in role) for role in roles)
+    if min(n_rows, n_columns) < rank:
+        start = rank_one_start if n_slices >= rank else koszul_start
         return start(core, roles, rank, rng, log)
     xp = array_namespace(core.reference)
     stack = slices(core, roles, rank)
     if core.symmetric:
         stack = (stack + xp.matrix_transpose(stack)) / 2  # equal but for rounding
-    diagonalizer: Diagonalizer = (
-        UWEDGE(rank=rank, fallback=False) if core.symmetric else TwoSided(rank=rank, fallback=False)
-    )
-    fit = diagonalizer(stack, seed=rng)  # converged or not: least squares goes on from wherever it ends
+    diagonalizer = _diagonalizer(rank, core.symmetric, orthogonal)
+    fit = diagonalizer(stack, seed=rng)  # converged or not: least squares continues from its end
     flops = fit.n_sweeps * diagonalizer.sweep_flops(stack.shape[0], rank)
     log.add("diagonalize", fit.n_sweeps, off_diagonal_share(fit), flops)
     if core.symmetric:
         return symmetric_components(core, fit.factor, len(roles.rows))
     return components_from_sides(core, roles, fit.factor, fit.right_factor)
+
+
+def _diagonalizer(rank: int, symmetric: bool, orthogonal: bool) -> Diagonalizer:
+    if orthogonal:
+        return OrthogonalNewton(rank=rank) if symmetric else TwoSided(rank=rank, orthogonal=True, fallback=False)
+    return UWEDGE(rank=rank, fallback=False) if symmetric else TwoSided(rank=rank, fallback=False)

@@ -1,56 +1,62 @@
-"""Components one at a time, each from what those before it have left.
+"""Starts that grow: components one at a time, each from the residual of those before it.
 
-Of a tensor with holes, filled with zeros, strong components hide weak ones: what sampling adds to the spectrum grows
-with the energy that is not explained yet. Once the strong ones are fitted to what was observed, the weak ones show.
+In a tensor whose missing entries are filled, strong components hide weak ones: sampling adds noise in proportion to the
+energy that is not explained yet. Once the strong ones are fitted to the observed entries, the weak ones show.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from codiag.least_squares import LeastSquares, Limits, distinct_components, excess_over_flips, refitted
-from codiag.problem import Problem
+from codiag.least_squares import ROUGH, LeastSquares, distinct_terms, minimize
+from codiag.problem import Log, Problem
+from codiag.starts._start import Start
 from codiag.tensors import FactoredTensor, Tensor
 
-STEPS = Limits(max_sweeps=10, tol=1e-4, gain=0.1, rough=True)
-"""For all components so far, after each that joins them."""
+BRIEF = replace(ROUGH, max_sweeps=10, tol=1e-4)
+"""Limits after a component was added: all components must only follow it roughly."""
 
-POOR = 0.05
-"""Relative error above which a fit is not taken for the best there is, whatever its residual looks like."""
-
-CHOICE = 3
-"""Terms of the residual from which one is drawn where the largest has led nowhere."""
+CHOICES = 3
+"""Strongest terms of the residual, one of which is drawn for all growths after the first."""
 
 
-def grown(problem: Problem, rng: np.random.Generator | None = None) -> FactoredTensor:
-    """Return components that were found one after the other, all of them fitted again after each.
+class Grown(Start):
+    """The strongest rank-one term of the residual is added, and all components refitted, until there are enough.
 
-    Each is the largest rank-one term of the residual, or with a generator one of the largest.
+    After the first time, one of the strongest terms is drawn at random.
     """
-    found = refitted(replace(problem, rank=1), _term(problem.tensor, rng), STEPS).components
-    for rank in range(2, problem.rank + 1):
-        new = _term(LeastSquares(problem).left_over(found), rng)
-        found = refitted(replace(problem, rank=rank), found.joined(new), STEPS).components
-    return found
+
+    def generate(self, problem: Problem, rng: np.random.Generator, log: Log) -> Iterator[FactoredTensor]:
+        yield _grown(problem, None)
+        while True:
+            yield _grown(problem, rng)
 
 
-def passes_for_noise(objective: LeastSquares, components: FactoredTensor) -> bool:
-    """Tell whether what components leave of the entries is small, and no direction of it stands out.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Extended(Start):
+    """Components of a lower rank, and the strongest rank-one terms of their residual."""
 
-    Of few entries, several components that were missed may hide each other: a large residual is never taken for noise.
-    """
-    if objective.relative_error(components) > POOR:
-        return False
-    return excess_over_flips(objective.left_over(components), shared_group(objective.problem)) <= 1
+    components: FactoredTensor
 
-
-def shared_group(problem: Problem) -> tuple[int, ...]:
-    """Return the modes that share a factor, none where all have their own."""
-    return next((group for group in problem.groups if len(group) > 1), ())
+    def generate(self, problem: Problem, rng: np.random.Generator, log: Log) -> Iterator[FactoredTensor]:
+        extended, objective = self.components, LeastSquares(problem)
+        while extended.rank < problem.rank:
+            extended = extended.joined(distinct_terms(objective.residual(extended), 1)[0])
+        yield extended
 
 
-def _term(residual: Tensor, rng: np.random.Generator | None) -> FactoredTensor:
-    terms = distinct_components(residual, 1 if rng is None else CHOICE)
-    return terms[0 if rng is None else int(rng.integers(len(terms)))]
+def _grown(problem: Problem, rng: np.random.Generator | None) -> FactoredTensor:
+    """Return components that were added one after the other, all refitted after each."""
+    residual: Tensor = problem.tensor
+    components = None
+    for rank in range(1, problem.rank + 1):
+        terms = distinct_terms(residual, 1 if rng is None else CHOICES)
+        term = terms[0 if rng is None else int(rng.integers(len(terms)))]
+        start = term if components is None else components.joined(term)
+        components = minimize(problem.with_rank(rank), start, BRIEF).components
+        residual = LeastSquares(problem).residual(components)
+    assert components is not None
+    return components

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._arrays import Array, all_equal, blocks, double, fits_block, identity, pick, squares
+from codiag._arrays import Array, all_equal, blocks, double, fits_block, identity, moved, pick, squares, to_host
 from codiag._checks import as_flag
 from codiag.tensors._sketch import FirstLook, first_look
 
 if TYPE_CHECKING:
     from codiag.tensors._dense import DenseTensor
     from codiag.tensors._sums import Sum
+    from codiag.tensors.entries import Entries
 
 REAL = int | float | np.integer | np.floating
 """Numbers that may multiply a tensor."""
@@ -44,6 +45,8 @@ class Tensor(ABC):
         Whether every permutation of the modes leaves the tensor as it is, so that all modes share one factor.
     holds_entries : bool
         Whether `to_dense` costs no more than a pass over the entries.
+    is_partial : bool
+        Whether entries that are not stored are missing, and not zero.
     unseen : bool
         Whether it is not known yet that all entries are finite: large data is not read before that is needed.
 
@@ -84,6 +87,7 @@ class Tensor(ABC):
     shape: tuple[int, ...]
     symmetric: bool = False
     holds_entries: bool = False
+    is_partial: bool = False
     unseen: bool = False
     _look: FirstLook | None = None
 
@@ -476,6 +480,158 @@ class Tensor(ABC):
         """
         return self, []
 
+    def weights_like(self, observed: Any) -> Array | None:
+        """Check weights of the entries, and convert them to the library and the precision of the tensor.
+
+        Parameters
+        ----------
+        observed : array of the shape of the tensor
+            Boolean, or non-negative weights; zero if an entry was not observed.
+
+        Returns
+        -------
+        array of the shape of the tensor, or None
+            The weights; None if all are one.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.tensors import as_tensor
+        >>> as_tensor(np.ones((3, 4, 5))).weights_like(np.ones((3, 4, 5), dtype=bool)) is None
+        True
+        """
+        return checked_weights(observed, self)
+
+    def entries(self, weights: Array | None) -> Entries | None:
+        """Return the entries that were observed, for least squares.
+
+        Parameters
+        ----------
+        weights : array of the shape of the tensor, or None
+            As `weights_like` returns them.
+
+        Returns
+        -------
+        Entries or None
+            None if all entries were observed and have weight one.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.tensors import as_tensor
+        >>> as_tensor(np.ones((3, 4, 5))).entries(None) is None
+        True
+        """
+        from codiag.tensors.entries import entries_of_array
+
+        return None if weights is None else entries_of_array(self.to_dense(), weights)
+
+    def filled(self, weights: Array | None) -> Tensor:
+        """Replace missing entries by the weighted mean of the observed ones.
+
+        Parameters
+        ----------
+        weights : array of the shape of the tensor, or None
+            As `weights_like` returns them.
+
+        Returns
+        -------
+        Tensor
+            A complete tensor; this one if no weight is zero.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.tensors import as_tensor
+        >>> weights = np.ones((2, 2, 2))
+        >>> weights[0, 0, 0] = 0
+        >>> float(as_tensor(np.arange(8.0).reshape(2, 2, 2)).filled(weights).to_dense()[0, 0, 0])
+        4.0
+        """
+        if weights is None:
+            return self
+        xp, entries = array_namespace(weights), self.to_dense()
+        known = xp.where(weights > 0, entries, xp.zeros_like(entries))
+        mean = xp.sum(known * weights) / xp.sum(weights)
+        return self._compressed(xp.where(weights > 0, entries, mean), [None] * self.order)
+
+    def in_double_precision(self) -> Tensor:
+        """Return the tensor in double precision if it is an array in memory; other tensors as they are.
+
+        Returns
+        -------
+        Tensor
+            The same entries.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.tensors import as_tensor
+        >>> as_tensor(np.ones((3, 4, 5), dtype=np.float32)).in_double_precision().reference.dtype
+        dtype('float64')
+        """
+        return self
+
+    def as_double(self) -> DenseTensor:
+        """Form all entries in double precision.
+
+        Returns
+        -------
+        DenseTensor
+            This tensor itself if it is an array in double precision.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.tensors import FactoredTensor
+        >>> FactoredTensor(np.ones(1), [np.ones((2, 1))] * 3).as_double()
+        DenseTensor(symmetric 2 x 2 x 2)
+        """
+        return self._compressed(double(self.to_dense()), [None] * self.order)
+
+    def host_array(self) -> np.ndarray | None:
+        """Return the entries if they are stored as a NumPy array in double precision.
+
+        Returns
+        -------
+        numpy.ndarray or None
+            The array itself, not a copy.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.tensors import FactoredTensor
+        >>> FactoredTensor(np.ones(1), [np.ones((2, 1))] * 3).host_array() is None
+        True
+        """
+        return None
+
+    def leading_eigenpairs(self, mode: int, count: int) -> tuple[Array, Array]:
+        r"""Return the largest eigenvalues of :math:`T_{(m)} T_{(m)}^\top` and their eigenvectors.
+
+        Parameters
+        ----------
+        mode : int
+            The mode m of the unfolding.
+        count : int
+            Number of eigenvalues.
+
+        Returns
+        -------
+        values : array of shape (count,)
+            In descending order; fewer if the unfolding has fewer rows or columns.
+        vectors : array of shape (d_m, count)
+            Orthonormal columns.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.tensors import as_tensor
+        >>> as_tensor(np.ones((3, 4, 5))).leading_eigenpairs(0, 1)[0].round(6).tolist()
+        [60.0]
+        """
+        return gram_eigenpairs(self.to_dense(), mode, count)
+
     def without_symmetry(self) -> Tensor:
         """Give the modes factors of their own: the same tensor, with `symmetric` False.
 
@@ -586,3 +742,32 @@ def check_symmetric_shape(shape: Sequence[int], name: str = "") -> None:
             f"symmetric=True needs modes of one size; got shape {tuple(shape)}. Leave symmetric out to let the modes "
             "have factors of their own"
         )
+
+
+def checked_weights(observed: Any, tensor: Tensor) -> Array | None:
+    """Return weights of the entries of a tensor in its library and precision; None if all are one."""
+    given = to_host(observed) if hasattr(observed, "dtype") else np.asarray(observed)
+    if given.dtype.kind not in "buif":
+        raise TypeError(f"observed must be boolean, or hold weights; got an array of {given.dtype}")
+    if given.shape != tensor.shape:
+        raise ValueError(f"observed must have the shape of the tensor, {tensor.shape}; got {given.shape}")
+    weights = given.astype(np.float64)
+    if not np.all(np.isfinite(weights)) or np.any(weights < 0):
+        raise ValueError("observed must be finite, not negative: true or a weight where an entry counts, else zero")
+    return None if np.all(weights == 1) else moved(weights, tensor.reference)
+
+
+def gram_eigenpairs(entries: Array, mode: int, count: int) -> tuple[Array, Array]:
+    """Return leading eigenpairs of an unfolding times its transpose, from the smaller of its two Gram matrices."""
+    xp = array_namespace(entries)
+    side = xp.reshape(xp.moveaxis(entries, mode, 0), (entries.shape[mode], -1))
+    is_tall = side.shape[0] > side.shape[1]
+    gram = xp.matrix_transpose(side) @ side if is_tall else side @ xp.matrix_transpose(side)
+    values, vectors = xp.linalg.eigh(gram)
+    count = min(count, gram.shape[0])
+    values, vectors = xp.flip(values[-count:]), xp.flip(vectors[:, -count:], axis=1)
+    if is_tall:
+        vectors = side @ vectors
+        lengths = xp.linalg.vector_norm(vectors, axis=0)
+        vectors = vectors / xp.where(lengths > 0, lengths, xp.ones_like(lengths))
+    return values, vectors

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import device, is_numpy_array, is_torch_array
 
-from codiag._arrays import Array, array_namespace, blocks, moved, on_host, precise, to_host, widest
+from codiag._arrays import Array, array_namespace, blocks, double, like, moved, on_host, precise, to_host, widest
 from codiag._checks import as_flag, as_real_array
 from codiag.tensors._base import check_shape, check_symmetric_shape
 from codiag.tensors._sketch import check_range, entry_count, is_large
@@ -124,6 +124,48 @@ class DenseTensor(ArrayTensor):
     def permute(self, axes: Sequence[int]) -> DenseTensor:
         xp = array_namespace(self._entries)
         return DenseTensor.of(xp.permute_dims(self._entries, tuple(axes)), symmetric=self.symmetric)
+
+    def in_double_precision(self) -> DenseTensor:
+        return self.as_double()
+
+    def as_double(self) -> DenseTensor:
+        exact = double(self.to_dense())
+        return self if exact is self._entries else DenseTensor.of(exact, symmetric=self.symmetric)
+
+    def host_array(self) -> np.ndarray | None:
+        is_exact = is_numpy_array(self._entries) and self._entries.dtype == np.float64
+        return self._entries if is_exact else None
+
+    def with_random_signs(self, rng: np.random.Generator, shared: Sequence[int] = ()) -> DenseTensor:
+        """Multiply every entry by a random sign, the same for entries that permuting the shared modes makes equal.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Draws the signs.
+        shared : sequence of int
+            Modes that share a factor.
+
+        Returns
+        -------
+        DenseTensor
+            Not declared symmetric.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.tensors import DenseTensor
+        >>> flipped = DenseTensor(np.ones((2, 2, 2))).with_random_signs(np.random.default_rng(0)).to_dense()
+        >>> np.unique(flipped).tolist()
+        [-1.0, 1.0]
+        """
+        signs = rng.choice([-1.0, 1.0], self.shape)
+        if shared:
+            indices = np.indices(self.shape)
+            indices[list(shared)] = np.sort(indices[list(shared)], axis=0)
+            signs = signs[tuple(indices)]
+        entries = self.to_dense()
+        return DenseTensor.of(entries * like(signs, entries), symmetric=False)
 
     def without_symmetry(self) -> DenseTensor:
         if self._symmetric is False:

@@ -8,17 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from codiag._arrays import Array, blocks, double, fits_block, squares
+from codiag._arrays import Array, blocks, double, fits_block, squares, to_host
 from codiag._checks import as_flag, as_number
 from codiag.tensors._base import CLOSE, REAL, Tensor, as_scale, check_shape, check_symmetric_shape
 from codiag.tensors._factored import FactoredTensor
 from codiag.tensors._listing import Listing, as_coordinates, as_values, in_memory_order
 from codiag.tensors._sparse_products import FiberCore, FiberInner, FiberProducts, FiberSum, totals_over
+from codiag.tensors._sparse_ranges import hollow_eigenpairs, shows_ranges, thinned
 from codiag.tensors._stored import StoredTensor
 from codiag.tensors._sums import Core, Products, SquaredDistance, Sum, logged
 
 if TYPE_CHECKING:
     from codiag.tensors._dense import DenseTensor
+    from codiag.tensors.entries import Entries
 
 
 class SparseTensor(StoredTensor):
@@ -94,8 +96,178 @@ class SparseTensor(StoredTensor):
         return int(self.values.size)
 
     @property
+    def is_partial(self) -> bool:  # type: ignore[override]
+        return self.absent == "missing"
+
+    @property
     def reference(self) -> Array:
         return self.values[:0]
+
+    def entries(self, weights: Array | None) -> Entries | None:
+        from codiag.tensors.entries import ListedEntries
+
+        if not self.is_partial:
+            return super().entries(weights)
+        if weights is None:
+            return ListedEntries(self.coords, self.values, None, self.shape)
+        listed = to_host(weights)[tuple(self.coords)]
+        known = listed > 0
+        return ListedEntries(self.coords[:, known], self.values[known], listed[known], self.shape)
+
+    def filled(self, weights: Array | None) -> Tensor:
+        """Return, if absent entries are missing, the listed ones over their share: an unbiased estimate of the tensor.
+
+        Otherwise as `Tensor.filled`.
+
+        Parameters
+        ----------
+        weights : array of the shape of the tensor, or None
+            As `weights_like` returns them.
+
+        Returns
+        -------
+        Tensor
+            A complete tensor.
+        """
+        if not self.is_partial:
+            return super().filled(weights)
+        share = self.values.size / math.prod(self.shape)
+        return SparseTensor(self.coords, self.values / share, self.shape, symmetric=self.symmetric, check=False)
+
+    def leading_eigenpairs(self, mode: int, count: int) -> tuple[Array, Array]:
+        r"""Return the leading eigenpairs of :math:`T_{(m)} T_{(m)}^\top` with its diagonal set to zero.
+
+        The diagonal of a list of entries says mostly how many entries a row has.
+
+        Parameters
+        ----------
+        mode : int
+            The mode m of the unfolding.
+        count : int
+            Number of eigenvalues.
+
+        Returns
+        -------
+        values : array of shape (count,)
+            In descending order.
+        vectors : array of shape (d_m, count)
+            Orthonormal columns.
+        """
+        return hollow_eigenpairs(self, mode, min(count, self.shape[mode]))
+
+    def with_random_signs(self, rng: np.random.Generator, shared: Sequence[int] = ()) -> SparseTensor:
+        """Multiply every entry by a random sign, the same for entries that permuting the shared modes makes equal.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Draws the signs.
+        shared : sequence of int
+            Modes that share a factor.
+
+        Returns
+        -------
+        SparseTensor
+            Not declared symmetric.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.tensors import SparseTensor
+        >>> tensor = SparseTensor([[0, 1], [0, 1], [0, 1]], [1.0, 2.0], (2, 2, 2))
+        >>> np.abs(tensor.with_random_signs(np.random.default_rng(0)).values).tolist()
+        [1.0, 2.0]
+        """
+        signs = rng.choice([-1.0, 1.0], self.values.size)
+        if shared:
+            orbits = self.coords.copy()
+            orbits[list(shared)] = np.sort(orbits[list(shared)], axis=0)
+            signs = signs[np.unique(orbits, axis=1, return_inverse=True)[1].reshape(-1)]
+        return SparseTensor(self.coords, signs * self.values, self.shape, absent=self.absent, check=False)
+
+    def thinned(self, rng: np.random.Generator) -> SparseTensor:
+        """Return a random part of the entries, so few that `leading_eigenpairs` takes about a second.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Draws the part.
+
+        Returns
+        -------
+        SparseTensor
+            This one if it has few entries.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.tensors import SparseTensor
+        >>> tensor = SparseTensor([[0, 1], [0, 1], [0, 1]], [1.0, 2.0], (2, 2, 2))
+        >>> tensor.thinned(np.random.default_rng(0)) is tensor
+        True
+        """
+        return thinned(self, rng)
+
+    def shows_ranges(self, rank: int) -> bool:
+        """Return whether so many entries, at random places, show the ranges of components of equal size.
+
+        Parameters
+        ----------
+        rank : int
+            Number of components.
+
+        Returns
+        -------
+        bool
+            Whether `leading_eigenpairs` stand out of the noise that sampling adds.
+
+        Examples
+        --------
+        >>> from codiag.tensors import SparseTensor
+        >>> SparseTensor([[0, 1], [0, 1], [0, 1]], [1.0, 2.0], (2, 2, 2)).shows_ranges(2)
+        False
+        """
+        return shows_ranges(self, rank)
+
+    def stored_mask(self) -> np.ndarray:
+        """Return which entries are stored.
+
+        Returns
+        -------
+        numpy.ndarray of bool, of the shape of the tensor
+            True for stored entries.
+
+        Examples
+        --------
+        >>> from codiag.tensors import SparseTensor
+        >>> int(SparseTensor([[0, 1], [0, 1], [0, 1]], [1.0, 2.0], (2, 2, 2)).stored_mask().sum())
+        2
+        """
+        mask = np.zeros(self.shape, dtype=bool)
+        mask[tuple(self.coords)] = True
+        return mask
+
+    def part(self, chosen: np.ndarray) -> SparseTensor:
+        """Return the tensor of some of the entries.
+
+        Parameters
+        ----------
+        chosen : array of integers
+            Their indices in the list.
+
+        Returns
+        -------
+        SparseTensor
+            Of the same shape and kind.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.tensors import SparseTensor
+        >>> SparseTensor([[0, 1], [0, 1], [0, 1]], [1.0, 2.0], (2, 2, 2)).part(np.array([1])).values.tolist()
+        [2.0]
+        """
+        return self._with(self.coords[:, chosen], self.values[chosen], self.shape)
 
     def project(self, *directions: Array) -> Array:
         n, (rows, columns) = directions[0].shape[0], self.shape[:2]

@@ -10,7 +10,8 @@ import numpy as np
 
 from codiag._arrays import to_host
 from codiag._text import visible
-from codiag.result import CANCELLING, cancelling_pairs, congruences, whole_norm
+from codiag.least_squares import CANCELLING
+from codiag.result import cancelling_pairs, congruences, whole_norm
 from codiag.theory._identifiability import condition, kruskal_condition
 
 if TYPE_CHECKING:

@@ -91,7 +91,7 @@ def _tied(objective: LeastSquares, shape: tuple[int, int]) -> np.ndarray:
     tied = np.zeros(shape, dtype=bool)
     constraints = objective.problem.constraints or (None,) * objective.tensor.order
     for group, part in zip(objective.layout.groups, objective.layout.factors(tied), strict=True):
-        part[:] = (known := constraints[group[0]]) is not None and known.curved
+        part[:] = (known := constraints[group[0]]) is not None and known.is_curved
     return tied
 
 

@@ -13,7 +13,7 @@ from scipy.linalg import lapack
 
 from codiag._arrays import to_host
 from codiag.least_squares import Curvature, Layout
-from codiag.problem import n_entries, n_parameters
+from codiag.problem import groups_of, n_independent_entries, n_parameters
 from codiag.tensors import FactoredTensor
 
 if TYPE_CHECKING:
@@ -59,9 +59,10 @@ class Sensitivity:
 def noise_level(fit: Factorization) -> float:
     """Return the standard deviation of white noise that leaves the residual of a fit; NaN if no entry is to spare."""
     if fit.problem is None:
-        spare: float = n_entries(fit.tensor) - n_parameters(fit.tensor, fit.rank)
+        groups = groups_of(bool(fit.symmetric), len(fit.shape))
+        spare: float = n_independent_entries(fit.shape, groups) - n_parameters(fit.shape, groups, fit.rank)
     else:
-        spare = fit.problem.n_entries - fit.sensitivity.n_parameters
+        spare = fit.problem.n_independent - fit.sensitivity.n_parameters
     return fit.relative_error * fit.norm / math.sqrt(spare) if spare > 0 else math.nan
 
 
@@ -99,7 +100,7 @@ def sensitivity(components: FactoredTensor) -> Sensitivity:
         rows += size
     entries = tuple(spreads * (components.order if signs is not None else 1))
     worth = _worth(covariance, np.concatenate(inner), components.order)
-    n_known = float(n_parameters(components, components.rank))
+    n_known = float(n_parameters(components.shape, layout.groups, components.rank))
     weights = np.where(free, np.inf, _weight_errors(covariance, inner, components))
     return Sensitivity(entries, worth, n_known, ((),) * components.order, weights)
 

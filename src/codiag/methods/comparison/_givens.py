@@ -70,7 +70,7 @@ class Givens(Method):
         rank, log = problem.rank, Log()
         reduction = reduce(problem, rng)
         if rank == 1:
-            return Estimate(reduction.lift(best_rank_one(reduction.core)), log.stages, True)
+            return Estimate(reduction.to_tensor(best_rank_one(reduction.core)), log.stages, True)
         turned = to_host(reduction.core.to_dense()).copy()
         # A random start: in the coordinates of the range, noiseless factors may already be the axes.
         rotation = np.linalg.qr(rng.standard_normal((rank, rank)))[0]
@@ -83,7 +83,7 @@ class Givens(Method):
         log.add("rotations", n_sweeps, share, n_sweeps * 18.0 * math.comb(rank, 2) * rank**2)
         factor = like(rotation, reduction.core.reference)
         components = with_best_weights(reduction.core, [factor] * 3)
-        return Estimate(reduction.lift(components), log.stages, largest <= self.tol)
+        return Estimate(reduction.to_tensor(components), log.stages, largest <= self.tol)
 
 
 def _sweep(tensor: np.ndarray, rotation: np.ndarray) -> float:

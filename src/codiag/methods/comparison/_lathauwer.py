@@ -94,7 +94,7 @@ class Lathauwer(Method):
         reduction = reduce(problem, rng)
         core = reduction.core
         if rank == 1:
-            return Estimate(reduction.lift(best_rank_one(core)), log.stages, True)
+            return Estimate(reduction.to_tensor(best_rank_one(core)), log.stages, True)
         rows, columns = (core.shape[role[0]] for role in roles[:2])
         height, width = _system_size(rows, columns, rank)
         stack = _range(core, roles, rank)
@@ -103,7 +103,7 @@ class Lathauwer(Method):
         joint = diagonalized(self.diagonalizer or UWEDGE(), null, rank, rng)
         log.add("diagonalize", joint.n_sweeps, math.nan, joint.n_sweeps * 2.0 * rank**4)
         components = _rank_one_factors(core, roles, np.einsum("rij,rt->ijt", stack, joint.factor))
-        return Estimate(reduction.lift(components), log.stages, joint.converged)
+        return Estimate(reduction.to_tensor(components), log.stages, joint.converged)
 
 
 def _roles(tensor: Tensor) -> Roles:

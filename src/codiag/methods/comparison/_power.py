@@ -87,8 +87,8 @@ class TPM(Method):
             return Estimate(components, log.stages, converged)
         reduction, white = whitened(problem)
         components, converged = self._deflate(white.core, problem.rank, rng, log)
-        factors = unit_components(white.lift(components)).factors
-        return Estimate(reduction.lift(with_best_weights(reduction.core, factors)), log.stages, converged)
+        factors = unit_components(white.to_tensor(components)).factors
+        return Estimate(reduction.to_tensor(with_best_weights(reduction.core, factors)), log.stages, converged)
 
     def _deflate(self, tensor: Tensor, rank: int, rng: np.random.Generator, log: Log) -> tuple[FactoredTensor, bool]:
         """Find components one by one, each in what the ones before it have left."""

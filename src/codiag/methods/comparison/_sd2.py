@@ -69,7 +69,7 @@ class SD2(Method):
         reduction = reduce(problem, rng)
         core = reduction.core
         if rank == 1:
-            return Estimate(reduction.lift(best_rank_one(core)), log.stages, True)
+            return Estimate(reduction.to_tensor(best_rank_one(core)), log.stages, True)
         drawn = [_diagonalized_pair(core, roles, rng) for _ in range(self.n_pairs)]
         candidates = [one for one in drawn if one is not None]
         if not candidates:
@@ -81,7 +81,7 @@ class SD2(Method):
         best = int(np.argmin(distances))
         flops = self.n_pairs * (4.0 * math.prod(core.shape) + 25.0 * rank**3)
         log.add("diagonalize pairs", self.n_pairs, (distances[best] / core.squared_norm()) ** 0.5, flops)
-        return Estimate(reduction.lift(candidates[best]), log.stages, True)
+        return Estimate(reduction.to_tensor(candidates[best]), log.stages, True)
 
 
 def _diagonalized_pair(core: DenseTensor, roles: Roles, rng: np.random.Generator) -> FactoredTensor | None:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import permutations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from array_api_compat import array_namespace, device, is_dask_array, is_numpy_array
@@ -19,6 +19,9 @@ from codiag.tensors._sketch import EntryCount, check_range, entry_count
 from codiag.tensors._sparse import SparseTensor
 from codiag.tensors._stored import ArrayTensor
 from codiag.tensors._sums import Products, Ranges, Shares, SquaredDistance, SquaredNorm, Sum
+
+if TYPE_CHECKING:
+    from codiag.tensors.entries import Entries
 
 OfChunk = Callable[..., Shares]
 """Called as ``function(asked, ranges, *blocks)`` for every chunk; a function of a module, which is sent by its name."""
@@ -208,6 +211,21 @@ class DaskTensor(ArrayTensor):
         for turn in turns[1:]:
             array = array + source.transpose(turn) / len(turns)
         return DaskTensor(array, symmetric=True)
+
+    def weights_like(self, observed: Any) -> Any:
+        from codiag.tensors.entries import checked_chunk_weights
+
+        return checked_chunk_weights(self, observed)
+
+    def entries(self, weights: Any) -> Entries | None:
+        from codiag.tensors.entries import ChunkedEntries
+
+        return None if weights is None else ChunkedEntries(self, weights)
+
+    def filled(self, weights: Any) -> DaskTensor:
+        from codiag.tensors.entries import ChunkedEntries
+
+        return self if weights is None else ChunkedEntries(self, weights).filled()
 
     def weights_of(self, observed: Any) -> Any:
         """Return weights of the entries, an array of NumPy or dask, in the chunks of the tensor.

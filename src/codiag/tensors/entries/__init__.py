@@ -1,4 +1,4 @@
 """The observed entries of a tensor, with weights, and what least squares computes from them."""
 
-from codiag.tensors.entries._chunked import ChunkedEntries, checked_weights
-from codiag.tensors.entries._entries import DenseEntries, Entries, ListedEntries, entries_of
+from codiag.tensors.entries._chunked import ChunkedEntries, checked_chunk_weights
+from codiag.tensors.entries._entries import DenseEntries, Entries, ListedEntries, entries_of_array

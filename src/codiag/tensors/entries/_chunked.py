@@ -15,7 +15,7 @@ from codiag.tensors._dense import DenseTensor
 from codiag.tensors._factored import FactoredTensor
 from codiag.tensors._sums import Ranges, Shares
 from codiag.tensors.chunked import DaskTensor, entries_of_chunk
-from codiag.tensors.entries._entries import Entries, entries_of
+from codiag.tensors.entries._entries import Entries, entries_of_array
 
 
 class Asked(NamedTuple):
@@ -56,7 +56,7 @@ class ChunkedEntries(Entries):
         known["counts"] = [_stacked(shares, (1, mode), size) for mode, size in enumerate(self.shape)]
         return known
 
-    def square(self) -> float:
+    def squared_norm(self) -> float:
         return float(self.summary["square"])
 
     def distance(self, components: FactoredTensor) -> float:
@@ -72,16 +72,21 @@ class ChunkedEntries(Entries):
     def row_products(self, factors: Sequence[Array], mode: int) -> Array:
         return self._rows(Asked("row_products", factors, mode=mode), (factors[0].shape[1],))
 
-    def curved(self, factors: Sequence[Array], moves: Sequence[Array]) -> list[Array]:
-        return self._by_mode(self._sum(Asked("curved", factors, moves)), factors)
+    def gauss_newton_product(self, factors: Sequence[Array], moves: Sequence[Array]) -> list[Array]:
+        return self._by_mode(self._sum(Asked("gauss_newton_product", factors, moves)), factors)
 
-    def matrix(self, factors: Sequence[Array]) -> Array:
+    def gauss_newton_matrix(self, factors: Sequence[Array]) -> Array:
         rank, starts = factors[0].shape[1], np.cumsum([0, *self.shape])
         total = np.zeros((int(starts[-1]) * rank,) * 2)
-        for (m, first, n, second), block in self._sum(Asked("matrix", factors)).items():
+        for (m, first, n, second), block in self._sum(Asked("gauss_newton_matrix", factors)).items():
             rows, columns = (starts[m] + first) * rank, (starts[n] + second) * rank
             total[rows : rows + block.shape[0], columns : columns + block.shape[1]] = block
         return total
+
+    def residual(self, components: FactoredTensor) -> DenseTensor:
+        weights, entries = np.asarray(self._weights), self.tensor.to_dense()
+        known = np.where(np.isnan(entries), 0.0, weights)
+        return DenseTensor.of(known * (np.where(known > 0, entries, 0.0) - components.to_dense()), symmetric=False)
 
     def counts(self) -> list[np.ndarray]:
         counts: list[np.ndarray] = self.summary["counts"]
@@ -99,10 +104,10 @@ class ChunkedEntries(Entries):
         )
         return DaskTensor(array, symmetric=self.tensor.symmetric)
 
-    def n_sorted(self, groups: Sequence[Sequence[int]]) -> int:
+    def n_independent(self, groups: Sequence[Sequence[int]]) -> int:
         if all(len(group) == 1 for group in groups):
             return int(self.summary["count"])
-        return int(self._sum(Asked("n_sorted", groups=groups)).get((), 0))
+        return int(self._sum(Asked("n_independent", groups=groups)).get((), 0))
 
     def _rows(self, asked: Asked, width: tuple[int, ...]) -> np.ndarray:
         return _stacked(self._sum(asked), (asked.mode,), self.shape[asked.mode], width)
@@ -112,7 +117,7 @@ class ChunkedEntries(Entries):
         return [_stacked(shares, (mode,), size, width) for mode, size in enumerate(self.shape)]
 
 
-def checked_weights(tensor: DaskTensor, weights: Any) -> Any:
+def checked_chunk_weights(tensor: DaskTensor, weights: Any) -> Any:
     """Return weights of the entries of a tensor in chunks, or None where all are one; raise if they cannot be that."""
     entries = ChunkedEntries(tensor, weights)
     known = entries.summary
@@ -139,12 +144,11 @@ def _of_chunk(asked: Asked, ranges: Ranges, block: Array, weights: Array) -> Sha
     known = np.where(np.isnan(entries), 0.0, given)
     if asked.method == "summary":
         return _summary(entries, given, known, ranges)
-    if asked.method == "n_sorted":
+    if asked.method == "n_independent":
         return {(): np.count_nonzero((known > 0) & _in_order(ranges, asked.groups))}
     if not known.any():
         return {}
-    local = entries_of(DenseTensor.of(entries, symmetric=False), known)
-    assert local is not None
+    local = entries_of_array(entries, known)
     return _SHARES[asked.method](local, asked, ranges)
 
 
@@ -206,12 +210,12 @@ def _row_sums(local: Entries, asked: Asked, ranges: Ranges) -> Shares:
 
 
 def _curved(local: Entries, asked: Asked, ranges: Ranges) -> Shares:
-    return _by_start(local.curved(_within(asked.factors, ranges), _within(asked.moves, ranges)), ranges)
+    return _by_start(local.gauss_newton_product(_within(asked.factors, ranges), _within(asked.moves, ranges)), ranges)
 
 
 def _matrix(local: Entries, asked: Asked, ranges: Ranges) -> Shares:
     rank = asked.factors[0].shape[1]
-    matrix = local.matrix(_within(asked.factors, ranges))
+    matrix = local.gauss_newton_matrix(_within(asked.factors, ranges))
     ends = np.cumsum([0, *((rows.stop - rows.start) * rank for rows in ranges)])
     modes = range(len(ranges))
     return {
@@ -226,8 +230,8 @@ _SHARES = {
     "distance_and_slopes": _distance_and_slopes,
     "row_grams": _row_sums,
     "row_products": _row_sums,
-    "curved": _curved,
-    "matrix": _matrix,
+    "gauss_newton_product": _curved,
+    "gauss_newton_matrix": _matrix,
 }
 
 

@@ -1,4 +1,8 @@
-"""Entries that were observed, or that count with weights: what least squares asks of them."""
+"""Observed entries of a tensor, with weights, and the sums over them that least squares needs.
+
+Notation: entry j has the value :math:`t_j` and the weight :math:`o_j`. :math:`z_{mj}` is the product of the factor rows
+that belong to entry j in all modes but m.
+"""
 
 from __future__ import annotations
 
@@ -11,77 +15,90 @@ from scipy import sparse
 
 from codiag._arrays import Array, double, identity, like, on_host, pick, to_host
 from codiag.tensors._base import Tensor
+from codiag.tensors._dense import DenseTensor
 from codiag.tensors._factored import FactoredTensor
 from codiag.tensors._sparse import SparseTensor
 from codiag.tensors._sums import khatri_rao
-from codiag.tensors.chunked import DaskTensor
 
-LISTED = 0.1
-"""Share of the entries below which those that were observed are listed: reading a list takes ten times as long each."""
+LISTED_SHARE = 0.1
+"""Share of observed entries below which they are listed: an entry of a list takes ten times as long as one of an
+array (measured)."""
 
 CHUNK, DEVICE_CHUNK = 2**18, 2**26
-"""Numbers, a row of as many as components for each entry of a list, that are worked on at a time: as many as stay in
-the cache of a processor, and as keep an accelerator busy."""
+"""Numbers, entries times components, that are worked on at a time: on the host what a cache holds, on an accelerator
+what keeps it busy."""
 
 
 class Entries(ABC):
-    r"""Entries :math:`t_j` of a tensor, with weights :math:`o_j`.
-
-    :math:`z_{mj}` is the product of the rows that belong to entry j in all modes but m.
-    """
+    """The observed entries of a tensor, with their weights."""
 
     shape: tuple[int, ...]
 
     @abstractmethod
-    def square(self) -> float:
-        """Return the weighted sum of squares of the entries."""
+    def squared_norm(self) -> float:
+        r"""Return :math:`\sum_j o_j t_j^2`."""
 
     @abstractmethod
     def distance(self, components: FactoredTensor) -> float:
-        """Return the weighted sum of squared differences to components."""
+        r"""Return :math:`\sum_j o_j (t_j - \hat t_j)^2`, with the values :math:`\hat t_j` of components."""
 
     @abstractmethod
     def distance_and_slopes(self, factors: Sequence[Array]) -> tuple[float, list[Array]]:
-        r"""Return the distance of components of weight one, and its derivatives.
+        r"""Return the distance of components of weight one, and the gradient of half of it by the factors.
 
-        These are :math:`\sum_j o_j (\hat t_j - t_j) z_{mj}` by rows of every mode, those of half the distance.
+        The gradient is :math:`\sum_j o_j (\hat t_j - t_j) z_{mj}`, by rows of every mode.
         """
 
-    def slopes(self, factors: Sequence[Array]) -> list[Array]:
-        """Return the derivatives alone."""
-        return self.distance_and_slopes(factors)[1]
+    @abstractmethod
+    def residual(self, components: FactoredTensor) -> Tensor:
+        r"""Return :math:`o_j (t_j - \hat t_j)` as a tensor that is zero at missing entries."""
 
     @abstractmethod
     def row_grams(self, factors: Sequence[Array], mode: int) -> Array:
-        r"""Return :math:`\sum_j o_j z_{mj} z_{mj}^\top` by rows of a mode, shape (d, k, k)."""
+        r"""Return :math:`\sum_j o_j z_{mj} z_{mj}^\top` for each row of a mode, shape (d, k, k)."""
 
     @abstractmethod
     def row_products(self, factors: Sequence[Array], mode: int) -> Array:
-        r"""Return :math:`\sum_j o_j t_j z_{mj}` by rows of a mode, shape (d, k)."""
+        r"""Return :math:`\sum_j o_j t_j z_{mj}` for each row of a mode, shape (d, k)."""
 
     @abstractmethod
-    def curved(self, factors: Sequence[Array], moves: Sequence[Array]) -> list[Array]:
+    def gauss_newton_product(self, factors: Sequence[Array], moves: Sequence[Array]) -> list[Array]:
         """Return the Gauss-Newton matrix times moves of the factors."""
 
     @abstractmethod
-    def matrix(self, factors: Sequence[Array]) -> Array:
-        """Return the Gauss-Newton matrix itself, unknowns numbered by rows of all factors, one above the other."""
+    def gauss_newton_matrix(self, factors: Sequence[Array]) -> Array:
+        """Return the Gauss-Newton matrix; unknowns are the rows of all factors, one factor after the other."""
 
     @abstractmethod
     def counts(self) -> list[np.ndarray]:
-        """Return how many entries of each slice were observed, mode by mode."""
+        """Return the number of observed entries of each slice, by mode."""
 
     @abstractmethod
     def mean_weight(self) -> float:
-        """Return the mean weight of those that were observed."""
+        """Return the mean weight of the observed entries."""
 
     @abstractmethod
-    def n_sorted(self, groups: Sequence[Sequence[int]]) -> int:
-        """Return how many entries with indices in order within groups of modes were observed: the different ones."""
+    def n_independent(self, groups: Sequence[Sequence[int]]) -> int:
+        """Return the number of observed entries whose indices ascend within groups of modes that share a factor.
+
+        Permuting the indices of such modes gives the same entry again.
+        """
+
+    @property
+    def size(self) -> int:
+        """Number of observed entries."""
+        return int(self.counts()[0].sum())
+
+    def thinned(self, per_row: int, rng: np.random.Generator) -> Entries:
+        """Return a random part with about so many entries in each slice, reweighted to the same expectation.
+
+        By default all entries: only long lists are worth thinning.
+        """
+        return self
 
 
 class DenseEntries(Entries):
-    """All entries, those that were not observed with weight zero."""
+    """All entries of an array; missing ones have weight zero."""
 
     def __init__(self, entries: Array, weights: Array) -> None:
         xp = array_namespace(entries)
@@ -89,7 +106,7 @@ class DenseEntries(Entries):
         self._weights = double(weights)
         self._entries = xp.where(self._weights > 0, double(entries), xp.zeros_like(self._weights))
 
-    def square(self) -> float:
+    def squared_norm(self) -> float:
         return float(array_namespace(self._entries).sum(self._weights * self._entries**2))
 
     def distance(self, components: FactoredTensor) -> float:
@@ -104,6 +121,10 @@ class DenseEntries(Entries):
         slopes = [self._times_others(weighted, factors, mode) for mode in range(len(factors))]
         return float(xp.sum(weighted * gap)), slopes
 
+    def residual(self, components: FactoredTensor) -> DenseTensor:
+        gap = self._entries - double(components.to_dense())
+        return DenseTensor.of(self._weights * gap, symmetric=False)
+
     def row_grams(self, factors: Sequence[Array], mode: int) -> Array:
         rank = factors[0].shape[1]
         xp = array_namespace(self._weights)
@@ -114,7 +135,7 @@ class DenseEntries(Entries):
     def row_products(self, factors: Sequence[Array], mode: int) -> Array:
         return self._times_others(self._weights * self._entries, factors, mode)
 
-    def curved(self, factors: Sequence[Array], moves: Sequence[Array]) -> list[Array]:
+    def gauss_newton_product(self, factors: Sequence[Array], moves: Sequence[Array]) -> list[Array]:
         xp = array_namespace(self._weights)
         total = 0.0 * self._weights
         for mode, move in enumerate(moves):
@@ -122,7 +143,7 @@ class DenseEntries(Entries):
             total = total + xp.reshape(khatri_rao(changed[:-1]) @ xp.matrix_transpose(changed[-1]), self.shape)
         return [self._times_others(self._weights * total, factors, mode) for mode in range(len(factors))]
 
-    def matrix(self, factors: Sequence[Array]) -> Array:
+    def gauss_newton_matrix(self, factors: Sequence[Array]) -> Array:
         xp = array_namespace(self._weights)
         modes = range(len(factors))
         blocks = {(m, n): self._block(factors, m, n) for m in modes for n in modes if m <= n}
@@ -130,7 +151,7 @@ class DenseEntries(Entries):
         return xp.concat([xp.concat([blocks[m, n] for n in modes], axis=1) for m in modes])
 
     def _block(self, factors: Sequence[Array], m: int, n: int) -> Array:
-        r"""Return what couples two modes: :math:`\sum_j o_j z_{mj} z_{nj}^\top` by rows of one and of the other."""
+        r"""Return the block of two modes, :math:`\sum_j o_j z_{mj} z_{nj}^\top` by rows of both."""
         xp = array_namespace(self._weights)
         rank = factors[0].shape[1]
         if m == n:
@@ -157,19 +178,19 @@ class DenseEntries(Entries):
         weights = to_host(self._weights)
         return float(np.sum(weights) / np.count_nonzero(weights))
 
-    def n_sorted(self, groups: Sequence[Sequence[int]]) -> int:
-        return _n_sorted(np.stack(np.nonzero(to_host(self._weights))), groups)
+    def n_independent(self, groups: Sequence[Sequence[int]]) -> int:
+        return _count_ascending(np.stack(np.nonzero(to_host(self._weights))), groups)
 
     def _times_others(self, entries: Array, factors: Sequence[Array], mode: int) -> Array:
         return _unfolded(entries, mode) @ khatri_rao([factor for other, factor in enumerate(factors) if other != mode])
 
 
 class ListedEntries(Entries):
-    """A list of entries; all others were not observed, and are never written down.
+    """A list of entries; all others are missing.
 
     Parameters
     ----------
-    places : array of integers, shape (order, n)
+    indices : array of integers, shape (order, n)
     values : array of shape (n,)
         Of NumPy or torch, in the library and on the device of the factors; so are the others.
     weights : array of shape (n,), optional
@@ -177,24 +198,23 @@ class ListedEntries(Entries):
     shape : tuple of ints
     """
 
-    def __init__(self, places: Array, values: Array, weights: Array | None, shape: tuple[int, ...]) -> None:
+    def __init__(self, indices: Array, values: Array, weights: Array | None, shape: tuple[int, ...]) -> None:
         self.shape = shape
-        self._places, self._values, self._weights = places, values, weights
+        self._indices, self._values, self._weights = indices, values, weights
 
     @property
     def size(self) -> int:
-        """Length of the list."""
         return int(self._values.shape[0])
 
     def _parts(self, rank: int) -> Iterator[tuple[Array, Array, Array | None]]:
-        """Yield places, values and weights of some entries at a time."""
+        """Yield indices, values and weights, some entries at a time."""
         step = max((CHUNK if on_host(self._values) else DEVICE_CHUNK) // rank, 1)
         for start in range(0, self.size, step):
             part = slice(start, start + step)
             weights = None if self._weights is None else self._weights[part]
-            yield self._places[:, part], double(self._values[part]), weights
+            yield self._indices[:, part], double(self._values[part]), weights
 
-    def square(self) -> float:
+    def squared_norm(self) -> float:
         xp = array_namespace(self._values)
         return sum(float(xp.sum(_weighted(values**2, weights))) for _, values, weights in self._parts(1))
 
@@ -202,135 +222,115 @@ class ListedEntries(Entries):
         return sum(_squares(gap, weights) for _, gap, weights in self._gaps(components))
 
     def residual(self, components: FactoredTensor) -> SparseTensor:
-        """Return what components leave of the entries, times their weights, and zero where nothing was observed."""
         gaps = [to_host(_weighted(gap, weights)) for _, gap, weights in self._gaps(components)]
-        return SparseTensor(to_host(self._places), np.concatenate(gaps), self.shape, check=False)
+        return SparseTensor(to_host(self._indices), np.concatenate(gaps), self.shape, check=False)
 
     def _gaps(self, components: FactoredTensor) -> Iterator[tuple[Array, Array, Array | None]]:
         factors = [double(factor) for factor in components.factors]
         factors[0] = factors[0] * double(components.weights)
-        for places, values, weights in self._parts(components.rank):
-            rows = _rows(factors, places)
-            yield places, values - array_namespace(values).vecdot(_product(rows[:-1]), rows[-1]), weights
+        for indices, values, weights in self._parts(components.rank):
+            rows = _rows(factors, indices)
+            yield indices, values - array_namespace(values).vecdot(_product(rows[:-1]), rows[-1]), weights
 
     def distance_and_slopes(self, factors: Sequence[Array]) -> tuple[float, list[Array]]:
         xp = array_namespace(factors[0])
         distance, totals = 0.0, [xp.zeros_like(factor) for factor in factors]
-        for places, values, weights in self._parts(factors[0].shape[1]):
-            rows = _rows(factors, places)
+        for indices, values, weights in self._parts(factors[0].shape[1]):
+            rows = _rows(factors, indices)
             last = _product(rows[:-1])
             gap = xp.vecdot(last, rows[-1]) - values
             distance += _squares(gap, weights)
             gap = _weighted(gap, weights)
             for mode, total in enumerate(totals):
-                _add_rows(total, places[mode], last if mode == len(rows) - 1 else _product(rows, mode), gap)
+                _add_rows(total, indices[mode], last if mode == len(rows) - 1 else _product(rows, mode), gap)
         return distance, totals
 
     def row_grams(self, factors: Sequence[Array], mode: int) -> Array:
         rank = factors[0].shape[1]
         totals = [array_namespace(factors[0]).zeros_like(factors[mode]) for _ in range(rank)]
-        for places, _, weights in self._parts(rank):
-            others = _product(_rows(factors, places), mode)
+        for indices, _, weights in self._parts(rank):
+            others = _product(_rows(factors, indices), mode)
             for i, total in enumerate(totals):
-                _add_rows(total, places[mode], others, _weighted(others[:, i], weights))
+                _add_rows(total, indices[mode], others, _weighted(others[:, i], weights))
         return array_namespace(factors[0]).stack(totals, axis=2)
 
     def row_products(self, factors: Sequence[Array], mode: int) -> Array:
         total = array_namespace(factors[0]).zeros_like(factors[mode])
-        for places, values, weights in self._parts(factors[0].shape[1]):
-            others = _product(_rows(factors, places), mode)
-            _add_rows(total, places[mode], others, _weighted(values, weights))
+        for indices, values, weights in self._parts(factors[0].shape[1]):
+            others = _product(_rows(factors, indices), mode)
+            _add_rows(total, indices[mode], others, _weighted(values, weights))
         return total
 
-    def curved(self, factors: Sequence[Array], moves: Sequence[Array]) -> list[Array]:
+    def gauss_newton_product(self, factors: Sequence[Array], moves: Sequence[Array]) -> list[Array]:
         xp = array_namespace(factors[0])
         totals = [xp.zeros_like(factor) for factor in factors]
-        for places, values, weights in self._parts(factors[0].shape[1]):
-            rows = _rows(factors, places)
+        for indices, values, weights in self._parts(factors[0].shape[1]):
+            rows = _rows(factors, indices)
             others = [_product(rows, mode) for mode in range(len(factors))]
             change = xp.zeros_like(values)
-            for move, other in zip(_rows(moves, places), others, strict=True):
+            for move, other in zip(_rows(moves, indices), others, strict=True):
                 change += xp.vecdot(move, other)
             change = _weighted(change, weights)
-            for total, place, other in zip(totals, places, others, strict=True):
-                _add_rows(total, place, other, change)
+            for total, rows_of_mode, other in zip(totals, indices, others, strict=True):
+                _add_rows(total, rows_of_mode, other, change)
         return totals
 
-    def matrix(self, factors: Sequence[Array]) -> Array:
+    def gauss_newton_matrix(self, factors: Sequence[Array]) -> Array:
         known, starts = [to_host(factor) for factor in factors], np.cumsum([0, *self.shape[:-1]])
         rank, order = known[0].shape[1], len(known)
         total = np.zeros((sum(self.shape) * rank,) * 2)
         for part, values, weights in self._parts(rank):
-            places, n = to_host(part), values.shape[0]
-            rows = _rows(known, places)
+            indices, n = to_host(part), values.shape[0]
+            rows = _rows(known, indices)
             entries = np.stack([_product(rows, mode) for mode in range(order)], axis=1)
             if weights is not None:
                 entries *= np.sqrt(to_host(weights))[:, None, None]
-            columns = (places.T + starts)[:, :, None] * rank + np.arange(rank)
+            columns = (indices.T + starts)[:, :, None] * rank + np.arange(rank)
             ends = np.arange(0, n * order * rank + 1, order * rank)
             jacobian = sparse.csr_array((entries.ravel(), columns.ravel(), ends), shape=(n, total.shape[0]))
             total += (jacobian.T @ jacobian).toarray()
         return like(total, factors[0])
 
     def counts(self) -> list[np.ndarray]:
-        pairs = zip(self._places, self.shape, strict=True)
+        pairs = zip(self._indices, self.shape, strict=True)
         return [np.bincount(to_host(row), minlength=size) for row, size in pairs]
 
     def thinned(self, per_row: int, rng: np.random.Generator) -> ListedEntries:
-        """Return a random part of the list, with weights that make it stand for all: itself where that is most of it.
-
-        About so many entries of every slice are drawn, or all that it has: sums over them have the same expectation as
-        over the whole list.
-        """
-        chances = [np.minimum(per_row / np.maximum(count, 1), 1.0) for count in self.counts()]
-        kept, weights = [], []
+        """Return a random part of the list, or the list itself if the part would hold more than half of it."""
+        probabilities = [np.minimum(per_row / np.maximum(count, 1), 1.0) for count in self.counts()]
+        chosen, weights = [], []
         for start in range(0, self.size, CHUNK):
-            places = to_host(self._places[:, start : start + CHUNK])
-            chance = np.max([own[row] for own, row in zip(chances, places, strict=True)], axis=0)
-            drawn = np.flatnonzero(rng.random(chance.size) < chance)
-            kept.append(start + drawn)
-            weights.append(1 / chance[drawn])
-        index = np.concatenate(kept)
-        if 2 * index.size > self.size:
+            indices = to_host(self._indices[:, start : start + CHUNK])
+            probability = np.max([of_mode[row] for of_mode, row in zip(probabilities, indices, strict=True)], axis=0)
+            drawn = np.flatnonzero(rng.random(probability.size) < probability)
+            chosen.append(start + drawn)
+            weights.append(1 / probability[drawn])
+        part = np.concatenate(chosen)
+        if 2 * part.size > self.size:
             return self
         scale = like(np.concatenate(weights), double(self._values[:1]))
-        own = scale if self._weights is None else scale * pick(self._weights, index, axis=0)
-        return ListedEntries(pick(self._places, index, axis=1), pick(self._values, index, axis=0), own, self.shape)
+        weight = scale if self._weights is None else scale * pick(self._weights, part, axis=0)
+        return ListedEntries(pick(self._indices, part, axis=1), pick(self._values, part, axis=0), weight, self.shape)
 
     def mean_weight(self) -> float:
         return 1.0 if self._weights is None else float(np.mean(to_host(self._weights)))
 
-    def n_sorted(self, groups: Sequence[Sequence[int]]) -> int:
-        return _n_sorted(to_host(self._places), groups)
+    def n_independent(self, groups: Sequence[Sequence[int]]) -> int:
+        return _count_ascending(to_host(self._indices), groups)
 
 
-def _n_sorted(places: np.ndarray, groups: Sequence[Sequence[int]]) -> int:
-    in_order = [np.all(np.diff(places[list(group)], axis=0) >= 0, axis=0) for group in groups]
+def _count_ascending(indices: np.ndarray, groups: Sequence[Sequence[int]]) -> int:
+    in_order = [np.all(np.diff(indices[list(group)], axis=0) >= 0, axis=0) for group in groups]
     return int(np.count_nonzero(np.all(in_order, axis=0)))
 
 
-def entries_of(tensor: Tensor, weights: Array | None) -> Entries | None:
-    """Return what was observed of a tensor, or None where that is all of it.
-
-    Of few entries, or where the tensor says that those it does not hold are missing, a list is made.
-    """
-    if isinstance(tensor, SparseTensor) and tensor.absent == "missing":
-        if weights is None:
-            return ListedEntries(tensor.coords, tensor.values, None, tensor.shape)
-        listed = to_host(weights)[tuple(tensor.coords)]
-        kept = listed > 0
-        return ListedEntries(tensor.coords[:, kept], tensor.values[kept], listed[kept], tensor.shape)
-    if weights is None:
-        return None
-    if isinstance(tensor, DaskTensor):
-        from codiag.tensors.entries._chunked import ChunkedEntries
-
-        return ChunkedEntries(tensor, weights)
+def entries_of_array(entries: Array, weights: Array) -> Entries:
+    """Return the observed entries of an array: as a list if they are few, and the array is one of NumPy."""
     known = to_host(weights)
-    if np.count_nonzero(known) >= LISTED * known.size or not is_numpy_array(tensor.reference):
-        return DenseEntries(tensor.to_dense(), weights)
-    places = np.nonzero(known)
-    return ListedEntries(np.stack(places), np.asarray(tensor.to_dense())[places], known[places], tensor.shape)
+    if np.count_nonzero(known) >= LISTED_SHARE * known.size or not is_numpy_array(entries):
+        return DenseEntries(entries, weights)
+    indices = np.nonzero(known)
+    return ListedEntries(np.stack(indices), np.asarray(entries)[indices], known[indices], tuple(entries.shape))
 
 
 def _squares(gap: Array, weights: Array | None) -> float:
@@ -342,13 +342,13 @@ def _weighted(values: Array, weights: Array | None) -> Array:
     return values if weights is None else weights * values
 
 
-def _rows(factors: Sequence[Array], places: Array) -> list[Array]:
+def _rows(factors: Sequence[Array], indices: Array) -> list[Array]:
     xp = array_namespace(factors[0])
-    return [xp.take(factor, row, axis=0) for factor, row in zip(factors, places, strict=True)]
+    return [xp.take(factor, row, axis=0) for factor, row in zip(factors, indices, strict=True)]
 
 
 def _product(rows: Sequence[Array], leave_out: int | None = None) -> Array:
-    """Return the entrywise product of rows, but for those of one mode."""
+    """Return the entrywise product of the rows of all modes, or of all but one."""
     kept = [row for mode, row in enumerate(rows) if mode != leave_out]
     product = kept[0] * kept[1]
     for row in kept[2:]:
@@ -356,13 +356,13 @@ def _product(rows: Sequence[Array], leave_out: int | None = None) -> Array:
     return product
 
 
-def _add_rows(total: Array, places: Array, rows: Array, scales: Array) -> None:
-    """Add multiples of rows to those of the total they belong to: a product with a matrix of one entry a column."""
+def _add_rows(total: Array, indices: Array, rows: Array, scales: Array) -> None:
+    """Add scaled rows to the rows of the total with these indices: a product with a matrix of one entry per column."""
     if is_torch_array(total):
-        total.index_add_(0, places, rows * scales[:, None])
+        total.index_add_(0, indices, rows * scales[:, None])
     else:
-        ends = np.arange(places.size + 1, dtype=places.dtype)
-        total += sparse.csc_array((scales, places, ends), shape=(total.shape[0], places.size)) @ rows
+        ends = np.arange(indices.size + 1, dtype=indices.dtype)
+        total += sparse.csc_array((scales, indices, ends), shape=(total.shape[0], indices.size)) @ rows
 
 
 def _unfolded(entries: Array, mode: int) -> Array:

@@ -1,0 +1,95 @@
+"""From a start to a minimum, for every problem."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from codiag.least_squares._alternating import alternate
+from codiag.least_squares._gauss_newton import INSIGNIFICANT, Limits, Outcome, descend
+from codiag.least_squares._objective import LeastSquares
+from codiag.least_squares._orthogonal import rotate
+from codiag.problem import Problem
+from codiag.tensors import FactoredTensor
+
+ROUGH = Limits(max_sweeps=100, tol=1e-6, gain=0.1, rough=True)
+"""Limits for a start: until two steps gain less than a tenth of a noise variance. Ends of one minimum then differ by a
+fraction of a variance."""
+
+PER_UNKNOWN = 100
+"""Entries per unknown of a row in a random part of a long list: the Gauss-Newton matrix of the part is then within a
+fifth of the whole one (2 / sqrt(100), the edge of the Marchenko-Pastur law)."""
+
+
+def minimize(problem: Problem, start: FactoredTensor, limits: Limits) -> Outcome:
+    """Fit components by least squares from a start, which need not satisfy the constraints.
+
+    Damped Gauss-Newton steps, after Levenberg and Marquardt; polar factors if all factors are orthogonal and the tensor
+    is complete; one factor at a time if a constraint does not support steps.
+
+    Parameters
+    ----------
+    problem : Problem
+        What is to be solved.
+    start : FactoredTensor
+        Components to start from, of the rank of the problem.
+    limits : Limits
+        When to stop.
+
+    Returns
+    -------
+    Outcome
+        The components, and why the steps ended.
+
+    See Also
+    --------
+    LeastSquares : The objective.
+    codiag.methods.NLS : The method that does this from several starts.
+
+    Examples
+    --------
+    >>> import codiag
+    >>> from codiag.extending import Limits, minimize
+    >>> from codiag.tensors import FactoredTensor
+    >>> planted = codiag.synthetic.noisy_tensor((5, 5, 5), 2, seed=0)
+    >>> start = FactoredTensor(planted.weights, [factor + 0.1 for factor in planted.factors])
+    >>> minimize(codiag.Problem(planted.tensor, 2), start, Limits()).converged
+    True
+    """
+    objective = LeastSquares(problem, start)
+    if problem.constraints is not None or problem.shared or (problem.symmetric and not start.symmetric):
+        start = objective.feasible(start)
+        objective = LeastSquares(problem, start)
+    if problem.entries is None and are_orthogonal(problem):
+        outcome = rotate(problem, start, limits)
+        if outcome.converged or outcome.n_sweeps < limits.max_sweeps:  # or a monitor has ended the fit
+            return outcome
+        start = objective.feasible(outcome.components)
+    if not objective.supports_steps:
+        return _alternated(objective, start, limits)
+    return _descended(problem, objective, start, limits)
+
+
+def are_orthogonal(problem: Problem) -> bool:
+    """Return whether all modes have orthogonal columns."""
+    return all(constraint is not None and constraint.is_orthogonal for constraint in problem.constraints or (None,))
+
+
+def _alternated(objective: LeastSquares, start: FactoredTensor, limits: Limits) -> Outcome:
+    return alternate(objective, start, max_sweeps=10 * limits.max_sweeps, tol=limits.tol, watch=limits.watch)
+
+
+def _descended(problem: Problem, objective: LeastSquares, start: FactoredTensor, limits: Limits) -> Outcome:
+    """Take Gauss-Newton steps; for a long list of entries first on a part, and then with the curvature of the part."""
+    entries = objective.entries
+    part = None if entries is None else entries.thinned(PER_UNKNOWN * problem.rank, np.random.default_rng(0))
+    if part is entries:
+        return descend(objective, start, limits)
+    # The minimum of the part differs from that of all entries by about a noise variance for every parameter.
+    rough = replace(ROUGH, gain=ROUGH.gain / 10 * problem.n_parameters, watch=limits.watch)
+    first = descend(LeastSquares(problem, start, entries=part), start, rough)
+    # With the curvature of a part, every step leaves a fifth of the distance: five times the last gain is the rest.
+    exact = replace(limits, gain=max(limits.gain, 5 * INSIGNIFICANT))
+    outcome = descend(LeastSquares(problem, start, sample=part), first.components, exact)
+    return outcome._replace(n_sweeps=first.n_sweeps + outcome.n_sweeps)

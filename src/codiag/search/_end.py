@@ -1,0 +1,90 @@
+"""An end of the search: a local minimum, and what its residual says about it. Everything is computed once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from codiag.least_squares import EXACT, LeastSquares, Outcome, distinct_terms, is_noise, largest_noise_term
+from codiag.problem import Problem, most_components
+from codiag.search._worth import objectives_without
+from codiag.tensors import FactoredTensor, Tensor, is_large
+
+N_TERMS = 3
+"""Terms of the residual that are tried in swaps. If all are near the noise, the strongest one may be noise."""
+
+DOUBTFUL = 4
+"""Components whose worth is below so many times the strongest term of the residual may have been displaced by noise:
+a component of twice the weight of a noise term may lose it."""
+
+
+@dataclass(frozen=True, eq=False)
+class End:
+    """A local minimum of a problem.
+
+    Attributes
+    ----------
+    problem : Problem
+    outcome : Outcome
+    """
+
+    problem: Problem
+    outcome: Outcome
+
+    @property
+    def objective(self) -> float:
+        """Half the squared distance; infinite if it is not a number."""
+        return self.outcome.objective if self.outcome.objective == self.outcome.objective else np.inf
+
+    @cached_property
+    def residual(self) -> Tensor:
+        """What the components leave of the tensor."""
+        return LeastSquares(self.problem, self.outcome.components).residual(self.outcome.components)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether only rounding is left."""
+        return 2 * self.objective < EXACT * self.problem.data.squared_norm
+
+    @cached_property
+    def is_noise(self) -> bool:
+        """Whether the residual passes for noise; that of a tensor too large to be formed is taken for it."""
+        return self.is_exact or is_large(self.problem.tensor.shape) or is_noise(self.problem, self.residual)
+
+    @cached_property
+    def terms(self) -> Sequence[FactoredTensor]:
+        """The strongest rank-one terms of the residual."""
+        return distinct_terms(self.residual, N_TERMS)
+
+    @cached_property
+    def worths(self) -> np.ndarray:
+        """Worth of each component, relative to the largest term of noise."""
+        predicted = objectives_without(self.problem, self.outcome.components)
+        strongest = float(self.terms[0].weights[0]) ** 2
+        term = max(strongest, largest_noise_term(self.problem, 2 * self.objective), 1e-300)
+        return 2 * (predicted - self.objective) / term
+
+    @cached_property
+    def weak(self) -> list[int]:
+        """Components that may have been displaced by noise, or fit nothing else."""
+        return np.flatnonzero(self.worths < DOUBTFUL).tolist()
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether some component is worth more than noise, and not much more: another may belong in its place."""
+        return bool(np.any((self.worths > 1) & (self.worths < DOUBTFUL)))
+
+    @property
+    def has_surplus(self) -> bool:
+        """Whether some component fits nothing but noise."""
+        return self.is_noise and bool(np.any(self.worths <= 1))
+
+    @property
+    def can_grow(self) -> bool:
+        """Whether the shape and the constraints leave room for one more component."""
+        rules = [rule for rule in self.problem.constraints or () if rule is not None]
+        fits = not any(rule.is_fixed or rule.is_curved or not rule.supports_steps for rule in rules)
+        return fits and 1 < self.problem.rank < most_components(self.problem.tensor.shape)

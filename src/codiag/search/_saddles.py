@@ -1,0 +1,80 @@
+"""Escape from saddle points: stationary points of least squares that are not minima.
+
+The gradient vanishes there, and no Gauss-Newton step leads on. If the second derivative is negative along some
+direction, the objective falls both ways along it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
+
+from codiag._arrays import Array, array_namespace, like, to_host
+from codiag.least_squares import NEGLIGIBLE, CurvatureLike, LeastSquares, Limits, Outcome, evaluated, minimize
+from codiag.problem import Problem
+from codiag.tensors import FactoredTensor, is_large
+
+SUSPECT = 0.05
+"""Relative error above which second derivatives are computed: a small residual makes no curvature negative."""
+
+MOST_RESTARTS = 5
+"""Restarts of the Lanczos iteration, of twenty products each: a clearly negative curvature shows in one or two."""
+
+STEP_SIZES = (1.0, 0.3, 0.1, 0.03)
+"""Lengths of the steps that are tried along the direction of negative curvature, relative to the largest component."""
+
+
+def leave_saddles(problem: Problem, outcome: Outcome, limits: Limits) -> Outcome:
+    """Continue from a stationary point while a curvature is negative there and the objective falls."""
+    error_bound = SUSPECT**2 * problem.data.squared_norm
+    while outcome.converged and 2 * outcome.objective > error_bound and not is_large(problem.tensor.shape):
+        start = _downhill(problem, outcome)
+        if start is None:
+            return outcome
+        beyond = minimize(problem, start, replace(limits, max_sweeps=max(limits.max_sweeps - outcome.n_sweeps, 1)))
+        if not beyond.objective < outcome.objective * (1 - NEGLIGIBLE):
+            return outcome
+        outcome = beyond._replace(n_sweeps=outcome.n_sweeps + beyond.n_sweeps)
+    return outcome
+
+
+def _downhill(problem: Problem, outcome: Outcome) -> FactoredTensor | None:
+    """Return a point below a stationary one, along the direction of the most negative curvature."""
+    objective = LeastSquares(problem, outcome.components)
+    if not objective.supports_steps:
+        return None
+    state = evaluated(objective, objective.layout.pack(outcome.components, balanced=not problem.constraints))
+    curvature, direction = lowest_curvature(objective.second_derivative(state.point, state.gradient))
+    if not curvature < -NEGLIGIBLE:
+        return None
+    trials = [objective.projected(state.point + sign * size * direction) for size in STEP_SIZES for sign in (1, -1)]
+    values = [objective.value(trial) for trial in trials]
+    best = int(np.argmin(values))
+    return objective.layout.components(trials[best]) if values[best] < outcome.objective else None
+
+
+def lowest_curvature(curvature: CurvatureLike) -> tuple[float, Array]:
+    r"""Return the least eigenvalue of :math:`S^{-1/2} H S^{-1/2}`, S the scales of H, and its direction.
+
+    The eigenvalue is relative to the curvature along each component alone; the direction has the length of the largest
+    component.
+    """
+    xp, roots = array_namespace(curvature.scales), array_namespace(curvature.scales).sqrt(curvature.scales)
+    shape, n = tuple(roots.shape), math.prod(roots.shape)
+
+    def multiply(vector: np.ndarray) -> np.ndarray:
+        move = like(np.reshape(vector, shape), roots)
+        return np.ravel(to_host(curvature.product(move / roots) / roots))
+
+    operator, start = LinearOperator((n, n), matvec=multiply, dtype=np.float64), np.random.default_rng(0)
+    try:
+        values, vectors = eigsh(operator, 1, which="SA", v0=start.standard_normal(n), tol=0.01, maxiter=MOST_RESTARTS)
+    except ArpackNoConvergence:  # the lowest curvature is not isolated
+        return 0.0, roots
+    direction = like(np.reshape(vectors[:, 0], shape), roots) / roots
+    length = float(xp.linalg.vector_norm(xp.reshape(direction, (-1,))))
+    size = float(xp.max(xp.linalg.vector_norm(curvature.point, axis=0)))
+    return float(values[0]), direction * (size / length)

@@ -1,0 +1,40 @@
+"""Which starts are tried for a problem, and in which order."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from codiag.least_squares import are_orthogonal
+from codiag.problem import Problem
+from codiag.starts._diagonal import Diagonal, Filled, Listed
+from codiag.starts._given import FixedFactors
+from codiag.starts._grown import Grown
+from codiag.starts._random import Random
+from codiag.starts._slices import assign_roles
+from codiag.starts._start import Start
+from codiag.tensors import is_large
+
+
+def default_starts(problem: Problem) -> Sequence[Start]:
+    """Return the starts for a problem, the most promising first.
+
+    Growing components one at a time is more promising than filling missing entries if more entries are missing than
+    observed: filled with a constant, they add noise of a share (1 - p) / p of the energy, where p is the share of
+    observed entries.
+    """
+    if not problem.required_features:
+        return (Diagonal(), Random())
+    if any(constraint is not None and constraint.is_fixed for constraint in problem.constraints or ()):
+        return (FixedFactors(),)
+    large = is_large(problem.tensor.shape)
+    if problem.tensor.is_partial:
+        return (Listed(),) if large else (Listed(), Grown(), Random())
+    if problem.entries is None and are_orthogonal(problem):
+        return (Diagonal(orthogonal=True), Filled(), Random())
+    if large:
+        return (Filled(),)
+    if problem.shared and assign_roles(problem.tensor.shape, problem.rank) is None:
+        return (Grown(), Random())
+    is_mostly_observed = 2 * problem.n_observed > math.prod(problem.tensor.shape)
+    return (Filled(), Grown(), Random()) if is_mostly_observed else (Grown(), Filled(), Random())

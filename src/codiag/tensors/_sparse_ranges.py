@@ -1,0 +1,86 @@
+r"""The ranges of a tensor of which a few entries are known, from Gram matrices of the list of entries.
+
+Let entries be observed independently with probability p. Off the diagonal, the expectation of :math:`S_{(m)}
+S_{(m)}^\top` over the observed entries S is :math:`p^2` times that of the complete tensor, because two entries of a
+column are both observed with probability :math:`p^2`. On the diagonal it is p times it, and says mostly how many
+entries a row has. So the diagonal is set to zero.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.linalg import eigsh
+
+if TYPE_CHECKING:
+    from codiag.tensors._sparse import SparseTensor
+
+MOST_PRODUCTS = 2**24
+"""Products of pairs of entries in a Gram matrix, at most; a random part of a longer list is used. About a second."""
+
+MOST_DENSE_ROWS = 500
+"""Rows up to which a Gram matrix is decomposed as a dense array: LAPACK is faster than Lanczos below."""
+
+
+def hollow_eigenpairs(tensor: SparseTensor, mode: int, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the leading eigenpairs of an unfolding times its transpose, with the diagonal set to zero."""
+    columns, width = _column_indices(tensor, mode)
+    unfolding = sparse.csr_array(
+        (tensor.values.astype(np.float64, copy=False), (tensor.coords[mode].astype(columns.dtype), columns)),
+        shape=(tensor.shape[mode], width),
+    )
+    gram = (unfolding @ unfolding.T.tocsr()).tocsr()
+    gram.setdiag(0)
+    size = tensor.shape[mode]
+    if size <= max(MOST_DENSE_ROWS, 2 * count):
+        values, vectors = np.linalg.eigh(gram.toarray())
+    else:
+        start = np.random.default_rng(0).standard_normal(size)
+        values, vectors = eigsh(gram, count, which="LA", v0=start, tol=1e-3)
+    return values[::-1][:count], vectors[:, ::-1][:, :count]
+
+
+def shows_ranges(tensor: SparseTensor, rank: int) -> bool:
+    r"""Return whether the Gram matrices of so many random entries show components of equal size.
+
+    With m products behind each entry of a matrix of d rows, and entries of unit variance, components have eigenvalues
+    of about :math:`m d / k`; the noise of sampling reaches :math:`2 \sqrt{m d}` (the semicircle law). Components must
+    exceed it twice.
+    """
+    products = tensor.values.size**2 / math.prod(tensor.shape)  # m d, the same for every mode
+    return math.sqrt(products) >= 4 * rank
+
+
+def thinned(tensor: SparseTensor, rng: np.random.Generator) -> SparseTensor:
+    """Return a random part of the entries, so few that no Gram matrix takes more than `MOST_PRODUCTS` products."""
+    n_products = max(
+        float(np.sum(np.square(np.bincount(_column_indices(tensor, mode)[0]), dtype=np.float64)))
+        for mode in range(1 if tensor.symmetric else tensor.order)
+    )
+    if n_products <= MOST_PRODUCTS:
+        return tensor
+    # A pair of entries is kept with the square of the probability of an entry.
+    probability = math.sqrt(MOST_PRODUCTS / n_products)
+    kept = np.flatnonzero(rng.random(tensor.values.size, dtype=np.float32) < probability)
+    return tensor.part(kept)
+
+
+def _column_indices(tensor: SparseTensor, mode: int) -> tuple[np.ndarray, int]:
+    """Return the column of an unfolding that each entry is in, and the number of columns; empty ones are dropped."""
+    others = [other for other in range(tensor.order) if other != mode]
+    width = math.prod(tensor.shape[other] for other in others)
+    rows = [tensor.coords[other] for other in others]
+    if width >= 2**62:
+        columns = np.unique(np.stack(rows), axis=1, return_inverse=True)[1].reshape(-1)
+        return columns, int(columns.max()) + 1
+    columns = np.zeros(tensor.values.size, dtype=np.int32 if width < 2**31 else np.int64)
+    for other, row in zip(others, rows, strict=True):
+        columns *= tensor.shape[other]
+        columns += row.astype(columns.dtype, copy=False)
+    if width > 8 * tensor.values.size:
+        columns = np.unique(columns, return_inverse=True)[1].reshape(-1)
+        width = int(columns.max()) + 1
+    return columns, width
