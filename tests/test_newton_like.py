@@ -7,7 +7,8 @@ import pytest
 import scipy.linalg
 
 from assertions import assert_same_factors
-from codiag.diagonalize import UWEDGE, Anderson, JDi, OrthogonalNewton, Slabs, criterion
+from codiag._arrays import Extrapolation
+from codiag.diagonalize import UWEDGE, JDi, OrthogonalNewton, Slabs, criterion
 from codiag.diagonalize import _compression as products
 from codiag.diagonalize import _uwedge as uwedge
 from codiag.diagonalize.steps import Step, _converged, _curvature, _look, rotate, solve_near_identity
@@ -66,9 +67,9 @@ def test_anderson_solves_a_linear_fixed_point_in_as_many_steps_as_it_remembers()
     contraction = basis @ np.diag([0.7, 0.5, -0.5, 0.2]) @ basis.T
     shift = rng.standard_normal((4, 1))
     exact = np.linalg.solve(np.eye(4) - contraction, shift)
-    point, anderson = np.zeros((4, 1)), Anderson()
+    point, path = np.zeros((4, 1)), Extrapolation()
     for _ in range(6):
-        point = point + anderson.step(contraction @ point + shift - point)
+        point = point + path.step(contraction @ point + shift - point)
     np.testing.assert_allclose(point, exact, atol=1e-6)
 
 

@@ -29,7 +29,6 @@ Examples
 ((4, 4), True)
 """
 
-from codiag.diagonalize._anderson import Anderson
 from codiag.diagonalize._base import Diagonalizer, Iterate, check_method
 from codiag.diagonalize._compression import Slabs, random_combinations
 from codiag.diagonalize._diagonalization import Diagonalization, off_diagonal_share

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from codiag._arrays import Array
-from codiag.diagonalize._anderson import Anderson
+from codiag._arrays import Array, Extrapolation
 
 
 class Step(NamedTuple):
@@ -56,19 +55,19 @@ def find_fixed_point(
     limits: Limits,
 ) -> Outcome:
     """Follow the moves until they fall below tolerance; failing that, return the best of `max_sweeps` points."""
-    anderson = Anderson(cautious=limits.cautious)
+    path = Extrapolation()
     previous, step, n_sweeps = None, evaluate(point), 1
     best = step
     while not _converged(step, previous, limits):
         trials: list[Step] = []
-        for move in _candidates(step, anderson, limits):
+        for move in _candidates(step, path, limits):
             if n_sweeps >= limits.max_sweeps or not math.isfinite(step.largest):
                 return Outcome(best.point, best, n_sweeps, False)
             trials.append(evaluate(retract(move, step.point)))
             n_sweeps += 1
             if trials[-1].merit <= step.merit + limits.slack * abs(step.merit):
                 break
-            anderson.reset()
+            path.forget()
         else:
             if limits.monotone:
                 return Outcome(best.point, best, n_sweeps, False)
@@ -94,10 +93,10 @@ def _geometric_tail(size: float, before: float) -> float:
     return min(size / (before - size), 10.0) if size < before else 10.0
 
 
-def _candidates(step: Step, anderson: Anderson, limits: Limits) -> Iterator[Array]:
+def _candidates(step: Step, path: Extrapolation, limits: Limits) -> Iterator[Array]:
     """Yield the accelerated move, the plain one, and ever shorter ones."""
     if step.largest < limits.trust:
-        accelerated = anderson.step(step.move)
+        accelerated = path.step(step.move, avoid_saddles=limits.cautious)
         if accelerated is not step.move:
             yield accelerated
     for halvings in range(10 if limits.monotone else 4):
