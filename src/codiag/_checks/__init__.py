@@ -19,4 +19,3 @@ from codiag._checks._arguments import (
 )
 from codiag._checks._former import former_names, warn_of_former, with_new_keywords
 from codiag._checks._keywords import OPTIONS, explains_keywords
-from codiag._checks._named import readable

@@ -1,7 +1,5 @@
 """What every diagonalizer shares: checks, weights, compression, and a result in one convention."""
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -12,7 +10,7 @@ import numpy as np
 from array_api_compat import is_jax_array
 
 from codiag._arrays import Array, array_namespace, epsilon, few_threads, identity, largest_signs, like, to_host
-from codiag._checks import Seed, as_generator, as_number, as_rank, as_stack, as_weights, readable
+from codiag._checks import Seed, as_generator, as_number, as_rank, as_stack, as_weights
 from codiag.diagonalize._compression import Slabs, compress, range_bases
 from codiag.diagonalize._diagonalization import Diagonalization
 from codiag.diagonalize._given_start import as_start, compressed_start, start_rank
@@ -22,7 +20,6 @@ NOT_COMPILED = 2**24
 """Entries up to which matrices of JAX are diagonalized on the host, before JAX would have compiled a step of it."""
 
 
-@readable
 class Iterate(NamedTuple):
     r"""What `Diagonalizer.iterate` returns: inverse factors, and how they were reached.
 

@@ -14,7 +14,6 @@ import numpy as np
 from array_api_compat import is_numpy_array
 
 from codiag._arrays import Array, Extrapolation, array_namespace, on_host
-from codiag._checks import readable
 from codiag.least_squares._curvature import CurvatureLike, Restricted
 from codiag.least_squares._linear_solve import conjugate_gradients, coupled, solve_directly
 from codiag.least_squares._objective import LeastSquares
@@ -84,7 +83,6 @@ class State(NamedTuple):
     gradient: Array
 
 
-@readable
 class Outcome(NamedTuple):
     """Where the steps ended, and why.
 
