@@ -8,6 +8,7 @@ import pytest
 
 import codiag
 from codiag._checks import explains_keywords, former_names
+from codiag.diagonalize import UWEDGE
 from codiag.models.frame import Model
 
 
@@ -65,3 +66,17 @@ def test_models_take_former_parameters_and_have_former_attributes():
 def test_former_modules_have_their_names(module, name):
     with pytest.warns(DeprecationWarning, match="the old name goes in"):
         assert callable(getattr(__import__(module, fromlist=[name]), name))
+
+
+def test_sample_weights_of_matrices_were_weights():
+    matrices, weights = [[[1, 0], [0, 2]], [[2, 0], [0, 1]]], [1.0, 2.0]
+    expected = codiag.joint_diagonalize(matrices, sample_weight=weights, seed=0)
+    with pytest.warns(DeprecationWarning, match="weights of joint_diagonalize is now sample_weight"):
+        fit = codiag.joint_diagonalize(matrices, weights=weights, seed=0)
+    assert fit.off_diagonal == expected.off_diagonal
+    with pytest.warns(DeprecationWarning, match=r"weights of Diagonalizer\.__call__ is now sample_weight"):
+        UWEDGE()(matrices, weights=weights, seed=0)
+    with pytest.warns(DeprecationWarning, match="weights of Diagonalization is now sample_weight"):
+        assert fit.weights is fit.sample_weight
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = fit.nothing

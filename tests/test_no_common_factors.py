@@ -7,8 +7,7 @@ import pytest
 
 import codiag
 from codiag._arrays import Extrapolation
-from codiag.diagonalize import UWEDGE, Jacobi, OrthogonalNewton, Slabs, TwoSided
-from codiag.diagonalize.steps import shear_step
+from codiag.diagonalize import UWEDGE, Jacobi, MatrixStack, OrthogonalNewton, TwoSided, shear_step
 from codiag.synthetic import matrix_stack, mild_factor, unit_factor
 from reference.uwedge import plain_uwedge, scale_free_criterion
 
@@ -69,7 +68,7 @@ def test_small_noise_needs_one_start(kind, monkeypatch):
 def test_the_rate_of_contraction_is_not_underestimated(seed):
     """Where the theory says that steps contract, the derivative of the step has a spectral radius below that rate."""
     matrices = matrix_stack(unit_factor(8, 8, seed), 12, noise=3e-3, seed=seed).matrices
-    core, probe = Slabs(matrices), np.ones(8)
+    core, probe = MatrixStack(matrices), np.ones(8)
     point = UWEDGE(statistical_tol=0.0)(matrices, seed=0).inverse
     at = shear_step(core, point, probe)
     columns = []

@@ -118,8 +118,9 @@ def _column_units(point: Array) -> Array:
 
 def _least_squares(columns: Array) -> np.ndarray:
     """Return the coefficients of all columns but the last that approximate the last one best, on the host."""
+    triangle: np.ndarray
     if on_host(columns):
-        triangle = np.linalg.qr(to_host(columns), mode="r")  # the orthogonal factor would take most of the time
+        triangle = np.linalg.qr(to_host(columns), mode="r")  # type: ignore[assignment]  # Q takes most of the time
     else:
         triangle = to_host(array_namespace(columns).linalg.qr(columns)[1])
     norms = np.linalg.norm(triangle[:, :-1], axis=0)

@@ -19,7 +19,6 @@ from codiag.diagonalize import (
     OrthogonalNewton,
     TwoSided,
     check_method,
-    off_diagonal_share,
 )
 from codiag.least_squares import best_rank_one, unit_components, with_best_weights
 from codiag.methods._method import Method
@@ -139,7 +138,7 @@ class JointMethod(Method):
         fit = diagonalized(diagonalizer, stack, rank, rng)
         n, size = directions[0].shape[0], fit.factor.shape[0] if diagonalizer.rank is None else rank
         flops = 2.0 * n * math.prod(core.shape) + fit.n_sweeps * diagonalizer.sweep_flops(n, size)
-        log.add(name, fit.n_sweeps, off_diagonal_share(fit), flops)
+        log.add(name, fit.n_sweeps, fit.off_diagonal_share, flops)
         return fit
 
     def _found(self, components: FactoredTensor, roles: Roles) -> list[Array]:

@@ -205,13 +205,13 @@ def unit_factors(factors: Factors, name: str) -> list[np.ndarray]:
 
 
 def _modes(factors: Factors) -> Sequence[Array]:
+    if hasattr(factors, "right_factor"):  # a Diagonalization
+        return [factors.factor] if factors.symmetric else [factors.factor, factors.right_factor]
     components = components_of(factors)
     if components is not None:
         return components[1]
     if hasattr(factors, "factors"):
         return list(factors.factors)
-    if hasattr(factors, "right_factor"):
-        return [factors.factor] if factors.symmetric else [factors.factor, factors.right_factor]
     if isinstance(factors, list | tuple) and len(factors) > 0 and n_axes(factors[0]) == 2:
         return list(factors)
     return [factors]

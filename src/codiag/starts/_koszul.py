@@ -28,7 +28,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from codiag._arrays import like, to_host
-from codiag.diagonalize import UWEDGE, off_diagonal_share
+from codiag.diagonalize import UWEDGE
 from codiag.least_squares import split_columns, with_best_weights
 from codiag.problem import Log
 from codiag.starts._rank_one_span import MOST_UNKNOWNS, gram_null_space
@@ -107,7 +107,7 @@ def koszul_start(core: DenseTensor, roles: Roles, rank: int, rng: np.random.Gene
     entries = to_host(core.to_dense()).transpose(roles.columns + roles.rows + roles.others)
     span = _rank_one_span(_equations(entries, rank, plan, rng), rank, symmetric=core.symmetric)
     fit = UWEDGE(fallback=False)(gram_null_space(span), seed=rng)
-    log.add("diagonalize Koszul equations", fit.n_sweeps, off_diagonal_share(fit), _flops(entries.shape, rank, plan))
+    log.add("diagonalize Koszul equations", fit.n_sweeps, fit.off_diagonal_share, _flops(entries.shape, rank, plan))
     products = np.einsum("rab,rt->abt", span, fit.factor).reshape(-1, rank)
     projected, rows = split_columns(like(products, core.reference), span.shape[1:])
     if core.symmetric:

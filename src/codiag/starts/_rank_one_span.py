@@ -19,7 +19,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from codiag._arrays import like, to_host
-from codiag.diagonalize import UWEDGE, off_diagonal_share
+from codiag.diagonalize import UWEDGE
 from codiag.least_squares import split_columns
 from codiag.problem import Log
 from codiag.starts._slices import Roles, components_from_sides, symmetric_components
@@ -78,7 +78,7 @@ def rank_one_start(core: DenseTensor, roles: Roles, rank: int, rng: np.random.Ge
     null = gram_null_space(stack)
     fit = UWEDGE(fallback=False)(null, seed=rng)
     flops = 2.0 * rank**4 * stack.shape[2] ** 2 + rank**6 / 6 + 2.0 * fit.n_sweeps * rank**4
-    log.add("diagonalize rank-one equations", fit.n_sweeps, off_diagonal_share(fit), flops)
+    log.add("diagonalize rank-one equations", fit.n_sweeps, fit.off_diagonal_share, flops)
     products = like(np.einsum("rij,rt->ijt", stack, fit.factor).reshape(-1, rank), core.reference)
     if core.symmetric:
         return symmetric_components(core, products, len(roles.rows + roles.columns))
