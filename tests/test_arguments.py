@@ -28,9 +28,21 @@ CUBE = np.random.default_rng(0).standard_normal((3, 3, 3))
 @pytest.mark.parametrize(
     ("call", "kind", "words"),
     [
-        (lambda: theory.projections_for(-1, FACTOR, WEIGHTS, np.nan, orthogonal=False), ValueError, "accuracy must be"),
-        (lambda: theory.projections_for(1, FACTOR, WEIGHTS, np.nan, orthogonal=False), ValueError, "noise must not be"),
-        (lambda: theory.projections_for(np.nan, FACTOR, WEIGHTS, 0.1, orthogonal=True), ValueError, "accuracy must be"),
+        (
+            lambda: theory.projections_needed(-1, FACTOR, WEIGHTS, np.nan, orthogonal=False),
+            ValueError,
+            "accuracy must be",
+        ),
+        (
+            lambda: theory.projections_needed(1, FACTOR, WEIGHTS, np.nan, orthogonal=False),
+            ValueError,
+            "noise must not be",
+        ),
+        (
+            lambda: theory.projections_needed(np.nan, FACTOR, WEIGHTS, 0.1, orthogonal=True),
+            ValueError,
+            "accuracy must be",
+        ),
         (lambda: theory.error_bound(BAD, WEIGHTS, 0.1, orthogonal=False), ValueError, "factor must be finite; 3 of 15"),
         (lambda: theory.error_bound(FACTOR, WEIGHTS[:2], 0.1, orthogonal=False), ValueError, r"shape \(3,\); got \(2,"),
         (
@@ -45,27 +57,42 @@ CUBE = np.random.default_rng(0).standard_normal((3, 3, 3))
             ValueError,
             "parallel columns",
         ),
-        (lambda: theory.concentration(FACTOR, 0, orthogonal=False), ValueError, "n_projections must be positive"),
-        (lambda: theory.concentration(FACTOR, 2.5, orthogonal=False), TypeError, "n_projections must be an integer"),
-        (lambda: theory.concentration(FACTOR, 5, orthogonal=True), ValueError, "factor must have orthogonal columns"),
-        (lambda: theory.least_projections(FACTOR[0], orthogonal=True), ValueError, r"factor must have shape \(n, n\)"),
-        (lambda: theory.least_projections(FACTOR, orthogonal=False, delta="a"), TypeError, "delta must be a number"),
+        (
+            lambda: theory.projection_concentration(FACTOR, 0, orthogonal=False),
+            ValueError,
+            "n_projections must be positive",
+        ),
+        (
+            lambda: theory.projection_concentration(FACTOR, 2.5, orthogonal=False),
+            TypeError,
+            "n_projections must be an integer",
+        ),
+        (
+            lambda: theory.projection_concentration(FACTOR, 5, orthogonal=True),
+            ValueError,
+            "factor must have orthogonal columns",
+        ),
+        (
+            lambda: theory.minimum_projections(FACTOR[0], orthogonal=True),
+            ValueError,
+            r"factor must have shape \(n, n\)",
+        ),
+        (lambda: theory.minimum_projections(FACTOR, orthogonal=False, delta="a"), TypeError, "delta must be a number"),
         (lambda: theory.incoherence(0 * FACTOR), ValueError, "factor must not have columns of zeros"),
         (lambda: theory.incoherence(BAD), ValueError, "factor must be finite"),
-        (lambda: theory.condition("abc"), TypeError, "factor must hold real numbers"),
+        (lambda: theory.factor_condition("abc"), TypeError, "factor must hold real numbers"),
         (lambda: theory.uniqueness_moduli(np.zeros((4, 2))), ValueError, "diagonals must not have columns of zeros"),
         (lambda: theory.kruskal_rank(FACTOR, tol=-1), ValueError, "tol must be positive"),
         (lambda: theory.kruskal_condition([FACTOR]), ValueError, "three modes or more; got 1"),
         (lambda: theory.kruskal_condition([FACTOR, FACTOR, FACTOR[:, :2]]), ValueError, "one number of columns"),
         (lambda: theory.diagnose(3), TypeError, "fit must be a Factorization"),
-        (lambda: theory.standard_errors(3), TypeError, "fit must be a Diagonalization"),
         (
-            lambda: theory.first_order(FACTOR, STACK.diagonals[:, :2], STACK.matrices, orthogonal=False),
+            lambda: theory.first_order_perturbation(FACTOR, STACK.diagonals[:, :2], STACK.matrices, orthogonal=False),
             ValueError,
             r"diagonals must have shape \(n, 3\)",
         ),
         (
-            lambda: theory.first_order(np.ones((5, 3)), STACK.diagonals, STACK.matrices, orthogonal=False),
+            lambda: theory.first_order_perturbation(np.ones((5, 3)), STACK.diagonals, STACK.matrices, orthogonal=False),
             ValueError,
             "factor must have independent columns",
         ),
@@ -85,7 +112,7 @@ def test_theory(call, kind, words):
 
 def test_a_column_of_zeros_is_a_dependent_one():
     degenerate = np.column_stack([FACTOR, np.zeros(5)])
-    assert theory.condition(degenerate) == np.inf
+    assert theory.factor_condition(degenerate) == np.inf
     assert theory.kruskal_rank(degenerate) == 0
     assert not theory.kruskal_condition([degenerate] * 3)
 

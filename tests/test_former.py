@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+import numpy as np
 import pytest
 
 import codiag
 from codiag._checks import explains_keywords, former_names
 from codiag.diagonalize import UWEDGE
 from codiag.models.frame import Model
+from codiag.theory import standard_errors
 
 
 def test_modules_resolve_former_names():
@@ -61,11 +63,27 @@ def test_models_take_former_parameters_and_have_former_attributes():
 
 @pytest.mark.parametrize(
     ("module", "name"),
-    [("codiag.tables", "read_votes"), ("codiag.tensors", "WordPairs"), ("codiag.methods.least_squares", "minimize")],
+    [
+        ("codiag.tables", "read_votes"),
+        ("codiag.tensors", "WordPairs"),
+        ("codiag.methods.least_squares", "minimize"),
+        ("codiag.theory", "FirstOrder"),
+        ("codiag.theory", "concentration"),
+        ("codiag.theory", "condition"),
+        ("codiag.theory", "first_order"),
+        ("codiag.theory", "least_projections"),
+        ("codiag.theory", "projections_for"),
+    ],
 )
 def test_former_modules_have_their_names(module, name):
     with pytest.warns(DeprecationWarning, match="the old name goes in"):
         assert callable(getattr(__import__(module, fromlist=[name]), name))
+
+
+def test_standard_errors_of_a_diagonalization_were_a_function():
+    fit = codiag.joint_diagonalize([[[1, 0], [0, 2]], [[2, 0], [0, 1]], [[1, 0], [0, 1]]], seed=0)
+    with pytest.warns(DeprecationWarning, match=r"theory\.standard_errors\(fit\) is now fit\.standard_errors"):
+        assert np.array_equal(standard_errors(fit), fit.standard_errors)
 
 
 def test_sample_weights_of_matrices_were_weights():

@@ -135,7 +135,7 @@ def projection_stack(
     See Also
     --------
     matrix_stack : Matrices with independent diagonals.
-    codiag.theory.first_order : The errors that such noise makes.
+    codiag.theory.first_order_perturbation : The errors that such noise makes.
 
     Examples
     --------
