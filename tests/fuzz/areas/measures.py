@@ -28,10 +28,7 @@ def _as_estimate(rng: np.random.Generator, factors: list[np.ndarray]) -> Any:
 
 
 @covers(
-    *(
-        f"codiag.metrics.{name}"
-        for name in ("factor_error", "match_components", "nearest_error", "Matching", "Factors")
-    ),
+    *(f"codiag.metrics.{name}" for name in ("factor_error", "match_components", "nearest_error", "Matching")),
     "codiag.factor_error",
     "codiag.match_components",
     weight=2,
@@ -62,21 +59,7 @@ def matching(rng: np.random.Generator) -> Case:
     return Case(f"codiag.metrics.{name}", getattr(metrics, name), arguments, True, (measured,), ("factors",))
 
 
-@covers("codiag.metrics.unit_factors", weight=0.5)
-def units(rng: np.random.Generator) -> Case:
-    """Unit columns of whatever holds factors."""
-    factors = _factors(rng, [3, 4, 2], 2)
-    arguments = {"factors": _as_estimate(rng, factors), "name": "estimate"}
-
-    def normal(found: Any, given: dict[str, Any]) -> Problems:
-        lengths = [np.linalg.norm(array, axis=0) for array in found]
-        if len(found) != 3 or not np.allclose(lengths, 1):
-            yield "metric", f"lengths {lengths}"
-
-    return Case("codiag.metrics.unit_factors", metrics.unit_factors, arguments, True, (normal,), ("estimate",))
-
-
-@covers("codiag.metrics.recovery_curve", "codiag.metrics.overlapping_nmi", "codiag.metrics.RecoveryCurve", weight=1.5)
+@covers("codiag.metrics.recovery_curve", "codiag.metrics.overlapping_nmi", weight=1.5)
 def covers_of_nodes(rng: np.random.Generator) -> Case:
     """Communities against communities."""
     n = int(rng.integers(2, 30))
