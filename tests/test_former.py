@@ -11,6 +11,7 @@ import codiag
 from codiag._checks import explains_keywords, former_names
 from codiag.diagonalize import UWEDGE
 from codiag.models.frame import Model
+from codiag.synthetic import crowd_votes, worker_confusions
 from codiag.theory import standard_errors
 
 
@@ -67,6 +68,7 @@ def test_models_take_former_parameters_and_have_former_attributes():
         ("codiag.tables", "read_votes"),
         ("codiag.tensors", "WordPairs"),
         ("codiag.methods.least_squares", "minimize"),
+        ("codiag.synthetic", "worker_errors"),
         ("codiag.theory", "FirstOrder"),
         ("codiag.theory", "concentration"),
         ("codiag.theory", "condition"),
@@ -84,6 +86,16 @@ def test_standard_errors_of_a_diagonalization_were_a_function():
     fit = codiag.joint_diagonalize([[[1, 0], [0, 2]], [[2, 0], [0, 1]], [[1, 0], [0, 1]]], seed=0)
     with pytest.warns(DeprecationWarning, match=r"theory\.standard_errors\(fit\) is now fit\.standard_errors"):
         assert np.array_equal(standard_errors(fit), fit.standard_errors)
+
+
+def test_confusion_matrices_of_a_crowd_were_errors():
+    confusions = worker_confusions(3, 2, seed=0)
+    with pytest.warns(DeprecationWarning, match="errors of crowd_votes is now confusions"):
+        crowd = crowd_votes(4, errors=confusions, seed=0)
+    with pytest.warns(DeprecationWarning, match="errors of Crowd is now confusions"):
+        assert crowd.errors is crowd.confusions
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = crowd.nothing
 
 
 def test_sample_weights_of_matrices_were_weights():
