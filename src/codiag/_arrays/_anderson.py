@@ -48,6 +48,7 @@ class Extrapolation:
     def forget(self) -> None:
         """Delete all points and moves."""
         self._point: Array | None = None
+        self._step: Array | None = None
         self._move: Array | None = None
         self._shifts: list[Array] = []
         self._changes: list[Array] = []
@@ -68,24 +69,21 @@ class Extrapolation:
     def step(self, move: Array, *, avoid_saddles: bool = True) -> Array:
         """Record the move from the current point and return the step to take, which must then be taken.
 
-        This is the form for iterations on a group, where points have coordinates relative to the current one only: the
-        last step is the difference of the last two points. The plain move is returned, and the history deleted, if
-        the accelerated step is much longer.
+        This form is for iterations on a group, whose points have coordinates relative to the current point only: the
+        difference of the last two points is the last step. If the accelerated step is much longer than the plain move,
+        the history is deleted and the plain move returned.
 
-        Acceleration is attracted by every zero of the moves, also by saddles, which repel the plain iteration. With
-        `avoid_saddles`, the plain move is also returned if it repels along some direction of the last steps.
+        Acceleration converges to every zero of the moves, also to saddles, which repel the plain iteration. With
+        `avoid_saddles`, the plain move is also returned if the last steps show that plain moves are repelled.
         """
-        self._record(self._point, move)  # the "point" is the step that led here
+        self._record(self._step, move)
         xp = array_namespace(move)
-        step = move
-        if self._changes:
-            repelled = avoid_saddles and _repels(self._columns(self._shifts), self._columns(self._changes))
-            step = move if repelled else self._accelerated()
-            if repelled or bool(xp.linalg.vector_norm(step) > LONGEST * xp.linalg.vector_norm(move)):
-                self.forget()
-                step = self._move = move
-        self._point = step
-        return step
+        repelled = self._changes and avoid_saddles and _repels(*map(self._columns, (self._shifts, self._changes)))
+        self._step = move if repelled else self._accelerated()
+        if repelled or bool(xp.linalg.vector_norm(self._step) > LONGEST * xp.linalg.vector_norm(move)):
+            self.forget()
+            self._step = self._move = move
+        return self._step
 
     def _record(self, shift: Array | None, move: Array) -> None:
         if shift is not None and self._move is not None:
