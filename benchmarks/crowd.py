@@ -17,7 +17,7 @@ from benchmarks.measure import megabytes, run_parts, table, timed
 from codiag.datasets import load_crowd
 from codiag.models import DawidSkene
 from codiag.models.crowd import Votes, as_votes
-from codiag.synthetic import crowd_votes, worker_errors
+from codiag.synthetic import crowd_votes, worker_confusions
 
 NAMES = ("web", "rte", "bluebird", "dog")
 SPARSE = (
@@ -128,7 +128,7 @@ def _gap(k: int, seed: int) -> float:
 
 
 def _crowd(k: int, seed: int, n: int = 10_000) -> Any:
-    return crowd_votes(n, worker_errors(60, k, adversarial=0.2, seed=[seed, 1]), density=0.2, seed=[seed, 2])
+    return crowd_votes(n, worker_confusions(60, k, adversarial=0.2, seed=[seed, 1]), density=0.2, seed=[seed, 2])
 
 
 def regimes() -> str:
@@ -165,10 +165,10 @@ def regimes() -> str:
 
 def _regimes() -> Iterator[tuple[str, int, Callable[[int], np.ndarray]]]:
     def honest(k: int, seed: int) -> np.ndarray:
-        return worker_errors(40, k, seed=[seed, 1])
+        return worker_confusions(40, k, seed=[seed, 1])
 
     def most_shift(k: int, seed: int) -> np.ndarray:
-        return worker_errors(40, k, adversarial=0.6, seed=[seed, 1])
+        return worker_confusions(40, k, adversarial=0.6, seed=[seed, 1])
 
     def most_copy(k: int, seed: int) -> np.ndarray:
         errors = honest(k, seed)
@@ -242,7 +242,7 @@ def sparse() -> str:
 
 def million() -> str:
     """A million votes."""
-    errors = worker_errors(1000, 5, adversarial=0.1, seed=0)
+    errors = worker_confusions(1000, 5, adversarial=0.1, seed=0)
     run = crowd_votes(100_000, errors, density=0.01, seed=1)
     before = megabytes()
     model, seconds = timed(lambda: DawidSkene(random_state=0).fit(run.votes), time.process_time)

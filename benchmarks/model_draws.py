@@ -18,7 +18,7 @@ from codiag.models import (
     SingleTopic,
     SphericalGaussianMixture,
 )
-from codiag.synthetic import crowd_votes, unit_factor, worker_errors
+from codiag.synthetic import crowd_votes, unit_factor, worker_confusions
 
 Drawn = tuple[Any, dict[str, Any]]
 """Data, and the true parameters by name."""
@@ -105,7 +105,7 @@ def sequences(seed: int, n: int = 400, length: int = 20) -> Drawn:
 
 def crowd(seed: int, n: int = 600, n_workers: int = 20, density: float = 0.4) -> Drawn:
     """Twenty workers with 240 votes each, about, on tasks of three classes."""
-    errors, priors = worker_errors(n_workers, 3, seed=108), np.array([0.5, 0.3, 0.2])
+    errors, priors = worker_confusions(n_workers, 3, seed=108), np.array([0.5, 0.3, 0.2])
     votes = crowd_votes(n, errors, density=density, priors=priors, seed=seed).votes
     return votes, {"errors": errors, "priors": priors}
 

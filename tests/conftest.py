@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from codiag.io import write_table
-from codiag.synthetic import crowd_votes, mixed_membership_graph, noisy_tensor, worker_errors
+from codiag.synthetic import crowd_votes, mixed_membership_graph, noisy_tensor, worker_confusions
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def corpus_file(tmp_path):
 
 @pytest.fixture
 def votes_file(tmp_path):
-    crowd = crowd_votes(300, worker_errors(20, 3, seed=0), density=0.5, seed=1)
+    crowd = crowd_votes(300, worker_confusions(20, 3, seed=0), density=0.5, seed=1)
     write_table(tmp_path / "votes.csv", dict(zip(("task", "worker", "label"), crowd.votes, strict=True)))
     return tmp_path / "votes.csv"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from codiag.synthetic import crowd_votes, unit_factor, worker_errors
+from codiag.synthetic import crowd_votes, unit_factor, worker_confusions
 
 
 def matched(estimate, truth):
@@ -90,7 +90,7 @@ def alike_counts(seed):
 
 
 def crowd(k=3, *, n=2000, n_workers=20, density=0.3, adversarial=0.2, seed=0):
-    errors = worker_errors(n_workers, k, adversarial=adversarial, seed=[seed, 1])
+    errors = worker_confusions(n_workers, k, adversarial=adversarial, seed=[seed, 1])
     return crowd_votes(n, errors, density=density, seed=[seed, 2])
 
 

@@ -21,16 +21,28 @@ WEIGHTS = np.array([1.0, 2.0, 3.0])
 STACK = synthetic.matrix_stack(FACTOR, 4, seed=0)
 PROBLEM = synthetic.noisy_tensor((4, 5, 6), 2, noise=1e-3, seed=0)
 BAD = np.where(np.eye(5, 3) > 0, np.nan, FACTOR)
-ERRORS = synthetic.worker_errors(3, 2, seed=0)
+CONFUSIONS = synthetic.worker_confusions(3, 2, seed=0)
 CUBE = np.random.default_rng(0).standard_normal((3, 3, 3))
 
 
 @pytest.mark.parametrize(
     ("call", "kind", "words"),
     [
-        (lambda: theory.projections_for(-1, FACTOR, WEIGHTS, np.nan, orthogonal=False), ValueError, "accuracy must be"),
-        (lambda: theory.projections_for(1, FACTOR, WEIGHTS, np.nan, orthogonal=False), ValueError, "noise must not be"),
-        (lambda: theory.projections_for(np.nan, FACTOR, WEIGHTS, 0.1, orthogonal=True), ValueError, "accuracy must be"),
+        (
+            lambda: theory.projections_needed(-1, FACTOR, WEIGHTS, np.nan, orthogonal=False),
+            ValueError,
+            "accuracy must be",
+        ),
+        (
+            lambda: theory.projections_needed(1, FACTOR, WEIGHTS, np.nan, orthogonal=False),
+            ValueError,
+            "noise must not be",
+        ),
+        (
+            lambda: theory.projections_needed(np.nan, FACTOR, WEIGHTS, 0.1, orthogonal=True),
+            ValueError,
+            "accuracy must be",
+        ),
         (lambda: theory.error_bound(BAD, WEIGHTS, 0.1, orthogonal=False), ValueError, "factor must be finite; 3 of 15"),
         (lambda: theory.error_bound(FACTOR, WEIGHTS[:2], 0.1, orthogonal=False), ValueError, r"shape \(3,\); got \(2,"),
         (
@@ -45,27 +57,42 @@ CUBE = np.random.default_rng(0).standard_normal((3, 3, 3))
             ValueError,
             "parallel columns",
         ),
-        (lambda: theory.concentration(FACTOR, 0, orthogonal=False), ValueError, "n_projections must be positive"),
-        (lambda: theory.concentration(FACTOR, 2.5, orthogonal=False), TypeError, "n_projections must be an integer"),
-        (lambda: theory.concentration(FACTOR, 5, orthogonal=True), ValueError, "factor must have orthogonal columns"),
-        (lambda: theory.least_projections(FACTOR[0], orthogonal=True), ValueError, r"factor must have shape \(n, n\)"),
-        (lambda: theory.least_projections(FACTOR, orthogonal=False, delta="a"), TypeError, "delta must be a number"),
+        (
+            lambda: theory.projection_concentration(FACTOR, 0, orthogonal=False),
+            ValueError,
+            "n_projections must be positive",
+        ),
+        (
+            lambda: theory.projection_concentration(FACTOR, 2.5, orthogonal=False),
+            TypeError,
+            "n_projections must be an integer",
+        ),
+        (
+            lambda: theory.projection_concentration(FACTOR, 5, orthogonal=True),
+            ValueError,
+            "factor must have orthogonal columns",
+        ),
+        (
+            lambda: theory.minimum_projections(FACTOR[0], orthogonal=True),
+            ValueError,
+            r"factor must have shape \(n, n\)",
+        ),
+        (lambda: theory.minimum_projections(FACTOR, orthogonal=False, delta="a"), TypeError, "delta must be a number"),
         (lambda: theory.incoherence(0 * FACTOR), ValueError, "factor must not have columns of zeros"),
         (lambda: theory.incoherence(BAD), ValueError, "factor must be finite"),
-        (lambda: theory.condition("abc"), TypeError, "factor must hold real numbers"),
+        (lambda: theory.factor_condition("abc"), TypeError, "factor must hold real numbers"),
         (lambda: theory.uniqueness_moduli(np.zeros((4, 2))), ValueError, "diagonals must not have columns of zeros"),
         (lambda: theory.kruskal_rank(FACTOR, tol=-1), ValueError, "tol must be positive"),
         (lambda: theory.kruskal_condition([FACTOR]), ValueError, "three modes or more; got 1"),
         (lambda: theory.kruskal_condition([FACTOR, FACTOR, FACTOR[:, :2]]), ValueError, "one number of columns"),
         (lambda: theory.diagnose(3), TypeError, "fit must be a Factorization"),
-        (lambda: theory.standard_errors(3), TypeError, "fit must be a Diagonalization"),
         (
-            lambda: theory.first_order(FACTOR, STACK.diagonals[:, :2], STACK.matrices, orthogonal=False),
+            lambda: theory.first_order_perturbation(FACTOR, STACK.diagonals[:, :2], STACK.matrices, orthogonal=False),
             ValueError,
             r"diagonals must have shape \(n, 3\)",
         ),
         (
-            lambda: theory.first_order(np.ones((5, 3)), STACK.diagonals, STACK.matrices, orthogonal=False),
+            lambda: theory.first_order_perturbation(np.ones((5, 3)), STACK.diagonals, STACK.matrices, orthogonal=False),
             ValueError,
             "factor must have independent columns",
         ),
@@ -85,7 +112,7 @@ def test_theory(call, kind, words):
 
 def test_a_column_of_zeros_is_a_dependent_one():
     degenerate = np.column_stack([FACTOR, np.zeros(5)])
-    assert theory.condition(degenerate) == np.inf
+    assert theory.factor_condition(degenerate) == np.inf
     assert theory.kruskal_rank(degenerate) == 0
     assert not theory.kruskal_condition([degenerate] * 3)
 
@@ -116,13 +143,17 @@ def test_a_column_of_zeros_is_a_dependent_one():
         (lambda: synthetic.operator_norm(CUBE), ValueError, "tensor must be symmetric"),
         (lambda: synthetic.operator_norm(np.ones((2, 3, 4))), ValueError, "modes of one size"),
         (lambda: synthetic.operator_norm(np.ones((3, 3, 3)), n_starts=0), ValueError, "n_starts must be positive"),
-        (lambda: synthetic.worker_errors(3, 1), ValueError, "n_classes must be at least 2"),
-        (lambda: synthetic.worker_errors(3, 2, adversarial=2.0), ValueError, "adversarial must be at most 1"),
-        (lambda: synthetic.crowd_votes(4, ERRORS[0]), ValueError, r"errors must have shape \(n, n, n\)"),
-        (lambda: synthetic.crowd_votes(4, ERRORS[:, :1]), ValueError, r"shape \(n_workers, k, k\); got \(3, 1, 2\)"),
-        (lambda: synthetic.crowd_votes(4, 2 * ERRORS), ValueError, "errors must be probabilities"),
-        (lambda: synthetic.crowd_votes(4, ERRORS, priors=[0.5, 0.6]), ValueError, "priors must be probabilities"),
-        (lambda: synthetic.crowd_votes(4, ERRORS, density=-0.5), ValueError, "density must not be negative"),
+        (lambda: synthetic.worker_confusions(3, 1), ValueError, "n_classes must be at least 2"),
+        (lambda: synthetic.worker_confusions(3, 2, adversarial=2.0), ValueError, "adversarial must be at most 1"),
+        (lambda: synthetic.crowd_votes(4, CONFUSIONS[0]), ValueError, r"confusions must have shape \(n, n, n\)"),
+        (
+            lambda: synthetic.crowd_votes(4, CONFUSIONS[:, :1]),
+            ValueError,
+            r"shape \(n_workers, k, k\); got \(3, 1, 2\)",
+        ),
+        (lambda: synthetic.crowd_votes(4, 2 * CONFUSIONS), ValueError, "confusions must be probabilities"),
+        (lambda: synthetic.crowd_votes(4, CONFUSIONS, priors=[0.5, 0.6]), ValueError, "priors must be probabilities"),
+        (lambda: synthetic.crowd_votes(4, CONFUSIONS, density=-0.5), ValueError, "density must not be negative"),
         (lambda: synthetic.mixed_membership_graph(5, 0), ValueError, "k must be positive"),
         (lambda: synthetic.mixed_membership_graph(5, 2, inside=1.5), ValueError, "inside must be at most 1"),
         (lambda: synthetic.mixed_membership_graph(5, 2, degrees=[1.0]), ValueError, r"degrees must have shape \(5,\)"),
@@ -155,7 +186,7 @@ def test_synthetic(call, kind, words):
             ValueError,
             "level must be at most",
         ),
-        (lambda: metrics.recovery_curve(np.ones((0, 1)), np.ones((0, 1))), ValueError, "a node"),
+        (lambda: metrics.recovery_curve(np.ones((0, 1)), np.ones((0, 1))), ValueError, "at least one node"),
     ],
 )
 def test_metrics(call, kind, words):
@@ -211,7 +242,7 @@ SEEDED = {
     "diagonalizer": lambda seed: UWEDGE()(STACK.matrices, seed=seed),
     "unit_factor": lambda seed: synthetic.unit_factor(3, 2, seed),
     "noisy_tensor": lambda seed: synthetic.noisy_tensor((3, 3, 3), 2, seed=seed),
-    "crowd_votes": lambda seed: synthetic.crowd_votes(3, ERRORS, seed=seed),
+    "crowd_votes": lambda seed: synthetic.crowd_votes(3, CONFUSIONS, seed=seed),
     "graph": lambda seed: synthetic.mixed_membership_graph(9, 2, seed=seed),
     "unit_noise": lambda seed: synthetic.unit_noise(3, seed),
 }

@@ -114,7 +114,7 @@ def test_weight_two_is_the_matrix_twice(name):
     case = DIAGONALIZERS[name]
     case.skip_unless_it_settles()
     matrices = case.stack(5, 6, noise=0.02).matrices
-    weighted = case.exactly(matrices, weights=[2, 1, 1, 1, 1, 3], seed=0)
+    weighted = case.exactly(matrices, sample_weight=[2, 1, 1, 1, 1, 3], seed=0)
     repeated = case.exactly(matrices[[0, 0, 1, 2, 3, 4, 5, 5, 5]], seed=0)
     assert_same_factors(weighted, (repeated.factor, repeated.right_factor)[: 2 - case.symmetric], 1e-6)
     assert weighted.off_diagonal == pytest.approx(repeated.off_diagonal, rel=1e-6)
@@ -126,7 +126,7 @@ def test_weight_zero_is_no_matrix_at_all(name):
     case = DIAGONALIZERS[name]
     case.skip_unless_it_settles()
     matrices = case.stack(5, 7, noise=0.02).matrices
-    weighted = case.exactly(matrices, weights=[0, 1, 1, 1, 1, 1, 1], seed=0)
+    weighted = case.exactly(matrices, sample_weight=[0, 1, 1, 1, 1, 1, 1], seed=0)
     fewer = case.exactly(matrices[1:], seed=0)
     assert_same_factors(weighted, (fewer.factor, fewer.right_factor)[: 2 - case.symmetric], 1e-6)
     np.testing.assert_allclose(weighted.noise, fewer.noise, rtol=1e-5)
@@ -159,7 +159,7 @@ def test_input_is_not_modified(name):
     matrices = case.stack(5, 6, noise=0.01).matrices
     copy = matrices.copy()
     matrices.flags.writeable = False
-    case.method(matrices, weights=np.arange(1.0, 7.0), seed=0)
+    case.method(matrices, sample_weight=np.arange(1.0, 7.0), seed=0)
     np.testing.assert_array_equal(matrices, copy)
 
 

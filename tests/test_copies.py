@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from codiag.models import DawidSkene
 from codiag.models.crowd import RATES, CrowdModel, _joint, _scores, as_votes, common_rate, meetings, with_shared_votes
-from codiag.synthetic import crowd_votes, worker_errors
+from codiag.synthetic import crowd_votes, worker_confusions
 
 
 def copying(seed, k, rate, n=400, n_workers=20, pairs=2):
@@ -19,7 +19,7 @@ def copying(seed, k, rate, n=400, n_workers=20, pairs=2):
     They are right on two thirds of the tasks: agreement of workers who are nearly always right looks like skill.
     """
     rng = np.random.default_rng([seed, k])
-    errors = worker_errors(n_workers, k, seed=[seed, 1])
+    errors = worker_confusions(n_workers, k, seed=[seed, 1])
     errors[: 2 * pairs] = np.where(np.eye(k, dtype=bool), 2 / 3, 1 / 3 / (k - 1))
     data = crowd_votes(n, errors, seed=[seed, 2])
     labels = data.votes[2].reshape(n, n_workers).copy()
@@ -34,7 +34,7 @@ def copying(seed, k, rate, n=400, n_workers=20, pairs=2):
 
 def test_likelihood_ratios_have_mean_one_for_workers_who_do_not_copy():
     """Over all labels that two workers may give, whatever the third said, by their exact probabilities."""
-    k, errors = 3, worker_errors(3, 3, seed=0)
+    k, errors = 3, worker_confusions(3, 3, seed=0)
     shares = np.array([0.5, 0.3, 0.2])
     labels = np.array(list(itertools.product(range(k), repeat=3)))  # a task for every outcome
     votes = as_votes(tuple(column.ravel() for column in (*np.indices(labels.shape), labels)))

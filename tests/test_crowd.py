@@ -14,7 +14,7 @@ from sklearn.base import clone
 import codiag
 from codiag.models import DawidSkene
 from codiag.models.crowd import _numbers, as_votes
-from codiag.synthetic import crowd_votes, worker_errors
+from codiag.synthetic import crowd_votes, worker_confusions
 from real_data import needs_data
 from simulated import crowd
 
@@ -122,7 +122,7 @@ def test_moments_lead_to_the_optimum_beside_the_truth(k):
         data = crowd(k, seed=seed)
         options = {"smoothing": 0.01, "em_rounds": 500, "tol": 1e-9}
         found = DawidSkene(random_state=seed, **options).fit(data.votes)
-        beside = DawidSkene(init=data.errors, **options).fit(data.votes)
+        beside = DawidSkene(init=data.confusions, **options).fit(data.votes)
         assert found.diagnostics_["init"] == "moments"
         assert abs(found.log_likelihood_ - beside.log_likelihood_) < 1e-4 * data.votes[0].size
 
@@ -132,7 +132,7 @@ def test_where_workers_name_classes_each_their_own_way_the_majority_leads_astray
     gaps = []
     for seed in range(3):
         rng = np.random.default_rng([seed, 9])
-        errors = np.stack([one[rng.permutation(8)] for one in worker_errors(40, 8, seed=[seed, 1])])
+        errors = np.stack([one[rng.permutation(8)] for one in worker_confusions(40, 8, seed=[seed, 1])])
         votes = crowd_votes(5000, errors, density=0.25, seed=[seed, 2]).votes
         options = {"smoothing": 0.01, "em_rounds": 500, "tol": 1e-7}
         truth, moments, majority = (
@@ -147,7 +147,7 @@ def test_where_workers_name_classes_each_their_own_way_the_majority_leads_astray
 def test_workers_of_whom_half_swap_the_classes_are_told_apart():
     """Added up their votes say little; partitions that say more count more."""
     for seed in range(3):
-        errors = worker_errors(40, 2, seed=[seed, 1])
+        errors = worker_confusions(40, 2, seed=[seed, 1])
         errors[::2] = errors[::2, ::-1]
         votes = crowd_votes(5000, errors, density=0.25, seed=[seed, 2]).votes
         options = {"smoothing": 0.01, "em_rounds": 500, "tol": 1e-8}
@@ -224,7 +224,7 @@ def test_pooled_smoothing_makes_a_worker_without_votes_like_the_others():
 
 @pytest.mark.parametrize("one_coin", [False, True])
 def test_standard_errors_are_the_deviations_from_the_truth(one_coin):
-    errors = worker_errors(15, 3, seed=0)
+    errors = worker_confusions(15, 3, seed=0)
     if one_coin:
         right = np.linspace(0.5, 0.9, 15)[:, None, None]
         errors = np.where(np.eye(3, dtype=bool), right, (1 - right) / 2)
@@ -301,7 +301,7 @@ def test_parameters_are_stored_and_cloned():
 @pytest.mark.parametrize("gold", [0, 20])
 def test_names_and_order_of_votes_tasks_workers_and_classes_do_not_matter(options, gold):
     """Everything a fit says goes with the names, to the last bit, and so do error bars, which random numbers make."""
-    data, rng = crowd_votes(150, worker_errors(9, 3, seed=0), density=0.6, seed=1), np.random.default_rng(2)
+    data, rng = crowd_votes(150, worker_confusions(9, 3, seed=0), density=0.6, seed=1), np.random.default_rng(2)
     # Two who copy, and votes given twice, of which the first would count by the order of rows.
     matrix = np.full((150, 10), -1)
     matrix[data.votes[0], data.votes[1]] = data.votes[2]

@@ -10,7 +10,7 @@ from codiag.methods import ALS, NLS, NOJD, Lathauwer
 from codiag.models import DawidSkene
 from codiag.models.crowd import _starts as _crowd_moments
 from codiag.models.crowd import as_votes, estimate_crowd, random_groups
-from codiag.synthetic import crowd_votes, worker_errors
+from codiag.synthetic import crowd_votes, worker_confusions
 from simulated import crowd
 
 
@@ -32,7 +32,7 @@ def test_any_method_serves(method):
     method = ALS(init=NOJD()) if method == "als" else method
     model = DawidSkene(method=method, em_rounds=0, n_partitions=5, random_state=0).fit(data.votes)
     assert model.diagnostics_["init"] == "moments"
-    assert np.abs(model.errors_ - data.errors).mean() < 0.06
+    assert np.abs(model.errors_ - data.confusions).mean() < 0.06
     assert np.all(model.errors_spread_ >= 0)
     assert 0.005 < model.errors_spread_.mean() < 0.1
 
@@ -79,7 +79,7 @@ def test_partitions_that_tell_more_count_more():
     """Of workers of whom half swap the classes, few partitions hold unlike groups; those decide."""
     misses = []
     for seed in range(4):
-        errors = worker_errors(40, 2, seed=[seed, 1])
+        errors = worker_confusions(40, 2, seed=[seed, 1])
         errors[::2] = errors[::2, ::-1]
         data = crowd_votes(5000, errors, density=0.25, seed=[seed, 2])
         found = DawidSkene(em_rounds=0, random_state=0).fit(data.votes).errors_

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from codiag.models import DawidSkene
 from codiag.models.crowd import SKILL, CrowdModel, added_votes, beta_intervals, estimate_prior
-from codiag.synthetic import crowd_votes, worker_errors
+from codiag.synthetic import crowd_votes, worker_confusions
 from real_data import needs_data
 
 BANDS = ((1, 2), (3, 9), (10, 29), (30, 99), (100, 10**9))
@@ -74,7 +74,7 @@ def uneven(kind, k, seed, n_workers=60, n_tasks=400, per_task=5):
     if rates is not None:
         errors = np.where(np.eye(k, dtype=bool), rates[:, None, None], (1 - rates[:, None, None]) / (k - 1))
     else:
-        errors = worker_errors(n_workers, k, adversarial=0.15 if kind == "adversarial" else 0, seed=[seed, 1])
+        errors = worker_confusions(n_workers, k, adversarial=0.15 if kind == "adversarial" else 0, seed=[seed, 1])
         errors = errors[rng.permutation(n_workers)]
     priors = rng.dirichlet(np.full(k, 5.0))
     appetite = np.exp(rng.normal(0, 1.6, n_workers))
@@ -163,7 +163,7 @@ def test_intervals_of_beta_distributions_have_their_quantiles():
 @pytest.mark.parametrize("smoothing", ["estimated", 1.0])
 def test_intervals_come_as_the_votes_do(smoothing):
     pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
-    columns = crowd_votes(60, worker_errors(6, 2, seed=0), seed=1).votes
+    columns = crowd_votes(60, worker_confusions(6, 2, seed=0), seed=1).votes
     votes = dict(zip(("task", "worker", "label"), columns, strict=True))
     makes = (votes, pd.DataFrame(votes), pl.DataFrame(votes))
     plain, frame, other = (fitted(one, smoothing=smoothing) for one in makes)
@@ -178,7 +178,7 @@ def test_standard_errors_of_the_default_are_the_deviations_from_the_truth():
     """Of workers drawn from one distribution, on average over them."""
     measured, predicted = [], []
     for seed in range(6):
-        errors = worker_errors(25, 2, seed=[seed, 3])
+        errors = worker_confusions(25, 2, seed=[seed, 3])
         data = crowd_votes(300, errors, density=0.3, seed=seed)
         model = fitted(data.votes)
         measured.append(model.errors_ - errors)
@@ -203,7 +203,7 @@ def test_standard_errors_of_the_default_are_the_deviations_from_the_truth():
 )
 def test_bad_options_are_named(options, kind, message):
     with pytest.raises(kind, match=message):
-        fitted(crowd_votes(40, worker_errors(6, 2, seed=0), seed=1).votes, **options)
+        fitted(crowd_votes(40, worker_confusions(6, 2, seed=0), seed=1).votes, **options)
 
 
 def test_a_prior_that_is_not_a_number_is_refused_for_one_class_too():
@@ -212,7 +212,7 @@ def test_a_prior_that_is_not_a_number_is_refused_for_one_class_too():
 
 
 def test_models_are_those_that_labels_come_from():
-    data = crowd_votes(200, worker_errors(10, 3, seed=0), density=0.5, seed=1)
+    data = crowd_votes(200, worker_confusions(10, 3, seed=0), density=0.5, seed=1)
     model = fitted(data.votes)
     assert_allclose(model.worker_accuracy_, np.einsum("wcc,c->w", *CrowdModel(model.errors_, model.priors_)))
     assert_allclose(model.predict_proba(data.votes), model.probas_, atol=1e-9)

@@ -11,7 +11,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import codiag
-from codiag.diagonalize import Diagonalizer
+from codiag.extending import Diagonalizer
 from codiag.methods import Method
 from codiag.models import SingleTopic
 from codiag.tensors import DenseTensor

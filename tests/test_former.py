@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+import numpy as np
 import pytest
 
 import codiag
 from codiag._checks import explains_keywords, former_names
+from codiag.diagonalize import UWEDGE
 from codiag.models.frame import Model
+from codiag.synthetic import crowd_votes, worker_confusions
+from codiag.theory import standard_errors
 
 
 def test_modules_resolve_former_names():
@@ -60,8 +64,49 @@ def test_models_take_former_parameters_and_have_former_attributes():
 
 @pytest.mark.parametrize(
     ("module", "name"),
-    [("codiag.tables", "read_votes"), ("codiag.tensors", "WordPairs"), ("codiag.methods.least_squares", "minimize")],
+    [
+        ("codiag.tables", "read_votes"),
+        ("codiag.tensors", "WordPairs"),
+        ("codiag.methods.least_squares", "minimize"),
+        ("codiag.synthetic", "worker_errors"),
+        ("codiag.theory", "FirstOrder"),
+        ("codiag.theory", "concentration"),
+        ("codiag.theory", "condition"),
+        ("codiag.theory", "first_order"),
+        ("codiag.theory", "least_projections"),
+        ("codiag.theory", "projections_for"),
+    ],
 )
 def test_former_modules_have_their_names(module, name):
     with pytest.warns(DeprecationWarning, match="the old name goes in"):
         assert callable(getattr(__import__(module, fromlist=[name]), name))
+
+
+def test_standard_errors_of_a_diagonalization_were_a_function():
+    fit = codiag.joint_diagonalize([[[1, 0], [0, 2]], [[2, 0], [0, 1]], [[1, 0], [0, 1]]], seed=0)
+    with pytest.warns(DeprecationWarning, match=r"theory\.standard_errors\(fit\) is now fit\.standard_errors"):
+        assert np.array_equal(standard_errors(fit), fit.standard_errors)
+
+
+def test_confusion_matrices_of_a_crowd_were_errors():
+    confusions = worker_confusions(3, 2, seed=0)
+    with pytest.warns(DeprecationWarning, match="errors of crowd_votes is now confusions"):
+        crowd = crowd_votes(4, errors=confusions, seed=0)
+    with pytest.warns(DeprecationWarning, match="errors of Crowd is now confusions"):
+        assert crowd.errors is crowd.confusions
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = crowd.nothing
+
+
+def test_sample_weights_of_matrices_were_weights():
+    matrices, weights = [[[1, 0], [0, 2]], [[2, 0], [0, 1]]], [1.0, 2.0]
+    expected = codiag.joint_diagonalize(matrices, sample_weight=weights, seed=0)
+    with pytest.warns(DeprecationWarning, match="weights of joint_diagonalize is now sample_weight"):
+        fit = codiag.joint_diagonalize(matrices, weights=weights, seed=0)
+    assert fit.off_diagonal == expected.off_diagonal
+    with pytest.warns(DeprecationWarning, match=r"weights of Diagonalizer\.__call__ is now sample_weight"):
+        UWEDGE()(matrices, weights=weights, seed=0)
+    with pytest.warns(DeprecationWarning, match="weights of Diagonalization is now sample_weight"):
+        assert fit.weights is fit.sample_weight
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = fit.nothing

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from codiag.cli import app
 from codiag.models import DawidSkene
 from codiag.models.crowd import CrowdModel, as_votes, expect, with_gold
-from codiag.synthetic import crowd_votes, worker_errors
+from codiag.synthetic import crowd_votes, worker_confusions
 from simulated import crowd
 
 
@@ -54,14 +54,14 @@ def test_the_likelihood_is_that_of_votes_and_known_classes():
     task, worker, label = data.votes
     joint = np.tile(shares, (30, 1))
     for t, w, l in zip(task, worker, label, strict=True):
-        joint[t] *= data.errors[w, l]
+        joint[t] *= data.confusions[w, l]
     expected = np.log(joint[np.arange(10), data.truth[:10]]).sum() + np.log(joint[10:].sum(axis=1)).sum()
-    assert expect(votes, CrowdModel(data.errors, shares))[1] == pytest.approx(expected, rel=1e-12)
+    assert expect(votes, CrowdModel(data.confusions, shares))[1] == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize("init", ["moments", "majority"])
 def test_gold_labels_name_the_classes_of_a_crowd_that_is_mostly_wrong(init):
-    data = crowd_votes(500, worker_errors(12, 3, adversarial=0.8, seed=0), seed=1)
+    data = crowd_votes(500, worker_confusions(12, 3, adversarial=0.8, seed=0), seed=1)
     model = DawidSkene(init=init, random_state=0)
     alone, told = (model.fit(data.votes, gold=gold).labels_ for gold in (None, known(data, 10)))
     assert np.mean(alone == data.truth) < 0.1
@@ -84,7 +84,7 @@ def test_gold_labels_name_the_classes_of_two_workers_who_are_mostly_wrong(init, 
 @pytest.mark.parametrize("init", ["moments", "majority", "given"])
 def test_one_coin_learns_from_gold_labels_what_labels_stand_for(init):
     """Most workers give the label after the true one: as mistakes, which one coin makes evenly, that cannot be said."""
-    errors = worker_errors(12, 3, adversarial=0.8, seed=0)
+    errors = worker_confusions(12, 3, adversarial=0.8, seed=0)
     data = crowd_votes(400, errors, seed=1)
     model = DawidSkene(init=errors if init == "given" else init, one_coin=True, random_state=0)
     model.fit(data.votes, known(data, 40))

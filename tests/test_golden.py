@@ -10,9 +10,7 @@ import pytest
 
 import codiag
 from assertions import assert_same_factors, largest_distance
-from codiag.diagonalize import LUJ1D, QRJ1D, UWEDGE, Jacobi, JDi, OrthogonalNewton
-from codiag.diagonalize.comparison import _shear_sweep
-from codiag.diagonalize.steps import round_robin
+from codiag.diagonalize import LUJ1D, QRJ1D, UWEDGE, Jacobi, JDi, OrthogonalNewton, round_robin, shear_sweep
 from codiag.methods import NOJD, OJD
 from codiag.metrics import nearest_error
 
@@ -78,7 +76,7 @@ def test_their_end_point_is_stationary_for_our_shears(case):
     inverse = golden["out_qrjB9_B"]
     entries = np.ascontiguousarray((inverse @ matrices(golden) @ inverse.T).transpose(1, 2, 0))
     last_step = golden["out_qrjB9_LUerror"].ravel()[-6:].max()
-    assert _shear_sweep(entries, inverse.copy(), round_robin(10)) < 2 * last_step
+    assert shear_sweep(entries, inverse.copy(), round_robin(10)) < 2 * last_step
     fit = QRJ1D()(matrices(golden))
     theirs = np.linalg.inv(inverse)
     assert largest_distance(fit.factor, theirs) < 0.5 * largest_distance(theirs, golden["in_U"])

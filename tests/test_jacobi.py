@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from assertions import assert_same_factors
-from codiag.diagonalize import Jacobi
-from codiag.diagonalize.steps import leading_rounds, round_robin
+from codiag.diagonalize import Jacobi, leading_rounds, round_robin
 from codiag.synthetic import matrix_stack, orthonormal_factor
 
 

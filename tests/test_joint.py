@@ -125,7 +125,7 @@ class TestJoint:
             NOJD(diagonalizer=diagonalizer)
 
     def test_one_matrix_is_not_enough(self):
-        with pytest.raises(ValueError, match="must hold two matrices or more"):
+        with pytest.raises(ValueError, match="must have at least two matrices"):
             codiag.factorize(np.random.default_rng(0).standard_normal((5, 5, 1)), 3, method="nojd0")
 
     @pytest.mark.parametrize("name", ["ojd0", "nojd1"])

@@ -34,7 +34,7 @@ CUBE = np.random.default_rng(0).standard_normal((4, 3, 3))
         (codiag.factorize_each, "random_state", "here it is called seed"),
         (codiag.choose_rank, "max_rank", "here it is called ranks"),
         (codiag.joint_diagonalize, "eps", "write diagonalizer=UWEDGE(tol=...)"),
-        (codiag.joint_diagonalize, "sample_weight", "here it is called weights"),
+        (codiag.joint_diagonalize, "rng", "here it is called seed"),
         (models.CP, "rank", "here it is called n_components"),
         (models.CP, "seed", "here it is called random_state"),
         (models.DawidSkene, "n_iter", "here it is called em_rounds"),

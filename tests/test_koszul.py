@@ -9,7 +9,7 @@ import pytest
 
 import codiag
 from codiag.problem import Log
-from codiag.starts import _equations, _kernel, _wedge, flattening, koszul_roles, koszul_start
+from codiag.starts import flattening, koszul_equations, koszul_kernel, koszul_roles, koszul_start, wedge_signs
 from codiag.synthetic import noisy_tensor, unit_factor
 from codiag.tensors import as_tensor, symmetrize
 from tests.assertions import assert_same_factors
@@ -18,11 +18,11 @@ from tests.assertions import assert_same_factors
 @pytest.mark.parametrize(("first", "second"), [(1, 1), (1, 2), (2, 2), (1, 3)])
 def test_products_of_forms_commute_up_to_sign_and_associate(first, second):
     size = 5
-    one, other = _wedge(size, first, second), _wedge(size, second, first)
+    one, other = wedge_signs(size, first, second), wedge_signs(size, second, first)
     np.testing.assert_array_equal(one, (-1) ** (first * second) * other.transpose(0, 2, 1))
     if first + second < size:
-        left = np.einsum("hgm,glk->hlkm", _wedge(size, first + second, 1), one)
-        right = np.einsum("hlg,gkm->hlkm", _wedge(size, first, second + 1), _wedge(size, second, 1))
+        left = np.einsum("hgm,glk->hlkm", wedge_signs(size, first + second, 1), one)
+        right = np.einsum("hlg,gkm->hlkm", wedge_signs(size, first, second + 1), wedge_signs(size, second, 1))
         np.testing.assert_array_equal(left, right)
 
 
@@ -31,11 +31,11 @@ def test_forms_of_the_kernel_are_divisible_by_the_components(degree, size, rank)
     """The kernel has the dimension that is left, and P a ^ y(b) = 0 for every component and every y in it."""
     rng = np.random.default_rng(0)
     alpha, b, c = unit_factor(2 * degree + 1, rank, rng), unit_factor(size, rank, rng), unit_factor(size, rank, rng)
-    kernel = _kernel(np.einsum("jr,br,cr->jbc", alpha, b, c), rank, degree)
+    kernel = koszul_kernel(np.einsum("jr,br,cr->jbc", alpha, b, c), rank, degree)
     left = math.comb(2 * degree + 1, degree) * size - math.comb(2 * degree, degree) * rank
     assert np.einsum("lblb->", kernel) == pytest.approx(left)
     images = np.einsum("lbmd,dr->lbmr", kernel, b)
-    products = np.einsum("hjm,jr,lbmr->lbhr", _wedge(2 * degree + 1, 1, degree), alpha, images)
+    products = np.einsum("hjm,jr,lbmr->lbhr", wedge_signs(2 * degree + 1, 1, degree), alpha, images)
     np.testing.assert_allclose(products, 0, atol=1e-6)
 
 
@@ -45,7 +45,8 @@ def test_products_of_factors_alone_solve_the_equations(shape, rank):
     roles = koszul_roles(shape, rank, symmetric=False)
     plan = flattening(shape, roles, rank, symmetric=False)
     entries = problem.tensor.transpose(roles.columns + roles.rows + roles.others)
-    gram = _equations(entries, rank, plan, np.random.default_rng(0)).reshape(2 * (entries.shape[0] * entries.shape[1],))
+    gram = koszul_equations(entries, rank, plan, np.random.default_rng(0))
+    gram = gram.reshape(2 * (entries.shape[0] * entries.shape[1],))
     values, vectors = np.linalg.eigh(gram)
     assert values[rank - 1] < 1e-8 * values[rank]
     a, b = problem.factors[roles.columns[0]], problem.factors[roles.rows[0]]
@@ -82,7 +83,7 @@ def test_some_of_the_kernel_of_a_symmetric_tensor_tells_nothing(degree):
     rng, n = np.random.default_rng(0), 2 * degree + 1
     projection = np.linalg.qr(rng.standard_normal((8, n)))[0]
     tensor = symmetrize(rng.standard_normal((8, 8, 8)))
-    flat = np.einsum("hjl,ja,abc->lbhc", _wedge(n, 1, degree), projection.T, tensor, optimize=True)
+    flat = np.einsum("hjl,ja,abc->lbhc", wedge_signs(n, 1, degree), projection.T, tensor, optimize=True)
     empty = math.comb(n, degree) * 8 - np.linalg.matrix_rank(flat.reshape(math.comb(n, degree) * 8, -1))
     assert empty >= math.comb(n, degree - 1)
 

@@ -13,7 +13,6 @@ import codiag
 from assertions import assert_same_factors
 from cases import DIAGONALIZERS, METHODS
 from codiag._arrays import to_host
-from codiag.diagonalize import _base as base
 from codiag.synthetic import noisy_tensor
 from codiag.tensors import CrossMomentTensor, SparseTensor
 from tensor_cases import LIBRARIES
@@ -50,8 +49,8 @@ def test_diagonalizations_agree_with_numpy(name, place):
     noise = 1e-3 if case.settles else 0.0
     matrices, weights = case.stack(8, 36, noise=noise).matrices, np.linspace(1, 2, 36)
     given = placed(place, matrices)
-    expected = case.method(matrices, weights=weights, seed=0)
-    fit = case.method(given, weights=placed(place, weights), seed=0)
+    expected = case.method(matrices, sample_weight=weights, seed=0)
+    fit = case.method(given, sample_weight=placed(place, weights), seed=0)
     for field in FIELDS:
         assert_at_home(getattr(fit, field), given)
         assert_allclose(to_host(getattr(fit, field)), getattr(expected, field), atol=1e-10)
@@ -73,8 +72,8 @@ def test_low_rank(name, library):
 @pytest.mark.parametrize("name", ["OrthogonalNewton", "UWEDGE", "TwoSided", "Jacobi"])
 def test_many_matrices_in_more_slabs_than_one(name, library, monkeypatch):
     """Also those of JAX, without the way over the host that few matrices take."""
-    monkeypatch.setattr(base, "NOT_COMPILED", 0)
-    monkeypatch.setattr("codiag.diagonalize._compression.CACHED_ELEMENTS", 200)
+    monkeypatch.setattr("codiag.diagonalize._base.NOT_COMPILED", 0)
+    monkeypatch.setattr("codiag.diagonalize._stack.CACHED_ELEMENTS", 200)
     case = DIAGONALIZERS[name]
     matrices = case.stack(5, 39, noise=1e-3).matrices
     expected, fit = (case.method(array, seed=0) for array in (matrices, LIBRARIES[library](matrices)))
@@ -234,7 +233,7 @@ class TestJaxInSinglePrecision:
     @pytest.mark.parametrize("entries_on_host", [0, 2**24])
     @pytest.mark.parametrize("orthogonal", [True, False])
     def test_joint_diagonalize(self, orthogonal, entries_on_host, monkeypatch):
-        monkeypatch.setattr(base, "NOT_COMPILED", entries_on_host)
+        monkeypatch.setattr("codiag.diagonalize._base.NOT_COMPILED", entries_on_host)
         case = DIAGONALIZERS["OrthogonalNewton" if orthogonal else "UWEDGE"]
         stack = case.stack(5, 40, noise=1e-4)
         fit = codiag.joint_diagonalize(self.array(stack.matrices), orthogonal=orthogonal, seed=0)

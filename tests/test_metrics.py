@@ -139,15 +139,15 @@ def test_matches_are_those_of_a_t_test():
 
 
 def test_covers_that_cannot_be_compared():
-    with pytest.raises(ValueError, match="a row for every node; got 3 and 4"):
+    with pytest.raises(ValueError, match="one row per node; got 3 and 4 rows"):
         overlapping_nmi(np.ones((3, 1)), np.ones((4, 1)))
     with pytest.raises(ValueError, match="threshold first"):
         overlapping_nmi(np.full((3, 1), 0.5), np.ones((3, 1)))
     with pytest.raises(ValueError, match="variant must be"):
         overlapping_nmi(np.ones((3, 1)), np.ones((3, 1)), variant="max")
-    with pytest.raises(ValueError, match="column for every community"):
+    with pytest.raises(ValueError, match="one column per community"):
         recovery_curve(np.ones((3, 1)), np.ones(3))
-    with pytest.raises(ValueError, match="memberships must be finite, a column for every community"):
+    with pytest.raises(ValueError, match="memberships must be finite, one column per community"):
         recovery_curve(np.ones(3), np.ones((3, 1)))
     with pytest.raises(ValueError, match="thresholds must not be empty"):
         recovery_curve(np.ones((3, 1)), np.ones((3, 1)), [])

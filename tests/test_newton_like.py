@@ -7,28 +7,36 @@ import pytest
 import scipy.linalg
 
 from assertions import assert_same_factors
-from codiag.diagonalize import UWEDGE, Anderson, JDi, OrthogonalNewton, Slabs, criterion
-from codiag.diagonalize import _compression as products
-from codiag.diagonalize import _uwedge as uwedge
-from codiag.diagonalize.steps import Step, _converged, _curvature, _look, rotate, solve_near_identity
+from codiag._arrays import Extrapolation
+from codiag.diagonalize import (
+    UWEDGE,
+    JDi,
+    MatrixStack,
+    OrthogonalNewton,
+    QuadraticModel,
+    Step,
+    criterion,
+    rotate,
+    shear,
+)
 from codiag.synthetic import matrix_stack, mild_factor, orthonormal_factor, projection_stack, unit_factor
 
 
 @pytest.mark.parametrize("elements", [1, 60, 10**6])
 def test_moments_are_those_of_the_transformed_matrices(monkeypatch, elements):
     """Whatever the size of the slabs, from one matrix at a time to all at once."""
-    monkeypatch.setattr(products, "CACHED_ELEMENTS", elements)
+    monkeypatch.setattr("codiag.diagonalize._stack.CACHED_ELEMENTS", elements)
     rng = np.random.default_rng(0)
     stack, left, right = rng.standard_normal((7, 4, 5)), rng.standard_normal((3, 4)), rng.standard_normal((3, 5))
     weights, probe = rng.uniform(size=7), rng.choice([-1.0, 1.0], 3)
     transformed = np.einsum("ia,lab,jb->lij", left, stack, right)
-    diagonals, sums, energy = Slabs(stack).moments(left, right, probe)
+    diagonals, sums, energy = MatrixStack(stack).moments(left, right, probe)
     expected = np.einsum("lii->il", transformed)
     np.testing.assert_allclose(diagonals, expected)
     np.testing.assert_allclose(sums @ right.T, np.einsum("il,lij->ij", expected, transformed))
     rest = transformed * (1 - np.eye(3))
     np.testing.assert_allclose(energy, np.sum((rest @ probe) ** 2, axis=0))
-    full_diagonals, residuals = Slabs(stack).residuals(left, right, weights)
+    full_diagonals, residuals = MatrixStack(stack).residuals(left, right, weights)
     np.testing.assert_allclose(full_diagonals, expected.T)
     np.testing.assert_allclose(residuals, np.einsum("l,lij->ij", weights, rest**2), atol=1e-14)
 
@@ -36,8 +44,8 @@ def test_moments_are_those_of_the_transformed_matrices(monkeypatch, elements):
 def test_probed_energy_is_unbiased():
     rng = np.random.default_rng(0)
     stack, inverse = rng.standard_normal((5, 6, 6)), rng.standard_normal((6, 6))
-    probed = [np.sum(Slabs(stack).moments(inverse, inverse, rng.choice([-1.0, 1.0], 6))[2]) for _ in range(2000)]
-    assert np.mean(probed) == pytest.approx(np.sum(Slabs(stack).residuals(inverse, inverse, None)[1]), rel=0.03)
+    probed = [np.sum(MatrixStack(stack).moments(inverse, inverse, rng.choice([-1.0, 1.0], 6))[2]) for _ in range(2000)]
+    assert np.mean(probed) == pytest.approx(np.sum(MatrixStack(stack).residuals(inverse, inverse, None)[1]), rel=0.03)
 
 
 @pytest.mark.parametrize("size", [1e-8, 0.01, 0.05, 0.5])
@@ -55,7 +63,7 @@ def test_cayley_transform_is_a_rotation(size):
 def test_near_identity_system_is_solved():
     rng = np.random.default_rng(1)
     move, target = rng.standard_normal((2, 4, 4)), rng.standard_normal((2, 4, 4))
-    solution = solve_near_identity(move, target)
+    solution = shear(move, target)
     np.testing.assert_allclose(solution - move @ solution, target, atol=1e-10)
 
 
@@ -66,9 +74,9 @@ def test_anderson_solves_a_linear_fixed_point_in_as_many_steps_as_it_remembers()
     contraction = basis @ np.diag([0.7, 0.5, -0.5, 0.2]) @ basis.T
     shift = rng.standard_normal((4, 1))
     exact = np.linalg.solve(np.eye(4) - contraction, shift)
-    point, anderson = np.zeros((4, 1)), Anderson()
+    point, path = np.zeros((4, 1)), Extrapolation()
     for _ in range(6):
-        point = point + anderson.step(contraction @ point + shift - point)
+        point = point + path.step(contraction @ point + shift - point)
     np.testing.assert_allclose(point, exact, atol=1e-6)
 
 
@@ -83,10 +91,10 @@ def test_noise_does_not_pass_for_convergence_far_from_a_solution():
     limits = UWEDGE()._limits(np.zeros((1, 1, 1)))
     before = Step(None, None, merit=1.0, largest=0.7, standardized=26.0, contraction=0.1)
     far = Step(None, None, merit=1.0, largest=0.54, standardized=0.1, contraction=0.1)
-    assert not _converged(far, before, limits)
-    assert _converged(far._replace(largest=0.05), before, limits)
-    assert not _converged(far._replace(largest=0.05), None, limits)  # one point shows no contraction
-    assert _converged(far._replace(largest=1e-9), None, limits)
+    assert not limits.reached(far, before)
+    assert limits.reached(far._replace(largest=0.05), before)
+    assert not limits.reached(far._replace(largest=0.05), None)  # one point shows no contraction
+    assert limits.reached(far._replace(largest=1e-9), None)
 
 
 @pytest.mark.parametrize("method", [OrthogonalNewton(), UWEDGE()], ids=lambda method: type(method).__name__)
@@ -102,14 +110,12 @@ def test_looser_tolerance_takes_fewer_sweeps(method):
 @pytest.mark.parametrize("orthogonal", [True, False])
 def test_sketch_changes_the_way_not_the_answer(monkeypatch, orthogonal):
     """From 32 matrices on, the first steps are taken on a few combinations of them."""
-    from codiag.diagonalize import _orthogonal_newton as newton
-
     kind, make = (OrthogonalNewton, orthonormal_factor) if orthogonal else (UWEDGE, mild_factor)
     matrices = matrix_stack(make(10, 10, seed=0), 40, noise=1e-3, seed=1).matrices
     exact = kind(statistical_tol=1e-12, tol=1e-11)
     with_sketch = exact(matrices, seed=0)
-    for module in (newton, uwedge):
-        monkeypatch.setattr(module, "sketched", lambda *_: None)
+    for module in ("_orthogonal_newton", "_uwedge"):
+        monkeypatch.setattr(f"codiag.diagonalize.{module}.sketched", lambda *_: None)
     without = exact(matrices, seed=0)
     assert without.n_sweeps < with_sketch.n_sweeps
     np.testing.assert_allclose(with_sketch.factor, without.factor, atol=1e-9)
@@ -125,7 +131,7 @@ def test_uwedge_falls_back_on_jdi():
 
 
 def test_uwedge_does_not_fall_back_where_that_would_take_minutes(monkeypatch):
-    monkeypatch.setattr(uwedge, "SWEPT", 8)
+    monkeypatch.setattr("codiag.diagonalize._uwedge.MAX_SWEPT_SIZE", 8)
     matrices = matrix_stack(unit_factor(12, 12, seed=0), 40, noise=0.02, seed=1).matrices
     assert not UWEDGE(max_sweeps=1)(matrices, seed=0).converged
 
@@ -135,8 +141,8 @@ def test_large_problems_start_from_a_symmetric_eigenproblem(monkeypatch):
     stack = matrix_stack(mild_factor(20, 20, seed=0), 40, noise=1e-3, seed=1)
     exact = UWEDGE(statistical_tol=1e-12, tol=1e-11)
     usual = exact(stack.matrices, seed=0)
-    monkeypatch.setattr(uwedge, "LARGE", 10)
-    monkeypatch.setattr(uwedge, "pencil_start", lambda *_: pytest.fail("the pencil was not needed"))
+    monkeypatch.setattr("codiag.diagonalize._uwedge.LARGE", 10)
+    monkeypatch.setattr("codiag.diagonalize._uwedge.pencil_start", lambda *_: pytest.fail("the pencil was not needed"))
     assert_same_factors(exact(stack.matrices, seed=0), usual.factor, 1e-9)
 
 
@@ -151,11 +157,12 @@ def test_curvature_is_the_derivative_of_the_gradient():
     matrices, rng = few_noisy_matrices(7, 0), np.random.default_rng(0)
     draws = rng.standard_normal((2, 7, 7))
     turn, inverse = draws[0] - draws[0].T, np.linalg.qr(draws[1])[0]
-    energies = [_look(matrices, scipy.linalg.expm(t * turn) @ inverse).energy / -4 for t in (-1e-4, 0, 1e-4)]
-    place = _look(matrices, inverse)
-    assert (energies[2] - energies[0]) / 2e-4 == pytest.approx(np.sum(place.gradient * turn), rel=1e-5)
-    bend = (energies[2] - 2 * energies[1] + energies[0]) / 1e-8
-    assert bend == pytest.approx(np.sum(turn * _curvature(place, turn)), rel=1e-4)
+    rotated = [scipy.linalg.expm(t * turn) @ inverse for t in (-1e-4, 0, 1e-4)]
+    energies = [QuadraticModel.at(matrices, rows).energy / -4 for rows in rotated]
+    model = QuadraticModel.at(matrices, inverse)
+    assert (energies[2] - energies[0]) / 2e-4 == pytest.approx(np.sum(model.gradient * turn), rel=1e-5)
+    curvature = (energies[2] - 2 * energies[1] + energies[0]) / 1e-8
+    assert curvature == pytest.approx(np.sum(turn * model.curvature(turn)), rel=1e-4)
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -164,12 +171,12 @@ def test_few_noisy_matrices_converge_to_a_minimum(seed):
     matrices = few_noisy_matrices(40, seed)
     fit = OrthogonalNewton(statistical_tol=0.0)(matrices, seed=0)
     assert fit.converged
-    place = _look(matrices, fit.inverse)
-    assert np.max(np.abs(place.gradient)) < 1e-8 * place.energy
+    model = QuadraticModel.at(matrices, fit.inverse)
+    assert np.max(np.abs(model.gradient)) < 1e-8 * model.energy
     rng = np.random.default_rng(seed)
     for _ in range(20):
         draws = rng.standard_normal((40, 40))
-        assert np.sum((draws - draws.T) * _curvature(place, draws - draws.T)) > 0
+        assert np.sum((draws - draws.T) * model.curvature(draws - draws.T)) > 0
 
 
 def test_steps_that_are_asked_for_are_all_that_are_taken():
@@ -179,6 +186,6 @@ def test_steps_that_are_asked_for_are_all_that_are_taken():
 
 def test_criterion_does_not_depend_on_the_scale_of_rows():
     rng = np.random.default_rng(0)
-    core, rows = Slabs(few_noisy_matrices(6, 0)), rng.standard_normal((6, 6))
+    core, rows = MatrixStack(few_noisy_matrices(6, 0)), rng.standard_normal((6, 6))
     scaled = rows * 10.0 ** rng.integers(-3, 4, (6, 1))
     assert criterion(core, scaled, scaled) == pytest.approx(criterion(core, rows, rows))

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import codiag
-from codiag.diagonalize import UWEDGE, Anderson, Jacobi, OrthogonalNewton, Slabs, TwoSided
-from codiag.diagonalize.steps import shear_step
+from codiag._arrays import Extrapolation
+from codiag.diagonalize import UWEDGE, Jacobi, MatrixStack, OrthogonalNewton, TwoSided, shear_step
 from codiag.synthetic import matrix_stack, mild_factor, unit_factor
 from reference.uwedge import plain_uwedge, scale_free_criterion
 
@@ -28,21 +28,21 @@ def test_free_factors_are_as_good_as_those_of_the_plain_iteration(seed):
 
 def test_acceleration_leaves_a_saddle():
     """x' = -x, y' = +0.2 y: plain steps leave the origin along y, and a secant method would go back to it."""
-    point, cautious = np.array([[1.0], [1e-3]]), Anderson()
+    point, path = np.array([[1.0], [1e-3]]), Extrapolation()
     for _ in range(40):
-        point = point + cautious.step(np.array([[-0.9], [0.2]]) * point)
+        point = point + path.step(np.array([[-0.9], [0.2]]) * point)
     assert abs(point[1, 0]) > 1
-    point, careless = np.array([[1.0], [1e-3]]), Anderson(cautious=False)
+    point, path = np.array([[1.0], [1e-3]]), Extrapolation()
     for _ in range(40):
-        point = point + careless.step(np.array([[-0.9], [0.2]]) * point)
+        point = point + path.step(np.array([[-0.9], [0.2]]) * point, avoid_saddles=False)
     assert abs(point[1, 0]) < 1e-6
 
 
 def test_acceleration_still_cures_overshooting():
     """A plain step multiplies the distance by -1.4 here: not a saddle, and no reason to do without acceleration."""
-    point, anderson = np.array([[1.0], [1.0]]), Anderson()
+    point, path = np.array([[1.0], [1.0]]), Extrapolation()
     for _ in range(8):
-        point = point + anderson.step(np.array([[-2.4], [-0.5]]) * point)
+        point = point + path.step(np.array([[-2.4], [-0.5]]) * point)
     assert np.max(np.abs(point)) < 1e-6
 
 
@@ -68,7 +68,7 @@ def test_small_noise_needs_one_start(kind, monkeypatch):
 def test_the_rate_of_contraction_is_not_underestimated(seed):
     """Where the theory says that steps contract, the derivative of the step has a spectral radius below that rate."""
     matrices = matrix_stack(unit_factor(8, 8, seed), 12, noise=3e-3, seed=seed).matrices
-    core, probe = Slabs(matrices), np.ones(8)
+    core, probe = MatrixStack(matrices), np.ones(8)
     point = UWEDGE(statistical_tol=0.0)(matrices, seed=0).inverse
     at = shear_step(core, point, probe)
     columns = []

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import codiag
 from codiag.cli import app
 from codiag.io import write_table
-from codiag.synthetic import crowd_votes, noisy_tensor, worker_errors
+from codiag.synthetic import crowd_votes, noisy_tensor, worker_confusions
 
 pytestmark = pytest.mark.filterwarnings("ignore:moments do not determine this crowd")  # votes here are drawn at random
 runner = CliRunner()
@@ -26,7 +26,7 @@ def folder(tmp_path, monkeypatch):
     np.savez("tensor.npz", X=noisy_tensor((4, 5, 6), 2, seed=0).tensor)
     rng = np.random.default_rng(0)
     np.savez("corpus.npz", counts=rng.poisson(2.0, (40, 12)))
-    crowd = crowd_votes(60, worker_errors(6, 2, seed=0), seed=1)
+    crowd = crowd_votes(60, worker_confusions(6, 2, seed=0), seed=1)
     write_table("votes.csv", dict(zip(("task", "worker", "label"), crowd.votes, strict=True)))
     np.savetxt("edges.csv", np.argwhere(np.triu(rng.random((30, 30)) < 0.5, 1)), fmt="%d", delimiter=",")
     return tmp_path

@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import codiag
 from codiag.labels import Labelled, Labels
-from codiag.synthetic import crowd_votes, noisy_tensor, worker_errors
+from codiag.synthetic import crowd_votes, noisy_tensor, worker_confusions
 from codiag.tensors import SparseTensor
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed; it is the extra 'plot'")
@@ -276,7 +276,7 @@ def test_legends_of_a_choice_lie_off_the_data():
 def test_crowds_of_unequal_workers(tmp_path):
     from codiag.models import DawidSkene
 
-    tasks, workers, given = crowd_votes(200, worker_errors(9, 2, seed=0), seed=1).votes
+    tasks, workers, given = crowd_votes(200, worker_confusions(9, 2, seed=0), seed=1).votes
     kept = np.random.default_rng(0).random(tasks.size) < np.where(workers < 4, 0.02 * (1 + workers), 1)
     names = np.array([f"工人{i}" for i in range(9)])
     table = {"task": tasks[kept], "worker": names[workers[kept]], "label": given[kept]}

@@ -16,7 +16,7 @@ import codiag
 from codiag.cli import app
 from codiag.labels import Labelled, Labels
 from codiag.models import DawidSkene, LatentDirichlet, MixedMembershipCommunities
-from codiag.synthetic import crowd_votes, mixed_membership_graph, noisy_tensor, worker_errors
+from codiag.synthetic import crowd_votes, mixed_membership_graph, noisy_tensor, worker_confusions
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed; it is the extra 'plot'")
 
@@ -36,7 +36,7 @@ def results():
     labels = Labels((HOSTILE, "time", "dose"), ([f"{HOSTILE}{place}" for place in range(6)], None, None))
     tensor = Labelled(problem.tensor, labels)
     choice = codiag.choose_rank(tensor, range(1, 4), seed=0)
-    tasks, workers, votes = crowd_votes(60, worker_errors(9, 3, seed=0), density=0.5, seed=1).votes
+    tasks, workers, votes = crowd_votes(60, worker_confusions(9, 3, seed=0), density=0.5, seed=1).votes
     named = (
         [f"{HOSTILE}{task}" for task in tasks],
         [f"{HOSTILE}{one}" for one in workers],
@@ -254,7 +254,7 @@ def files(tmp_path):
     """Write a file for every command that has reports."""
     factor = np.random.default_rng(0).random((6, 2))
     np.save(tmp_path / "x.npy", np.einsum("ir,jr,kr->ijk", factor, factor, factor))
-    votes = crowd_votes(200, worker_errors(9, 2, seed=0), seed=1).votes
+    votes = crowd_votes(200, worker_confusions(9, 2, seed=0), seed=1).votes
     graph = mixed_membership_graph(80, 2, alpha_0=0.1, inside=0.4, outside=0.02, seed=0)
     for name, head, rows in (
         ("votes.csv", ["task", "worker", "label"], zip(*votes, strict=True)),

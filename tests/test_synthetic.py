@@ -15,7 +15,7 @@ from codiag.synthetic import (
     paper_tensor,
     projection_stack,
     unit_factor,
-    worker_errors,
+    worker_confusions,
 )
 
 
@@ -59,7 +59,7 @@ def test_projections_are_contractions_of_one_tensor():
 
 @pytest.mark.parametrize("k", [2, 4])
 def test_workers_vote_as_their_matrices_say(k):
-    errors = worker_errors(6, k, adversarial=1 / 3, seed=0)
+    errors = worker_confusions(6, k, adversarial=1 / 3, seed=0)
     np.testing.assert_allclose(errors.sum(axis=1), 1)
     honest = np.einsum("wcc->wc", errors)
     assert np.all(honest[2:] >= 0.5)

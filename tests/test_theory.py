@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 
 import codiag
 from codiag.diagonalize import UWEDGE, OrthogonalNewton
@@ -24,18 +24,17 @@ from codiag.synthetic import (
 from codiag.tensors import FactoredTensor, symmetrize
 from codiag.theory import (
     afsari_bound,
-    concentration,
-    condition,
     error_bound,
-    first_order,
+    factor_condition,
+    first_order_perturbation,
     incoherence,
     kruskal_condition,
     kruskal_rank,
-    least_projections,
+    minimum_projections,
     project_noise,
     projected_diagonals,
-    projections_for,
-    standard_errors,
+    projection_concentration,
+    projections_needed,
     uniqueness_moduli,
 )
 from experiments.paper.incoherence import coherent_factor
@@ -53,7 +52,7 @@ def test_the_error_matrix_is_that_of_the_lemmas(orthogonal):
     factor = factors(orthogonal)
     diagonals = np.random.default_rng(1).standard_normal((9, 6))
     noise = matrix_stack(np.zeros((6, 6)), 9, noise=1.0, seed=2).matrices
-    found = first_order(factor, diagonals, noise, orthogonal=orthogonal)
+    found = first_order_perturbation(factor, diagonals, noise, orthogonal=orthogonal)
     assert_allclose(found.displacements, (cardoso if orthogonal else afsari)(factor, diagonals, noise), atol=1e-10)
     assert_allclose(found.errors, np.linalg.norm(found.displacements, axis=0))
 
@@ -66,8 +65,9 @@ def test_below_full_rank_it_is_what_is_measured(orthogonal):
     method = OrthogonalNewton(rank=4, tol=1e-12) if orthogonal else UWEDGE(rank=4, tol=1e-12)
     fit = method((factor * diagonals[:, None]) @ factor.T + 1e-6 * noise, seed=0)
     moved = match_components(fit.factor, factor).factors[0] - factor
-    assert_allclose(moved / 1e-6, first_order(factor, diagonals, noise, orthogonal=orthogonal).displacements, atol=1e-3)
-    assert_array_equal(standard_errors(fit), fit.standard_errors)
+    assert_allclose(
+        moved / 1e-6, first_order_perturbation(factor, diagonals, noise, orthogonal=orthogonal).displacements, atol=1e-3
+    )
 
 
 @settings(max_examples=25, deadline=None)
@@ -76,7 +76,7 @@ def test_afsaris_bound_is_above_every_entry(seed):
     factor = unit_factor(5, 5, seed)
     diagonals = np.random.default_rng(seed).standard_normal((6, 5))
     noise = matrix_stack(np.zeros((5, 5)), 6, noise=1.0, seed=seed).matrices
-    entries = np.abs(first_order(factor, diagonals, noise, orthogonal=False).matrix)
+    entries = np.abs(first_order_perturbation(factor, diagonals, noise, orthogonal=False).matrix)
     assert np.all(entries <= afsari_bound(factor, diagonals, noise) * (1 + 1e-9))
 
 
@@ -99,7 +99,9 @@ def test_entries_concentrate_with_random_projections():
         for seed in range(20):
             directions = np.random.default_rng(seed).standard_normal((n, 6))
             diagonals = projected_diagonals(factor, WEIGHTS, directions)
-            found = first_order(factor, diagonals, project_noise(noise, directions), orthogonal=True).matrix
+            found = first_order_perturbation(
+                factor, diagonals, project_noise(noise, directions), orthogonal=True
+            ).matrix
             gaps.append(np.abs(found - limit)[off] / scale[off])
         assert np.quantile(gaps, 0.95) < 10 * np.log(2 / 0.05) / np.sqrt(n)
         deviations.append(np.mean(gaps))
@@ -110,7 +112,7 @@ def test_entries_of_plug_in_projections_are_the_limit():
     factor, noise, off = factors(True), unit_noise(6, 3), ~np.eye(6, dtype=bool)
     p, r = pair_terms(factor, noise)
     diagonals = projected_diagonals(factor, WEIGHTS, factor.T)
-    found = first_order(factor, diagonals, project_noise(noise, factor.T), orthogonal=True).matrix
+    found = first_order_perturbation(factor, diagonals, project_noise(noise, factor.T), orthogonal=True).matrix
     limit = np.sum(p * r, axis=2) / np.maximum(np.sum(p**2, axis=2), 1e-300)
     assert_allclose(found[off], limit[off], atol=1e-10)
 
@@ -149,7 +151,7 @@ def test_measured_errors_are_under_the_bounds(orthogonal, n_projections):
         errors = np.linalg.norm(match_components(fit.factor, factor).factors[0] - factor, axis=0)
         bound = error_bound(factor, WEIGHTS, 1e-4, orthogonal=orthogonal, n_projections=n_projections)
         assert np.all(errors < bound)
-        predicted = first_order(
+        predicted = first_order_perturbation(
             factor,
             projected_diagonals(factor, WEIGHTS, directions),
             project_noise(noise, directions),
@@ -164,14 +166,14 @@ def test_constants_are_those_of_the_appendix():
     free = 8 * 0.01 * spread / WEIGHTS.min() ** 2
     assert_allclose(error_bound(factor, WEIGHTS, 0.01, orthogonal=False), free * inverse**3)
     extra = (20 + 50 / (1 - 0.3**2)) / np.sqrt(n) * np.log(15 * 6 * 5 / 0.05)
-    assert concentration(factor, n, orthogonal=False) == pytest.approx(extra)
+    assert projection_concentration(factor, n, orthogonal=False) == pytest.approx(extra)
     random = free / (1 - 0.3**2) * inverse**2 * (1 + extra * np.sqrt(6))
     assert_allclose(error_bound(factor, WEIGHTS, 0.01, orthogonal=False, n_projections=n), random)
     plain = factors(True)
     extra = 20 * np.sqrt(2) * np.log(2 * 6 * 5 / 0.05) * np.sqrt(6 / n)
     random = 0.01 * (2 * np.sqrt(2) * spread / WEIGHTS**2 + extra / WEIGHTS)
     assert_allclose(error_bound(plain, WEIGHTS, 0.01, orthogonal=True, n_projections=n), random)
-    assert least_projections(factor, orthogonal=False) == int(np.ceil((50 / 0.91 * np.log(15 * 30 / 0.05)) ** 2))
+    assert minimum_projections(factor, orthogonal=False) == int(np.ceil((50 / 0.91 * np.log(15 * 30 / 0.05)) ** 2))
 
 
 def test_bounds_grow_as_they_should():
@@ -185,8 +187,10 @@ def test_bounds_grow_as_they_should():
     assert np.all(
         error_bound(near, WEIGHTS, 0.01, orthogonal=False) > error_bound(far, WEIGHTS, 0.01, orthogonal=False)
     )
-    assert concentration(factor, 400, orthogonal=True) == pytest.approx(concentration(factor, 100, orthogonal=True) / 2)
-    assert least_projections(factor, orthogonal=True, delta=0.1) == int(np.ceil(16 * np.log(2 * 6 * 5 / 0.1) ** 2))
+    assert projection_concentration(factor, 400, orthogonal=True) == pytest.approx(
+        projection_concentration(factor, 100, orthogonal=True) / 2
+    )
+    assert minimum_projections(factor, orthogonal=True, delta=0.1) == int(np.ceil(16 * np.log(2 * 6 * 5 / 0.1) ** 2))
 
 
 @pytest.mark.parametrize("orthogonal", [True, False])
@@ -195,14 +199,14 @@ def test_the_inverse_problem_finds_the_least_number(orthogonal):
     options = {"orthogonal": orthogonal, "delta": 0.1}
     limit = error_bound(factor, WEIGHTS, 1e-3, n_projections=10**18, **options).max()
     wanted = 1.2 * limit
-    number = projections_for(wanted, factor, WEIGHTS, 1e-3, **options)
+    number = projections_needed(wanted, factor, WEIGHTS, 1e-3, **options)
     assert error_bound(factor, WEIGHTS, 1e-3, n_projections=number, **options).max() <= wanted
-    least = least_projections(factor, **options)
+    least = minimum_projections(factor, **options)
     fewer = error_bound(factor, WEIGHTS, 1e-3, n_projections=number - 1, **options).max()
     assert number == least or fewer > wanted
-    assert projections_for(0.9 * limit, factor, WEIGHTS, 1e-3, **options) is None
+    assert projections_needed(0.9 * limit, factor, WEIGHTS, 1e-3, **options) is None
     with pytest.raises(ValueError, match="delta must lie between 0 and 1"):
-        least_projections(factor, orthogonal=orthogonal, delta=2)
+        minimum_projections(factor, orthogonal=orthogonal, delta=2)
 
 
 def test_operator_norms():
@@ -238,7 +242,7 @@ def test_noise_models_are_as_named(model, orthogonal):
 def test_what_makes_factors_identifiable():
     factor = coherent_factor(5, 5, 0.3, [0])
     assert incoherence(factor) == pytest.approx(0.3)
-    assert condition(np.eye(4)[:, :3]) == pytest.approx(1)
+    assert factor_condition(np.eye(4)[:, :3]) == pytest.approx(1)
     assert kruskal_rank(factor) == 5
     twins = np.column_stack([np.eye(3), [1.0, 1.0, 0.0]])
     assert kruskal_rank(twins) == 2

@@ -7,6 +7,7 @@ import warnings
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
+from threading import Event
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from numpy.testing import assert_array_equal
 from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
 
 import codiag
-from codiag._arrays import SMALL_PRODUCT, ThreadLimit
+from codiag._arrays import SMALL_PRODUCT, ThreadLimit, few_threads
 from codiag.methods import ALS, NLS
 from codiag.models import MultiviewMixture, SingleTopic
 from codiag.synthetic import matrix_stack, mild_factor, noisy_tensor
@@ -96,137 +97,92 @@ def test_a_hundred_fits_in_eight_threads():
         assert_array_equal(ours, expected[place % len(jobs)])
 
 
-class Library:
-    """A BLAS library that remembers how many threads it was set to."""
-
-    def __init__(self, num_threads):
-        self.num_threads, self.seen = num_threads, [num_threads]
-
-    def set_num_threads(self, number):
-        self.num_threads = number
-        self.seen.append(number)
-
-
-def limit_of(*libraries):
-    limit = ThreadLimit()
-    limit.__dict__["_libraries"] = list(libraries)
-    return limit
+@pytest.fixture
+def blas():
+    """Return the BLAS libraries of this process, set to three threads during a test."""
+    libraries = ThreadpoolController().select(user_api="blas").lib_controllers
+    before = [library.num_threads for library in libraries]
+    set_threads(libraries, [3] * len(libraries))
+    yield libraries
+    set_threads(libraries, before)
 
 
-def test_small_fits_run_on_one_thread_until_the_last_of_them_ends():
-    """Whatever the order in which they end, and also where one of them fails."""
-    several, single = Library(4), Library(1)
-    limit = limit_of(several, single)
-    first, second = limit.around(1), limit.around(SMALL_PRODUCT)
+def set_threads(libraries, numbers):
+    for library, number in zip(libraries, numbers, strict=True):
+        library.set_num_threads(number)
+        getattr(library, "clear_controlling_thread", lambda: None)()
+
+
+def numbers(libraries):
+    return {library.num_threads for library in libraries}
+
+
+def test_small_fits_run_on_one_thread_until_the_last_of_them_ends(blas):
+    """Whatever the order in which they end, and also if one of them fails."""
+    first, second = few_threads(1), few_threads(SMALL_PRODUCT)
     first.__enter__()
     second.__enter__()
-    assert several.num_threads == 1
     first.__exit__(None, None, None)
-    assert several.num_threads == 1
+    assert numbers(blas) == {1}
     assert not second.__exit__(ValueError, ValueError("a fit that fails"), None)
-    assert several.seen == [4, 1, 4]
-    assert single.seen == [1]
+    assert numbers(blas) == {3}
 
 
-def test_a_large_fit_has_its_threads_while_it_runs():
-    library = Library(4)
-    limit = limit_of(library)
-    with limit.around(1):
-        with limit.around(SMALL_PRODUCT + 1):
-            assert library.num_threads == 4
-        assert library.num_threads == 1
-    assert library.num_threads == 4
+def test_a_small_fit_that_outlasts_the_first_in_another_thread_restores_the_threads(blas):
+    inside, outlasting = Event(), Event()
+
+    def first():
+        with few_threads(1):
+            inside.set()
+            outlasting.wait(10)
+
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(first)
+        inside.wait(10)
+        with few_threads(1):
+            outlasting.set()
+            other.result(10)
+            assert numbers(blas) == {1}
+        assert numbers(blas) == {3}
 
 
-class Interrupted(Library):
-    """A library in whose n-th change of threads an interrupt comes, before it is made or after."""
+def test_a_large_fit_has_its_threads_while_it_runs(blas):
+    with few_threads(1):
+        with few_threads(SMALL_PRODUCT + 1):
+            assert numbers(blas) == {3}
+        assert numbers(blas) == {1}
+    assert numbers(blas) == {3}
 
-    def __init__(self, num_threads, call, after):
-        super().__init__(num_threads)
-        self.call, self.after = call, after
 
-    def set_num_threads(self, number):
-        is_now = len(self.seen) == self.call
-        if is_now and not self.after:
-            self.call = -1
+@pytest.mark.parametrize("n_interrupted", [1, 2])
+@pytest.mark.parametrize("after", [False, True])
+def test_an_interrupt_while_threads_are_set_leaves_no_limit_after_the_next_fit(blas, n_interrupted, after, monkeypatch):
+    """The first update is at the beginning of a fit, the second one at its end."""
+    update, calls = ThreadLimit._update, []
+
+    def interrupted(limit):
+        calls.append(limit)
+        if after or len(calls) != n_interrupted:
+            update(limit)
+        if len(calls) == n_interrupted:
             raise KeyboardInterrupt
-        super().set_num_threads(number)
-        if is_now:
-            raise KeyboardInterrupt
 
-
-def one_fit(limit):
-    with limit.around(1):
+    monkeypatch.setattr(ThreadLimit, "_update", interrupted)
+    with pytest.raises(KeyboardInterrupt), few_threads(1):
         pass
-
-
-@pytest.mark.parametrize("after", [False, True])
-@pytest.mark.parametrize("call", [1, 2])
-def test_an_interrupt_while_threads_are_set_leaves_no_limit(call, after):
-    library, other = Interrupted(4, call, after), Library(3)
-    limit = limit_of(other, library)
-    with pytest.raises(KeyboardInterrupt):
-        one_fit(limit)
-    one_fit(limit)
-    assert (library.num_threads, other.num_threads) == (4, 3)
-
-
-@pytest.mark.parametrize("method", ["_begin", "_update", "_limit", "_restore"])
-@pytest.mark.parametrize("after", [False, True])
-def test_an_interrupt_anywhere_leaves_no_limit(method, after, monkeypatch):
-    """Also while its traceback is kept, and with it all that the fit had."""
-    library = Library(4)
-    limit = limit_of(library)
-    plain = getattr(limit, method)
-
-    def interrupted(*arguments):
-        if after:
-            plain(*arguments)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(limit, method, interrupted)
-    with pytest.raises(KeyboardInterrupt) as kept:
-        one_fit(limit)
-    monkeypatch.undo()
-    one_fit(limit)
-    assert library.num_threads == 4
-    assert kept.value.__traceback__ is not None
-
-
-def test_a_fit_that_could_not_say_that_it_ended_is_not_waited_for():
-    """An interrupt came before the end of the block was noted at all, and what it was run by is still there."""
-    library = Library(4)
-    limit = limit_of(library)
-
-    def cut_off():
-        block = limit.around(1)
-        block.__enter__()
-        return block
-
-    kept = cut_off()
-    assert library.num_threads == 1
-    one_fit(limit)
-    assert library.num_threads == 4
-    kept.__exit__(None, None, None)
-    assert library.num_threads == 4
-
-
-def test_a_number_of_threads_that_somebody_else_has_set_stays():
-    library = Library(4)
-    with limit_of(library).around(1):
-        library.set_num_threads(2)
-    assert library.num_threads == 2
+    with few_threads(1):
+        pass
+    assert numbers(blas) == {3}
 
 
 @pytest.mark.parametrize("n_threads", [1, 3])
-def test_fits_in_threads_leave_the_threads_of_blas_as_they_were(n_threads):
+def test_fits_in_threads_leave_the_threads_of_blas_as_they_were(blas, n_threads):
     """Some of them are refused; those that run are on one thread."""
-    libraries = ThreadpoolController().select(user_api="blas").lib_controllers
     tensor = noisy_tensor((4, 5, 6), 2, noise=0.01, seed=0).tensor
-    seen = []
+    seen = set()
 
     def note(components, relative_error):
-        seen.extend(library.num_threads for library in libraries)
+        seen.update(numbers(blas))
 
     def fit(place):
         converged = codiag.factorize(tensor, 2, method=NLS(monitor=note, max_sweeps=20), seed=place).converged
@@ -234,21 +190,11 @@ def test_fits_in_threads_leave_the_threads_of_blas_as_they_were(n_threads):
             codiag.factorize(np.zeros((3, 3, 3)), 2)
         return converged
 
-    before = [library.num_threads for library in libraries]
-    try:
-        set_threads(libraries, [n_threads] * len(libraries))
-        with ThreadPoolExecutor(8) as pool:
-            assert all(pool.map(fit, range(16)))
-            assert {library.num_threads for library in libraries} == {n_threads}
-    finally:
-        set_threads(libraries, before)
-    assert set(seen) == {1}
-
-
-def set_threads(libraries, numbers):
-    for library, number in zip(libraries, numbers, strict=True):
-        library.set_num_threads(number)
-        getattr(library, "clear_controlling_thread", lambda: None)()
+    set_threads(blas, [n_threads] * len(blas))
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(fit, range(16)))
+        assert numbers(blas) == {n_threads}
+    assert seen == {1}
 
 
 @pytest.mark.parametrize("n_threads", [1, 3])

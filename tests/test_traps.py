@@ -8,7 +8,7 @@ import pytest
 import codiag
 from assertions import assert_same_factors
 from cases import DIAGONALIZERS, SYMMETRIC
-from codiag.diagonalize import UWEDGE, JDi, OrthogonalNewton
+from codiag.diagonalize import UWEDGE, JDi, OrthogonalNewton, pencil_start, random_combinations
 from codiag.synthetic import matrix_stack, mild_factor, orthonormal_factor, projection_stack, unit_factor
 
 EXCHANGE = np.array([[[0.0, 1.0], [1.0, 0.0]], [[0.0, 2.0], [2.0, 0.0]]])
@@ -109,8 +109,6 @@ def test_off_diagonal_energy_is_true_far_below_the_rounding_of_the_total(name, n
 
 def test_complex_pencil_eigenpairs_are_repaired():
     """At this noise a third of the eigenvalues of the start come in complex pairs."""
-    from codiag.diagonalize import random_combinations
-
     stack = matrix_stack(unit_factor(40, 40, seed=0), 40, noise=1e-3, seed=1)
     first, second = random_combinations(stack.matrices, np.random.default_rng(0), 2)
     assert np.iscomplex(np.linalg.eigvals(np.linalg.solve(second, first))).sum() >= 8
@@ -122,17 +120,15 @@ def test_complex_pencil_eigenpairs_are_repaired():
 
 def test_singular_combinations_are_drawn_again(monkeypatch):
     """A start against a singular combination is impossible; another draw is not."""
-    from codiag.diagonalize import _starts as starts
-
     stack = matrix_stack(mild_factor(4, 4, seed=0), 5, seed=1)
     draws = iter(
         [
             np.stack([np.eye(4), np.zeros((4, 4))]),
-            starts.random_combinations(stack.matrices, np.random.default_rng(1), 2),
+            random_combinations(stack.matrices, np.random.default_rng(1), 2),
         ]
     )
-    monkeypatch.setattr(starts, "random_combinations", lambda *_: next(draws))
-    left, _ = starts.pencil_start(stack.matrices, np.random.default_rng(0))
+    monkeypatch.setattr("codiag.diagonalize._starts.random_combinations", lambda *_: next(draws))
+    left, _ = pencil_start(stack.matrices, np.random.default_rng(0))
     assert_same_factors(np.linalg.inv(left), stack.factor, 1e-8)
 
 

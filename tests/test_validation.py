@@ -84,9 +84,9 @@ def test_asymmetry_is_seen_in_single_precision_and_beside_large_matrices():
 
 def test_weights_are_copied():
     weights = np.ones(4)
-    fit = codiag.joint_diagonalize(GOOD, weights=weights, seed=0)
+    fit = codiag.joint_diagonalize(GOOD, sample_weight=weights, seed=0)
     weights[:] = 7
-    np.testing.assert_array_equal(fit.weights, 1)
+    np.testing.assert_array_equal(fit.sample_weight, 1)
 
 
 @pytest.mark.parametrize(
@@ -96,12 +96,12 @@ def test_weights_are_copied():
         ([1, 1, 1, -1], r"not negative"),
         ([1, 1, 1, np.nan], r"finite"),
         ([1, 0, 0, 0], r"at least two of them positive; got 1 positive"),
-        ([1j, 1, 1, 1], r"weights must be real; got complex128: use their absolute values"),
+        ([1j, 1, 1, 1], r"sample_weight must be real; got complex128: use their absolute values"),
     ],
 )
 def test_bad_weights(weights, words):
     with pytest.raises((TypeError, ValueError), match=words):
-        codiag.joint_diagonalize(GOOD, weights=weights)
+        codiag.joint_diagonalize(GOOD, sample_weight=weights)
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,11 @@ from scipy import sparse
 from sklearn.metrics import confusion_matrix
 
 from codiag.models import DawidSkene
-from codiag.synthetic import crowd_votes, worker_errors
+from codiag.synthetic import crowd_votes, worker_confusions
 
 
 def crowd(n):
-    return crowd_votes(n, worker_errors(20, 3, adversarial=0.2, seed=[0, 1]), density=0.8, seed=[0, 2])
+    return crowd_votes(n, worker_confusions(20, 3, adversarial=0.2, seed=[0, 1]), density=0.8, seed=[0, 2])
 
 
 def test_kinds_of_votes_give_one_answer():

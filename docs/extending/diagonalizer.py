@@ -10,18 +10,18 @@ diagonals,
 :math:`d_{li} = u_i^\top M_l u_i`. At a maximum the orthonormal matrix nearest to :math:`G(U)` is U itself, which
 suggests to iterate ``U <- polar(G(U))``: the power method, for all components at once. Near a solution the angle
 between components i and j shrinks by :math:`2 |d_i \cdot d_j| / (|d_i|^2 + |d_j|^2)` a step, where :math:`d_i` holds
-the diagonal entries of component i in all matrices. Where a step lowers f, a multiple of U is added to G, which
-shortens the step.
+the diagonal entries of component i in all matrices. If a step lowers f, a multiple of U is added to G, which shortens
+the step.
 
-**What a diagonalizer implements.** A subclass of `codiag.diagonalize.Diagonalizer` is a frozen dataclass: it holds
+**What a diagonalizer implements.** A subclass of `codiag.extending.Diagonalizer` is a frozen dataclass: it holds
 options and no data. It implements one method, ``iterate(stack, rng)``, which gets matrices of full rank and returns
 inverse factors as *rows*, with the number of sweeps and whether the tolerance was reached, as an `Iterate`. A method
-with a start of its own, like this one, also says how to begin at one that is given (``init=``), in ``iterate_from``;
-for those that sweep from the identity the base class turns the matrices instead. Class
-attributes declare what the method is for: ``symmetric`` (True unless declared otherwise) and ``orthogonal`` (False
-unless declared otherwise). Everything else is done by the base class: it checks the matrices, applies weights,
-compresses a stack to its rank, orders and scales the factors, computes residuals and standard errors. Not converging is
-neither an error nor a warning here; `codiag.joint_diagonalize` warns.
+that computes a start, like this one, also implements ``iterate_from``, for starts that the user gives (``init=``). For
+methods that sweep from the identity, the base class transforms the matrices instead. Class attributes declare what the
+method is for: ``symmetric`` (True by default) and ``orthogonal`` (False by default). The base class does the rest: it
+checks the matrices, applies sample weights, compresses a stack to its rank, orders and scales the factors, and computes
+residuals and standard errors. A method that does not converge neither raises an error nor warns;
+`codiag.joint_diagonalize` warns.
 
 **Where it can be used.** Wherever a diagonalizer is an argument: ``PowerSteps()(matrices)``,
 ``codiag.joint_diagonalize(matrices, diagonalizer=PowerSteps())``, or inside a method for tensors,
@@ -30,10 +30,10 @@ orthonormal factors. Tensors that are not symmetric need a diagonalizer with ``s
 factors of both sides; `codiag.diagonalize.TwoSided` is one.
 
 **How it is tested.** One line in ``DIAGONALIZERS`` of ``tests/cases.py`` runs every law of diagonalizers on it: exact
-factors are found, weights count as copies, no scale is too small, the answer does not depend on the seed, and so on.
-``slow=True`` says that convergence is linear, so that problems stay small.
+factors are found, a weight of two equals two copies of a matrix, the scale does not matter, the result does not depend
+on the seed, and so on. ``slow=True`` declares linear convergence, so that the tests use small problems.
 
-Run this file to see it next to the default method: ``python docs/extending/diagonalizer.py``.
+Run this file to compare it with the default method: ``python docs/extending/diagonalizer.py``.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ import numpy as np
 from array_api_compat import array_namespace, device
 
 import codiag
-from codiag.diagonalize import Diagonalizer, Iterate, OrthogonalNewton
+from codiag.diagonalize import OrthogonalNewton
+from codiag.extending import Diagonalizer, Iterate
 from codiag.synthetic import matrix_stack, orthonormal_factor
 
 
@@ -56,9 +57,9 @@ class PowerSteps(Diagonalizer):
     **Needs** symmetric matrices and orthonormal factors. **Costs** :math:`2 n d^3` operations and one singular value
     decomposition a step; the number of steps is :math:`\log(\mathrm{tol}) / \log(r)` with r the rate below.
     **Guarantees** that the energy on the diagonals does not fall from one step to the next, and linear convergence near
-    a solution, at the rate :math:`r = \max_{ij} 2 |d_i \cdot d_j| / (|d_i|^2 + |d_j|^2)`. **Fails** to be quick where
-    two components have nearly equal or nearly opposite diagonals in all matrices; under large noise it may end at a
-    local maximum, as it has one start.
+    a solution, at the rate :math:`r = \max_{ij} 2 |d_i \cdot d_j| / (|d_i|^2 + |d_j|^2)`. **Fails** to be fast if two
+    components have nearly equal or nearly opposite diagonals in all matrices. It has one start, and may end at a local
+    maximum with large noise.
 
     Parameters
     ----------

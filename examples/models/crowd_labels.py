@@ -15,9 +15,9 @@ import numpy as np
 
 from codiag.models import DawidSkene
 from codiag.plotting import INK, MUTED, OURS, THEIRS
-from codiag.synthetic import crowd_votes, worker_errors
+from codiag.synthetic import crowd_votes, worker_confusions
 
-crowd = crowd_votes(1000, worker_errors(20, 4, adversarial=0.2, seed=0), density=0.3, seed=1)
+crowd = crowd_votes(1000, worker_confusions(20, 4, adversarial=0.2, seed=0), density=0.3, seed=1)
 model = DawidSkene(random_state=0).fit(crowd.votes)
 majority = DawidSkene(init="majority", em_rounds=0).fit(crowd.votes)
 right = np.mean(model.labels_ == crowd.truth[model.tasks_])
@@ -29,7 +29,7 @@ print(f"{right:.1%} of the labels are right; of those of the majority {voted:.1%
 
 table = model.worker_table()
 prior = np.bincount(crowd.truth, minlength=4) / crowd.truth.size
-actual = np.array([np.diag(errors) @ prior for errors in crowd.errors[np.asarray(table["worker"], dtype=int)]])
+actual = np.array([np.diag(errors) @ prior for errors in crowd.confusions[np.asarray(table["worker"], dtype=int)]])
 
 # %%
 # Left, how often each worker is right: estimated, with intervals of 90 % (bars), and true (dashes). The workers at the

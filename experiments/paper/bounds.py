@@ -10,7 +10,7 @@ from codiag.diagonalize import UWEDGE, OrthogonalNewton, real_eigenvectors
 from codiag.metrics import match_components
 from codiag.synthetic import orthonormal_factor, unit_noise
 from codiag.tensors import FactoredTensor, symmetrize
-from codiag.theory import error_bound, first_order, least_projections, project_noise, projected_diagonals
+from codiag.theory import error_bound, first_order_perturbation, minimum_projections, project_noise, projected_diagonals
 from experiments.claims import Claim, Ruling, Trials, in_range, over
 from experiments.paper.incoherence import coherent_factor, random_mix
 from experiments.paper.trials import curve, grid, panel_of, shown, table_of
@@ -54,7 +54,7 @@ def _bound(cell: Cell, seed: int) -> Values:
     factor = coherent_factor(D, rank, cell["mu"], [seed, 1])
     weights, noise = np.linspace(1.0, cell["pi_min"], rank), unit_noise(D, [seed, 2])
     tensor = FactoredTensor(weights, (factor,) * 3).to_dense() + eps * noise
-    number = least_projections(factor, orthogonal=orthogonal)
+    number = minimum_projections(factor, orthogonal=orthogonal)
     rows = random_mix(number, D, np.random.default_rng([seed, 3]))
     values: Values = {"L": number}
     found = factor
@@ -65,7 +65,7 @@ def _bound(cell: Cell, seed: int) -> Values:
         errors = np.linalg.norm(found - factor, axis=0)
         scheme = number if name == "random" else None
         bound = error_bound(factor, weights, eps, orthogonal=orthogonal, n_projections=scheme)
-        theory = first_order(
+        theory = first_order_perturbation(
             factor, projected_diagonals(factor, weights, rows), project_noise(noise, rows), orthogonal=orthogonal
         )
         values |= {f"{name} measured": float(errors.mean()), f"{name} bound": float(np.mean(bound))}

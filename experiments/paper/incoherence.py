@@ -10,7 +10,7 @@ from codiag.diagonalize import QRJ1D, UWEDGE, Diagonalizer
 from codiag.metrics import match_components
 from codiag.synthetic import orthonormal_factor, unit_noise
 from codiag.tensors import FactoredTensor
-from codiag.theory import first_order, project_noise, projected_diagonals
+from codiag.theory import first_order_perturbation, project_noise, projected_diagonals
 from experiments.claims import Claim, Ruling, Trials
 from experiments.paper.trials import grid, panel_of, table_of
 from experiments.records import Cell, Record, Values, select
@@ -66,7 +66,7 @@ def _accuracy(mu: float, seed: int, eps: float = 1e-5) -> Values:
     for name, rows in directions.items():
         fit = UWEDGE(tol=1e-12, max_sweeps=500)(project_noise(tensor, rows), seed=seed)
         found = match_components(fit.factor, factor).factors[0]
-        theory = first_order(
+        theory = first_order_perturbation(
             factor, projected_diagonals(factor, weights, rows), project_noise(noise, rows), orthogonal=False
         )
         values[name] = float(np.mean(np.linalg.norm(found - factor, axis=0))) / eps

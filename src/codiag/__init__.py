@@ -72,6 +72,7 @@ _PACKAGES = (
     "datasets",
     "diagonalize",
     "drop_in",
+    "extending",
     "io",
     "least_squares",
     "methods",

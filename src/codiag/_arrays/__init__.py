@@ -1,4 +1,4 @@
-"""What array libraries do not share, threads of linear algebra, and Anderson acceleration."""
+"""Functions that array libraries do not share, limits of threads, and Anderson acceleration."""
 
 from codiag._arrays._anderson import Extrapolation
 from codiag._arrays._namespace import (

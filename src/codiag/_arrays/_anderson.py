@@ -1,56 +1,145 @@
-r"""Where a sequence of Gauss-Newton steps is heading, told from those that were taken.
+r"""Anderson acceleration of fixed-point iterations.
 
-Near the minimum of a residual that is not small, steps :math:`p(x)` shrink by a constant rate, however many are taken.
-There :math:`p` is nearly linear in x, so that the combination of the last points at which it would vanish can be solved
-for (Anderson, "Iterative procedures for nonlinear integral equations", J. ACM 12(4), 1965; Walker and Ni, "Anderson
-acceleration for fixed-point iterations", SIAM J. Numer. Anal. 49(4), 2011).
+An iteration moves from a point x by :math:`w(x)`, which vanishes at the solution. Near the solution w is nearly linear
+in x. With the columns of :math:`\Delta X` and :math:`\Delta W` the differences between consecutive points and between
+the moves from them, the accelerated step from the last point is
+
+.. math:: w - (\Delta X + \Delta W) \gamma, \quad \gamma = \arg\min_\gamma \|w - \Delta W \gamma\|.
+
+References
+----------
+D. G. Anderson, "Iterative procedures for nonlinear integral equations", J. ACM 12(4), 1965.
+H. F. Walker and P. Ni, "Anderson acceleration for fixed-point iterations", SIAM J. Numer. Anal. 49(4), 2011.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from codiag._arrays._namespace import Array, like, to_host
+from codiag._arrays._namespace import Array, array_namespace, double, like, on_host, to_host
 
-TINY = 1e-10
-"""Singular value, relative to the largest, below which differences of steps are taken for multiples of each other."""
+CUTOFF = 1e-10
+"""Singular values of the scaled differences of moves, relative to the largest, that count as zero: rounding errors."""
+
+LONGEST = 5.0
+"""Length of an accelerated step, relative to the plain move, above which the linear model is distrusted. Chosen by
+experience."""
 
 
 class Extrapolation:
-    """Points, and the steps that were taken from them.
+    """The last points of a fixed-point iteration and the moves from them, extrapolated to the solution.
 
     Parameters
     ----------
-    start : array, shape (n, rank)
-        Where the first step is taken; columns are measured in the units of its columns.
+    start : array, shape (n, rank), optional
+        The first point. The norms of its columns are the units in which the columns of moves are measured; by default
+        all entries have the same unit.
     memory : int
-        Differences of steps that are remembered.
+        Number of differences that are kept.
     """
 
-    def __init__(self, start: Array, memory: int) -> None:
-        self._start, self._memory = start, memory
+    def __init__(self, start: Array | None = None, memory: int = 5) -> None:
+        self._memory = memory
+        self._units = None if start is None else _column_units(start)
         self.forget()
 
     def forget(self) -> None:
-        self._points: list[Array] = []
-        self._moves: list[Array] = []
+        """Delete all points and moves."""
+        self._point: Array | None = None
+        self._step: Array | None = None
+        self._move: Array | None = None
+        self._shifts: list[Array] = []
+        self._changes: list[Array] = []
 
     def __len__(self) -> int:
-        return len(self._moves)
+        """Return the number of moves that are kept."""
+        return len(self._changes) + (self._move is not None)
 
     def add(self, point: Array, move: Array) -> None:
-        self._points = [*self._points[-self._memory :], point]
-        self._moves = [*self._moves[-self._memory :], move]
+        """Record a point and the move from it."""
+        self._record(None if self._point is None else point - self._point, move)
+        self._point = point
 
-    def target(self, model: Array) -> Array:
-        """Return the point whose step, as linear in all points, is the shortest, moved by that step; as `model` is."""
-        lengths = np.linalg.norm(to_host(self._start), axis=0)
-        lengths = np.where(lengths > 0, lengths, 1.0)
-        points, moves = (
-            np.stack([(to_host(one).astype(np.float64) / lengths).ravel() for one in ones], axis=1)
-            for ones in (self._points, self._moves)
-        )
-        shifts, changes = np.diff(points, axis=1), np.diff(moves, axis=1)
-        shares = np.linalg.lstsq(changes, moves[:, -1], rcond=TINY)[0] if changes.shape[1] else np.zeros(0)
-        target = points[:, -1] + moves[:, -1] - (shifts + changes) @ shares
-        return like(target.reshape(model.shape) * lengths, model)
+    def target(self, _: Array | None = None) -> Array:
+        """Return the point to which the accelerated step leads from the last point."""
+        return self._point + self._accelerated()
+
+    def step(self, move: Array, *, avoid_saddles: bool = True) -> Array:
+        """Record the move from the current point and return the step to take, which must then be taken.
+
+        This form is for iterations on a group, whose points have coordinates relative to the current point only: the
+        difference of the last two points is the last step. If the accelerated step is much longer than the plain move,
+        the history is deleted and the plain move returned.
+
+        Acceleration converges to every zero of the moves, also to saddles, which repel the plain iteration. With
+        `avoid_saddles`, the plain move is also returned if the last steps show that plain moves are repelled.
+        """
+        self._record(self._step, move)
+        xp = array_namespace(move)
+        repelled = self._changes and avoid_saddles and _repels(*map(self._columns, (self._shifts, self._changes)))
+        self._step = move if repelled else self._accelerated()
+        if repelled or bool(xp.linalg.vector_norm(self._step) > LONGEST * xp.linalg.vector_norm(move)):
+            self.forget()
+            self._step = self._move = move
+        return self._step
+
+    def _record(self, shift: Array | None, move: Array) -> None:
+        if shift is not None and self._move is not None:
+            self._shifts = [*self._shifts, shift][-self._memory :]
+            self._changes = [*self._changes, move - self._move][-self._memory :]
+        self._move = move
+
+    def _accelerated(self) -> Array:
+        if not self._changes:
+            return self._move
+        xp = array_namespace(self._move)
+        shares = like(_least_squares(self._columns([*self._changes, self._move])), self._move)
+        differences = xp.stack(self._changes) + xp.stack(self._shifts)
+        return self._move - xp.tensordot(shares, differences, axes=1)
+
+    def _columns(self, arrays: Sequence[Array]) -> Array:
+        """Return arrays, in units of the columns of the start, as the columns of a matrix in double precision."""
+        xp = array_namespace(arrays[0])
+        stacked = xp.stack(list(arrays))
+        if self._units is not None:
+            stacked = stacked / self._units
+        return double(xp.matrix_transpose(xp.reshape(stacked, (len(arrays), -1))))
+
+
+def _column_units(point: Array) -> Array:
+    xp = array_namespace(point)
+    norms = xp.linalg.vector_norm(point, axis=0)
+    return xp.where(norms > 0, norms, xp.ones_like(norms))
+
+
+def _least_squares(columns: Array) -> np.ndarray:
+    """Return the coefficients of all columns but the last that approximate the last one best, on the host."""
+    triangle: np.ndarray
+    if on_host(columns):
+        triangle = np.linalg.qr(to_host(columns), mode="r")  # type: ignore[assignment]  # Q takes most of the time
+    else:
+        triangle = to_host(array_namespace(columns).linalg.qr(columns)[1])
+    norms = np.linalg.norm(triangle[:, :-1], axis=0)
+    norms[norms == 0] = 1
+    coefficients: np.ndarray = np.linalg.lstsq(triangle[:, :-1] / norms, triangle[:, -1], rcond=CUTOFF)[0] / norms
+    return coefficients
+
+
+def _repels(steps: Array, changes: Array) -> bool:
+    """Return whether plain moves lead away from the zero of the linear model along a direction of the last steps.
+
+    The steps and the changes of the move determine the derivative of the move on the span of the steps. A plain move
+    multiplies the distance from the zero by one plus an eigenvalue of this derivative, so that an eigenvalue with
+    positive real part repels. Large negative eigenvalues are overshooting, which acceleration corrects.
+    """
+    xp = array_namespace(steps)
+    gram, change = np.split(to_host(xp.matrix_transpose(steps) @ xp.concat([steps, changes], axis=1)), 2, axis=1)
+    scale = np.sqrt(np.diag(gram))
+    scale[scale == 0] = 1
+    values, vectors = np.linalg.eigh(gram / np.outer(scale, scale))
+    independent = values > 1e-10 * values[-1]
+    basis = vectors[:, independent] / np.sqrt(values[independent])
+    derivative = basis.T @ (change / np.outer(scale, scale)) @ basis
+    return bool(np.all(np.isfinite(derivative)) and np.max(np.linalg.eigvals(derivative).real) > 0)

@@ -1,4 +1,4 @@
-"""The little that array libraries do not share: copies between them, the precision they have, and picking rows."""
+"""Functions that array libraries do not share: copies between them, precision, blocks, and selected slices."""
 
 from __future__ import annotations
 
@@ -11,20 +11,19 @@ from array_api_compat import device, is_cupy_array, is_jax_array, is_numpy_array
 from scipy import sparse
 
 Array: TypeAlias = Any
-"""An array of any library that follows the array API standard, for which there is no static type yet."""
+"""An array of any library that follows the array API standard, which has no static type yet."""
 
 TensorLike: TypeAlias = Any
-"""What `codiag.factorize` takes: an array of any library, a COO tensor, a labelled table, or a `Tensor`."""
+"""A tensor for `codiag.factorize`: an array of any library, a COO tensor, a labelled table, or a `Tensor`."""
 
 BLOCK = 2**22
-"""Entries that are worked on at a time where a result would be larger than what it is made for."""
-
+"""Entries of intermediate results that are formed at a time: 32 MB in double precision."""
 
 _NUMPY = array_api_compat.array_namespace(np.zeros(0))
 
 
 def array_namespace(*arrays: Array) -> Any:
-    """Return the namespace of the library of arrays: at once for NumPy, where small problems ask a thousand times."""
+    """Return the namespace of the library of arrays, with a shortcut for NumPy, which speeds up small problems."""
     if all(type(array) is np.ndarray for array in arrays):
         return _NUMPY
     return array_api_compat.array_namespace(*arrays)
@@ -37,7 +36,7 @@ def like(values: np.ndarray, reference: Array) -> Array:
 
 
 def moved(array: Array, reference: Array) -> Array:
-    """Return an array in the library and the precision of the reference: itself where it has them already."""
+    """Return an array in the library and the precision of the reference, without a copy if it has them already."""
     xp = array_namespace(reference)
     if array_namespace(array) is not xp:
         return like(to_host(array), reference)
@@ -45,10 +44,10 @@ def moved(array: Array, reference: Array) -> Array:
 
 
 def double(array: Array) -> Array:
-    """Return an array in double precision: where it lives if that can be, on the host if not.
+    """Return an array in double precision, on its device if possible and on the host otherwise.
 
-    It cannot for JAX, which has no double precision unless it was enabled, and compiles every operation for every
-    shape, which small problems do not repay; nor for accelerators that compute in single precision only.
+    The host is used for accelerators that have single precision only, and for JAX, which by default has no double
+    precision and compiles every operation for every shape, which is slow for small problems.
     """
     xp = array_namespace(array)
     if is_jax_array(array) or widest(array) != xp.float64:
@@ -57,7 +56,7 @@ def double(array: Array) -> Array:
 
 
 def precise(array: Array) -> Array:
-    """Return an array in which sums lose nothing to single precision, wherever that takes no copy to the host."""
+    """Return an array in double precision for accurate sums, unless that needs a copy from an accelerator."""
     if widest(array) == array_namespace(array).float64:
         return _as_double(array)
     return to_host(array).astype(np.float64) if on_host(array) else array
@@ -69,7 +68,7 @@ def _as_double(array: Array) -> Array:
 
 
 def squares(array: Array) -> float:
-    """Return the sum of the squares of all entries, in double precision; infinite where it is too large for that."""
+    """Return the sum of the squares of all entries, in double precision; infinite if it overflows."""
     array = precise(array)
     xp = array_namespace(array)
     flat = xp.reshape(array, (-1,))
@@ -78,7 +77,7 @@ def squares(array: Array) -> float:
 
 
 def widest(array: Array) -> Any:
-    """Return the dtype of double precision if there is one where the array lives, and of single precision if not."""
+    """Return the dtype of double precision if the device of the array has it, and of single precision otherwise."""
     xp = array_namespace(array)
     if array.dtype == xp.float64 or "float64" in xp.__array_namespace_info__().dtypes(device=device(array)):
         return xp.float64
@@ -89,29 +88,29 @@ def to_host(array: Array) -> np.ndarray:
     """Copy an array of any library to NumPy."""
     if is_torch_array(array):
         array = array.detach().cpu().numpy()
-    elif is_cupy_array(array):  # refuses implicit copies to the host
+    elif is_cupy_array(array):  # CuPy refuses implicit copies to the host
         array = array.get()
     return np.asarray(array)
 
 
-def pick(array: Array, places: Sequence[int] | np.ndarray, axis: int) -> Array:
-    """Return some slices along an axis, in the given order."""
+def pick(array: Array, indices: Sequence[int] | np.ndarray, axis: int) -> Array:
+    """Return the slices with these indices along an axis, in the given order."""
     xp = array_namespace(array)
-    index = xp.asarray(np.asarray(places, dtype=np.int64), device=device(array))
+    index = xp.asarray(np.asarray(indices, dtype=np.int64), device=device(array))
     if is_mutable(array):
         return array[(slice(None),) * axis + (index,)]  # NumPy's take copies all of an array that is not contiguous
     return xp.take(array, index, axis=axis)
 
 
 def is_mutable(array: Array) -> bool:
-    """Tell whether the library changes arrays in place, and writes products into arrays that are there already."""
+    """Return whether the library can change arrays in place and write products into existing arrays."""
     return bool(is_numpy_array(array) or is_torch_array(array) or is_cupy_array(array))
 
 
 def blocks(count: int, width: int, scale: int = 1) -> Iterator[slice]:
     """Split `count` rows of `width` entries into parts of at most `scale * BLOCK` entries, or of one row.
 
-    Of no rows there is one part, empty, so that what is concatenated has the right shape.
+    Without rows there is one empty part, so that concatenated results have the right shape.
     """
     size = max(1, scale * BLOCK // max(width, 1))
     for start in range(0, max(count, 1), size):
@@ -119,7 +118,7 @@ def blocks(count: int, width: int, scale: int = 1) -> Iterator[slice]:
 
 
 def fits_block(count: int) -> bool:
-    """Tell whether so many entries may be formed at once."""
+    """Return whether this number of entries may be formed at a time."""
     return count <= BLOCK
 
 
@@ -129,7 +128,7 @@ def identity(size: int, reference: Array) -> Array:
 
 
 def largest_signs(columns: Array) -> Array:
-    """Return the sign of the largest entry of each column, one of +1 and -1."""
+    """Return the sign, +1 or -1, of the entry of largest magnitude of each column."""
     xp = array_namespace(columns)
     extremes = xp.max(columns, axis=0) + xp.min(columns, axis=0)
     return xp.where(extremes < 0, -xp.ones_like(extremes), xp.ones_like(extremes))
@@ -141,12 +140,12 @@ def epsilon(array: Array) -> float:
 
 
 def on_host(array: Array) -> bool:
-    """Tell whether the array lives in the memory of the processor that runs Python."""
+    """Return whether the array is in the memory of the CPU."""
     return is_numpy_array(array) or "cpu" in str(device(array)).lower()
 
 
 def all_equal(arrays: Sequence[Array | None]) -> bool:
-    """Tell whether all matrices have the same shape and entries, or are all None."""
+    """Return whether all matrices have the same shape and entries, or all are None."""
     return all(_equal(arrays[0], array) for array in arrays[1:])
 
 

@@ -10,13 +10,12 @@ from codiag._checks._arguments import (
     as_number,
     as_rank,
     as_real_array,
+    as_sample_weight,
     as_share,
     as_stack,
-    as_weights,
     check_seed,
     check_square,
     not_finite,
 )
 from codiag._checks._former import former_names, warn_of_former, with_new_keywords
 from codiag._checks._keywords import OPTIONS, explains_keywords
-from codiag._checks._named import readable

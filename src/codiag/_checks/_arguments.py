@@ -69,19 +69,19 @@ def check_square(stack: Array) -> None:
         )
 
 
-def as_weights(weights: Array | Sequence[float] | None, stack: Array) -> Array | None:
+def as_sample_weight(sample_weight: Array | Sequence[float] | None, stack: Array) -> Array | None:
     """Return one non-negative weight per matrix of the stack, or None for equal weights."""
-    if weights is None:
+    if sample_weight is None:
         return None
-    values = to_host(as_real_array(weights, "weights", "use their absolute values"))
+    values = to_host(as_real_array(sample_weight, "sample_weight", "use their absolute values"))
     if values.shape != (stack.shape[0],):
-        raise ValueError(f"weights must have shape ({stack.shape[0]},), one per matrix; got {values.shape}")
-    converted = like(values, stack)  # may overflow or vanish in single precision
-    kept = to_host(converted)
-    if not np.all(np.isfinite(kept)) or np.any(kept < 0) or np.count_nonzero(kept) < 2:
+        raise ValueError(f"sample_weight must have shape ({stack.shape[0]},), one per matrix; got {values.shape}")
+    converted = like(values, stack)
+    rounded = to_host(converted)  # may overflow or vanish in single precision
+    if not np.all(np.isfinite(rounded)) or np.any(rounded < 0) or np.count_nonzero(rounded) < 2:
         raise ValueError(
-            f"weights must be finite and not negative in {stack.dtype}, at least two of them positive; "
-            f"got {np.count_nonzero(kept > 0)} positive, from {values.min():.3g} to {values.max():.3g}"
+            f"sample_weight must be finite and not negative in {stack.dtype}, at least two of them positive; "
+            f"got {np.count_nonzero(rounded > 0)} positive, from {values.min():.3g} to {values.max():.3g}"
         )
     return converted
 

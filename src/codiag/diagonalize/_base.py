@@ -1,4 +1,4 @@
-"""What every diagonalizer shares: checks, weights, compression, and a result in one convention."""
+"""The base class of diagonalizers: checks, sample weights, compression, and the result in one convention."""
 
 from __future__ import annotations
 
@@ -6,103 +6,68 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 from array_api_compat import is_jax_array
 
 from codiag._arrays import Array, array_namespace, epsilon, few_threads, identity, largest_signs, like, to_host
-from codiag._checks import Seed, as_generator, as_number, as_rank, as_stack, as_weights, readable
-from codiag.diagonalize._compression import Slabs, compress, range_bases
+from codiag._checks import Seed, as_generator, as_number, as_rank, as_sample_weight, as_stack, explains_keywords
 from codiag.diagonalize._diagonalization import Diagonalization
-from codiag.diagonalize._given_start import as_start, compressed_start, start_rank
-from codiag.diagonalize.steps import Limits
+from codiag.diagonalize._fixed_point import Iterate, Limits
+from codiag.diagonalize._stack import MatrixStack, compress, range_bases
+from codiag.diagonalize._starts import as_start, compressed_start, start_rank
 
 NOT_COMPILED = 2**24
-"""Entries up to which matrices of JAX are diagonalized on the host, before JAX would have compiled a step of it."""
-
-
-@readable
-class Iterate(NamedTuple):
-    r"""What `Diagonalizer.iterate` returns: inverse factors, and how they were reached.
-
-    Parameters
-    ----------
-    left : array of shape (k, k)
-        Inverse factors B as rows: every :math:`B M_l C^\top` is as diagonal as the method could make it. Rows may have
-        any scale and order; they must be orthonormal, and may be fewer, where the diagonalizer declares ``orthogonal``.
-    right : array of shape (k, k)
-        The same for the columns of the matrices, C; the array `left` itself for a symmetric diagonalizer.
-    n_sweeps : int
-        Steps or sweeps over the matrices.
-    converged : bool
-        Whether the tolerance was reached.
-
-    See Also
-    --------
-    Diagonalizer.iterate : Returns one.
-    Diagonalization : What users get of it.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from codiag.diagonalize import Iterate
-    >>> Iterate(np.eye(2), np.eye(2), n_sweeps=3, converged=True).n_sweeps
-    3
-    """
-
-    left: Array
-    right: Array
-    n_sweeps: int
-    converged: bool
+"""Entries up to which matrices of JAX are diagonalized by NumPy, which ends before JAX has compiled a step."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Diagonalizer(ABC):
-    r"""A configured method that finds common factors of a stack of matrices; the base class of all of them.
+    r"""A configured method that finds common factors of a stack of matrices: the base class of all diagonalizers.
 
     Call an object with the matrices. To write a method of your own, derive a frozen dataclass and implement `iterate`;
-    the class attributes `symmetric` and `orthogonal` declare what the method is for. Checks of the input, weights,
-    compression to the rank, order, signs and standard errors come from this class.
+    the class attributes `symmetric` and `orthogonal` declare what the method is for. This class checks the input,
+    applies sample weights, compresses the matrices to the rank, and determines order, signs and standard errors.
 
     Parameters
     ----------
     rank : int, optional
-        Number of components. Matrices larger than that are first compressed to the dominant `rank`-dimensional range of
-        the stack. By default the numerical rank of the stack, which is its size unless the matrices are singular to
-        machine precision.
+        Number of components. Larger matrices are first compressed to the dominant `rank`-dimensional range of the
+        stack. By default the numerical rank of the stack, which is the size of the matrices unless they are singular
+        to machine precision.
     tol : float
         Stop when the largest entry of the relative step falls below it.
     max_sweeps : int
-        Steps or sweeps over the matrices before giving up, which is a result with ``converged`` false. Steps on a
-        sketch of the matrices, other starts and fallbacks come on top.
+        Steps or sweeps over the matrices after which ``converged`` is false. Steps on a sketch of the matrices, other
+        starts and fallbacks are not counted.
 
     Attributes
     ----------
     symmetric : bool
-        Whether the method is for symmetric matrices, with the same factors on both sides. True unless declared
-        otherwise.
+        Whether the method is for symmetric matrices, with the same factors on both sides. True by default.
     orthogonal : bool
-        Whether the method constrains the factors to be orthonormal. False unless declared otherwise.
+        Whether the method constrains the factors to be orthonormal. False by default.
     handles_opposite_diagonals : bool
-        Whether the method finds components in pairs whose diagonals are each other's negatives, which `symmetrized`
-        needs. False unless declared otherwise.
+        Whether the method finds pairs of components whose diagonals are the negatives of each other, which
+        `codiag.diagonalize.symmetrized` needs. False by default.
 
     See Also
     --------
-    joint_diagonalize : Calls one, and warns where it has not converged.
-    UWEDGE : The default for factors that are not orthogonal.
-    OrthogonalNewton : The default for orthogonal factors.
-    TwoSided : For matrices that are not symmetric.
+    codiag.joint_diagonalize : Calls a diagonalizer, and warns if it did not converge.
+    codiag.diagonalize.UWEDGE : The default for factors that are not orthogonal.
+    codiag.diagonalize.OrthogonalNewton : The default for orthogonal factors.
+    codiag.diagonalize.TwoSided : For matrices that are not symmetric.
     codiag.methods.NOJD : Factorizes a tensor by a diagonalizer.
 
     Examples
     --------
-    A method that takes the eigenvectors of the first matrix for those of all:
+    A method that returns the eigenvectors of the first matrix:
 
     >>> from dataclasses import dataclass
     >>> import numpy as np
-    >>> from codiag.diagonalize import Diagonalizer, Iterate
+    >>> from codiag.extending import Diagonalizer, Iterate
     >>> @dataclass(frozen=True, kw_only=True)
     ... class FirstMatrix(Diagonalizer):
     ...     orthogonal = True
@@ -127,76 +92,77 @@ class Diagonalizer(ABC):
         as_number("max_sweeps", self.max_sweeps, integer=True)
         as_rank(self.rank)
 
+    @partial(explains_keywords, former={"weights": "sample_weight"})
     def __call__(
         self,
         matrices: Array | Sequence[Array],
         *,
-        weights: Array | Sequence[float] | None = None,
+        sample_weight: Array | Sequence[float] | None = None,
         init: Array | Sequence[Array] | None = None,
         seed: Seed = None,
     ) -> Diagonalization:
-        """Diagonalize a stack of matrices, without a warning where that does not converge.
+        """Diagonalize a stack of matrices, without a warning if that does not converge.
 
         Parameters
         ----------
         matrices : array of shape (n, d, d)
-            NumPy, torch, CuPy or JAX; never modified. Of shape (n, d, d') where the method is not `symmetric`.
-        weights : array of shape (n,), optional
-            How much each matrix counts in the objective; with noise of unequal size, its inverse variance.
+            NumPy, torch, CuPy or JAX; never modified. Of shape (n, d, d') if the method is not `symmetric`.
+        sample_weight : array of shape (n,), optional
+            Weight of each matrix in the objective; for noise of unequal size, its inverse variance.
         init : array of shape (k, d), optional
-            Inverse factors to start from, as in `Diagonalization.inverse`; no other start is then tried. Orthonormal
-            rows where the method is `orthogonal`, a pair of shapes (k, d) and (k, d') where it is not `symmetric`. k
-            is the number of components.
+            Inverse factors to start from, as in `Diagonalization.inverse`; no other start is then tried. The rows of k
+            components are orthonormal if the method is `orthogonal`; a pair of shapes (k, d) and (k, d') if it is not
+            `symmetric`.
         seed : int or Generator, optional
             Source of the random start.
 
         Returns
         -------
         Diagonalization
-            With `converged` and `n_sweeps`; `codiag.joint_diagonalize` turns the former into a warning.
+            With `converged` and `n_sweeps`; `codiag.joint_diagonalize` warns if the former is false.
         """
         given = as_stack(matrices, symmetric=self.symmetric)
         with few_threads(float(given.shape[-1]) * math.prod(given.shape)):
-            return self._diagonalized(given, weights, init, seed)
+            return self._diagonalized(given, sample_weight, init, seed)
 
-    def _diagonalized(self, given: Array, weights: Any, init: Any, seed: Any) -> Diagonalization:
+    def _diagonalized(self, given: Array, sample_weight: Any, init: Any, seed: Any) -> Diagonalization:
         stack = to_host(given) if is_jax_array(given) and math.prod(given.shape) <= NOT_COMPILED else given
-        weights = as_weights(weights, stack)
+        sample_weight = as_sample_weight(sample_weight, stack)
         rng = as_generator(seed)
-        scaled = _scaled(stack, weights)
+        scaled = _scaled(stack, sample_weight)
         kind = {"symmetric": self.symmetric, "orthogonal": self.orthogonal}
         start = None if init is None else as_start(init, stack, **kind)
         rank = self.rank if start is None else start_rank(start, self.rank, min(stack.shape[1:]))
         bases = range_bases(scaled, rank, rng, symmetric=self.symmetric)
         core = compress(scaled, *bases)
         sides = None if start is None else compressed_start(start, bases, core, orthogonal=self.orthogonal)
-        with np.errstate(all="ignore"):  # a start may be degenerate; the iterations look for NaN themselves
+        with np.errstate(all="ignore"):  # a start may be degenerate; the iterations check for NaN
             if core.shape[1] == 1:
                 iterate = Iterate(identity(1, stack), identity(1, stack), 0, True)
             else:
                 iterate = self.iterate(core, rng) if sides is None else self.iterate_from(core, rng, *sides)
             if not isinstance(iterate, Iterate):
                 raise TypeError(f"{type(self).__name__}.iterate must return an Iterate; got {type(iterate).__name__}")
-        plain = core if scaled is stack else compress(stack, *bases)
-        fit = _assemble(self, plain, weights, bases, iterate)
+        unscaled = core if scaled is stack else compress(stack, *bases)
+        fit = _assemble(self, unscaled, sample_weight, bases, iterate)
         return fit if stack is given else _like_input(fit, given)
 
     @abstractmethod
     def iterate(self, stack: Array, rng: np.random.Generator) -> Iterate:
-        """Find inverse factors of matrices of full rank: the one method that a subclass implements.
+        """Find inverse factors of matrices of full rank: the method that a subclass implements.
 
         Parameters
         ----------
         stack : array of shape (n, k, k)
-            At least two finite matrices with k >= 2, symmetric where the method is, scaled by the roots of their
-            weights and compressed to the rank. It may be the user's own array: never modify it.
+            At least two finite matrices with k >= 2, scaled by the roots of their sample weights and compressed to the
+            rank; symmetric if the method is. It may be the user's array: never modify it.
         rng : numpy.random.Generator
             Source of all random numbers.
 
         Returns
         -------
         Iterate
-            In the array library and the precision of the stack.
+            Arrays of the library and the precision of the stack.
 
         See Also
         --------
@@ -215,8 +181,8 @@ class Diagonalizer(ABC):
     def iterate_from(self, stack: Array, rng: np.random.Generator, left: Array, right: Array) -> Iterate:
         """Find inverse factors from a given start.
 
-        Unless a subclass does otherwise, `iterate` gets the matrices in the coordinates of the start, in which it is
-        the identity: where methods begin that sweep over pairs.
+        By default, `iterate` is called with the matrices in the coordinates of the start, in which the start is the
+        identity: methods that sweep over pairs begin there.
 
         Parameters
         ----------
@@ -225,8 +191,8 @@ class Diagonalizer(ABC):
         rng : numpy.random.Generator
             Source of all random numbers.
         left, right : array of shape (k, k)
-            Inverse factors of full rank as rows, orthonormal where the method is `orthogonal`; one and the same array
-            where it is `symmetric`.
+            Inverse factors of full rank as rows; orthonormal if the method is `orthogonal`, the same array twice if it
+            is `symmetric`.
 
         Returns
         -------
@@ -247,9 +213,9 @@ class Diagonalizer(ABC):
         True
         """
         xp = array_namespace(stack)
-        found = self.iterate(left @ stack @ xp.matrix_transpose(right), rng)
-        first = found.left @ left
-        return found._replace(left=first, right=first if self.symmetric else found.right @ right)
+        relative = self.iterate(left @ stack @ xp.matrix_transpose(right), rng)
+        rows = relative.left @ left
+        return relative._replace(left=rows, right=rows if self.symmetric else relative.right @ right)
 
     @property
     def orthogonal(self) -> bool:
@@ -265,7 +231,7 @@ class Diagonalizer(ABC):
 
     @property
     def name(self) -> str:
-        """The name of the method in messages.
+        """The name of the method, for messages.
 
         Examples
         --------
@@ -276,7 +242,7 @@ class Diagonalizer(ABC):
         return type(self).__name__
 
     def sweep_flops(self, n: int, size: int) -> float:
-        """Count the floating-point operations of one sweep, leading term.
+        """Return the number of floating-point operations of one sweep, to leading order.
 
         Parameters
         ----------
@@ -297,14 +263,14 @@ class Diagonalizer(ABC):
         return 4.0 * n * size**3
 
 
-def _scaled(stack: Array, weights: Array | None) -> Array:
-    """Scale each matrix by the root of its weight, and all of them where fourth powers would over- or underflow."""
+def _scaled(stack: Array, sample_weight: Array | None) -> Array:
+    """Scale each matrix by the root of its weight, and all of them if fourth powers would over- or underflow."""
     xp = array_namespace(stack)
-    if weights is not None:
-        stack = stack * xp.sqrt(weights)[:, None, None]
+    if sample_weight is not None:
+        stack = stack * xp.sqrt(sample_weight)[:, None, None]
     safe = 1e60 if stack.dtype == xp.float64 else 1e6
     if 1 / safe < float(xp.max(xp.abs(stack[0, ...]))) < safe:
-        return stack  # one matrix tells the order of magnitude, unless it is unlike the others
+        return stack  # usually the first matrix has the order of magnitude of all
     size = float(xp.max(xp.abs(stack)))
     return stack if 1 / safe < size < safe else stack / size
 
@@ -312,20 +278,22 @@ def _scaled(stack: Array, weights: Array | None) -> Array:
 def _assemble(
     method: Diagonalizer,
     core: Array,
-    weights: Array | None,
+    sample_weight: Array | None,
     bases: tuple[Array | None, Array | None],
     iterate: Iterate,
 ) -> Diagonalization:
-    """Give the factors unit columns, order them by energy, and lift them to the size of the matrices."""
+    """Return the result for the original matrices: unit columns, in the order of their energy."""
     xp = array_namespace(core)
     symmetric, orthogonal = method.symmetric, method.orthogonal
     left = _unit_factors(iterate.left, orthogonal)
     right = left if symmetric else _unit_factors(iterate.right, orthogonal)
-    diagonals, residuals = Slabs(core, keep=False).residuals(left[1], right[1], weights)
-    squares = diagonals**2 if weights is None else diagonals**2 * weights[:, None]
+    diagonals, residuals = MatrixStack(core, keep=False).residuals(left[1], right[1], sample_weight)
+    squares = diagonals**2 if sample_weight is None else diagonals**2 * sample_weight[:, None]
     order = xp.argsort(xp.sum(squares, axis=0), descending=True, stable=True)
-    factor, inverse, signs = _lift(*left, bases[0], order)
-    right_factor, right_inverse, right_signs = (factor, inverse, signs) if symmetric else _lift(*right, bases[1], order)
+    factor, inverse, signs = _uncompressed(*left, bases[0], order)
+    right_factor, right_inverse, right_signs = factor, inverse, signs
+    if not symmetric:
+        right_factor, right_inverse, right_signs = _uncompressed(*right, bases[1], order)
     return Diagonalization(
         factor=factor,
         diagonals=xp.take(diagonals, order, axis=1) * signs * right_signs,
@@ -336,7 +304,7 @@ def _assemble(
         orthogonal=orthogonal,
         right_factor=right_factor,
         right_inverse=right_inverse,
-        weights=weights,
+        sample_weight=sample_weight,
     )
 
 
@@ -351,19 +319,19 @@ def _like_input(fit: Diagonalization, reference: Array) -> Diagonalization:
         right_inverse=inverse if fit.symmetric else like(fit.right_inverse, reference),
         diagonals=like(fit.diagonals, reference),
         residuals=like(fit.residuals, reference),
-        weights=None if fit.weights is None else like(fit.weights, reference),
+        sample_weight=None if fit.sample_weight is None else like(fit.sample_weight, reference),
     )
 
 
 def _unit_factors(inverse: Array, orthogonal: bool) -> tuple[Array, Array]:
-    """Return factors with unit columns and the inverse factors that belong to them."""
+    """Return factors with unit columns, and their inverse."""
     xp = array_namespace(inverse)
     factor = xp.matrix_transpose(inverse) if orthogonal else xp.linalg.inv(inverse)
     norms = xp.linalg.vector_norm(factor, axis=0)
     return factor / norms, inverse * norms[:, None]
 
 
-def _lift(factor: Array, inverse: Array, basis: Array | None, order: Array) -> tuple[Array, Array, Array]:
+def _uncompressed(factor: Array, inverse: Array, basis: Array | None, order: Array) -> tuple[Array, Array, Array]:
     """Return factor and inverse in the coordinates of the matrices, in the given order, and the signs applied."""
     xp = array_namespace(factor)
     factor, inverse = xp.take(factor, order, axis=1), xp.take(inverse, order, axis=0)
@@ -374,7 +342,7 @@ def _lift(factor: Array, inverse: Array, basis: Array | None, order: Array) -> t
 
 
 def check_method(diagonalizer: object) -> Diagonalizer:
-    """Return the argument if it is a configured method, or say what one looks like."""
+    """Return the argument if it is a diagonalizer, and raise a TypeError otherwise."""
     if isinstance(diagonalizer, Diagonalizer):
         return diagonalizer
     hint = "; did you forget the parentheses?" if isinstance(diagonalizer, type) else ""
@@ -385,7 +353,7 @@ def check_method(diagonalizer: object) -> Diagonalizer:
 
 @dataclass(frozen=True, kw_only=True)
 class NewtonLike(Diagonalizer):
-    """A diagonalizer that stops where what is left to gain is invisible under the noise."""
+    """A diagonalizer by Newton-like steps, which stop when they are small in units of their standard errors."""
 
     statistical_tol: float = 1e-2
 
@@ -397,7 +365,10 @@ class NewtonLike(Diagonalizer):
         return (2.0 if self.symmetric else 4.0) * n * size**3
 
     def _limits(self, stack: Array) -> Limits:
-        """Rotations must climb, to rounding; shears descend on nothing exactly, and are only kept from running away."""
+        """Return the limits of the steps: rotations must not lose diagonal energy, beyond rounding errors.
+
+        Shears minimize no function; they may increase the off-diagonal energy by half, which prevents divergence.
+        """
         rounding = epsilon(stack)
         tol = max(self.tol, 4 * rounding)
         if self.orthogonal:

@@ -1,14 +1,16 @@
-"""What a joint diagonalization returns."""
+"""The result of joint diagonalization."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from codiag._arrays import Array, array_namespace, epsilon, to_host
+from codiag._checks import warn_of_former
 from codiag._text import html_table
 from codiag.diagonalize._standard_errors import NoisePropagation
 
@@ -17,8 +19,8 @@ from codiag.diagonalize._standard_errors import NoisePropagation
 class Diagonalization:
     r"""Common factors of a stack of matrices, :math:`M_l \approx A \,\mathrm{diag}(d_l)\, B^\top`.
 
-    For symmetric methods :math:`B = A`; only `TwoSided` and `symmetrized` tell them apart. Components are ordered by
-    the energy of their diagonals, strongest first; the largest entry of each column is positive.
+    :math:`B = A` unless the method is `codiag.diagonalize.TwoSided` or `codiag.diagonalize.symmetrized`. Components are
+    in the order of the energy of their diagonals, the largest first; the largest entry of each column is positive.
 
     Attributes
     ----------
@@ -31,21 +33,21 @@ class Diagonalization:
     residuals : array of shape (k, k)
         :math:`\sum_l w_l (A^{+} M_l B^{+\top})_{ij}^2` for each pair, zero on the diagonal.
     n_sweeps : int
-        Steps or sweeps taken.
+        Number of steps or sweeps.
     converged : bool
         Whether the tolerance was reached.
     orthogonal : bool
         Whether the factors were constrained to be orthonormal.
     right_factor, right_inverse : arrays of shape (d', k) and (k, d')
-        B and its inverse; the very arrays `factor` and `inverse` where the problem is symmetric.
-    weights : array of shape (n,) or None
-        The weights given. With inverse variances, `noise` is relative to them, and close to one.
+        B and its inverse; the arrays `factor` and `inverse` themselves if the problem is symmetric.
+    sample_weight : array of shape (n,) or None
+        The weights of the matrices. If they are inverse variances of the noise, `noise` is close to one.
 
     See Also
     --------
-    joint_diagonalize : Returns one.
-    codiag.theory.standard_errors : The theory behind `standard_errors`.
-    codiag.Factorization : The same for tensors.
+    joint_diagonalize : The function that returns it.
+    codiag.theory.first_order_perturbation : The theory of `standard_errors`.
+    codiag.Factorization : The result for tensors.
 
     Examples
     --------
@@ -69,7 +71,7 @@ class Diagonalization:
     orthogonal: bool
     right_factor: Array
     right_inverse: Array
-    weights: Array | None = None
+    sample_weight: Array | None = None
 
     @property
     def symmetric(self) -> bool:
@@ -87,11 +89,12 @@ class Diagonalization:
 
     @property
     def off_diagonal(self) -> float:
-        r"""The energy left off the diagonal, :math:`\sum_l w_l \sum_{i \ne j} (A^{+} M_l B^{+\top})_{ij}^2`.
+        r"""The off-diagonal energy :math:`\sum_l w_l \sum_{i \ne j} (A^{+} M_l B^{+\top})_{ij}^2`.
 
         See Also
         --------
-        Diagonalization.noise : The noise that it is explained by.
+        Diagonalization.off_diagonal_share : Relative to all energy.
+        Diagonalization.noise : The noise that explains it.
 
         Examples
         --------
@@ -103,21 +106,40 @@ class Diagonalization:
         """
         return float(array_namespace(self.residuals).sum(self.residuals))
 
+    @property
+    def off_diagonal_share(self) -> float:
+        """The off-diagonal energy as a fraction of all energy of the transformed matrices.
+
+        See Also
+        --------
+        Diagonalization.off_diagonal : The energy itself.
+
+        Examples
+        --------
+        >>> from codiag import joint_diagonalize
+        >>> from codiag.synthetic import matrix_stack, unit_factor
+        >>> stack = matrix_stack(unit_factor(3, 3, seed=0), 5, seed=1)
+        >>> joint_diagonalize(stack.matrices, seed=0).off_diagonal_share < 1e-20
+        True
+        """
+        xp = array_namespace(self.diagonals)
+        return self.off_diagonal / (self.off_diagonal + float(xp.sum(self.diagonals**2)))
+
     @cached_property
     def _propagation(self) -> NoisePropagation:
         return NoisePropagation.of(self)
 
     @cached_property
     def noise(self) -> float:
-        """The standard deviation of white noise in the entries that would leave these residuals.
+        """The standard deviation of the entries' white noise, estimated from the residuals.
 
-        NaN where residuals tell nothing about it: free factors spend two parameters on each pair, so two matrices leave
-        none. Larger than the noise you expect, it says that the model (rank, orthogonality) is wrong, and with it the
-        standard errors.
+        NaN if the residuals have no degrees of freedom: free factors have two parameters for each pair, so that two
+        matrices determine no noise. If it is larger than the noise you expect, the model (rank, orthogonality) is
+        wrong, and so are the standard errors.
 
         See Also
         --------
-        Diagonalization.standard_errors : What this noise does to the factors.
+        Diagonalization.standard_errors : The errors of the factors that this noise causes.
 
         Examples
         --------
@@ -131,15 +153,15 @@ class Diagonalization:
 
     @cached_property
     def pair_errors(self) -> np.ndarray:
-        r"""First-order standard errors (k, k): entry (i, j) belongs to the share of factor i in factor j.
+        r"""First-order standard errors (k, k): entry (i, j) is that of the coefficient of factor i in estimate j.
 
         For orthogonal factors this is :math:`\sigma / \sqrt{\sum_l (d_{il} - d_{jl})^2}` (Cardoso, 1994), for others
         :math:`\sigma (\|b_i\|^2 \|b_j\|^2 + (b_i^\top b_j)^2)^{1/2} / (\|d_j\| \sqrt{1 - \rho_{ij}^2})` (Afsari, 2008).
 
         See Also
         --------
-        Diagonalization.standard_errors : One for each factor.
-        Diagonalization.unresolved : Pairs with too large errors.
+        Diagonalization.standard_errors : The error of each factor.
+        Diagonalization.unresolved : Pairs with errors that are too large.
 
         Examples
         --------
@@ -156,12 +178,12 @@ class Diagonalization:
     def standard_errors(self) -> np.ndarray:
         r"""First-order standard error :math:`(E\|\tilde u_j - u_j\|^2)^{1/2}` of each factor, from the data alone.
 
-        Infinite for factors of an unresolved pair, which first-order theory says nothing about.
+        Infinite for factors of an unresolved pair, for which first-order theory does not hold.
 
         See Also
         --------
-        Diagonalization.pair_errors : The share of each factor in each other.
-        codiag.theory.first_order : The errors for noise that is known.
+        Diagonalization.pair_errors : The errors by pairs of factors.
+        codiag.theory.first_order_perturbation : The errors for known noise.
 
         Examples
         --------
@@ -178,9 +200,10 @@ class Diagonalization:
 
     @cached_property
     def unresolved(self) -> tuple[tuple[int, int], ...]:
-        """Pairs (i, j) that the matrices do not tell apart.
+        """Pairs (i, j) of factors that the matrices do not determine separately.
 
-        Those whose share in each other is uncertain by more than 0.3, once their gap is freed of what noise explains.
+        A pair is unresolved if a coefficient of one in the other has a standard error above 0.3, after the part that
+        noise explains has been subtracted from the gap between their diagonals.
 
         See Also
         --------
@@ -192,7 +215,7 @@ class Diagonalization:
         >>> from codiag import joint_diagonalize
         >>> rng = np.random.default_rng(0)
         >>> diagonals = rng.standard_normal((8, 3))
-        >>> diagonals[:, 1] = diagonals[:, 0]  # nothing tells these two apart
+        >>> diagonals[:, 1] = diagonals[:, 0]  # these two factors are not determined
         >>> noise = 1e-3 * rng.standard_normal((8, 3, 3))
         >>> matrices = [np.diag(d) + e + e.T for d, e in zip(diagonals, noise, strict=True)]
         >>> len(joint_diagonalize(matrices, orthogonal=True, seed=0).unresolved)
@@ -205,7 +228,7 @@ class Diagonalization:
         return tuple((int(i), int(j)) for i, j in np.argwhere(pairs))
 
     def transposed(self) -> Diagonalization:
-        """Return the diagonalization of the transposed matrices: left and right change places.
+        """Return the diagonalization of the transposed matrices.
 
         Returns
         -------
@@ -231,7 +254,7 @@ class Diagonalization:
         )
 
     def reconstruct(self) -> Array:
-        """Return the matrices that have exactly these factors and diagonals.
+        """Return the matrices with these factors and diagonals.
 
         Returns
         -------
@@ -250,13 +273,19 @@ class Diagonalization:
         xp = array_namespace(self.factor)
         return (self.factor[None, ...] * self.diagonals[:, None, :]) @ xp.matrix_transpose(self.right_factor)
 
+    def __getattr__(self, name: str) -> Any:
+        if name != "weights":
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        warn_of_former("weights of Diagonalization", "sample_weight")
+        return self.sample_weight
+
     def _repr_html_(self) -> str:
-        unresolved = {place for pair in self.unresolved for place in pair}
+        unresolved = {factor for pair in self.unresolved for factor in pair}
         sizes = np.linalg.norm(to_host(self.diagonals), axis=0)
         table: dict[str, Iterable[object]] = {"factor": range(sizes.size)}
         table["norm of diagonals"] = [f"{size:.3g}" for size in sizes]
         table["standard error"] = [f"{error:.2g}" for error in self.standard_errors]
-        table["told apart"] = ["no" if place in unresolved else "yes" for place in range(sizes.size)]
+        table["resolved"] = ["no" if factor in unresolved else "yes" for factor in range(sizes.size)]
         return html_table(repr(self), table)
 
     def __repr__(self) -> str:
@@ -268,6 +297,5 @@ class Diagonalization:
 
 
 def off_diagonal_share(fit: Diagonalization) -> float:
-    """Return the share of the energy that is left off the diagonals."""
-    xp = array_namespace(fit.diagonals)
-    return fit.off_diagonal / (fit.off_diagonal + float(xp.sum(fit.diagonals**2)))
+    """Return the property of this name."""
+    return fit.off_diagonal_share

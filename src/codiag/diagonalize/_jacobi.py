@@ -1,4 +1,8 @@
-"""Orthogonal joint diagonalization by plane rotations."""
+"""Sweeps over pairs of rows, and the classical method of joint diagonalization by plane rotations.
+
+A sweep transforms every pair (p, q) of rows and columns once. It consists of rounds of disjoint pairs, which are
+transformed all at once.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +10,92 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from array_api_compat import device
 
-from codiag._arrays import Array, array_namespace, epsilon, identity, moved
+from codiag._arrays import Array, array_namespace, epsilon, identity, is_mutable, moved, to_host
 from codiag._checks import as_number
-from codiag.diagonalize._base import Diagonalizer, Iterate
-from codiag.diagonalize.steps import (
-    Round,
-    leading_rounds,
-    on_device,
-    pair_entries,
-    paired_layout,
-    round_robin,
-    transform_pairs,
-)
+from codiag.diagonalize._base import Diagonalizer
+from codiag.diagonalize._fixed_point import Iterate
+
+Round = tuple[Array, Array]
+"""Index arrays p and q of disjoint pairs (p_i, q_i), p_i < q_i."""
+
+
+def round_robin(size: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return rounds of disjoint pairs that together hold every pair of `size` indices once (the circle method)."""
+    n_seats = size + size % 2
+    circle = np.arange(1, n_seats)
+    rounds = []
+    for turn in range(n_seats - 1):
+        seats = np.concatenate([[0], np.roll(circle, turn)])
+        first, second = seats[: n_seats // 2], seats[::-1][: n_seats // 2]
+        present = (first < size) & (second < size)
+        pairs = np.sort(np.stack([first, second])[:, present], axis=0)
+        rounds.append((pairs[0], pairs[1]))
+    return rounds
+
+
+def leading_rounds(size: int, leading: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return rounds that together hold every pair with at least one of the first `leading` indices once."""
+    rounds = round_robin(leading) if leading > 1 else []
+    rest = np.arange(leading, size)
+    for start in range(0, rest.size, leading):
+        block = rest[start : start + leading]
+        top = np.arange(leading)
+        for shift in range(leading):
+            partners = np.roll(top, shift)[: block.size]
+            rounds.append((partners, block))
+    return rounds
+
+
+def on_device(rounds: list[tuple[np.ndarray, np.ndarray]], reference: Array) -> list[Round]:
+    """Move the index arrays to the device of the matrices."""
+    xp = array_namespace(reference)
+    return [(xp.asarray(p, device=device(reference)), xp.asarray(q, device=device(reference))) for p, q in rounds]
+
+
+def paired_layout(stack: Array) -> Array:
+    """Return a copy of the stack as (d, d, n), in which rows and columns are contiguous blocks of n entries.
+
+    Sweeps change it in place. The copy is on the host if the library of the stack has immutable arrays.
+    """
+    stack = stack if is_mutable(stack) else to_host(stack)
+    xp = array_namespace(stack)
+    n, rows, columns = stack.shape
+    # A plain copy would keep the strides of the view; flattening reorders the entries.
+    flat = xp.reshape(xp.permute_dims(stack, (1, 2, 0)), (-1,))
+    return xp.reshape(xp.asarray(flat, copy=True), (rows, columns, n))
+
+
+def transform_pairs(entries: Array, inverse: Array, pairs: Round, matrix: tuple[Array, Array, Array, Array]) -> None:
+    """Replace rows and columns (p, q) by (a p + b q, c p + d q), in place, and rows of the inverse factors likewise."""
+    p, q = pairs
+    a, b, c, d = matrix
+    for target in (inverse, entries):
+        shape = (-1,) + (1,) * (target.ndim - 1)
+        first, second = target[p], target[q]
+        target[p] = a.reshape(shape) * first + b.reshape(shape) * second
+        target[q] = c.reshape(shape) * first + d.reshape(shape) * second
+    first, second = entries[:, p], entries[:, q]
+    entries[:, p] = a[:, None] * first + b[:, None] * second
+    entries[:, q] = c[:, None] * first + d[:, None] * second
+
+
+def pair_entries(entries: Array, pairs: Round) -> tuple[Array, Array, Array]:
+    """Return (D_l)_pp, (D_l)_qq and (D_l)_pq of every pair, each (n_pairs, n)."""
+    p, q = pairs
+    return entries[p, p], entries[q, q], entries[p, q]
+
+
+def balance_rows(entries: Array, inverse: Array) -> None:
+    """Scale every component to unit diagonal energy, in place: the off-diagonal energy depends on the scale of rows."""
+    xp = array_namespace(entries)
+    index = xp.arange(inverse.shape[0], device=device(inverse))
+    energy = xp.sum(entries[index, index] ** 2, axis=1)
+    scale = xp.where(energy > 0, energy, xp.ones_like(energy)) ** -0.25
+    entries *= scale[:, None, None]
+    entries *= scale[None, :, None]
+    inverse *= scale[:, None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,13 +104,13 @@ class Jacobi(Diagonalizer):
 
     Each rotation maximizes the diagonal energy of its pair in closed form,
     :math:`\theta = \tfrac14 \mathrm{atan2}(2 g_1^\top g_2,\ \|g_1\|^2 - \|g_2\|^2)` with
-    :math:`g_1 = d_p - d_q` and :math:`g_2 = 2 D_{pq}`; disjoint pairs do not touch each other's optimum, so a whole
-    round of them is applied at once.
+    :math:`g_1 = d_p - d_q` and :math:`g_2 = 2 D_{pq}`. The optima of disjoint pairs do not depend on each other, so
+    that a whole round of them is applied at once.
 
     **Needs** symmetric matrices and orthonormal factors. **Costs** :math:`O(n d^3)` operations a sweep, in passes over
-    memory rather than matrix products; fewer than ten sweeps under small noise. **Guarantees** that no rotation raises
-    the off-diagonal energy, and quadratic convergence without noise. **Fails** to be quick: `OrthogonalNewton` finds
-    the same factors in a fraction of the time. It has one start, and may end at a local minimum under large noise.
+    memory rather than matrix products; fewer than ten sweeps with small noise. **Guarantees** that no rotation
+    increases the off-diagonal energy, and quadratic convergence without noise. **Fails** to be fast: `OrthogonalNewton`
+    finds the same factors in a fraction of the time. It has one start, and may end at a local minimum with large noise.
 
     Parameters
     ----------
@@ -44,9 +121,9 @@ class Jacobi(Diagonalizer):
     max_sweeps : int
         Steps or sweeps before giving up, as in `Diagonalizer`.
     max_rows : int, optional
-        Rotate only pairs that contain one of so many leading rows, and return that many components: the paper's
-        treatment of low rank, at :math:`O(n k d^2)` a sweep. Where one row of a pair is outside, the stronger component
-        goes to the leading one. `rank` compresses instead, which is faster still.
+        Rotate only pairs that contain one of the first `max_rows` rows, and return this number of components: the
+        paper's treatment of low rank, at :math:`O(n k d^2)` operations a sweep. If only one row of a pair is among the
+        first, the stronger component is rotated into it. `rank` compresses the matrices instead, which is faster.
 
     See Also
     --------
@@ -114,14 +191,14 @@ def _angles(first: Array, second: Array, cross: Array) -> Array:
     apart, across = first - second, 2 * cross
     on = xp.sum(apart * apart, axis=1) - xp.sum(across * across, axis=1)
     off = 2 * xp.sum(apart * across, axis=1)
-    # Where even the turned pair would differ by rounding alone there is nothing to resolve, and nothing to turn.
+    # Diagonals that differ by rounding errors only, even after the rotation, do not determine an angle.
     size = xp.sum(first * first + second * second, axis=1)
     resolved = xp.hypot(on, off) > (100 * epsilon(first)) ** 2 * size
     return xp.where(resolved, 0.25 * xp.atan2(off, on), xp.zeros_like(on))
 
 
 def _swaps(entries: Array, pairs: Round, theta: Array, leading: int) -> Array:
-    """Return a quarter turn where the component that ends in the trailing row would be the stronger one."""
+    """Return a quarter turn for each pair whose stronger component would end in the trailing row, zero for others."""
     xp = array_namespace(entries)
     first, second, cross = pair_entries(entries, pairs)
     cos, sin = xp.cos(theta)[:, None], xp.sin(theta)[:, None]

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from codiag._arrays import Array, array_namespace, epsilon, identity, like, moved, to_host
-from codiag.diagonalize._base import Diagonalizer, Iterate
-from codiag.diagonalize.steps import (
+from codiag.diagonalize._base import Diagonalizer
+from codiag.diagonalize._fixed_point import Iterate
+from codiag.diagonalize._jacobi import (
     Round,
     balance_rows,
     on_device,
@@ -21,17 +22,17 @@ from codiag.diagonalize.steps import (
 
 @dataclass(frozen=True, kw_only=True)
 class JDi(Diagonalizer):
-    r"""Non-orthogonal joint diagonalization by the J-Di method: slow, and hard to lead astray.
+    r"""Non-orthogonal joint diagonalization by the J-Di method: slow and robust.
 
     Each pair is transformed by a rotation and a hyperbolic rotation that together minimize its off-diagonal energy.
     With :math:`g = ((d_p + d_q)/2,\ (d_p - d_q)/2,\ D_{pq})`, :math:`G = \sum_l g g^\top` and
     :math:`J = \mathrm{diag}(-1, 1, 1)`, they follow from the eigenvector of :math:`G v = \tau J v` for the median
-    :math:`\tau`. Disjoint pairs do not touch each other's optimum, so a whole round is applied at once; rows are scaled
-    to equal diagonal energy before each sweep.
+    :math:`\tau`. The optima of disjoint pairs do not depend on each other, so that a whole round is applied at once.
+    Rows are scaled to equal diagonal energy before each sweep.
 
     **Needs** symmetric matrices. **Costs** :math:`O(n d^3)` operations a sweep in passes over memory, and
-    :math:`d^2 / 2` eigenproblems of size 3 on the host: minutes a run from size 120 on. **Guarantees** the optimum of
-    the 2 x 2 problem of every pair, in closed form. **Fails** only to be quick; `UWEDGE` falls back on it where its own
+    :math:`d^2 / 2` eigenproblems of size 3 on the host: minutes for size 120 and more. **Guarantees** the optimum of
+    the 2 x 2 problem of every pair, in closed form. **Fails** only to be fast; `UWEDGE` falls back on it if its own
     steps do not converge.
 
     Parameters
@@ -69,7 +70,7 @@ class JDi(Diagonalizer):
 
 
 def hyperbolic_sweeps(stack: Array, tol: float, max_sweeps: int, start: Array | None = None) -> Iterate:
-    """Sweep, from the identity unless a start is given, until every transformation is the identity to tolerance."""
+    """Sweep, from the identity or a given start, until every transformation is the identity up to the tolerance."""
     xp = array_namespace(stack)
     entries = paired_layout(stack if start is None else start @ stack @ xp.matrix_transpose(start))
     inverse = identity(entries.shape[0], entries) if start is None else xp.asarray(start, copy=True)
@@ -109,7 +110,7 @@ def _median_eigenvectors(gram: np.ndarray) -> np.ndarray:
     median = np.argsort(values.real, axis=1)[:, 1]
     v = np.take_along_axis(vectors.real, median[:, None, None], axis=2)[:, :, 0]
     length = np.sum(signs * v * v, axis=1)
-    # The identity, (0, 0, 1), where the pair is diagonal already or rounding leaves no such direction.
+    # The identity, (0, 0, 1), if the pair is diagonal already or if rounding errors leave no such direction.
     usable = (length > 0) & (gram[:, 2, 2] > (10 * np.finfo(float).eps) ** 2 * np.trace(gram, axis1=1, axis2=2))
     v = np.where(usable[:, None], v / np.sqrt(np.where(usable, length, 1))[:, None], [0.0, 0.0, 1.0])
     return (v * np.where(v[:, 2] < 0, -1, 1)[:, None]).T

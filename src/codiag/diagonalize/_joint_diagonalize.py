@@ -1,9 +1,10 @@
-"""The entry point: choose a method, call it, and warn once where it did not converge."""
+"""The entry point: choose a method, call it, and warn if it did not converge."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from functools import partial
 
 from codiag._arrays import Array
 from codiag._checks import ConvergenceWarning, Seed, as_flag, explains_keywords
@@ -13,36 +14,37 @@ from codiag.diagonalize._orthogonal_newton import OrthogonalNewton
 from codiag.diagonalize._uwedge import UWEDGE
 
 
-@explains_keywords
+@partial(explains_keywords, former={"weights": "sample_weight"})
 def joint_diagonalize(
     matrices: Array | Sequence[Array],
     *,
     diagonalizer: Diagonalizer | None = None,
     orthogonal: bool = False,
-    weights: Array | Sequence[float] | None = None,
+    sample_weight: Array | Sequence[float] | None = None,
     init: Array | Sequence[Array] | None = None,
     seed: Seed = None,
 ) -> Diagonalization:
     r"""Find the factors that a stack of symmetric matrices has in common.
 
-    Given :math:`M_l = U\, \mathrm{diag}(d_l)\, U^\top + \text{noise}`, find U with unit columns, and diagonals, that
-    leave little energy off the diagonals of :math:`U^{-1} M_l U^{-\top}`: the least if U is orthonormal; for free
-    factors, what no pair of them can lower in units of its own diagonals (see `UWEDGE`).
+    Given :math:`M_l = U\, \mathrm{diag}(d_l)\, U^\top + \text{noise}`, find U with unit columns such that the matrices
+    :math:`U^{-1} M_l U^{-\top}` have a small off-diagonal energy. It is minimal for orthonormal factors. For free
+    factors, no change of a single pair lowers it in units of the diagonals (see `codiag.diagonalize.UWEDGE`).
 
     Parameters
     ----------
     matrices : array of shape (n, d, d), or a sequence of matrices
-        At least two symmetric matrices, NumPy, torch, CuPy or JAX; the result lives where they do. Never modified.
+        At least two symmetric matrices, NumPy, torch, CuPy or JAX; the result is on the same device. Never modified.
     diagonalizer : Diagonalizer, optional
-        A configured method of `codiag.diagonalize`. By default `OrthogonalNewton` or `UWEDGE`.
+        A configured method of `codiag.diagonalize`. By default `codiag.diagonalize.OrthogonalNewton` or
+        `codiag.diagonalize.UWEDGE`.
     orthogonal : bool
         Constrain the factors to be orthonormal. Contradicting the `diagonalizer` is an error.
-    weights : array of shape (n,), optional
-        How much each matrix counts; with noise of unequal size, its inverse variance.
+    sample_weight : array of shape (n,), optional
+        Weight of each matrix in the objective; for noise of unequal size, its inverse variance.
     init : array of shape (k, d), optional
-        Inverse factors to start from, rows as in ``fit.inverse``: those of an earlier fit of similar matrices, say. No
-        other start is then tried. Orthonormal rows where the factors are; a pair of arrays where the method is for
-        matrices with different factors on the two sides.
+        Inverse factors to start from, rows as in ``fit.inverse``, for example those of an earlier fit of similar
+        matrices. No other start is then tried. The rows must be orthonormal if the factors are; a pair of arrays if the
+        method is for matrices with different factors on the two sides.
     seed : int or numpy.random.Generator, optional
         Source of the random start: the same seed gives the same answer, on every device.
 
@@ -54,18 +56,17 @@ def joint_diagonalize(
     Warns
     -----
     ConvergenceWarning
-        Once, where the method did not converge; ``fit.converged`` is then false.
+        If the method did not converge; ``fit.converged`` is then false.
 
     See Also
     --------
-    codiag.diagonalize : The methods, and which to use when.
-    codiag.factorize : The same for tensors.
+    codiag.diagonalize : The methods, and when to use which.
+    codiag.factorize : Factors of tensors.
     codiag.drop_in.ajd.ajd : The interface of pyRiemann.
 
     Notes
     -----
-    Many small problems are solved fastest on one BLAS thread each (``OMP_NUM_THREADS=1``): matrices of a few dozen rows
-    cost less than waking a second one.
+    Small problems run on one BLAS thread: for matrices with a few dozen rows a second thread costs more than it gains.
 
     Examples
     --------
@@ -89,7 +90,7 @@ def joint_diagonalize(
             f"orthogonal=True contradicts {method!r}, which leaves the factors free; "
             "use OrthogonalNewton(), Jacobi() or TwoSided(orthogonal=True)"
         )
-    fit = method(matrices, weights=weights, init=init, seed=seed)
+    fit = method(matrices, sample_weight=sample_weight, init=init, seed=seed)
     if not fit.converged:
         n, k = fit.diagonals.shape
         warnings.warn(

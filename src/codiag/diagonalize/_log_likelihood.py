@@ -3,9 +3,9 @@ r"""Joint diagonalization of positive definite matrices by maximum likelihood.
 The criterion of Pham, :math:`f(B) = \sum_l w_l \sum_i \log (D_l)_{ii} - 2 \log |\det B|` with
 :math:`D_l = B M_l B^H` and weights that sum to one, is half the Kullback-Leibler divergence of the :math:`D_l` from
 their diagonals, up to a constant. For :math:`B \leftarrow (I + W) B` its gradient is
-:math:`g_{ij} = \sum_l w_l (D_l)_{ij} / (D_l)_{ii}`, and where the :math:`D_l` are diagonal its curvature couples the
-two entries of a pair alone: :math:`h_{ij} W_{ij} + \bar W_{ji} = -g_{ij}`,
-:math:`h_{ij} = \sum_l w_l (D_l)_{jj} / (D_l)_{ii}`. The same step is taken elsewhere, and shortened where f rises.
+:math:`g_{ij} = \sum_l w_l (D_l)_{ij} / (D_l)_{ii}`. If the :math:`D_l` are diagonal, the second derivative couples
+only the two entries of a pair, and Newton's step solves :math:`h_{ij} W_{ij} + \bar W_{ji} = -g_{ij}` with
+:math:`h_{ij} = \sum_l w_l (D_l)_{jj} / (D_l)_{ii}`. The same step is taken at all points, and shortened if f increases.
 
 References
 ----------
@@ -19,17 +19,17 @@ from __future__ import annotations
 import math
 
 from codiag._arrays import Array, array_namespace, epsilon
-from codiag.diagonalize._base import Iterate
-from codiag.diagonalize.steps import Limits, Step, find_fixed_point, shear
+from codiag.diagonalize._fixed_point import Iterate, Limits, Step, find_fixed_point
+from codiag.diagonalize._shears import shear
 
 
 def most_likely(stack: Array, weights: Array, start: Array, tol: float, max_sweeps: int) -> Iterate:
-    """Return the inverse factors that f is least at, from a start; rows keep the scale that they have there.
+    """Minimize f from given inverse factors; the rows keep the scale of the start.
 
-    The matrices (n, d, d) are positive definite, real or complex; the weights sum to one.
+    The matrices (n, d, d) are positive definite, real or complex; their weights (n,) sum to one.
     """
     rounding = epsilon(stack)
-    trust = 0.0 if _is_complex(stack) else 0.1  # extrapolation takes real scalar products
+    trust = 0.0 if _is_complex(stack) else 0.1  # acceleration is for real matrices
     limits = Limits(max(tol, 4 * rounding), 0.0, max_sweeps, trust, slack=100 * rounding, monotone=True)
     outcome = find_fixed_point(lambda point: _step(stack, weights, point), shear, start, limits)
     return Iterate(outcome.point, outcome.point, outcome.n_sweeps, outcome.converged)

@@ -10,30 +10,31 @@ from typing import ClassVar
 import numpy as np
 
 from codiag._arrays import Array, like
-from codiag.diagonalize._base import Iterate, NewtonLike
-from codiag.diagonalize._compression import Slabs
-from codiag.diagonalize._given_start import follow_past_saddles
-from codiag.diagonalize._jacobi import Jacobi
-from codiag.diagonalize._restarts import FixedPoint, criterion, lowest, sketch_limits, sketched
-from codiag.diagonalize._starts import eigenvector_start, orthogonal_start
-from codiag.diagonalize.steps import (
+from codiag.diagonalize._base import NewtonLike
+from codiag.diagonalize._fixed_point import (
+    FixedPoint,
+    Iterate,
     Limits,
     Outcome,
+    criterion,
     find_fixed_point,
-    newton_rotations,
-    orthonormalize,
-    rotate,
-    rotation_step,
+    lowest_fixed_point,
+    sketch_limits,
+    sketched,
 )
+from codiag.diagonalize._jacobi import Jacobi
+from codiag.diagonalize._rotations import follow_past_saddles, newton_rotations, orthonormalize, rotate, rotation_step
+from codiag.diagonalize._stack import MatrixStack
+from codiag.diagonalize._starts import eigenvector_start, orthogonal_start
 
-SMALL = 30
-"""Size up to which sweeps over pairs cost no more than some dozen steps."""
+MAX_SWEPT_SIZE = 30
+"""Size of the matrices up to which `Jacobi` is one of the starts: its sweeps then take as long as a few dozen steps."""
 
-QUICK = 30
-"""Steps after which convergence is called slow, and the whole curvature is used."""
+MAX_PAIR_STEPS = 30
+"""Steps of single pairs after which Newton's method takes over, because they converge slowly. Chosen by experience."""
 
-KEPT = 2**24
-"""Entries of the matrices up to which a transformed copy of them is held, which that takes."""
+MAX_NEWTON_ENTRIES = 2**24
+"""Entries of the stack up to which Newton's method is used: it needs transformed copies of all matrices (128 MB)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,14 +46,14 @@ class OrthogonalNewton(NewtonLike):
     .. math:: W_{ij} = (y_{ji} - y_{ij}) / \sum_l (d_{il} - d_{jl})^2, \quad y_{ij} = \sum_l d_{jl} (D_l)_{ij},
 
     Cardoso's first-order error with the current off-diagonal entries as the noise. A step that lowers the diagonal
-    energy is replaced by a shorter one; where contraction is slow, Anderson acceleration takes over, and after 30 steps
-    Newton's method with the whole curvature, by conjugate gradients.
+    energy is replaced by a shorter one. If convergence is slow, Anderson acceleration speeds it up, and after 30 steps
+    Newton's method with the whole second derivative, by conjugate gradients.
 
     **Needs** symmetric matrices and orthonormal factors. **Costs** one eigendecomposition and, for each step, one
-    matrix product of :math:`2 n d^3` operations; a handful of steps under small noise. **Guarantees** that the
-    off-diagonal energy does not rise, and quadratic convergence without noise. **Fails** to be certain where the noise
-    is so large that theory does not promise a single solution: other starts, and `Jacobi` up to size 30, are then tried
-    until the lowest off-diagonal energy has been reached twice, six at most.
+    matrix product of :math:`2 n d^3` operations; a few steps with small noise. **Guarantees** that the off-diagonal
+    energy does not increase, and quadratic convergence without noise. **Fails** to be certain if the noise is so large
+    that theory does not guarantee a unique solution: other starts, and `Jacobi` up to size 30, are then tried, six in
+    all at most, until the lowest off-diagonal energy has been reached twice.
 
     Parameters
     ----------
@@ -63,8 +64,8 @@ class OrthogonalNewton(NewtonLike):
     max_sweeps : int
         Steps or sweeps before giving up, as in `Diagonalizer`.
     statistical_tol : float
-        Stop, too, when every entry of the step is below this share of its standard error: what is left to gain is then
-        invisible under the noise. Zero asks for the minimizer to `tol`.
+        Stop also when every entry of the step is below this fraction of its standard error: further steps change less
+        than the noise does. With zero, only `tol` counts.
 
     See Also
     --------
@@ -92,53 +93,56 @@ class OrthogonalNewton(NewtonLike):
     orthogonal = True
 
     def iterate(self, stack: Array, rng: np.random.Generator) -> Iterate:
-        core, limits = Slabs(stack), self._limits(stack)
+        core, limits = MatrixStack(stack), self._limits(stack)
         probe = like(rng.choice([-1.0, 1.0], stack.shape[1]), stack)
         sketch, n_sweeps = sketched(stack, rng), 0
         inverse = orthogonal_start(stack if sketch is None else sketch, rng)
         if sketch is not None:
-            outcome = _follow_rotations(Slabs(sketch), inverse, probe, sketch_limits(limits))
+            outcome = _follow_rotations(MatrixStack(sketch), inverse, probe, sketch_limits(limits))
             inverse, n_sweeps = outcome.point, outcome.n_sweeps
         outcome = _follow_rotations(core, inverse, probe, limits)
         inverse = orthonormalize(outcome.point)
         iterate = Iterate(inverse, inverse, n_sweeps + outcome.n_sweeps, outcome.converged)
-        if outcome.certain:
+        if outcome.is_unique:
             return iterate
-        found = lowest(self._restarts(core, rng, probe, iterate), n=stack.shape[0])
-        return found._replace(n_sweeps=found.n_sweeps + iterate.n_sweeps)
+        lowest = lowest_fixed_point(self._restarts(core, rng, probe, iterate), n=stack.shape[0])
+        return lowest._replace(n_sweeps=lowest.n_sweeps + iterate.n_sweeps)
 
     def iterate_from(self, stack: Array, rng: np.random.Generator, left: Array, right: Array) -> Iterate:
-        core, limits = Slabs(stack), self._limits(stack)
+        core, limits = MatrixStack(stack), self._limits(stack)
         probe = like(rng.choice([-1.0, 1.0], stack.shape[1]), stack)
         outcome = follow_past_saddles(lambda point: _follow_rotations(core, point, probe, limits), stack, left, rng)
         inverse = orthonormalize(outcome.point)
         return Iterate(inverse, inverse, outcome.n_sweeps, outcome.converged)
 
-    def _restarts(self, core: Slabs, rng: np.random.Generator, probe: Array, first: Iterate) -> Iterator[FixedPoint]:
-        """Go from several starts, of sweeps over pairs too where these cost little."""
+    def _restarts(
+        self, core: MatrixStack, rng: np.random.Generator, probe: Array, first: Iterate
+    ) -> Iterator[FixedPoint]:
+        """Yield fixed points from several starts, and the one of Jacobi sweeps if the matrices are small."""
+        stack = core.matrices
         yield _fixed_point(core, first._replace(n_sweeps=0))
-        if core.stack.shape[1] <= SMALL:
-            yield _fixed_point(core, Jacobi(max_sweeps=self.max_sweeps).iterate(core.stack, rng))
+        if stack.shape[1] <= MAX_SWEPT_SIZE:
+            yield _fixed_point(core, Jacobi(max_sweeps=self.max_sweeps).iterate(stack, rng))
         for trial in range(4):
-            start = orthogonal_start(core.stack, rng) if trial else eigenvector_start(core.stack)
-            outcome = _follow_rotations(core, start, probe, self._limits(core.stack))
+            start = orthogonal_start(stack, rng) if trial else eigenvector_start(stack)
+            outcome = _follow_rotations(core, start, probe, self._limits(stack))
             inverse = orthonormalize(outcome.point)
             yield _fixed_point(core, Iterate(inverse, inverse, outcome.n_sweeps, outcome.converged))
 
 
-def _fixed_point(core: Slabs, iterate: Iterate) -> FixedPoint:
+def _fixed_point(core: MatrixStack, iterate: Iterate) -> FixedPoint:
     return FixedPoint(iterate, criterion(core, iterate.left, iterate.left, orthogonal=True))
 
 
-def _follow_rotations(core: Slabs, inverse: Array, probe: Array, limits: Limits) -> Outcome:
-    """Follow the steps, and where they are slow those of Newton's method with all of the curvature."""
-    entries = math.prod(core.stack.shape)
-    finish = limits.max_sweeps > QUICK and entries <= KEPT
-    first = replace(limits, max_sweeps=QUICK) if finish else limits
+def _follow_rotations(core: MatrixStack, inverse: Array, probe: Array, limits: Limits) -> Outcome:
+    """Follow the steps of single pairs, and those of Newton's method if they converge slowly."""
+    max_newton_steps = limits.max_sweeps - MAX_PAIR_STEPS
+    has_newton = max_newton_steps > 0 and math.prod(core.matrices.shape) <= MAX_NEWTON_ENTRIES
+    first = replace(limits, max_sweeps=MAX_PAIR_STEPS) if has_newton else limits
     outcome = find_fixed_point(lambda point: rotation_step(core, point, probe), rotate, inverse, first)
-    if outcome.converged or not finish:
+    if outcome.converged or not has_newton:
         return outcome
     start = orthonormalize(outcome.point)
-    end = newton_rotations(core.stack, start, limits.tol, limits.statistical_tol, limits.max_sweeps - QUICK)
+    end = newton_rotations(core.matrices, start, limits.tol, limits.statistical_tol, max_newton_steps)
     last = rotation_step(core, end.point, probe)
     return Outcome(end.point, last, outcome.n_sweeps + end.n_products, end.converged)

@@ -7,8 +7,8 @@ White noise of standard deviation :math:`\sigma` in the matrices reaches the tra
 * free factors (Afsari 2008): :math:`E_{ij} = -e_{ij}^\top n_{ij}` with
   :math:`e_{ij} = (\|d_i\|^2 d_j - (d_i^\top d_j) d_i) / (\|d_i\|^2 \|d_j\|^2 - (d_i^\top d_j)^2)`.
 
-Where the rank is below the size of the matrices, the directions outside their range add
-:math:`\sigma \|c_j\| / \|d_j\|` each.
+If the rank is below the size of the matrices, each direction outside their range adds
+:math:`\sigma \|c_j\| / \|d_j\|`.
 """
 
 from __future__ import annotations
@@ -26,23 +26,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class NoisePropagation:
-    """What noise in the matrices does to the factors of a diagonalization; small matrices, worked out on the host."""
+    """The effect of noise in the matrices on the factors of a diagonalization, computed on the host."""
 
-    diagonals: np.ndarray  # (k, n), scaled by the root of the weights
+    diagonals: np.ndarray  # (k, n), scaled by the root of the sample weights
     residuals: np.ndarray  # (k, k)
     factor: np.ndarray  # (d, k)
     left: np.ndarray  # b_i . b_j
     right: np.ndarray  # c_i . c_j
     orthogonal: bool
     symmetric: bool
-    n: int  # matrices that count
+    n: int  # matrices with positive sample weight
 
     @classmethod
     def of(cls, fit: Diagonalization) -> NoisePropagation:
-        """Collect what the formulas need."""
+        """Return the propagation of noise for a result."""
         diagonals = to_host(fit.diagonals).T.astype(np.float64)
-        if fit.weights is not None:
-            diagonals = diagonals * np.sqrt(to_host(fit.weights))
+        n = fit.diagonals.shape[0]
+        if fit.sample_weight is not None:
+            sample_weight = to_host(fit.sample_weight)
+            diagonals = diagonals * np.sqrt(sample_weight)
+            n = int(np.count_nonzero(sample_weight))
         left, right = (to_host(inverse).astype(np.float64) for inverse in (fit.inverse, fit.right_inverse))
         return cls(
             diagonals,
@@ -52,27 +55,27 @@ class NoisePropagation:
             right @ right.T,
             fit.orthogonal,
             fit.symmetric,
-            fit.diagonals.shape[0] if fit.weights is None else int(np.count_nonzero(to_host(fit.weights))),
+            n,
         )
 
     @property
     def noise(self) -> float:
-        """Average what each pair says about the noise, after the parameters fitted to it are paid for."""
+        """The standard deviation of the noise; a pair has as many degrees of freedom as matrices minus parameters."""
         k = self.diagonals.shape[0]
-        freedom = self.n - (1 if self.orthogonal else 2)
-        if freedom <= 0 or k < 2:
+        degrees_of_freedom = self.n - (1 if self.orthogonal else 2)
+        if degrees_of_freedom <= 0 or k < 2:
             return float("nan")
-        return float(np.sqrt(np.sum(self.residuals / self._variance()) / (freedom * k * (k - 1))))
+        return float(np.sqrt(np.sum(self.residuals / self._variance()) / (degrees_of_freedom * k * (k - 1))))
 
     def pair_errors(self, noise: float) -> np.ndarray:
-        """Return the standard error of the share of factor i in the estimate of factor j."""
+        """Return the standard error of the coefficient of factor i in the estimate of factor j."""
         return _scaled(noise, self._unit_standard_errors(*self._gaps()))
 
     def conservative_pair_errors(self, noise: float) -> np.ndarray:
-        """Return the same with the gaps freed of what noise alone may have put there, infinite where nothing is left.
+        """Return the same after subtracting from the gaps what noise explains; infinite if no gap remains.
 
-        Fitting turns noise into apparent gaps: two equal components are rotated until their noise differs most. What
-        noise explains is its expected energy in the difference of two diagonals, and four standard deviations of it.
+        Fitting turns noise into apparent gaps: two equal components are rotated until their noise differs most. Noise
+        explains its expected energy in the difference of two diagonals plus four standard deviations of it.
         """
         variance = noise**2 * np.diag(self._variance()) / (1 if self.orthogonal else self._energy())
         explained = self.n * (1 + 4 / np.sqrt(self.n)) * (variance[:, None] + variance[None, :])
@@ -90,7 +93,7 @@ class NoisePropagation:
         return np.sqrt(variance)
 
     def factor_standard_errors(self, noise: float) -> np.ndarray:
-        """Return the root mean square of the distance of each factor from the truth."""
+        """Return the root mean square of the distance of each factor from the true one."""
         d, k = self.factor.shape
         outside = (d - k) * np.diag(self.right) / self._energy()
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -98,12 +101,12 @@ class NoisePropagation:
                 inside = np.sum(self._unit_standard_errors(*self._gaps()) ** 2, axis=0)
             else:
                 inside = self._correlated_variances()
-        known = np.isfinite(inside)  # not where a pair has no gap at all
-        errors = noise * np.sqrt(np.where(known, inside, 0) + outside)
-        return np.where(known | np.isnan(errors), errors, np.inf)
+        finite = np.isfinite(inside)  # infinite if a pair has no gap
+        errors = noise * np.sqrt(np.where(finite, inside, 0) + outside)
+        return np.where(finite | np.isnan(errors), errors, np.inf)
 
     def _correlated_variances(self) -> np.ndarray:
-        """Sum the variances along factors that are not orthogonal, keeping the covariance of the E_ij of one column."""
+        """Return the variances of factors that are not orthogonal, from the covariances of the E_ij of one column."""
         scale = float(np.max(np.abs(self.diagonals)))  # fourth powers of the diagonals may overflow
         diagonals, gram = self.diagonals / scale, self.factor.T @ self.factor
         energy, products = np.sum(diagonals**2, axis=1), diagonals @ diagonals.T
@@ -113,11 +116,11 @@ class NoisePropagation:
         inside = np.empty(energy.size)
         for j in range(energy.size):
             gap = minus[:, j] * plus[:, j] / 4
-            own = 1 / (energy[j] * gap)
-            other = products[:, j] / (energy * energy[j] * gap)
-            own[j] = other[j] = 0
-            mixed = np.outer(own, other * products[:, j])
-            shape = np.outer(own, own) * energy[j] - mixed - mixed.T + np.outer(other, other) * products
+            first = 1 / (energy[j] * gap)
+            second = products[:, j] / (energy * energy[j] * gap)
+            first[j] = second[j] = 0
+            mixed = np.outer(first, second * products[:, j])
+            shape = np.outer(first, first) * energy[j] - mixed - mixed.T + np.outer(second, second) * products
             noise = self.left * self.right[j, j]
             if self.symmetric:
                 noise = noise + np.outer(self.left[j], self.left[j])
@@ -129,15 +132,15 @@ class NoisePropagation:
         return energy
 
     def _variance(self) -> np.ndarray:
-        """Return the variance of b_i^T R c_j for unit noise; a symmetric R has each entry twice."""
+        """Return the variance of b_i^T R c_j for unit noise R, in which each entry occurs twice if it is symmetric."""
         variance = np.outer(np.diag(self.left), np.diag(self.right))
         return variance + self.left**2 if self.symmetric else variance
 
     def _gaps(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the squared distances of the diagonals to each other and to each other's negatives.
+        """Return the squared distances of the diagonals from each other and from the negatives of each other.
 
-        Taken from differences, not from scalar products, so that two equal diagonals differ by rounding alone. For free
-        factors the diagonals are scaled to unit norm, and a quarter of the product of the two is 1 - rho_ij^2.
+        They are computed from differences, not from scalar products, which would lose digits. For free factors the
+        diagonals are scaled to unit norm, and a quarter of the product of the two distances is 1 - rho_ij^2.
         """
         rows = self.diagonals if self.orthogonal else self.diagonals / np.sqrt(self._energy())[:, None]
         minus = np.stack([np.sum((rows - row) ** 2, axis=1) for row in rows])
@@ -146,5 +149,5 @@ class NoisePropagation:
 
 
 def _scaled(noise: float, errors: np.ndarray) -> np.ndarray:
-    """Scale standard errors of unit noise; no gap at all stays infinite, even without noise."""
+    """Scale standard errors of unit noise; infinite ones, of pairs without a gap, stay infinite even without noise."""
     return np.where(np.isinf(errors) & ~np.isnan(noise), np.inf, noise * np.where(np.isinf(errors), 0, errors))

@@ -1,33 +1,34 @@
-"""Where the iterations begin: the exact solution for one or two combinations of the matrices.
+"""The starts of iterations: exact solutions for one or two combinations of the matrices, and starts of the user.
 
 References
 ----------
 H. He and D. Kressner, "Randomized joint diagonalization of symmetric matrices", SIAM J. Matrix Anal. Appl. 45(1), 2024.
-
-A start that the user gives: checked, brought to the size of the compressed matrices, and away from saddles.
-
-Which fixed point to keep of several: noise, and matrices without common factors, leave more than one.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from codiag._arrays import Array, array_namespace, epsilon, moved, to_host
-from codiag.diagonalize._compression import random_combinations
+from codiag._arrays import Array, array_namespace, epsilon, like, moved, to_host
+from codiag._checks import as_finite
+from codiag.diagonalize._stack import random_combinations
+
+Sides = tuple[np.ndarray, np.ndarray]
 
 
 def real_eigenvectors(matrix: np.ndarray) -> np.ndarray:
     """Return real eigenvectors as columns; a complex pair gives a real basis of its invariant plane."""
     values, vectors = np.linalg.eig(matrix)
-    second = values.imag < 0  # LAPACK lists the member with positive imaginary part first
+    second = values.imag < 0  # LAPACK lists the eigenvalue with positive imaginary part first
     real = np.where(second[None, :], -vectors.imag, vectors.real)
     unit: np.ndarray = real / np.linalg.norm(real, axis=0)
     return unit
 
 
 def generic_start(size: int) -> np.ndarray:
-    """Return fixed orthonormal rows in general position, on the host: a start that nothing is special about."""
+    """Return orthonormal rows in general position, always the same, on the host."""
     return np.linalg.qr(np.random.default_rng(0).standard_normal((size, size)))[0]
 
 
@@ -39,9 +40,9 @@ def orthogonal_start(stack: Array, rng: np.random.Generator) -> Array:
 
 
 def pencil_start(stack: Array, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows that diagonalize one random combination against another, and that other; on the host.
+    """Return rows that diagonalize the pencil of two random combinations, and the second of these, on the host.
 
-    No array library but NumPy solves nonsymmetric eigenproblems on every device.
+    Only NumPy solves nonsymmetric eigenproblems for arrays of every device.
     """
     for _ in range(5):
         first, second = to_host(random_combinations(stack, rng, 2))
@@ -68,3 +69,61 @@ def eigenvector_start(stack: Array) -> Array:
     """Return the eigenvectors, as rows, of the largest of the matrices."""
     rows = whitened_start(stack)
     return rows / array_namespace(rows).linalg.vector_norm(rows, axis=1, keepdims=True)
+
+
+def as_start(init: Array | Sequence[Array], stack: Array, *, symmetric: bool, orthogonal: bool) -> Sides:
+    """Return given inverse factors of both sides on the host, as rows; the same array twice for symmetric matrices."""
+    if symmetric:
+        left = right = as_finite("init", init, (None, stack.shape[1]))
+    else:
+        if not isinstance(init, list | tuple) or len(init) != 2:
+            raise TypeError(
+                "init must be a pair (left, right) of inverse factors, of shapes (k, d) and (k, d'), for matrices with "
+                f"different factors on the two sides; got {type(init).__name__}"
+            )
+        left = as_finite("init[0]", init[0], (None, stack.shape[1]))
+        right = as_finite("init[1]", init[1], (left.shape[0], stack.shape[2]))
+    limit = min(stack.shape[1:])
+    if left.shape[0] > limit:
+        raise ValueError(f"init must have at most {limit} rows, the size of the matrices; got {left.shape[0]}")
+    if orthogonal:
+        for side in (left, right):
+            deviation = float(np.max(np.abs(side @ side.T - np.eye(side.shape[0]))))
+            if deviation > 1e-3:
+                raise ValueError(
+                    "init must have orthonormal rows for a method with orthonormal factors; init @ init.T differs from "
+                    f"the identity by {deviation:.3g}. The nearest orthonormal rows are scipy.linalg.polar(init)[0]"
+                )
+    return left, right
+
+
+def start_rank(start: Sides, rank: int | None, limit: int) -> int | None:
+    """Return the rank that a given start implies; None, the rank of the matrices, if the start has full size."""
+    rows = start[0].shape[0]
+    if rank is not None and rows != rank:
+        raise ValueError(f"init must have {rank} rows, one a component (rank={rank}); got {rows}")
+    return rank if rank is not None or rows == limit else rows
+
+
+def compressed_start(
+    start: Sides, bases: tuple[Array | None, Array | None], core: Array, *, orthogonal: bool
+) -> tuple[Array, Array]:
+    """Return a given start in the coordinates of the compressed matrices, orthonormal if the factors are."""
+    sides = []
+    for side, basis in zip(start, bases, strict=True):
+        rows = side if basis is None else side @ to_host(basis).astype(np.float64)
+        if rows.shape[0] != rows.shape[1]:
+            raise ValueError(
+                f"init must have {rows.shape[1]} rows, one a component: the matrices are singular and have this rank; "
+                f"got {rows.shape[0]}"
+            )
+        left, sizes, right = np.linalg.svd(rows)
+        if sizes[-1] <= rows.shape[0] * np.finfo(float).eps * sizes[0]:
+            raise ValueError(
+                "init must have rows that are linearly independent on the range of the matrices; their smallest "
+                f"singular value is {sizes[-1] / max(sizes[0], 1e-300):.1g} of the largest"
+            )
+        sides.append(like(left @ right if orthogonal else rows, core))
+        if start[0] is start[1]:
+            return sides[0], sides[0]
+    return sides[0], sides[1]

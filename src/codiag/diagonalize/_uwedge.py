@@ -1,4 +1,4 @@
-"""Non-orthogonal joint diagonalization by weighted exhaustive steps of one matrix product each."""
+"""Non-orthogonal joint diagonalization by exhaustive weighted steps of one matrix product each."""
 
 from __future__ import annotations
 
@@ -9,19 +9,28 @@ import numpy as np
 
 from codiag._arrays import Array, identity, like, to_host
 from codiag._checks import as_flag
-from codiag.diagonalize._base import Iterate, NewtonLike
-from codiag.diagonalize._compression import Slabs
+from codiag.diagonalize._base import NewtonLike
+from codiag.diagonalize._fixed_point import (
+    FixedPoint,
+    Iterate,
+    Limits,
+    Outcome,
+    criterion,
+    lowest_fixed_point,
+    sketch_limits,
+    sketched,
+)
 from codiag.diagonalize._jdi import hyperbolic_sweeps
-from codiag.diagonalize._restarts import FixedPoint, criterion, lowest, sketch_limits, sketched
+from codiag.diagonalize._shears import follow_shears, shear_step
+from codiag.diagonalize._stack import MatrixStack
 from codiag.diagonalize._starts import orthogonal_start, pencil_start, whitened_start
-from codiag.diagonalize.steps import Limits, Outcome, follow_shears, shear_step
 
 LARGE = 120
-"""Size above which a symmetric eigenproblem is tried as the start before the far slower nonsymmetric one, and above
-which no starts are drawn again."""
+"""Size of the matrices above which the start is a symmetric eigenproblem if its steps converge, since a nonsymmetric
+one takes much longer, and above which no further starts are drawn. Chosen by experience."""
 
-SWEPT = 60
-"""Size above which sweeps of J-Di, which cost as much as a hundred steps each, are left to those who ask for them."""
+MAX_SWEPT_SIZE = 60
+"""Size of the matrices above which J-Di is no fallback: each of its sweeps takes as long as a hundred steps."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,16 +42,16 @@ class UWEDGE(NewtonLike):
 
     .. math:: W_{ij} = (\rho_{ij} y_{ji} - y_{ij}) / (1 - \rho_{ij}^2), \quad y_{ij} = \sum_l d_{jl} (D_l)_{ij},
 
-    the solution of all 2 x 2 least-squares problems at once. Anderson acceleration takes over near a solution.
+    the solution of all 2 x 2 least-squares problems at once, with Anderson acceleration near a solution.
 
     **Needs** symmetric matrices, and components whose diagonals are not proportional. **Costs** one eigendecomposition
-    and, for each step, one matrix product of :math:`2 n d^3` operations; a handful of steps under small noise.
+    and, for each step, one matrix product of :math:`2 n d^3` operations; a few steps with small noise.
     **Guarantees** fixed points that depend neither on the scale of the rows nor on the coordinates of the matrices,
-    and one start that is enough where the noise is so small that the steps contract (see Notes). **Fails** to be
-    certain elsewhere, where several fixed points may exist: more starts are then tried until the lowest
+    and a unique one if the noise is so small that the steps contract (see Notes). **Fails** to be certain with larger
+    noise, because several fixed points may exist: up to four more starts are then tried, until the lowest
     :math:`\sum_{i \ne j} R_{ij} / \sqrt{R_{ii} R_{jj}}`, with :math:`R_{ij} = \sum_l (D_l)_{ij}^2`, has been reached
-    twice, four at most. Where the steps do not converge, sweeps of `JDi` go before them, up to size 60; beyond that
-    each costs as much as a hundred steps, and the best iterate is returned with ``converged`` false.
+    twice. If the steps do not converge, sweeps of `JDi` precede them up to size 60. For larger matrices each sweep
+    takes as long as a hundred steps, and the best iterate is returned with ``converged`` false.
 
     Parameters
     ----------
@@ -53,27 +62,28 @@ class UWEDGE(NewtonLike):
     max_sweeps : int
         Steps or sweeps before giving up, as in `Diagonalizer`.
     statistical_tol : float
-        Stop, too, when every entry of the step is below this share of its standard error: what is left to gain is then
-        invisible under the noise. Zero asks for the fixed point to `tol`.
+        Stop also when every entry of the step is below this fraction of its standard error: further steps change less
+        than the noise does. With zero, only `tol` counts.
     fallback : bool
-        Whether to try more starts where the steps do not converge, or converge where theory does not promise that the
-        fixed point is the only one. False is for a start that another method improves.
+        Whether to try more starts if the steps do not converge, or if theory does not guarantee that the fixed point is
+        unique. False is for factors that another method refines.
 
     See Also
     --------
     OrthogonalNewton : For orthogonal factors.
     TwoSided : For matrices that are not symmetric.
     QRJ1D : The paper's method.
-    JDi : Sweeps of pairs, tried where the steps do not converge.
+    JDi : Sweeps of pairs, tried if the steps do not converge.
 
     Notes
     -----
-    The steps contract where :math:`(2 c\, r_{ij} + 2 (1 + c)^2 r_{ij}^2) / (1 - \rho_{ij}^2) < 1` for all pairs, with
-    :math:`r_{ij}` the root of the energy left at a pair and c the root of the size over the number of matrices.
+    The steps contract if :math:`(2 c\, r_{ij} + 2 (1 + c)^2 r_{ij}^2) / (1 - \rho_{ij}^2) < 1` for all pairs, with
+    :math:`r_{ij}` the root of the off-diagonal energy of a pair and c the root of the ratio of the size to the number
+    of matrices.
 
-    The steps do not minimize the energy off the diagonals for factors of unit norm. Where the factors are nearly
-    dependent, that is least for others, further apart than the true ones. With random unit columns of size 50 and noise
-    of 1e-3 that minimum was 1.8 to 6 times lower than a fixed point, and 1.8 to 7 times further from the truth.
+    The steps do not minimize the off-diagonal energy of factors of unit norm. If the true factors are nearly dependent,
+    other factors, which are less so, have a lower energy. With random unit columns of size 50 and noise of 1e-3 this
+    minimum was 1.8 to 6 times lower than at a fixed point, and 1.8 to 7 times further from the true factors.
 
     References
     ----------
@@ -99,60 +109,62 @@ class UWEDGE(NewtonLike):
         as_flag("fallback", self.fallback)
 
     def iterate(self, stack: Array, rng: np.random.Generator) -> Iterate:
-        core, limits = Slabs(stack), self._limits(stack)
+        core, limits = MatrixStack(stack), self._limits(stack)
         probe = like(rng.choice([-1.0, 1.0], stack.shape[1]), stack)
         start, n_sweeps = _start(stack, rng, probe, limits)
         outcome = _follow(core, start, probe, limits)
         iterate = Iterate(outcome.point, outcome.point, n_sweeps + outcome.n_sweeps, outcome.converged)
-        if outcome.certain or not self.fallback:
+        if outcome.is_unique or not self.fallback:
             return iterate
-        found = lowest(self._restarts(core, rng, probe, iterate), stack.shape[1])
-        return found._replace(n_sweeps=found.n_sweeps + iterate.n_sweeps)
+        lowest = lowest_fixed_point(self._restarts(core, rng, probe, iterate), stack.shape[1])
+        return lowest._replace(n_sweeps=lowest.n_sweeps + iterate.n_sweeps)
 
     def iterate_from(self, stack: Array, rng: np.random.Generator, left: Array, right: Array) -> Iterate:
         probe = like(rng.choice([-1.0, 1.0], stack.shape[1]), stack)
-        outcome = _follow(Slabs(stack), left, probe, self._limits(stack))
+        outcome = _follow(MatrixStack(stack), left, probe, self._limits(stack))
         return Iterate(outcome.point, outcome.point, outcome.n_sweeps, outcome.converged)
 
-    def _restarts(self, core: Slabs, rng: np.random.Generator, probe: Array, first: Iterate) -> Iterator[FixedPoint]:
-        """Go from several starts to the fixed point itself: without theory the standard error is no reason to stop.
+    def _restarts(
+        self, core: MatrixStack, rng: np.random.Generator, probe: Array, first: Iterate
+    ) -> Iterator[FixedPoint]:
+        """Yield fixed points from several starts, to full tolerance: without theory there is no standard error.
 
-        Where the steps did not converge, rough sweeps of J-Di find a basin first; where even that is not enough, fine
-        ones follow.
+        If the steps from the first start did not converge, rough sweeps of J-Di precede all others, and fine ones
+        follow if these do not converge either.
         """
-        swept = core.stack.shape[1] <= SWEPT
-        sweep_first = swept and not first.converged
-        settled = False
-        for start in _starts(core.stack, rng, first, sweep_first):
-            end = None if sweep_first else self._stepped(core, start, probe, cautious=True)
-            if end is None or (swept and not end.iterate.converged):
+        can_sweep = core.matrices.shape[1] <= MAX_SWEPT_SIZE
+        sweep_first = can_sweep and not first.converged
+        any_converged = False
+        for start in _starts(core.matrices, rng, first, sweep_first):
+            end = None if sweep_first else self._stepped(core, start, probe, avoid_saddles=True)
+            if end is None or (can_sweep and not end.iterate.converged):
                 end = self._swept(core, start if end is None else end.iterate.left, probe)
-            settled = settled or end.iterate.converged
+            any_converged = any_converged or end.iterate.converged
             yield end
-        if first.converged and not settled:
+        if first.converged and not any_converged:
             yield FixedPoint(first._replace(n_sweeps=0), criterion(core, first.left, first.left))
 
-    def _stepped(self, core: Slabs, point: Array, probe: Array, *, cautious: bool) -> FixedPoint:
-        limits = replace(self._limits(core.stack), statistical_tol=0.0, cautious=cautious)
+    def _stepped(self, core: MatrixStack, point: Array, probe: Array, *, avoid_saddles: bool) -> FixedPoint:
+        limits = replace(self._limits(core.matrices), statistical_tol=0.0, avoid_saddles=avoid_saddles)
         outcome = _follow(core, point, probe, limits)
         iterate = Iterate(outcome.point, outcome.point, outcome.n_sweeps, outcome.converged)
         return FixedPoint(iterate, criterion(core, outcome.point, outcome.point))
 
-    def _swept(self, core: Slabs, point: Array, probe: Array) -> FixedPoint:
-        rough = hyperbolic_sweeps(core.stack, 1e-2, 50, point)
-        end = self._stepped(core, rough.left, probe, cautious=False)
+    def _swept(self, core: MatrixStack, point: Array, probe: Array) -> FixedPoint:
+        rough = hyperbolic_sweeps(core.matrices, 1e-2, 50, point)
+        end = self._stepped(core, rough.left, probe, avoid_saddles=False)
         n_sweeps = rough.n_sweeps + end.iterate.n_sweeps
         if end.iterate.converged and end.criterion < 1.01 * criterion(core, rough.left, rough.left):
             return end._replace(iterate=end.iterate._replace(n_sweeps=n_sweeps))
-        # The steps do not settle, or have left the basin that the sweeps had found.
-        fine = hyperbolic_sweeps(core.stack, max(self.tol, self.statistical_tol / 100), 200, rough.left)
+        # The steps did not converge, or left the basin of attraction that the sweeps had reached.
+        fine = hyperbolic_sweeps(core.matrices, max(self.tol, self.statistical_tol / 100), 200, rough.left)
         regular = np.linalg.cond(to_host(fine.left)) < 1e10
         fine = fine._replace(n_sweeps=n_sweeps + fine.n_sweeps, converged=fine.converged and bool(regular))
         return FixedPoint(fine, criterion(core, fine.left, fine.left))
 
 
 def _starts(stack: Array, rng: np.random.Generator, first: Iterate, sweep_first: bool) -> Iterator[Array]:
-    """Yield where to start again: two starts that the matrices determine, then up to a size two that are drawn."""
+    """Yield further starts: two that the matrices determine, and two random ones if the matrices are not large."""
     yield identity(stack.shape[1], stack) if sweep_first else first.left
     yield whitened_start(stack)
     for _ in range(2 if stack.shape[1] <= LARGE else 0):
@@ -160,19 +172,19 @@ def _starts(stack: Array, rng: np.random.Generator, first: Iterate, sweep_first:
 
 
 def _start(stack: Array, rng: np.random.Generator, probe: Array, limits: Limits) -> tuple[Array, int]:
-    """Return inverse factors near a solution, and the sweeps over the sketch that led there."""
+    """Return inverse factors near a solution, and the number of steps on the sketch that were taken."""
     sketch = sketched(stack, rng)
     if sketch is None:
         return like(pencil_start(stack, rng)[0], stack), 0
-    core, wasted = Slabs(sketch), 0
+    core, n_failed = MatrixStack(sketch), 0
     if stack.shape[1] > LARGE:
         outcome = _follow(core, orthogonal_start(sketch, rng), probe, sketch_limits(limits))
         if outcome.converged:
             return outcome.point, outcome.n_sweeps
-        wasted = outcome.n_sweeps
+        n_failed = outcome.n_sweeps
     outcome = _follow(core, like(pencil_start(sketch, rng)[0], stack), probe, sketch_limits(limits))
-    return outcome.point, wasted + outcome.n_sweeps
+    return outcome.point, n_failed + outcome.n_sweeps
 
 
-def _follow(core: Slabs, inverse: Array, probe: Array, limits: Limits) -> Outcome:
+def _follow(core: MatrixStack, inverse: Array, probe: Array, limits: Limits) -> Outcome:
     return follow_shears(lambda point: shear_step(core, point, probe), inverse, limits)

@@ -1,7 +1,7 @@
-"""What ``pyriemann.geometry.ajd`` offers.
+"""Functions with the interface of ``pyriemann.geometry.ajd``.
 
-Arguments, defaults, shapes and conventions are pyriemann's; the steps are codiag's, so that iterations are not
-comparable one by one. Not converging is a warning here as there.
+Arguments, defaults, shapes, conventions and the warning without convergence are those of pyriemann. The steps are those
+of codiag, so that numbers of iterations differ.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Result = tuple[Array, Array]
 
 
 def rjd(X: Array, *, init: Array | None = None, eps: float = 1e-8, n_iter_max: int = 100) -> Result:  # noqa: N803
-    """Do what ``pyriemann.geometry.ajd.rjd`` does: find the orthonormal matrix that diagonalizes best.
+    """Find the orthonormal matrix that diagonalizes best, as ``pyriemann.geometry.ajd.rjd`` does.
 
     Parameters
     ----------
@@ -31,22 +31,22 @@ def rjd(X: Array, *, init: Array | None = None, eps: float = 1e-8, n_iter_max: i
     init : array of shape (n, n), optional
         Orthonormal columns to start from.
     eps : float
-        Largest rotation at which to stop; never more than 1e-8, which costs a step more and no digit.
+        Stop when the largest rotation falls below it; values above 1e-8, which would save one step, count as 1e-8.
     n_iter_max : int
-        Steps before giving up.
+        Largest number of steps.
 
     Returns
     -------
     V : array of shape (n, n)
-        The diagonalizer: orthonormal columns, in the order and with the signs that are nearest to `init`, or to the
+        The diagonalizer: orthonormal columns, in the order and with the signs nearest to `init`, by default the
         identity.
     D : array of shape (n_matrices, n, n)
         ``V.T @ X @ V``.
 
     See Also
     --------
-    ajd : Choose among the methods by name.
-    codiag.diagonalize.OrthogonalNewton : The method behind it.
+    ajd : Calls a method by its name.
+    codiag.diagonalize.OrthogonalNewton : The method that is used.
 
     Examples
     --------
@@ -61,37 +61,38 @@ def rjd(X: Array, *, init: Array | None = None, eps: float = 1e-8, n_iter_max: i
     method = OrthogonalNewton(tol=_step_size(eps), max_sweeps=_sweeps(n_iter_max), statistical_tol=0.0)
     fit = method(stack, init=None if start is None else like(start, stack), seed=0)
     rows = _in_order(_completed(fit), np.eye(stack.shape[1]) if start is None else start)
-    _complain(fit.converged, "rjd", fit.n_sweeps)
+    _warn_unless(fit.converged, "rjd", fit.n_sweeps)
     inverse = like(rows, stack)
     return array_namespace(inverse).matrix_transpose(inverse), _transformed(inverse, stack)
 
 
 def uwedge(X: Array, *, init: Array | None = None, eps: float = 1e-7, n_iter_max: int = 100) -> Result:  # noqa: N803
-    """Do what ``pyriemann.geometry.ajd.uwedge`` does: diagonalize by uniformly weighted least squares.
+    """Diagonalize by uniformly weighted least squares, as ``pyriemann.geometry.ajd.uwedge`` does.
 
     Parameters
     ----------
     X : array of shape (n_matrices, n, n)
         Symmetric matrices, of NumPy or any other array library; never modified.
     init : array of shape (n, n), optional
-        Diagonalizer to start from. By default codiag finds starts, and more than one where noise is large.
+        Diagonalizer to start from. By default starts are computed from the matrices, more than one if the noise is
+        large.
     eps : float
-        Largest relative step at which to stop; never more than 1e-8, which costs a step more and no digit.
+        Stop when the largest relative step falls below it; values above 1e-8, which would save one step, count as 1e-8.
     n_iter_max : int
-        Steps of each start before giving up.
+        Largest number of steps from each start.
 
     Returns
     -------
     V : array of shape (n, n)
-        The diagonalizer: rows scaled so that the first of the matrices gets diagonals of 1 and -1; in the order that is
-        nearest to `init`, or strongest first.
+        The diagonalizer: rows scaled so that the first of the matrices gets diagonals of 1 and -1, in the order nearest
+        to `init`, by default the strongest first.
     D : array of shape (n_matrices, n, n)
         ``V @ X @ V.T``.
 
     See Also
     --------
-    ajd : Choose among the methods by name.
-    codiag.diagonalize.UWEDGE : The method behind it.
+    ajd : Calls a method by its name.
+    codiag.diagonalize.UWEDGE : The method that is used.
 
     Examples
     --------
@@ -108,7 +109,7 @@ def uwedge(X: Array, *, init: Array | None = None, eps: float = 1e-7, n_iter_max
     method = UWEDGE(tol=_step_size(eps), max_sweeps=_sweeps(n_iter_max), statistical_tol=0.0)
     fit = method(stack, init=None if start is None else like(start, stack), seed=0)
     rows = _completed(fit) if start is None else _in_order(_completed(fit), start)
-    _complain(fit.converged, "uwedge", fit.n_sweeps)
+    _warn_unless(fit.converged, "uwedge", fit.n_sweeps)
     first = np.abs(np.einsum("ia,ab,ib->i", rows, to_host(stack[0, ...]).astype(np.float64), rows))
     rows = rows / np.sqrt(np.where(first > 1e-12 * np.max(first), first, 1))[:, None]
     inverse = like(rows, stack)
@@ -123,7 +124,7 @@ def ajd_pham(
     n_iter_max: int = 20,
     sample_weight: Array | None = None,
 ) -> Result:
-    """Do what ``pyriemann.geometry.ajd.ajd_pham`` does: diagonalize covariance matrices by maximum likelihood.
+    """Diagonalize covariance matrices by maximum likelihood, as ``pyriemann.geometry.ajd.ajd_pham`` does.
 
     Parameters
     ----------
@@ -132,9 +133,9 @@ def ajd_pham(
     init : array of shape (n, n), optional
         Diagonalizer to start from; the identity by default.
     eps : float
-        Largest relative step at which to stop.
+        Stop when the largest relative step falls below it.
     n_iter_max : int
-        Sweeps before giving up. A sweep of Pham's algorithm passes over n (n - 1) / 2 pairs; here it stands for ten
+        Largest number of sweeps. A sweep of Pham's algorithm passes over n (n - 1) / 2 pairs; here it counts as ten
         steps, each of which changes all pairs at once.
     sample_weight : array of shape (n_matrices,), optional
         Weights of the matrices, positive.
@@ -142,13 +143,13 @@ def ajd_pham(
     Returns
     -------
     V : array of shape (n, n)
-        The diagonalizer, with rows in the order and of the scale that the start has.
+        The diagonalizer, with rows in the order and of the scale of the start.
     D : array of shape (n_matrices, n, n)
         ``V @ X @ V.conj().T``.
 
     See Also
     --------
-    ajd : Choose among the methods by name.
+    ajd : Calls a method by its name.
     codiag.joint_diagonalize : The interface of this library.
 
     Examples
@@ -165,9 +166,9 @@ def ajd_pham(
     xp = array_namespace(stack)
     start = np.eye(stack.shape[1]) if init is None else _as_init(init, stack)
     weights = like(_as_weights(sample_weight, stack), xp.real(stack) if _is_complex(stack) else stack)
-    found = most_likely(stack, weights, like(start, stack), _step_size(eps, 1.0), 10 * _sweeps(n_iter_max))
-    _complain(found.converged, "ajd_pham", found.n_sweeps)
-    return found.left, _transformed(found.left, stack)
+    iterate = most_likely(stack, weights, like(start, stack), _step_size(eps, 1.0), 10 * _sweeps(n_iter_max))
+    _warn_unless(iterate.converged, "ajd_pham", iterate.n_sweeps)
+    return iterate.left, _transformed(iterate.left, stack)
 
 
 METHODS: dict[str, Callable[..., Result]] = {"ajd_pham": ajd_pham, "rjd": rjd, "uwedge": uwedge}
@@ -181,7 +182,7 @@ def ajd(
     n_iter_max: int = 100,
     **kwargs: Any,
 ) -> Result:
-    """Do what ``pyriemann.geometry.ajd.ajd`` does: diagonalize by a method given by name, or by a function.
+    """Diagonalize by a method given by its name or as a function, as ``pyriemann.geometry.ajd.ajd`` does.
 
     Parameters
     ----------
@@ -236,7 +237,7 @@ def _as_stack(matrices: Array, name: str) -> Array:
 
 
 def _as_positive_definite(matrices: Array) -> Array:
-    """Return matrices whose logarithms the likelihood may take."""
+    """Return positive definite matrices, symmetric or Hermitian."""
     if is_array_api_obj(matrices) and _is_complex(matrices):
         stack = matrices.detach() if is_torch_array(matrices) else matrices
         xp = array_namespace(stack)
@@ -260,7 +261,7 @@ def _as_positive_definite(matrices: Array) -> Array:
 
 
 def _as_init(init: Array, stack: Array) -> np.ndarray:
-    """Return a start of full size, and complex where the matrices are."""
+    """Return an invertible start, complex if the matrices are."""
     size = int(stack.shape[1])
     if _is_complex(stack) and is_array_api_obj(init) and _is_complex(init):
         xp = array_namespace(init)
@@ -274,18 +275,18 @@ def _as_init(init: Array, stack: Array) -> np.ndarray:
     return rows
 
 
-def _as_weights(weights: Array | None, stack: Array) -> np.ndarray:
+def _as_weights(sample_weight: Array | None, stack: Array) -> np.ndarray:
     n = int(stack.shape[0])
-    values = np.ones(n) if weights is None else as_finite("sample_weight", weights, (n,))
+    values = np.ones(n) if sample_weight is None else as_finite("sample_weight", sample_weight, (n,))
     if np.any(values <= 0):
         raise ValueError(f"sample_weight must be strictly positive; the smallest is {values.min():.3g}")
     return values / np.sum(values)
 
 
-def _step_size(eps: float, most: float = 1e-8) -> float:
-    """Return the largest step to stop at; their bound is on what a sweep gains, of the order of its square."""
+def _step_size(eps: float, largest: float = 1e-8) -> float:
+    """Return the tolerance on a step; that of pyriemann is on the gain of a sweep, of the order of its square."""
     as_number("eps", eps, zero=True)
-    return min(max(eps, 1e-15), most)
+    return min(max(eps, 1e-15), largest)
 
 
 def _sweeps(n_iter_max: int) -> int:
@@ -294,18 +295,18 @@ def _sweeps(n_iter_max: int) -> int:
 
 
 def _completed(fit: Diagonalization) -> np.ndarray:
-    """Return square inverse factors: singular matrices have rows that annihilate them all beside the components."""
+    """Return square inverse factors: those of singular matrices are completed by a basis of the null space."""
     inverse, factor = (to_host(array).astype(np.float64) for array in (fit.inverse, fit.factor))
     size, k = factor.shape
     return inverse if k == size else np.vstack([inverse, np.linalg.qr(factor, mode="complete")[0][:, k:].T])
 
 
 def _in_order(rows: np.ndarray, start: np.ndarray) -> np.ndarray:
-    """Return rows in the order and with the signs of a start that they came from."""
-    shares = rows @ np.linalg.inv(start)
-    sizes = np.abs(shares) / np.linalg.norm(shares, axis=1, keepdims=True)
-    place, match = scipy.optimize.linear_sum_assignment(-sizes.T)
-    return np.asarray(rows[match] * np.where(shares[match, place] < 0, -1, 1)[:, None])
+    """Return rows in the order and with the signs nearest to a start."""
+    coefficients = rows @ np.linalg.inv(start)
+    sizes = np.abs(coefficients) / np.linalg.norm(coefficients, axis=1, keepdims=True)
+    index, match = scipy.optimize.linear_sum_assignment(-sizes.T)
+    return np.asarray(rows[match] * np.where(coefficients[match, index] < 0, -1, 1)[:, None])
 
 
 def _transformed(inverse: Array, stack: Array) -> Array:
@@ -318,7 +319,7 @@ def _is_complex(array: Array) -> bool:
     return bool(array_namespace(array).isdtype(array.dtype, "complex floating"))
 
 
-def _complain(converged: bool, name: str, n_steps: int) -> None:
+def _warn_unless(converged: bool, name: str, n_steps: int) -> None:
     if not converged:
         warnings.warn(
             f"{name} did not converge in {n_steps} steps; a larger n_iter_max may be enough",

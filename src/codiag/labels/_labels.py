@@ -1,17 +1,14 @@
 """What modes and their indices are called: kept with results, and never computed with."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from codiag._arrays import TensorLike
-from codiag._checks import readable
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +49,7 @@ class Labels:
         object.__setattr__(self, "values", tuple(None if own is None else as_labels(own) for own in self.values))
 
     @classmethod
-    def counted(cls, order: int) -> Labels:
+    def counted(cls, order: int) -> Self:
         """Name modes by their numbers.
 
         Parameters
@@ -96,7 +93,7 @@ class Labels:
         own = self.values[mode]
         return np.arange(size) if own is None else own
 
-    def difference(self, other: Labels, mode: int) -> str | None:
+    def difference(self, other: Self, mode: int) -> str | None:
         """Return the name of a mode, another than the given one, whose labels or names differ.
 
         Parameters
@@ -127,7 +124,6 @@ class Labels:
         return None
 
 
-@readable
 class Labelled(NamedTuple):
     """A tensor and the labels of its modes; `codiag.factorize` takes it as it is.
 

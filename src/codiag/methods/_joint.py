@@ -1,4 +1,4 @@
-"""The paper's method: project the tensor, diagonalize the projections jointly, project again along what was found."""
+"""The paper's method: diagonalize projections of the tensor jointly, then projections along the estimated factors."""
 
 from __future__ import annotations
 
@@ -12,15 +12,7 @@ from array_api_compat import array_namespace
 
 from codiag._arrays import Array, like, to_host
 from codiag._checks import as_flag, as_number, as_real_array
-from codiag.diagonalize import (
-    UWEDGE,
-    Diagonalization,
-    Diagonalizer,
-    OrthogonalNewton,
-    TwoSided,
-    check_method,
-    off_diagonal_share,
-)
+from codiag.diagonalize import UWEDGE, Diagonalization, Diagonalizer, OrthogonalNewton, TwoSided, check_method
 from codiag.least_squares import best_rank_one, unit_components, with_best_weights
 from codiag.methods._method import Method
 from codiag.problem import Estimate, Log, Problem
@@ -45,12 +37,19 @@ from codiag.starts import (
 from codiag.tensors import DenseTensor, FactoredTensor
 
 DRAW = {"random": random_directions, "orthonormal": orthonormal_directions}
+"""Distributions of directions, by name."""
+
 PLUG_IN = {True: "factors", False: None, None: None, "factors": "factors", "inverse": "inverse"}
+"""Plug-in directions, by the value of the option."""
+
+FREE_RESIDUAL, FREE_GAIN = 0.03, 8
+"""Squared residual of orthogonal factors, relative to the tensor, from which free factors are tried, and the factor by
+which these must lower it. Chosen by experience."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class JointMethod(Method):
-    """What `OJD` and `NOJD` share, which see. A rank below the modes is reached by compressing the tensor first."""
+    """The base class of `OJD` and `NOJD`. If the rank is below the size of a mode, the tensor is compressed first."""
 
     plug_in: bool | str | None = True
     directions: Any = "random"
@@ -65,7 +64,7 @@ class JointMethod(Method):
             as_number("n_projections", self.n_projections, integer=True)
             if self.n_projections < 2:
                 raise ValueError(
-                    f"n_projections must be at least 2, since one does not tell factors apart; got {self.n_projections}"
+                    f"n_projections must be at least 2, since one does not determine factors; got {self.n_projections}"
                 )
         as_flag("compress", self.compress)
         _check_directions(self.directions)
@@ -82,7 +81,7 @@ class JointMethod(Method):
         return not isinstance(self.directions, str)
 
     def refusal(self, problem: Problem) -> str | None:
-        together = not self.orthogonal  # orthonormal columns are no more than a mode measures
+        together = not self.orthogonal  # a mode has no more orthonormal columns than its size
         return super().refusal(problem) or roles_refusal(problem, type(self).__name__, together=together)
 
     def fit(self, problem: Problem, rng: np.random.Generator) -> Estimate:
@@ -94,15 +93,15 @@ class JointMethod(Method):
     def _fit_core(
         self, core: DenseTensor, roles: Roles, rank: int, rng: np.random.Generator, log: Log
     ) -> tuple[FactoredTensor, bool]:
-        """Project and diagonalize, along directions drawn and then, if asked, along what was found."""
+        """Diagonalize projections along the drawn directions and, with `plug_in`, along the estimated factors."""
         if rank == 1:
             return best_rank_one(core), True
         directions = [like(rows, core.reference) for rows in self._draw(core, roles, rng)]
         fit = self._diagonalize(core, roles, rank, directions, rng, log, "diagonalize")
         components = _components(core, roles, fit)
         if PLUG_IN[self.plug_in]:
-            again = f"diagonalize along {PLUG_IN[self.plug_in]}"
-            fit = self._diagonalize(core, roles, rank, self._found(components, roles), rng, log, again)
+            directions, name = self._plug_in_directions(components, roles), f"diagonalize along {PLUG_IN[self.plug_in]}"
+            fit = self._diagonalize(core, roles, rank, directions, rng, log, name)
             components = _components(core, roles, fit)
         return components, fit.converged
 
@@ -117,7 +116,7 @@ class JointMethod(Method):
         if [part.ndim for part in rows] != [2] * len(sizes) or [part.shape[1] for part in rows] != sizes:
             raise ValueError(
                 f"directions must have shape (n, {sizes[0]}), one per row; got {[part.shape for part in rows]}"
-                + (". Directions of your own need compress=False" if self.compress else "")
+                + (". Given directions need compress=False" if self.compress else "")
             )
         return rows
 
@@ -131,12 +130,12 @@ class JointMethod(Method):
         log: Log,
         name: str,
     ) -> Diagonalization:
-        """Project along directions, one array per mode, and diagonalize."""
+        """Project along directions, one array for each mode that is projected, and diagonalize."""
         xp = array_namespace(core.reference)
         stack = merged_core(core, roles).project(*directions)
         diagonalizer = self.diagonalizer or self._default(core.symmetric)
         if core.symmetric:
-            stack = (stack + xp.matrix_transpose(stack)) / 2  # equal but for rounding
+            stack = (stack + xp.matrix_transpose(stack)) / 2  # equal up to rounding
         elif diagonalizer.symmetric:
             raise ValueError(
                 f"{diagonalizer!r} is for symmetric matrices and this tensor is not symmetric; use TwoSided(...), or "
@@ -147,11 +146,11 @@ class JointMethod(Method):
         fit = diagonalized(diagonalizer, stack, rank, rng)
         n, size = directions[0].shape[0], fit.factor.shape[0] if diagonalizer.rank is None else rank
         flops = 2.0 * n * math.prod(core.shape) + fit.n_sweeps * diagonalizer.sweep_flops(n, size)
-        log.add(name, fit.n_sweeps, off_diagonal_share(fit), flops)
+        log.add(name, fit.n_sweeps, fit.off_diagonal_share, flops)
         return fit
 
-    def _found(self, components: FactoredTensor, roles: Roles) -> list[Array]:
-        """Return the directions to plug in, one per component."""
+    def _plug_in_directions(self, components: FactoredTensor, roles: Roles) -> list[Array]:
+        """Return the plug-in directions, one for each component."""
         xp = array_namespace(components.weights)
         rows = []
         for mode in roles.others:
@@ -164,7 +163,7 @@ class JointMethod(Method):
 
     @abstractmethod
     def _default(self, symmetric: bool) -> Diagonalizer:
-        """Return the diagonalizer to use by default."""
+        """Return the default diagonalizer."""
 
     @abstractmethod
     def _default_count(self, shape: tuple[int, ...]) -> int:
@@ -176,37 +175,37 @@ class OJD(JointMethod):
     r"""Orthogonal joint diagonalization: OJD0 (``plug_in=False``) and OJD1 of the paper, for orthogonal factors.
 
     Free factors of a symmetric tensor are first made orthogonal by the second moment of the problem,
-    ``codiag.Problem(tensor, rank, second_moment=...)``. If it has none, a contraction of the tensor is used where it is
+    ``codiag.Problem(tensor, rank, second_moment=...)``. Without one, a contraction of the tensor is used if it is
     definite; otherwise an error is raised.
 
     *Needs* orthogonal factors, or a symmetric tensor and a second moment; a rank of at most the second largest mode.
-    *Costs* :math:`O(L \prod_m d_m)` flops for L projections, :math:`O(L k^3)` a sweep of the diagonalization.
+    *Costs* :math:`O(L \prod_m d_m)` flops for L projections, and :math:`O(L k^3)` a sweep of the diagonalization.
     *Guarantees* exact components without noise, from every start; with noise of operator norm :math:`\epsilon` errors
-    of order :math:`\epsilon`, by the theorems of the paper (`codiag.theory.error_bound`). *Fails* on factors that are
-    not orthogonal: with an error where it detects them, silently with ``whiten=False``.
+    of order :math:`\epsilon`, by the theorems of the paper (`codiag.theory.error_bound`). *Fails* if the factors are
+    not orthogonal: with an error if it detects them, silently with ``whiten=False``.
 
     Parameters
     ----------
     plug_in : {True, False, "factors", "inverse"}
-        Whether to project once more, as for `NOJD`.
+        Whether to project again, as for `NOJD`.
     directions : {"random", "orthonormal"} or array of shape (n, d)
-        What the tensor is projected along, as for `NOJD`.
+        The directions along which the tensor is projected, as for `NOJD`.
     n_projections : int, optional
-        By default what the paper's experiments use.
+        Number of projections; by default that of the paper's experiments.
     diagonalizer : Diagonalizer, optional
         A configured method of `codiag.diagonalize`, for orthogonal factors.
     compress : bool
-        Whether to compress first, as for `NOJD`.
+        Whether to compress the tensor first, as for `NOJD`.
     whiten : bool
-        Whether to test if factors are orthogonal, and to whiten where they seem not to be; False takes them as they
-        are. For the test, free factors are tried where orthogonal ones leave a large residual; ``fit.stages`` has that
-        diagonalization, and those before the whitening, too.
+        Whether to test if the factors are orthogonal, and to whiten the tensor if they are not. If orthogonal factors
+        leave a large residual, the test estimates free factors. ``fit.stages`` includes this diagonalization, and
+        those before the whitening.
 
     See Also
     --------
     NOJD : For factors that are not orthogonal.
     TPM : The power method for the same tensors.
-    codiag.theory.error_bound : Bounds for its errors.
+    codiag.theory.error_bound : Bounds on the errors.
 
     Examples
     --------
@@ -236,7 +235,7 @@ class OJD(JointMethod):
         if not self.whiten or not _seems_free(core, components, roles, rank, log):
             return Estimate(reduction.to_tensor(components), log.stages, converged)
         if not core.symmetric or not self.compress:
-            raise ValueError("tensor must have orthogonal factors for OJD, and those of this one are not; use NOJD")
+            raise ValueError("tensor must have orthogonal factors for OJD, but they are not orthogonal; use NOJD")
         return self._fit_white(reduction, whiten(reduction.problem), roles, rank, rng, log)
 
     def _fit_white(
@@ -258,33 +257,34 @@ class OJD(JointMethod):
 class NOJD(JointMethod):
     r"""Non-orthogonal joint diagonalization: NOJD0 (``plug_in=False``) and NOJD1 of the paper, for free factors.
 
-    *Needs* a rank of at most the second largest mode, and factors with linearly independent columns in two modes; of
-    tensors of order five and more, several modes are taken together for the rows and for the columns where the rank is
-    larger than that: 8 x 8 x 8 x 8 x 8 has up to 64 components, or 36 if symmetric.
-    *Costs* :math:`O(L \prod_m d_m)` flops for L projections, 2 d by default, and :math:`O(L k^3)` a sweep of the
-    diagonalization. *Guarantees* exact components without noise; with noise errors of first order, larger the worse
-    conditioned the factors are. *Fails*, by leaving larger errors than least squares, where columns are nearly
-    collinear or noise is strong.
+    *Needs* a rank of at most the second largest mode, and factors with linearly independent columns in two modes. For
+    larger ranks of tensors of order five and more, several modes are merged for the rows and for the columns of the
+    matrices: 8 x 8 x 8 x 8 x 8 has up to 64 components, or 36 if symmetric.
+    *Costs* :math:`O(L \prod_m d_m)` flops for L projections, 2 d by default, and :math:`O(L k^3)` for each sweep of the
+    diagonalization. *Guarantees* exact components without noise; with noise errors of first order, which grow with the
+    condition numbers of the factors. *Fails*, with larger errors than least squares, if columns are nearly collinear or
+    the noise is large.
 
     Parameters
     ----------
     plug_in : {True, False, "factors", "inverse"}
-        Whether to project once more, along the factors found (True) or along their inverses, as the paper's text has
-        it.
+        Whether to project again, along the estimated factors (True) or along the inverse factors, as in the text of the
+        paper.
     directions : {"random", "orthonormal"} or array of shape (n, d)
-        Uniform on the sphere as in the paper; from a random orthonormal basis, which is best; or your own.
+        The directions along which the tensor is projected: uniform on the sphere, as in the paper; from a random
+        orthonormal basis, which is best; or given directions.
     n_projections : int, optional
-        By default what the paper's experiments use.
+        Number of projections; by default that of the paper's experiments.
     diagonalizer : Diagonalizer, optional
         A configured method of `codiag.diagonalize`.
     compress : bool
-        Whether to compress to the ranges of the components first; otherwise the diagonalizer sees whole projections.
+        Whether to compress the tensor to the ranges of the components first.
 
     See Also
     --------
     OJD : For orthogonal factors.
-    Auto : Adds least squares, and is the default.
-    codiag.diagonalize.UWEDGE : Its default diagonalizer.
+    Auto : The default method, which refines the factors by least squares.
+    codiag.diagonalize.UWEDGE : The default diagonalizer.
 
     Examples
     --------
@@ -307,7 +307,7 @@ class NOJD(JointMethod):
 
 
 def _check_directions(directions: Any) -> None:
-    """Raise unless directions are a way to draw them, or arrays of them."""
+    """Raise an error unless the directions are the name of a distribution, or arrays."""
     if isinstance(directions, str):
         if directions not in DRAW:
             raise ValueError(f"directions must be one of {', '.join(DRAW)}, or an array; got {directions!r}")
@@ -329,13 +329,12 @@ def _components(core: DenseTensor, roles: Roles, fit: Diagonalization) -> Factor
 
 
 def _seems_free(core: DenseTensor, components: FactoredTensor, roles: Roles, rank: int, log: Log) -> bool:
-    """Tell whether orthogonal factors leave much over, and free ones, tried as a stage, explain nearly all of that."""
-    total = core.squared_norm()
-    left = core.squared_distance(components.weights, components.factors)
-    if rank == 1 or left < 0.03 * total:
+    """Return whether orthogonal factors leave a large residual that free factors, estimated as a stage, explain."""
+    residual = core.squared_distance(components.weights, components.factors)
+    if rank == 1 or residual < FREE_RESIDUAL * core.squared_norm():
         return False
     free = NOJD(plug_in=False, directions="orthonormal", compress=False)
     trial = Log()
     with_free, _ = free._fit_core(core, roles, rank, np.random.default_rng(0), trial)
     log.extend([stage._replace(name="try free factors") for stage in trial.stages])
-    return core.squared_distance(with_free.weights, with_free.factors) < left / 8
+    return core.squared_distance(with_free.weights, with_free.factors) < residual / FREE_GAIN

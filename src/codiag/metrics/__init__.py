@@ -1,21 +1,21 @@
-"""How near an estimate is to the truth, and how well a model fits.
+"""Errors of estimates, and the fit of a model to a tensor.
 
 ===================================== ==================================================================
-`factor_error`                        Distance of factors after one-to-one matching; 0 is exact.
-`match_components`                    The matching itself, as a `Matching`.
+`codiag.factor_error`                 Distance of factors after one-to-one matching; 0 is exact.
+`codiag.match_components`             The matching, a `Matching`.
 `nearest_error`                       Distance of true factors from the nearest estimated ones.
-`unit_factors`                        Factors with unit columns, from whatever holds them (`Factors`).
 `core_consistency`                    Whether a CP model of this rank suits a tensor; 100 is best.
 `amari_index`, `minimum_distance`     Distance of an unmixing from the true one; 0 is exact.
 `overlapping_nmi`                     Agreement of two sets of overlapping communities; 1 is exact.
-`recovery_curve`                      Recovery of communities at several thresholds, a `RecoveryCurve`.
+`recovery_curve`                      Recovery of communities at several thresholds.
 ===================================== ==================================================================
 
 Examples
 --------
 >>> import numpy as np
->>> from codiag.metrics import factor_error
->>> factor_error([np.eye(3)[:, [1, 0, 2]]], [-np.eye(3)])
+>>> from codiag.metrics import minimum_distance
+>>> mixing = np.array([[1.0, 2.0], [0.5, -1.0]])
+>>> minimum_distance(np.linalg.inv(mixing), mixing)
 0.0
 """
 
@@ -25,16 +25,11 @@ from codiag.metrics._factors import Factors, Matching, factor_error, match_compo
 from codiag.metrics._separation import amari_index, minimum_distance
 
 __all__ = [
-    "Factors",
     "Matching",
-    "RecoveryCurve",
     "amari_index",
     "core_consistency",
-    "factor_error",
-    "match_components",
     "minimum_distance",
     "nearest_error",
     "overlapping_nmi",
     "recovery_curve",
-    "unit_factors",
 ]

@@ -1,4 +1,4 @@
-"""Whether a tensor is a sum of the components of a fit, and of no interactions between them."""
+"""Core consistency: whether a tensor is a sum of components without interactions between them."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
 
 
 def core_consistency(fit: Factorization, tensor: TensorLike) -> float:
-    r"""Return how diagonal the core is that fits a tensor best in the factors of a fit, in percent.
+    r"""Return the core consistency of a fit, in percent: how nearly diagonal the Tucker core of its factors is.
 
-    The Tucker core :math:`G = T \times_1 A_1^+ \times_2 A_2^+ \dots` of unit factors, the first of them times the
-    weights, would have ones on its diagonal and zeros elsewhere, as :math:`I`, if components explained the tensor
-    without interactions: the value is :math:`100 \, (1 - \|G - I\|^2 / k)`. Near 100 the model is appropriate; around
-    50 and below, where it may be negative, there are too many components, or the tensor is no sum of components. Noise
-    lowers the value where factors are collinear, however right the model.
+    With the unit factors of a fit of rank k, the first of them times the weights, the Tucker core is
+    :math:`G = T \times_1 A_1^+ \times_2 A_2^+ \dots`. If the tensor is a sum of these components without interactions,
+    G is the superdiagonal core I with ones on its diagonal. The value is :math:`100 \, (1 - \|G - I\|^2 / k)`. Near 100
+    the model is appropriate. At 50 or less (it may be negative) there are too many components, or the tensor is not a
+    sum of components. If factors are collinear, noise lowers the value even if the model is correct.
 
     Parameters
     ----------
     fit : Factorization
-        Of rank k.
+        The fit.
     tensor : anything that `codiag.factorize` takes
-        What was factorized. Entries that are missing, in the tensor or as the fit was told, are filled with the fit's.
+        The tensor that was factorized. Missing entries are replaced by those of the fit.
 
     Returns
     -------
@@ -38,8 +38,8 @@ def core_consistency(fit: Factorization, tensor: TensorLike) -> float:
 
     See Also
     --------
-    codiag.choose_rank : Uses it beside other evidence.
-    codiag.Factorization.diagnose : Tells which components to trust.
+    codiag.choose_rank : The choice of the rank, by this and other criteria.
+    codiag.Factorization.diagnose : Which components of a fit can be trusted.
 
     References
     ----------
@@ -58,18 +58,18 @@ def core_consistency(fit: Factorization, tensor: TensorLike) -> float:
     True
     """
     if not (hasattr(fit, "factors") and hasattr(fit, "problem")):
-        raise TypeError(f"fit must be a Factorization, what codiag.factorize returns; got {type(fit).__name__}")
-    given = None if fit.problem is None else fit.problem.observed
+        raise TypeError(f"fit must be a Factorization, as codiag.factorize returns it; got {type(fit).__name__}")
+    observed = None if fit.problem is None else fit.problem.observed
     if tuple(getattr(tensor, "shape", fit.shape)) != fit.shape:
         raise ValueError(f"tensor must have the shape of the fit, {fit.shape}; got {tuple(tensor.shape)}")
-    problem = Problem(tensor, fit.rank, observed=given)
+    problem = Problem(tensor, fit.rank, observed=observed)
     if problem.tensor.shape != fit.shape:
         raise ValueError(f"tensor must have the shape of the fit, {fit.shape}; got {problem.tensor.shape}")
     return consistency_of(fit.tensor, problem)
 
 
 def consistency_of(components: FactoredTensor, problem: Problem) -> float:
-    """Return the core consistency of components with the tensor of a problem, holes filled."""
+    """Return the core consistency of components with the tensor of a problem, missing entries filled."""
     components = unit_components(components)
     factors = [to_host(factor).astype(np.float64) for factor in components.factors]
     factors[0] = factors[0] * to_host(components.weights)

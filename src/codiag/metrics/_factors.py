@@ -19,20 +19,20 @@ Factors = Any
 
 @dataclass(frozen=True, eq=False)
 class Matching:
-    """Which estimated component belongs to which true one.
+    """A one-to-one matching of estimated and true components.
 
     Attributes
     ----------
     permutation : array of shape (k,)
-        Estimated component ``permutation[i]`` belongs to the true component i.
+        Estimated component ``permutation[i]`` is matched to the true component i.
     signs : array of shape (n_modes, k)
-        The sign each of them needs, mode by mode.
+        The signs by which the matched factors are multiplied.
     factors : tuple of arrays of shape (d, k)
-        The estimated factors, unit columns, in the order and with the signs of the truth.
+        The estimated factors, unit columns, in the order and with the signs of the true ones.
 
     See Also
     --------
-    match_components : Returns one.
+    codiag.match_components : The function that returns it.
 
     Examples
     --------
@@ -49,14 +49,14 @@ class Matching:
 
 
 def match_components(estimate: Factors, truth: Factors) -> Matching:
-    """Match estimated components to true ones, one to one, so that their total similarity is greatest.
+    """Match estimated and true components one to one, with the largest total similarity.
 
     The similarity of two components is the product over the modes of the absolute cosines between their factors.
 
     Parameters
     ----------
     estimate, truth : fit, pair (weights, factors), array of shape (d, k), or sequence of such arrays
-        Weights are ignored. The estimate may have more components than the truth, not fewer.
+        The components; weights are ignored. The estimate must have at least as many components as the truth.
 
     Returns
     -------
@@ -66,7 +66,6 @@ def match_components(estimate: Factors, truth: Factors) -> Matching:
     See Also
     --------
     factor_error : The mean distance after matching.
-    unit_factors : The factors that are compared.
 
     Examples
     --------
@@ -78,11 +77,11 @@ def match_components(estimate: Factors, truth: Factors) -> Matching:
     """
     estimates, truths = unit_factors(estimate, "estimate"), unit_factors(truth, "truth")
     _check_shapes(estimates, truths)
-    cosines = np.stack([true.T @ guess for guess, true in zip(estimates, truths, strict=True)])
+    cosines = np.stack([true.T @ estimated for estimated, true in zip(estimates, truths, strict=True)])
     _, permutation = linear_sum_assignment(-np.prod(np.abs(cosines), axis=0))
     chosen = cosines[:, np.arange(permutation.size), permutation]
     signs = np.where(chosen < 0, -1.0, 1.0)
-    factors = tuple(guess[:, permutation] * sign for guess, sign in zip(estimates, signs, strict=True))
+    factors = tuple(factor[:, permutation] * sign for factor, sign in zip(estimates, signs, strict=True))
     return Matching(permutation, signs, factors)
 
 
@@ -92,17 +91,17 @@ def factor_error(estimate: Factors, truth: Factors) -> float:
     Parameters
     ----------
     estimate, truth : fit, pair (weights, factors), array of shape (d, k), or sequence of such arrays
-        As in `match_components`.
+        The components, as in `match_components`.
 
     Returns
     -------
     float
-        Zero where the factors are the same, whatever their order, signs and lengths.
+        Zero if the factors are the same up to order, signs and norms.
 
     See Also
     --------
-    nearest_error : Without one-to-one matching.
-    match_components : The matching itself.
+    codiag.metrics.nearest_error : The error without one-to-one matching.
+    match_components : The matching.
 
     Examples
     --------
@@ -112,45 +111,43 @@ def factor_error(estimate: Factors, truth: Factors) -> float:
     0.0
     """
     matched = match_components(estimate, truth).factors
-    distances = [
-        np.linalg.norm(guess - true, axis=0) for guess, true in zip(matched, unit_factors(truth, "truth"), strict=True)
-    ]
-    return float(np.mean(distances))
+    pairs = zip(matched, unit_factors(truth, "truth"), strict=True)
+    return float(np.mean([np.linalg.norm(estimated - true, axis=0) for estimated, true in pairs]))
 
 
 def nearest_error(estimate: Factors, truth: Factors) -> float:
-    """Return the mean over true factors of the distance to the nearest estimated one, of either sign.
+    """Return the mean distance of true factors from the nearest estimated ones, of either sign.
 
-    The measure of the paper's experiments. Several true factors may share one estimate, so it never exceeds
-    `factor_error` and can hide components that were missed.
+    This is the error in the paper's experiments. Several true factors may have the same nearest estimate, so that it
+    never exceeds `codiag.factor_error` and can be small although components are missing.
 
     Parameters
     ----------
     estimate, truth : fit, pair (weights, factors), array of shape (d, k), or sequence of such arrays
-        As in `match_components`.
+        The components, as in `codiag.match_components`.
 
     Returns
     -------
     float
-        At most the root of two; zero where every true factor is among the estimated ones.
+        At most the root of two; zero if every true factor is among the estimated ones.
 
     See Also
     --------
-    factor_error : With one-to-one matching.
+    codiag.factor_error : The error with one-to-one matching.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from codiag.metrics import factor_error, nearest_error
+    >>> import codiag
+    >>> from codiag.metrics import nearest_error
     >>> truth = np.array([[1.0, 1.0], [0.0, 0.1]])  # two components that are nearly the same
     >>> estimate = np.array([[1.0, 0.0], [0.0, 1.0]])
-    >>> round(nearest_error(estimate, truth), 2), round(factor_error(estimate, truth), 2)
+    >>> round(nearest_error(estimate, truth), 2), round(codiag.factor_error(estimate, truth), 2)
     (0.05, 0.67)
     """
     estimates, truths = unit_factors(estimate, "estimate"), unit_factors(truth, "truth")
     _check_shapes(estimates, truths)
-    nearest = [_nearest_distances(guess, true) for guess, true in zip(estimates, truths, strict=True)]
-    return float(np.mean(nearest))
+    return float(np.mean([_nearest_distances(*pair) for pair in zip(estimates, truths, strict=True)]))
 
 
 def _nearest_distances(estimate: np.ndarray, truth: np.ndarray) -> np.ndarray:
@@ -161,32 +158,8 @@ def _nearest_distances(estimate: np.ndarray, truth: np.ndarray) -> np.ndarray:
 
 
 def unit_factors(factors: Factors, name: str) -> list[np.ndarray]:
-    """Return the factors of each mode on the host, in double precision and with unit columns.
-
-    Parameters
-    ----------
-    factors : fit, pair (weights, factors), array of shape (d, k), or sequence of such arrays
-        Of any array library.
-    name : str
-        What error messages call them.
-
-    Returns
-    -------
-    list of numpy.ndarray of shape (d, k)
-        One a mode; a column of zeros stays one.
-
-    See Also
-    --------
-    match_components : Matches such factors.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from codiag.metrics import unit_factors
-    >>> unit_factors(np.array([[3.0, 0.0], [4.0, 2.0]]), "estimate")[0].tolist()
-    [[0.6, 0.0], [0.8, 1.0]]
-    """
-    raw = [as_real_array(array, name, "compare real and imaginary parts apart") for array in _modes(factors)]
+    """Return the factors of each mode with unit columns, on the host; errors call them `name`. Zero columns stay."""
+    raw = [as_real_array(array, name, "compare real and imaginary parts separately") for array in _modes(factors)]
     arrays = [to_host(array).astype(np.float64) for array in raw]
     if len({array.shape[1:] for array in arrays}) > 1:
         shapes = ", ".join(str(array.shape) for array in arrays)
@@ -198,20 +171,20 @@ def unit_factors(factors: Factors, name: str) -> list[np.ndarray]:
             raise ValueError(f"{name} must hold factors that are not empty; got an array of shape {array.shape}")
         if not np.all(np.isfinite(array)):
             raise ValueError(f"{name} must be finite; it holds NaN or infinite entries")
-    # Squares are to be numbers; a power of two changes no digit.
+    # Scaling by a power of two prevents overflow of squares and is exact.
     arrays = [np.ldexp(array, -int(np.frexp(np.max(np.abs(array)))[1])) for array in arrays]
     norms = [np.linalg.norm(array, axis=0) for array in arrays]
     return [array / np.where(norm > 0, norm, 1) for array, norm in zip(arrays, norms, strict=True)]
 
 
 def _modes(factors: Factors) -> Sequence[Array]:
+    if hasattr(factors, "right_factor"):  # a Diagonalization
+        return [factors.factor] if factors.symmetric else [factors.factor, factors.right_factor]
     components = components_of(factors)
     if components is not None:
         return components[1]
     if hasattr(factors, "factors"):
         return list(factors.factors)
-    if hasattr(factors, "right_factor"):
-        return [factors.factor] if factors.symmetric else [factors.factor, factors.right_factor]
     if isinstance(factors, list | tuple) and len(factors) > 0 and n_axes(factors[0]) == 2:
         return list(factors)
     return [factors]
@@ -222,9 +195,9 @@ def _check_shapes(estimates: list[np.ndarray], truths: list[np.ndarray]) -> None
         raise ValueError(
             f"estimate and truth must have the same number of modes; got {len(estimates)} and {len(truths)}"
         )
-    for guess, true in zip(estimates, truths, strict=True):
-        if guess.shape[0] != true.shape[0] or guess.shape[1] < true.shape[1]:
+    for estimated, true in zip(estimates, truths, strict=True):
+        if estimated.shape[0] != true.shape[0] or estimated.shape[1] < true.shape[1]:
             raise ValueError(
                 "estimate must have the rows of the truth and at least as many components; "
-                f"got shape {guess.shape} for a truth of shape {true.shape}"
+                f"got shape {estimated.shape} for a truth of shape {true.shape}"
             )

@@ -1,4 +1,4 @@
-"""How far an unmixing is from the inverse of a mixing, whatever the order, the signs and the scales of sources."""
+"""Distances of an unmixing from the inverse of a mixing, up to the order, the signs and the scales of sources."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from codiag._checks import as_finite
 
 
 def minimum_distance(unmixing: Array, mixing: Array) -> float:
-    r"""Return the minimum distance index of an unmixing: zero where it separates, one at the worst.
+    r"""Return the minimum distance index of an unmixing: zero if it separates the sources, one in the worst case.
 
-    That is :math:`\inf_C \|C W A - I\|_F / \sqrt{k - 1}` over all C that reorder and rescale the sources.
+    The index is :math:`\min_C \|C W A - I\|_F / \sqrt{k - 1}` over all C that reorder and rescale the sources.
 
     Parameters
     ----------
     unmixing : array of shape (k, d)
-        W, estimated: sources are its product with channels.
+        The estimated unmixing W: sources are its product with channels.
     mixing : array of shape (d, k)
-        A, the truth.
+        The true mixing A.
 
     Returns
     -------
@@ -28,8 +28,8 @@ def minimum_distance(unmixing: Array, mixing: Array) -> float:
 
     See Also
     --------
-    amari_index : An older index for the same.
-    codiag.models.JADE : Estimates an unmixing, ``components_``.
+    amari_index : An older index.
+    codiag.models.JADE : A model that estimates an unmixing, ``components_``.
 
     References
     ----------
@@ -49,23 +49,23 @@ def minimum_distance(unmixing: Array, mixing: Array) -> float:
     if k == 1:
         return 0.0
     sums = np.sum(squares, axis=1, keepdims=True)
-    shares = squares / np.where(sums > 0, sums, 1)
-    left = k - np.sum(shares[linear_sum_assignment(shares, maximize=True)])
-    return float(np.sqrt(min(max(left, 0.0) / (k - 1), 1.0)))
+    fractions = squares / np.where(sums > 0, sums, 1)
+    rest = k - np.sum(fractions[linear_sum_assignment(fractions, maximize=True)])
+    return float(np.sqrt(min(max(rest, 0.0) / (k - 1), 1.0)))
 
 
 def amari_index(unmixing: Array, mixing: Array) -> float:
-    r"""Return the Amari index of an unmixing: zero where it separates, one at the worst.
+    r"""Return the Amari index of an unmixing: zero if it separates the sources, one in the worst case.
 
-    With :math:`G = |W A|` the mean over rows of :math:`\sum_j G_{ij} / \max_j G_{ij} - 1`, and the same over columns,
-    both over k - 1. Unlike `minimum_distance` it depends on the scales of sources.
+    With :math:`G = |W A|`, the index is the mean over rows of :math:`(\sum_j G_{ij} / \max_j G_{ij} - 1) / (k - 1)`,
+    averaged with the same mean over columns. Unlike `minimum_distance` it depends on the scales of sources.
 
     Parameters
     ----------
     unmixing : array of shape (k, d)
-        W, estimated: sources are its product with channels.
+        The estimated unmixing W: sources are its product with channels.
     mixing : array of shape (d, k)
-        A, the truth.
+        The true mixing A.
 
     Returns
     -------
@@ -74,8 +74,8 @@ def amari_index(unmixing: Array, mixing: Array) -> float:
 
     See Also
     --------
-    minimum_distance : The same on the scale of a distance.
-    codiag.models.SOBI : Estimates an unmixing, ``components_``.
+    minimum_distance : An index on the scale of a distance.
+    codiag.models.SOBI : A model that estimates an unmixing, ``components_``.
 
     References
     ----------
@@ -97,19 +97,19 @@ def amari_index(unmixing: Array, mixing: Array) -> float:
     for axis in (0, 1):
         largest = np.max(sizes, axis=axis)
         if not np.all(largest > 0):
-            return 1.0  # a source that is in no component, or a component of nothing
+            return 1.0  # a source is in no component, or a component is zero
         excess.append(np.mean(np.sum(sizes, axis=axis) / largest - 1))
     return float(np.mean(excess) / (k - 1))
 
 
 def _gain(unmixing: Array, mixing: Array) -> np.ndarray:
-    """Return the product, which is the identity up to order and scales where sources are separated."""
+    """Return the product W A, which is the identity up to order and scales if the sources are separated."""
     left, right = as_finite("unmixing", unmixing, (None, None)), as_finite("mixing", mixing, (None, None))
     if left.shape != right.shape[::-1]:
         raise ValueError(
             f"unmixing must have shape {right.shape[::-1]}, that of the mixing transposed; got {left.shape}. Pass "
             "components_ and the true mixing"
         )
-    # Squares are to be numbers; the scale of rows makes no difference to the one index, nor that of all to the other.
+    # Scaling prevents overflow of squares and does not change the indices.
     left, right = (array / (np.max(np.abs(array)) or 1.0) for array in (left, right))
     return left @ right

@@ -31,8 +31,8 @@ well the data determines a model; models of this kind keep it in ``diagnostics_`
 Examples
 --------
 >>> from codiag.models import DawidSkene
->>> from codiag.synthetic import crowd_votes, worker_errors
->>> crowd = crowd_votes(300, worker_errors(10, 2, seed=0), seed=1)
+>>> from codiag.synthetic import crowd_votes, worker_confusions
+>>> crowd = crowd_votes(300, worker_confusions(10, 2, seed=0), seed=1)
 >>> model = DawidSkene(random_state=0).fit(crowd.votes)
 >>> bool((model.labels_ == crowd.truth).mean() > 0.9)
 True

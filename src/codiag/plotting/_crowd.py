@@ -45,8 +45,8 @@ def draw_confusions(model: DawidSkene, path: Path, n_workers: int = 12) -> None:
     >>> from pathlib import Path
     >>> from codiag.models import DawidSkene
     >>> from codiag.plotting import draw_confusions
-    >>> from codiag.synthetic import crowd_votes, worker_errors
-    >>> votes = crowd_votes(200, worker_errors(9, 2, seed=0), seed=1).votes
+    >>> from codiag.synthetic import crowd_votes, worker_confusions
+    >>> votes = crowd_votes(200, worker_confusions(9, 2, seed=0), seed=1).votes
     >>> with TemporaryDirectory() as folder:
     ...     draw_confusions(DawidSkene(random_state=0).fit(votes), Path(folder) / "crowd.png")
     """

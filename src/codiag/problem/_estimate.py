@@ -1,20 +1,16 @@
 """What a method hands back: components, how they were found, and whether it came to an end."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from codiag._checks import readable
 from codiag.tensors import FactoredTensor
 
 logger = logging.getLogger("codiag")
 
 
-@readable
 class Stage(NamedTuple):
     """One step on the way to a factorization.
 
@@ -75,7 +71,6 @@ class Log:
         self._since = time.perf_counter()
 
 
-@readable
 class Estimate(NamedTuple):
     """What a method found.
 

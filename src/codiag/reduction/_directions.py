@@ -1,4 +1,4 @@
-"""Where to look at a tensor from: the vectors it is projected along."""
+"""Random directions along which tensors are projected."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ def random_directions(rng: np.random.Generator, n: int, sizes: Sequence[int]) ->
 
 
 def orthonormal_directions(rng: np.random.Generator, n: int, sizes: Sequence[int]) -> list[np.ndarray]:
-    """Return n combinations, one unit vector per mode, taken from a random orthonormal basis of each.
+    """Return n different combinations of unit vectors from a random orthonormal basis of each mode, as rows.
 
-    All of them together see everything the tensor holds; projections along fewer see as much as n can.
+    Projections along all combinations determine the tensor; there are at most as many as the product of the sizes.
     """
     bases = [np.linalg.qr(rng.standard_normal((size, size)))[0] for size in sizes]
     total = int(np.prod(sizes))
-    chosen = np.sort(rng.choice(total, size=min(n, total), replace=False))
-    return [basis[places] for basis, places in zip(bases, np.unravel_index(chosen, sizes), strict=True)]
+    combinations = np.unravel_index(np.sort(rng.choice(total, size=min(n, total), replace=False)), sizes)
+    return [basis[indices] for basis, indices in zip(bases, combinations, strict=True)]

@@ -10,12 +10,13 @@ from codiag.problem import Problem
 from codiag.reduction._reduction import Reduction, compressed
 from codiag.tensors import DenseTensor
 
-LEAST = 1e-8
-"""Share of the largest eigenvalue of a second moment that the others must have for it to whiten."""
+SMALLEST_EIGENVALUE = 1e-8
+"""Smallest eigenvalue of a second moment, relative to the largest, that counts as positive: the root of the precision
+of float64."""
 
 
 def whitened(problem: Problem) -> tuple[Reduction, Reduction]:
-    """Return the tensor in the range of its second moment, and in coordinates that make the moment the identity."""
+    """Return the tensor in the range of its second moment, and in coordinates in which the moment is the identity."""
     tensor = problem.tensor
     xp = array_namespace(tensor.reference)
     moment = like(to_host(problem.second_moment), tensor.reference)
@@ -28,8 +29,8 @@ def whitened(problem: Problem) -> tuple[Reduction, Reduction]:
 def whiten(problem: Problem, moment: Array | None = None) -> Reduction:
     r"""Return a symmetric core in coordinates in which its factors are orthogonal.
 
-    A matrix :math:`\sum_i c_i u_i u_i^\top` with positive :math:`c_i` does it. If none is given, the trace of the core
-    over pairs of modes, contracted with itself, is tried.
+    This needs a matrix :math:`\sum_i c_i u_i u_i^\top` with positive :math:`c_i`. By default it is the trace of the
+    core over pairs of modes, contracted with the core itself.
     """
     core = problem.tensor.as_double()
     xp = array_namespace(core.reference)
@@ -38,13 +39,13 @@ def whiten(problem: Problem, moment: Array | None = None) -> Reduction:
     values, vectors = xp.linalg.eigh((moment + xp.matrix_transpose(moment)) / 2)
     if not given and float(xp.sum(values)) < 0:
         values = -values
-    if not float(xp.min(values)) > LEAST * float(xp.max(xp.abs(values))):
-        span = f"has eigenvalues from {float(xp.min(values)):.2g} to {float(xp.max(values)):.2g}"
+    if not float(xp.min(values)) > SMALLEST_EIGENVALUE * float(xp.max(xp.abs(values))):
+        spectrum = f"eigenvalues from {float(xp.min(values)):.2g} to {float(xp.max(values)):.2g}"
         raise UndeterminedError(
-            f"second_moment must be positive definite on {core.shape[0]} dimensions; this one {span}"
+            f"second_moment must be positive definite on {core.shape[0]} dimensions; it has {spectrum}"
             if given
-            else "tensor must have orthogonal factors for OJD, and those of this one are not; its contraction, which "
-            f"could make them so, {span}. Give codiag.Problem(..., second_moment=...), or use NOJD"
+            else "tensor must have orthogonal factors for OJD, but they are not orthogonal, and its contraction, with "
+            f"{spectrum}, does not whiten it. Pass codiag.Problem(..., second_moment=...), or use NOJD"
         )
     basis = vectors / xp.sqrt(values)
     white = core.compress(*[basis] * core.order)

@@ -47,8 +47,8 @@ def crowd_report(model: DawidSkene, *, title: str = "Labels from a crowd") -> st
     --------
     >>> from codiag.models import DawidSkene
     >>> from codiag.reports import crowd_report
-    >>> from codiag.synthetic import crowd_votes, worker_errors
-    >>> votes = crowd_votes(200, worker_errors(9, 2, seed=0), seed=1).votes
+    >>> from codiag.synthetic import crowd_votes, worker_confusions
+    >>> votes = crowd_votes(200, worker_confusions(9, 2, seed=0), seed=1).votes
     >>> page = crowd_report(DawidSkene(random_state=0).fit(votes))
     >>> page.startswith("<!doctype html>"), "Tasks most in doubt" in page
     (True, True)

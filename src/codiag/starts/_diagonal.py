@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from codiag._arrays import array_namespace
-from codiag.diagonalize import UWEDGE, Diagonalizer, OrthogonalNewton, TwoSided, off_diagonal_share
+from codiag.diagonalize import UWEDGE, Diagonalizer, OrthogonalNewton, TwoSided
 from codiag.least_squares import ROUGH, best_rank_one, minimize
 from codiag.problem import Log, Problem
 from codiag.reduction import reduce, reduce_listed
@@ -112,7 +112,7 @@ def diagonal_start(
     diagonalizer = _diagonalizer(rank, core.symmetric, orthogonal)
     fit = diagonalizer(stack, seed=rng)  # converged or not: least squares continues from its end
     flops = fit.n_sweeps * diagonalizer.sweep_flops(stack.shape[0], rank)
-    log.add("diagonalize", fit.n_sweeps, off_diagonal_share(fit), flops)
+    log.add("diagonalize", fit.n_sweeps, fit.off_diagonal_share, flops)
     if core.symmetric:
         return symmetric_components(core, fit.factor, len(roles.rows))
     return components_from_sides(core, roles, fit.factor, fit.right_factor)

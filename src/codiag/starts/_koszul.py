@@ -1,14 +1,14 @@
-r"""More components than modes measure, at order three: the kernels of Koszul flattenings, and a diagonalization.
+r"""A start for ranks above the size of the modes, at order three: kernels of Koszul flattenings, and diagonalization.
 
-Project the first mode to :math:`n = 2 p + 1` dimensions, :math:`X_j = \sum_i \alpha_{ij} b_i c_i^\top`. The matrix that
-has :math:`\pm X_j` where :math:`e_j \wedge e_l = \pm e_h`, for forms l of degree p and h of degree p + 1, is
+Project the first mode to :math:`n = 2 p + 1` dimensions, :math:`X_j = \sum_i \alpha_{ij} b_i c_i^\top`. The matrix
+with blocks :math:`\pm X_j` for :math:`e_j \wedge e_l = \pm e_h`, with forms l of degree p and h of degree p + 1, is
 
 .. math:: \sum_i W(\alpha_i)^\top \otimes b_i c_i^\top, \qquad W(\alpha)\, y = \alpha \wedge y,
 
-of rank :math:`\binom{2p}{p} k` where that is less than its size. A vector y of its left kernel is a linear map from b
-to forms of degree p with :math:`\alpha_i \wedge y(b_i) = 0` for every component. With :math:`\alpha_i = P a_i` these
-equations are linear in :math:`a_i b_i^\top`; matrices that satisfy those of several projections P are spanned by the
-:math:`a_i b_i^\top`, the matrices of rank one among them. Forms of degree p do for
+of rank :math:`\binom{2p}{p} k` if that is less than its size. A vector y of its left kernel is a linear map from b to
+forms of degree p with :math:`\alpha_i \wedge y(b_i) = 0` for every component. With :math:`\alpha_i = P a_i` these
+equations are linear in :math:`a_i b_i^\top`. The matrices that satisfy the equations of several projections P are
+spanned by the :math:`a_i b_i^\top`, which are the matrices of rank one among them. Forms of degree p suffice for
 :math:`k < (2 p + 1) / (p + 1)` times the modes that are not projected.
 
 References
@@ -28,18 +28,19 @@ import numpy as np
 from scipy.linalg import eigh
 
 from codiag._arrays import like, to_host
-from codiag.diagonalize import UWEDGE, off_diagonal_share
+from codiag.diagonalize import UWEDGE
 from codiag.least_squares import split_columns, with_best_weights
 from codiag.problem import Log
-from codiag.starts._rank_one_span import MOST_UNKNOWNS, gram_null_space
+from codiag.starts._rank_one_span import MAX_UNKNOWNS, gram_null_space
 from codiag.starts._slices import Roles, components_from_sides
 from codiag.tensors import DenseTensor, FactoredTensor
 
-MOST_ROWS = 1100
-"""Size of a flattening: its kernel is found in half a second."""
+MAX_ROWS = 1100
+"""Largest number of rows of a flattening, whose kernel takes half a second."""
 
-SPARE = 0.05
-"""Share of a flattening that its kernel should have, or noise hides it: forms of higher degree leave more, and cost."""
+SMALL_KERNEL = 0.05
+"""Dimension of a kernel, relative to the rows, below which noise hides it. Forms of degree three are then used, which
+have larger kernels and cost more. Chosen by experience."""
 
 
 class Flattening(NamedTuple):
@@ -50,7 +51,7 @@ class Flattening(NamedTuple):
 
 
 def koszul_roles(shape: Sequence[int], rank: int, *, symmetric: bool) -> Roles | None:
-    """Choose the mode to project (columns) and the one whose factor is found with its own (rows), or None."""
+    """Choose the mode that is projected (columns) and the mode that is estimated with it (rows), or return None."""
     if len(shape) != 3:
         return None
     smallest, middle, largest = sorted(range(3), key=lambda mode: shape[mode])
@@ -59,55 +60,56 @@ def koszul_roles(shape: Sequence[int], rank: int, *, symmetric: bool) -> Roles |
 
 
 def flattening(shape: Sequence[int], roles: Roles, rank: int, *, symmetric: bool) -> Flattening | None:
-    r"""Return the degree whose kernel is largest, three only where those of others are small; None if all are empty.
+    r"""Return the degree with the largest kernel, three only if the others have small ones; None if all are empty.
 
-    If symmetric, :math:`y(b) = P b \wedge w` is in the kernel whatever the components are, and tells nothing.
+    If the tensor is symmetric, :math:`y(b) = P b \wedge w` is in the kernel for all components and gives no equation.
     """
     rows, projected, others = (shape[role[0]] for role in roles)
     unknowns = math.comb(rows + 1, 2) if symmetric else rows * projected
-    if max(math.comb(rank + 1, 2), unknowns) > MOST_UNKNOWNS or rank >= unknowns:
+    if max(math.comb(rank + 1, 2), unknowns) > MAX_UNKNOWNS or rank >= unknowns:
         return None
     best, largest = None, 0.0
     for degree in (1, 2, 3):
         n_forms, n_directions = math.comb(2 * degree + 1, degree), 2 * degree + 1
         filled = math.comb(2 * degree, degree) * rank
         kernel = n_forms * rows - filled - (math.comb(n_directions, degree - 1) if symmetric else 0)
-        if kernel <= 0 or filled > n_forms * others or n_directions > projected or n_forms * rows > MOST_ROWS:
+        if kernel <= 0 or filled > n_forms * others or n_directions > projected or n_forms * rows > MAX_ROWS:
             continue
-        each = kernel * n_forms  # equations of a projection
-        n_projections = max(2 * math.ceil((projected - 1) / (2 * degree)), math.ceil(2 * (unknowns - rank) / each))
-        if n_directions == projected:  # all projections are one
+        n_equations = kernel * n_forms  # of a projection
+        n_projections = 2 * math.ceil((projected - 1) / (2 * degree))
+        n_projections = max(n_projections, math.ceil(2 * (unknowns - rank) / n_equations))
+        if n_directions == projected:  # all projections are equivalent
             n_projections = 1
         share = kernel / (n_forms * rows)
-        enough = each * n_projections >= unknowns - rank
-        if enough and share > largest and (degree < 3 or largest < SPARE):
+        enough = n_equations * n_projections >= unknowns - rank
+        if enough and share > largest and (degree < 3 or largest < SMALL_KERNEL):
             best, largest = Flattening(degree, n_projections), share
     return best
 
 
 @lru_cache(maxsize=8)
-def _wedge(size: int, first: int, second: int) -> np.ndarray:
-    """Return the signs of products of forms: [h, l, m] of those of degrees `first` and `second` of so many vectors."""
-    sides = [list(combinations(range(size), degree)) for degree in (first + second, first, second)]
-    place = {form: index for index, form in enumerate(sides[0])}
-    signs = np.zeros([len(side) for side in sides])
-    for l, left in enumerate(sides[1]):
-        for m, right in enumerate(sides[2]):
+def wedge_signs(size: int, first: int, second: int) -> np.ndarray:
+    """Return the signs [h, l, m] of products h of basis forms l and m of degrees `first` and `second`."""
+    forms = [list(combinations(range(size), degree)) for degree in (first + second, first, second)]
+    index_of = {form: index for index, form in enumerate(forms[0])}
+    signs = np.zeros([len(basis) for basis in forms])
+    for l, left in enumerate(forms[1]):
+        for m, right in enumerate(forms[2]):
             if not set(left) & set(right):
-                swaps = sum(one > other for one in left for other in right)
-                signs[place[tuple(sorted(left + right))], l, m] = (-1) ** swaps
+                n_swaps = sum(i > j for i in left for j in right)
+                signs[index_of[tuple(sorted(left + right))], l, m] = (-1) ** n_swaps
     return signs
 
 
 def koszul_start(core: DenseTensor, roles: Roles, rank: int, rng: np.random.Generator, log: Log) -> FactoredTensor:
-    """Return components of a core of order three, or raise `numpy.linalg.LinAlgError` where equations are too few."""
+    """Return components of a core of order three, or raise `numpy.linalg.LinAlgError` if equations are too few."""
     plan = flattening(core.shape, roles, rank, symmetric=core.symmetric)
     if plan is None:
         raise np.linalg.LinAlgError("no flattening has a kernel")
     entries = to_host(core.to_dense()).transpose(roles.columns + roles.rows + roles.others)
-    span = _rank_one_span(_equations(entries, rank, plan, rng), rank, symmetric=core.symmetric)
+    span = _rank_one_span(koszul_equations(entries, rank, plan, rng), rank, symmetric=core.symmetric)
     fit = UWEDGE(fallback=False)(gram_null_space(span), seed=rng)
-    log.add("diagonalize Koszul equations", fit.n_sweeps, off_diagonal_share(fit), _flops(entries.shape, rank, plan))
+    log.add("diagonalize Koszul equations", fit.n_sweeps, fit.off_diagonal_share, _flops(entries.shape, rank, plan))
     products = np.einsum("rab,rt->abt", span, fit.factor).reshape(-1, rank)
     projected, rows = split_columns(like(products, core.reference), span.shape[1:])
     if core.symmetric:
@@ -115,26 +117,26 @@ def koszul_start(core: DenseTensor, roles: Roles, rank: int, rng: np.random.Gene
     return components_from_sides(core, roles, rows, projected)
 
 
-def _equations(entries: np.ndarray, rank: int, plan: Flattening, rng: np.random.Generator) -> np.ndarray:
-    r"""Return the Gram matrix (a, b, a, b) of the equations :math:`P a \wedge y(b) = 0` of some projections P.
+def koszul_equations(entries: np.ndarray, rank: int, plan: Flattening, rng: np.random.Generator) -> np.ndarray:
+    r"""Return the Gram matrix (a, b, a, b) of the equations :math:`P a \wedge y(b) = 0` of random projections P.
 
-    They are summed over an orthonormal basis of each kernel, by the projector onto it.
+    It is a sum over an orthonormal basis of each kernel, computed from the projector onto the kernel.
     """
-    wedge, (size, rows) = _wedge(2 * plan.degree + 1, 1, plan.degree), entries.shape[:2]
+    wedge, (size, rows) = wedge_signs(2 * plan.degree + 1, 1, plan.degree), entries.shape[:2]
     n_forms = wedge.shape[2]
     gram = np.zeros((size * size, rows * rows))
     for _ in range(plan.n_projections):
         projection = np.linalg.qr(rng.standard_normal((size, 2 * plan.degree + 1)))[0]
-        kernel = _kernel(np.tensordot(projection, entries, (0, 0)), rank, plan.degree)
+        kernel = koszul_kernel(np.tensordot(projection, entries, (0, 0)), rank, plan.degree)
         forms = np.einsum("hjl,aj->hla", wedge, projection)
         products = np.tensordot(forms, forms, (0, 0)).transpose(0, 2, 1, 3)
         gram += products.reshape(n_forms**2, -1).T @ kernel.transpose(0, 2, 1, 3).reshape(n_forms**2, -1)
     return gram.reshape(size, size, rows, rows).transpose(0, 2, 1, 3)
 
 
-def _kernel(matrices: np.ndarray, rank: int, degree: int) -> np.ndarray:
+def koszul_kernel(matrices: np.ndarray, rank: int, degree: int) -> np.ndarray:
     """Return the projector (forms, b, forms, b) onto the left kernel of the flattening of n matrices."""
-    wedge, size = _wedge(2 * degree + 1, 1, degree), matrices.shape[1]
+    wedge, size = wedge_signs(2 * degree + 1, 1, degree), matrices.shape[1]
     n_forms = wedge.shape[2]
     flat = np.einsum("hjl,jbc->lbhc", wedge, matrices, optimize=True).reshape(n_forms * size, -1)
     last = n_forms * size - math.comb(2 * degree, degree) * rank - 1
@@ -143,7 +145,7 @@ def _kernel(matrices: np.ndarray, rank: int, degree: int) -> np.ndarray:
 
 
 def _rank_one_span(gram: np.ndarray, rank: int, *, symmetric: bool) -> np.ndarray:
-    """Return matrices (rank, a, b), symmetric ones where asked for, that satisfy equations best."""
+    """Return the matrices (rank, a, b), symmetric or not, that satisfy the equations best."""
     size, rows = gram.shape[:2]
     i, j = np.triu_indices(size) if symmetric else np.divmod(np.arange(size * rows), rows)
     scale = np.where(i == j, 0.5, math.sqrt(0.5)) if symmetric else np.ones(len(i))
@@ -153,7 +155,7 @@ def _rank_one_span(gram: np.ndarray, rank: int, *, symmetric: bool) -> np.ndarra
         system = (half[:, i, j] + half[:, j, i]) * np.outer(scale, scale)
     values, vectors = eigh(system, subset_by_index=(0, rank), check_finite=False)
     if not values[rank] > 1e-12 * np.trace(system) / len(i):
-        raise np.linalg.LinAlgError("too few equations tell the components apart")
+        raise np.linalg.LinAlgError("too few equations for the components")
     span = np.zeros((rank, size, rows))
     span[:, i, j] = vectors[:, :rank].T * scale
     return span + span.transpose(0, 2, 1) if symmetric else span
@@ -163,5 +165,5 @@ def _flops(shape: Sequence[int], rank: int, plan: Flattening) -> float:
     size, rows, others = shape
     n_forms = math.comb(2 * plan.degree + 1, plan.degree)
     kernel = (n_forms * rows) ** 2 * n_forms * (2 * others + 4 / 3 * rows)
-    each = kernel + 2.0 * (n_forms * size * rows) ** 2
-    return plan.n_projections * each + 4 / 3 * (size * rows) ** 3 + 2.0 * rank**4 * rows**2 + rank**6 / 6
+    projection = kernel + 2.0 * (n_forms * size * rows) ** 2
+    return plan.n_projections * projection + 4 / 3 * (size * rows) ** 3 + 2.0 * rank**4 * rows**2 + rank**6 / 6

@@ -1,4 +1,4 @@
-"""The rank-one matrices in a space of matrices: more components than two modes measure, from one eigenproblem.
+"""A start for ranks above the size of two modes: the rank-one matrices in a space of matrices, by an eigenproblem.
 
 References
 ----------
@@ -19,29 +19,30 @@ import numpy as np
 from scipy.linalg import eigh
 
 from codiag._arrays import like, to_host
-from codiag.diagonalize import UWEDGE, off_diagonal_share
+from codiag.diagonalize import UWEDGE
 from codiag.least_squares import split_columns
 from codiag.problem import Log
 from codiag.starts._slices import Roles, components_from_sides, symmetric_components
 from codiag.tensors import DenseTensor, FactoredTensor
 
-MOST_UNKNOWNS = 2100
-"""Size of the eigenproblem, rank (rank + 1) / 2: 35 megabytes and a few seconds, for rank 64."""
+MAX_UNKNOWNS = 2100
+"""Largest size rank (rank + 1) / 2 of the eigenproblem: rank 64, 35 MB and a few seconds."""
 
 
 def rank_one_roles(shape: Sequence[int], rank: int, *, symmetric: bool) -> Roles | None:
-    r"""Choose modes whose matrices of rank one the others tell apart, or None where there are too few equations.
+    r"""Choose the modes of the matrices with the most equations per unknown; None if there are too few equations.
 
-    Matrices of size I x J in a space of dimension k: :math:`k (k - 1) / 2` unknowns, and as many equations as there are
-    quadratic forms that vanish on matrices of rank one, :math:`\binom{I}{2} \binom{J}{2}`, or fewer if symmetric.
+    Matrices of size I x J in a space of dimension k have :math:`k (k - 1) / 2` unknowns. The equations are the
+    quadratic forms that vanish on matrices of rank one: :math:`\binom{I}{2} \binom{J}{2}`, or fewer if the tensor is
+    symmetric.
     """
     unknowns = math.comb(rank, 2)
-    if rank < 2 or math.comb(rank + 1, 2) > MOST_UNKNOWNS:
+    if rank < 2 or math.comb(rank + 1, 2) > MAX_UNKNOWNS:
         return None
     best, largest = None, 1.0
     for roles in _symmetric_candidates(len(shape)) if symmetric else _candidates(len(shape)):
         rows, columns, others = (math.prod(shape[mode] for mode in role) for role in roles)
-        if columns > rows:  # the same the other way round, at more cost
+        if columns > rows:  # the transposed matrices cost less
             continue
         equations = math.comb(rows, 2) * math.comb(columns, 2)
         if symmetric:
@@ -58,10 +59,10 @@ def rank_one_roles(shape: Sequence[int], rank: int, *, symmetric: bool) -> Roles
 def _candidates(order: int) -> Iterator[Roles]:
     for n_others in range(1, order - 1):
         for others in combinations(range(order), n_others):
-            left = [mode for mode in range(order) if mode not in others]
-            for n_columns in range(1, len(left) // 2 + 1):
-                for columns in combinations(left, n_columns):
-                    yield Roles(tuple(mode for mode in left if mode not in columns), columns, others)
+            remaining = [mode for mode in range(order) if mode not in others]
+            for n_columns in range(1, len(remaining) // 2 + 1):
+                for columns in combinations(remaining, n_columns):
+                    yield Roles(tuple(mode for mode in remaining if mode not in columns), columns, others)
 
 
 def _symmetric_candidates(order: int) -> Iterator[Roles]:
@@ -72,13 +73,13 @@ def _symmetric_candidates(order: int) -> Iterator[Roles]:
 def rank_one_start(core: DenseTensor, roles: Roles, rank: int, rng: np.random.Generator, log: Log) -> FactoredTensor:
     """Return the components whose rows and columns are the rank-one matrices in the range of the core's slices.
 
-    Raises `numpy.linalg.LinAlgError` where that range has fewer dimensions than components are asked for.
+    Raises `numpy.linalg.LinAlgError` if the dimension of that range is below the rank.
     """
     stack = range_matrices(core, roles, rank, rng)
     null = gram_null_space(stack)
     fit = UWEDGE(fallback=False)(null, seed=rng)
     flops = 2.0 * rank**4 * stack.shape[2] ** 2 + rank**6 / 6 + 2.0 * fit.n_sweeps * rank**4
-    log.add("diagonalize rank-one equations", fit.n_sweeps, off_diagonal_share(fit), flops)
+    log.add("diagonalize rank-one equations", fit.n_sweeps, fit.off_diagonal_share, flops)
     products = like(np.einsum("rij,rt->ijt", stack, fit.factor).reshape(-1, rank), core.reference)
     if core.symmetric:
         return symmetric_components(core, products, len(roles.rows + roles.columns))
@@ -89,9 +90,9 @@ def rank_one_start(core: DenseTensor, roles: Roles, rank: int, rng: np.random.Ge
 def range_matrices(core: DenseTensor, roles: Roles, rank: int, rng: np.random.Generator) -> np.ndarray:
     r"""Return matrices (rank, I, J) that span the dominant range of the core's slices, on the host.
 
-    They are singular vectors scaled by the roots of their singular values. A matrix :math:`\sum_r f_r E_r`, f of unit
-    norm, of a component of weight w is then of size :math:`\sqrt{w}` with noise of size :math:`\sigma / \sqrt{w}`, so
-    that noise in the equations, which are quadratic, is alike for strong and weak components.
+    They are singular vectors scaled by the roots of their singular values. The matrix :math:`\sum_r f_r E_r`, f of unit
+    norm, of a component of weight w then has norm :math:`\sqrt{w}` and noise :math:`\sigma / \sqrt{w}`, so that the
+    noise in the equations, which are quadratic, is the same for all components.
     """
     sides = [tuple(core.shape[mode] for mode in role) for role in (roles.rows, roles.columns)]
     shape = tuple(math.prod(side) for side in sides)
@@ -105,7 +106,7 @@ def range_matrices(core: DenseTensor, roles: Roles, rank: int, rng: np.random.Ge
 
 
 def _sketched(flat: np.ndarray, rank: int, rng: np.random.Generator) -> np.ndarray:
-    """Return combinations of rows that hold the dominant range, by two steps of subspace iteration; few rows stay."""
+    """Return rank + 10 combinations of many rows that span the dominant range, by two steps of subspace iteration."""
     if min(flat.shape) <= 4 * (rank + 10):
         return flat
     columns = np.linalg.qr(flat @ rng.standard_normal((flat.shape[1], rank + 10)))[0]
@@ -115,26 +116,26 @@ def _sketched(flat: np.ndarray, rank: int, rng: np.random.Generator) -> np.ndarr
 
 
 def gram_null_space(stack: np.ndarray) -> np.ndarray:
-    r"""Return the symmetric matrices (k, k, k) that the rank-one equations of slices (k, I, J) send nearest to zero.
+    r"""Return the symmetric matrices (k, k, k) that satisfy the rank-one equations of slices (k, I, J) best.
 
     :math:`\Phi(X, Y)_{ijkl} = x_{ik} y_{jl} + y_{ik} x_{jl} - x_{il} y_{jk} - y_{il} x_{jk}` vanishes at X = Y for
-    matrices of rank one only. The system of all :math:`\Phi_{rs} = \Phi(E_r, E_s)` has some :math:`I^2 J^2 / 4` rows;
-    the products of its columns are traces of products of four slices,
+    matrices of rank one only. The system of all :math:`\Phi_{rs} = \Phi(E_r, E_s)` has about :math:`I^2 J^2 / 4` rows.
+    The scalar products of its columns are traces of products of four slices,
 
     .. math:: \langle \Phi_{rs}, \Phi_{tu} \rangle / 4 = g_{rt} g_{su} + g_{ru} g_{st}
         - \mathrm{tr}(E_r^\top E_t E_s^\top E_u) - \mathrm{tr}(E_r^\top E_u E_s^\top E_t),
 
-    so that :math:`2 k^4 J^2` flops do. Singular values below 1e-8 of the largest are lost.
+    which cost :math:`2 k^4 J^2` flops. Singular values below 1e-8 of the largest are lost.
     """
     k = stack.shape[0]
     products = np.tensordot(stack, stack, (1, 1)).transpose(0, 2, 1, 3)  # E_r^T E_t, (k, k, J, J)
-    turned = products.transpose(0, 1, 3, 2).reshape(k * k, -1)
+    transposed = products.transpose(0, 1, 3, 2).reshape(k * k, -1)
     gram = np.trace(products, axis1=2, axis2=3)
     first, second = np.triu_indices(k)
     scale = np.where(first == second, 1.0, math.sqrt(2))  # an orthonormal basis of symmetric matrices
     system, start = np.empty((first.size, first.size)), 0
     for r in range(k):  # rows (r, s), s = r, r + 1, ...
-        traces = (products[r].reshape(k, -1) @ turned.T).reshape(k, k, k)[:, r:, :]  # [t, s, u]
+        traces = (products[r].reshape(k, -1) @ transposed.T).reshape(k, k, k)[:, r:, :]  # [t, s, u]
         crossed = gram[r][:, None, None] * gram[r:, :][None] - traces
         rows = crossed[first, :, second] + crossed[second, :, first]
         system[start : start + k - r] = rows.T * scale[start : start + k - r, None] * scale

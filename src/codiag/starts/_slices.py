@@ -1,4 +1,4 @@
-"""A core as a stack of matrices with common factors, and components from these factors."""
+"""The slices of a core as a stack of matrices with common factors, and components from these factors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from codiag.tensors import DenseTensor, FactoredTensor, Tensor
 
 
 class Roles(NamedTuple):
-    """Which modes are the rows of the matrices, which the columns, and which tell the matrices apart."""
+    """The modes that are the rows of the matrices, those that are the columns, and the others, which index them."""
 
     rows: tuple[int, ...]
     columns: tuple[int, ...]
@@ -26,15 +26,15 @@ class Roles(NamedTuple):
 
     @property
     def order(self) -> tuple[int, ...]:
-        """All modes, those that tell the matrices apart first."""
+        """All modes, those that index the matrices first."""
         return self.others + self.rows + self.columns
 
 
 def assign_roles(shape: Sequence[int], rank: int, *, symmetric: bool = False) -> Roles | None:
-    """Make the two largest modes rows and columns; None where matrices of this rank cannot be had.
+    """Choose the two largest modes for rows and columns; None if no choice gives two matrices of this rank.
 
-    Tensors of higher order whose modes are smaller than the rank have several of them taken together: as many for rows
-    as for columns if the tensor is symmetric, so that its matrices are.
+    If the modes of a tensor of higher order are smaller than the rank, several of them are merged: equally many for
+    rows and for columns if the tensor is symmetric, so that the matrices are symmetric.
     """
     for roles, size, n_matrices in _splits(shape, symmetric):
         if size >= rank and n_matrices >= min(rank, 2):
@@ -43,58 +43,58 @@ def assign_roles(shape: Sequence[int], rank: int, *, symmetric: bool = False) ->
 
 
 def _splits(shape: Sequence[int], symmetric: bool) -> Iterator[tuple[Roles, int, int]]:
-    """Yield all roles, the largest modes and the fewest together first, with the size and the number of matrices."""
+    """Yield all roles with the size and the number of matrices: few merged modes first, large modes first."""
     order = len(shape)
     if symmetric:
         for n in range(1, (order + 1) // 2):
             modes = tuple(range(order))
             roles = Roles(modes[:n], modes[n : 2 * n], modes[2 * n :])
-            yield roles, math.comb(shape[0] + n - 1, n), shape[0]  # of n modes together, what is symmetric
+            yield roles, math.comb(shape[0] + n - 1, n), shape[0]  # the dimension of symmetric tensors of order n
         return
     modes = tuple(sorted(range(order), key=lambda mode: -shape[mode]))
     for n_rows in range(1, order - 1):
         for n_columns in range(n_rows, order - n_rows):
             for rows in combinations(modes, n_rows):
-                left = [mode for mode in modes if mode not in rows]
-                for columns in combinations(left, n_columns):
-                    roles = Roles(rows, columns, tuple(sorted(set(left) - set(columns))))
+                remaining = [mode for mode in modes if mode not in rows]
+                for columns in combinations(remaining, n_columns):
+                    roles = Roles(rows, columns, tuple(sorted(set(remaining) - set(columns))))
                     sizes = [math.prod(shape[mode] for mode in role) for role in roles]
                     yield roles, min(sizes[:2]), sizes[2]
 
 
 def roles_refusal(problem: Problem, method: str, *, together: bool = False) -> str | None:
-    """Tell why a method that needs modes for rows and for columns cannot have them, or None where it can.
+    """Return why a method cannot represent a problem by matrices of its rank, or None if it can.
 
-    One mode each, unless the method takes several `together`.
+    Rows and columns are one mode each, unless the method merges several (`together`).
     """
     tensor, rank = problem.tensor, problem.rank
     if sorted(tensor.shape)[-3] == 1 and rank > 1:
         return (
-            f"tensor must hold two matrices or more for {method}, since one alone does not determine its components; "
-            f"{tensor!r} is one"
+            f"tensor must have at least two matrices for {method}, since one does not determine components; "
+            f"{tensor!r} has one"
         )
     roles = assign_roles(tensor.shape, rank, symmetric=tensor.symmetric)
     if roles is not None and (together or len(roles.rows) + len(roles.columns) == 2):
         return None
-    most, measure = sorted(tensor.shape)[-2], "the second largest mode"
+    limit, reason = sorted(tensor.shape)[-2], "the second largest mode"
     if together and tensor.order > 4:
-        most = max(size for _, size, n_matrices in _splits(tensor.shape, tensor.symmetric) if n_matrices > 1)
-        measure = "what modes taken together for rows and for columns measure"
+        limit = max(size for _, size, n_matrices in _splits(tensor.shape, tensor.symmetric) if n_matrices > 1)
+        reason = "the size of modes merged for rows and for columns"
     return (
-        f"rank must be at most {most}, {measure}, for {method}, which diagonalizes matrices of that rank; got {rank}. "
-        "method=None fits larger ones by least squares"
+        f"rank must be at most {limit}, {reason}, for {method}, which diagonalizes matrices of that rank; got {rank}. "
+        "method=None fits larger ranks by least squares"
     )
 
 
 def matrix_roles(problem: Problem) -> Roles:
-    """Return the modes for rows and columns, of a problem that `roles_refusal` has nothing against."""
+    """Return the roles of the modes, for a problem that `roles_refusal` accepts."""
     tensor = problem.tensor
     roles = assign_roles(tensor.shape, problem.rank, symmetric=tensor.symmetric)
     return roles or Roles((0,), (1,), tuple(range(2, tensor.order)))
 
 
 def merged_core(core: DenseTensor, roles: Roles) -> Tensor:
-    """Return the core with all modes for rows as its first, all for columns as its second, and the others after."""
+    """Return the core with the modes for rows merged into the first, those for columns into the second."""
     ordered = core.permute(roles.rows + roles.columns + roles.others)
     if len(roles.rows) + len(roles.columns) == 2:
         return ordered
@@ -105,7 +105,7 @@ def merged_core(core: DenseTensor, roles: Roles) -> Tensor:
 
 
 def slices(core: Tensor, roles: Roles, rank: int) -> Array:
-    """Return at most `rank` orthonormal combinations of the core's slices: all that is not noise."""
+    """Return the slices of a core, or their `rank` dominant orthonormal combinations if there are more."""
     xp = array_namespace(core.reference)
     shape = [math.prod(core.shape[mode] for mode in role) for role in (roles.others, roles.rows, roles.columns)]
     stack = xp.reshape(xp.permute_dims(core.to_dense(), roles.order), tuple(shape))
@@ -117,7 +117,7 @@ def slices(core: Tensor, roles: Roles, rank: int) -> Array:
 
 
 def components_from_sides(core: DenseTensor, roles: Roles, rows: Array, columns: Array) -> FactoredTensor:
-    """Return components with these factors of rows and columns: the others by least squares, then the weights."""
+    """Return components with given factors of rows and columns; the others, and the weights, by least squares."""
     xp = array_namespace(rows)
     shape = core.shape
     gram = hadamard_gram([rows, columns])
@@ -132,13 +132,13 @@ def components_from_sides(core: DenseTensor, roles: Roles, rows: Array, columns:
 
 
 def symmetric_components(core: DenseTensor, columns: Array, n_modes: int) -> FactoredTensor:
-    """Return components of a symmetric core with these columns, each of so many of its modes taken together."""
+    """Return components of a symmetric core; each column is a symmetric rank-one tensor of `n_modes` modes."""
     factor = split_columns(columns, [core.shape[0]] * n_modes)[0]
     return with_best_weights(core, [factor] * core.order)
 
 
 def diagonalized(diagonalizer: Diagonalizer, stack: Array, rank: int, rng: np.random.Generator) -> Diagonalization:
-    """Diagonalize, or say that the tensor has fewer components than were asked for."""
+    """Diagonalize, or raise an error if the tensor has fewer components than the rank."""
     try:
         fit = diagonalizer(stack, seed=rng)
     except np.linalg.LinAlgError:
@@ -148,7 +148,7 @@ def diagonalized(diagonalizer: Diagonalizer, stack: Array, rank: int, rng: np.ra
         ) from None
     if fit.factor.shape[1] < rank:
         raise UndeterminedError(
-            f"rank must be at most {fit.factor.shape[1]}, the number of components that the tensor has, to rounding; "
+            f"rank must be at most {fit.factor.shape[1]}, the number of components of the tensor, up to rounding; "
             f"got {rank}. method=None fits it by least squares"
         )
     return fit

@@ -1,24 +1,20 @@
-"""Random data whose answer is known.
+"""Random data with known components; the same seed gives the same data.
 
-The same `Seed` gives the same data.
+========================= ===========================================================
+Function                  Data
+========================= ===========================================================
+`noisy_tensor`            A tensor of any shape and rank.
+`fluorescence`            Emission-excitation spectra of mixtures.
+`matrix_stack`            Matrices with a common factor.
+`mixed_signals`           Sources mixed to channels.
+`crowd_votes`             Votes of workers.
+`mixed_membership_graph`  A network with communities.
+`unit_factor`             A factor with random unit columns.
+`orthonormal_factor`      A factor with random orthonormal columns.
+`worker_confusions`       Confusion matrices of workers.
+========================= ===========================================================
 
-======================================= ================================= ==========================================
-Function                                Returns                           Data
-======================================= ================================= ==========================================
-`noisy_tensor`                          `PlantedTensor`                   A tensor of any shape and rank.
-`paper_tensor`                          `PlantedTensor`                   One of the paper's experiments.
-`orthogonal_model`                      `PlantedTensor`                   The authors' orthogonal experiments.
-`nonorthogonal_model`                   `PlantedTensor`                   The authors' non-orthogonal experiments.
-`fluorescence`                          `Fluorescence`                    Emission-excitation spectra of mixtures.
-`matrix_stack`                          `Stack`                           Matrices with a common factor.
-`projection_stack`                      `Stack`                           Projections of a tensor.
-`mixed_signals`                         `MixedSignals`                    Sources mixed to channels.
-`crowd_votes`                           `Crowd`                           Votes of workers.
-`mixed_membership_graph`                `Graph`                           A network with communities.
-======================================= ================================= ==========================================
-
-Parts of these: `unit_factor`, `mild_factor` and `orthonormal_factor` draw factors, `worker_errors` confusion matrices,
-`unit_noise` noise of operator norm one, and `operator_norm` measures that norm.
+`operator_norm` computes the operator norm of a symmetric tensor, by which the theorems measure noise.
 
 Examples
 --------
@@ -28,38 +24,38 @@ Examples
 ((6, 5, 4), (2,), [(6, 2), (5, 2), (4, 2)])
 """
 
-from codiag._checks import Seed
-from codiag.synthetic._crowds import Crowd, crowd_votes, worker_errors
-from codiag.synthetic._factors import mild_factor, orthonormal_factor, unit_factor
-from codiag.synthetic._graphs import Graph, mixed_membership_graph
-from codiag.synthetic._norms import operator_norm, unit_noise
-from codiag.synthetic._signals import MixedSignals, mixed_signals
-from codiag.synthetic._spectra import Fluorescence, fluorescence
-from codiag.synthetic._stacks import Stack, matrix_stack, projection_stack
-from codiag.synthetic._tensors import PlantedTensor, noisy_tensor, nonorthogonal_model, orthogonal_model, paper_tensor
+from codiag._checks import Seed, former_names
+from codiag.synthetic._latent_variables import Crowd, Graph, crowd_votes, mixed_membership_graph, worker_confusions
+from codiag.synthetic._matrices import (
+    Stack,
+    matrix_stack,
+    mild_factor,
+    orthonormal_factor,
+    projection_stack,
+    unit_factor,
+)
+from codiag.synthetic._measurements import Fluorescence, MixedSignals, fluorescence, mixed_signals
+from codiag.synthetic._tensors import (
+    PlantedTensor,
+    noisy_tensor,
+    nonorthogonal_model,
+    operator_norm,
+    orthogonal_model,
+    paper_tensor,
+    unit_noise,
+)
 
 __all__ = [
-    "Crowd",
-    "Fluorescence",
-    "Graph",
-    "MixedSignals",
-    "PlantedTensor",
-    "Seed",
-    "Stack",
     "crowd_votes",
     "fluorescence",
     "matrix_stack",
-    "mild_factor",
     "mixed_membership_graph",
     "mixed_signals",
     "noisy_tensor",
-    "nonorthogonal_model",
     "operator_norm",
-    "orthogonal_model",
     "orthonormal_factor",
-    "paper_tensor",
-    "projection_stack",
     "unit_factor",
-    "unit_noise",
-    "worker_errors",
+    "worker_confusions",
 ]
+
+__getattr__ = former_names(__name__, {"worker_errors": "codiag.synthetic.worker_confusions"})

@@ -1,4 +1,4 @@
-"""Tensors with planted components."""
+"""Tensors with known components and noise, and the operator norm of symmetric tensors."""
 
 from __future__ import annotations
 
@@ -7,43 +7,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from codiag._checks import Seed, as_flag, as_generator, as_number
-from codiag.synthetic._factors import check_orthonormal, orthonormal_factor, unit_factor
-from codiag.synthetic._norms import unit_noise
+from codiag._checks import Seed, as_finite, as_flag, as_generator, as_number
+from codiag.synthetic._matrices import check_orthonormal, orthonormal_factor, unit_columns, unit_factor
 from codiag.tensors import FactoredTensor, check_shape, check_symmetric_shape, symmetrize
 
 
 @dataclass(frozen=True, eq=False)
 class PlantedTensor:
-    """A noisy tensor, and the components it was made from.
+    """A noisy tensor, and the components from which it was made."""
 
-    Attributes
-    ----------
-    tensor : numpy.ndarray of shape (d_1, ..., d_m)
-        The noisy tensor.
-    weights : numpy.ndarray of shape (k,)
-        The weights of the components.
-    factors : tuple of numpy.ndarray of shape (d_i, k)
-        Unit columns; one and the same array for every mode where the tensor is symmetric.
-
-    See Also
-    --------
-    noisy_tensor : Draws one.
-    paper_tensor : Draws one of the paper's.
-    codiag.factor_error : Compares a fit with it.
-
-    Examples
-    --------
-    >>> import codiag
-    >>> from codiag.synthetic import noisy_tensor
-    >>> planted = noisy_tensor((5, 6, 7), 3, noise=1e-3, seed=0)
-    >>> codiag.factor_error(codiag.factorize(planted.tensor, 3, seed=0), planted) < 0.01
-    True
-    """
-
-    tensor: np.ndarray
-    weights: np.ndarray
-    factors: tuple[np.ndarray, ...]
+    tensor: np.ndarray  # (d_1, ..., d_m)
+    weights: np.ndarray  # (k,)
+    factors: tuple[np.ndarray, ...]  # unit columns; the same array for all modes of a symmetric tensor
 
 
 def noisy_tensor(
@@ -51,16 +26,16 @@ def noisy_tensor(
 ) -> PlantedTensor:
     r"""Draw a tensor with factors uniform on the unit sphere and weights N(0, 1), plus Gaussian noise.
 
-    The noise R, symmetrized where the tensor is symmetric, is scaled to :math:`\|R\| = \epsilon \|T\|`.
+    The noise R, symmetrized if the tensor is symmetric, is scaled to :math:`\|R\| = \epsilon \|T\|`.
 
     Parameters
     ----------
     shape : sequence of int
-        Sizes of the modes, three or more of them.
+        Sizes of the modes, at least three.
     rank : int
         Number of components, k.
     symmetric : bool
-        Whether all modes share one factor; they must then have one size.
+        Whether all modes have the same factor; they must then have the same size.
     noise : float
         Norm of the noise relative to that of the tensor, :math:`\epsilon`.
     seed : int, sequence of int or numpy.random.Generator, optional
@@ -69,12 +44,12 @@ def noisy_tensor(
     Returns
     -------
     PlantedTensor
-        The tensor, and the weights and factors it was made from.
+        With the noisy ``tensor``, the ``weights`` (k,) and the ``factors``, one of shape (d, k) for each mode, with
+        unit columns; the same array for all modes if the tensor is symmetric.
 
     See Also
     --------
-    paper_tensor : The tensors of the paper's experiments.
-    fluorescence : Smooth factors that are not negative.
+    fluorescence : A tensor with smooth, non-negative factors.
 
     Examples
     --------
@@ -144,8 +119,8 @@ def orthogonal_model(size: int, rank: int, *, noise: float, seed: Seed = None) -
     r"""Draw a tensor of the authors' orthogonal experiments.
 
     Factors are the first left singular vectors of a square Gaussian matrix, weights are squared Gaussians. The noise is
-    :math:`\epsilon` times another tensor of this kind, of full rank whatever the rank asked for: its weights are
-    squared Gaussians too, and its operator norm, the largest of them, is not scaled.
+    :math:`\epsilon` times another tensor of this kind, always of full rank. Its operator norm, the largest of its
+    weights, is not scaled.
 
     Parameters
     ----------
@@ -189,7 +164,7 @@ def orthogonal_model(size: int, rank: int, *, noise: float, seed: Seed = None) -
 def paper_tensor(
     size: int, rank: int, *, orthogonal: bool, noise: float, model: str = "authors", seed: Seed = None
 ) -> PlantedTensor:
-    r"""Draw a symmetric tensor of the paper's experiments, under one of its three noise models.
+    r"""Draw a symmetric tensor of the paper's experiments, with one of its three noise models.
 
     Parameters
     ----------
@@ -202,7 +177,7 @@ def paper_tensor(
     noise : float
         The factor :math:`\epsilon` of the noise.
     model : "authors", "text" or "theory"
-        The authors' scripts: `orthogonal_model` or `nonorthogonal_model`. The text: weights N(0, 1), and a tensor of
+        The authors' scripts: `orthogonal_model` or `nonorthogonal_model`. The text: weights N(0, 1), and noise with
         independent Gaussian entries. The theory: the same weights, and symmetric noise of unit operator norm.
     seed : int, sequence of int or numpy.random.Generator, optional
         The same seed gives the same tensor.
@@ -236,3 +211,86 @@ def paper_tensor(
     errors = rng.standard_normal((size, size, size)) if model == "text" else unit_noise(size, rng)
     clean = FactoredTensor(weights, (factor,) * 3).to_dense()
     return PlantedTensor(clean + noise * errors, weights, (factor,) * 3)
+
+
+def unit_noise(size: int, seed: Seed = None) -> np.ndarray:
+    """Draw a symmetrized Gaussian tensor of operator norm one, as computed by power iterations.
+
+    Parameters
+    ----------
+    size : int
+        Size d of each of the three modes.
+    seed : int, sequence of int or numpy.random.Generator, optional
+        The same seed gives the same tensor.
+
+    Returns
+    -------
+    numpy.ndarray of shape (d, d, d)
+        A symmetric tensor.
+
+    See Also
+    --------
+    operator_norm : The operator norm.
+
+    Examples
+    --------
+    >>> from codiag.synthetic import operator_norm, unit_noise
+    >>> round(operator_norm(unit_noise(5, seed=0), seed=1), 6)
+    1.0
+    """
+    as_number("size", size, integer=True)
+    rng = as_generator(seed)
+    tensor = symmetrize(rng.standard_normal((size, size, size)))
+    return tensor / operator_norm(tensor, rng)
+
+
+def operator_norm(tensor: np.ndarray, seed: Seed = None, *, n_starts: int = 20, n_steps: int = 50) -> float:
+    r"""Return the largest :math:`|T(u, u, u)|` over unit vectors u, by power iterations from random starts.
+
+    Parameters
+    ----------
+    tensor : array of shape (d, d, d)
+        A symmetric tensor.
+    seed : int, sequence of int or numpy.random.Generator, optional
+        Source of the random starts.
+    n_starts : int
+        Number of random starts; the largest value is returned.
+    n_steps : int
+        Number of power iterations from each start.
+
+    Returns
+    -------
+    float
+        A lower bound of the operator norm, equal to it if an iteration reaches the global maximum.
+
+    See Also
+    --------
+    codiag.theory.error_bound : Bounds for noise of a given operator norm.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.synthetic import operator_norm
+    >>> tensor = np.zeros((3, 3, 3))
+    >>> tensor[0, 0, 0], tensor[1, 1, 1] = 2.0, -5.0
+    >>> round(operator_norm(tensor, seed=0), 6)
+    5.0
+    """
+    tensor = as_finite("tensor", tensor, (None, None, None))
+    check_symmetric_shape(tensor.shape, "tensor")
+    gap = max(float(np.abs(tensor - tensor.transpose(order)).max()) for order in ((1, 0, 2), (1, 2, 0)))
+    if gap > 1e-6 * np.abs(tensor).max():
+        raise ValueError(
+            f"tensor must be symmetric; permuting its modes changes entries by up to {gap:.3g}. "
+            "Pass codiag.tensors.symmetrize(tensor)"
+        )
+    as_number("n_starts", n_starts, integer=True)
+    as_number("n_steps", n_steps, integer=True)
+    if not np.any(tensor):
+        return 0.0
+    rng = as_generator(seed)
+    vectors = previous = unit_columns(rng.standard_normal((tensor.shape[0], n_starts)))
+    for _ in range(n_steps):  # T(u, v, w) is maximal in u for given v and w, and never decreases
+        products = np.einsum("abc,bn,cn->an", tensor, vectors, previous, optimize=True)
+        vectors, previous = unit_columns(products), vectors
+    return float(np.max(np.abs(np.einsum("abc,an,bn,cn->n", tensor, vectors, vectors, vectors, optimize=True))))

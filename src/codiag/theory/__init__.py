@@ -1,18 +1,16 @@
-"""The paper's theory as code: first-order errors, the four theorems, and what makes components identifiable.
+"""The theory of the paper as functions: first-order errors, the four theorems, and identifiability of components.
 
 ==================================================== ===========================================================
 Question                                             Functions
 ==================================================== ===========================================================
-Which components of a fit can be trusted?            `diagnose`, which returns a `Diagnosis`
-How large are errors, from the data alone?           `standard_errors`
-How large are errors, for noise that is known?       `first_order`, which returns a `FirstOrder`; `afsari_bound`
-What do the theorems promise?                        `error_bound`, `concentration`
-How many projections are needed?                     `projections_for`, `least_projections`
+Which components of a fit can be trusted?            `Diagnosis`, which `codiag.Factorization.diagnose` returns
+How large are the errors for known noise?            `first_order_perturbation`, `afsari_bound`
+How large are they for unknown white noise?          `codiag.Diagonalization.standard_errors`
+What do the theorems guarantee?                      `error_bound`
+How many random projections are needed?              `projections_needed`
 Are the components unique?                           `kruskal_condition`, `kruskal_rank`, `uniqueness_moduli`
-How hard are these factors?                          `condition`, `incoherence`
+How nearly dependent are the columns of a factor?    `factor_condition`, `incoherence`
 ==================================================== ===========================================================
-
-`project_noise` and `projected_diagonals` turn the noise and the components of a tensor into what `first_order` takes.
 
 Examples
 --------
@@ -23,13 +21,20 @@ Examples
 (4, True)
 """
 
-from codiag.theory._bounds import concentration, error_bound, least_projections, projections_for
+from codiag._checks import former_names
+from codiag.theory._bounds import error_bound, minimum_projections, projection_concentration, projections_needed
 from codiag.theory._diagnosis import Diagnosis, diagnose, largest_noise_term
-from codiag.theory._identifiability import condition, incoherence, kruskal_condition, kruskal_rank, uniqueness_moduli
+from codiag.theory._identifiability import (
+    factor_condition,
+    incoherence,
+    kruskal_condition,
+    kruskal_rank,
+    uniqueness_moduli,
+)
 from codiag.theory._perturbation import (
-    FirstOrder,
+    Perturbation,
     afsari_bound,
-    first_order,
+    first_order_perturbation,
     project_noise,
     projected_diagonals,
     standard_errors,
@@ -39,20 +44,25 @@ from codiag.theory._sensitivity import Sensitivity, noise_level, sensitivity
 
 __all__ = [
     "Diagnosis",
-    "FirstOrder",
     "afsari_bound",
-    "concentration",
-    "condition",
-    "diagnose",
     "error_bound",
-    "first_order",
+    "factor_condition",
+    "first_order_perturbation",
     "incoherence",
     "kruskal_condition",
     "kruskal_rank",
-    "least_projections",
-    "project_noise",
-    "projected_diagonals",
-    "projections_for",
-    "standard_errors",
+    "projections_needed",
     "uniqueness_moduli",
 ]
+
+__getattr__ = former_names(
+    __name__,
+    {
+        "FirstOrder": "codiag.theory.Perturbation",
+        "concentration": "codiag.theory.projection_concentration",
+        "condition": "codiag.theory.factor_condition",
+        "first_order": "codiag.theory.first_order_perturbation",
+        "least_projections": "codiag.theory.minimum_projections",
+        "projections_for": "codiag.theory.projections_needed",
+    },
+)

@@ -1,7 +1,8 @@
 r"""The four theorems of the paper: bounds on :math:`\|\tilde u_i - u_i\|`, to first order in the noise.
 
 They hold for symmetric tensors :math:`\sum_i \pi_i u_i^{\otimes 3} + \epsilon R` with R of unit operator norm,
-projected along Gaussian directions or along (approximate) inverse factors; constants are those of the appendix.
+projected along Gaussian directions (random) or along approximate inverse factors (plug-in). The constants are those of
+the paper's appendix.
 """
 
 from __future__ import annotations
@@ -13,12 +14,11 @@ import numpy as np
 from codiag._checks import as_finite, as_flag, as_number
 from codiag.theory._identifiability import as_columns, incoherence
 
-MOST = 10**18
-"""Projections beyond which more of them change nothing that counts."""
+MANY_PROJECTIONS = 10**18
+"""Number of projections for which the bound of random projections is taken for its limit."""
 
-
-ORTHOGONAL = 1e-6
-"""Largest cosine between columns that pass for orthogonal."""
+LARGEST_COSINE = 1e-6
+"""Largest cosine between columns that count as orthogonal: rounding errors of single precision."""
 
 
 def error_bound(
@@ -37,15 +37,15 @@ def error_bound(
     factor : array of shape (d, k)
         Unit columns.
     weights : array of shape (k,)
-        :math:`\pi`; their absolute values count.
+        :math:`\pi`; only their absolute values matter.
     noise : float
         :math:`\epsilon`, the operator norm of the noise tensor.
     orthogonal : bool
         Whether the factors are orthonormal.
     n_projections : int, optional
-        Number L of random projections; without it, projections along the inverse factors (plug-in).
+        Number L of random projections; by default projections along the inverse factors (plug-in).
     delta : float
-        The bound for random projections holds with probability 1 - delta, for L not below `least_projections`.
+        The bound for random projections holds with probability 1 - delta, if L is at least the number below.
 
     Returns
     -------
@@ -54,8 +54,8 @@ def error_bound(
 
     See Also
     --------
-    projections_for : The number of projections for an accuracy.
-    first_order : The errors themselves, for noise that is known.
+    projections_needed : The number of projections for an accuracy.
+    first_order_perturbation : The errors themselves, for known noise.
 
     Notes
     -----
@@ -65,6 +65,10 @@ def error_bound(
     * orthogonal, random: :math:`(2 \sqrt 2 s / \pi_i^2 + C / \pi_i) \epsilon`
     * free, plug-in: :math:`8 s \|V\|^3 \epsilon / \pi_{\min}^2`
     * free, random: :math:`8 s \|V\|^2 (1 + C \sqrt d) \epsilon / ((1 - \mu^2) \pi_{\min}^2)`
+
+    C falls like :math:`1 / \sqrt L`. The bounds for random projections hold for
+    :math:`L \ge L_0 \log^2(c\, d (k - 1) / \delta)`, with :math:`L_0 = 16` and :math:`c = 2` for orthonormal factors,
+    :math:`L_0 = (50 / (1 - \mu^2))^2` and :math:`c = 15` for free ones.
 
     Examples
     --------
@@ -78,7 +82,9 @@ def error_bound(
     as_number("noise", noise, zero=True)
     _check_delta(delta)
     spread = math.sqrt(sizes.sum() * sizes.max())
-    random = 0.0 if n_projections is None else concentration(factor, n_projections, orthogonal=orthogonal, delta=delta)
+    random = 0.0
+    if n_projections is not None:
+        random = projection_concentration(factor, n_projections, orthogonal=orthogonal, delta=delta)
     if orthogonal:
         fundamental = 2 * spread / sizes**2 * (1 if n_projections is None else math.sqrt(2))
         return noise * (fundamental + random / sizes)
@@ -86,12 +92,12 @@ def error_bound(
     shared = 8 * spread / sizes.min() ** 2
     if n_projections is None:
         return np.full(sizes.size, noise * shared * inverse**3)
-    hard = inverse**2 / (1 - incoherence(factor) ** 2)
-    return np.full(sizes.size, noise * shared * hard * (1 + random * math.sqrt(factor.shape[0])))
+    conditioning = inverse**2 / (1 - incoherence(factor) ** 2)
+    return np.full(sizes.size, noise * shared * conditioning * (1 + random * math.sqrt(factor.shape[0])))
 
 
-def concentration(factor: np.ndarray, n_projections: int, *, orthogonal: bool, delta: float = 0.05) -> float:
-    r"""Return :math:`C(\delta)`, what random projections add to the bound; it falls like the root of their number.
+def projection_concentration(factor: np.ndarray, n_projections: int, *, orthogonal: bool, delta: float = 0.05) -> float:
+    r"""Return :math:`C(\delta)`, the term of the bound for L random projections that falls like :math:`1 / \sqrt L`.
 
     Parameters
     ----------
@@ -102,23 +108,23 @@ def concentration(factor: np.ndarray, n_projections: int, *, orthogonal: bool, d
     orthogonal : bool
         Whether the factors are orthonormal.
     delta : float
-        Probability with which the bound may fail.
+        Probability that the bound does not hold.
 
     Returns
     -------
     float
-        The factor C of the bound.
+        The constant C of the bound.
 
     See Also
     --------
-    error_bound : Uses it.
-    least_projections : The number from which on it holds.
+    error_bound : The bound.
+    minimum_projections : The number of projections that the bound needs.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from codiag.theory import concentration
-    >>> few, many = (concentration(np.eye(4), n, orthogonal=True) for n in (1000, 4000))
+    >>> from codiag.theory import projection_concentration
+    >>> few, many = (projection_concentration(np.eye(4), n, orthogonal=True) for n in (1000, 4000))
     >>> round(few / many, 12)
     2.0
     """
@@ -130,8 +136,8 @@ def concentration(factor: np.ndarray, n_projections: int, *, orthogonal: bool, d
     return (20 + math.sqrt(_base(factor))) / math.sqrt(n_projections) * _log(15, factor, delta)
 
 
-def least_projections(factor: np.ndarray, *, orthogonal: bool, delta: float = 0.05) -> int:
-    """Return the number of random projections from which on the theorems hold.
+def minimum_projections(factor: np.ndarray, *, orthogonal: bool, delta: float = 0.05) -> int:
+    """Return the smallest number of random projections for which the theorems hold.
 
     Parameters
     ----------
@@ -140,7 +146,7 @@ def least_projections(factor: np.ndarray, *, orthogonal: bool, delta: float = 0.
     orthogonal : bool
         Whether the factors are orthonormal.
     delta : float
-        Probability with which the bound may fail.
+        Probability that the bound does not hold.
 
     Returns
     -------
@@ -149,14 +155,14 @@ def least_projections(factor: np.ndarray, *, orthogonal: bool, delta: float = 0.
 
     See Also
     --------
-    projections_for : The number for an accuracy.
-    concentration : What fewer projections cost.
+    projections_needed : The number for an accuracy.
+    projection_concentration : The term of the bound that falls with this number.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from codiag.theory import least_projections
-    >>> least_projections(np.eye(4), orthogonal=True)
+    >>> from codiag.theory import minimum_projections
+    >>> minimum_projections(np.eye(4), orthogonal=True)
     610
     """
     factor = _as_factor(factor, orthogonal)
@@ -164,7 +170,7 @@ def least_projections(factor: np.ndarray, *, orthogonal: bool, delta: float = 0.
     return math.ceil(base * _log(2 if orthogonal else 15, factor, delta) ** 2)
 
 
-def projections_for(
+def projections_needed(
     accuracy: float,
     factor: np.ndarray,
     weights: np.ndarray,
@@ -173,7 +179,7 @@ def projections_for(
     orthogonal: bool,
     delta: float = 0.05,
 ) -> int | None:
-    """Return how many random projections bring the bound on all factors to an accuracy.
+    """Return the number of random projections for which the bound on all factors reaches an accuracy.
 
     Parameters
     ----------
@@ -182,44 +188,45 @@ def projections_for(
     factor : array of shape (d, k)
         Unit columns.
     weights : array of shape (k,)
-        Weights of the components; their absolute values count.
+        Weights of the components; only their absolute values matter.
     noise : float
         Operator norm of the noise tensor.
     orthogonal : bool
         Whether the factors are orthonormal.
     delta : float
-        Probability with which the bound may fail.
+        Probability that the bound does not hold.
 
     Returns
     -------
     int or None
-        None where no number of projections is enough.
+        None if no number of projections is enough.
 
     See Also
     --------
-    least_projections : The number from which on the theorems hold.
-    error_bound : The bound that is solved for it.
+    error_bound : The bound that is solved for the number.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from codiag.theory import projections_for
-    >>> projections_for(0.1, np.eye(4), np.ones(4), 0.01, orthogonal=True)
+    >>> from codiag.theory import projections_needed
+    >>> projections_needed(0.1, np.eye(4), np.ones(4), 0.01, orthogonal=True)
     6467
-    >>> projections_for(0.01, np.eye(4), np.ones(4), 0.01, orthogonal=True) is None
+    >>> projections_needed(0.01, np.eye(4), np.ones(4), 0.01, orthogonal=True) is None
     True
     """
     as_number("accuracy", accuracy)
-    limit = error_bound(factor, weights, noise, orthogonal=orthogonal, n_projections=MOST, delta=delta).max()
+    limit = error_bound(
+        factor, weights, noise, orthogonal=orthogonal, n_projections=MANY_PROJECTIONS, delta=delta
+    ).max()
     if not limit <= accuracy:
         return None
-    least = least_projections(factor, orthogonal=orthogonal, delta=delta)
+    minimum = minimum_projections(factor, orthogonal=orthogonal, delta=delta)
 
     def reached(n_projections: int) -> bool:
         bound = error_bound(factor, weights, noise, orthogonal=orthogonal, n_projections=n_projections, delta=delta)
         return bool(bound.max() <= accuracy)
 
-    low, high = least - 1, least
+    low, high = minimum - 1, minimum
     while not reached(high):
         low, high = high, 2 * high
     while high - low > 1:
@@ -238,24 +245,24 @@ def _as_factor(factor: np.ndarray, orthogonal: bool) -> np.ndarray:
     columns = as_columns("factor", factor)
     if columns.shape[1] > columns.shape[0]:
         raise ValueError(
-            f"factor must have no more columns than rows, since the theorems are of independent components; got "
+            f"factor must have no more columns than rows, since the theorems need independent components; got "
             f"shape {columns.shape}"
         )
     unit = columns / np.linalg.norm(columns, axis=0)
-    if orthogonal and np.max(np.abs(unit.T @ unit - np.eye(unit.shape[1]))) > ORTHOGONAL:
+    if orthogonal and np.max(np.abs(unit.T @ unit - np.eye(unit.shape[1]))) > LARGEST_COSINE:
         raise ValueError(
             f"factor must have orthogonal columns with orthogonal=True; the largest cosine between two is "
             f"{incoherence(columns):.2g}. Use orthogonal=False"
         )
     if not orthogonal and 1 - incoherence(columns) ** 2 < 1e-12:
-        raise ValueError("factor must not have parallel columns, for which no bound holds; take one of them away")
+        raise ValueError("factor must not have parallel columns, for which no bound holds; remove one of them")
     return columns
 
 
 def _as_weights(weights: np.ndarray, rank: int) -> np.ndarray:
     sizes: np.ndarray = np.abs(as_finite("weights", weights, (rank,)))
     if np.any(sizes == 0):
-        raise ValueError("weights must not be zero: a component without weight has no bound; leave it out")
+        raise ValueError("weights must not be zero, since such a component has no bound; remove it")
     return sizes
 
 

@@ -12,7 +12,7 @@ from codiag._arrays import to_host
 from codiag._text import visible
 from codiag.least_squares import CANCELLING
 from codiag.result import cancelling_pairs, congruences, whole_norm
-from codiag.theory._identifiability import condition, kruskal_condition
+from codiag.theory._identifiability import factor_condition, kruskal_condition
 
 if TYPE_CHECKING:
     from codiag.result import Factorization
@@ -135,7 +135,7 @@ def diagnose(fit: Factorization) -> Diagnosis:
     weights = to_host(fit.weights).astype(np.float64)
     cosines = congruences(fit)
     errors = _errors(fit)
-    conditions = tuple(condition(factor) for factor in factors)
+    conditions = tuple(factor_condition(factor) for factor in factors)
     degenerate = cancelling_pairs(np.abs(weights), cosines)
     superfluous = _superfluous(fit)
     structured = fit.residual_excess is not None and fit.residual_excess > 1

@@ -1,4 +1,4 @@
-"""What makes components identifiable."""
+"""Identifiability of components: angles between factors, Kruskal ranks, and moduli of uniqueness."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from codiag._checks import as_finite, as_number
 
 
 def as_columns(name: str, columns: np.ndarray) -> np.ndarray:
-    """Return a finite matrix none of whose columns is zero."""
+    """Return a finite matrix without columns of zeros."""
     array = as_finite(name, columns, (None, None))
     empty = np.flatnonzero(~np.any(array, axis=0))
     if empty.size:
@@ -26,29 +26,29 @@ def _has_empty_column(factor: np.ndarray) -> bool:
 
 def _unit(name: str, columns: np.ndarray) -> np.ndarray:
     array = as_columns(name, columns)
-    # Scaling by a power of two keeps squares from overflowing, and all digits.
+    # Scaling by a power of two prevents overflow of squares and is exact.
     scaled = np.ldexp(array, -np.frexp(np.max(np.abs(array), axis=0))[1])
     unit: np.ndarray = scaled / np.linalg.norm(scaled, axis=0)
     return unit
 
 
 def incoherence(factor: np.ndarray) -> float:
-    r"""Return :math:`\mu = \max_{i \ne j} |u_i^\top u_j|` of columns, taken at unit norm.
+    r"""Return :math:`\mu = \max_{i \ne j} |u_i^\top u_j|` of columns, scaled to unit norm.
 
     Parameters
     ----------
     factor : array of shape (d, k)
-        None of the columns may be zero.
+        The columns; none may be zero.
 
     Returns
     -------
     float
-        From 0 (orthogonal columns) to 1 (two of them parallel).
+        Between 0 (orthogonal columns) and 1 (two parallel columns).
 
     See Also
     --------
-    condition : The condition number.
-    error_bound : Uses it.
+    factor_condition : The condition number.
+    error_bound : A bound that depends on it.
 
     Examples
     --------
@@ -63,8 +63,8 @@ def incoherence(factor: np.ndarray) -> float:
     return float(cosines.max())
 
 
-def condition(factor: np.ndarray) -> float:
-    """Return the condition number of columns, taken at unit norm.
+def factor_condition(factor: np.ndarray) -> float:
+    """Return the condition number of a factor whose columns are scaled to unit norm.
 
     Parameters
     ----------
@@ -74,18 +74,18 @@ def condition(factor: np.ndarray) -> float:
     Returns
     -------
     float
-        The largest singular value over the smallest; infinite where a column is zero.
+        The ratio of the largest to the smallest singular value; infinite if a column is zero.
 
     See Also
     --------
-    incoherence : The largest cosine of two columns.
-    kruskal_rank : How many columns are independent.
+    incoherence : The largest cosine between two columns.
+    kruskal_rank : The number of columns that are always independent.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from codiag.theory import condition
-    >>> round(condition(np.diag([2, 5])), 12)
+    >>> from codiag.theory import factor_condition
+    >>> round(factor_condition(np.diag([2, 5])), 12)
     1.0
     """
     if _has_empty_column(factor):
@@ -94,9 +94,9 @@ def condition(factor: np.ndarray) -> float:
 
 
 def uniqueness_moduli(diagonals: np.ndarray) -> np.ndarray:
-    r"""Return the moduli of uniqueness :math:`\rho_{ij}` of diagonals: their cosines, pair by pair.
+    r"""Return the moduli of uniqueness :math:`\rho_{ij}`: the cosines between the diagonals of two components.
 
-    The factors of free joint diagonalization are unique where none is 1 or -1; errors grow like
+    The free factors of a joint diagonalization are unique if no modulus is 1 or -1. Errors grow like
     :math:`1 / (1 - \rho_{ij}^2)`.
 
     Parameters
@@ -107,12 +107,12 @@ def uniqueness_moduli(diagonals: np.ndarray) -> np.ndarray:
     Returns
     -------
     array of shape (k, k)
-        Ones on the diagonal.
+        The moduli, with a diagonal of ones.
 
     See Also
     --------
-    codiag.Diagonalization.unresolved : Pairs that are not told apart.
-    afsari_bound : Uses them.
+    codiag.Diagonalization.unresolved : Pairs that the matrices do not determine separately.
+    afsari_bound : A bound that depends on them.
 
     Examples
     --------
@@ -129,24 +129,25 @@ def uniqueness_moduli(diagonals: np.ndarray) -> np.ndarray:
 def kruskal_rank(factor: np.ndarray, *, tol: float = 1e-8) -> int:
     """Return the largest r such that any r columns are independent.
 
-    Exact up to 16 columns, or where all are independent; beyond, the bound 1 / mu from the incoherence.
+    The result is exact for up to 16 columns, or if all columns are independent; otherwise it is the lower bound 1 / mu
+    from the incoherence.
 
     Parameters
     ----------
     factor : array of shape (d, k)
         The columns.
     tol : float
-        Smallest singular value, of columns at unit norm, from which on they pass for independent.
+        Columns of unit norm count as independent if their smallest singular value exceeds it.
 
     Returns
     -------
     int
-        From 0 (a column is zero) to k.
+        Between 0 (a column is zero) and k.
 
     See Also
     --------
-    kruskal_condition : Whether these ranks are enough.
-    condition : The condition number.
+    kruskal_condition : Whether the ranks of all modes make the components unique.
+    factor_condition : The condition number.
 
     Examples
     --------
@@ -172,9 +173,9 @@ def kruskal_rank(factor: np.ndarray, *, tol: float = 1e-8) -> int:
 
 
 def kruskal_condition(factors: Sequence[np.ndarray]) -> bool:
-    """Tell whether Kruskal ranks are large enough, summed over modes, for the components to be unique.
+    """Return whether the Kruskal ranks of the factors guarantee that the components are unique.
 
-    For N modes and k components that is a sum of at least 2 k + N - 1, which is sufficient and not necessary.
+    For N modes and k components their sum must be at least 2 k + N - 1, which is sufficient but not necessary.
 
     Parameters
     ----------
@@ -184,12 +185,12 @@ def kruskal_condition(factors: Sequence[np.ndarray]) -> bool:
     Returns
     -------
     bool
-        True where the condition holds.
+        True if the condition holds.
 
     See Also
     --------
     kruskal_rank : The rank of each mode.
-    codiag.choose_rank : How many components the data supports.
+    codiag.choose_rank : The number of components that the data support.
 
     Examples
     --------
@@ -208,5 +209,5 @@ def kruskal_condition(factors: Sequence[np.ndarray]) -> bool:
         raise ValueError(f"factors must have one number of columns in all modes; got shapes {shapes}")
     ranks = [kruskal_rank(array) for array in arrays]
     if arrays[0].shape[1] == 1:
-        return all(rank == 1 for rank in ranks)  # one component is unique, if it is there at all
+        return all(rank == 1 for rank in ranks)  # one component is unique unless it is zero
     return bool(sum(ranks) >= 2 * arrays[0].shape[1] + len(arrays) - 1)

@@ -1,4 +1,4 @@
-r"""What noise does to factors, to first order.
+r"""Errors of joint diagonalization to first order in the noise.
 
 Matrices :math:`M_l = U \mathrm{diag}(\lambda_l) U^\top + \epsilon R_l` give estimates
 :math:`\tilde u_j = u_j - \epsilon \sum_i E_{ij} u_i + o(\epsilon)`, the sum running over a full-rank extension of U
@@ -11,33 +11,33 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from codiag._checks import as_finite, as_flag
+from codiag._checks import as_finite, as_flag, warn_of_former
 from codiag.diagonalize import Diagonalization
 from codiag.theory._identifiability import as_columns
 
 
 @dataclass(frozen=True, eq=False)
-class FirstOrder:
-    """The error matrix of a problem, for noise of size one.
+class Perturbation:
+    """The errors of the factors of a joint diagonalization, to first order in the noise.
 
     Attributes
     ----------
     matrix : array of shape (d, k)
-        :math:`E_{ij}`: how much of factor i the estimate of factor j takes in; the rows from k on are directions
-        outside the range of the factors.
+        The coefficients :math:`E_{ij}` of factor i in the error of factor j; the rows from k on are directions outside
+        the range of the factors.
     displacements : array of shape (d, k)
-        What is added to the factors; for free factors without the part along themselves, as they keep unit norm.
+        The errors of the factors; those of free factors are orthogonal to the factors, which keep unit norm.
 
     See Also
     --------
-    first_order : Returns one.
+    first_order_perturbation : The function that returns it.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from codiag.theory import first_order
+    >>> from codiag.theory import first_order_perturbation
     >>> noise = np.array([[[0.0, 1.0], [1.0, 0.0]]] * 2)
-    >>> first_order(np.eye(2), np.array([[3.0, 1.0], [1.0, 1.0]]), noise, orthogonal=True).matrix
+    >>> first_order_perturbation(np.eye(2), np.array([[3.0, 1.0], [1.0, 1.0]]), noise, orthogonal=True).matrix
     array([[ 0. ,  0.5],
            [-0.5,  0. ]])
     """
@@ -47,27 +47,29 @@ class FirstOrder:
 
     @property
     def errors(self) -> np.ndarray:
-        """The distance of every factor from the truth, (k,), over the size of the noise.
+        """The norms (k,) of the displacements.
 
         See Also
         --------
-        first_order : The function that returns these.
+        first_order_perturbation : The function that returns the displacements.
 
         Examples
         --------
         >>> import numpy as np
-        >>> from codiag.theory import first_order
+        >>> from codiag.theory import first_order_perturbation
         >>> diagonals = np.array([[1.0, 0.0], [0.0, 1.0]])
         >>> noise = np.array([[[0.0, 1.0], [1.0, 0.0]], [[0.0, 0.0], [0.0, 0.0]]])
-        >>> first_order(np.eye(2), diagonals, noise, orthogonal=True).errors.round(6).tolist()
+        >>> first_order_perturbation(np.eye(2), diagonals, noise, orthogonal=True).errors.round(6).tolist()
         [0.5, 0.5]
         """
         distances: np.ndarray = np.linalg.norm(self.displacements, axis=0)
         return distances
 
 
-def first_order(factor: np.ndarray, diagonals: np.ndarray, noise: np.ndarray, *, orthogonal: bool) -> FirstOrder:
-    r"""Return the error matrix of joint diagonalization.
+def first_order_perturbation(
+    factor: np.ndarray, diagonals: np.ndarray, noise: np.ndarray, *, orthogonal: bool
+) -> Perturbation:
+    r"""Return the errors of the factors of a joint diagonalization, to first order in known noise.
 
     Parameters
     ----------
@@ -76,7 +78,7 @@ def first_order(factor: np.ndarray, diagonals: np.ndarray, noise: np.ndarray, *,
     diagonals : array of shape (n, k)
         :math:`\lambda_{li}`.
     noise : array of shape (n, d, d)
-        The symmetric matrices :math:`R_l`.
+        The symmetric matrices :math:`R_l`, of size one: errors are proportional to the size.
     orthogonal : bool
         Whether the diagonalizer keeps the factors orthonormal (Cardoso 1994),
         :math:`E_{ij} = \sum_l (\lambda_i - \lambda_j)_l\, u_j^\top R_l u_i / \|\lambda_i - \lambda_j\|^2`, or leaves
@@ -84,21 +86,22 @@ def first_order(factor: np.ndarray, diagonals: np.ndarray, noise: np.ndarray, *,
 
     Returns
     -------
-    FirstOrder
-        The error matrix, and the displacements of the factors.
+    Perturbation
+        With ``matrix`` (d, k), the coefficients :math:`E_{ij}` of factor i in the error of factor j;
+        ``displacements`` (d, k), the errors of the factors; and ``errors`` (k,), their norms. The rows of ``matrix``
+        from k on are directions outside the range of the factors.
 
     See Also
     --------
-    standard_errors : The same for unknown white noise.
-    afsari_bound : A bound on it.
-    codiag.Diagonalization.standard_errors : Estimated from the data.
+    afsari_bound : A bound on the coefficients.
+    codiag.Diagonalization.standard_errors : Errors for unknown white noise, estimated from the data.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from codiag.theory import first_order
+    >>> from codiag.theory import first_order_perturbation
     >>> noise = np.array([[[0.0, 1.0], [1.0, 0.0]]] * 2)
-    >>> first_order(np.eye(2), np.array([[3.0, 1.0], [1.0, 1.0]]), noise, orthogonal=True).errors
+    >>> first_order_perturbation(np.eye(2), np.array([[3.0, 1.0], [1.0, 1.0]]), noise, orthogonal=True).errors
     array([0.5, 0.5])
     """
     as_flag("orthogonal", orthogonal)
@@ -111,14 +114,14 @@ def first_order(factor: np.ndarray, diagonals: np.ndarray, noise: np.ndarray, *,
     np.fill_diagonal(matrix, 0)
     if not orthogonal:
         matrix[factor.shape[1] :] = _outside(factor, extended[:, factor.shape[1] :], diagonals, noise)
-    moved = -extended @ matrix
+    displacements = -extended @ matrix
     if not orthogonal:
-        moved = moved - factor * np.sum(factor * moved, axis=0)
-    return FirstOrder(matrix, moved)
+        displacements = displacements - factor * np.sum(factor * displacements, axis=0)
+    return Perturbation(matrix, displacements)
 
 
 def afsari_bound(factor: np.ndarray, diagonals: np.ndarray, noise: np.ndarray) -> np.ndarray:
-    r"""Return the bound on :math:`|E_{ij}|` (k, k) from which the paper's non-orthogonal theorems start.
+    r"""Return the bound on the coefficients :math:`|E_{ij}|` of the paper's non-orthogonal theorems.
 
     .. math::
 
@@ -138,12 +141,12 @@ def afsari_bound(factor: np.ndarray, diagonals: np.ndarray, noise: np.ndarray) -
     Returns
     -------
     array of shape (k, k)
-        Zero on the diagonal.
+        The bounds, with a diagonal of zeros.
 
     See Also
     --------
-    first_order : The error matrix that is bounded.
-    error_bound : The bound on the factors.
+    first_order_perturbation : The coefficients that are bounded.
+    error_bound : The bound on the errors of the factors.
 
     Examples
     --------
@@ -169,7 +172,7 @@ def afsari_bound(factor: np.ndarray, diagonals: np.ndarray, noise: np.ndarray) -
 
 
 def project_noise(noise: np.ndarray, directions: np.ndarray) -> np.ndarray:
-    """Return the matrices R(I, I, w_l) of a noise tensor R projected along directions w_l.
+    """Return the matrices R(I, I, w_l) of a noise tensor R, projected along directions w_l.
 
     Parameters
     ----------
@@ -186,7 +189,7 @@ def project_noise(noise: np.ndarray, directions: np.ndarray) -> np.ndarray:
     See Also
     --------
     projected_diagonals : The diagonals of the same projections.
-    first_order : Takes both.
+    first_order_perturbation : The errors that follow from both.
 
     Examples
     --------
@@ -216,12 +219,12 @@ def projected_diagonals(factor: np.ndarray, weights: np.ndarray, directions: np.
     Returns
     -------
     array of shape (n, k)
-        One row for each direction.
+        The diagonals, one row a direction.
 
     See Also
     --------
     project_noise : The noise of the same projections.
-    first_order : Takes both.
+    first_order_perturbation : The errors that follow from both.
 
     Examples
     --------
@@ -237,37 +240,8 @@ def projected_diagonals(factor: np.ndarray, weights: np.ndarray, directions: np.
 
 
 def standard_errors(fit: Diagonalization) -> np.ndarray:
-    """Return the standard errors of factors from the matrices alone: the noise is estimated from the residuals.
-
-    Parameters
-    ----------
-    fit : Diagonalization
-        What `codiag.joint_diagonalize` returns.
-
-    Returns
-    -------
-    array of shape (k,)
-        The standard error of each factor.
-
-    See Also
-    --------
-    codiag.Diagonalization.standard_errors : The same as a property.
-    codiag.Factorization.standard_errors : For factors of tensors.
-
-    Examples
-    --------
-    >>> import codiag
-    >>> from codiag.synthetic import matrix_stack, mild_factor
-    >>> from codiag.theory import standard_errors
-    >>> stack = matrix_stack(mild_factor(4, 4, seed=0), 10, noise=1e-3, seed=1)
-    >>> standard_errors(codiag.joint_diagonalize(stack.matrices, seed=0)).shape
-    (4,)
-    """
-    if not isinstance(fit, Diagonalization):
-        raise TypeError(
-            f"fit must be a Diagonalization, what codiag.joint_diagonalize returns; got {type(fit).__name__}. Other "
-            "fits have an attribute standard_errors of their own"
-        )
+    """Return ``fit.standard_errors``: the former name of this property."""
+    warn_of_former("codiag.theory.standard_errors(fit)", "fit.standard_errors")
     return np.asarray(fit.standard_errors)
 
 
@@ -290,17 +264,18 @@ def _cardoso(values: np.ndarray, diagonals: np.ndarray, entries: np.ndarray) -> 
 
 def _afsari(values: np.ndarray, diagonals: np.ndarray, entries: np.ndarray) -> np.ndarray:
     r""":math:`E_{ij} = -e_{ij}^\top n_{ij}`, :math:`e = (|a|^2 b - (a \cdot b) a) / (|a|^2 |b|^2 - (a \cdot b)^2)`."""
-    own, other = np.sum(values**2, axis=0)[:, None], np.sum(diagonals**2, axis=0)
+    squares, other_squares = np.sum(values**2, axis=0)[:, None], np.sum(diagonals**2, axis=0)
     products = values.T @ diagonals
-    along, across = np.einsum("lij,lj->ij", entries, diagonals), np.einsum("lij,li->ij", entries, values)
-    matrix: np.ndarray = -(own * along - products * across) / (own * other - products**2)
+    along_b, along_a = np.einsum("lij,lj->ij", entries, diagonals), np.einsum("lij,li->ij", entries, values)
+    matrix: np.ndarray = -(squares * along_b - products * along_a) / (squares * other_squares - products**2)
     return matrix
 
 
 def _outside(factor: np.ndarray, outside: np.ndarray, diagonals: np.ndarray, noise: np.ndarray) -> np.ndarray:
-    r"""Return the rows of directions outside the range, which is found first, from all matrices at once.
+    r"""Return the rows of the directions outside the range, which is estimated first, from all matrices at once.
 
-    In direction w the range moves by the D that is nearest in :math:`w^\top R_l \approx D \Lambda_l U^\top` over all l.
+    In direction w the range moves by the least-squares solution D of :math:`w^\top R_l \approx D \Lambda_l U^\top` for
+    all l.
     """
     scaled = factor * diagonals[:, None]  # U Lambda_l
     gram = np.einsum("lai,laj->ij", scaled, scaled)
@@ -312,7 +287,7 @@ def _padded(diagonals: np.ndarray, size: int) -> np.ndarray:
 
 
 def _extended(factor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return factors with orthonormal columns outside their range added, and the inverse."""
+    """Return the factors, completed by an orthonormal basis of the complement of their range, and the inverse."""
     size, rank = factor.shape
     outside = np.linalg.svd(factor)[0][:, rank:]
     extended = np.hstack([factor, outside])

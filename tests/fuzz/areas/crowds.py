@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from codiag.models import DawidSkene
-from codiag.synthetic import crowd_votes, worker_errors
+from codiag.synthetic import crowd_votes, worker_confusions
 
 from ..arrays import choose
 from ..case import Case, covers
@@ -22,7 +22,7 @@ def _votes(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray
     tasks, workers, classes = int(rng.integers(1, 40)), int(rng.integers(1, 9)), int(rng.integers(2, 5))
     if kind == "crowd":
         crowd = crowd_votes(
-            tasks, worker_errors(max(workers, 3), classes, seed=rng), density=choose(rng, 0.5, 1.0), seed=rng
+            tasks, worker_confusions(max(workers, 3), classes, seed=rng), density=choose(rng, 0.5, 1.0), seed=rng
         )
         if crowd.votes[0].size:
             return crowd.votes

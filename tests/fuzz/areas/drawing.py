@@ -14,9 +14,8 @@ from ..case import Case, Check, covers
 from ..invariants import Problems, finite, has_shape
 
 NAMES = ("orthonormal_factor", "unit_factor", "mild_factor", "matrix_stack", "projection_stack", "noisy_tensor",
-         "nonorthogonal_model", "orthogonal_model", "paper_tensor", "unit_noise", "operator_norm", "worker_errors",
+         "nonorthogonal_model", "orthogonal_model", "paper_tensor", "unit_noise", "operator_norm", "worker_confusions",
          "crowd_votes", "mixed_membership_graph", "fluorescence")  # fmt: skip
-RESULTS = ("Seed", "Stack", "PlantedTensor", "Fluorescence", "Crowd", "Graph")
 
 
 def _shaped(shape: tuple[int, ...], part: str = "") -> Check:
@@ -62,25 +61,25 @@ def _tensors(rng: np.random.Generator, size: int, k: int, seed: int) -> list[tup
 def _others(rng: np.random.Generator, size: int, k: int, seed: int) -> list[tuple[str, dict[str, Any], Check]]:
     n, classes, workers = int(rng.integers(1, 9)), int(rng.integers(2, 5)), int(rng.integers(1, 6))
     factor = synthetic.unit_factor(size, k, seed)
-    errors = synthetic.worker_errors(workers, classes, seed=seed)
+    confusions = synthetic.worker_confusions(workers, classes, seed=seed)
     graph = {"n": int(rng.integers(2, 40)), "k": k, "alpha_0": choose(rng, 0.0, 0.5), "inside": 0.5, "seed": seed}
     stack = {"factor": factor, "n_matrices": n, "noise": choose(rng, 0.0, 0.1), "seed": seed}
     projected = {"factor": factor, "weights": rng.uniform(0.5, 2, k), "n_projections": n, "noise": 0.1, "seed": seed}
-    votes = {"n_tasks": n, "errors": errors, "density": choose(rng, 0.5, 1.0), "seed": seed}
-    wrong = {"n_workers": workers, "n_classes": classes, "adversarial": choose(rng, 0.0, 0.5), "seed": seed}
+    votes = {"n_tasks": n, "confusions": confusions, "density": choose(rng, 0.5, 1.0), "seed": seed}
+    crowd = {"n_workers": workers, "n_classes": classes, "adversarial": choose(rng, 0.0, 0.5), "seed": seed}
     return [
         ("orthonormal_factor", {"size": size, "rank": k, "seed": seed}, _shaped((size, k))),
         ("unit_factor", {"size": size, "rank": k, "seed": seed}, _shaped((size, k))),
         ("mild_factor", {"size": size, "rank": k, "seed": seed, "spread": choose(rng, 0.0, 0.3)}, _shaped((size, k))),
         ("matrix_stack", stack, _shaped((n, size, size), "matrices")),
         ("projection_stack", projected, _shaped((n, size, size), "matrices")),
-        ("worker_errors", wrong, _shaped((workers, classes, classes))),
+        ("worker_confusions", crowd, _shaped((workers, classes, classes))),
         ("crowd_votes", votes, _shaped((n,), "truth")),
         ("mixed_membership_graph", graph, _shaped((graph["n"], k), "memberships")),
     ]
 
 
-@covers(*(f"codiag.synthetic.{name}" for name in (*NAMES, *RESULTS)), weight=4)
+@covers(*(f"codiag.synthetic.{name}" for name in NAMES), weight=4)
 def problems(rng: np.random.Generator) -> Case:
     """Problems of every kind; the same seed draws the same ones."""
     size = int(rng.integers(1, 6))

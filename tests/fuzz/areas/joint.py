@@ -100,7 +100,9 @@ def _about_energy(fit: Any, stack: np.ndarray, scale: float, given: dict[str, An
     ):
         yield "joint", "diagonals are not those of the matrices in the inverse factors"
     weights = (
-        np.ones(stack.shape[0]) if given.get("weights") is None else np.asarray(given["weights"], dtype=np.float64)
+        np.ones(stack.shape[0])
+        if given.get("sample_weight") is None
+        else np.asarray(given["sample_weight"], dtype=np.float64)
     )
     off = float(
         np.sum(
@@ -149,7 +151,7 @@ def entry(rng: np.random.Generator) -> Case:
     matrices = _prepared(rng, _stack(rng, orthogonal=orthogonal, symmetric=True))
     arguments: dict[str, Any] = {"matrices": matrices, "seed": int(rng.integers(2**31)), "orthogonal": orthogonal}
     if rng.random() < 0.3:
-        arguments["weights"] = rng.uniform(0.1, 2, len(matrices))
+        arguments["sample_weight"] = rng.uniform(0.1, 2, len(matrices))
     zero = not np.any(np.asarray(matrices))
     checks = (about_diagonalization, about_itself, *_again(rng))
     return Case("codiag.joint_diagonalize", codiag.joint_diagonalize, arguments, None if zero else True, checks, NAMED)
@@ -201,7 +203,7 @@ def every_diagonalizer(rng: np.random.Generator) -> Case:
     stack = _stack(rng, orthogonal=orthogonal, symmetric=symmetric or rng.random() < 0.2)
     arguments: dict[str, Any] = {"matrices": _prepared(rng, stack), "seed": int(rng.integers(2**31))}
     if rng.random() < 0.2:
-        arguments["weights"] = rng.uniform(0.1, 2, stack.shape[0])
+        arguments["sample_weight"] = rng.uniform(0.1, 2, stack.shape[0])
     name = f"codiag.diagonalize.{type(method).__name__.strip('_')}"
     open_ended = not np.any(stack)
     if rng.random() < 0.3:  # refused where the matrices are singular

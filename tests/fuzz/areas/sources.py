@@ -157,7 +157,7 @@ def streams(rng: np.random.Generator) -> Case:
     return Case(name, fit, arguments, valid, (check,), named=("n_components", "lags"), advice=True)
 
 
-@covers("codiag.synthetic.mixed_signals", "codiag.synthetic.MixedSignals", weight=0.5)
+@covers("codiag.synthetic.mixed_signals", weight=0.5)
 def signals(rng: np.random.Generator) -> Case:
     """Signals of random kinds."""
     names = [choose(rng, *KINDS) for _ in range(int(rng.integers(1, 5)))]

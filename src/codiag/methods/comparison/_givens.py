@@ -21,16 +21,17 @@ class Givens(Method):
 
     Every step rotates two columns of an orthogonal U by the best angle, which is a root of a cubic.
 
-    *Needs* a symmetric tensor of order three with orthogonal factors; a rank below the size is reached by compressing.
-    *Costs* :math:`O(d^2)` flops a rotation, :math:`d (d - 1) / 2` rotations a sweep. *Guarantees* nothing known under
-    noise; converges to the components in practice, from every start. *Fails* on factors that are not orthogonal.
+    *Needs* a symmetric tensor of order three with orthogonal factors; if the rank is below the size, the tensor is
+    compressed first. *Costs* :math:`O(d^2)` flops a rotation, :math:`d (d - 1) / 2` rotations a sweep. *Guarantees*
+    nothing that is proved for noisy tensors; in practice it converges to the components from every start. *Fails* if
+    the factors are not orthogonal.
 
     Parameters
     ----------
     tol : float
-        Stop after a sweep without an angle larger than this.
+        Stop after a sweep whose angles are all below it.
     max_sweeps : int
-        Sweeps before giving up.
+        Largest number of sweeps.
 
     See Also
     --------
@@ -71,16 +72,16 @@ class Givens(Method):
         reduction = reduce(problem, rng)
         if rank == 1:
             return Estimate(reduction.to_tensor(best_rank_one(reduction.core)), log.stages, True)
-        turned = to_host(reduction.core.to_dense()).copy()
-        # A random start: in the coordinates of the range, noiseless factors may already be the axes.
+        # A random start: in the coordinates of the range, the factors may already be the axes.
         rotation = np.linalg.qr(rng.standard_normal((rank, rank)))[0]
-        turned = np.einsum("abc,ai,bj,ck->ijk", turned, rotation, rotation, rotation, optimize=True)
+        entries = to_host(reduction.core.to_dense())
+        rotated = np.einsum("abc,ai,bj,ck->ijk", entries, rotation, rotation, rotation, optimize=True)
         n_sweeps, largest = 0, math.inf
         while n_sweeps < self.max_sweeps and largest > self.tol:
-            largest = _sweep(turned, rotation)
+            largest = _sweep(rotated, rotation)
             n_sweeps += 1
-        share = 1 - float(np.sum(np.einsum("iii->i", turned) ** 2) / np.sum(turned**2))
-        log.add("rotations", n_sweeps, share, n_sweeps * 18.0 * math.comb(rank, 2) * rank**2)
+        off_diagonal = 1 - float(np.sum(np.einsum("iii->i", rotated) ** 2) / np.sum(rotated**2))
+        log.add("rotations", n_sweeps, off_diagonal, n_sweeps * 18.0 * math.comb(rank, 2) * rank**2)
         factor = like(rotation, reduction.core.reference)
         components = with_best_weights(reduction.core, [factor] * 3)
         return Estimate(reduction.to_tensor(components), log.stages, largest <= self.tol)
@@ -92,21 +93,22 @@ def _sweep(tensor: np.ndarray, rotation: np.ndarray) -> float:
     for i in range(tensor.shape[0]):
         for j in range(i):
             angle = _best_angle(tensor[i, i, i], tensor[i, i, j], tensor[i, j, j], tensor[j, j, j])
-            turn = np.array([[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]])
+            plane = np.array([[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]])
             pair = [i, j]
-            rotation[:, pair] = rotation[:, pair] @ turn
-            tensor[pair] = np.tensordot(turn.T, tensor[pair], axes=1)
-            tensor[:, pair] = np.matmul(turn.T, tensor[:, pair])
-            tensor[:, :, pair] = tensor[:, :, pair] @ turn
+            rotation[:, pair] = rotation[:, pair] @ plane
+            tensor[pair] = np.tensordot(plane.T, tensor[pair], axes=1)
+            tensor[:, pair] = np.matmul(plane.T, tensor[:, pair])
+            tensor[:, :, pair] = tensor[:, :, pair] @ plane
             largest = max(largest, abs(angle))
     return largest
 
 
 def _best_angle(iii: float, iij: float, ijj: float, jjj: float) -> float:
-    r"""Return the rotation, by a right angle at most, that maximizes :math:`|T'_{iii} + T'_{jjj}|`.
+    r"""Return the angle, at most a right one, of the rotation that maximizes :math:`|T'_{iii} + T'_{jjj}|`.
 
-    The sum is :math:`A c^3 + 3 B c^2 s + 3 C c s^2 + D s^3` in the cosine and sine of the angle. It is stationary where
-    the tangent solves :math:`-C t^3 + (D - 2 B) t^2 + (2 C - A) t + B = 0`; its sign is that of the factors, and free.
+    The sum is :math:`A c^3 + 3 B c^2 s + 3 C c s^2 + D s^3` with the cosine c and sine s of the angle. It is stationary
+    if the tangent t solves :math:`-C t^3 + (D - 2 B) t^2 + (2 C - A) t + B = 0`. Its sign is irrelevant,
+    since factors may have either sign.
     """
     a, b, c, d = iii + jjj, iij - ijj, iij + ijj, jjj - iii
     roots = np.roots([-c, d - 2 * b, 2 * c - a, b])

@@ -1,4 +1,4 @@
-"""De Lathauwer's reduction: a linear system that detects rank one, then a joint diagonalization."""
+"""De Lathauwer's method: a linear system that detects matrices of rank one, and a joint diagonalization."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ from codiag.tensors import DenseTensor, FactoredTensor, Tensor
 class Lathauwer(Method):
     r"""The method of De Lathauwer (2006): rank-one detecting maps, a null space, and a joint diagonalization.
 
-    Of the tensor unfolded to :math:`(A \odot B) C^\top`, take the range, spanned by matrices :math:`E_r`. The map
+    The range of the tensor, unfolded to :math:`(A \odot B) C^\top`, is spanned by matrices :math:`E_r`. The map
     :math:`\Phi(X, Y)_{ijkl} = x_{ik} y_{jl} + y_{ik} x_{jl} - x_{il} y_{jk} - y_{il} x_{jk}` has
     :math:`\Phi(X, X) = 0` for matrices of rank one only. Symmetric matrices M with
     :math:`\sum_{rs} M_{rs} \Phi(E_r, E_s) = 0` are :math:`F D F^\top`, and :math:`\sum_r E_r F_{rt}` has rank one.
 
-    *Needs* a rank of at most the largest mode, and :math:`k (k - 1) \le I (I - 1) J (J - 1) / 2` for the other two:
-    more than they measure is possible. *Costs* a singular value decomposition of a matrix with
-    :math:`I (I - 1) J (J - 1) / 4` rows and :math:`k (k + 1) / 2` columns, :math:`O(k^8)` flops for cubes, which is why
-    it refuses ranks above some thirty. *Guarantees* exact components without noise, local convergence with it. *Fails*
-    where noise hides the null space.
+    *Needs* a rank k of at most the largest mode, and :math:`k (k - 1) \le I (I - 1) J (J - 1) / 2` for the other modes
+    I and J, which k may exceed. *Costs* a singular value decomposition of a matrix with
+    :math:`I (I - 1) J (J - 1) / 4` rows and :math:`k (k + 1) / 2` columns, :math:`O(k^8)` flops for cubes, so that it
+    refuses ranks above about thirty. *Guarantees* exact components without noise, and errors of first order with small
+    noise. *Fails* if the noise hides the null space.
 
     Parameters
     ----------
     diagonalizer : Diagonalizer, optional
-        For symmetric matrices, with free factors; by default `codiag.diagonalize.UWEDGE`.
+        A method for symmetric matrices and free factors; by default `codiag.diagonalize.UWEDGE`.
     max_bytes : float
-        Memory that the system may take.
+        Largest memory of the linear system, in bytes.
 
     See Also
     --------
-    Auto : Uses a similar start where the rank exceeds the size of the modes.
-    SD2 : The two-matrix method for smaller ranks.
+    Auto : The default method, with a similar start if the rank exceeds the size of the modes.
+    SD2 : The method of two matrices, for smaller ranks.
 
     References
     ----------
@@ -85,7 +85,7 @@ class Lathauwer(Method):
         if 3 * 8 * height * width > self.max_bytes:
             return (
                 f"rank {rank} needs a system of {height} x {width} numbers, {3 * 8 * height * width / 1e9:.1f} GB with "
-                f"room to decompose it, above max_bytes={self.max_bytes:g}; use NOJD, which needs none"
+                f"its decomposition, above max_bytes={self.max_bytes:g}; use NOJD, which needs no such system"
             )
         return super().refusal(problem)
 
@@ -107,7 +107,7 @@ class Lathauwer(Method):
 
 
 def _roles(tensor: Tensor) -> Roles:
-    """Make the largest mode, or all but two, tell the matrices apart."""
+    """Use the second and third largest modes for rows and columns, and all others to index the matrices."""
     modes = sorted(range(tensor.order), key=lambda mode: tensor.shape[mode])
     if tensor.symmetric:
         return Roles((0,), (1,), tuple(range(2, tensor.order)))
@@ -124,19 +124,19 @@ def _range(core: DenseTensor, roles: Roles, rank: int) -> np.ndarray:
     shape = [core.shape[mode] for mode in roles.rows + roles.columns]
     flat = entries.reshape(-1, math.prod(shape))
     _, sizes, right = np.linalg.svd(flat, full_matrices=False)
-    found = int(np.count_nonzero(sizes > 10 * max(flat.shape) * np.finfo(entries.dtype).eps * sizes[0]))
-    if found < rank:
+    dimension = int(np.count_nonzero(sizes > 10 * max(flat.shape) * np.finfo(entries.dtype).eps * sizes[0]))
+    if dimension < rank:
         raise UndeterminedError(
-            f"rank must be at most {found}, the dimension of the range of the slices that tell components apart, for "
-            f"Lathauwer; got {rank}. method=None fits it by least squares"
+            f"rank must be at most {dimension}, the dimension of the range of the slices, for Lathauwer; got {rank}. "
+            "method=None fits it by least squares"
         )
     return (sizes[:rank, None] * right[:rank]).reshape(rank, *shape)
 
 
 def _null_space(stack: np.ndarray, rank: int) -> np.ndarray:
-    """Return the symmetric matrices (rank, rank, rank) that the rank-one detecting maps send nearest to zero.
+    """Return the symmetric matrices (rank, rank, rank) with the smallest images under the rank-one detecting map.
 
-    The map changes sign when i and j, or k and l, change places: pairs i < j and k < l hold all of it.
+    The map changes sign if i and j, or k and l, are exchanged, so that pairs i < j and k < l determine it.
     """
     first, second = np.triu_indices(rank)
     (i, j), (k, l) = (np.triu_indices(size, 1) for size in stack.shape[1:])
@@ -154,7 +154,7 @@ def _null_space(stack: np.ndarray, rank: int) -> np.ndarray:
 
 
 def _rank_one_factors(core: DenseTensor, roles: Roles, products: np.ndarray) -> FactoredTensor:
-    """Split matrices of rank one, (I, J, k), and find what belongs to them in the other modes."""
+    """Split matrices of rank one, (I, J, k), and compute the factors of the other modes."""
     flat: Array = like(products.reshape(-1, products.shape[2]), core.reference)
     left, right = split_columns(flat, products.shape[:2])
     if core.symmetric:

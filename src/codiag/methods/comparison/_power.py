@@ -22,23 +22,23 @@ from codiag.tensors import FactoredTensor, Tensor
 class TPM(Method):
     r"""The robust tensor power method of Anandkumar et al.: power iterations from random starts, then deflation.
 
-    Components come one by one. Each is the best of some random starts after iterations
-    :math:`\theta \leftarrow T(\cdot, \theta, \theta) / \|\cdot\|`, and is subtracted before the next. Asymmetric
-    tensors are iterated mode by mode.
+    Components are estimated one by one. Each is the best of several random starts after iterations
+    :math:`\theta \leftarrow T(\cdot, \theta, \theta) / \|\cdot\|`, and is subtracted from the tensor before the next.
+    If the tensor is not symmetric, the iterations alternate between the modes.
 
-    *Needs* orthogonal factors, or a second moment in the problem that makes them so, and contractions of the tensor.
-    *Costs* :math:`2 L k d^3` flops a step with L restarts. *Guarantees*, for symmetric orthogonal tensors, the
-    components from any of enough starts, with errors :math:`O(\epsilon / \pi_{\min})`. *Fails* silently on factors that
-    are not orthogonal, and passes the error of each component on to the next.
+    *Needs* orthogonal factors, or a problem with a second moment. *Costs* :math:`2 L k d^3` flops a step with L
+    restarts. *Guarantees*, for symmetric orthogonal tensors and enough starts, the components with errors
+    :math:`O(\epsilon / \pi_{\min})`. *Fails* silently if the factors are not orthogonal; the error of each component
+    affects all that follow.
 
     Parameters
     ----------
     n_restarts : int
-        Random starts for each component.
+        Number of random starts for each component.
     tol : float
-        Stop iterating when no start moves by more than this.
+        Stop when all steps are shorter.
     max_sweeps : int
-        Iterations before giving up, for each component.
+        Largest number of iterations for each component.
 
     See Also
     --------
@@ -91,46 +91,47 @@ class TPM(Method):
         return Estimate(reduction.to_tensor(with_best_weights(reduction.core, factors)), log.stages, converged)
 
     def _deflate(self, tensor: Tensor, rank: int, rng: np.random.Generator, log: Log) -> tuple[FactoredTensor, bool]:
-        """Find components one by one, each in what the ones before it have left."""
-        found, n_sweeps, converged = self._iterate(tensor, None, rng)
+        """Estimate components one by one, each after subtracting those before."""
+        components, n_sweeps, converged = self._iterate(tensor, None, rng)
         for _ in range(rank - 1):
-            one, steps, settled = self._iterate(tensor, found, rng)
-            found, n_sweeps, converged = found.joined(one), n_sweeps + steps, converged and settled
+            component, n_steps, is_stationary = self._iterate(tensor, components, rng)
+            components, n_sweeps = components.joined(component), n_sweeps + n_steps
+            converged = converged and is_stationary
         flops = 2.0 * n_sweeps * self.n_restarts * math.prod(tensor.shape) * (1 if tensor.symmetric else tensor.order)
         log.add("power iterations", n_sweeps, math.nan, flops)
-        return found, converged
+        return components, converged
 
     def _iterate(
-        self, tensor: Tensor, found: FactoredTensor | None, rng: np.random.Generator
+        self, tensor: Tensor, subtracted: FactoredTensor | None, rng: np.random.Generator
     ) -> tuple[FactoredTensor, int, bool]:
-        """Return the best component that all restarts end at, the steps taken, and whether the best had settled."""
+        """Return the best component of all restarts, the number of steps, and whether its iteration converged."""
         xp = array_namespace(tensor.reference)
         drawn = [rng.standard_normal((size, self.n_restarts)) for size in tensor.shape]
         factors = [like(columns / np.linalg.norm(columns, axis=0), tensor.reference) for columns in drawn]
         factors = _shared(factors, tensor.symmetric)
-        moved, steps = xp.ones_like(factors[0][0, :]), 0
+        lengths, n_steps = xp.ones_like(factors[0][0, :]), 0
         tol = max(self.tol, 4 * epsilon(tensor.reference))
-        while steps < self.max_sweeps and float(xp.max(moved)) > tol:
-            before, steps = factors[0], steps + 1
+        while n_steps < self.max_sweeps and float(xp.max(lengths)) > tol:
+            previous, n_steps = factors[0], n_steps + 1
             for mode in range(1 if tensor.symmetric else tensor.order):
-                image = _contract(tensor, found, factors, mode)
-                lengths = xp.linalg.vector_norm(image, axis=0)
-                # Where nothing is left of the tensor the direction stays, and its weight is zero.
-                image = xp.where(lengths > 0, image, factors[mode])
-                factors[mode] = image / xp.where(lengths > 0, lengths, xp.ones_like(lengths))
+                image = _contract(tensor, subtracted, factors, mode)
+                norms = xp.linalg.vector_norm(image, axis=0)
+                # If the rest of the tensor is zero, the direction does not change, and its weight is zero.
+                image = xp.where(norms > 0, image, factors[mode])
+                factors[mode] = image / xp.where(norms > 0, norms, xp.ones_like(norms))
                 factors = _shared(factors, tensor.symmetric)
-            signs = xp.sign(xp.sum(before * factors[0], axis=0))  # even orders may turn at every step
-            moved = xp.linalg.vector_norm(factors[0] - signs * before, axis=0)
-        weights = xp.sum(_contract(tensor, found, factors, 0) * factors[0], axis=0)
+            signs = xp.sign(xp.sum(previous * factors[0], axis=0))  # for even orders the sign may change in every step
+            lengths = xp.linalg.vector_norm(factors[0] - signs * previous, axis=0)
+        weights = xp.sum(_contract(tensor, subtracted, factors, 0) * factors[0], axis=0)
         best = int(xp.argmax(xp.abs(weights)))
-        settled = float(moved[best]) <= max(tol, 1e-6)
-        return FactoredTensor(weights, factors, symmetric=tensor.symmetric).columns([best]), steps, settled
+        converged = float(lengths[best]) <= max(tol, 1e-6)
+        return FactoredTensor(weights, factors, symmetric=tensor.symmetric).columns([best]), n_steps, converged
 
 
-def _contract(tensor: Tensor, found: FactoredTensor | None, factors: list[Array], mode: int) -> Array:
-    """Contract what is left of the tensor with all factors but one."""
+def _contract(tensor: Tensor, subtracted: FactoredTensor | None, factors: list[Array], mode: int) -> Array:
+    """Contract the tensor minus the subtracted components with all factors but one."""
     image = tensor.mttkrp(factors, mode)
-    return image if found is None else image - found.mttkrp(factors, mode)
+    return image if subtracted is None else image - subtracted.mttkrp(factors, mode)
 
 
 def _shared(factors: list[Array], symmetric: bool) -> list[Array]:

@@ -1,4 +1,4 @@
-"""Two projections, one diagonalized against the other."""
+"""Simultaneous diagonalization of two projections."""
 
 from __future__ import annotations
 
@@ -20,26 +20,24 @@ from codiag.tensors import DenseTensor, FactoredTensor
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SD2(Method):
-    r"""Simultaneous diagonalization of two random projections, the best of several pairs kept.
-
-    The method of Anandkumar, Hsu & Kakade (2012).
+    r"""Simultaneous diagonalization of two random projections (Anandkumar, Hsu & Kakade, 2012), the best of several.
 
     With :math:`M_1 = A D_1 B^\top` and :math:`M_2 = A D_2 B^\top`, the eigenvectors of :math:`M_1 M_2^{-1}` are A.
 
-    *Needs* a rank of at most the second largest mode. *Costs* two projections and an eigendecomposition,
-    :math:`25 k^3` flops, a pair. *Guarantees* exact components without noise; with it errors of order
-    :math:`k^5 \epsilon / (\pi_{\min} \min |\pi_i - \pi_j|)`, since two matrices seldom distinguish all components:
-    those with similar ratios are mixed. *Fails* already under small noise.
+    *Needs* a rank of at most the second largest mode. *Costs* two projections and an eigendecomposition of
+    :math:`25 k^3` flops for each pair. *Guarantees* exact components without noise; with noise errors of order
+    :math:`k^5 \epsilon / (\pi_{\min} \min |\pi_i - \pi_j|)`, since components with similar ratios in the two matrices
+    are mixed. *Fails* already with small noise.
 
     Parameters
     ----------
     n_pairs : int
-        Pairs of projections, of which that with the closest fit is kept.
+        Number of pairs of projections; the components that fit the tensor best are returned.
 
     See Also
     --------
-    NOJD : Many projections instead of two.
-    Lathauwer : Ranks above the size of the modes.
+    NOJD : The method with many projections.
+    Lathauwer : The method for ranks above the size of the modes.
 
     References
     ----------
@@ -70,14 +68,14 @@ class SD2(Method):
         core = reduction.core
         if rank == 1:
             return Estimate(reduction.to_tensor(best_rank_one(core)), log.stages, True)
-        drawn = [_diagonalized_pair(core, roles, rng) for _ in range(self.n_pairs)]
-        candidates = [one for one in drawn if one is not None]
+        pairs = [_diagonalized_pair(core, roles, rng) for _ in range(self.n_pairs)]
+        candidates = [components for components in pairs if components is not None]
         if not candidates:
             raise UndeterminedError(
                 f"rank must be at most that of the tensor, whose projections are singular in each of n_pairs="
                 f"{self.n_pairs} pairs; got {rank}. method=None fits it by least squares"
             )
-        distances = [core.squared_distance(one.weights, one.factors) for one in candidates]
+        distances = [core.squared_distance(components.weights, components.factors) for components in candidates]
         best = int(np.argmin(distances))
         flops = self.n_pairs * (4.0 * math.prod(core.shape) + 25.0 * rank**3)
         log.add("diagonalize pairs", self.n_pairs, (distances[best] / core.squared_norm()) ** 0.5, flops)
@@ -85,7 +83,7 @@ class SD2(Method):
 
 
 def _diagonalized_pair(core: DenseTensor, roles: Roles, rng: np.random.Generator) -> FactoredTensor | None:
-    """Return the components that two projections have in common, or None where one of them is singular."""
+    """Return the components that two projections have in common, or None if the second one is singular."""
     directions = random_directions(rng, 2, [core.shape[mode] for mode in roles.others])
     projected = core.permute(roles.rows + roles.columns + roles.others)
     first, second = to_host(projected.project(*(like(rows, core.reference) for rows in directions)))

@@ -226,8 +226,8 @@ class DawidSkene(CrowdTables, Model):
         Examples
         --------
         >>> from codiag.models import DawidSkene
-        >>> from codiag.synthetic import crowd_votes, worker_errors
-        >>> crowd = crowd_votes(100, worker_errors(7, 2, seed=0), seed=1)
+        >>> from codiag.synthetic import crowd_votes, worker_confusions
+        >>> crowd = crowd_votes(100, worker_confusions(7, 2, seed=0), seed=1)
         >>> DawidSkene(random_state=0).fit(crowd.votes).labels_.shape
         (100,)
         """
@@ -252,8 +252,8 @@ class DawidSkene(CrowdTables, Model):
         Examples
         --------
         >>> from codiag.models import DawidSkene
-        >>> from codiag.synthetic import crowd_votes, worker_errors
-        >>> crowd = crowd_votes(100, worker_errors(7, 2, seed=0), seed=1)
+        >>> from codiag.synthetic import crowd_votes, worker_confusions
+        >>> crowd = crowd_votes(100, worker_confusions(7, 2, seed=0), seed=1)
         >>> DawidSkene(random_state=0).learn(crowd.votes)
         ()
         """
@@ -295,8 +295,8 @@ class DawidSkene(CrowdTables, Model):
         Examples
         --------
         >>> from codiag.models import DawidSkene
-        >>> from codiag.synthetic import crowd_votes, worker_errors
-        >>> crowd = crowd_votes(100, worker_errors(7, 2, seed=0), seed=1)
+        >>> from codiag.synthetic import crowd_votes, worker_confusions
+        >>> crowd = crowd_votes(100, worker_confusions(7, 2, seed=0), seed=1)
         >>> labels = DawidSkene(random_state=0).fit_predict(crowd.votes)
         >>> bool((labels == crowd.truth).mean() > 0.9)
         True
@@ -326,8 +326,8 @@ class DawidSkene(CrowdTables, Model):
         Examples
         --------
         >>> from codiag.models import DawidSkene
-        >>> from codiag.synthetic import crowd_votes, worker_errors
-        >>> crowd = crowd_votes(100, worker_errors(7, 2, seed=0), seed=1)
+        >>> from codiag.synthetic import crowd_votes, worker_confusions
+        >>> crowd = crowd_votes(100, worker_confusions(7, 2, seed=0), seed=1)
         >>> DawidSkene(random_state=0).fit_predict_proba(crowd.votes).shape
         (100, 2)
         """
@@ -354,8 +354,8 @@ class DawidSkene(CrowdTables, Model):
         Examples
         --------
         >>> from codiag.models import DawidSkene
-        >>> from codiag.synthetic import crowd_votes, worker_errors
-        >>> crowd = crowd_votes(100, worker_errors(7, 2, seed=0), seed=1)
+        >>> from codiag.synthetic import crowd_votes, worker_confusions
+        >>> crowd = crowd_votes(100, worker_confusions(7, 2, seed=0), seed=1)
         >>> model = DawidSkene(random_state=0).fit(crowd.votes)
         >>> model.predict_proba(crowd.votes).shape
         (100, 2)
@@ -383,8 +383,8 @@ class DawidSkene(CrowdTables, Model):
         Examples
         --------
         >>> from codiag.models import DawidSkene
-        >>> from codiag.synthetic import crowd_votes, worker_errors
-        >>> crowd = crowd_votes(100, worker_errors(7, 2, seed=0), seed=1)
+        >>> from codiag.synthetic import crowd_votes, worker_confusions
+        >>> crowd = crowd_votes(100, worker_confusions(7, 2, seed=0), seed=1)
         >>> model = DawidSkene(random_state=0).fit(crowd.votes)
         >>> model.predict(crowd.votes).shape
         (100,)

@@ -120,8 +120,8 @@ class CrowdTables:
         Examples
         --------
         >>> from codiag.models import DawidSkene
-        >>> from codiag.synthetic import crowd_votes, worker_errors
-        >>> crowd = crowd_votes(100, worker_errors(7, 2, seed=0), seed=1)
+        >>> from codiag.synthetic import crowd_votes, worker_confusions
+        >>> crowd = crowd_votes(100, worker_confusions(7, 2, seed=0), seed=1)
         >>> list(DawidSkene(random_state=0).fit(crowd.votes).label_table())
         ['task', 'label', 'probability', 'p(0)', 'p(1)']
         """
@@ -179,8 +179,8 @@ class CrowdTables:
         Examples
         --------
         >>> from codiag.models import DawidSkene
-        >>> from codiag.synthetic import crowd_votes, worker_errors
-        >>> crowd = crowd_votes(100, worker_errors(7, 2, seed=0), seed=1)
+        >>> from codiag.synthetic import crowd_votes, worker_confusions
+        >>> crowd = crowd_votes(100, worker_confusions(7, 2, seed=0), seed=1)
         >>> table = DawidSkene(random_state=0).fit(crowd.votes).worker_table()
         >>> table["accuracy"].shape
         (7,)
@@ -219,8 +219,8 @@ class CrowdTables:
         Examples
         --------
         >>> from codiag.models import DawidSkene
-        >>> from codiag.synthetic import crowd_votes, worker_errors
-        >>> crowd = crowd_votes(100, worker_errors(7, 2, seed=0), seed=1)
+        >>> from codiag.synthetic import crowd_votes, worker_confusions
+        >>> crowd = crowd_votes(100, worker_confusions(7, 2, seed=0), seed=1)
         >>> list(DawidSkene(random_state=0).fit(crowd.votes).copy_table())[:3]
         ['worker', 'other', 'shared']
         """

@@ -12,7 +12,7 @@ from codiag._checks import UndeterminedError, as_generator
 from codiag.methods import Auto
 from codiag.models.frame._diagnostics import Diagnostics
 from codiag.problem import Problem
-from codiag.reduction import LEAST
+from codiag.reduction import SMALLEST_EIGENVALUE
 from codiag.result import Factorization
 from codiag.tensors import Tensor
 
@@ -94,7 +94,7 @@ def core_problem(moment: Tensor, basis: np.ndarray, values: np.ndarray, *, ortho
             "moments alone do not tell them apart. Give more data, or data that differs more"
         )
     if orthogonal:
-        check_second_moment(values, k, "n_components", least=LEAST)
+        check_second_moment(values, k, "n_components", least=SMALLEST_EIGENVALUE)
     return Problem(core, k, second_moment=np.diag(values[:k]), symmetric=True)
 
 

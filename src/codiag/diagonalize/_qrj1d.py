@@ -9,10 +9,18 @@ from typing import ClassVar
 import numpy as np
 
 from codiag._arrays import Array, array_namespace, epsilon, identity, moved
-from codiag.diagonalize._base import Diagonalizer, Iterate
-from codiag.diagonalize._given_start import at_saddle
-from codiag.diagonalize._jacobi import rotation_sweep
-from codiag.diagonalize.steps import Round, balance_rows, on_device, paired_layout, round_robin, transform_pairs
+from codiag.diagonalize._base import Diagonalizer
+from codiag.diagonalize._fixed_point import Iterate
+from codiag.diagonalize._jacobi import (
+    Round,
+    balance_rows,
+    on_device,
+    paired_layout,
+    rotation_sweep,
+    round_robin,
+    transform_pairs,
+)
+from codiag.diagonalize._rotations import at_saddle
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,21 +30,21 @@ class _ShearSweeps(Diagonalizer):
     max_sweeps: int = 500
 
     def iterate(self, stack: Array, rng: np.random.Generator) -> Iterate:
-        # Shears alone are stuck on matrices with empty diagonals: each of them is a saddle. Rotations are not.
-        return self._swept(stack, identity(stack.shape[1], stack), turn=True)
+        # On matrices with empty diagonals shears make no progress, since every pair is at a saddle. Rotations do.
+        return self._swept(stack, identity(stack.shape[1], stack), rotate_first=True)
 
     def iterate_from(self, stack: Array, rng: np.random.Generator, left: Array, right: Array) -> Iterate:
-        turned = left @ stack @ array_namespace(stack).matrix_transpose(left)
+        transformed = left @ stack @ array_namespace(stack).matrix_transpose(left)
         unit = identity(stack.shape[1], stack)
-        return self._swept(turned, left, turn=at_saddle(turned, unit, unit))
+        return self._swept(transformed, left, rotate_first=at_saddle(transformed, unit, unit))
 
-    def _swept(self, stack: Array, start: Array, *, turn: bool) -> Iterate:
-        """Sweep over matrices in the coordinates of a start, after one of rotations if asked for."""
+    def _swept(self, stack: Array, start: Array, *, rotate_first: bool) -> Iterate:
+        """Sweep over matrices that are given in the coordinates of a start."""
         size = stack.shape[1]
         entries = paired_layout(stack)
         inverse = identity(size, entries)
         rounds = on_device(round_robin(size), entries)
-        if turn:
+        if rotate_first:
             rotation_sweep(entries, inverse, rounds, size)
         tol = max(self.tol, 4 * epsilon(entries))
         n_sweeps, converged = 0, False
@@ -63,12 +71,12 @@ class QRJ1D(_ShearSweeps):
 
         a = - \frac{\sum_l \sum_{m \ne j} (D_l)_{im} (D_l)_{jm}}{\sum_l \sum_{m \ne j} (D_l)_{im}^2}, \quad |a| \le 1,
 
-    of row i < j, the one that leaves least off the diagonal.
+    of row i < j, which minimizes the off-diagonal energy.
 
     **Needs** symmetric matrices. **Costs** :math:`O(n d^3)` operations a sweep in passes over memory; convergence is
     linear, in tens to hundreds of sweeps. **Guarantees** the best bounded shear of each single pair; rows are scaled to
     equal diagonal energy before every third sweep, since the off-diagonal energy depends on their scale. **Fails** to
-    be quick: `UWEDGE` finds the same factors to first order in the noise, tens to thousands of times faster.
+    be fast: `UWEDGE` finds the same factors to first order in the noise, tens to thousands of times faster.
 
     Parameters
     ----------
@@ -103,18 +111,18 @@ class QRJ1D(_ShearSweeps):
     handles_opposite_diagonals: ClassVar[bool] = True
 
     def _sweep(self, entries: Array, inverse: Array, rounds: list[Round]) -> float:
-        turned = rotation_sweep(entries, inverse, rounds, entries.shape[0])
-        return max(turned, _shear_sweep(entries, inverse, rounds))
+        largest_angle = rotation_sweep(entries, inverse, rounds, entries.shape[0])
+        return max(largest_angle, shear_sweep(entries, inverse, rounds))
 
 
 @dataclass(frozen=True, kw_only=True)
 class LUJ1D(_ShearSweeps):
     """Non-orthogonal joint diagonalization by lower, then upper shears.
 
-    The variant of `QRJ1D` without rotations, after a first sweep of them that gives the matrices a diagonal.
+    The variant of `QRJ1D` without rotations, except in the first sweep, which gives the matrices a diagonal.
 
-    **Needs** symmetric matrices. **Costs**, **guarantees** and **fails** as `QRJ1D`; unlike it, it is not for
-    `symmetrized`, since shears alone do not separate components with opposite diagonals.
+    **Needs** symmetric matrices. **Costs**, **guarantees** and **fails** as `QRJ1D`. Unlike `QRJ1D`, it cannot be used
+    with `symmetrized`, since shears alone do not separate components with opposite diagonals.
 
     Parameters
     ----------
@@ -147,18 +155,18 @@ class LUJ1D(_ShearSweeps):
 
     def _sweep(self, entries: Array, inverse: Array, rounds: list[Round]) -> float:
         upper = [(q, p) for p, q in rounds]
-        return max(_shear_sweep(entries, inverse, rounds), _shear_sweep(entries, inverse, upper))
+        return max(shear_sweep(entries, inverse, rounds), shear_sweep(entries, inverse, upper))
 
 
-def _shear_sweep(entries: Array, inverse: Array, rounds: list[Round]) -> float:
-    """Add to row q of every pair the multiple of row p that leaves least off the diagonal; return the largest."""
+def shear_sweep(entries: Array, inverse: Array, rounds: list[Round]) -> float:
+    """Add to row q of every pair the multiple of row p that minimizes the off-diagonal energy; return the largest."""
     xp = array_namespace(entries)
     largest = []
     for p, q in rounds:
         source, target = entries[p], entries[q]
-        own, diagonal = entries[p, q], entries[q, q]
-        overlap = xp.sum(source * target, axis=(1, 2)) - xp.sum(own * diagonal, axis=1)
-        energy = xp.sum(source * source, axis=(1, 2)) - xp.sum(own * own, axis=1)
+        cross, diagonal = entries[p, q], entries[q, q]
+        overlap = xp.sum(source * target, axis=(1, 2)) - xp.sum(cross * diagonal, axis=1)
+        energy = xp.sum(source * source, axis=(1, 2)) - xp.sum(cross * cross, axis=1)
         shear = xp.clip(-overlap / xp.where(energy > 0, energy, xp.ones_like(energy)), -1.0, 1.0)
         largest.append(xp.max(xp.abs(shear)))
         one, zero = xp.ones_like(shear), xp.zeros_like(shear)

@@ -1,0 +1,259 @@
+"""Random factors with unit columns, and stacks of matrices with common factors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from codiag._checks import Seed, as_finite, as_generator, as_number
+from codiag.tensors import symmetrize
+
+MAX_ENTRIES = 2**40
+"""Entries of a factor, at most: 8 TB in double precision, more than any memory."""
+
+
+def orthonormal_factor(size: int, rank: int, seed: Seed = None) -> np.ndarray:
+    """Draw a uniformly distributed matrix with orthonormal columns.
+
+    Parameters
+    ----------
+    size : int
+        Number of rows, d.
+    rank : int
+        Number of columns, k, at most d.
+    seed : int, sequence of int or numpy.random.Generator, optional
+        The same seed gives the same columns.
+
+    Returns
+    -------
+    numpy.ndarray of shape (d, k)
+        Orthonormal columns.
+
+    See Also
+    --------
+    unit_factor : Columns that are not orthogonal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.synthetic import orthonormal_factor
+    >>> factor = orthonormal_factor(5, 3, seed=0)
+    >>> bool(np.allclose(factor.T @ factor, np.eye(3)))
+    True
+    """
+    check_orthonormal(size, rank)
+    columns, triangle = np.linalg.qr(as_generator(seed).standard_normal((size, rank)))
+    return columns * np.sign(np.diag(triangle))
+
+
+def unit_factor(size: int, rank: int, seed: Seed = None) -> np.ndarray:
+    """Draw columns that are uniform on the unit sphere, badly conditioned if the rank is close to the size.
+
+    Parameters
+    ----------
+    size : int
+        Number of rows, d.
+    rank : int
+        Number of columns, k.
+    seed : int, sequence of int or numpy.random.Generator, optional
+        The same seed gives the same columns.
+
+    Returns
+    -------
+    numpy.ndarray of shape (d, k)
+        Unit columns.
+
+    See Also
+    --------
+    orthonormal_factor : Orthogonal columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.synthetic import unit_factor
+    >>> factor = unit_factor(5, 8, seed=0)
+    >>> bool(np.allclose(np.linalg.norm(factor, axis=0), 1))
+    True
+    """
+    _check_sizes(size, rank)
+    return unit_columns(as_generator(seed).standard_normal((size, rank)))
+
+
+def mild_factor(size: int, rank: int, seed: Seed = None, *, spread: float = 0.3) -> np.ndarray:
+    """Draw unit columns that are not orthogonal but well conditioned.
+
+    They are orthonormal columns plus `spread` times columns that are uniform on the unit sphere, scaled to unit norm.
+
+    Parameters
+    ----------
+    size : int
+        Number of rows, d.
+    rank : int
+        Number of columns, k, at most d.
+    seed : int, sequence of int or numpy.random.Generator, optional
+        The same seed gives the same columns.
+    spread : float
+        Deviation from orthogonality; with zero the columns are orthonormal.
+
+    Returns
+    -------
+    numpy.ndarray of shape (d, k)
+        Unit columns.
+
+    See Also
+    --------
+    unit_factor : Columns that can be badly conditioned.
+    orthonormal_factor : Orthogonal columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.synthetic import mild_factor
+    >>> bool(np.linalg.cond(mild_factor(20, 20, seed=0)) < 10)
+    True
+    """
+    as_number("spread", spread, zero=True)
+    rng = as_generator(seed)
+    return unit_columns(orthonormal_factor(size, rank, rng) + spread * unit_factor(size, rank, rng))
+
+
+def unit_columns(columns: np.ndarray) -> np.ndarray:
+    """Return the columns divided by their norms."""
+    return columns / np.linalg.norm(columns, axis=0)
+
+
+def check_orthonormal(size: int, rank: int) -> None:
+    """Raise an error if the rank exceeds the size."""
+    _check_sizes(size, rank)
+    if rank > size:
+        raise ValueError(f"rank must be at most {size}, the size of orthonormal columns; got {rank}")
+
+
+def _check_sizes(size: int, rank: int) -> None:
+    as_number("size", size, integer=True)
+    as_number("rank", rank, integer=True)
+    if size * rank > MAX_ENTRIES:
+        raise ValueError(
+            f"rank must be at most {MAX_ENTRIES // size} for columns of size {size}, which no memory could hold; "
+            f"got {rank}"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Stack:
+    """Matrices with common factors, and the factors and diagonals from which they were made."""
+
+    matrices: np.ndarray  # (n, d, d'): factor @ diag(diagonals[l]) @ right_factor.T plus noise
+    factor: np.ndarray  # (d, k)
+    right_factor: np.ndarray  # (d', k)
+    diagonals: np.ndarray  # (n, k)
+
+
+def matrix_stack(
+    factor: np.ndarray,
+    n_matrices: int,
+    *,
+    right_factor: np.ndarray | None = None,
+    noise: float = 0.0,
+    seed: Seed = None,
+) -> Stack:
+    r"""Draw matrices :math:`U \operatorname{diag}(d_l) U^\top` with Gaussian diagonals, plus Gaussian noise.
+
+    The noise is symmetric, with twice the variance on the diagonal. With a `right_factor` V the matrices are
+    :math:`U \operatorname{diag}(d_l) V^\top`, and the entries of the noise are independent.
+
+    Parameters
+    ----------
+    factor : array of shape (d, k)
+        The common factor U.
+    n_matrices : int
+        Number of matrices, n.
+    right_factor : array of shape (d', k), optional
+        The factor V on the right; by default U.
+    noise : float
+        Standard deviation of the noise in each entry off the diagonal.
+    seed : int, sequence of int or numpy.random.Generator, optional
+        The same seed gives the same matrices.
+
+    Returns
+    -------
+    Stack
+        With ``matrices`` of shape (n, d, d'); ``factor`` of shape (d, k); ``right_factor`` of shape (d', k), the array
+        `factor` itself if the matrices are symmetric; and ``diagonals`` of shape (n, k).
+
+    See Also
+    --------
+    unit_factor : A random factor.
+    codiag.joint_diagonalize : The function that estimates the factor.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.synthetic import matrix_stack
+    >>> stack = matrix_stack(np.eye(4), 3, seed=0)
+    >>> stack.matrices.shape, stack.diagonals.shape
+    ((3, 4, 4), (3, 4))
+    """
+    as_number("n_matrices", n_matrices, integer=True)
+    as_number("noise", noise, zero=True)
+    factor = as_finite("factor", factor, (None, None))
+    right = factor if right_factor is None else as_finite("right_factor", right_factor, (None, factor.shape[1]))
+    rng = as_generator(seed)
+    diagonals = rng.standard_normal((n_matrices, factor.shape[1]))
+    errors = rng.standard_normal((n_matrices, factor.shape[0], right.shape[0]))
+    if right is factor:
+        errors = (errors + errors.transpose(0, 2, 1)) / np.sqrt(2)
+    matrices = (factor * diagonals[:, None, :]) @ right.T + noise * errors
+    return Stack(matrices, factor, right, diagonals)
+
+
+def projection_stack(
+    factor: np.ndarray, weights: np.ndarray, n_projections: int, *, noise: float = 0.0, seed: Seed = None
+) -> Stack:
+    r"""Draw projections of a noisy symmetric tensor along random unit vectors.
+
+    The tensor is :math:`\sum_i w_i\, u_i \otimes u_i \otimes u_i + \epsilon R`, where R is a symmetrized tensor of
+    Gaussian entries.
+
+    Parameters
+    ----------
+    factor : array of shape (d, k)
+        The components :math:`u_i`.
+    weights : array of shape (k,)
+        Their weights :math:`w_i`.
+    n_projections : int
+        Number of projections, n.
+    noise : float
+        The factor :math:`\epsilon` of the noise.
+    seed : int, sequence of int or numpy.random.Generator, optional
+        The same seed gives the same projections.
+
+    Returns
+    -------
+    Stack
+        With ``matrices`` of shape (n, d, d), ``factor``, and ``diagonals`` of shape (n, k).
+
+    See Also
+    --------
+    matrix_stack : Matrices with independent diagonals.
+    codiag.theory.first_order_perturbation : The errors of the factors that such noise causes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.synthetic import projection_stack
+    >>> projection_stack(np.eye(4)[:, :2], np.ones(2), 6, noise=0.1, seed=0).matrices.shape
+    (6, 4, 4)
+    """
+    as_number("n_projections", n_projections, integer=True)
+    as_number("noise", noise, zero=True)
+    factor = as_finite("factor", factor, (None, None))
+    weights = as_finite("weights", weights, factor.shape[1:])
+    rng = as_generator(seed)
+    size = factor.shape[0]
+    directions = unit_columns(rng.standard_normal((size, n_projections)))
+    symmetric = symmetrize(rng.standard_normal((size, size, size)))
+    diagonals = (directions.T @ factor) * weights
+    matrices = (factor * diagonals[:, None, :]) @ factor.T + noise * np.moveaxis(symmetric @ directions, 2, 0)
+    return Stack(matrices, factor, factor, diagonals)
