@@ -65,11 +65,17 @@ def test_factorize_prints_errors_and_the_diagnosis(tensor_file):
     assert row[2:] == [f"{error:.2g}" for error in (fit.weight_standard_errors[0], *fit.standard_errors[:, 0])]
 
 
-@pytest.mark.parametrize("libraries", [["pandas"], ["polars"], []], ids=str)
-def test_factorize_takes_long_tables_and_answers_in_their_labels(long_table, tensor_file, libraries, monkeypatch):
-    if libraries:
-        pytest.importorskip(libraries[0])
-    monkeypatch.setattr("codiag._text._frames.LIBRARIES", libraries)
+@pytest.mark.parametrize("kind", ["csv", "pandas", "polars", "pyarrow.parquet"])
+def test_factorize_takes_long_tables_and_answers_in_their_labels(long_table, tensor_file, kind, monkeypatch):
+    if kind != "csv":
+        pytest.importorskip("pyarrow")
+        pytest.importorskip(kind)
+        pandas = pytest.importorskip("pandas")
+        parquet = long_table.with_suffix(".parquet")
+        pandas.read_csv(long_table).to_parquet(parquet)
+        long_table = parquet
+        readers = {"pyarrow.parquet": "read_table"}
+        monkeypatch.setattr("codiag._text._tables.PARQUET", {kind: readers.get(kind, "read_parquet")})
     out = long_table.with_name("out.csv")
     options = [str(long_table), "-k", "3", "--modes", "sample,wave,day", "--value", "value", "--out", str(out)]
     result = runner.invoke(app, ["factorize", *options])
@@ -86,11 +92,7 @@ def test_factorize_takes_long_tables_and_answers_in_their_labels(long_table, ten
     assert next(row for row in rows if row.split()[:1] == ["0"]).split()[1].strip(",") == strongest
 
 
-@pytest.mark.parametrize("libraries", [["pandas"], ["polars"], []], ids=str)
-def test_factorize_reads_decimal_commas(long_table, tensor_file, libraries, monkeypatch):
-    if libraries:
-        pytest.importorskip(libraries[0])
-    monkeypatch.setattr("codiag._text._frames.LIBRARIES", libraries)
+def test_factorize_reads_decimal_commas(long_table, tensor_file):
     text = long_table.read_text().replace(",", ";").replace(".", ",")
     long_table.write_text(text)
     options = [str(long_table), "-k", "3", "--modes", "sample,wave,day", "--value", "value"]

@@ -11,6 +11,7 @@ from scipy import sparse
 import codiag
 from codiag import datasets
 from codiag import io as tables
+from codiag._text import read_frame
 from codiag.io import read_tensor
 from codiag.models.topics import _files as corpora
 
@@ -133,3 +134,33 @@ def test_columns_of_a_table(columns, kind, words, tmp_path):
     with pytest.raises(kind, match=words):
         tables.write_table(tmp_path / "t.csv", columns)
     assert not (tmp_path / "t.csv").exists()
+
+
+def test_cells_of_text_files_are_numbers_if_all_are(tmp_path):
+    path = tmp_path / "t.csv"
+    numbers = [str(row) for row in range(300)]
+    rows = zip(
+        numbers, [*numbers[:-1], "0.5"], [*numbers[:-1], "NA"], ["True"] * 300, ['"a,\nb"', *numbers[1:]], strict=True
+    )
+    path.write_text("whole,real,gaps,flag,text\n" + "\n".join(",".join(row) for row in rows))
+    frame = read_frame(path)
+    assert [column.dtype.kind for column in frame.values()] == ["i", "f", "f", "b", "O"]
+    assert np.isnan(frame["gaps"]).sum() == 1
+    assert frame["text"][:2].tolist() == ["a,\nb", "1"]
+    path.write_text("a,b\nx,\n,1\n")
+    assert read_frame(path)["a"].tolist() == ["x", None]
+    assert np.isnan(read_frame(path)["b"][0])
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a,b\n1,2\n\n1\n", r"line 4 of t\.csv has 1 columns, not 2"),
+        ("a,b,a\n1,2,3\n", r"line 1 of t\.csv must name columns differently; it reads a, b, a"),
+        ("\n \n", r"t\.csv is empty"),
+    ],
+)
+def test_text_files_that_are_no_tables(tmp_path, text, words):
+    (tmp_path / "t.csv").write_text(text)
+    with pytest.raises(ValueError, match=words):
+        read_frame(tmp_path / "t.csv")

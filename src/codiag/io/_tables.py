@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from codiag._text import SEPARATORS, as_path, checked_ending, inert, written_at_once
-from codiag.labels import Labelled, of_series, of_table
+from codiag.labels import Labelled, of_table
 from codiag.models.crowd import votes_in
 
 logger = logging.getLogger("codiag.reading")
@@ -79,8 +79,9 @@ def labelled_tensor(table: Any, *, modes: Any = None, value: Any = None, absent:
 
     Parameters
     ----------
-    table : data frame of pandas or polars, or pandas Series whose index has a level for each mode
-        Labels of a mode are sorted, or in the order of their categories; there is one value for each combination.
+    table : data frame, or pandas Series whose index has a level for each mode
+        A frame of any library that narwhals knows: pandas, polars, pyarrow, dask, DuckDB and others. Labels of a mode
+        are sorted, or in the order of their categories; there is one value for each combination.
     modes : sequence of str, optional
         The columns that hold labels, one for each mode; by default all but that of the values.
     value : str, optional
@@ -114,13 +115,7 @@ def labelled_tensor(table: Any, *, modes: Any = None, value: Any = None, absent:
     >>> fit.to_frames()["dish"][0].round(2).to_dict()
     {'fish soup': 0.89, 'rice': 0.45}
     """
-    if hasattr(table, "columns"):
-        return of_table(table, modes, value, absent)
-    if hasattr(table, "index") and hasattr(table.index, "get_level_values"):
-        if modes is not None or value is not None:
-            raise TypeError("modes and value are for data frames; the index of a Series says both")
-        return of_series(table, absent)
-    raise TypeError(f"table must be a data frame, or a pandas Series with several levels; got {type(table).__name__}")
+    return of_table(table, modes, value, absent)
 
 
 def write_table(path: str | Path, columns: Mapping[str, Iterable[Any]]) -> None:

@@ -169,6 +169,8 @@ def as_labels(raw: Any) -> np.ndarray:
     if values.dtype.kind == "S":
         return np.char.decode(values, "utf-8", "replace")
     listed = values.tolist()
+    if all(isinstance(one, str) for one in listed):
+        return np.array(listed, dtype=str)
     known = _as_dates(listed)
     if known is None and listed and all(isinstance(one, Real) and not isinstance(one, bool) for one in listed):
         known = np.array(listed)

@@ -1,17 +1,15 @@
-"""Check paths, and report files that cannot be read in one sentence.
-
-Lines of text files as rows of fields, and what is said of those that cannot be read.
-"""
+"""Paths of files, packed files, and errors of reading in one sentence."""
 
 from __future__ import annotations
 
+import gzip
 import inspect
 import itertools
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 
@@ -27,7 +25,7 @@ def as_path(name: str, value: object) -> Path:
 
 
 def as_file(name: str, value: object) -> Path:
-    """Return the path of a file that exists, and is not empty."""
+    """Return the path of a file that exists and is not empty."""
     path = as_path(name, value)
     if path.is_dir():
         raise ValueError(f"{name} must be a file; {path} is a folder")
@@ -40,19 +38,41 @@ def as_file(name: str, value: object) -> Path:
     return path
 
 
+def is_packed(path: Path) -> bool:
+    """Return whether the name of a file ends in ``.gz``, in small or capital letters."""
+    return path.suffix.lower() == ".gz"
+
+
+def ending_of(path: Path) -> str:
+    """Return the last suffix of a path before ``.gz``, in small letters."""
+    return (Path(path.stem) if is_packed(path) else path).suffix.lower()
+
+
+def checked_ending(path: Path, endings: tuple[str, ...], *, must_exist: bool = True) -> str:
+    """Return the ending of a path; raise if it is not one of `endings`, or if the file must exist and does not."""
+    ending = ending_of(path)
+    if must_exist and (path.is_dir() or not path.exists()):
+        as_file("path", path)
+    if ending not in endings:
+        packed = "; .gz may follow" if must_exist else ""
+        raise ValueError(f"path must end in {', '.join(endings)}{packed}; got {path}")
+    if must_exist:
+        as_file("path", path)
+    return ending
+
+
+def open_text(path: Path) -> TextIO:
+    """Open a text file in UTF-8, packed or not, with line ends as they are."""
+    if is_packed(path):
+        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
+    return path.open(encoding="utf-8-sig", newline="")
+
+
 def reason_of(error: Exception) -> str:
-    """Return what an error says, as a phrase also where that is the key that was not found."""
+    """Return the message of an error, as a phrase also for a KeyError, whose message is only the key."""
     if isinstance(error, KeyError) and error.args:
         return f"it holds no {error.args[0]}"
     return str(error) or type(error).__name__
-
-
-def check_npz(path: Path) -> None:
-    """Raise where a file does not begin like an archive of NumPy, nor like a pickle, of which `numpy.load` tells."""
-    with path.open("rb") as file:
-        first = file.read(2)
-    if first != b"PK" and first[:1] != b"\x80":
-        raise ValueError(f"{path.name} is not a readable .npz file: it does not begin like one")
 
 
 @contextmanager
@@ -66,13 +86,21 @@ def readable(path: Path) -> Iterator[None]:
     except Exception as error:
         if isinstance(error, ValueError) and path.name in str(error):
             raise
-        ending = "".join(path.suffixes[-2:]) if path.suffix == ".gz" else path.suffix
+        ending = "".join(path.suffixes[-2:]) if is_packed(path) else path.suffix
         reason = reason_of(error)
         raise ValueError(f"{path.name} is not a readable {ending or 'file of this kind'} file: {reason}") from error
 
 
+def check_npz(path: Path) -> None:
+    """Raise if a file begins neither like an archive of NumPy nor like a pickle, which `numpy.load` refuses by name."""
+    with path.open("rb") as file:
+        first = file.read(2)
+    if first != b"PK" and first[:1] != b"\x80":
+        raise ValueError(f"{path.name} is not a readable .npz file: it does not begin like one")
+
+
 def read_numbers(lines: Iterator[str], dtype: Any = np.float64) -> np.ndarray:
-    """Return the numbers in lines of text, of shape (0, 0) where there are none: `numpy.loadtxt` warns of that."""
+    """Return the numbers in lines of text as a matrix, (0, 0) if there are none: `numpy.loadtxt` warns then."""
     first = next((line for line in lines if line.partition("#")[0].strip()), None)
     if first is None:
         return np.zeros((0, 0), dtype)
@@ -80,9 +108,10 @@ def read_numbers(lines: Iterator[str], dtype: Any = np.float64) -> np.ndarray:
 
 
 def read_mat(path: Path) -> dict[str, Any]:
-    """Return the variables of a .mat file by name, matrices with few entries as sparse arrays where SciPy can do that.
+    """Return the variables of a .mat file by name.
 
-    Versions of SciPy that can warn unless they are told, and earlier ones do not know the option.
+    Sparse matrices are sparse arrays if the installed SciPy can return these; it then warns unless the option is set,
+    which earlier versions do not know.
     """
     from scipy.io import loadmat
 
