@@ -15,7 +15,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from scipy.io import savemat
 
-from codiag.io import read_tensor
+from codiag.io import read_entries, read_tensor
 from codiag.tensors import DaskTensor, DenseTensor, SparseTensor
 
 ENTRIES = np.arange(24.0).reshape(2, 3, 4)
@@ -187,6 +187,16 @@ def test_frostt(tmp_path, name):
     assert tensor.to_dense()[1, 2, 3] == -2
     with pytest.raises(ValueError, match="leave `variable` out"):
         read_tensor(path, "X")
+
+
+def test_nan_in_lists_of_entries_are_missing(tmp_path):
+    (tmp_path / "a.tns").write_text("1 1 2 1.5\n2 3 4 nan\n1 1 2 0.5\n")
+    expected = np.zeros((2, 3, 4))
+    expected[0, 0, 1], expected[1, 2, 3] = 2, np.nan
+    assert_array_equal(read_entries(tmp_path / "a.tns"), expected)
+    contents = {"coords": np.array([[0, 1], [0, 2], [1, 3]]), "values": np.array([2, np.nan]), "shape": (2, 3, 4)}
+    np.savez(tmp_path / "a.npz", **contents)
+    assert_array_equal(read_entries(tmp_path / "a.npz"), expected)
 
 
 def _saved() -> bytes:

@@ -123,6 +123,34 @@ def test_few_rows_make_a_list(absent):
     assert_array_equal(tensor.to_dense(), dense[np.ix_(*labels.values)])
 
 
+@pytest.mark.parametrize("absent", ["missing", "zero"])
+@pytest.mark.parametrize(("size", "n_listed"), [(4, 60), (12, 120)])
+def test_an_empty_cell_is_a_missing_entry_whatever_is_not_listed(absent, size, n_listed):
+    """A few combinations of many, and many of few: one list, and one array."""
+    rng = np.random.default_rng(0)
+    places = np.unravel_index(rng.choice(size**3, n_listed, replace=False), (size,) * 3)
+    values = rng.random(n_listed)
+    values[7] = np.nan
+    columns = dict(zip("abc", places, strict=True)) | {"value": values}
+    tensor, labels = labelled_tensor(pytest.importorskip("pandas").DataFrame(columns), absent=absent)
+    expected = np.full((size,) * 3, np.nan if absent == "missing" else 0.0)
+    expected[places] = values
+    expected = expected[np.ix_(*labels.values)]
+    problem = codiag.Problem(tensor, 1)
+    n_observed = tensor.size if problem.entries is None else problem.entries.counts()[0].sum()
+    assert n_observed == np.isfinite(expected).sum()
+    whole = problem.tensor.to_dense()
+    assert_array_equal(whole[np.isfinite(expected)], expected[np.isfinite(expected)])
+
+
+def test_zeros_beside_missing_entries_need_memory():
+    rows = np.arange(1000)
+    columns = {"a": rows, "b": rows, "c": rows, "value": np.where(rows == 3, np.nan, 1.0)}
+    table = pytest.importorskip("pandas").DataFrame(columns)
+    with pytest.raises(ValueError, match=r"at most 134217728 entries .* has 1,000,000,000"):
+        labelled_tensor(table, absent="zero")
+
+
 def test_columns_may_be_named_and_categories_keep_their_order():
     pandas = pytest.importorskip("pandas")
     table = pandas_table()

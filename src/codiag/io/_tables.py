@@ -88,7 +88,7 @@ def labelled_tensor(table: Any, *, modes: Any = None, value: Any = None, absent:
         The column that holds the entries; by default the last.
     absent : {"missing", "zero"}
         What combinations of labels that are not listed are: not observed, as in measurements and ratings, or zero, as
-        in counts. NaN are missing in any case, unless few combinations are listed and the others are zero.
+        in counts. Entries whose value is NaN, or an empty cell, are missing in either case.
 
     Returns
     -------

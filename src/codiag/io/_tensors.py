@@ -12,7 +12,7 @@ import numpy as np
 
 from codiag._text import as_file, as_path, check_npz, ending_of, read_frame, read_mat, read_numbers, readable
 from codiag.io._chunked import HDF5, ZARR, in_chunks, open_hdf5, open_zarr, split_dataset
-from codiag.labels import Labelled, of_table
+from codiag.labels import Labelled, of_table, zeros_and
 from codiag.tensors import SparseTensor, Tensor, as_tensor
 
 TABLES = (".csv", ".tsv", ".parquet")
@@ -133,7 +133,7 @@ def _read_npz(path: Path, variable: str | None) -> np.ndarray | SparseTensor:
                 raise ValueError(
                     f"{path.name} must be zero where it has no entries; fill_value is {file['fill_value']}"
                 )
-            return SparseTensor(file["coords"], file[values], file["shape"].tolist())
+            return _from_list(file["coords"], file[values], file["shape"].tolist())
         return _chosen(path, {name: file[name] for name in file.files}, variable)
 
 
@@ -160,7 +160,14 @@ def _read_tns(path: Path, variable: str | None) -> np.ndarray | SparseTensor:
     if not np.array_equal(places, np.floor(places)) or places.min() < 1:
         raise ValueError(f"{path.name} must have whole coordinates that count from one; the least is {places.min():g}")
     coords = places.astype(np.int64) - 1
-    return SparseTensor(coords, table[:, -1], tuple(int(row.max()) + 1 for row in coords))
+    return _from_list(coords, table[:, -1], [int(row.max()) + 1 for row in coords])
+
+
+def _from_list(coords: np.ndarray, values: np.ndarray, shape: Sequence[int]) -> np.ndarray | SparseTensor:
+    """Return a sparse tensor, or an array if entries are missing, since entries that are not listed are zero."""
+    if values.dtype.kind == "f" and np.isnan(values).any() and len(shape) == len(coords):
+        return zeros_and(coords, values, shape)
+    return SparseTensor(coords, values, shape)
 
 
 def _read_zarr(path: Path, variable: str | None) -> Any:

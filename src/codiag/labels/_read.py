@@ -15,6 +15,8 @@ from codiag.tensors import SparseTensor, Tensor
 
 LISTED = 0.1
 """Share of all combinations of labels below which the entries of a table are kept as a list; chosen by experience."""
+LARGEST = 2**27
+"""Entries of an array, 1 GiB in double precision, up to which zeros are stored beside missing entries."""
 NUMBERS = (int, float, np.number, Decimal)
 REAL = "biuf"
 """Kinds of dtypes of NumPy that are real numbers."""
@@ -202,12 +204,29 @@ def _matched(fitted: Labels, mode: int, codes: np.ndarray, labels: np.ndarray) -
 
 
 def _filled(coords: np.ndarray, entries: np.ndarray, shape: tuple[int, ...], absent: str) -> np.ndarray | SparseTensor:
-    """Return an array if many combinations are listed, and a list if few are."""
-    if entries.size < LISTED * math.prod(shape):
-        known = ~np.isnan(entries) if absent == "missing" else np.ones(entries.shape, bool)
+    """Return an array if many combinations are listed, and a list if few are; NaN are missing in both."""
+    known = ~np.isnan(entries)
+    if entries.size < LISTED * math.prod(shape) and (absent == "missing" or known.all()):
         return SparseTensor(coords[:, known], entries[known], shape, absent=absent)
-    whole = np.full(shape, np.nan if absent == "missing" else 0.0)
+    if absent == "zero":
+        return zeros_and(coords, entries, shape)
+    whole = np.full(shape, np.nan)
     whole[tuple(coords)] = entries
+    return whole
+
+
+def zeros_and(coords: np.ndarray, entries: np.ndarray, shape: Sequence[int]) -> np.ndarray:
+    """Return an array with these entries, added up where coordinates repeat, and zeros elsewhere.
+
+    It holds missing entries, as NaN, which a `SparseTensor` with zeros elsewhere cannot.
+    """
+    if math.prod(shape) > LARGEST:
+        raise ValueError(
+            f"tensor must have at most {LARGEST} entries if some are missing and those that are not listed are zero; "
+            f"one of shape {tuple(shape)} has {math.prod(shape):,}. Leave the missing entries out, which makes them zero"
+        )
+    whole = np.zeros(shape)
+    np.add.at(whole, tuple(coords), entries)
     return whole
 
 
