@@ -7,6 +7,7 @@ from codiag._text._files import (
     checked_ending,
     ending_of,
     is_packed,
+    open_binary,
     open_text,
     read_mat,
     read_numbers,

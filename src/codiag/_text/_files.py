@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TextIO
+from typing import IO, Any, TextIO
 
 import numpy as np
 
@@ -59,6 +59,11 @@ def checked_ending(path: Path, endings: tuple[str, ...], *, must_exist: bool = T
     if must_exist:
         as_file("path", path)
     return ending
+
+
+def open_binary(path: Path) -> IO[bytes]:
+    """Open a file, unpacked if it is packed."""
+    return gzip.open(path) if is_packed(path) else path.open("rb")  # type: ignore[return-value]
 
 
 def open_text(path: Path) -> TextIO:

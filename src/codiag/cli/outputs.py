@@ -37,7 +37,7 @@ def check_outputs(outputs: Outputs, sources: Sequence[Path] = (), *, force: bool
         for source, _ in map(split_dataset, sources):
             if _same_file(path, source):
                 fail(f"{option} must not be the file that is read, {source}; choose another name")
-            if source.suffix == ".zarr" and path.resolve().is_relative_to(source.resolve()):
+            if source.suffix.lower() == ".zarr" and path.resolve().is_relative_to(source.resolve()):
                 fail(f"{option} must not lie in the folder that is read, {source}; choose another folder")
         _check_writable(path, option, outputs[option][1])
     for (first, one), (second, other) in itertools.combinations(asked.items(), 2):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from codiag._text import as_file, readable
+from codiag._text import as_file, open_text, readable
 from codiag.datasets._locate import check_contents, locate, source_of
 
 
@@ -154,7 +153,7 @@ def read_crowd(votes: str | Path, truth: str | Path | None = None) -> CrowdData:
 
 def _numbers(path: Path, n_columns: int) -> np.ndarray:
     """Return the first columns of a table of integers; an error names the first line that has none."""
-    with readable(path), gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
+    with readable(path), open_text(path) as lines:
         rows = [(number, line.replace(",", " ").split()) for number, line in enumerate(lines, 1) if line.strip()]
     if rows and not rows[0][1][0].lstrip("-").isdigit():
         rows = rows[1:]

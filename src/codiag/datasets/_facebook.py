@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from codiag._text import as_file, read_mat, readable
+from codiag._text import as_file, ending_of, read_mat, readable
 from codiag.datasets._locate import check_contents, locate, source_of
 
 ATTRIBUTES = ("status", "gender", "major", "minor", "dorm", "year", "highschool")
@@ -150,7 +150,7 @@ def read_facebook(path: str | Path) -> FacebookData:
     """
     path = as_file("path", path)
     with readable(path):
-        upper, attributes = _read_mat(path) if path.suffix == ".mat" else _read_npz(path)
+        upper, attributes = _read_mat(path) if ending_of(path) == ".mat" else _read_npz(path)
         linked = sparse.csr_array(upper + upper.T, dtype=np.float64)
         linked.data[:] = 1.0
         named = zip(ATTRIBUTES, attributes.astype(np.int64).T, strict=True)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from scipy import sparse
 
-from codiag._text import as_file, read_numbers, readable
+from codiag._text import as_file, open_text, read_numbers, readable
 from codiag.datasets._locate import check_contents, locate
 from codiag.models.topics import read_corpus
 
@@ -111,7 +110,7 @@ def read_bag_of_words(counts: str | Path, vocabulary: str | Path) -> CorpusData:
     [[4.0, 0.0], [0.0, 3.0]]
     """
     path, words_path = as_file("counts", counts), as_file("vocabulary", vocabulary)
-    with readable(path), gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
+    with readable(path), open_text(path) as lines:
         n_documents, n_words, _ = (int(next(lines, "")) for _ in range(3))
         table = read_numbers(lines, np.int64)
         if table.shape[1] != 3:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -10,22 +11,23 @@ from zipfile import ZipFile, is_zipfile
 
 HDF5 = (".h5", ".hdf5")
 ZARR = (".zarr", ".zarr.zip")
+WITH_ARRAY = re.compile(r"(?P<file>.*?\.(h5|hdf5|zarr|zarr\.zip)):(?P<name>.*)", re.IGNORECASE)
+"""The path of a file, a colon and the name of an array in it."""
 ZARR_METADATA = ("zarr.json", ".zgroup", ".zarray")
 """Files of which every Zarr array or group has one."""
 
 
 def split_dataset(path: Path) -> tuple[Path, str | None]:
     """Split the path of a file from the name of an array in it, as in ``file.h5:/group/array``."""
-    for ending in (*HDF5, *ZARR):
-        file, mark, name = str(path).partition(f"{ending}:")
-        if mark and not name.strip("/"):
-            raise ValueError(
-                f"path must name an array after the colon, as in {Path(file).name}{ending}:/group/array, or end before "
-                f"it; got {path}"
-            )
-        if mark:
-            return Path(file + ending), name.strip("/")
-    return path, None
+    split = WITH_ARRAY.fullmatch(str(path))
+    if split is None:
+        return path, None
+    file, name = Path(split["file"]), split["name"].strip("/")
+    if not name:
+        raise ValueError(
+            f"path must name an array after the colon, as in {file.name}:/group/array, or end before it; got {path}"
+        )
+    return file, name
 
 
 def open_zarr(path: Path) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from codiag._text import as_file, as_path, check_npz, ending_of, read_frame, read_mat, read_numbers, readable
+from codiag._text import (
+    as_file,
+    as_path,
+    check_npz,
+    ending_of,
+    is_packed,
+    open_binary,
+    open_text,
+    read_frame,
+    read_mat,
+    read_numbers,
+    readable,
+)
 from codiag.io._chunked import HDF5, ZARR, in_chunks, open_hdf5, open_zarr, split_dataset
 from codiag.labels import Labelled, of_table, zeros_and
 from codiag.tensors import SparseTensor, Tensor, as_tensor
@@ -109,17 +120,16 @@ def read_labelled_entries(
 
 def _read_npy(path: Path, variable: str | None) -> np.ndarray | SparseTensor:
     _no_variable(path, variable)
-    packed = path.suffix.lower() == ".gz"
-    with gzip.open(path) if packed else path.open("rb") as file:
+    with open_binary(path) as file:
         start = file.read(6)
     if not start:
         raise ValueError(f"{path.name} is empty")
     if start != b"\x93NUMPY" and start[:1] != b"\x80":  # the latter begins a pickle, which is refused below
         raise ValueError(f"{path.name} is not a readable .npy file: it does not begin like one")
     with _no_pickles(path):
-        if not packed:
+        if not is_packed(path):
             return np.load(path, mmap_mode="r", allow_pickle=False)
-        with gzip.open(path) as file:
+        with open_binary(path) as file:
             return np.load(file, allow_pickle=False)
 
 
@@ -149,7 +159,7 @@ def _read_mat(path: Path, variable: str | None) -> np.ndarray:
 def _read_tns(path: Path, variable: str | None) -> np.ndarray | SparseTensor:
     _no_variable(path, variable)
     try:
-        with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
+        with open_text(path) as lines:
             table = read_numbers(lines)
     except (ValueError, UnicodeDecodeError) as error:
         reason = str(error).split(";")[0]

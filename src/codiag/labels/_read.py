@@ -223,7 +223,7 @@ def zeros_and(coords: np.ndarray, entries: np.ndarray, shape: Sequence[int]) -> 
     if math.prod(shape) > LARGEST:
         raise ValueError(
             f"tensor must have at most {LARGEST} entries if some are missing and those that are not listed are zero; "
-            f"one of shape {tuple(shape)} has {math.prod(shape):,}. Leave the missing entries out, which makes them zero"
+            f"one of shape {tuple(shape)} has {math.prod(shape):,}. Leave missing entries out, which makes them zero"
         )
     whole = np.zeros(shape)
     np.add.at(whole, tuple(coords), entries)
