@@ -1,4 +1,4 @@
-"""How much every index of a mode has to say about the components."""
+"""The leverage of every index: how strongly the components depend on it."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from codiag.result import Factorization
 
 LARGE, NAMED = 3, 3
-"""Times the mean from which a leverage is called large, and how many such indices are named."""
+"""Multiple of the mean above which a leverage is large (by experience), and how many such indices are named."""
 
 
 def leverage(fit: Factorization, *, axes: Any = None) -> Any:
     r"""Draw the leverage of every index of every mode, :math:`\mathrm{diag}(A (A^\top A)^+ A^\top)`.
 
     It is between 0 and 1, and the leverages of a mode add up to the rank. An index whose leverage is far above the
-    others determines a component almost alone: a sample to look at, and perhaps to leave out. Those above three times
+    others determines a component almost alone: a sample to check, and perhaps to leave out. Those above three times
     the mean, the dashed line, are named.
 
     Parameters
@@ -39,7 +39,7 @@ def leverage(fit: Factorization, *, axes: Any = None) -> Any:
     See Also
     --------
     components : The components themselves.
-    residuals : What the fit leaves of the data.
+    residuals : Tensor minus fit.
 
     Examples
     --------
@@ -50,16 +50,16 @@ def leverage(fit: Factorization, *, axes: Any = None) -> Any:
     3
     """
     labels, modes = labels_of(fit), different_modes(fit)
-    named = sum(not is_ordered(labels.values[mode]) for mode in modes)
-    with grid_of_axes(axes, (len(modes), 1), (6.4, 1.5 * len(modes) + 0.6 * named + 0.5)) as (figure, grid):
+    n_named = sum(not is_ordered(labels.values[mode]) for mode in modes)
+    with grid_of_axes(axes, (len(modes), 1), (6.4, 1.5 * len(modes) + 0.6 * n_named + 0.5)) as (figure, grid):
         for axis, mode in zip(grid[:, 0], modes, strict=True):
-            values, own = leverages(to_host(fit.factors[mode])), labels.values[mode]
-            draw_along(axis, own, values, OURS)
+            values, index = leverages(to_host(fit.factors[mode])), labels.values[mode]
+            draw_along(axis, index, values, OURS)
             axis.axhline(np.mean(values), color=MUTED, linewidth=1, linestyle="--")
-            _name_large(axis, own, values)
+            _name_large(axis, index, values)
             axis.set_ylim(0, 1.25 * float(np.max(values)) or 1.0)
             plain(axis)
-            name_along(axis, labels.names[mode], own)
+            name_along(axis, labels.names[mode], index)
         if axes is None:
             figure.suptitle("Leverage of every index (dashed: mean)", fontsize=11, color=INK)
             tell_without_font(figure, texts_of(labels))
@@ -69,16 +69,16 @@ def leverage(fit: Factorization, *, axes: Any = None) -> Any:
 def leverages(factor: np.ndarray) -> np.ndarray:
     """Return the leverages of the rows of a factor, shape (d,)."""
     left, values, _ = np.linalg.svd(factor.astype(np.float64), full_matrices=False)
-    kept = values > max(factor.shape) * np.finfo(float).eps * values[0]
-    return np.asarray(np.sum(left[:, kept] ** 2, axis=1))
+    nonzero = values > max(factor.shape) * np.finfo(float).eps * values[0]
+    return np.asarray(np.sum(left[:, nonzero] ** 2, axis=1))
 
 
-def _name_large(axis: Any, own: np.ndarray | None, values: np.ndarray) -> None:
-    places = np.arange(values.size) if own is None or not is_ordered(own) else own
-    names = np.arange(values.size) if own is None else own
-    for place in np.argsort(-values, kind="stable")[:NAMED]:
-        if values[place] > LARGE * np.mean(values):
-            where = (places[place], values[place])
-            text = shown(f"{names[place]:.6g}" if names.dtype.kind == "f" else names[place], 20)
+def _name_large(axis: Any, index: np.ndarray | None, values: np.ndarray) -> None:
+    positions = np.arange(values.size) if index is None or not is_ordered(index) else index
+    names = np.arange(values.size) if index is None else index
+    for at in np.argsort(-values, kind="stable")[:NAMED]:
+        if values[at] > LARGE * np.mean(values):
+            where = (positions[at], values[at])
+            text = shown(f"{names[at]:.6g}" if names.dtype.kind == "f" else names[at], 20)
             style = {"ha": "center", "fontsize": 8, "color": INK, "fontfamily": families()}
             axis.annotate(text, where, xytext=(0, 3), textcoords="offset points", **style)

@@ -1,4 +1,4 @@
-"""What a fit leaves of the data: where it is large, and whether it looks like noise."""
+"""The residuals of a fit: their size along every mode, and their distribution against a normal one."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from codiag.result import Factorization
 
 POINTS = 400
-"""Quantiles that are drawn."""
+"""Number of quantiles that are drawn."""
 LARGEST = 2**26
-"""Entries that are formed for a figure at most."""
+"""Largest number of entries of a tensor whose residuals are computed for a figure: 0.5 GiB in double precision."""
 
 
 def residuals(fit: Factorization, tensor: TensorLike, *, observed: Array | None = None, axes: Any = None) -> Any:
-    """Draw what a fit leaves of a tensor: its size along every mode, and its quantiles against those of a normal law.
+    """Draw the residuals of a fit: their size along every mode, and their quantiles against normal ones.
 
-    Where noise is all that is left, the first are level and the last lie on the line. An index far above the dashed
-    line, the root mean square of all entries, is one that the components do not describe; ends that bend away from the
-    line are outliers.
+    If the residuals are white noise, the sizes are level and the quantiles lie on the line. An index far above the
+    dashed line, the root mean square of all residuals, is one that the components do not describe; ends that bend away
+    from the line are outliers.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def residuals(fit: Factorization, tensor: TensorLike, *, observed: Array | None 
     tensor : array or Tensor
         What was fitted, as in `codiag.factorize`; NaN are missing. All entries are formed.
     observed : array in the shape of the tensor, optional
-        Which entries were observed; weights count as 1 where they are not 0.
+        Which entries were observed; weights count as 1 if they are not 0.
     axes : array of matplotlib axes, optional
         One for each mode and one more, to draw on; by default a new figure is made.
 
@@ -60,55 +60,62 @@ def residuals(fit: Factorization, tensor: TensorLike, *, observed: Array | None 
     >>> len(figure.axes)
     4
     """
-    left = residual_entries(fit, tensor, observed)
+    return draw_residuals(fit, residual_entries(fit, tensor, observed), axes)
+
+
+def draw_residuals(fit: Factorization, entries: np.ndarray, axes: Any = None) -> Any:
+    """Draw residuals that were computed by `residual_entries`, and return the figure."""
     labels, modes = labels_of(fit), different_modes(fit)
-    named = sum(not is_ordered(labels.values[mode]) for mode in modes)
-    size = (6.4, 1.5 * len(modes) + 0.6 * named + 2.6)
-    ratios = (len(modes) + 1, 1)
-    with grid_of_axes(axes, ratios, size) as (figure, grid):
-        total = float(np.sqrt(np.nanmean(left**2)))
+    n_named = sum(not is_ordered(labels.values[mode]) for mode in modes)
+    size = (6.4, 1.5 * len(modes) + 0.6 * n_named + 2.6)
+    with grid_of_axes(axes, (len(modes) + 1, 1), size) as (figure, grid):
+        total = float(np.sqrt(np.nanmean(entries**2)))
         for axis, mode in zip(grid[:-1, 0], modes, strict=True):
-            others = tuple(other for other in range(left.ndim) if other != mode)
-            counts = np.sum(np.isfinite(left), axis=others)
-            sizes = np.sqrt(np.nansum(left**2, axis=others) / np.maximum(counts, 1))
+            sizes = root_mean_squares(entries, mode)
             draw_along(axis, labels.values[mode], sizes, OURS)
             axis.axhline(total, color=MUTED, linewidth=1, linestyle="--")
             axis.set_ylim(0, 1.15 * max(float(np.max(sizes)), total) or 1.0)
             plain(axis)
             name_along(axis, labels.names[mode], labels.values[mode])
-        _draw_quantiles(grid[-1, 0], left[np.isfinite(left)], total)
+        _draw_quantiles(grid[-1, 0], entries[np.isfinite(entries)], total)
         if axes is None:
-            figure.suptitle("Root mean square of the residual (dashed: of all)", fontsize=11, color=INK)
+            figure.suptitle("Root mean square of the residuals (dashed: of all)", fontsize=11, color=INK)
             tell_without_font(figure, texts_of(labels))
     return figure
 
 
 def residual_entries(fit: Factorization, tensor: Any, observed: Any) -> np.ndarray:
-    """Return the entries minus the fit, NaN where nothing was observed."""
+    """Return the entries minus the fit, NaN for those that were not observed."""
     plain_tensor, observed = without_missing(read_like(tensor, fit.labels).tensor, observed)
-    known = as_tensor(plain_tensor, False)
-    if known.shape != fit.shape:
-        raise ValueError(f"tensor must have the shape of the fit, {fit.shape}; got {known.shape}")
+    stored = as_tensor(plain_tensor, False)
+    if stored.shape != fit.shape:
+        raise ValueError(f"tensor must have the shape of the fit, {fit.shape}; got {stored.shape}")
     if np.prod(fit.shape, dtype=float) > LARGEST:
         raise ValueError(f"tensor must have at most {LARGEST} entries to be drawn; take some indices of its modes")
-    left = to_host(known.to_dense()).astype(np.float64) - to_host(fit.to_tensor())
-    if isinstance(known, SparseTensor) and known.absent == "missing":
+    entries = to_host(stored.to_dense()).astype(np.float64) - to_host(fit.to_tensor())
+    if isinstance(stored, SparseTensor) and stored.absent == "missing":
         observed = np.zeros(fit.shape, bool)
-        observed[tuple(known.coords)] = True
-    return left if observed is None else np.where(np.asarray(observed) > 0, left, np.nan)
+        observed[tuple(stored.coords)] = True
+    return entries if observed is None else np.where(np.asarray(observed) > 0, entries, np.nan)
+
+
+def root_mean_squares(entries: np.ndarray, mode: int) -> np.ndarray:
+    """Return the root mean square over all other modes, shape (d_mode,); NaN do not count."""
+    others = tuple(other for other in range(entries.ndim) if other != mode)
+    counts = np.sum(np.isfinite(entries), axis=others)
+    return np.asarray(np.sqrt(np.nansum(entries**2, axis=others) / np.maximum(counts, 1)))
 
 
 def _draw_quantiles(axis: Any, values: np.ndarray, total: float) -> None:
     """Draw quantiles of values, in units of their root mean square, against those of a normal distribution."""
     n = min(values.size, POINTS)
-    levels = (np.arange(n) + 0.5) / n
-    ends = np.array([0.5, values.size - 0.5]) / values.size  # the largest, which are outliers if any are
-    levels = np.unique(np.concatenate([levels, ends]))
-    found = np.quantile(values, levels) / (total if total > 0 else 1.0)
+    ends = np.array([0.5, values.size - 0.5]) / values.size  # the extremes, which outliers are among
+    levels = np.unique(np.concatenate([(np.arange(n) + 0.5) / n, ends]))
+    measured = np.quantile(values, levels) / (total if total > 0 else 1.0)
     expected = ndtri(levels)
     limit = 1.05 * float(np.max(np.abs(expected)))
     axis.plot([-limit, limit], [-limit, limit], color=MUTED, linewidth=1)
-    axis.plot(expected, found, color=OURS, linestyle="", marker="o", markersize=2.5)
+    axis.plot(expected, measured, color=OURS, linestyle="", marker="o", markersize=2.5)
     plain(axis)
     axis.set_xlabel("quantile of a normal distribution", fontsize=9)
     axis.set_ylabel("residual / root mean square", fontsize=8)
