@@ -105,7 +105,7 @@ def test_import_loads_nothing_heavy(module):
 
 
 def test_parts_are_there_once_named():
-    code = "import codiag; print(codiag.models.DawidSkene.__name__, codiag.datasets.available('text'))"
+    code = "import codiag; print(codiag.models.DawidSkene.__name__, codiag.datasets.names('text'))"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert said.split() == ["DawidSkene", "['kos']"]
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):

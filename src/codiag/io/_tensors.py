@@ -38,7 +38,7 @@ def read_tensor(path: str | Path, variable: str | None = None) -> Tensor:
 
 
 def read_entries(path: str | Path, variable: str | None = None) -> Any:
-    """Read the entries of a tensor, or the list of a sparse one; nothing in the file is ever executed.
+    """Read the entries of a tensor, or the list of a sparse one; no code in the file is executed.
 
     Parameters
     ----------
@@ -46,26 +46,20 @@ def read_entries(path: str | Path, variable: str | None = None) -> Any:
         ``.npy`` (mapped, not loaded) and ``.npy.gz``, ``.npz`` (one array, or `coords`, `values` or `data`, and `shape`
         of a COO tensor), ``.mat`` of MATLAB up to version 7, FROSTT ``.tns`` and ``.tns.gz``, with coordinates from
         one, a ``.zarr`` folder, also a zipped one, or an ``.h5`` or ``.hdf5`` file, which are read in chunks.
-        ``file.h5:/group/array`` names an array of those last three.
+        ``file.h5:/group/array`` names an array of the last three.
     variable : str, optional
-        Which array, where the file holds several.
+        Name of the array, if the file holds several.
 
     Returns
     -------
     array of NumPy, dask array, or SparseTensor
     """
     path, named = split_dataset(as_path("path", path))
-    readers = {
-        ".npy": _read_npy,
-        ".npy.gz": _read_npy,
-        ".npz": _read_npz,
-        ".mat": _read_mat,
-        ".tns": _read_tns,
-        ".tns.gz": _read_tns,
-    }
+    readers = {".npy": _read_npy, ".npy.gz": _read_npy, ".npz": _read_npz, ".mat": _read_mat}
+    readers |= {".tns": _read_tns, ".tns.gz": _read_tns}
     readers |= dict.fromkeys(ZARR, _read_zarr) | dict.fromkeys(HDF5, _read_hdf5)
     packed = path.suffix.lower() in (".gz", ".zip")
-    ending = "".join(path.suffixes[-2:]).lower() if packed else path.suffix.lower()
+    ending = "".join(path.suffixes[-2:] if packed else path.suffixes[-1:]).lower()
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist")
     if ending not in readers and path.is_dir():
@@ -92,14 +86,14 @@ def read_labelled_entries(
     value: str | None = None,
     absent: str = "missing",
 ) -> Labelled:
-    """Read the entries of a tensor as `read_entries` does, or a long table, whose labels are kept.
+    """Read the entries of a tensor as `read_entries` does, or a long table with its labels.
 
     Parameters
     ----------
     path, variable
         As in `read_entries`; also a ``.csv``, ``.tsv`` (and ``.gz``) or ``.parquet`` file with a row for each entry.
     modes, value, absent
-        Columns of such a table, and what it does not list, as in `codiag.io.labelled_tensor`.
+        Columns of such a table, and the combinations that it does not list, as in `codiag.io.labelled_tensor`.
 
     Returns
     -------
@@ -124,7 +118,7 @@ def _read_npy(path: Path, variable: str | None) -> np.ndarray | SparseTensor:
         start = file.read(6)
     if not start:
         raise ValueError(f"{path.name} is empty")
-    if start != b"\x93NUMPY" and start[:1] != b"\x80":  # the latter begins a pickle, which is refused below
+    if start != b"\x93NUMPY" and start[:1] != b"\x80":  # 0x80 begins a pickle, which is refused below
         raise ValueError(f"{path.name} is not a readable .npy file: it does not begin like one")
     with _no_pickles(path):
         if not is_packed(path):
@@ -166,10 +160,10 @@ def _read_tns(path: Path, variable: str | None) -> np.ndarray | SparseTensor:
         raise ValueError(f"{path.name} must hold lines of coordinates and a value: {reason}") from error
     if table.size == 0:
         raise ValueError(f"{path.name} holds no entries")
-    places = table[:, :-1].T
-    if not np.array_equal(places, np.floor(places)) or places.min() < 1:
-        raise ValueError(f"{path.name} must have whole coordinates that count from one; the least is {places.min():g}")
-    coords = places.astype(np.int64) - 1
+    numbers = table[:, :-1].T
+    if not np.array_equal(numbers, np.floor(numbers)) or numbers.min() < 1:
+        raise ValueError(f"{path.name} must have whole coordinates that count from one; the least is {numbers.min():g}")
+    coords = numbers.astype(np.int64) - 1
     return _from_list(coords, table[:, -1], [int(row.max()) + 1 for row in coords])
 
 
@@ -200,9 +194,9 @@ def _chosen(path: Path, arrays: Mapping[str, Any], variable: str | None) -> Any:
         return arrays[variable]
     tensors = [name for name, array in arrays.items() if np.ndim(array) >= 3]
     if len(tensors) != 1:
-        found = ", ".join(f"{name} {np.shape(array)}" for name, array in sorted(arrays.items())) or "nothing"
+        contents = ", ".join(f"{name} {np.shape(array)}" for name, array in sorted(arrays.items())) or "nothing"
         raise ValueError(
-            f"{path.name} must hold one array of three modes or more, or `variable` name one; it holds {found}"
+            f"{path.name} must hold one array of three modes or more, or `variable` name one; it holds {contents}"
         )
     return arrays[tensors[0]]
 

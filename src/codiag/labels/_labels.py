@@ -1,4 +1,4 @@
-"""What modes and their indices are called: kept with results, and never computed with."""
+"""Names of modes and labels of their indices: results carry them, algorithms do not see them."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Labels:
     names : tuple of str
         One for each mode, all different.
     values : tuple of arrays of shape (d_m,), or None
-        Numbers, dates or text; None for a mode whose indices are just counted.
+        Numbers, dates or text; None for a mode without labels, whose indices are numbers from 0.
 
     See Also
     --------
-    Labelled : A tensor with labels.
+    labelled_tensor : Reads them from a table.
     codiag.Factorization.to_frames : The factors with their labels.
 
     Examples
@@ -49,7 +49,7 @@ class Labels:
             raise ValueError(
                 f"values must be labels, or None, for each of {len(self.names)} modes; got {len(self.values)}"
             )
-        object.__setattr__(self, "values", tuple(None if own is None else as_labels(own) for own in self.values))
+        object.__setattr__(self, "values", tuple(None if raw is None else as_labels(raw) for raw in self.values))
 
     @classmethod
     def counted(cls, order: int) -> Labels:
@@ -58,7 +58,7 @@ class Labels:
         Parameters
         ----------
         order : int
-            How many modes there are.
+            The number of modes.
 
         Returns
         -------
@@ -74,12 +74,12 @@ class Labels:
         return cls(tuple(f"mode_{mode}" for mode in range(order)), (None,) * order)
 
     def index(self, mode: int, size: int) -> np.ndarray:
-        """Return the labels of a mode, numbers from 0 where it has none.
+        """Return the labels of a mode, numbers from 0 if it has none.
 
         Parameters
         ----------
         mode, size : int
-            Which mode, and how many indices it has.
+            The mode, and the number of its indices.
 
         Returns
         -------
@@ -93,23 +93,23 @@ class Labels:
         >>> labels.index(0, 2).tolist(), labels.index(1, 3).tolist()
         (['a', 'b'], [0, 1, 2])
         """
-        own = self.values[mode]
-        return np.arange(size) if own is None else own
+        labels = self.values[mode]
+        return np.arange(size) if labels is None else labels
 
     def difference(self, other: Labels, mode: int) -> str | None:
-        """Return the name of a mode, another than the given one, whose labels or names differ.
+        """Return the name of the first mode, except the given one, whose name or labels differ.
 
         Parameters
         ----------
         other : Labels
             The labels to compare with.
         mode : int
-            The one that is not compared.
+            The mode that is not compared.
 
         Returns
         -------
         str or None
-            None where none does, or nothing is known of one or the other.
+            None if no mode differs; a mode without labels differs from none.
 
         Examples
         --------
@@ -120,9 +120,9 @@ class Labels:
         ('time', 'sample')
         """
         pairs = zip(self.names, other.names, self.values, other.values, strict=True)
-        for place, (name, their_name, ours, theirs) in enumerate(pairs):
+        for at, (name, their_name, ours, theirs) in enumerate(pairs):
             same = ours is None or theirs is None or _are_equal(ours, theirs)
-            if place != mode and not (same and name == their_name):
+            if at != mode and not (same and name == their_name):
                 return name
         return None
 
@@ -136,7 +136,7 @@ class Labelled(NamedTuple):
     tensor : array or Tensor
         The entries.
     labels : Labels or None
-        The names of the modes and the labels of their indices, where there are any.
+        The names of the modes and the labels of their indices, if there are any.
 
     See Also
     --------
@@ -158,10 +158,10 @@ class Labelled(NamedTuple):
 
 
 def as_labels(raw: Any) -> np.ndarray:
-    """Return labels as numbers, dates or text, whichever they are; what is none of these is written out.
+    """Return labels as an array of numbers, dates or text; other objects become text.
 
-    Dates of Python and of pandas are dates, those with a time zone in universal time; periods are the dates they begin
-    at. Different labels stay different: where 1 and "1" would be written alike they are written as in Python.
+    Dates of Python and of pandas become dates, in universal time if they have a time zone; periods become the dates
+    that they begin at. Different labels stay different: if 1 and "1" are among them, both are written as in Python.
     """
     values = np.asarray(raw) if getattr(raw, "ndim", 1) == 1 and not _holds_sequences(raw) else _as_objects(raw)
     if values.dtype.kind in "biufmMU":
@@ -178,7 +178,7 @@ def as_labels(raw: Any) -> np.ndarray:
 
 
 def _are_equal(ours: np.ndarray, theirs: np.ndarray) -> bool:
-    """Tell whether labels are the same; two that are no number, or no time, are."""
+    """Return whether labels are the same; NaN equals NaN, and NaT equals NaT."""
     numbers, times = "biuf", ("m", "M", "U")
     alike = (ours.dtype.kind in numbers) == (theirs.dtype.kind in numbers)
     if not alike or (ours.dtype.kind in times and ours.dtype.kind != theirs.dtype.kind):
@@ -193,27 +193,27 @@ def _holds_sequences(raw: Any) -> bool:
 
 
 def _as_objects(raw: Any) -> np.ndarray:
-    """Return labels that are sequences themselves one by one, not as an array of two axes."""
+    """Return an array of labels that are sequences themselves, not an array of two axes."""
     values = np.empty(len(raw), dtype=object)
     values[:] = [tuple(one) for one in raw]
     return values
 
 
 def _as_dates(listed: list[Any]) -> np.ndarray | None:
-    """Return dates or durations of Python or pandas as those of NumPy; None where something is neither."""
-    begun = [one.to_timestamp() if hasattr(one, "to_timestamp") else one for one in listed]  # periods of pandas
-    if begun and all(isinstance(one, timedelta) for one in begun):
-        return np.array([np.timedelta64(one) for one in begun])
-    if not begun or not all(isinstance(one, date) for one in begun):
+    """Return dates or durations of Python or pandas as those of NumPy; None if some label is neither."""
+    dates = [one.to_timestamp() if hasattr(one, "to_timestamp") else one for one in listed]  # periods of pandas
+    if dates and all(isinstance(one, timedelta) for one in dates):
+        return np.array([np.timedelta64(one) for one in dates])
+    if not dates or not all(isinstance(one, date) for one in dates):
         return None
-    plain = [one.astimezone(UTC).replace(tzinfo=None) if getattr(one, "tzinfo", None) else one for one in begun]
+    plain = [one.astimezone(UTC).replace(tzinfo=None) if getattr(one, "tzinfo", None) else one for one in dates]
     if all(isinstance(one, datetime) for one in plain):
         return np.array([np.datetime64(one) for one in plain])
     return np.array([np.datetime64(one, "D") for one in plain])
 
 
 def _written_out(listed: list[Any]) -> np.ndarray:
-    """Return labels as text, as different as they are."""
+    """Return labels as text; labels that differ only in type are written as in Python."""
     texts = [one.decode("utf-8", "replace") if isinstance(one, bytes) else str(one) for one in listed]
     kinds = {(isinstance(one, str), text) for one, text in zip(listed, texts, strict=True)}
     if len(kinds) > len(set(texts)):

@@ -299,4 +299,4 @@ def _first_difference(ours: np.ndarray, theirs: np.ndarray) -> str:
     if ours.size != theirs.size:
         return f"there are {ours.size} in the fit, and {theirs.size} here"
     at = next((at for at in range(ours.size) if str(ours[at]) != str(theirs[at])), 0)
-    return f"at place {at} the fit has {ours[at]}, and this has {theirs[at]}"
+    return f"at index {at} the fit has {ours[at]}, and this has {theirs[at]}"
