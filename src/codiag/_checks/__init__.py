@@ -1,4 +1,4 @@
-"""Checks of arguments, the error classes of codiag, and names that were renamed."""
+"""Checks of arguments, the error classes of codiag, and former names that still work."""
 
 from codiag._checks._arguments import (
     ConvergenceWarning,
