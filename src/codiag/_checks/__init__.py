@@ -17,6 +17,6 @@ from codiag._checks._arguments import (
     check_square,
     not_finite,
 )
-from codiag._checks._former import former_names, warn_of_former, with_new_keywords
+from codiag._checks._former import former_names, warn_of_former
 from codiag._checks._keywords import OPTIONS, explains_keywords
 from codiag._checks._named import readable

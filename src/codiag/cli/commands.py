@@ -77,12 +77,16 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
     add_completion=False,
 )
+
+
+def option(*names: str, words: str, metavar: str | None = None) -> Any:
+    """Return an option that is described by these words, without its default."""
+    return typer.Option(*names, help=words, metavar=metavar, show_default=False)
+
+
 Seed = Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same answer.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace files that exist; never the one that is read.")]
-Report = Annotated[
-    Path | None,
-    typer.Option("--report", help="Where to write a page about the result, as .html.", show_default=False),
-]
+Report = Annotated[Path | None, option("--report", words="Where to write a page about the result, as .html.")]
 
 
 def named(path: str) -> Path:

@@ -8,22 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from rich.table import Table
 
+from codiag.cli import reading
 from codiag.cli.commands import Seed, as_command, table_of, working
-from codiag.cli.reading import (
-    Absent,
-    AbsentEntries,
-    Missing,
-    MissingEntries,
-    Modes,
-    Nonnegative,
-    NonnegativeModes,
-    Rank,
-    Symmetric,
-    TensorFile,
-    TensorOptions,
-    Value,
-    Variable,
-)
 from codiag.cli.terminal import shown
 from codiag.methods import METHODS, as_method
 from codiag.metrics import factor_error
@@ -33,23 +19,23 @@ from codiag.result import Factorization, solve
 
 @as_command
 def compare(
-    path: TensorFile,
-    rank: Rank,
-    symmetric: Symmetric = None,
-    nonnegative: Nonnegative = False,
-    nn_modes: NonnegativeModes = None,
-    missing: MissingEntries = Missing.NAN,
-    modes: Modes = None,
-    value: Value = None,
-    absent: AbsentEntries = Absent.MISSING,
+    path: reading.TensorFile,
+    rank: reading.Rank,
+    symmetric: reading.Symmetric = None,
+    nonnegative: reading.Nonnegative = False,
+    nn_modes: reading.NonnegativeModes = None,
+    missing: reading.MissingEntries = reading.Missing.NAN,
+    modes: reading.Modes = None,
+    value: reading.Value = None,
+    absent: reading.AbsentEntries = reading.Absent.MISSING,
     seed: Seed = 0,
-    variable: Variable = None,
+    variable: reading.Variable = None,
 ) -> None:
     """Factorize a tensor by every method that applies.
 
     The error of each, and the distance from the best one, are printed.
     """
-    options = TensorOptions(path, variable, symmetric, nonnegative, nn_modes, missing, modes, value, absent)
+    options = reading.TensorOptions(path, variable, symmetric, nonnegative, nn_modes, missing, modes, value, absent)
     with working("comparing ...", sources=[path]) as command:
         results = compare_methods(options.read(rank, command).problem, seed=seed)
     command.show(

@@ -17,23 +17,9 @@ from rich.table import Table
 
 import codiag
 from codiag._arrays import to_host
-from codiag.cli.commands import Command, Force, Report, Seed, as_command, table_of, working
+from codiag.cli import reading
+from codiag.cli.commands import Command, Force, Report, Seed, as_command, option, table_of, working
 from codiag.cli.files import ARRAYS, PAGES, PICTURES, TABLES
-from codiag.cli.reading import (
-    Absent,
-    AbsentEntries,
-    Missing,
-    MissingEntries,
-    Modes,
-    Nonnegative,
-    NonnegativeModes,
-    RankOrAuto,
-    Symmetric,
-    TensorFile,
-    TensorOptions,
-    Value,
-    Variable,
-)
 from codiag.cli.terminal import fail, shown
 from codiag.labels import Labels
 from codiag.methods import as_method
@@ -48,38 +34,35 @@ HOW_TO_LOAD = "; read it with codiag.Factorization.load"
 
 @as_command
 def factorize(
-    path: TensorFile,
-    rank: RankOrAuto,
+    path: reading.TensorFile,
+    rank: reading.RankOrAuto,
     method: Annotated[
         str | None,
         typer.Option(
             "--method", help="ojd0, ojd1, nojd0, nojd1, nls, als, tpm, lathauwer, sd2, givens; by default, the best."
         ),
     ] = None,
-    symmetric: Symmetric = None,
-    nonnegative: Nonnegative = False,
-    nn_modes: NonnegativeModes = None,
-    missing: MissingEntries = Missing.NAN,
-    modes: Modes = None,
-    value: Value = None,
-    absent: AbsentEntries = Absent.MISSING,
+    symmetric: reading.Symmetric = None,
+    nonnegative: reading.Nonnegative = False,
+    nn_modes: reading.NonnegativeModes = None,
+    missing: reading.MissingEntries = reading.Missing.NAN,
+    modes: reading.Modes = None,
+    value: reading.Value = None,
+    absent: reading.AbsentEntries = reading.Absent.MISSING,
     max_rank: Annotated[int, typer.Option("--max-rank", min=1, help="The largest rank that auto tries.")] = 10,
     result: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--out",
             "-o",
-            help="Where to save weights and factors: .npz, or a .csv or .tsv table with labels and standard errors; "
+            words="Where to save weights and factors: .npz, or a .csv or .tsv table with labels and standard errors; "
             "- writes that table to the standard output.",
-            show_default=False,
         ),
     ] = None,
-    figure: Annotated[
-        Path | None, typer.Option("--figure", help="Where to draw the components.", show_default=False)
-    ] = None,
+    figure: Annotated[Path | None, option("--figure", words="Where to draw the components.")] = None,
     report: Report = None,
     seed: Seed = 0,
-    variable: Variable = None,
+    variable: reading.Variable = None,
     force: Force = False,
 ) -> None:
     """Write a tensor as a sum of components.
@@ -89,11 +72,11 @@ def factorize(
     from codiag.reports import factorization_report
 
     outputs = {"--out": (result, ARRAYS | TABLES), "--figure": (figure, PICTURES), "--report": (report, PAGES)}
-    options = TensorOptions(path, variable, symmetric, nonnegative, nn_modes, missing, modes, value, absent)
+    options = reading.TensorOptions(path, variable, symmetric, nonnegative, nn_modes, missing, modes, value, absent)
     with working("reading ...", outputs, [path], force=force) as command:
         start = time.perf_counter()
         problem, data, observed, labels = options.read(1 if rank == "auto" else _as_rank(rank), command)
-        reading = time.perf_counter() - start
+        seconds = time.perf_counter() - start
         choice = None
         if rank == "auto":
             command.passes.doing("choosing the rank ...")
@@ -105,7 +88,7 @@ def factorize(
         command.passes.doing("diagnosing ...")
         about = about_fit(fit)
         command.report(lambda: factorization_report(fit, data, choice, observed=observed, title=command.title(path)))
-    command.show(shown(repr(fit)), _stage_table(fit, reading), *about[:-1], _error_of(fit), about[-1])
+    command.show(shown(repr(fit)), _stage_table(fit, seconds), *about[:-1], _error_of(fit), about[-1])
     command.draw("--figure", lambda path: fit.plot().savefig(path))
 
 
@@ -218,9 +201,10 @@ def _error(value: float) -> str:
     return "unknown" if np.isnan(value) else f"{value:.2g}"
 
 
-def _stage_table(fit: codiag.Factorization, reading: float) -> Table:
+def _stage_table(fit: codiag.Factorization, seconds: float) -> Table:
+    """Return a table of the stages of a fit, after reading, which took some seconds."""
     table = table_of("", ["stage"], ["sweeps", "objective", "seconds"])
-    table.add_row("read", "", "", f"{reading:.3f}")
+    table.add_row("read", "", "", f"{seconds:.3f}")
     for stage in fit.stages:
         objective = "" if math.isnan(stage.objective) else f"{stage.objective:.3e}"
         table.add_row(stage.name, str(stage.sweeps), objective, f"{stage.seconds:.3f}")

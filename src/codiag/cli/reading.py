@@ -12,7 +12,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 import codiag
-from codiag.cli.commands import Command, named
+from codiag.cli.commands import Command, named, option
 from codiag.cli.terminal import remark
 from codiag.labels import Labelled, Labels
 from codiag.tensors import SparseTensor
@@ -27,28 +27,26 @@ TensorFile = Annotated[
         show_default=False,
     ),
 ]
-Rank = Annotated[int, typer.Option("--rank", "-k", "-r", help="Number of components.", show_default=False)]
+Rank = Annotated[int, option("--rank", "-k", "-r", words="Number of components.")]
 RankOrAuto = Annotated[
-    str,
-    typer.Option(
-        "--rank", "-k", "-r", help="Number of components, or auto to choose it.", metavar="N", show_default=False
-    ),
+    str, option("--rank", "-k", "-r", metavar="N", words="Number of components, or auto to choose it.")
 ]
 Symmetric = Annotated[
     bool | None, typer.Option("--symmetric/--not-symmetric", help="Whether all modes share one factor.")
 ]
 Variable = Annotated[
-    str | None,
-    typer.Option(
-        "--variable", metavar="NAME", help="Name of the array, if the file holds several.", show_default=False
-    ),
+    str | None, option("--variable", metavar="NAME", words="Name of the array, if the file holds several.")
 ]
 Nonnegative = Annotated[bool, typer.Option("--nonnegative", help="Factors have no negative entries.")]
 NonnegativeModes = Annotated[
+    str | None, option("--nn-modes", metavar="MODES", words="Modes without negative entries, counted from 0: 0,2.")
+]
+Modes = Annotated[
     str | None,
-    typer.Option(
-        "--nn-modes", metavar="MODES", help="Modes without negative entries, counted from 0: 0,2.", show_default=False
-    ),
+    option("--modes", metavar="COLUMNS", words="Columns of a table that hold labels: a,b,c; by default all others."),
+]
+Value = Annotated[
+    str | None, option("--value", metavar="COLUMN", words="Column that holds the entries; by default the last.")
 ]
 
 
@@ -67,21 +65,6 @@ class Absent(StrEnum):
     ZERO = "zero"
 
 
-Modes = Annotated[
-    str | None,
-    typer.Option(
-        "--modes",
-        metavar="COLUMNS",
-        help="Columns of a table that hold labels: a,b,c; by default all others.",
-        show_default=False,
-    ),
-]
-Value = Annotated[
-    str | None,
-    typer.Option(
-        "--value", metavar="COLUMN", help="Column that holds the entries; by default the last.", show_default=False
-    ),
-]
 MissingEntries = Annotated[
     Missing,
     typer.Option(
