@@ -188,7 +188,7 @@ def test_positive_data_with_negative_factors_is_told():
 def test_residuals_are_computed_once(results, monkeypatch):
     calls = []
     compute = codiag.plotting.residual_entries
-    for module in ("codiag.reports._factorization", "codiag.plotting._residuals"):
+    for module in ("codiag.reports._factorization", "codiag.plotting._diagnostics"):
         monkeypatch.setattr(f"{module}.residual_entries", lambda *given: calls.append(1) or compute(*given))
     choice, tensor = results["fit"]
     factorization_report(choice.fit, tensor)

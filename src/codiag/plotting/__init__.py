@@ -23,10 +23,17 @@ Examples
 from codiag.plotting._communities import communities
 from codiag.plotting._components import HEIGHT, components, pixel_means
 from codiag.plotting._crowd import _draw_matrices, draw_confusions
-from codiag.plotting._leverage import LARGE, leverage, leverages
+from codiag.plotting._diagnostics import (
+    LARGE,
+    draw_residuals,
+    leverage,
+    leverages,
+    residual_entries,
+    residuals,
+    root_mean_squares,
+)
 from codiag.plotting._modes import different_modes, draw_bars, extremes, is_ordered, labels_of, name_along, texts_of
 from codiag.plotting._rank_choice import draw_choice
-from codiag.plotting._residuals import draw_residuals, residual_entries, residuals, root_mean_squares
 from codiag.plotting._style import (
     COLORS,
     INK,

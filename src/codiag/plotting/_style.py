@@ -1,6 +1,6 @@
 """What all figures share: colors, fonts for labels in any script, an empty figure, and logarithmic axes.
 
-matplotlib is optional and slow to import, so other rooms import `codiag.plotting` inside the functions that draw.
+matplotlib is optional and slow to import, so it is imported inside the functions that draw.
 """
 
 from __future__ import annotations
@@ -9,23 +9,11 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
-from io import BytesIO
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from codiag._text import visible
-
-
-class Picture(Figure):
-    """A figure that belongs to no window, and that notebooks show whether or not pyplot was imported."""
-
-    def _repr_png_(self) -> bytes:
-        file = BytesIO()
-        self.savefig(file, format="png", dpi=self.dpi)
-        return file.getvalue()
-
 
 INK, OURS, THEIRS, MUTED = "#22303c", "#00798c", "#d1495b", "#8d99a6"
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#444444", "#7b3fa0")
@@ -59,8 +47,7 @@ def paper(size: tuple[float, float]) -> Iterator[Any]:
 
     Examples
     --------
-    >>> from io import BytesIO
-    >>> from codiag.plotting import paper
+    >>>     >>> from codiag.plotting import paper
     >>> with paper((4, 3)) as figure:
     ...     _ = figure.subplots().plot([1, 2, 3])
     ...     figure.savefig(BytesIO())
@@ -68,6 +55,8 @@ def paper(size: tuple[float, float]) -> Iterator[Any]:
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    from codiag.plotting._picture import Picture
 
     style: Any = {
         "font.size": 10,
