@@ -169,10 +169,10 @@ def as_labels(raw: Any) -> np.ndarray:
     if values.dtype.kind == "S":
         return np.char.decode(values, "utf-8", "replace")
     listed = values.tolist()
-    if all(isinstance(one, str) for one in listed):
+    if all(isinstance(label, str) for label in listed):
         return np.array(listed, dtype=str)
     known = _as_dates(listed)
-    if known is None and listed and all(isinstance(one, Real) and not isinstance(one, bool) for one in listed):
+    if known is None and listed and all(isinstance(label, Real) and not isinstance(label, bool) for label in listed):
         known = np.array(listed)
     return known if known is not None and known.dtype.kind in "iufmM" else _written_out(listed)
 
@@ -188,34 +188,34 @@ def _are_equal(ours: np.ndarray, theirs: np.ndarray) -> bool:
 
 def _holds_sequences(raw: Any) -> bool:
     return isinstance(raw, Sequence) and any(
-        isinstance(one, Sequence) and not isinstance(one, str | bytes) for one in raw
+        isinstance(label, Sequence) and not isinstance(label, str | bytes) for label in raw
     )
 
 
 def _as_objects(raw: Any) -> np.ndarray:
     """Return an array of labels that are sequences themselves, not an array of two axes."""
     values = np.empty(len(raw), dtype=object)
-    values[:] = [tuple(one) for one in raw]
+    values[:] = [tuple(label) for label in raw]
     return values
 
 
 def _as_dates(listed: list[Any]) -> np.ndarray | None:
     """Return dates or durations of Python or pandas as those of NumPy; None if some label is neither."""
-    dates = [one.to_timestamp() if hasattr(one, "to_timestamp") else one for one in listed]  # periods of pandas
-    if dates and all(isinstance(one, timedelta) for one in dates):
-        return np.array([np.timedelta64(one) for one in dates])
-    if not dates or not all(isinstance(one, date) for one in dates):
+    dates = [label.to_timestamp() if hasattr(label, "to_timestamp") else label for label in listed]  # periods of pandas
+    if dates and all(isinstance(label, timedelta) for label in dates):
+        return np.array([np.timedelta64(label) for label in dates])
+    if not dates or not all(isinstance(label, date) for label in dates):
         return None
-    plain = [one.astimezone(UTC).replace(tzinfo=None) if getattr(one, "tzinfo", None) else one for one in dates]
-    if all(isinstance(one, datetime) for one in plain):
-        return np.array([np.datetime64(one) for one in plain])
-    return np.array([np.datetime64(one, "D") for one in plain])
+    plain = [label.astimezone(UTC).replace(tzinfo=None) if getattr(label, "tzinfo", None) else label for label in dates]
+    if all(isinstance(label, datetime) for label in plain):
+        return np.array([np.datetime64(label) for label in plain])
+    return np.array([np.datetime64(label, "D") for label in plain])
 
 
 def _written_out(listed: list[Any]) -> np.ndarray:
     """Return labels as text; labels that differ only in type are written as in Python."""
-    texts = [one.decode("utf-8", "replace") if isinstance(one, bytes) else str(one) for one in listed]
-    kinds = {(isinstance(one, str), text) for one, text in zip(listed, texts, strict=True)}
+    texts = [label.decode("utf-8", "replace") if isinstance(label, bytes) else str(label) for label in listed]
+    kinds = {(isinstance(label, str), text) for label, text in zip(listed, texts, strict=True)}
     if len(kinds) > len(set(texts)):
-        texts = [repr(one) for one in listed]
+        texts = [repr(label) for label in listed]
     return np.array(texts, dtype=str)

@@ -118,7 +118,7 @@ def _of_columns(
         raise ValueError(f"absent must be 'missing' or 'zero', what combinations not listed are; got {absent!r}")
     if len(names) < 3 or len(set(names)) < len(names):
         raise ValueError(
-            f"tensor must have three modes or more, by different names; got the columns {[str(one) for one in names]}. "
+            f"tensor must have three modes or more, by different names; got the columns {[str(name) for name in names]}. "
             "A table has a column of labels for each mode, and the values in its last column, or in `value`"
         )
     entries = _as_entries(value, values)
@@ -146,11 +146,11 @@ def _as_entries(name: Any, column: Any) -> np.ndarray:
         raise ValueError("tensor must not be empty; the table has no rows")
     if entries.dtype.kind in REAL:
         return entries.astype(np.float64)
-    if entries.dtype.kind == "O" and all(one is None or isinstance(one, NUMBERS) for one in entries.tolist()):
-        return np.array([np.nan if one is None else one for one in entries.tolist()], dtype=np.float64)
-    texts = [str(one) for one in entries.tolist()]
+    if entries.dtype.kind == "O" and all(cell is None or isinstance(cell, NUMBERS) for cell in entries.tolist()):
+        return np.array([np.nan if cell is None else cell for cell in entries.tolist()], dtype=np.float64)
+    texts = [str(cell) for cell in entries.tolist()]
     bad = [row for row, text in enumerate(texts) if not is_number(text)] or list(range(len(texts)))
-    way_out = "Leave a cell empty where it is missing"
+    way_out = "Leave a cell empty if it is missing"
     if len(bad) == len(texts):
         way_out = "Name another column by `value`, as in codiag.io.labelled_tensor(table, value=...)"
     raise TypeError(
@@ -178,7 +178,7 @@ def _coded(name: Any, column: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def _n_missing(labels: np.ndarray) -> int:
     if labels.dtype.kind == "O":
-        return sum(one is None for one in labels.tolist())
+        return sum(label is None for label in labels.tolist())
     if labels.dtype.kind in "mM":
         return int(np.isnat(labels).sum())
     return int(np.isnan(labels).sum()) if labels.dtype.kind == "f" else 0
@@ -240,7 +240,7 @@ def _refuse_infinite(entries: np.ndarray, coords: np.ndarray, labels: Labels) ->
     if infinite.size:
         raise ValueError(
             f"tensor must be finite; {infinite.size} of {entries.size} values are infinite, the first at "
-            f"{_labels_at(labels, coords[:, infinite[0]])}. Leave a cell empty where the value is missing"
+            f"{_labels_at(labels, coords[:, infinite[0]])}. Leave a cell empty if the value is missing"
         )
 
 

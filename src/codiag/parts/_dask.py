@@ -21,7 +21,7 @@ ATTEMPTS = 3
 
 
 def pass_with(content: Any, run: Callable[[Any], T]) -> T:
-    """Return ``run(reference)``, where tasks find the content by the reference; repeat it if all copies are lost."""
+    """Return ``run(reference)``; tasks use the reference for the content. Repeat the pass if all copies are lost."""
     n_attempts = 0
     while True:
         reference, scattered = _reference(content)
