@@ -118,7 +118,7 @@ def _of_columns(
         raise ValueError(f"absent must be 'missing' or 'zero', what combinations not listed are; got {absent!r}")
     if len(names) < 3 or len(set(names)) < len(names):
         raise ValueError(
-            f"tensor must have three modes or more, by different names; got the columns {[str(name) for name in names]}. "
+            f"tensor must have three modes or more, by different names; got the columns {list(map(str, names))}. "
             "A table has a column of labels for each mode, and the values in its last column, or in `value`"
         )
     entries = _as_entries(value, values)
