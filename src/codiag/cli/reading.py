@@ -130,14 +130,14 @@ def _constraints(nonnegative: bool, modes: str | None, order: int) -> list[str |
 
 def _observed(loaded: Labelled, missing: Missing) -> tuple[Any, Any]:
     """Return the tensor, and which of its entries were observed; None if NaN alone are missing."""
-    entries = loaded.tensor
+    entries: Any = loaded.tensor
     if loaded.labels is not None:
         if missing is Missing.ZERO:
             raise ValueError("--missing zero is for arrays; --absent says what combinations a table does not list are")
         return entries, None
     if missing is not Missing.ZERO:
         return entries, None
-    if isinstance(entries, SparseTensor):
+    if hasattr(entries, "coords"):  # a list of entries
         return SparseTensor(entries.coords, entries.values, entries.shape, absent="missing"), None
     return entries, entries != 0
 

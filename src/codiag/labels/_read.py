@@ -11,7 +11,7 @@ import numpy as np
 
 from codiag._text import as_frame, categories_of, column_of, is_number, values_of
 from codiag.labels._labels import Labelled, Labels, as_labels
-from codiag.tensors import SparseTensor, Tensor
+from codiag.tensors import SparseTensor
 
 LISTED = 0.1
 """Share of all combinations of labels below which the entries of a table are kept as a list; chosen by experience."""
@@ -91,7 +91,7 @@ def _as_long(raw: Any) -> Any:
 
     The levels of a pandas index become columns if `raw` is a Series, or a frame of one column with several levels.
     """
-    if isinstance(raw, np.ndarray | Tensor):
+    if isinstance(raw, np.ndarray):  # without loading narwhals
         return None
     index: Any = getattr(raw, "index", None)
     if not hasattr(index, "get_level_values") or (raw.ndim == 2 and (index.nlevels == 1 or raw.shape[1] != 1)):

@@ -12,7 +12,7 @@ from codiag.labels import read_like
 from codiag.plotting._modes import different_modes, draw_along, is_ordered, labels_of, name_along, texts_of
 from codiag.plotting._style import INK, MUTED, OURS, families, grid_of_axes, plain, shown, tell_without_font
 from codiag.problem import without_missing
-from codiag.tensors import SparseTensor, as_tensor
+from codiag.tensors import as_tensor
 
 if TYPE_CHECKING:
     from codiag.result import Factorization
@@ -89,13 +89,13 @@ def draw_residuals(fit: Factorization, entries: np.ndarray, axes: Any = None) ->
 def residual_entries(fit: Factorization, tensor: Any, observed: Any) -> np.ndarray:
     """Return the entries minus the fit, NaN for those that were not observed."""
     plain_tensor, observed = without_missing(read_like(tensor, fit.labels).tensor, observed)
-    stored = as_tensor(plain_tensor, False)
+    stored: Any = as_tensor(plain_tensor, False)
     if stored.shape != fit.shape:
         raise ValueError(f"tensor must have the shape of the fit, {fit.shape}; got {stored.shape}")
     if np.prod(fit.shape, dtype=float) > LARGEST:
         raise ValueError(f"tensor must have at most {LARGEST} entries to be drawn; take some indices of its modes")
     entries = to_host(stored.to_dense()).astype(np.float64) - to_host(fit.to_tensor())
-    if isinstance(stored, SparseTensor) and stored.absent == "missing":
+    if getattr(stored, "absent", "zero") == "missing":  # a list of the observed entries
         observed = np.zeros(fit.shape, bool)
         observed[tuple(stored.coords)] = True
     return entries if observed is None else np.where(np.asarray(observed) > 0, entries, np.nan)
