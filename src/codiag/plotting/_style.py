@@ -47,7 +47,8 @@ def paper(size: tuple[float, float]) -> Iterator[Any]:
 
     Examples
     --------
-    >>>     >>> from codiag.plotting import paper
+    >>> from io import BytesIO
+    >>> from codiag.plotting import paper
     >>> with paper((4, 3)) as figure:
     ...     _ = figure.subplots().plot([1, 2, 3])
     ...     figure.savefig(BytesIO())
