@@ -9,9 +9,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import codiag
-from codiag import metrics, models, synthetic, theory
+from codiag import datasets, metrics, models, synthetic, theory
 from codiag._checks import as_generator
-from codiag.datasets import _locate as locate
 from codiag.diagonalize import UWEDGE
 from codiag.methods import ALS, NLS
 from codiag.tensors import DenseTensor, FactoredTensor, SparseTensor, SumTensor
@@ -220,8 +219,8 @@ def test_huge_and_tiny_factors_have_directions_too():
         (lambda: SparseTensor([[0]] * 3, [1.0], (3.7, 3, 3)), TypeError, r"shape must hold integers.*\(3.7, 3, 3\)"),
         (lambda: SparseTensor([[0]] * 3, [1.0], (-3, -3, 3)), ValueError, "shape must not hold negative numbers"),
         (lambda: SparseTensor([[0]] * 3, [1.0], 5), TypeError, "shape must be a sequence of integers"),
-        (lambda: locate.at_hand("nope"), ValueError, "name must be one of bluebird"),
-        (lambda: locate.locate("nope", download=False), ValueError, "name must be one of bluebird"),
+        (lambda: datasets.is_local("nope"), ValueError, "name must be one of bluebird"),
+        (lambda: datasets.load_crowd("nope", download=False), ValueError, "name must be one of bluebird"),
         (lambda: NLS(init=([1, 2], [[[1]] * 4] * 3)), ValueError, "a weight for every column"),
         (lambda: NLS(init=5), TypeError, "init must be 'random', a method, a fit or a pair"),
     ],

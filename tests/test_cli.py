@@ -11,11 +11,12 @@ from rich.progress import Progress
 import codiag
 from codiag._text import read_frame
 from codiag.cli import app
+from codiag.cli.commands import ORDER
+from codiag.cli.comparison import compare
 from codiag.cli.demo.rivals import RIVALS
 from codiag.cli.demo.run import run_spectra
-from codiag.cli.errors import ORDER, in_options, options_of
 from codiag.cli.models import communities, topics
-from codiag.cli.tensors import compare
+from codiag.cli.terminal import in_options, options_of
 from codiag.io import labelled_tensor, write_table
 from codiag.methods import ALS, METHODS
 from commands import runner
@@ -77,7 +78,7 @@ def test_bands_of_the_demo_are_those_of_the_fit_in_the_order_of_the_truth(alone)
         assert order.tolist() != list(range(spectra.fit.rank))  # or the test would not tell
         np.testing.assert_allclose(np.abs(ours[:, order]), np.abs(matched))
         np.testing.assert_allclose(band, 1.96 * spectra.fit.entry_standard_errors[mode][:, order])
-    assert 0.85 < spectra.held() <= 1  # 95 % of 123 entries that are not independent
+    assert 0.85 < spectra.coverage() <= 1  # 95 % of 123 entries that are not independent
 
 
 def test_compare_prints_all_methods_and_the_reasons_of_the_rest(tensor_file):
@@ -184,7 +185,6 @@ def test_progress_stays_off_pipes(tensor_file):
         ),
         (["factorize", "tensor.npy", "--rank", "3", "--nonnegative", "--method", "sd2"], "use ALS or NLS, or leave"),
         (["factorize", "tensor.npy", "--rank", "3", "--missing", "some"], "--missing"),
-        (["factorize", "tensor.tns", "--rank", "1", "--missing", "nan"], "--missing zero takes what a sparse file"),
         (
             ["factorize", "tensor.npy", "--rank", "3", "--symmetric"],
             "--symmetric needs modes of one size; got shape (6, 7, 8). Leave --symmetric out",
@@ -353,3 +353,10 @@ def test_compare_takes_tables_with_missing_entries(long_table):
 def test_no_arguments_shows_help():
     result = runner.invoke(app, [])
     assert "demo" in result.output
+
+
+def test_reproduce_names_the_command_of_the_repository():
+    result = runner.invoke(app, ["reproduce", "all", "--quick"])
+    assert result.exit_code == 2
+    assert "python -m experiments run" in " ".join(result.output.split())
+    assert "reproduce" not in runner.invoke(app, ["--help"]).output

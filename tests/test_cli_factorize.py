@@ -46,6 +46,20 @@ def test_factorize_chooses_the_rank_and_says_why(tensor_file):
     assert "halves: congruence of the components of two halves of the data" in printed
 
 
+def test_the_chosen_rank_is_not_fitted_twice(tensor_file, monkeypatch):
+    monkeypatch.setattr("codiag.factorize", lambda *_args, **_options: pytest.fail("the rank was fitted again"))
+    result = runner.invoke(app, ["factorize", str(tensor_file), "--rank", "auto", "--max-rank", "5"])
+    assert result.exit_code == 0, result.output
+    assert "3 components" in result.stdout
+
+
+@pytest.mark.filterwarnings("ignore::codiag.ConvergenceWarning")
+def test_the_chosen_rank_is_fitted_by_the_method_that_is_named(tensor_file):
+    options = [str(tensor_file), "--rank", "auto", "--max-rank", "5", "--method", "nojd0"]
+    printed = runner.invoke(app, ["factorize", *options]).stdout
+    assert f"{codiag.factorize(np.load(tensor_file), 3, method='nojd0', seed=0).relative_error:.3e}" in printed
+
+
 def test_factorize_without_a_supported_rank_writes_nothing(tmp_path):
     np.save(tmp_path / "noise.npy", np.random.default_rng(0).standard_normal((6, 7, 8)))
     options = [str(tmp_path / "noise.npy"), "--rank", "auto", "--max-rank", "3", "--out", str(tmp_path / "out.npz")]
@@ -65,11 +79,17 @@ def test_factorize_prints_errors_and_the_diagnosis(tensor_file):
     assert row[2:] == [f"{error:.2g}" for error in (fit.weight_standard_errors[0], *fit.standard_errors[:, 0])]
 
 
-@pytest.mark.parametrize("libraries", [["pandas"], ["polars"], []], ids=str)
-def test_factorize_takes_long_tables_and_answers_in_their_labels(long_table, tensor_file, libraries, monkeypatch):
-    if libraries:
-        pytest.importorskip(libraries[0])
-    monkeypatch.setattr("codiag._text._frames.LIBRARIES", libraries)
+@pytest.mark.parametrize("kind", ["csv", "pandas", "polars", "pyarrow.parquet"])
+def test_factorize_takes_long_tables_and_answers_in_their_labels(long_table, tensor_file, kind, monkeypatch):
+    if kind != "csv":
+        pytest.importorskip("pyarrow")
+        pytest.importorskip(kind)
+        pandas = pytest.importorskip("pandas")
+        parquet = long_table.with_suffix(".parquet")
+        pandas.read_csv(long_table).to_parquet(parquet)
+        long_table = parquet
+        readers = {"pyarrow.parquet": "read_table"}
+        monkeypatch.setattr("codiag._text._tables.PARQUET", {kind: readers.get(kind, "read_parquet")})
     out = long_table.with_name("out.csv")
     options = [str(long_table), "-k", "3", "--modes", "sample,wave,day", "--value", "value", "--out", str(out)]
     result = runner.invoke(app, ["factorize", *options])
@@ -86,11 +106,7 @@ def test_factorize_takes_long_tables_and_answers_in_their_labels(long_table, ten
     assert next(row for row in rows if row.split()[:1] == ["0"]).split()[1].strip(",") == strongest
 
 
-@pytest.mark.parametrize("libraries", [["pandas"], ["polars"], []], ids=str)
-def test_factorize_reads_decimal_commas(long_table, tensor_file, libraries, monkeypatch):
-    if libraries:
-        pytest.importorskip(libraries[0])
-    monkeypatch.setattr("codiag._text._frames.LIBRARIES", libraries)
+def test_factorize_reads_decimal_commas(long_table, tensor_file):
     text = long_table.read_text().replace(",", ";").replace(".", ",")
     long_table.write_text(text)
     options = [str(long_table), "-k", "3", "--modes", "sample,wave,day", "--value", "value"]
@@ -215,11 +231,29 @@ def test_factorize_takes_signs_of_some_modes(tensor_file, tmp_path):
     assert [bool((factor >= 0).all()) for factor in codiag.Factorization.load(path).factors] == [True, False, True]
 
 
-def test_factorize_asks_what_nan_are(holes):
+def test_nan_are_missing_unless_none_may_be(holes):
+    tensor = np.load(holes / "nan.npy")
+    n_missing = np.count_nonzero(np.isnan(tensor))
+    said = f"over the {336 - n_missing} entries observed, of 336 ({n_missing} missing)"
     result = runner.invoke(app, ["factorize", str(holes / "nan.npy"), "-k", "2"])
-    assert result.exit_code == 2
-    count = np.count_nonzero(np.isnan(np.load(holes / "nan.npy")))
-    assert f"{count} of its 336 entries are NaN; add --missing nan" in " ".join(result.output.split())
+    assert result.exit_code == 0, result.output
+    assert said in result.stdout
+    assert f"{codiag.factorize(tensor, 2, seed=0).relative_error:.3e}" in result.stdout
+    refused = runner.invoke(app, ["factorize", str(holes / "nan.npy"), "-k", "2", "--missing", "none"])
+    assert refused.exit_code == 2
+    assert f"{n_missing} of the 336 entries are missing; leave it out" in " ".join(refused.output.split())
+
+
+def test_symmetric_entries_are_counted_once_each(tmp_path):
+    tensor = noisy_tensor((12, 12, 12), 2, symmetric=True, seed=0).tensor
+    np.save(tmp_path / "whole.npy", tensor)
+    printed = runner.invoke(app, ["factorize", str(tmp_path / "whole.npy"), "-k", "2"]).stdout
+    assert "relative error" in printed
+    assert "observed" not in printed.split("relative error")[1].splitlines()[0]
+    tensor[3, 3, 3] = np.nan
+    np.save(tmp_path / "hole.npy", tensor)
+    printed = runner.invoke(app, ["factorize", str(tmp_path / "hole.npy"), "-k", "2", "--symmetric"]).stdout
+    assert "over the 1,727 entries observed, of 1,728 (1 missing)" in printed
 
 
 def test_many_components_are_cut_short(tmp_path):

@@ -11,12 +11,11 @@ from scipy import sparse
 from scipy.io import savemat
 
 from codiag import datasets
-from codiag.datasets import _locate as locating
 from real_data import needs_data
 
 
 @needs_data
-@pytest.mark.parametrize("name", datasets.available("crowd"))
+@pytest.mark.parametrize("name", datasets.names("crowd"))
 def test_crowds_are_as_published(name):
     data = datasets.load_crowd(name)
     sizes = {"bluebird": 4212, "rte": 8000, "dog": 8070, "web": 15567, "anesthesia": 315}
@@ -102,7 +101,7 @@ def test_bags_of_words_are_read_as_published(tmp_path):
 @pytest.fixture
 def nowhere(tmp_path, monkeypatch):
     monkeypatch.delenv("CODIAG_DATA_DIR", raising=False)
-    monkeypatch.setattr(locating, "_cache", lambda: tmp_path / "cache")
+    monkeypatch.setattr("codiag.datasets._registry._cache", lambda: tmp_path / "cache")
     return tmp_path
 
 
@@ -170,5 +169,5 @@ def test_unknown_names_are_answered_with_the_known():
     with pytest.raises(ValueError, match="one of UNC28, Amherst41, Simmons81, Caltech36"):
         datasets.load_facebook("MIT8")
     with pytest.raises(ValueError, match="folder must be"):
-        datasets.available("music")
+        datasets.names("music")
     assert all(len(source.sha256) == 64 for source in datasets.SOURCES.values())

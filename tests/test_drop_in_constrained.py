@@ -178,7 +178,7 @@ def test_some_modes_may_be_free():
     ("function", "options", "words"),
     [
         (parafac, {"mask": np.ones((2, 2))}, r"mask must have the shape of the tensor, \(6, 7, 8\); got \(2, 2\)"),
-        (parafac, {"mask": np.zeros((6, 7, 8))}, "mask must be one where entries were observed"),
+        (parafac, {"mask": np.zeros((6, 7, 8))}, "mask must be one for observed entries"),
         (parafac, {"l2_reg": -1.0}, "l2_reg must"),
         (non_negative_parafac_hals, {"sparsity_coefficients": [None, 0.1, None]}, "sparsity_coefficients=.*supported"),
         (non_negative_parafac_hals, {"nn_modes": "some"}, "nn_modes must be 'all', None or a sequence"),

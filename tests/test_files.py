@@ -15,7 +15,9 @@ import pytest
 from numpy.testing import assert_array_equal
 from scipy.io import savemat
 
-from codiag.io import read_tensor
+from codiag.datasets import read_bag_of_words, read_crowd, read_facebook
+from codiag.io import read_edges, read_entries, read_graph, read_labelled_entries, read_tensor, read_votes
+from codiag.models.topics import read_corpus
 from codiag.tensors import DaskTensor, DenseTensor, SparseTensor
 
 ENTRIES = np.arange(24.0).reshape(2, 3, 4)
@@ -189,6 +191,16 @@ def test_frostt(tmp_path, name):
         read_tensor(path, "X")
 
 
+def test_nan_in_lists_of_entries_are_missing(tmp_path):
+    (tmp_path / "a.tns").write_text("1 1 2 1.5\n2 3 4 nan\n1 1 2 0.5\n")
+    expected = np.zeros((2, 3, 4))
+    expected[0, 0, 1], expected[1, 2, 3] = 2, np.nan
+    assert_array_equal(read_entries(tmp_path / "a.tns"), expected)
+    contents = {"coords": np.array([[0, 1], [0, 2], [1, 3]]), "values": np.array([2, np.nan]), "shape": (2, 3, 4)}
+    np.savez(tmp_path / "a.npz", **contents)
+    assert_array_equal(read_entries(tmp_path / "a.npz"), expected)
+
+
 def _saved() -> bytes:
     file = io.BytesIO()
     np.save(file, ENTRIES)
@@ -258,3 +270,89 @@ def test_an_empty_list_of_entries(tmp_path):
 def test_missing_files(tmp_path):
     with pytest.raises(FileNotFoundError, match="does not exist"):
         read_tensor(tmp_path / "a.npy")
+
+
+PACKED = gzip.compress
+
+
+def _chunked(path, module):
+    pytest.importorskip("dask", reason="dask is not installed; it is the extra 'dask'")
+    package = pytest.importorskip(module, reason=f"{module} is not installed; it is in the extra 'files'")
+    if module == "zarr":
+        package.save(path, ENTRIES)
+        return
+    with package.File(path, "w") as file:
+        file.create_dataset("X", data=ENTRIES)
+
+
+def _parquet(path):
+    pytest.importorskip("pyarrow")
+    index = np.indices(ENTRIES.shape).reshape(3, -1)
+    columns = dict(zip("abc", index, strict=True)) | {"value": ENTRIES.ravel()}
+    pytest.importorskip("pandas").DataFrame(columns).to_parquet(path)
+
+
+def _graph(path):
+    nx = pytest.importorskip("networkx")
+    plain = path.with_suffix("")
+    getattr(nx, f"write_{plain.suffix[1:].lower()}")(nx.path_graph(3), plain)
+    path.write_bytes(PACKED(plain.read_bytes()))
+
+
+def _entries(path):
+    return np.asarray(read_labelled_entries(path).tensor.shape).tolist()
+
+
+LONG = "a,b,c,value\n" + "".join(f"{i},{j},{k},1\n" for i, j, k in np.ndindex(2, 3, 4))
+CAPITALS = [
+    ("X.TNS.GZ", PACKED(b"2 3 4 1\n"), _entries, [2, 3, 4]),
+    ("X.NPY.GZ", lambda path: path.write_bytes(PACKED(_saved())), _entries, [2, 3, 4]),
+    ("X.NPZ", lambda path: path.write_bytes(_archive()), _entries, [2, 3, 4]),
+    ("X.MAT", lambda path: savemat(path, {"X": ENTRIES}, appendmat=False), _entries, [2, 3, 4]),
+    ("X.ZARR", lambda path: _chunked(path, "zarr"), _entries, [2, 3, 4]),
+    ("X.H5", lambda path: _chunked(path, "h5py"), lambda path: _entries(f"{path}:/X"), [2, 3, 4]),
+    ("X.CSV.GZ", PACKED(LONG.encode()), _entries, [2, 3, 4]),
+    ("X.PARQUET", _parquet, _entries, [2, 3, 4]),
+    (
+        "V.CSV.GZ",
+        PACKED(b"task,worker,label\n1,2,3\n"),
+        lambda path: list(read_votes(path)),
+        ["task", "worker", "label"],
+    ),
+    ("E.TXT.GZ", PACKED(b"1 2\n"), lambda path: read_edges(path).tolist(), [[1, 2]]),
+    ("G.GML.GZ", _graph, lambda path: read_graph(path).nodes.size, 3),
+    ("G.GRAPHML.GZ", _graph, lambda path: read_graph(path).nodes.size, 3),
+    ("C.TXT.GZ", PACKED(b"1 2 3\n"), lambda path: read_crowd(path).votes["label"].tolist(), [3]),
+    ("B.TXT.GZ", PACKED(b"1\n1\n1\n1 1 5\n"), lambda path: read_bag_of_words(path, _vocabulary(path)).counts.sum(), 5),
+    (
+        "F.MAT",
+        lambda path: savemat(path, NETWORK, appendmat=False),
+        lambda path: read_facebook(path).adjacency.sum(),
+        2,
+    ),
+    ("T.TXT.GZ", PACKED(b"cats dogs\n" * 3), lambda path: sorted(read_corpus(path)[1]), ["cats", "dogs"]),
+    ("folder", lambda path: _folder(path), lambda path: sorted(read_corpus(path)[1]), ["cats", "dogs"]),
+]
+NETWORK = {"A": np.array([[0, 1], [1, 0]]), "local_info": np.ones((2, 7))}
+
+
+def _archive():
+    file = io.BytesIO()
+    np.savez(file, X=ENTRIES)
+    return file.getvalue()
+
+
+def _vocabulary(path):
+    path.with_name("vocab.txt").write_text("cat\n")
+    return path.with_name("vocab.txt")
+
+
+def _folder(path):
+    path.mkdir()
+    (path / "A.TXT").write_text("cats dogs")
+
+
+@pytest.mark.parametrize(("name", "content", "read", "expected"), CAPITALS, ids=[name for name, *_ in CAPITALS])
+def test_endings_may_be_capitals(tmp_path, name, content, read, expected):
+    write(tmp_path / name, content)
+    assert read(tmp_path / name) == expected

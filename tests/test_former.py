@@ -75,6 +75,8 @@ def test_models_take_former_parameters_and_have_former_attributes():
         ("codiag.theory", "first_order"),
         ("codiag.theory", "least_projections"),
         ("codiag.theory", "projections_for"),
+        ("codiag.datasets", "available"),
+        ("codiag.datasets", "at_hand"),
     ],
 )
 def test_former_modules_have_their_names(module, name):

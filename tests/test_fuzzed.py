@@ -8,8 +8,7 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 
 import codiag
-from codiag import metrics, models, theory
-from codiag.datasets import available
+from codiag import datasets, metrics, models, theory
 from codiag.diagonalize import UWEDGE, TwoSided
 from codiag.drop_in import parafac
 from codiag.methods import ALS
@@ -107,7 +106,7 @@ def test_crowds_of_fewer_tasks_than_classes_begin_with_the_majority():
         (lambda: symmetrize(object), TypeError, "array must hold real numbers"),
         (lambda: symmetrize(np.ones((2, 2, 3))), ValueError, "array must have modes of one size"),
         (lambda: symmetrize(np.full((1, 1, 1), np.inf)), ValueError, "array must be finite"),
-        (lambda: available([]), ValueError, "folder must be crowd, facebook or text"),
+        (lambda: datasets.names([]), ValueError, "folder must be crowd, facebook or text"),
         (lambda: SymmetricOuterTensor(1j, np.ones(3)), TypeError, "matrix must be real"),
         (lambda: SymmetricOuterTensor(np.eye(3), np.ones((3, 1))), ValueError, "vector must have one axis"),
         (lambda: MomentTensor(FACTOR, order=np.nan), TypeError, "order must be an integer"),

@@ -104,8 +104,15 @@ def test_import_loads_nothing_heavy(module):
     assert loaded == "[]"
 
 
+@pytest.mark.parametrize("module", ["codiag.plotting", "codiag.reports", "codiag.cli"])
+def test_matplotlib_is_loaded_once_a_figure_is_drawn(module):
+    code = f"import sys, {module}; print('matplotlib' in sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+    assert loaded == "False"
+
+
 def test_parts_are_there_once_named():
-    code = "import codiag; print(codiag.models.DawidSkene.__name__, codiag.datasets.available('text'))"
+    code = "import codiag; print(codiag.models.DawidSkene.__name__, codiag.datasets.names('text'))"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert said.split() == ["DawidSkene", "['kos']"]
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):

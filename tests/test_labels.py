@@ -52,7 +52,26 @@ def polars_table(table=None):
     return polars.DataFrame({name: table[name].to_numpy() for name in table.columns})
 
 
-FORMS = {"xarray": data_array, "series": series, "pandas": pandas_table, "polars": polars_table}
+def pyarrow_table(table=None):
+    pyarrow = pytest.importorskip("pyarrow")
+    table = pandas_table() if table is None else table
+    return pyarrow.table({name: table[name].to_numpy() for name in table.columns})
+
+
+def lazy_table(table=None):
+    return polars_table(table).lazy()
+
+
+FORMS = {
+    "xarray": data_array,
+    "series": series,
+    "pandas": pandas_table,
+    "polars": polars_table,
+    "lazy": lazy_table,
+    "pyarrow": pyarrow_table,
+}
+OTHERS = {"polars": polars_table, "lazy": lazy_table, "pyarrow": pyarrow_table}
+LIBRARY = {"series": "pandas", "lazy": "polars"}
 EVERY = pytest.mark.parametrize("form", FORMS)
 
 
@@ -70,12 +89,12 @@ def test_labels_are_read_and_change_nothing(form):
 
 @EVERY
 def test_rows_that_are_left_out_are_missing(form):
-    pytest.importorskip({"series": "pandas"}.get(form, form))
+    pytest.importorskip(LIBRARY.get(form, form))
     table = pandas_table()
     table = table[~((table["person"] == "ann") & (table["day"] == DAYS[1]) & (table["wave"] == WAVES[2]))]
     in_series = table.set_index(list(NAMES))["intensity"]
     kept = {"xarray": in_series.to_xarray, "series": lambda: in_series, "pandas": lambda: table}
-    kept = kept.get(form, lambda: polars_table(table))()
+    kept = kept[form]() if form in kept else OTHERS[form](table)
     expected = entries()
     expected[0, 1, 2] = np.nan
     fit = codiag.factorize(kept, 2, seed=0)
@@ -104,6 +123,34 @@ def test_few_rows_make_a_list(absent):
     assert_array_equal(tensor.to_dense(), dense[np.ix_(*labels.values)])
 
 
+@pytest.mark.parametrize("absent", ["missing", "zero"])
+@pytest.mark.parametrize(("size", "n_listed"), [(4, 60), (12, 120)])
+def test_an_empty_cell_is_a_missing_entry_whatever_is_not_listed(absent, size, n_listed):
+    """A few combinations of many, and many of few: one list, and one array."""
+    rng = np.random.default_rng(0)
+    places = np.unravel_index(rng.choice(size**3, n_listed, replace=False), (size,) * 3)
+    values = rng.random(n_listed)
+    values[7] = np.nan
+    columns = dict(zip("abc", places, strict=True)) | {"value": values}
+    tensor, labels = labelled_tensor(pytest.importorskip("pandas").DataFrame(columns), absent=absent)
+    expected = np.full((size,) * 3, np.nan if absent == "missing" else 0.0)
+    expected[places] = values
+    expected = expected[np.ix_(*labels.values)]
+    problem = codiag.Problem(tensor, 1)
+    n_observed = tensor.size if problem.entries is None else problem.entries.counts()[0].sum()
+    assert n_observed == np.isfinite(expected).sum()
+    whole = problem.tensor.to_dense()
+    assert_array_equal(whole[np.isfinite(expected)], expected[np.isfinite(expected)])
+
+
+def test_zeros_beside_missing_entries_need_memory():
+    rows = np.arange(1000)
+    columns = {"a": rows, "b": rows, "c": rows, "value": np.where(rows == 3, np.nan, 1.0)}
+    table = pytest.importorskip("pandas").DataFrame(columns)
+    with pytest.raises(ValueError, match=r"at most 134217728 entries .* has 1,000,000,000"):
+        labelled_tensor(table, absent="zero")
+
+
 def test_columns_may_be_named_and_categories_keep_their_order():
     pandas = pytest.importorskip("pandas")
     table = pandas_table()
@@ -113,6 +160,44 @@ def test_columns_may_be_named_and_categories_keep_their_order():
     assert labels.names == ("wave", "person", "day")
     assert labels.values[1].tolist() == ["eve", "dan", "cem", "bob", "ann"]
     assert_array_equal(tensor, entries()[::-1].transpose(2, 0, 1))
+
+
+def test_categories_keep_their_order_in_every_library():
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    order = ["eve", "zoe", "dan", "cem", "bob", "ann"]
+    table = pandas_table().assign(person=lambda table: pandas.Categorical(table["person"], order))
+    frames = [polars_table().with_columns(polars.col("person").cast(polars.Enum(order)))]
+    frames.append(pytest.importorskip("pyarrow").Table.from_pandas(table))
+    for frame in frames:
+        tensor, labels = labelled_tensor(frame)
+        assert labels.values[0].tolist() == ["eve", "dan", "cem", "bob", "ann"]
+        assert_array_equal(tensor, entries()[::-1])
+    text = polars_table().with_columns(polars.col("person").cast(polars.Categorical))
+    assert labelled_tensor(text).labels.values[0].tolist() == PEOPLE
+
+
+@pytest.mark.parametrize("library", ["polars", "pyarrow"])
+def test_missing_cells_of_every_library_are_missing(library):
+    pytest.importorskip(library)
+    table = pandas_table()
+    values = [None if place == 7 else value for place, value in enumerate(table["intensity"].tolist())]
+    columns = {name: table[name].to_numpy() for name in NAMES}
+    frame = pytest.importorskip("polars").DataFrame(columns | {"intensity": values})
+    tensor, _ = labelled_tensor(frame if library == "polars" else frame.to_arrow())
+    assert np.isnan(tensor).sum() == 1
+    whole = pytest.importorskip("pandas").DataFrame(columns | {"intensity": np.arange(120)})
+    whole["intensity"] = whole["intensity"].astype("Int64").mask(np.arange(120) == 7)
+    assert np.isnan(labelled_tensor(whole).tensor).sum() == 1
+
+
+@pytest.mark.parametrize("library", ["polars", "pyarrow"])
+def test_results_are_frames_of_other_libraries(library):
+    pytest.importorskip(library)
+    fit = codiag.factorize(Labelled(entries(), Labels(NAMES, VALUES)), 2, seed=0)
+    frames = fit.to_frames(library)
+    assert type(frames["day"]).__module__.partition(".")[0] == library
+    assert np.asarray(frames["person"]["person"]).tolist() == PEOPLE
+    assert_array_equal(np.asarray(frames["wave"]["component_1"]), fit.factors[2][:, 1])
 
 
 @EVERY
@@ -184,11 +269,8 @@ def backwards(form):
         return whole.transpose("wave", "person", "day")
     if form == "series":
         return whole.iloc[::-1].reorder_levels(["wave", "person", "day"])
-    return (
-        whole[["wave", "day", "intensity", "person"]]
-        if form == "pandas"
-        else whole[["wave", "person", "day", "intensity"]]
-    )
+    order = ["wave", "day", "intensity", "person"]
+    return whole[order] if form == "pandas" else whole.select(order)
 
 
 @EVERY
@@ -209,19 +291,19 @@ def test_other_labels_are_refused_wherever_a_fit_meets_data(form):
     if form != "xarray":
         later = changed(wave=pandas_table()["wave"] + 1)
         new = {"series": later.set_index(list(NAMES))["intensity"], "pandas": later}.get(form)
-        new = polars_table(later) if form == "polars" else new
+        new = OTHERS[form](later) if form in OTHERS else new
     for meets in (fit.transform, model.transform, model.score, lambda new: codiag.plotting.residuals(fit, new)):
         with pytest.raises(ValueError, match=r"(those of 'wave' differ|of those of 'wave' differ, such as)"):
             meets(new)
 
 
-@pytest.mark.parametrize("form", ["series", "pandas", "polars"])
+@pytest.mark.parametrize("form", ["series", "pandas", *OTHERS])
 def test_what_a_new_table_does_not_list_is_missing(form):
-    pytest.importorskip({"series": "pandas"}.get(form, form))
+    pytest.importorskip(LIBRARY.get(form, form))
     fit = codiag.factorize(data_array(), 2, seed=0)
     table = pandas_table().query("person == 'cem' and wave < 345 and day > '2024-01-01'")
     kept = {"series": table.set_index(list(NAMES))["intensity"], "pandas": table}.get(form)
-    kept = polars_table(table) if form == "polars" else kept
+    kept = OTHERS[form](table) if form in OTHERS else kept
     expected = entries()[2:3]
     expected[:, 0], expected[:, :, 5] = np.nan, np.nan
     assert_allclose(fit.transform(kept), fit.transform(expected), atol=1e-12)
@@ -331,6 +413,7 @@ def spoilt(value):
         (lambda: changed().iloc[:0], {}, ValueError, "the table has no rows"),
         (lambda: changed().iloc[::13], {}, ValueError, "a table must list more than 10 entries"),
         (lambda: series(), {"value": "x"}, TypeError, "modes and value are for data frames"),
+        (lambda: changed().set_axis(["person", "day", "day", "value"], axis=1), {}, ValueError, "different names"),
         (lambda: np.ones(3), {}, TypeError, "table must be a data frame"),
     ],
 )

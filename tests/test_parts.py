@@ -109,7 +109,7 @@ class TestDask:
 
     @pytest.mark.parametrize("scattered", [True, False])
     def test_a_pass_is_begun_again_where_all_copies_are_lost(self, scattered, monkeypatch):
-        monkeypatch.setattr("codiag.parts._dask._held", lambda content: (content, scattered))
+        monkeypatch.setattr("codiag.parts._dask._reference", lambda content: (content, scattered))
         outcomes = iter([CancelledError, CancelledError, None])
 
         def run(held):

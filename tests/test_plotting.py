@@ -20,12 +20,12 @@ pytest.importorskip("matplotlib", reason="matplotlib is not installed; it is the
 from codiag import plotting
 from codiag.plotting import (
     _draw_matrices,
-    _reduced,
     extremes,
     families,
     leverages,
     log_ticks,
     name_along,
+    pixel_means,
     residual_entries,
     short,
     shown,
@@ -221,7 +221,7 @@ def test_what_is_drawn_is_bounded_however_long_a_mode_is(words):
 def test_an_image_of_long_modes_is_that_of_means():
     n = 2500
     a = np.random.default_rng(0).random((n, 1))
-    column = _reduced(a[:, 0])
+    column = pixel_means(a[:, 0])
     assert column.size == 1000
     assert_allclose(np.sum(column * np.diff(np.linspace(0, n, 1001).astype(int))), np.sum(a))
 

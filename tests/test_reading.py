@@ -11,12 +11,13 @@ from scipy import sparse
 import codiag
 from codiag import datasets
 from codiag import io as tables
+from codiag._text import read_frame
 from codiag.io import read_tensor
-from codiag.models.topics import _files as corpora
+from codiag.models.topics import read_corpus
 
 READERS = [
     ("path", read_tensor),
-    ("path", corpora.read_corpus),
+    ("path", read_corpus),
     ("path", tables.read_votes),
     ("path", tables.read_edges),
     ("path", datasets.read_facebook),
@@ -74,7 +75,7 @@ FILES = [
     ("net.npz", _facebook, datasets.read_facebook),
     ("bag.txt", _bag, lambda path: datasets.read_bag_of_words(path, path.parent / "vocab.txt")),
     ("votes.csv.gz", lambda path: path.write_bytes(gzip.compress(b"0,0,1\n" * 50)), tables.read_votes),
-    ("corpus.npz", lambda path: np.savez(path, counts=np.ones((3, 2))), corpora.read_corpus),
+    ("corpus.npz", lambda path: np.savez(path, counts=np.ones((3, 2))), read_corpus),
     ("tensor.npz", lambda path: np.savez(path, x=np.ones((2, 2, 2))), read_tensor),
     ("fit.npz", FIT.save, codiag.Factorization.load),
 ]
@@ -118,7 +119,7 @@ def test_counts_whose_words_are_out_of_place(tmp_path):
     parts = {"indices": np.array([7]), "indptr": np.array([0, 1, 1]), "data": np.ones(1)}
     np.savez(path, format=b"csr", shape=np.array([2, 3]), **parts)
     with pytest.raises(ValueError, match=r"corpus\.npz is not a readable \.npz file"):
-        corpora.read_corpus(path)
+        read_corpus(path)
 
 
 @pytest.mark.parametrize(
@@ -133,3 +134,33 @@ def test_columns_of_a_table(columns, kind, words, tmp_path):
     with pytest.raises(kind, match=words):
         tables.write_table(tmp_path / "t.csv", columns)
     assert not (tmp_path / "t.csv").exists()
+
+
+def test_cells_of_text_files_are_numbers_if_all_are(tmp_path):
+    path = tmp_path / "t.csv"
+    numbers = [str(row) for row in range(300)]
+    rows = zip(
+        numbers, [*numbers[:-1], "0.5"], [*numbers[:-1], "NA"], ["True"] * 300, ['"a,\nb"', *numbers[1:]], strict=True
+    )
+    path.write_text("whole,real,gaps,flag,text\n" + "\n".join(",".join(row) for row in rows))
+    frame = read_frame(path)
+    assert [column.dtype.kind for column in frame.values()] == ["i", "f", "f", "b", "O"]
+    assert np.isnan(frame["gaps"]).sum() == 1
+    assert frame["text"][:2].tolist() == ["a,\nb", "1"]
+    path.write_text("a,b\nx,\n,1\n")
+    assert read_frame(path)["a"].tolist() == ["x", None]
+    assert np.isnan(read_frame(path)["b"][0])
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a,b\n1,2\n\n1\n", r"line 4 of t\.csv has 1 columns, not 2"),
+        ("a,b,a\n1,2,3\n", r"line 1 of t\.csv must name columns differently; it reads a, b, a"),
+        ("\n \n", r"t\.csv is empty"),
+    ],
+)
+def test_text_files_that_are_no_tables(tmp_path, text, words):
+    (tmp_path / "t.csv").write_text(text)
+    with pytest.raises(ValueError, match=words):
+        read_frame(tmp_path / "t.csv")

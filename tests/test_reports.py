@@ -21,7 +21,14 @@ from codiag.synthetic import crowd_votes, mixed_membership_graph, noisy_tensor, 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed; it is the extra 'plot'")
 
 from browser import DARK, WIDTHS, assert_dark_is_dark, assert_readable, shown
-from codiag.reports import _remarkable, _signs, communities_report, crowd_report, factorization_report, topics_report
+from codiag.reports import (
+    communities_report,
+    crowd_report,
+    factorization_report,
+    index_advice,
+    sign_advice,
+    topics_report,
+)
 
 HOSTILE = "<script>alert('1')</script>\"><img src=//x.org/y onerror=alert(2)>&amp;\x1b[31m"
 KINDS = ["fit", "crowd", "communities", "topics"]
@@ -156,11 +163,11 @@ def test_what_stands_out_is_named():
     tensor[5, 2, 2] = np.nan
     fit = codiag.factorize(Labelled(tensor, Labels(("day", "b", "c"), (np.arange(100, 112), None, None))), 2, seed=0)
     left = tensor - fit.to_tensor()
-    said = _remarkable(fit, left)
-    assert any(line.startswith("Look at day 103:") for line in said)
+    said = index_advice(fit, left)
+    assert any(line.startswith("Check day 103:") for line in said)
     left[:, 4] *= 100
     assert any(
-        line.startswith("Look at b 4: the residual there is more than 3 times") for line in _remarkable(fit, left)
+        line.startswith("Check b 4: the residuals there are more than 3 times") for line in index_advice(fit, left)
     )
 
 
@@ -173,9 +180,19 @@ def test_positive_data_with_negative_factors_is_told():
         data = np.einsum("ir,jr,kr->ijk", turned, *factors[1:])
         fit = codiag.factorize(data, 2, seed=0)
         left = np.maximum(data, 0) - fit.to_tensor()
-        assert bool(_signs(fit, left)) is told
+        assert bool(sign_advice(fit, left)) is told
     kept = codiag.factorize(tensor, 2, constraints="nonnegative", seed=0)
-    assert _signs(kept, tensor - kept.to_tensor()) == []
+    assert sign_advice(kept, tensor - kept.to_tensor()) == []
+
+
+def test_residuals_are_computed_once(results, monkeypatch):
+    calls = []
+    compute = codiag.plotting.residual_entries
+    for module in ("codiag.reports._factorization", "codiag.plotting._diagnostics"):
+        monkeypatch.setattr(f"{module}.residual_entries", lambda *given: calls.append(1) or compute(*given))
+    choice, tensor = results["fit"]
+    factorization_report(choice.fit, tensor)
+    assert len(calls) == 1
 
 
 def test_tensors_too_large_to_be_drawn_say_so(monkeypatch, results):
@@ -246,7 +263,7 @@ def test_links_are_not_called_probabilities_where_they_have_weights():
 def test_rows_of_components_have_their_weights(results, pages):
     words = html.unescape(pages["fit"])
     assert "with its number and weight" in words
-    assert "where none is seen it is thinner than the line" in words
+    assert "one that cannot be seen is thinner than the line" in words
 
 
 @pytest.fixture

@@ -304,5 +304,5 @@ def test_a_choice_is_drawn():
     assert_allclose(figure.axes[0].lines[0].get_ydata(), choice.table["relative_error"])
     given = Figure().subplots(1, 4)
     assert choice.plot(given) is given[0].figure
-    with pytest.raises(ValueError, match="four axes"):
+    with pytest.raises(ValueError, match="2 x 2 axes"):
         choice.plot(given[:2])

@@ -103,6 +103,16 @@ def test_parquet_is_read(tmp_path, package):
     assert votes["worker"].tolist() == [3, 4]
 
 
+def test_missing_cells_of_parquet_are_missing_votes(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    frame = pandas.DataFrame({"label": ["a", None], "task": [1, 2], "worker": pandas.array([3, None], dtype="Int64")})
+    frame.to_parquet(tmp_path / "v.parquet")
+    with pytest.raises(ValueError, match="line 3 has no"):
+        read_votes(tmp_path / "v.parquet")
+    assert read_votes(tmp_path / "v.parquet", skip_missing=True)["worker"].tolist() == [3]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

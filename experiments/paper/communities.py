@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from codiag.datasets import at_hand, load_facebook
+from codiag.datasets import is_local, load_facebook
 from codiag.metrics import recovery_curve
 from codiag.models import MixedMembershipCommunities
 from experiments.claims import Claim, Ruling, Trials, over
@@ -144,7 +144,7 @@ def _report(records: Sequence[Record]) -> Report:
 
 
 def _missing() -> str:
-    return "" if at_hand("UNC28") else "the Facebook networks are not at hand; set CODIAG_DATA_DIR"
+    return "" if is_local("UNC28") else "the Facebook networks are not on this computer; set CODIAG_DATA_DIR"
 
 
 COMMUNITIES = Experiment(

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from codiag.datasets import at_hand, load_crowd
+from codiag.datasets import is_local, load_crowd
 from codiag.methods import ALS, NOJD
 from codiag.models import DawidSkene
 from codiag.models.crowd import as_votes, random_groups
@@ -44,7 +44,7 @@ N_SPLITS = 20
 
 def has_crowds() -> bool:
     """Tell whether the crowd data is at hand."""
-    return all(at_hand(name) for name in SETS)
+    return all(is_local(name) for name in SETS)
 
 
 def _cells(quick: bool) -> list[Cell]:
@@ -192,7 +192,7 @@ def _as_good_as_em(trials: Trials) -> Ruling:
 
 
 def _missing() -> str:
-    return "" if has_crowds() else "the crowd data is not at hand; set CODIAG_DATA_DIR"
+    return "" if has_crowds() else "the crowd data is not on this computer; set CODIAG_DATA_DIR"
 
 
 CROWD = Experiment(

@@ -149,7 +149,7 @@ def _report(records: Sequence[Record]) -> Report:
 
 
 def _missing() -> str:
-    return "" if has_crowds() else "the crowd data is not at hand; set CODIAG_DATA_DIR"
+    return "" if has_crowds() else "the crowd data is not on this computer; set CODIAG_DATA_DIR"
 
 
 STARTS = Experiment(

@@ -1,4 +1,4 @@
-"""Checks of arguments, the error classes of codiag, and names that were renamed."""
+"""Checks of arguments, the error classes of codiag, and former names that still work."""
 
 from codiag._checks._arguments import (
     ConvergenceWarning,
@@ -17,5 +17,5 @@ from codiag._checks._arguments import (
     check_square,
     not_finite,
 )
-from codiag._checks._former import former_names, warn_of_former, with_new_keywords
+from codiag._checks._former import former_names, warn_of_former
 from codiag._checks._keywords import OPTIONS, explains_keywords

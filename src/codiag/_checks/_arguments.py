@@ -1,4 +1,4 @@
-"""Turn what users pass into what the algorithms expect, or say in a sentence why that cannot be."""
+"""Convert the arguments of users to what the algorithms expect; errors name the argument, the rule and the way out."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from codiag._arrays import Array, like, to_host, widest
 
 
 class UndeterminedError(ValueError):
-    """Data has fewer components than were asked for; to callers that can do with fewer, not a mistake of the user."""
+    """The data do not determine the requested number of components. Callers that can lower it may catch this."""
 
 
 class ConvergenceWarning(UserWarning):
@@ -21,7 +21,7 @@ class ConvergenceWarning(UserWarning):
 
     See Also
     --------
-    codiag.Factorization : Says in ``converged`` and ``stages`` how far a fit came.
+    codiag.Factorization : Has ``converged`` and the ``stages`` of a fit.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def as_sample_weight(sample_weight: Array | Sequence[float] | None, stack: Array
 
 
 def as_rank(rank: int | None, limit: int | None = None) -> int | None:
-    """Return the rank as an int between 1 and `limit`, or None when it is to be found."""
+    """Return the rank as an int between 1 and `limit`, or None if it is to be estimated."""
     if rank is None:
         return None
     as_number("rank", rank, integer=True)
@@ -97,7 +97,7 @@ def as_rank(rank: int | None, limit: int | None = None) -> int | None:
 
 
 def as_number(name: str, value: float, *, integer: bool = False, zero: bool = False) -> None:
-    """Raise unless the option `name` of a strategy is a positive number, or zero where that is allowed."""
+    """Raise unless the option `name` is a positive number, or zero if that is allowed."""
     kinds = int | np.integer if integer else int | float | np.integer | np.floating
     if isinstance(value, bool) or not isinstance(value, kinds):
         wanted = "an integer" if integer else "a number"
@@ -107,7 +107,7 @@ def as_number(name: str, value: float, *, integer: bool = False, zero: bool = Fa
     if value == float("inf"):
         raise ValueError(f"{name} must be finite; got {value}")
     if integer and value > sys.maxsize:
-        raise ValueError(f"{name} must be at most {sys.maxsize}, since nothing can be counted further; got {value}")
+        raise ValueError(f"{name} must be at most {sys.maxsize}, the largest index of Python; got {value}")
 
 
 def as_share(name: str, value: float) -> None:
@@ -118,13 +118,13 @@ def as_share(name: str, value: float) -> None:
 
 
 def as_flag(name: str, value: object) -> None:
-    """Raise unless `value` is True or False: other objects would pass for one of them unseen."""
+    """Raise unless `value` is True or False: other objects have a truth value by accident."""
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be True or False; got {value!r}")
 
 
 def as_finite(name: str, values: Array | Sequence[Array], shape: tuple[int | None, ...]) -> np.ndarray:
-    """Return numbers as a finite array of NumPy, in double precision, of this shape; None stands for any size."""
+    """Return numbers as a finite array of NumPy, in double precision, of this shape; None is any size."""
     array = to_host(as_real_array(values, name, "use its real part"))
     wanted = tuple("n" if size is None else size for size in shape)
     if array.ndim != len(shape) or any(size not in (None, got) for size, got in zip(shape, array.shape, strict=True)):
@@ -139,20 +139,20 @@ def as_finite(name: str, values: Array | Sequence[Array], shape: tuple[int | Non
 
 
 def not_finite(n_bad: int, n_nan: int) -> str:
-    """Return what entries are of which so many are not finite, and so many of these NaN."""
+    """Return "NaN", "infinite" or both, for `n_bad` entries that are not finite, `n_nan` of them NaN."""
     return "infinite" if n_nan == 0 else "NaN" if n_nan == n_bad else "NaN or infinite"
 
 
 Seed: TypeAlias = int | Sequence[int] | np.random.Generator | None
-"""What random numbers are drawn from: the same seed gives the same answer."""
+"""The source of random numbers: the same seed gives the same answer."""
 
-SOURCES = np.random.Generator | np.random.BitGenerator | np.random.RandomState | np.random.SeedSequence
-"""Objects of NumPy that stand for random numbers to come."""
+GENERATORS = np.random.Generator | np.random.BitGenerator | np.random.RandomState | np.random.SeedSequence
+"""Sources of random numbers of NumPy."""
 
 
 def check_seed(name: str, seed: object) -> None:
     """Raise unless a seed is None, a non-negative integer, a sequence of those, or a source of random numbers."""
-    if seed is None or isinstance(seed, SOURCES):
+    if seed is None or isinstance(seed, GENERATORS):
         return
     rule = f"{name} must be None, a non-negative integer or a Generator of numpy; got {seed!r}"
     if isinstance(seed, str | bytes):  # NumPy reads digits in a string
@@ -166,9 +166,10 @@ def check_seed(name: str, seed: object) -> None:
 
 
 def as_generator(seed: object, name: str = "seed", *, apart: bool = False) -> np.random.Generator:
-    """Return the generator that a seed stands for, ``default_rng(seed)``.
+    """Return the generator of a seed, ``default_rng(seed)``.
 
-    With `apart` another one, for a start: that one may have made the data, and a start must not be the answer.
+    With `apart`, a different stream of the same seed, for starts: the seed may have simulated the data, and a random
+    start must not equal the true factors.
     """
     check_seed(name, seed)
     if seed is None or isinstance(seed, np.random.Generator | np.random.BitGenerator):
@@ -182,7 +183,7 @@ def as_generator(seed: object, name: str = "seed", *, apart: bool = False) -> np
 
 
 def as_real_array(raw: Array | Sequence[Array], name: str, way_out: str, *, cast: bool = True) -> Array:
-    """Return `raw` as an array of real numbers, in floating point if they are to be cast."""
+    """Return `raw` as an array of real numbers, in floating point if `cast` is true."""
     if isinstance(raw, np.ma.MaskedArray):
         raise TypeError(f"{name} must not be masked; fill the missing entries or leave out what holds them")
     values: Array = raw if is_array_api_obj(raw) else _from_sequence(raw, name)
@@ -215,7 +216,7 @@ def _from_sequence(values: Sequence[Array], name: str) -> Array:
 
 
 def _shapes(values: Sequence[Array]) -> list[tuple[int, ...]]:
-    """Return the shapes of items, or none where one of them has no shape."""
+    """Return the shapes of items; an empty list if one of them is ragged."""
     try:
         return [np.shape(item) for item in values]
     except ValueError:
@@ -228,12 +229,12 @@ def _is_of_another_library(item: object) -> bool:
 
 def _check_same_shape(shapes: list[tuple[int, ...]], name: str) -> None:
     if len(set(shapes)) > 1:
-        found = ", ".join(str(shape) for shape in sorted(set(shapes))[:4])
-        raise ValueError(f"{name} must all have the same shape; got {found}")
+        listed = ", ".join(str(shape) for shape in sorted(set(shapes))[:4])
+        raise ValueError(f"{name} must all have the same shape; got {listed}")
 
 
 def _check_entries(stack: Array, *, symmetric: bool) -> None:
-    """Look for NaN, inf, zeros and asymmetry with two matrix-vector products, not passes over a transposed copy."""
+    """Detect NaN, infinity, zeros and asymmetry by two matrix-vector products, which need no transposed copy."""
     xp = array_namespace(stack)
     probe = like(np.random.default_rng(0).standard_normal(max(stack.shape[1:])), stack)
     right = xp.matmul(stack, probe[: stack.shape[2]])
@@ -253,7 +254,7 @@ def _check_entries(stack: Array, *, symmetric: bool) -> None:
 
 
 def _check_magnitude(size: float, stack: Array) -> None:
-    """Raise where squares of the entries would not be numbers."""
+    """Raise if squares of the entries would overflow or vanish."""
     if size == 0:
         raise UndeterminedError("matrices must not all be zero")
     limit = 1e150 if stack.dtype == array_namespace(stack).float64 else 1e16

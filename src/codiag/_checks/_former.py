@@ -1,4 +1,4 @@
-"""Names that were renamed: they keep working for one minor version, and say what to write instead."""
+"""Former names, which work for one minor version, with a warning that has the new name."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from importlib import import_module
 from typing import Any
 
 GONE_IN = "0.4"
-"""The version in which former names stop working."""
+"""The version in which former names stop working: one minor version after the rename."""
 
 
 def warn_of_former(old: str, new: str, stacklevel: int = 3) -> None:
-    """Warn that a name was renamed, at the caller of the function that noticed."""
+    """Warn that a name was renamed, at the line of the caller's caller."""
     warnings.warn(f"{old} is now {new}; the old name goes in {GONE_IN}", DeprecationWarning, stacklevel=stacklevel)
 
 

@@ -1,4 +1,4 @@
-"""Keywords of other libraries: a function that is given one says what to write instead."""
+"""Keywords of other libraries: the error of a function that is given one has the keyword to use instead."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ SYNONYMS = (
     {"em_rounds", "polish", "max_iter", "n_iter"},
     {"constraints", "constraint"},
 )
-"""Names of one thing: codiag's, and those of scikit-learn, TensorLy, pyttb, hmmlearn, crowd-kit and pyriemann."""
+"""Synonyms: names in codiag, scikit-learn, TensorLy, pyttb, hmmlearn, crowd-kit and pyriemann."""
 MEANING = {"observed": ", and is true where an entry counts"}
-"""What may be the other way round elsewhere, as in masked arrays."""
+"""The meaning of arguments that is opposite in other libraries, as in masked arrays."""
 OPTIONS = {
     ("tol", "stoptol", "eps", "rtol"): (
         "method=codiag.methods.NLS(tol=...)",
@@ -39,11 +39,11 @@ OPTIONS = {
     ("l2_reg",): ("constraints=codiag.constraints.Ridge(...)",),
     ("fixed_modes",): ("constraints=[codiag.constraints.Fixed(factor), None, None]",),
 }
-"""What to write for options of other objects: the first way whose own keyword a function has."""
+"""Replacements of options; the first whose keyword a function has applies."""
 
 
 def explains_keywords(function: Callable[P, R], former: Mapping[str, str] | None = None) -> Callable[P, R]:
-    """Make a function answer a keyword that it does not have with the one to use; its signature stays what it is.
+    """Return the function with errors that name the keyword to use, and with former keywords accepted.
 
     Parameters
     ----------
@@ -55,11 +55,11 @@ def explains_keywords(function: Callable[P, R], former: Mapping[str, str] | None
     Returns
     -------
     callable
-        The function, with better errors.
+        The function, with the same signature.
     """
     parameters = inspect.signature(function).parameters
     known = tuple(parameters)
-    if any(one.kind is one.VAR_KEYWORD for one in parameters.values()):  # it has them all
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):  # it takes any keyword
         return function
 
     @wraps(function)
@@ -76,7 +76,7 @@ def explains_keywords(function: Callable[P, R], former: Mapping[str, str] | None
 
 
 def _advice(keyword: str, known: tuple[str, ...]) -> str:
-    """Return what to write in place of a keyword."""
+    """Return the replacement of a keyword, in words."""
     from difflib import get_close_matches
 
     same = [word for word in known for names in SYNONYMS if {word, keyword} <= names]

@@ -1,4 +1,4 @@
-"""Tables for notebooks, in whatever colors these have."""
+"""Tables for notebooks, in the colors of the notebook."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from html import escape
 from codiag._text._writing import visible
 
 MOST_ROWS = 30
-"""Rows that a notebook shows."""
+"""Largest number of rows that a notebook shows."""
 
 
 def html_table(title: str, columns: Mapping[str, Iterable[object]]) -> str:
-    """Return a title and columns as HTML, everything in them as text."""
+    """Return a title and columns as HTML, with all cells as text."""
     head = "".join(f"<th>{_text(name)}</th>" for name in columns)
     rows = list(zip(*columns.values(), strict=True))
     body = "".join(f"<tr>{''.join(f'<td>{_text(cell)}</td>' for cell in row)}</tr>" for row in rows[:MOST_ROWS])

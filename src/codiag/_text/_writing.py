@@ -17,12 +17,12 @@ FORMULAS = tuple("=+-@\t\r\n")
 """Characters that begin a formula in a spreadsheet."""
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 TURNS = frozenset(map(chr, [*range(0x202A, 0x202F), *range(0x2066, 0x206A)]))
-"""Unicode marks that change the direction of text."""
+"""Unicode characters that change the direction of text."""
 
 
 @contextmanager
 def written_at_once(path: Path) -> Iterator[IO[bytes]]:
-    """Yield a temporary file in the same folder, which replaces the path at the end: no reader sees half of it."""
+    """Yield a temporary file in the same folder, which replaces the path at the end: no file is half written."""
     if not path.parent.is_dir():
         raise FileNotFoundError(f"{path.parent} is not a folder that exists")
     with tempfile.NamedTemporaryFile(
@@ -52,19 +52,17 @@ def save_arrays(path: Path, arrays: dict[str, np.ndarray]) -> None:
 
 
 def visible(text: str) -> str:
-    r"""Return text with control characters escaped, since terminals obey them: ESC becomes ``\x1b``.
+    r"""Return text with control characters escaped, which terminals would execute: ESC becomes ``\x1b``.
 
-    Marks that change the direction of text and unpaired surrogates are escaped, too.
+    Marks that change the direction of text, line separators and unpaired surrogates are escaped, too.
     """
-    return "".join(_written_out(letter) if _commands(letter) else letter for letter in text)
+    return "".join(_escaped(letter) for letter in text)
 
 
-def _commands(letter: str) -> bool:
-    return unicodedata.category(letter) in ("Cc", "Cs", "Zl", "Zp") or letter in TURNS
-
-
-def _written_out(letter: str) -> str:
-    return letter.encode("unicode_escape").decode("ascii")
+def _escaped(letter: str) -> str:
+    if unicodedata.category(letter) in ("Cc", "Cs", "Zl", "Zp") or letter in TURNS:
+        return letter.encode("unicode_escape").decode("ascii")
+    return letter
 
 
 def inert(cell: object) -> object:

@@ -9,17 +9,16 @@ from typing import Annotated
 import typer
 
 import codiag
-from codiag.cli import demonstration, models, tensors
+from codiag.cli import comparison, demo, factorization, models
 from codiag.cli.commands import app
-from codiag.cli.errors import options_of
-from codiag.cli.terminal import out, show_warning
+from codiag.cli.terminal import fail, options_of, out, show_warning
 
-__all__ = ["app", "main"]
+__all__ = ["main"]
 
 
 def main() -> None:
     """Run the command line of this process, where every warning is one line on the standard error."""
-    commands = [one.callback for one in app.registered_commands if one.callback is not None]
+    commands = [command.callback for command in app.registered_commands if command.callback is not None]
     warnings.showwarning = partial(show_warning, options_of(*commands))
     app()
 
@@ -37,3 +36,9 @@ def _options(
     ] = False,
 ) -> None:
     """Factorize tensors by jointly diagonalizing matrices."""
+
+
+@app.command(hidden=True, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def reproduce() -> None:
+    """Name the command that runs the experiments of the paper."""
+    fail("the experiments of the paper are run in the repository of codiag, by: python -m experiments run all --quick")

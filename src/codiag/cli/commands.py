@@ -1,7 +1,11 @@
-"""The structure that all commands share: check the outputs, work, save, print."""
+"""What all commands share: their help, and the order of their work: check the outputs, compute, save, print.
+
+``--help`` prints two columns that fit into eighty letters, with a word for each value in place of its type.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,28 +18,75 @@ import typer
 from rich import box
 from rich.console import Console, RenderableType
 from rich.table import Table
+from typer.core import TyperCommand, TyperGroup
 
 from codiag._text import write_text, written_at_once
-from codiag.cli import errors as usage
-from codiag.cli.errors import options_of
-from codiag.cli.outputs import Outputs, check_outputs, stream_ending
-from codiag.cli.streams import STREAM, spooled, write_to_stdout
-from codiag.cli.terminal import Passes, err, out, progress, shown, user_errors
+from codiag.cli.files import STREAM, Outputs, check_outputs, spooled, stream_ending, write_to_stdout
+from codiag.cli.terminal import Passes, err, options_of, out, progress, shown, user_errors
+
+ORDER = ("factorize", "compare", "label", "topics", "communities", "demo")
+"""Commands in the order in which the help lists them."""
+VALUES = {"path": "FILE", "int": "N", "integer": "N", "float": "X", "str": "NAME", "text": "NAME"}
+"""Words for values by type, as any version of typer names it, if an option declares none."""
+TYPE = re.compile(rf"(?<= )<?(?P<kind>{'|'.join(VALUES)})(?: range)?>?$", re.IGNORECASE)
+OBVIOUS = re.compile(r"  \[x>=[01]\]|; x>=[01](?=[];])")
+"""Limits that need no words: counts are not negative."""
+
+
+class HelpfulCommand(TyperCommand):
+    """A command whose help has no types of Python."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the words of the line of usage."""
+        return [re.sub("[{}]", "", piece) for piece in super().collect_usage_pieces(ctx)]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write arguments and options."""
+        records = [(param.param_type_name, param.get_help_record(ctx)) for param in self.get_params(ctx)]
+        for heading, described in (("Arguments", _argument), ("Options", _option)):
+            chosen = [record for kind, record in records if record and f"{kind}s" == heading.lower()]
+            rows = [described(name, text.replace("\\[", "[")) for name, text in chosen]  # old versions escape brackets
+            if rows:
+                with formatter.section(heading):
+                    formatter.write_dl(rows)
+
+
+def _argument(name: str, text: str) -> tuple[str, str]:
+    """Return an argument without its type; the line of usage shows that it is required."""
+    return name.split(" <")[0], text.replace("  [required]", "")
+
+
+def _option(name: str, text: str) -> tuple[str, str]:
+    """Return an option with a word for its value."""
+    return TYPE.sub(lambda match: VALUES[match["kind"].lower()], name), OBVIOUS.sub("", text)
+
+
+class OrderedCommands(TyperGroup):
+    """The commands, those that most people want first."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of commands in the order of the help."""
+        return sorted(super().list_commands(ctx), key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
+
 
 app = typer.Typer(
-    cls=usage.Commands,
+    cls=OrderedCommands,
     help="Factorize tensors by jointly diagonalizing matrices.",
     rich_markup_mode=None,
     no_args_is_help=True,
     pretty_exceptions_show_locals=False,
     add_completion=False,
 )
+
+
+def option(*names: str, words: str, metavar: str | None = None) -> Any:
+    """Return an option that is described by these words, without its default."""
+    return typer.Option(*names, help=words, metavar=metavar, show_default=False)
+
+
 Seed = Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same answer.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace files that exist; never the one that is read.")]
-Report = Annotated[
-    Path | None,
-    typer.Option("--report", help="Where to write a page about the result, as .html.", show_default=False),
-]
+Report = Annotated[Path | None, option("--report", words="Where to write a page about the result, as .html.")]
 
 
 def named(path: str) -> Path:
@@ -46,20 +97,20 @@ def named(path: str) -> Path:
 
 
 def as_command(function: Callable[..., None]) -> Callable[..., None]:
-    """Make a function a command, whose errors name options in place of the arguments that these become."""
+    """Make a function a command, whose errors name options in place of arguments."""
 
     @wraps(function)
     def run(**given: Any) -> None:
         with user_errors(options_of(function)):
             function(**given)
 
-    app.command(cls=usage.Command)(run)
+    app.command(cls=HelpfulCommand)(run)
     return run
 
 
 @dataclass
 class Command:
-    """The files that a command was asked to write, those that it wrote, and the bar of its passes over data."""
+    """A running command: the files that its options name, those that it wrote, and the bar of its passes over data."""
 
     outputs: Outputs
     passes: Passes
@@ -68,20 +119,20 @@ class Command:
 
     @property
     def console(self) -> Console:
-        """Where to print: the standard error where the standard output takes a result."""
+        """Where to print: the standard error if a result goes to the standard output."""
         return err if any(path == STREAM for path, _ in self.outputs.values()) else out
 
     @staticmethod
     def title(path: Path) -> str:
-        """Return what the file that is read is called."""
+        """Return the name of the file that is read."""
         return "standard input" if path == STREAM else path.name
 
     def source(self, path: Path, text: str = ".csv") -> Path:
-        """Return the file to read: for ``-``, one of the standard input, binary or of a kind like `text`."""
+        """Return the file to read; for ``-``, one with the standard input, which ends in `text` unless it is binary."""
         return spooled(self.folder, text) if path == STREAM else path
 
     def save(self, option: str, write: Callable[[Path], None], contents: str = "") -> None:
-        """Write the file that an option names, where it was given."""
+        """Write the file that an option names, if it was given."""
         path, endings = self.outputs[option]
         if path == STREAM:
             write_to_stdout(write, stream_ending(endings))
@@ -90,16 +141,16 @@ class Command:
             self.saved.append(f"Saved to [bold]{shown(path)}[/bold]{contents}")
 
     def report(self, page: Callable[[], str]) -> None:
-        """Write the page that ``--report`` names, where it was given."""
+        """Write the page that ``--report`` names, if it was given."""
         self.save("--report", lambda path: write_text(path, page()), "; open it in a browser")
 
     def show(self, *items: RenderableType) -> None:
-        """Print the result, and then where it was saved."""
+        """Print the result, and then the files that hold it."""
         for item in (*items, *self.saved):
             self.console.print(item, highlight=False, soft_wrap=isinstance(item, str))
 
     def draw(self, option: str, picture: Callable[[Path], None]) -> None:
-        """Save the figure that an option names, where it was given."""
+        """Save the figure that an option names, if it was given."""
         path, _ = self.outputs[option]
         if path is None:
             return

@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 
 from codiag.cli.commands import Force, Report, Seed, as_command, named, table_of, working
-from codiag.cli.outputs import ARRAYS, PAGES, PICTURES, TABLES
+from codiag.cli.files import ARRAYS, PAGES, PICTURES, TABLES
 from codiag.cli.terminal import fail, remark, shown
 
 if TYPE_CHECKING:

@@ -1,28 +1,45 @@
-"""Print results, progress, warnings and errors."""
+"""Print results, progress, warnings and errors, with options of commands in place of arguments of functions.
+
+Parameters of commands have the names of the arguments that they become. Messages name an argument as their first word,
+in backquotes, as ``name=value``, or after "leave".
+"""
 
 from __future__ import annotations
 
+import inspect
 import logging
 import math
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import NoReturn
+from functools import partial
+from typing import Annotated, Any, NoReturn, get_args, get_origin, get_type_hints
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Column
+from typer.models import OptionInfo
 
 from codiag._text import visible
-from codiag.cli.errors import in_options
 from codiag.tensors import is_large
 
 out = Console()
 err = Console(stderr=True)
 
 READS = 4
-"""Passes over a large tensor that a fit takes where its components explain it; other tensors take more."""
+"""Passes over a large tensor that a fit takes if its components explain it; other tensors take more."""
+FILE = "path"
+"""The argument of functions that is no option, but the file to be read."""
+SUBJECT = re.compile(r"(?P<before>^|: )(?P<names>(?:\w+, )*(?:\w+ and )?\w+)(?= (?:must|needs?|names?|says?|is|are)\b)")
+ASSIGNED = re.compile(r"\b(?P<name>\w+)=(?P<value>'[^']*'|\"[^\"]*\"|[\w.+-]*\w)")
+QUOTED = re.compile(r"`(?P<name>\w+)`")
+LEFT_OUT = re.compile(r"(?<=eave )(?P<name>\w+)(?= out\b)")
+OBJECTS = re.compile(r", (?P<last>[^,;]+),? or (?:an object of codiag\.\w+|an array)")
+"""Python objects at the end of a list, which no option can be."""
+SPOOLED = re.compile(r"(?:[^\s]*/)?standard input(?:\.\w+)+")
+"""The file that holds the standard input."""
 
 
 def shown(text: object) -> str:
@@ -36,8 +53,8 @@ def fail(message: str) -> NoReturn:
     raise typer.Exit(2)
 
 
-def show_warning(options: Mapping[str, str], message: Warning | str, *_place: object, **_more: object) -> None:
-    """Print a warning as one line: in place of `warnings.showwarning`, which names the place in the code too."""
+def show_warning(options: Mapping[str, str], message: Warning | str, *_source: object, **_more: object) -> None:
+    """Print a warning as one line, in place of `warnings.showwarning`, which also names the line of code."""
     _say("[yellow]Warning:[/yellow]", in_options(str(message), options))
 
 
@@ -48,73 +65,6 @@ def remark(message: str) -> None:
 
 def _say(heading: str, message: str) -> None:
     err.print(heading, shown(" ".join(message.split("\n"))), soft_wrap=True, highlight=False)
-
-
-@contextmanager
-def progress(message: str) -> Iterator[Passes]:
-    """Show the progress on a terminal, as the methods log it, with a bar of the passes over a tensor to be named."""
-    detail = TextColumn("[dim]{task.fields[detail]}", table_column=Column(no_wrap=True, overflow="ellipsis"))
-    doing, passes_done = TextColumn("{task.description}"), TextColumn("{task.fields[passes]}")
-    columns = (SpinnerColumn(), doing, BarColumn(24), TimeElapsedColumn(), passes_done, detail)
-    display = Progress(*columns, console=err, transient=True, disable=not err.is_terminal)
-    with display if err.is_terminal else nullcontext():  # versions of rich end a line that they have not begun
-        task = display.add_task(message, total=None, passes="", detail="")
-        passes = Passes(display, task)
-        handlers: dict[str, logging.Handler] = {
-            "codiag": Stages(display, task),
-            "codiag.reads": passes,
-        }
-        loggers = {name: logging.getLogger(name) for name in handlers}
-        levels = {name: logger.level for name, logger in loggers.items()}
-        for name, logger in loggers.items():
-            logger.addHandler(handlers[name])
-            logger.setLevel(handlers[name].level)
-        try:
-            yield passes
-        finally:
-            for name, logger in loggers.items():
-                logger.removeHandler(handlers[name])
-                logger.setLevel(levels[name])
-
-
-class Stages(logging.Handler):
-    """Shows beside the bar what has been done last."""
-
-    def __init__(self, display: Progress, task: TaskID) -> None:
-        super().__init__(logging.INFO)
-        self._display, self._task = display, task
-
-    def emit(self, record: logging.LogRecord) -> None:
-        message = record.getMessage()
-        self._display.update(self._task, detail=shown(message.split(", objective ")[0]))
-
-
-class Passes(logging.Handler):
-    """Shows how much of the usual number of passes over a large tensor is done, and then which pass is going on."""
-
-    def __init__(self, display: Progress, task: TaskID) -> None:
-        super().__init__(logging.DEBUG)
-        self._display, self._task = display, task
-        self._shape: tuple[int, ...] | None = None
-        self._n_done = 0
-
-    def over(self, shape: Sequence[int]) -> None:
-        """Count passes over a tensor of this shape: its cores and chunks are read, too. One in memory has no bar."""
-        self._shape = tuple(shape) if is_large(shape) else None
-
-    def doing(self, message: str) -> None:
-        """Show what is done now."""
-        self._display.update(self._task, description=message, detail="")
-
-    def emit(self, record: logging.LogRecord) -> None:
-        shape, part, n_parts = (getattr(record, name) for name in ("shape", "part", "n_parts"))
-        if shape != self._shape:
-            return
-        done = self._n_done + part / n_parts
-        self._n_done += part == n_parts
-        number, total = math.ceil(done), max(READS, math.floor(done) + 1)  # more than is done: work goes on
-        words = f"pass {number} of {READS}" if number <= READS else f"pass {number}"
-        self._display.update(self._task, completed=done, total=total, passes=words)
 
 
 @contextmanager
@@ -130,3 +80,115 @@ def user_errors(options: Mapping[str, str] | None = None) -> Iterator[None]:
         fail(in_options(str(error), options or {}))
     except MemoryError:
         fail("it does not fit into memory; tensors in .npy, .zarr and .h5 files are read part by part")
+
+
+def options_of(*commands: Callable[..., Any]) -> dict[str, str]:
+    """Return the option of every parameter, as ``--yes/--no`` if it has two; -k if commands differ in it."""
+    options: dict[str, str] = {}
+    for command in commands:
+        hints = get_type_hints(inspect.unwrap(command), include_extras=True)
+        for name, hint in hints.items():
+            declared = _declared(hint)
+            if declared:
+                options[name] = declared[0] if options.get(name, declared[0]) == declared[0] else "-k"
+    return options | {FILE: "the path"}
+
+
+def _declared(hint: Any) -> tuple[str, ...]:
+    if get_origin(hint) is not Annotated:
+        return ()
+    infos = [info for info in get_args(hint)[1:] if isinstance(info, OptionInfo)]
+    return tuple(name for info in infos for name in (info.default, *(info.param_decls or ())) if isinstance(name, str))
+
+
+def in_options(message: str, options: Mapping[str, str]) -> str:
+    """Return a message with options in place of the arguments that it names."""
+    message = SPOOLED.sub("the standard input", OBJECTS.sub(r" or \g<last>", message))
+    message = SUBJECT.sub(partial(_subject, options), message)
+    message = ASSIGNED.sub(partial(_assigned, options), message)
+    for pattern in (QUOTED, LEFT_OUT):
+        message = pattern.sub(lambda match: _yes(options, match["name"]), message)
+    with_underscores = "|".join(re.escape(name) for name in options if "_" in name)
+    if not with_underscores:
+        return message
+    return re.sub(rf"(?<![\w-])(?:{with_underscores})\b", lambda match: _yes(options, match[0]), message)
+
+
+def _subject(options: Mapping[str, str], match: re.Match[str]) -> str:
+    return match["before"] + re.sub(r"\w+", lambda word: _yes(options, word[0]), match["names"])
+
+
+def _assigned(options: Mapping[str, str], match: re.Match[str]) -> str:
+    name, value = match["name"], match["value"].strip("'\"")
+    if name not in options:
+        return match[0]
+    yes, _, no = options[name].partition("/")
+    return {"True": yes, "False": no or f"no {yes}"}.get(value, f"{yes} {value}")
+
+
+def _yes(options: Mapping[str, str], name: str) -> str:
+    return options.get(name, name).partition("/")[0]
+
+
+@contextmanager
+def progress(message: str) -> Iterator[Passes]:
+    """Show progress on a terminal: the stages that methods log, and a bar of the passes over a large tensor."""
+    detail = TextColumn("[dim]{task.fields[detail]}", table_column=Column(no_wrap=True, overflow="ellipsis"))
+    doing, passes_done = TextColumn("{task.description}"), TextColumn("{task.fields[passes]}")
+    columns = (SpinnerColumn(), doing, BarColumn(24), TimeElapsedColumn(), passes_done, detail)
+    display = Progress(*columns, console=err, transient=True, disable=not err.is_terminal)
+    with display if err.is_terminal else nullcontext():  # some versions of rich end a line that they have not begun
+        task = display.add_task(message, total=None, passes="", detail="")
+        passes = Passes(display, task)
+        handlers: dict[str, logging.Handler] = {"codiag": Stages(display, task), "codiag.reads": passes}
+        loggers = {name: logging.getLogger(name) for name in handlers}
+        levels = {name: logger.level for name, logger in loggers.items()}
+        for name, logger in loggers.items():
+            logger.addHandler(handlers[name])
+            logger.setLevel(handlers[name].level)
+        try:
+            yield passes
+        finally:
+            for name, logger in loggers.items():
+                logger.removeHandler(handlers[name])
+                logger.setLevel(levels[name])
+
+
+class Stages(logging.Handler):
+    """Shows beside the bar the last stage that is done."""
+
+    def __init__(self, display: Progress, task: TaskID) -> None:
+        super().__init__(logging.INFO)
+        self._display, self._task = display, task
+
+    def emit(self, record: logging.LogRecord) -> None:
+        message = record.getMessage()
+        self._display.update(self._task, detail=shown(message.split(", objective ")[0]))
+
+
+class Passes(logging.Handler):
+    """Shows the share of the usual number of passes over a large tensor that is done, then the number of the pass."""
+
+    def __init__(self, display: Progress, task: TaskID) -> None:
+        super().__init__(logging.DEBUG)
+        self._display, self._task = display, task
+        self._shape: tuple[int, ...] | None = None
+        self._n_done = 0
+
+    def over(self, shape: Sequence[int]) -> None:
+        """Count passes over a tensor of this shape alone, not over its cores and chunks; a small one has no bar."""
+        self._shape = tuple(shape) if is_large(shape) else None
+
+    def doing(self, message: str) -> None:
+        """Show what is being done."""
+        self._display.update(self._task, description=message, detail="")
+
+    def emit(self, record: logging.LogRecord) -> None:
+        shape, part, n_parts = (getattr(record, name) for name in ("shape", "part", "n_parts"))
+        if shape != self._shape:
+            return
+        done = self._n_done + part / n_parts
+        self._n_done += part == n_parts
+        number, total = math.ceil(done), max(READS, math.floor(done) + 1)  # above `done`: work goes on
+        words = f"pass {number} of {READS}" if number <= READS else f"pass {number}"
+        self._display.update(self._task, completed=done, total=total, passes=words)

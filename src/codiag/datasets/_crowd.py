@@ -1,28 +1,27 @@
-"""Votes of crowds."""
+"""Votes of crowds, and true labels."""
 
 from __future__ import annotations
 
-import gzip
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from codiag._text import as_file, readable
-from codiag.datasets._locate import check_contents, locate, source_of
+from codiag._text import as_file, open_text, readable
+from codiag.datasets._registry import check_contents, locate, source_of
 
 
 @dataclass(frozen=True, eq=False)
 class CrowdData:
-    """Votes of a crowd, and the truth where it is known.
+    """Votes of a crowd, and the true labels of some tasks.
 
     Attributes
     ----------
     votes : dict of arrays
-        ``task``, ``worker`` and ``label`` of every vote: what `codiag.models.DawidSkene` and data frames take.
+        ``task``, ``worker`` and ``label`` of every vote, as `codiag.models.DawidSkene` takes them.
     truth : dict of arrays
-        ``task`` and ``truth``, for tasks whose truth is known.
+        ``task`` and ``truth``, for tasks whose true label is known.
 
     See Also
     --------
@@ -51,7 +50,7 @@ class CrowdData:
         tasks, labels : array of shape (n,)
             Tasks, and the labels that a method gives them.
         n_tasks : int, optional
-            What to divide the number of right labels by; by default the number of tasks whose truth is known.
+            The number of tasks to divide by; by default the number of those whose true label is known.
 
         Returns
         -------
@@ -76,26 +75,27 @@ class CrowdData:
 
 
 def load_crowd(name: str, *, download: bool = False) -> CrowdData:
-    """Load votes of a real crowd, and check that they are those that were published.
+    """Load votes of a real crowd, and check that they are the published ones.
 
     Parameters
     ----------
     name : {"bluebird", "rte", "dog", "web", "anesthesia"}
         Which data set.
     download : bool
-        Whether to fetch it where it is neither in ``CODIAG_DATA_DIR`` nor in the cache.
+        Whether to download it if it is neither in ``CODIAG_DATA_DIR`` nor in the cache.
 
     Returns
     -------
     CrowdData
-        Votes and true labels.
+        ``votes``, a dict of the arrays ``task``, ``worker`` and ``label``; ``truth``, a dict of the arrays ``task`` and
+        ``truth``; and ``accuracy(tasks, labels)``, the share of labels that are right.
 
     See Also
     --------
     read_crowd : Read votes from files of your own.
     codiag.io.read_votes : Read votes of other formats.
     codiag.models.DawidSkene : Estimate labels and workers from votes.
-    available : The names of all data sets.
+    names : The names of all data sets.
 
     Examples
     --------
@@ -125,7 +125,7 @@ def read_crowd(votes: str | Path, truth: str | Path | None = None) -> CrowdData:
     Returns
     -------
     CrowdData
-        Votes and true labels, which are empty where no file of them is given.
+        As from `load_crowd`; ``truth`` is empty if no file of it is given.
 
     See Also
     --------
@@ -153,8 +153,8 @@ def read_crowd(votes: str | Path, truth: str | Path | None = None) -> CrowdData:
 
 
 def _numbers(path: Path, n_columns: int) -> np.ndarray:
-    """Return the first columns of a table of integers; an error names the first line that has none."""
-    with readable(path), gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
+    """Return the first columns of a table of integers; an error names the first line that lacks some."""
+    with readable(path), open_text(path) as lines:
         rows = [(number, line.replace(",", " ").split()) for number, line in enumerate(lines, 1) if line.strip()]
     if rows and not rows[0][1][0].lstrip("-").isdigit():
         rows = rows[1:]

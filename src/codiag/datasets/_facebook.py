@@ -1,4 +1,4 @@
-"""Social networks."""
+"""Social networks of schools."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from codiag._text import as_file, read_mat, readable
-from codiag.datasets._locate import check_contents, locate, source_of
+from codiag._text import as_file, ending_of, read_mat, readable
+from codiag.datasets._registry import check_contents, locate, source_of
 
 ATTRIBUTES = ("status", "gender", "major", "minor", "dorm", "year", "highschool")
 
@@ -24,7 +24,7 @@ class FacebookData:
     adjacency : sparse array of shape (n, n)
         Symmetric, of zeros and ones.
     attributes : dict of arrays of shape (n,)
-        status, gender, major, minor, dorm, year and highschool, as numbers; 0 where it is not known.
+        status, gender, major, minor, dorm, year and highschool, as numbers; 0 if it is not known.
 
     See Also
     --------
@@ -46,14 +46,14 @@ class FacebookData:
     attributes: dict[str, np.ndarray]
 
     def groups(self, names: Sequence[str] = ("dorm", "major", "highschool"), *, min_size: int = 1) -> np.ndarray:
-        """Return the groups of people who share the value of an attribute: the true communities of experiments.
+        """Return the groups of people who share the value of an attribute, as true communities.
 
         Parameters
         ----------
         names : sequence of str
             Attributes.
         min_size : int
-            Values that fewer people share make no group.
+            Smallest number of people in a group.
 
         Returns
         -------
@@ -84,25 +84,26 @@ class FacebookData:
 
 
 def load_facebook(name: str, *, download: bool = False) -> FacebookData:
-    """Load a network of friends at one school, and check that it is the one that was published.
+    """Load a network of friends at one school, and check that it is the published one.
 
     Parameters
     ----------
     name : {"UNC28", "Amherst41", "Simmons81", "Caltech36"}
         Which school.
     download : bool
-        Whether to fetch it where it is neither in ``CODIAG_DATA_DIR`` nor in the cache.
+        Whether to download it if it is neither in ``CODIAG_DATA_DIR`` nor in the cache.
 
     Returns
     -------
     FacebookData
-        The network and the attributes of its people.
+        ``adjacency``, a symmetric sparse array of zeros and ones; ``attributes``, a dict of arrays of numbers, 0 if
+        not known; and ``groups(names)``, the people who share the value of an attribute.
 
     See Also
     --------
     read_facebook : Read a file of your own.
     codiag.models.MixedMembershipCommunities : Find communities in a network.
-    available : The names of all data sets.
+    names : The names of all data sets.
 
     Examples
     --------
@@ -130,7 +131,7 @@ def read_facebook(path: str | Path) -> FacebookData:
     Returns
     -------
     FacebookData
-        The network and the attributes of its people.
+        As from `load_facebook`.
 
     See Also
     --------
@@ -150,7 +151,7 @@ def read_facebook(path: str | Path) -> FacebookData:
     """
     path = as_file("path", path)
     with readable(path):
-        upper, attributes = _read_mat(path) if path.suffix == ".mat" else _read_npz(path)
+        upper, attributes = _read_mat(path) if ending_of(path) == ".mat" else _read_npz(path)
         linked = sparse.csr_array(upper + upper.T, dtype=np.float64)
         linked.data[:] = 1.0
         named = zip(ATTRIBUTES, attributes.astype(np.int64).T, strict=True)
@@ -164,7 +165,7 @@ def _read_mat(path: Path) -> tuple[sparse.csr_array, np.ndarray]:
         raise ValueError(f"{path.name} must hold A and local_info; it lacks {', '.join(sorted(missing))}")
     links = contents["A"]
     if sparse.issparse(links):
-        links.check_format()  # before a conversion that trusts it
+        links.check_format()  # before a conversion that does not check it
     return sparse.csr_array(sparse.triu(sparse.csr_array(links), 1)), np.asarray(contents["local_info"])
 
 
@@ -172,5 +173,5 @@ def _read_npz(path: Path) -> tuple[sparse.csr_array, np.ndarray]:
     with np.load(path, allow_pickle=False) as file:
         n, ends = int(file["n"]), file["indices"].astype(np.int64)
         upper = sparse.csr_array((np.ones(ends.size), ends, file["indptr"]), shape=(n, n))
-        upper.check_format()  # an index out of place would be read from memory that is none of its own
+        upper.check_format()  # SciPy reads outside of its arrays if an index is too large
         return upper, file["attrs"]

@@ -1,8 +1,14 @@
-"""The data sets: where they were published, the names of their files, and checksums of their contents."""
+"""The data sets: their sources, finding or downloading their files, and checking their contents."""
 
 from __future__ import annotations
 
+import hashlib
+import os
+from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
 
 CROWD = "https://raw.githubusercontent.com/zhangyuc/SpectralMethodsMeetEM/6204f5fcab1766cb1b2c40fc1bff53b1613ddc6c/src/"
 FACEBOOK = (
@@ -19,17 +25,17 @@ class Source:
     Attributes
     ----------
     folder : str
-        Where its files are, under ``CODIAG_DATA_DIR`` or in the cache.
+        The folder of its files, under ``CODIAG_DATA_DIR`` or in the cache.
     converted : tuple of str
         Its files as plain tables or arrays.
     original : tuple of str
-        Its files as they were published; none where that takes other software to read.
+        Its files as they were published; empty if reading them takes other software.
     address : str
         Address of the folder with the original files.
     sha256 : str
-        Checksum of its numbers in a fixed order and type: the same whichever files they were read from.
+        Checksum of its numbers in a fixed order and type, the same for all files that they are read from.
     cite : str
-        What to cite.
+        The publication to cite.
     """
 
     folder: str
@@ -80,13 +86,13 @@ SOURCES = {
 """All data sets by name."""
 
 
-def available(folder: str | None = None) -> list[str]:
+def names(folder: str | None = None) -> list[str]:
     """Return the names of the data sets.
 
     Parameters
     ----------
     folder : {"crowd", "facebook", "text"}, optional
-        Only those of this kind.
+        The kind of data; by default all kinds.
 
     Returns
     -------
@@ -95,17 +101,131 @@ def available(folder: str | None = None) -> list[str]:
 
     See Also
     --------
-    at_hand : Whether a data set needs no download.
+    is_local : Whether a data set is on this computer.
     load_crowd : Load votes.
     load_facebook : Load a network.
     load_kos : Load counts of words.
 
     Examples
     --------
-    >>> from codiag.datasets import available
-    >>> available("facebook")
+    >>> from codiag.datasets import names
+    >>> names("facebook")
     ['UNC28', 'Amherst41', 'Simmons81', 'Caltech36']
     """
     if folder is not None and folder not in [source.folder for source in SOURCES.values()]:
         raise ValueError(f"folder must be crowd, facebook or text; got {folder!r}")
     return [name for name, source in SOURCES.items() if folder in (None, source.folder)]
+
+
+def source_of(name: str, folder: str | None = None) -> Source:
+    """Return the source of a data set, of one kind or of any, or raise an error that lists the names."""
+    if name not in names(folder):
+        raise ValueError(f"name must be one of {', '.join(names(folder))}; got {name!r}")
+    return SOURCES[name]
+
+
+def locate(name: str, *, download: bool) -> list[Path]:
+    """Return the files of a data set: in ``CODIAG_DATA_DIR``, in the cache, or downloaded if `download` is true."""
+    source = source_of(name)
+    files = _local_files(source)
+    if files:
+        return files
+    if not download or not source.original:
+        raise FileNotFoundError(_way_out(name, source))
+    return _download(source)
+
+
+def is_local(name: str) -> bool:
+    """Return whether a data set is on this computer, in ``CODIAG_DATA_DIR`` or in the cache.
+
+    Parameters
+    ----------
+    name : str
+        One of `names`.
+
+    Returns
+    -------
+    bool
+        Whether loading needs no download.
+
+    See Also
+    --------
+    names : The names of all data sets.
+
+    Examples
+    --------
+    >>> from codiag.datasets import is_local, load_crowd
+    >>> crowd = load_crowd("bluebird") if is_local("bluebird") else None
+    """
+    return bool(_local_files(source_of(name)))
+
+
+def _local_files(source: Source) -> list[Path]:
+    given = os.environ.get("CODIAG_DATA_DIR")
+    for folder in filter(None, (Path(given) if given else None, _cache())):
+        for file_names in (source.converted, source.original):
+            files = [folder / source.folder / file for file in file_names]
+            if files and all(file.is_file() for file in files):
+                return files
+    return []
+
+
+def check_contents(name: str, arrays: Iterable[np.ndarray]) -> None:
+    """Raise if the contents of a data set are not those that were published."""
+    checksum = digest(arrays)
+    if checksum != SOURCES[name].sha256:
+        raise ValueError(
+            f"the files of {name} do not hold what was published: the checksum of their contents is {checksum[:12]}..."
+            f", it must be {SOURCES[name].sha256[:12]}...; delete them and load again with download=True"
+        )
+
+
+def digest(arrays: Iterable[np.ndarray]) -> str:
+    """Return the SHA-256 of arrays of whole numbers or of strings, whatever their type and layout."""
+    total = hashlib.sha256()
+    for array in arrays:
+        total.update(str(array.shape).encode())
+        total.update(array.astype("<i8").tobytes() if array.dtype.kind in "iuf" else "\n".join(array).encode())
+    return total.hexdigest()
+
+
+def _cache() -> Path | None:
+    try:
+        import pooch
+    except ModuleNotFoundError:
+        return None
+    return Path(pooch.os_cache("codiag"))
+
+
+def _download(source: Source) -> list[Path]:
+    try:
+        import pooch
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError("downloading needs pooch; get it with: pip install 'codiag[data]'") from error
+    folder = pooch.os_cache("codiag") / source.folder
+    try:
+        # Contents are checked after reading, not the bytes, which differ by line ends.
+        return [Path(pooch.retrieve(source.address + file, None, file, folder)) for file in source.original]
+    except OSError as error:
+        raise ConnectionError(
+            f"{source.address} could not be reached ({type(error).__name__}). Without a network, set CODIAG_DATA_DIR "
+            f"to a folder that holds {' and '.join(f'{source.folder}/{file}' for file in source.original)}"
+        ) from error
+
+
+def _way_out(name: str, source: Source) -> str:
+    """Return the message for a data set that is not on this computer."""
+    needed = " and ".join(f"{source.folder}/{file}" for file in source.converted)
+    given = os.environ.get("CODIAG_DATA_DIR")
+    if given:
+        download = f". Without it, download=True gets them from {source.address}" if source.original else ""
+        return f"{name} is not in CODIAG_DATA_DIR, {given}: it must hold {needed}{download}"
+    if not source.original:
+        return (
+            f"{name} is not on this computer. Set CODIAG_DATA_DIR to a folder that holds {needed}; "
+            f"it is published at {source.address} in a format of R"
+        )
+    return (
+        f"{name} is not on this computer. Pass download=True to get it from {source.address}, "
+        f"or set CODIAG_DATA_DIR to a folder that holds {needed}"
+    )

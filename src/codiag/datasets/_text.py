@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import gzip
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from scipy import sparse
 
-from codiag._text import as_file, read_numbers, readable
-from codiag.datasets._locate import check_contents, locate
+from codiag._text import as_file, open_text, read_numbers, readable
+from codiag.datasets._registry import check_contents, locate
 from codiag.models.topics import read_corpus
 
 
@@ -46,17 +45,17 @@ class CorpusData:
 
 
 def load_kos(*, download: bool = False) -> CorpusData:
-    """Load the KOS blog entries, and check that they are those that were published.
+    """Load the KOS blog entries, and check that they are the published ones.
 
     Parameters
     ----------
     download : bool
-        Whether to fetch them where they are neither in ``CODIAG_DATA_DIR`` nor in the cache.
+        Whether to download them if they are neither in ``CODIAG_DATA_DIR`` nor in the cache.
 
     Returns
     -------
     CorpusData
-        3430 documents of 6906 words.
+        ``counts``, a sparse array of shape (3430, 6906), documents x words, and ``vocabulary``, an array of the words.
 
     See Also
     --------
@@ -92,7 +91,7 @@ def read_bag_of_words(counts: str | Path, vocabulary: str | Path) -> CorpusData:
     Returns
     -------
     CorpusData
-        Counts and vocabulary.
+        ``counts``, a sparse array of documents x words, and ``vocabulary``, an array of the words.
 
     See Also
     --------
@@ -111,7 +110,7 @@ def read_bag_of_words(counts: str | Path, vocabulary: str | Path) -> CorpusData:
     [[4.0, 0.0], [0.0, 3.0]]
     """
     path, words_path = as_file("counts", counts), as_file("vocabulary", vocabulary)
-    with readable(path), gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
+    with readable(path), open_text(path) as lines:
         n_documents, n_words, _ = (int(next(lines, "")) for _ in range(3))
         table = read_numbers(lines, np.int64)
         if table.shape[1] != 3:
@@ -120,7 +119,7 @@ def read_bag_of_words(counts: str | Path, vocabulary: str | Path) -> CorpusData:
         words = np.array(words_path.read_text().split())
     if words.size != n_words:
         raise ValueError(f"{words_path.name} must hold {n_words} words; it holds {words.size}")
-    places = table[:, 0] - 1, table[:, 1] - 1
+    rows, columns, numbers = table.T
     with readable(path):
-        counts_table = sparse.csr_array((table[:, 2].astype(np.float64), places), shape=(n_documents, n_words))
-    return CorpusData(counts_table, words)
+        matrix = sparse.csr_array((numbers.astype(np.float64), (rows - 1, columns - 1)), shape=(n_documents, n_words))
+    return CorpusData(matrix, words)

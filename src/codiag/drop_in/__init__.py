@@ -9,8 +9,8 @@ Here                                                 There
 `codiag.drop_in.ajd`                                 ``pyriemann.geometry.ajd``
 ==================================================== ==========================================
 
-Arguments and their order are those of the other library, and results have its types where it is installed. Options
-that name details of its algorithm are accepted and change nothing.
+Arguments and their order are those of the other library, and results have its types if it is installed. Options
+that name details of its algorithm are accepted and ignored.
 
 Examples
 --------
@@ -21,8 +21,7 @@ Examples
 [(3, 1), (4, 1), (5, 1)]
 """
 
+from codiag.drop_in._tensorly import non_negative_parafac, non_negative_parafac_hals, parafac
 from codiag.drop_in._tensorly_classes import CP, CP_NN, CP_NN_HALS
-from codiag.drop_in._tensorly_cp import parafac
-from codiag.drop_in._tensorly_nonnegative import non_negative_parafac, non_negative_parafac_hals
 
 __all__ = ["CP", "CP_NN", "CP_NN_HALS", "non_negative_parafac", "non_negative_parafac_hals", "parafac"]

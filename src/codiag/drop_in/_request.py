@@ -1,32 +1,39 @@
-"""What a call asks for, and its fit."""
+"""A call of one of TensorLy's functions, its fit, and the fit in TensorLy's form."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from array_api_compat import array_namespace
 
-from codiag._arrays import Array
+from codiag._arrays import Array, like, to_host
 from codiag._checks import as_real_array
 from codiag.constraints import Constraint, Fixed, NonNegative, Ridge
-from codiag.drop_in._complex_fit import Sweeps, fit_complex, is_complex
-from codiag.drop_in._given_starts import complaint_about_sweeps, like_start, sweep_from, with_fixed_modes
-from codiag.drop_in._results import as_cp, with_sparse, with_unit_columns, with_unit_weights
+from codiag.drop_in._alternating import (
+    Sweeps,
+    complaint_about_sweeps,
+    fit_complex,
+    is_complex,
+    like_start,
+    sweep_from,
+    with_fixed_modes,
+)
 from codiag.methods import NLS, Auto, Method
 from codiag.problem import Problem
 from codiag.result import Factorization, complaint_about, solve
+from codiag.tensors import as_tensor, khatri_rao
 
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """What a call asks for, with its arguments checked.
+    """The arguments of a call, checked.
 
-    `nonnegative` modes have factors without negative entries, the strength `ridge` multiplies half the sum of squares
-    of the others, and `mask` says which entries were observed.
+    Factors of the modes in `nonnegative` have no negative entries. Half of `ridge` times the sum of squares of the
+    other factors is added to the objective. `mask` has the weights of the entries, None if all are observed.
     """
 
     tensor: Any
@@ -48,11 +55,11 @@ class Request:
 
     @property
     def plain(self) -> bool:
-        """Whether nothing is asked for but a fit to all entries."""
+        """Whether the factors are unconstrained and all entries count."""
         return not self.nonnegative and not self.ridge and self.mask is None
 
     def problem(self, fixed: dict[int, Array] | None = None, *, symmetric: bool | None = None) -> Problem:
-        """Return the problem, with these factors fixed."""
+        """Return the problem, with the factors of some modes fixed."""
         if self.plain and not fixed:
             return Problem(self.tensor, self.rank, symmetric=symmetric)
         constraints = [self._constraint(mode, fixed or {}) for mode in range(self.order)]
@@ -66,12 +73,12 @@ class Request:
         return Ridge(self.ridge) if self.ridge else None
 
     def finished(self, fit: Factorization) -> Any:
-        """Return components as TensorLy has them, with a sparse part where that is asked for."""
+        """Return components in TensorLy's form, with a sparse tensor if `n_sparse` is positive."""
         return with_sparse(fit, self.tensor, self.n_sparse, self.mask) if self.n_sparse else as_cp(fit)
 
 
 class Answer(NamedTuple):
-    """What a call returns, the relative errors on the way there, and what is to be said of it."""
+    """The result of a call, the relative errors after every step, and a warning, if any."""
 
     result: Any
     errors: list[float]
@@ -79,7 +86,7 @@ class Answer(NamedTuple):
 
 
 def answer(request: Request, *, normalize: bool) -> Answer:
-    """Fit components; return them as TensorLy has them."""
+    """Fit components; return them in TensorLy's form."""
     errors: list[float] = []
 
     def monitor(components: Any, error: float) -> bool:
@@ -97,7 +104,7 @@ def answer(request: Request, *, normalize: bool) -> Answer:
 
 
 def _fitted(request: Request, options: dict[str, Any]) -> tuple[Factorization, str | None]:
-    """Fit components, by what their kind asks for; return what is to be said of the fit, too."""
+    """Fit components by the method for this kind of call; return also a warning, if any."""
     init, max_sweeps = request.init, request.n_iter_max
     if (request.order == 2 or is_complex(request.tensor)) and not request.plain:
         raise ValueError(
@@ -118,7 +125,7 @@ def _fitted(request: Request, options: dict[str, Any]) -> tuple[Factorization, s
         method, problem = _method(init, options), request.problem()
         fit = solve(problem, method, request.seed)
         return fit, complaint_about(fit, problem, method)
-    problem = request.problem(symmetric=False)  # a start of one's own may have modes apart
+    problem = request.problem(symmetric=False)  # the modes of a given start may differ
     swept = sweep_from(problem, init, options)
     signed = not request.nonnegative
     if max_sweeps == 1 or swept.stopped:
@@ -137,7 +144,7 @@ def _method(init: str, options: dict[str, Any]) -> Method:
 
 
 def _of_matrix(matrix: Any, rank: int, fixed: list[int]) -> Factorization:
-    """Return the leading singular vectors of a matrix: the best fit, unless singular values are equal the only one."""
+    """Return the leading singular vectors of a matrix, the best fit."""
     if fixed:
         raise ValueError(f"fixed_modes must be empty for a matrix; got {fixed}. Use numpy.linalg.lstsq")
     entries = matrix if is_complex(matrix) else as_real_array(matrix, "tensor", "factorize its parts apart")
@@ -151,3 +158,54 @@ def _of_matrix(matrix: Any, rank: int, fixed: list[int]) -> Factorization:
     error = float(xp.linalg.vector_norm(sizes[rank:])) / norm if norm > 0 else 0.0
     factors = (left[:, :rank], xp.matrix_transpose(right)[:, :rank])
     return Factorization(sizes[:rank], factors, error, norm, True)
+
+
+def with_unit_weights(fit: Factorization, *, balanced: bool = False) -> Factorization:
+    """Return the fit with its weights in the first factor, as in TensorLy, or, if `balanced`, evenly in all factors."""
+    if bool(array_namespace(fit.weights).all(fit.weights == 1)):
+        return fit
+    factors = list(fit.factors)
+    if balanced:
+        xp = array_namespace(fit.weights)
+        share = xp.abs(fit.weights) ** (1 / len(factors))
+        factors = [factor * share for factor in factors]
+        factors[0] = xp.where(fit.weights < 0, -factors[0], factors[0])
+    else:
+        factors[0] = factors[0] * fit.weights
+    return replace(fit, weights=fit.weights * 0 + 1, factors=tuple(factors), symmetric=None)
+
+
+def with_unit_columns(fit: Factorization) -> Factorization:
+    """Return the fit with unit columns and weights, also if some factors came from a start."""
+    xp = array_namespace(fit.weights)
+    weights, factors = fit.weights, []
+    for factor in fit.factors:
+        length = xp.linalg.vector_norm(factor, axis=0)
+        weights = weights * length
+        factors.append(factor / xp.where(length > 0, length, xp.ones_like(length)))
+    return replace(fit, weights=weights, factors=tuple(factors), symmetric=None)
+
+
+def with_sparse(fit: Factorization, tensor: Any, count: int, mask: np.ndarray | None) -> tuple[Any, Array]:
+    """Return components, and an array of the `count` largest residuals of observed entries, zero elsewhere."""
+    plain = len(np.shape(tensor)) == 2 or is_complex(tensor) or mask is not None
+    entries = tensor if plain else as_tensor(tensor, False).to_dense()
+    first, *others, last = fit.factors
+    xp = array_namespace(last)
+    model = khatri_rao([first * fit.weights, *others]) @ xp.matrix_transpose(last)
+    residuals = to_host(entries) - to_host(xp.reshape(model, np.shape(tensor)))
+    if mask is not None:
+        residuals = np.where(mask > 0, residuals, 0)
+    sparse = np.zeros(residuals.size, dtype=residuals.dtype)
+    largest = np.argpartition(-np.abs(residuals), count - 1, axis=None)[:count]
+    sparse[largest] = residuals.ravel()[largest]
+    return as_cp(fit), like(sparse.reshape(residuals.shape), last)
+
+
+def as_cp(fit: Factorization) -> Any:
+    """Return components in TensorLy's form, with a copy of every factor, since modes may share one."""
+    try:
+        from tensorly.cp_tensor import CPTensor
+    except ModuleNotFoundError:
+        return fit
+    return CPTensor((fit.weights, [array_namespace(factor).asarray(factor, copy=True) for factor in fit.factors]))

@@ -1,4 +1,4 @@
-"""``CP``, ``CP_NN`` and ``CP_NN_HALS`` of TensorLy: functions as objects that keep their arguments."""
+"""``CP``, ``CP_NN`` and ``CP_NN_HALS`` of TensorLy: functions as objects that store their arguments."""
 
 from __future__ import annotations
 
@@ -6,15 +6,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
-from codiag.drop_in import _tensorly_cp, _tensorly_nonnegative
+from codiag.drop_in import _tensorly
 
 
 class Decomposition(ABC):
-    """What all of them do: keep the arguments of a function, and what it returned."""
+    """Base class: stores the arguments of a function, and its result."""
 
     rank: float | str
     decomposition_: Any
     errors_: list[float]
+
+    def _keep(self, given: dict[str, Any]) -> None:
+        """Set the arguments of ``__init__`` as attributes."""
+        vars(self).update({name: value for name, value in given.items() if name != "self"})
 
     @abstractmethod
     def _decompose(self, tensor: Any, **options: Any) -> Any:
@@ -31,7 +35,7 @@ class Decomposition(ABC):
         Returns
         -------
         CPTensor or Factorization
-            What the function returns: ``decomposition_``.
+            The result of the function, which is also ``decomposition_``.
 
         Examples
         --------
@@ -46,7 +50,7 @@ class Decomposition(ABC):
         return self.decomposition_
 
     def fit(self, tensor: Any) -> Any:
-        """Factorize a tensor, and keep its components.
+        """Factorize a tensor, and store its components.
 
         Parameters
         ----------
@@ -74,7 +78,7 @@ class Decomposition(ABC):
 
 
 class CP(Decomposition):
-    """Do what ``tensorly.decomposition.CP`` does: `parafac` as an object that keeps its arguments.
+    """Do what ``tensorly.decomposition.CP`` does: `parafac` as an object that stores its arguments.
 
     Parameters
     ----------
@@ -88,7 +92,7 @@ class CP(Decomposition):
     decomposition_ : CPTensor or Factorization
         What `parafac` returns.
     errors_ : list of float
-        Relative errors, step by step.
+        Relative errors after every step.
 
     See Also
     --------
@@ -124,33 +128,17 @@ class CP(Decomposition):
         linesearch: bool = False,
         callback: Callable[[Any, float], Any] | None = None,
     ) -> None:
-        self.rank = rank
-        self.n_iter_max = n_iter_max
-        self.init = init
-        self.svd = svd
-        self.normalize_factors = normalize_factors
-        self.orthogonalise = orthogonalise
-        self.tol = tol
-        self.random_state = random_state
-        self.verbose = verbose
-        self.sparsity = sparsity
-        self.l2_reg = l2_reg
-        self.mask = mask
-        self.cvg_criterion = cvg_criterion
-        self.fixed_modes = fixed_modes
-        self.svd_mask_repeats = svd_mask_repeats
-        self.linesearch = linesearch
-        self.callback = callback
+        self._keep(locals())
 
     def _decompose(self, tensor: Any, **options: Any) -> Any:
-        return _tensorly_cp.parafac(tensor, **options)
+        return _tensorly.parafac(tensor, **options)
 
     def __repr__(self) -> str:
         return f"Rank-{self.rank} CP decomposition."
 
 
 class CP_NN(Decomposition):  # noqa: N801
-    """Do what ``tensorly.decomposition.CP_NN`` does: `non_negative_parafac` as an object that keeps its arguments.
+    """Do what ``tensorly.decomposition.CP_NN`` does: `non_negative_parafac` as an object that stores its arguments.
 
     Parameters
     ----------
@@ -164,7 +152,7 @@ class CP_NN(Decomposition):  # noqa: N801
     decomposition_ : CPTensor or Factorization
         What `non_negative_parafac` returns.
     errors_ : list of float
-        Relative errors, step by step.
+        Relative errors after every step.
 
     See Also
     --------
@@ -194,20 +182,10 @@ class CP_NN(Decomposition):  # noqa: N801
         cvg_criterion: str = "abs_rec_error",
         fixed_modes: Any = None,
     ) -> None:
-        self.rank = rank
-        self.n_iter_max = n_iter_max
-        self.init = init
-        self.svd = svd
-        self.tol = tol
-        self.random_state = random_state
-        self.verbose = verbose
-        self.normalize_factors = normalize_factors
-        self.mask = mask
-        self.cvg_criterion = cvg_criterion
-        self.fixed_modes = fixed_modes
+        self._keep(locals())
 
     def _decompose(self, tensor: Any, **options: Any) -> Any:
-        return _tensorly_nonnegative.non_negative_parafac(tensor, **options)
+        return _tensorly.non_negative_parafac(tensor, **options)
 
 
 class CP_NN_HALS(Decomposition):  # noqa: N801
@@ -225,7 +203,7 @@ class CP_NN_HALS(Decomposition):  # noqa: N801
     decomposition_ : CPTensor or Factorization
         What `non_negative_parafac_hals` returns.
     errors_ : list of float
-        Relative errors, step by step.
+        Relative errors after every step.
 
     See Also
     --------
@@ -257,19 +235,7 @@ class CP_NN_HALS(Decomposition):  # noqa: N801
         cvg_criterion: str = "abs_rec_error",
         random_state: Any = None,
     ) -> None:
-        self.rank = rank
-        self.n_iter_max = n_iter_max
-        self.init = init
-        self.svd = svd
-        self.tol = tol
-        self.sparsity_coefficients = sparsity_coefficients
-        self.fixed_modes = fixed_modes
-        self.nn_modes = nn_modes
-        self.exact = exact
-        self.verbose = verbose
-        self.normalize_factors = normalize_factors
-        self.cvg_criterion = cvg_criterion
-        self.random_state = random_state
+        self._keep(locals())
 
     def _decompose(self, tensor: Any, **options: Any) -> Any:
-        return _tensorly_nonnegative.non_negative_parafac_hals(tensor, **options)
+        return _tensorly.non_negative_parafac_hals(tensor, **options)

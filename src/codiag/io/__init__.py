@@ -1,7 +1,8 @@
-"""Tables of data: read votes and graphs from files, turn long tables into tensors, and write tables to files.
+"""Read votes and graphs from files, turn long tables into tensors, and write tables to files.
 
 ==================== ====================================================================================
-`labelled_tensor`    A long table, one row for each entry, as a tensor with labels (`Labelled`, `Labels`).
+`labelled_tensor`    A long table, one row for each entry, as a tensor with labels.
+`Labels`             The names of the modes of a tensor, and the labels of their indices.
 `read_votes`         Votes of a crowd: task, worker and label.
 `read_edges`         The edges of a network.
 `read_graph`         A network with the weights of its edges.
@@ -23,4 +24,4 @@ from codiag.io._tensors import read_entries, read_labelled_entries, read_tensor
 from codiag.labels import Labelled, Labels
 from codiag.models.communities import read_edges, read_graph
 
-__all__ = ["Labelled", "Labels", "labelled_tensor", "read_edges", "read_graph", "read_votes", "write_table"]
+__all__ = ["Labels", "labelled_tensor", "read_edges", "read_graph", "read_votes", "write_table"]

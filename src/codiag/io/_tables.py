@@ -1,4 +1,4 @@
-"""Tables: read votes, turn long tables into tensors, write columns."""
+"""Read votes, turn long tables into tensors, and write columns to files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from codiag._text import SEPARATORS, as_path, checked_ending, inert, written_at_once
-from codiag.labels import Labelled, of_series, of_table
+from codiag.labels import Labelled, of_table
 from codiag.models.crowd import votes_in
 
 logger = logging.getLogger("codiag.reading")
@@ -35,20 +35,20 @@ def read_votes(
     path : str or Path
         A ``.csv`` or ``.tsv`` file, also ``.gz``, or a ``.parquet`` file. The first line names the columns (task, item
         or question; worker, rater, annotator or performer; label, rating, answer or response); other columns are
-        ignored. Without a header there must be three columns of integers. Columns of integers are read as such, others
-        as text.
+        ignored. Without a header there must be three columns of integers. Columns of integers are read as integers,
+        others as text.
     task, worker, label : str, optional
-        The names of these columns, where they are others.
+        The names of these columns, if they are others.
     wide : bool
-        Whether the table has a row for each task, named in its first column or that called `task`, and a column for
-        each worker, which the first line names. Cells that are empty, or NA, are no votes.
+        Whether the table has a row for each task, named in its first column or in the column `task`, and a column for
+        each worker, named in the first line. Cells that are empty, or NA, are no votes.
     skip_missing : bool
         Whether to leave out votes without a task, a worker or a label; by default these are refused.
 
     Returns
     -------
     dict of numpy.ndarray of shape (n_votes,)
-        The columns ``task``, ``worker`` and ``label``: what `codiag.models.DawidSkene` takes.
+        The columns ``task``, ``worker`` and ``label``, as `codiag.models.DawidSkene` takes them.
 
     See Also
     --------
@@ -79,24 +79,26 @@ def labelled_tensor(table: Any, *, modes: Any = None, value: Any = None, absent:
 
     Parameters
     ----------
-    table : data frame of pandas or polars, or pandas Series whose index has a level for each mode
-        Labels of a mode are sorted, or in the order of their categories; there is one value for each combination.
+    table : data frame, or pandas Series whose index has a level for each mode
+        A frame of any library that narwhals knows: pandas, polars, pyarrow, dask, DuckDB and others. Labels of a mode
+        are sorted, or in the order of their categories; there is one value for each combination.
     modes : sequence of str, optional
         The columns that hold labels, one for each mode; by default all but that of the values.
     value : str, optional
         The column that holds the entries; by default the last.
     absent : {"missing", "zero"}
-        What combinations of labels that are not listed are: not observed, as in measurements and ratings, or zero, as
-        in counts. NaN are missing in any case, unless few combinations are listed and the others are zero.
+        The value of combinations of labels that are not listed: not observed, as in measurements and ratings, or zero,
+        as in counts. Entries whose value is NaN, or an empty cell, are missing in either case.
 
     Returns
     -------
     Labelled
-        Tensor and labels, which `codiag.factorize` takes as they are.
+        A named tuple ``(tensor, labels)``, which `codiag.factorize` takes as it is: an array, or a
+        `codiag.tensors.SparseTensor` if few combinations are listed; and the `Labels` of its modes.
 
     See Also
     --------
-    codiag.factorize : Takes tensor and labels as they are.
+    codiag.factorize : Takes the result, or the table.
     codiag.tensors.SparseTensor : Entries by their coordinates, without labels.
 
     Examples
@@ -114,24 +116,18 @@ def labelled_tensor(table: Any, *, modes: Any = None, value: Any = None, absent:
     >>> fit.to_frames()["dish"][0].round(2).to_dict()
     {'fish soup': 0.89, 'rice': 0.45}
     """
-    if hasattr(table, "columns"):
-        return of_table(table, modes, value, absent)
-    if hasattr(table, "index") and hasattr(table.index, "get_level_values"):
-        if modes is not None or value is not None:
-            raise TypeError("modes and value are for data frames; the index of a Series says both")
-        return of_series(table, absent)
-    raise TypeError(f"table must be a data frame, or a pandas Series with several levels; got {type(table).__name__}")
+    return of_table(table, modes, value, absent)
 
 
 def write_table(path: str | Path, columns: Mapping[str, Iterable[Any]]) -> None:
     r"""Write columns to a ``.csv`` or ``.tsv`` file, completely or not at all.
 
-    Text that a spreadsheet would run as a formula gets a single quote before it, as OWASP advises; numbers stay.
+    Text that a spreadsheet would run as a formula gets a single quote before it, as OWASP advises; numbers do not.
 
     Parameters
     ----------
     path : str or Path
-        Where to write.
+        The file to write.
     columns : mapping of str to iterable
         Columns of one length, by name.
 
@@ -161,22 +157,21 @@ def write_table(path: str | Path, columns: Mapping[str, Iterable[Any]]) -> None:
         ]
         for row in itertools.chain([columns], rows):
             cells = [inert(cell) for cell in row]
-            broken = any(isinstance(cell, str) and "\r" in cell for cell in cells)  # which csv leaves without quotes
-            writers[broken].writerow(cells)
+            # csv does not quote a carriage return by itself
+            has_return = any(isinstance(cell, str) and "\r" in cell for cell in cells)
+            writers[has_return].writerow(cells)
         text.detach()
 
 
 def _checked_rows(columns: Mapping[str, Iterable[Any]]) -> list[tuple[Any, ...]]:
-    """Return the rows of a table, or raise where its columns are not of one length."""
+    """Return the rows of a table; raise if its columns differ in length."""
     if not isinstance(columns, Mapping):
         raise TypeError(f"columns must be a mapping from names to columns; got {type(columns).__name__}")
-    single = [
-        name for name, column in columns.items() if not isinstance(column, Iterable) or getattr(column, "ndim", 1) == 0
-    ]
-    if single:
-        raise TypeError(f"columns must hold sequences; {single[0]!r} is {type(columns[single[0]]).__name__}")
-    held = [list(column) for column in columns.values()]
-    if len({len(column) for column in held}) > 1:
-        lengths = ", ".join(f"{name} {len(column)}" for name, column in zip(columns, held, strict=True))
+    for name, column in columns.items():
+        if not isinstance(column, Iterable) or getattr(column, "ndim", 1) == 0:
+            raise TypeError(f"columns must hold sequences; {name!r} is {type(column).__name__}")
+    cells = {name: list(column) for name, column in columns.items()}
+    if len({len(column) for column in cells.values()}) > 1:
+        lengths = ", ".join(f"{name} {len(column)}" for name, column in cells.items())
         raise ValueError(f"columns must be of one length; got {lengths}")
-    return list(zip(*held, strict=True))
+    return list(zip(*cells.values(), strict=True))

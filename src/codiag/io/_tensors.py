@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,9 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from codiag._text import as_file, as_path, check_npz, ending_of, read_frame, read_mat, read_numbers, readable
+from codiag._text import (
+    as_file,
+    as_path,
+    check_npz,
+    ending_of,
+    is_packed,
+    open_binary,
+    open_text,
+    read_frame,
+    read_mat,
+    read_numbers,
+    readable,
+)
 from codiag.io._chunked import HDF5, ZARR, in_chunks, open_hdf5, open_zarr, split_dataset
-from codiag.labels import Labelled, of_table
+from codiag.labels import Labelled, of_table, zeros_and
 from codiag.tensors import SparseTensor, Tensor, as_tensor
 
 TABLES = (".csv", ".tsv", ".parquet")
@@ -27,7 +38,7 @@ def read_tensor(path: str | Path, variable: str | None = None) -> Tensor:
 
 
 def read_entries(path: str | Path, variable: str | None = None) -> Any:
-    """Read the entries of a tensor, or the list of a sparse one; nothing in the file is ever executed.
+    """Read the entries of a tensor, or the list of a sparse one; no code in the file is executed.
 
     Parameters
     ----------
@@ -35,26 +46,20 @@ def read_entries(path: str | Path, variable: str | None = None) -> Any:
         ``.npy`` (mapped, not loaded) and ``.npy.gz``, ``.npz`` (one array, or `coords`, `values` or `data`, and `shape`
         of a COO tensor), ``.mat`` of MATLAB up to version 7, FROSTT ``.tns`` and ``.tns.gz``, with coordinates from
         one, a ``.zarr`` folder, also a zipped one, or an ``.h5`` or ``.hdf5`` file, which are read in chunks.
-        ``file.h5:/group/array`` names an array of those last three.
+        ``file.h5:/group/array`` names an array of the last three.
     variable : str, optional
-        Which array, where the file holds several.
+        Name of the array, if the file holds several.
 
     Returns
     -------
     array of NumPy, dask array, or SparseTensor
     """
     path, named = split_dataset(as_path("path", path))
-    readers = {
-        ".npy": _read_npy,
-        ".npy.gz": _read_npy,
-        ".npz": _read_npz,
-        ".mat": _read_mat,
-        ".tns": _read_tns,
-        ".tns.gz": _read_tns,
-    }
+    readers = {".npy": _read_npy, ".npy.gz": _read_npy, ".npz": _read_npz, ".mat": _read_mat}
+    readers |= {".tns": _read_tns, ".tns.gz": _read_tns}
     readers |= dict.fromkeys(ZARR, _read_zarr) | dict.fromkeys(HDF5, _read_hdf5)
     packed = path.suffix.lower() in (".gz", ".zip")
-    ending = "".join(path.suffixes[-2:]).lower() if packed else path.suffix.lower()
+    ending = "".join(path.suffixes[-2:] if packed else path.suffixes[-1:]).lower()
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist")
     if ending not in readers and path.is_dir():
@@ -81,14 +86,14 @@ def read_labelled_entries(
     value: str | None = None,
     absent: str = "missing",
 ) -> Labelled:
-    """Read the entries of a tensor as `read_entries` does, or a long table, whose labels are kept.
+    """Read the entries of a tensor as `read_entries` does, or a long table with its labels.
 
     Parameters
     ----------
     path, variable
         As in `read_entries`; also a ``.csv``, ``.tsv`` (and ``.gz``) or ``.parquet`` file with a row for each entry.
     modes, value, absent
-        Columns of such a table, and what it does not list, as in `codiag.io.labelled_tensor`.
+        Columns of such a table, and the combinations that it does not list, as in `codiag.io.labelled_tensor`.
 
     Returns
     -------
@@ -109,17 +114,16 @@ def read_labelled_entries(
 
 def _read_npy(path: Path, variable: str | None) -> np.ndarray | SparseTensor:
     _no_variable(path, variable)
-    packed = path.suffix.lower() == ".gz"
-    with gzip.open(path) if packed else path.open("rb") as file:
+    with open_binary(path) as file:
         start = file.read(6)
     if not start:
         raise ValueError(f"{path.name} is empty")
-    if start != b"\x93NUMPY" and start[:1] != b"\x80":  # the latter begins a pickle, which is refused below
+    if start != b"\x93NUMPY" and start[:1] != b"\x80":  # 0x80 begins a pickle, which is refused below
         raise ValueError(f"{path.name} is not a readable .npy file: it does not begin like one")
     with _no_pickles(path):
-        if not packed:
+        if not is_packed(path):
             return np.load(path, mmap_mode="r", allow_pickle=False)
-        with gzip.open(path) as file:
+        with open_binary(path) as file:
             return np.load(file, allow_pickle=False)
 
 
@@ -133,7 +137,7 @@ def _read_npz(path: Path, variable: str | None) -> np.ndarray | SparseTensor:
                 raise ValueError(
                     f"{path.name} must be zero where it has no entries; fill_value is {file['fill_value']}"
                 )
-            return SparseTensor(file["coords"], file[values], file["shape"].tolist())
+            return _from_list(file["coords"], file[values], file["shape"].tolist())
         return _chosen(path, {name: file[name] for name in file.files}, variable)
 
 
@@ -149,18 +153,25 @@ def _read_mat(path: Path, variable: str | None) -> np.ndarray:
 def _read_tns(path: Path, variable: str | None) -> np.ndarray | SparseTensor:
     _no_variable(path, variable)
     try:
-        with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
+        with open_text(path) as lines:
             table = read_numbers(lines)
     except (ValueError, UnicodeDecodeError) as error:
         reason = str(error).split(";")[0]
         raise ValueError(f"{path.name} must hold lines of coordinates and a value: {reason}") from error
     if table.size == 0:
         raise ValueError(f"{path.name} holds no entries")
-    places = table[:, :-1].T
-    if not np.array_equal(places, np.floor(places)) or places.min() < 1:
-        raise ValueError(f"{path.name} must have whole coordinates that count from one; the least is {places.min():g}")
-    coords = places.astype(np.int64) - 1
-    return SparseTensor(coords, table[:, -1], tuple(int(row.max()) + 1 for row in coords))
+    numbers = table[:, :-1].T
+    if not np.array_equal(numbers, np.floor(numbers)) or numbers.min() < 1:
+        raise ValueError(f"{path.name} must have whole coordinates that count from one; the least is {numbers.min():g}")
+    coords = numbers.astype(np.int64) - 1
+    return _from_list(coords, table[:, -1], [int(row.max()) + 1 for row in coords])
+
+
+def _from_list(coords: np.ndarray, values: np.ndarray, shape: Sequence[int]) -> np.ndarray | SparseTensor:
+    """Return a sparse tensor, or an array if entries are missing, since entries that are not listed are zero."""
+    if values.dtype.kind == "f" and np.isnan(values).any() and len(shape) == len(coords):
+        return zeros_and(coords, values, shape)
+    return SparseTensor(coords, values, shape)
 
 
 def _read_zarr(path: Path, variable: str | None) -> Any:
@@ -183,9 +194,9 @@ def _chosen(path: Path, arrays: Mapping[str, Any], variable: str | None) -> Any:
         return arrays[variable]
     tensors = [name for name, array in arrays.items() if np.ndim(array) >= 3]
     if len(tensors) != 1:
-        found = ", ".join(f"{name} {np.shape(array)}" for name, array in sorted(arrays.items())) or "nothing"
+        contents = ", ".join(f"{name} {np.shape(array)}" for name, array in sorted(arrays.items())) or "nothing"
         raise ValueError(
-            f"{path.name} must hold one array of three modes or more, or `variable` name one; it holds {found}"
+            f"{path.name} must hold one array of three modes or more, or `variable` name one; it holds {contents}"
         )
     return arrays[tensors[0]]
 

@@ -1,4 +1,4 @@
-"""Names of modes and of their indices, and tables and labelled arrays that bring them."""
+"""Labels of the modes of a tensor and of their indices, and reading them from tables and labelled arrays."""
 
 from codiag.labels._labels import Labelled, Labels
-from codiag.labels._read import of_series, of_table, read_labelled, read_like
+from codiag.labels._read import of_table, read_labelled, read_like, zeros_and

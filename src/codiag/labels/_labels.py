@@ -1,4 +1,4 @@
-"""What modes and their indices are called: kept with results, and never computed with."""
+"""Names of modes and labels of their indices: results carry them, algorithms do not see them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,11 +20,11 @@ class Labels:
     names : tuple of str
         One for each mode, all different.
     values : tuple of arrays of shape (d_m,), or None
-        Numbers, dates or text; None for a mode whose indices are just counted.
+        Numbers, dates or text; None for a mode without labels, whose indices are numbers from 0.
 
     See Also
     --------
-    Labelled : A tensor with labels.
+    labelled_tensor : Reads them from a table.
     codiag.Factorization.to_frames : The factors with their labels.
 
     Examples
@@ -46,7 +46,7 @@ class Labels:
             raise ValueError(
                 f"values must be labels, or None, for each of {len(self.names)} modes; got {len(self.values)}"
             )
-        object.__setattr__(self, "values", tuple(None if own is None else as_labels(own) for own in self.values))
+        object.__setattr__(self, "values", tuple(None if raw is None else as_labels(raw) for raw in self.values))
 
     @classmethod
     def counted(cls, order: int) -> Self:
@@ -55,7 +55,7 @@ class Labels:
         Parameters
         ----------
         order : int
-            How many modes there are.
+            The number of modes.
 
         Returns
         -------
@@ -71,12 +71,12 @@ class Labels:
         return cls(tuple(f"mode_{mode}" for mode in range(order)), (None,) * order)
 
     def index(self, mode: int, size: int) -> np.ndarray:
-        """Return the labels of a mode, numbers from 0 where it has none.
+        """Return the labels of a mode, numbers from 0 if it has none.
 
         Parameters
         ----------
         mode, size : int
-            Which mode, and how many indices it has.
+            The mode, and the number of its indices.
 
         Returns
         -------
@@ -90,23 +90,23 @@ class Labels:
         >>> labels.index(0, 2).tolist(), labels.index(1, 3).tolist()
         (['a', 'b'], [0, 1, 2])
         """
-        own = self.values[mode]
-        return np.arange(size) if own is None else own
+        labels = self.values[mode]
+        return np.arange(size) if labels is None else labels
 
     def difference(self, other: Self, mode: int) -> str | None:
-        """Return the name of a mode, another than the given one, whose labels or names differ.
+        """Return the name of the first mode, except the given one, whose name or labels differ.
 
         Parameters
         ----------
         other : Labels
             The labels to compare with.
         mode : int
-            The one that is not compared.
+            The mode that is not compared.
 
         Returns
         -------
         str or None
-            None where none does, or nothing is known of one or the other.
+            None if no mode differs; a mode without labels differs from none.
 
         Examples
         --------
@@ -117,9 +117,9 @@ class Labels:
         ('time', 'sample')
         """
         pairs = zip(self.names, other.names, self.values, other.values, strict=True)
-        for place, (name, their_name, ours, theirs) in enumerate(pairs):
+        for at, (name, their_name, ours, theirs) in enumerate(pairs):
             same = ours is None or theirs is None or _are_equal(ours, theirs)
-            if place != mode and not (same and name == their_name):
+            if at != mode and not (same and name == their_name):
                 return name
         return None
 
@@ -132,7 +132,7 @@ class Labelled(NamedTuple):
     tensor : array or Tensor
         The entries.
     labels : Labels or None
-        The names of the modes and the labels of their indices, where there are any.
+        The names of the modes and the labels of their indices, if there are any.
 
     See Also
     --------
@@ -154,10 +154,10 @@ class Labelled(NamedTuple):
 
 
 def as_labels(raw: Any) -> np.ndarray:
-    """Return labels as numbers, dates or text, whichever they are; what is none of these is written out.
+    """Return labels as an array of numbers, dates or text; other objects become text.
 
-    Dates of Python and of pandas are dates, those with a time zone in universal time; periods are the dates they begin
-    at. Different labels stay different: where 1 and "1" would be written alike they are written as in Python.
+    Dates of Python and of pandas become dates, in universal time if they have a time zone; periods become the dates
+    that they begin at. Different labels stay different: if 1 and "1" are among them, both are written as in Python.
     """
     values = np.asarray(raw) if getattr(raw, "ndim", 1) == 1 and not _holds_sequences(raw) else _as_objects(raw)
     if values.dtype.kind in "biufmMU":
@@ -165,14 +165,16 @@ def as_labels(raw: Any) -> np.ndarray:
     if values.dtype.kind == "S":
         return np.char.decode(values, "utf-8", "replace")
     listed = values.tolist()
+    if all(isinstance(label, str) for label in listed):
+        return np.array(listed, dtype=str)
     known = _as_dates(listed)
-    if known is None and listed and all(isinstance(one, Real) and not isinstance(one, bool) for one in listed):
+    if known is None and listed and all(isinstance(label, Real) and not isinstance(label, bool) for label in listed):
         known = np.array(listed)
     return known if known is not None and known.dtype.kind in "iufmM" else _written_out(listed)
 
 
 def _are_equal(ours: np.ndarray, theirs: np.ndarray) -> bool:
-    """Tell whether labels are the same; two that are no number, or no time, are."""
+    """Return whether labels are the same; NaN equals NaN, and NaT equals NaT."""
     numbers, times = "biuf", ("m", "M", "U")
     alike = (ours.dtype.kind in numbers) == (theirs.dtype.kind in numbers)
     if not alike or (ours.dtype.kind in times and ours.dtype.kind != theirs.dtype.kind):
@@ -182,34 +184,34 @@ def _are_equal(ours: np.ndarray, theirs: np.ndarray) -> bool:
 
 def _holds_sequences(raw: Any) -> bool:
     return isinstance(raw, Sequence) and any(
-        isinstance(one, Sequence) and not isinstance(one, str | bytes) for one in raw
+        isinstance(label, Sequence) and not isinstance(label, str | bytes) for label in raw
     )
 
 
 def _as_objects(raw: Any) -> np.ndarray:
-    """Return labels that are sequences themselves one by one, not as an array of two axes."""
+    """Return an array of labels that are sequences themselves, not an array of two axes."""
     values = np.empty(len(raw), dtype=object)
-    values[:] = [tuple(one) for one in raw]
+    values[:] = [tuple(label) for label in raw]
     return values
 
 
 def _as_dates(listed: list[Any]) -> np.ndarray | None:
-    """Return dates or durations of Python or pandas as those of NumPy; None where something is neither."""
-    begun = [one.to_timestamp() if hasattr(one, "to_timestamp") else one for one in listed]  # periods of pandas
-    if begun and all(isinstance(one, timedelta) for one in begun):
-        return np.array([np.timedelta64(one) for one in begun])
-    if not begun or not all(isinstance(one, date) for one in begun):
+    """Return dates or durations of Python or pandas as those of NumPy; None if some label is neither."""
+    dates = [label.to_timestamp() if hasattr(label, "to_timestamp") else label for label in listed]  # periods of pandas
+    if dates and all(isinstance(label, timedelta) for label in dates):
+        return np.array([np.timedelta64(label) for label in dates])
+    if not dates or not all(isinstance(label, date) for label in dates):
         return None
-    plain = [one.astimezone(UTC).replace(tzinfo=None) if getattr(one, "tzinfo", None) else one for one in begun]
-    if all(isinstance(one, datetime) for one in plain):
-        return np.array([np.datetime64(one) for one in plain])
-    return np.array([np.datetime64(one, "D") for one in plain])
+    plain = [label.astimezone(UTC).replace(tzinfo=None) if getattr(label, "tzinfo", None) else label for label in dates]
+    if all(isinstance(label, datetime) for label in plain):
+        return np.array([np.datetime64(label) for label in plain])
+    return np.array([np.datetime64(label, "D") for label in plain])
 
 
 def _written_out(listed: list[Any]) -> np.ndarray:
-    """Return labels as text, as different as they are."""
-    texts = [one.decode("utf-8", "replace") if isinstance(one, bytes) else str(one) for one in listed]
-    kinds = {(isinstance(one, str), text) for one, text in zip(listed, texts, strict=True)}
+    """Return labels as text; labels that differ only in type are written as in Python."""
+    texts = [label.decode("utf-8", "replace") if isinstance(label, bytes) else str(label) for label in listed]
+    kinds = {(isinstance(label, str), text) for label, text in zip(listed, texts, strict=True)}
     if len(kinds) > len(set(texts)):
-        texts = [repr(one) for one in listed]
+        texts = [repr(label) for label in listed]
     return np.array(texts, dtype=str)

@@ -1,4 +1,4 @@
-"""Data that comes in parts, and passes over them in threads or on a dask cluster."""
+"""Data in parts, and passes over them in this process or by dask."""
 
 from codiag.parts._dask import FAN_IN, pass_with
 from codiag.parts._parts import Parts, as_parts, is_dask, is_matrix, listed

@@ -1,4 +1,4 @@
-"""What all tasks of a pass by dask need, beside the part that each reads: sent once, not with every task."""
+"""Arguments that all tasks of a pass over dask collections share: sent to the workers once, not with every task."""
 
 from __future__ import annotations
 
@@ -10,38 +10,38 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 FAN_IN = 8
-"""Contributions that are added at a time, so that no worker and no scheduler ever holds those of all parts."""
+"""Number of contributions that are added at a time, so that no worker holds those of all parts (by experience)."""
 
 IN_GRAPH = 2**22
-"""Bytes of arrays up to which they are one task of the graph, which a cluster makes again if its worker is lost; of
-more, which would burden the scheduler, every worker gets a copy before."""
+"""Bytes of shared arrays up to which they are a task of the graph, which a cluster repeats if a worker is lost. Larger
+ones would slow the scheduler, so that every worker gets a copy before the pass; 4 MiB, chosen by experience."""
 
 ATTEMPTS = 3
-"""Times that a pass is begun, at most, where all workers are lost that had these copies."""
+"""Largest number of times that a pass starts, if all workers with these copies are lost."""
 
 
 def pass_with(content: Any, run: Callable[[Any], T]) -> T:
-    """Return what a pass gives, called with what its tasks refer to the content by; again where all copies are lost."""
+    """Return ``run(reference)``; tasks use the reference for the content. Repeat the pass if all copies are lost."""
     n_attempts = 0
     while True:
-        held, scattered = _held(content)
+        reference, scattered = _reference(content)
         n_attempts += 1
         try:
-            return run(held)
+            return run(reference)
         except CancelledError:
             if not scattered or n_attempts == ATTEMPTS:
                 raise
 
 
-def _held(content: Any) -> tuple[Any, bool]:
-    """Return what every task refers to, by name, and whether copies of it were sent to the workers beforehand."""
+def _reference(content: Any) -> tuple[Any, bool]:
+    """Return a reference to the content for every task, and whether copies were sent to the workers beforehand."""
     import dask
     from dask.base import get_scheduler
 
     client: Any = getattr(get_scheduler(), "__self__", None)
     if _n_bytes(content) > IN_GRAPH and hasattr(client, "scatter"):
         return client.scatter(content, broadcast=True, hash=False), True
-    return dask.delayed(content, name=f"codiag-asked-{uuid.uuid4().hex}", traverse=False), False
+    return dask.delayed(content, name=f"codiag-shared-{uuid.uuid4().hex}", traverse=False), False
 
 
 def _n_bytes(content: Any) -> int:

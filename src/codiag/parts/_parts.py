@@ -1,8 +1,8 @@
-"""Data that comes in parts: read where the parts are, a part at a time, and combined in a tree.
+"""Data in parts: a function of every part, and its results merged in a tree.
 
-What is learned from a part is a sum, an object with ``merge(other)``. Parts are the chunks of a dask collection, the
-items of a list or of whatever else can be iterated over. Sums of neighbors are merged first, eight at a time, in the
-same order wherever the parts are: the answer does not depend on the scheduler.
+The result for a part is a sum, an object with ``merge(other)``. Parts are the chunks of a dask collection, the items of
+a list or of another iterable. Eight neighboring sums are merged at a time, in an order that does not depend on the
+scheduler, so that neither does the result.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ NOTHING = "X must hold samples, in at least one part; got no part, or empty ones
 
 
 class Parts(ABC):
-    """Data in parts: how many, None where that is not known before they are read, and whether to be read but once."""
+    """Data in parts: their number, None if that is not known before reading, and whether they can be read only once."""
 
     n_parts: int | None = None
     once: bool = False
 
     @abstractmethod
     def reduce(self, function: Callable[..., Any], *shared: Any, numbered: bool = False) -> Any:
-        """Return what ``function(part, *shared)`` gives for all parts that are not empty, merged in a tree.
+        """Return ``function(part, *shared)`` of all parts that are not empty, merged in a tree.
 
-        Where `numbered`, functions are given the number of the part as well, as `place`. They are functions of modules,
-        without closures, so that they can be sent to other processes.
+        If `numbered`, the function is also given the number of the part, as `place`. It must be a function of a module,
+        without a closure, so that it can be sent to other processes.
         """
 
 
@@ -46,15 +46,15 @@ class _IteratedParts(Parts):
             if sums is not None:
                 levels[0].append(sums)
                 _carry(levels)
-        left: list[Any] = []
+        total: list[Any] = []
         for level in levels:
-            group = [*level, *left]
-            left = [_merged(group)] if group else []
-        return _not_empty(left[0] if left else None)
+            group = [*level, *total]
+            total = [_merged(group)] if group else []
+        return _not_empty(total[0] if total else None)
 
 
 class _DaskParts(Parts):
-    """Parts that dask computes wherever its scheduler puts them."""
+    """Parts of dask collections, computed on the workers of its scheduler."""
 
     def __init__(self, delayed: Sequence[Any]) -> None:
         self._delayed, self.n_parts = list(delayed), len(delayed)
@@ -66,8 +66,8 @@ class _DaskParts(Parts):
 
         leaf, merge = dask.delayed(_leaf, pure=False), dask.delayed(_merged, pure=False)
 
-        def one_pass(held: Any) -> Any:
-            level = [leaf(function, part, place, numbered, held) for place, part in enumerate(self._delayed)]
+        def one_pass(reference: Any) -> Any:
+            level = [leaf(function, part, place, numbered, reference) for place, part in enumerate(self._delayed)]
             while len(level) > 1:
                 level = [merge(level[start : start + FAN_IN]) for start in range(0, len(level), FAN_IN)]
             return dask.compute(level[0])[0]
@@ -76,11 +76,11 @@ class _DaskParts(Parts):
 
 
 def as_parts(data: Any, is_part: Callable[[Any], bool]) -> Parts | None:
-    """Return data in parts, or None where it is in one piece.
+    """Return data in parts, or None if it is in one piece.
 
-    Parts are those of a dask array (its rows), a bag or a data frame, a list or tuple of dask's delayed objects, a list
-    or tuple of what `is_part`, a function without arguments that returns an iterator, or whatever can be iterated over
-    and has no length. An iterator can be read once.
+    Data in parts are a dask array (in parts along its rows), a bag or a data frame; a list or tuple of dask's delayed
+    objects, or of objects for which `is_part` is true; a function without arguments that returns an iterator; and an
+    iterable without a length. An iterator can be read once.
     """
     if is_dask(data):
         return _DaskParts(_delayed_parts(data))
@@ -103,9 +103,9 @@ def as_parts(data: Any, is_part: Callable[[Any], bool]) -> Parts | None:
 
 
 def listed(parts: Parts, function: Callable[..., Any], *shared: Any) -> list[Any]:
-    """Return what ``function(part, *shared)`` gives for every part that is not empty, in their order."""
-    found: list[Any] = parts.reduce(_as_item, function, *shared).items
-    return found
+    """Return ``function(part, *shared)`` of every part that is not empty, in their order."""
+    items: list[Any] = parts.reduce(_as_item, function, *shared).items
+    return items
 
 
 class _Items:
@@ -122,19 +122,19 @@ def _as_item(part: Any, function: Callable[..., Any], *shared: Any) -> _Items:
 
 
 def is_matrix(part: Any) -> bool:
-    """Tell whether a part is a matrix, dense or sparse."""
+    """Return whether a part is a matrix, dense or sparse."""
     return getattr(part, "ndim", 0) == 2
 
 
 def is_dask(data: Any) -> bool:
-    """Tell whether data is a collection of dask, without importing it."""
+    """Return whether data is a collection of dask, without importing dask."""
     graph = getattr(data, "__dask_graph__", None)
     return callable(graph) and not isinstance(data, type) and graph() is not None
 
 
 def _delayed_parts(collection: Any) -> list[Any]:
-    """Return the parts of a collection as delayed objects; of an array, all columns of some rows."""
-    if not hasattr(type(collection), "to_delayed"):  # a delayed object, which pretends to have every attribute
+    """Return the parts of a collection as delayed objects; parts of an array are whole rows."""
+    if not hasattr(type(collection), "to_delayed"):  # a delayed object, which has every attribute
         return [collection]
     if hasattr(type(collection), "rechunk") and collection.ndim > 1:
         collection = collection.rechunk(dict.fromkeys(range(1, collection.ndim), -1))
@@ -143,7 +143,7 @@ def _delayed_parts(collection: Any) -> list[Any]:
 
 
 def _leaf(function: Callable[..., Any], part: Any, place: int, numbered: bool, shared: tuple[Any, ...]) -> Any:
-    """Return what is learned from a part, None where it is empty; errors name it."""
+    """Return the result for a part, None if it is empty; errors name the part."""
     part = list(part) if isinstance(part, Iterator) else part
     if _is_empty(part):
         return None
@@ -158,11 +158,11 @@ def _leaf(function: Callable[..., Any], part: Any, place: int, numbered: bool, s
 
 
 def _is_empty(part: Any) -> bool:
-    """Tell whether a part has no rows, or is a list of nothing but such parts."""
+    """Return whether a part has no rows, or is a list of such parts alone."""
     shape = getattr(part, "shape", None)
     if isinstance(shape, tuple) and shape:
         return shape[0] == 0
-    return isinstance(part, list | tuple) and all(_is_empty(one) for one in part)
+    return isinstance(part, list | tuple) and all(map(_is_empty, part))
 
 
 def _not_empty(total: Any) -> Any:
@@ -172,11 +172,11 @@ def _not_empty(total: Any) -> Any:
 
 
 def _merged(sums: Sequence[Any]) -> Any:
-    """Return all sums merged, None where there are none, of empty parts.
+    """Return all sums merged, None if all parts were empty.
 
-    None of them is changed: a scheduler may merge them again after a worker was lost.
+    The sums are not changed, since a scheduler may merge them again after a worker was lost.
     """
-    given = [one for one in sums if one is not None]
+    given = [part_sum for part_sum in sums if part_sum is not None]
     if not given:
         return None
     total = copy.copy(given[0])
@@ -186,7 +186,7 @@ def _merged(sums: Sequence[Any]) -> Any:
 
 
 def _carry(levels: list[list[Any]]) -> None:
-    """Merge what has become as many sums as are merged at a time, level by level."""
+    """Merge every level that has enough sums into one sum of the next level."""
     for height, level in enumerate(levels):
         if len(level) < FAN_IN:
             return
@@ -197,7 +197,7 @@ def _carry(levels: list[list[Any]]) -> None:
 
 
 def _begun(iterator: Iterator[Any]) -> Iterator[Any]:
-    """Return the same iterator; refuse one without parts, before anything else is said about it."""
+    """Return the same iterator; raise if it has no parts."""
     first = next(iterator, NOTHING)
     if first is NOTHING:
         raise ValueError(NOTHING)

@@ -1,18 +1,15 @@
-"""Figures of fits and models. matplotlib is imported where a figure is drawn, and nowhere else.
+"""Figures of fits and models. matplotlib is imported once a figure is drawn.
 
 ==================== ======================================================================
 `components`         The components of a fit, mode by mode, with bands of standard errors.
-`residuals`          What a fit leaves of the data, and whether it looks like noise.
+`residuals`          The residuals of a fit, and whether they are white noise.
 `leverage`           Which indices determine a fit.
 `draw_confusions`    The confusion matrices of a crowd.
 `communities`        Sizes, memberships and links of communities.
 `topics`             The words of topics.
-`paper`              An empty figure in the style of these.
-`log_axis`           A logarithmic axis with few labels.
 ==================== ======================================================================
 
-`COLORS`, `INK`, `MUTED`, `OURS` and `THEIRS` are the colors of that style. Figures belong to no window:
-``figure.savefig("components.png")`` writes one, and notebooks show it.
+Figures belong to no window: ``figure.savefig("components.png")`` writes one, and notebooks show it.
 
 Examples
 --------
@@ -24,12 +21,19 @@ Examples
 """
 
 from codiag.plotting._communities import communities
-from codiag.plotting._components import HEIGHT, _reduced, components
+from codiag.plotting._components import HEIGHT, components, pixel_means
 from codiag.plotting._crowd import _draw_matrices, draw_confusions
-from codiag.plotting._leverage import LARGE, leverage, leverages
+from codiag.plotting._diagnostics import (
+    LARGE,
+    draw_residuals,
+    leverage,
+    leverages,
+    residual_entries,
+    residuals,
+    root_mean_squares,
+)
 from codiag.plotting._modes import different_modes, draw_bars, extremes, is_ordered, labels_of, name_along, texts_of
 from codiag.plotting._rank_choice import draw_choice
-from codiag.plotting._residuals import residual_entries, residuals
 from codiag.plotting._style import (
     COLORS,
     INK,
@@ -48,17 +52,10 @@ from codiag.plotting._style import (
 from codiag.plotting._topics import topics
 
 __all__ = [
-    "COLORS",
-    "INK",
-    "MUTED",
-    "OURS",
-    "THEIRS",
     "communities",
     "components",
     "draw_confusions",
     "leverage",
-    "log_axis",
-    "paper",
     "residuals",
     "topics",
 ]

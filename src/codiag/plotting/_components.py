@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from codiag.result import Factorization
 
 NORMAL = 1.96
-"""Standard errors to either side that hold the truth in 95 of 100 cases."""
+"""Half the width of a 95 % confidence interval in standard errors, for normal noise."""
 WIDTH, HEIGHT = 2.7, 1.15
-"""Inches of a panel."""
+"""Width and height of a panel, in inches."""
 MOST_ROWS = 40
-"""Components that a new figure has room for."""
+"""Largest number of components in a new figure, which would otherwise be metres high."""
 PIXELS = 1000
-"""Pixels of an image along a mode."""
+"""Largest number of pixels of an image along a mode, about what a screen shows."""
 
 
 def components(
@@ -48,7 +48,7 @@ def components(
     spatial : pair of int, optional
         Two modes that are the rows and the columns of an image; -1 is the last mode.
     bands : bool
-        Whether to draw pointwise 95 % confidence bands, 1.96 standard errors to either side, where these are known.
+        Whether to draw pointwise 95 % confidence bands, 1.96 standard errors to either side, if these are known.
     axes : array of matplotlib axes, optional
         A row for each component and a column for each mode, to draw on; by default a new figure is made.
 
@@ -59,7 +59,7 @@ def components(
 
     See Also
     --------
-    residuals : What the fit leaves of the data.
+    residuals : Tensor minus fit.
     leverage : Which indices determine the fit.
     codiag.Factorization.plot : The same as a method.
 
@@ -79,11 +79,11 @@ def components(
     n_rows = min(n_rows, MOST_ROWS) if axes is None else n_rows
     size = (WIDTH * len(columns) + 1.1, HEIGHT * n_rows + (0.75 if all(map(is_ordered, labels.values)) else 1.3))
     with grid_of_axes(axes, (n_rows, len(columns)), size) as (figure, grid):
-        for place, modes in enumerate(columns):
+        for column, modes in zip(grid.T, columns, strict=True):
             if len(modes) == 2:
-                _draw_images(grid[:, place], fit, labels, modes)
+                _draw_images(column, fit, labels, modes)
             else:
-                _draw_mode(grid[:, place], fit, labels, modes[0], bands=bands)
+                _draw_mode(column, fit, labels, modes[0], bands=bands)
         for row, axis in enumerate(grid[:, 0]):
             weight = float(fit.weights[row])
             axis.set_ylabel(f"{row}\n{weight:.3g}", rotation=0, ha="right", va="center", color=INK, fontsize=9)
@@ -95,7 +95,7 @@ def components(
 
 
 def _columns(fit: Factorization, spatial: Sequence[int] | None) -> list[tuple[int, ...]]:
-    """Return which modes every column shows: one, or the two of an image."""
+    """Return the modes that every column shows: one, or the two of an image."""
     if spatial is None:
         return [(mode,) for mode in different_modes(fit)]
     order = len(fit.shape)
@@ -106,25 +106,25 @@ def _columns(fit: Factorization, spatial: Sequence[int] | None) -> list[tuple[in
 
 
 def _draw_mode(column: Any, fit: Factorization, labels: Labels, mode: int, *, bands: bool) -> None:
-    factor, own = to_host(fit.factors[mode]), labels.values[mode]
+    factor, index = to_host(fit.factors[mode]), labels.values[mode]
     errors = NORMAL * fit.entry_standard_errors[mode] if bands else np.zeros_like(factor)
     rows = factor[:, : column.size]
-    # Bands wider than all that is drawn would make it flat, so they may leave the panel.
+    # Bands much wider than the values would flatten these, so bands may leave the panel.
     reach = np.nan_to_num(errors[:, : column.size], posinf=0.0)
     reach = np.minimum(reach, np.ptp(rows))
     low, high = min(0.0, float(np.min(rows - reach))), max(0.0, float(np.max(rows + reach)))
     margin = 0.06 * (high - low)
     for row, axis in enumerate(column):
-        draw_along(axis, own, rows[:, row], color_of(row), errors[:, row] if bands else None)
+        draw_along(axis, index, rows[:, row], color_of(row), errors[:, row] if bands else None)
         axis.set_ylim(low - margin, high + margin)
         plain(axis)
-        name_along(axis, labels.names[mode], own, visible=row == column.size - 1)
+        name_along(axis, labels.names[mode], index, visible=row == column.size - 1)
 
 
 def _draw_images(column: Any, fit: Factorization, labels: Labels, modes: tuple[int, ...]) -> None:
     first, second = (to_host(fit.factors[mode]) for mode in modes)
     for row, axis in enumerate(column):
-        image = np.outer(_reduced(first[:, row]), _reduced(second[:, row]))
+        image = np.outer(pixel_means(first[:, row]), pixel_means(second[:, row]))
         size = float(np.max(np.abs(image)))
         signed = float(np.min(image)) < -1e-3 * size
         axis.imshow(image, cmap="PuOr" if signed else "cividis", vmin=-size if signed else 0, vmax=size)
@@ -134,8 +134,8 @@ def _draw_images(column: Any, fit: Factorization, labels: Labels, modes: tuple[i
     column[-1].set_xlabel(f"{rows} (rows), {columns} (columns)", fontsize=9, labelpad=8)
 
 
-def _reduced(column: np.ndarray) -> np.ndarray:
-    """Return the means of as many groups of entries as an image has pixels: its pixels are then means of the whole."""
+def pixel_means(column: np.ndarray) -> np.ndarray:
+    """Return the means of neighboring entries, as many as an image has pixels."""
     if column.size <= PIXELS:
         return column
     edges = np.linspace(0, column.size, PIXELS + 1).astype(int)

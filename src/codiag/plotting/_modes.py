@@ -1,8 +1,8 @@
-"""Values along a mode: lines where its indices have an order, bars where they are categories."""
+"""Values along a mode: lines if its indices have an order, bars if they are categories."""
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
 from unicodedata import east_asian_width
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from codiag.result import Factorization
 
 NAMES_PER_INCH = 6
-"""Names of categories, upright, that fit below a panel."""
+"""Number of upright names of categories that fit below an inch of a panel, at the size of the font."""
 WIDE = 20
-"""Ratio of the largest label to the smallest from which a mode may be drawn on a logarithmic axis."""
+"""Ratio of the largest label to the smallest above which an axis may be logarithmic; chosen by experience."""
 LETTER = 0.09
-"""Inches that a letter of a name takes, with room to the next name."""
-FEW, SEPARATE, MOST = 30, 100, 4000
-"""Points up to which a line has marks, categories up to which each has a bar of its own, and points that are drawn."""
+"""Width of a letter of a name in inches, with space to the next name."""
+MARKED, SEPARATE, MOST = 30, 100, 4000
+"""Largest numbers of points that have marks, of categories with a bar each, and of points that are drawn."""
 
 
 def labels_of(fit: Factorization) -> Labels:
@@ -32,103 +32,104 @@ def labels_of(fit: Factorization) -> Labels:
 
 
 def different_modes(fit: Factorization) -> list[int]:
-    """Return the modes that have something of their own to show."""
+    """Return the modes whose factors differ."""
     return [0] if fit.symmetric else list(range(len(fit.shape)))
 
 
 def texts_of(labels: Labels) -> list[str]:
     """Return all names of modes and labels that are text, which may hold any characters."""
-    return [*labels.names, *(str(one) for own in labels.values if not is_ordered(own) for one in own.tolist())]  # type: ignore[union-attr]
+    names = [index.tolist() for index in labels.values if index is not None and not is_ordered(index)]
+    return [*labels.names, *chain.from_iterable(names)]
 
 
-def is_ordered(own: np.ndarray | None) -> bool:
-    """Tell whether the indices of a mode have an order, as numbers, dates and counts do and names do not."""
-    return own is None or own.dtype.kind != "U"
+def is_ordered(index: np.ndarray | None) -> bool:
+    """Return whether the indices of a mode have an order, as numbers, dates and counts do and names do not."""
+    return index is None or index.dtype.kind != "U"
 
 
-def is_geometric(own: np.ndarray) -> bool:
-    """Tell whether labels are numbers a factor apart, as doses are, rather than a distance."""
-    if own.dtype.kind not in "iuf" or own.size < 4 or not np.all(np.isfinite(own)) or np.min(own) <= 0:
+def is_geometric(index: np.ndarray) -> bool:
+    """Return whether labels are nearly a geometric sequence of numbers, as doses are."""
+    if index.dtype.kind not in "iuf" or index.size < 4 or not np.all(np.isfinite(index)) or np.min(index) <= 0:
         return False
-    steps = np.diff(np.log(np.sort(own)))
+    steps = np.diff(np.log(np.sort(index)))
     return bool(np.sum(steps) > np.log(WIDE) and np.std(steps) < np.mean(steps) / 4)
 
 
 def draw_along(
-    axis: Any, own: np.ndarray | None, values: np.ndarray, color: str, band: np.ndarray | None = None
+    axis: Any, index: np.ndarray | None, values: np.ndarray, color: str, band: np.ndarray | None = None
 ) -> None:
-    """Draw values along a mode with these labels, with a band around them."""
+    """Draw values along a mode with these labels; `band` is half the width of a band around them."""
     if band is not None:
         band = np.where(np.isfinite(band), band, np.nan)
     if np.min(values) < 0 < np.max(values):
         axis.axhline(0, color=MUTED, linewidth=0.6, zorder=0)
-    places = np.arange(values.size) if own is None or not is_ordered(own) else own
-    order = extremes(values, np.argsort(places, kind="stable"))
-    places, values, band = places[order], values[order], None if band is None else band[order]
-    if not is_ordered(own):
-        draw_bars(axis, places, values, color, band)
+    positions = np.arange(values.size) if index is None or not is_ordered(index) else index
+    order = extremes(values, np.argsort(positions, kind="stable"))
+    positions, values, band = positions[order], values[order], None if band is None else band[order]
+    if not is_ordered(index):
+        draw_bars(axis, positions, values, color, band)
         return
-    marker = "o" if values.size <= FEW else ""
-    axis.plot(places, values, color=color, linewidth=1.4, marker=marker, markersize=2.5)
+    marker = "o" if values.size <= MARKED else ""
+    axis.plot(positions, values, color=color, linewidth=1.4, marker=marker, markersize=2.5)
     if band is not None:
-        axis.fill_between(places, values - band, values + band, color=color, alpha=0.25, linewidth=0)
+        axis.fill_between(positions, values - band, values + band, color=color, alpha=0.25, linewidth=0)
 
 
-def draw_bars(axis: Any, places: np.ndarray, values: np.ndarray, color: str, band: np.ndarray | None = None) -> None:
-    """Draw a bar for each category, or one outline for all where they are too many to be told apart."""
+def draw_bars(axis: Any, positions: np.ndarray, values: np.ndarray, color: str, band: np.ndarray | None = None) -> None:
+    """Draw a bar for each category, or one outline for all if they are too many to be distinguished."""
     if values.size <= SEPARATE:
-        axis.bar(places, values, color=color, alpha=0.85, width=0.75, yerr=band, ecolor=MUTED, error_kw={"lw": 1})
+        axis.bar(positions, values, color=color, alpha=0.85, width=0.75, yerr=band, ecolor=MUTED, error_kw={"lw": 1})
         return
-    axis.fill_between(places, values, step="mid", color=color, alpha=0.85, linewidth=0)
+    axis.fill_between(positions, values, step="mid", color=color, alpha=0.85, linewidth=0)
     if band is not None:
         low, high = values - band, values + band
-        axis.fill_between(places, low, high, step="mid", color=MUTED, alpha=0.5, linewidth=0)
+        axis.fill_between(positions, low, high, step="mid", color=MUTED, alpha=0.5, linewidth=0)
 
 
 def extremes(values: np.ndarray, order: np.ndarray) -> np.ndarray:
-    """Return the places to draw, in order: all of them, or the least and the largest value of each of many groups.
+    """Return the indices to draw, in order: all of them, or those of the extremes of each of many groups.
 
-    A figure has fewer pixels than that, so it looks as if all were drawn, and takes as long however many there are.
+    There are more groups than pixels, so that the figure is the same, and drawing takes the same time for any size.
     """
     if order.size <= MOST:
         return order
     edges = np.linspace(0, order.size, MOST // 2 + 1).astype(int)
     groups = [order[start:stop] for start, stop in pairwise(edges)]
-    kept = {int(group[pick(values[group])]) for group in groups for pick in (np.argmin, np.argmax)}
-    return order[np.isin(order, list(kept))]
+    drawn = {int(group[extreme(values[group])]) for group in groups for extreme in (np.argmin, np.argmax)}
+    return order[np.isin(order, list(drawn))]
 
 
-def name_along(axis: Any, name: str, own: np.ndarray | None, *, visible: bool = True) -> None:
-    """Write the labels of a mode below a panel, as many as fit, or leave them to a panel below."""
+def name_along(axis: Any, name: str, index: np.ndarray | None, *, visible: bool = True) -> None:
+    """Write the labels of a mode below a panel, as many as fit, unless a panel below has them."""
     from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
     from matplotlib.ticker import MaxNLocator
 
-    if own is not None and own.dtype.kind == "M":
+    if index is not None and index.dtype.kind == "M":
         locator = AutoDateLocator(minticks=2, maxticks=5)
         axis.xaxis.set_major_locator(locator)
         axis.xaxis.set_major_formatter(ConciseDateFormatter(locator, show_offset=False))
-        name = f"{name} ({_span(own)})" if _span(own) else name
-    elif own is not None and is_geometric(own):
-        log_axis(axis.xaxis, own.tolist())
-    elif is_ordered(own):
-        axis.xaxis.set_major_locator(MaxNLocator(5, integer=own is None or own.dtype.kind in "iu"))
+        name = f"{name} ({_span(index)})" if _span(index) else name
+    elif index is not None and is_geometric(index):
+        log_axis(axis.xaxis, index.tolist())
+    elif is_ordered(index):
+        axis.xaxis.set_major_locator(MaxNLocator(5, integer=index is None or index.dtype.kind in "iu"))
     else:
-        _name_categories(axis, own)
+        _name_categories(axis, index)
     axis.tick_params(axis="x", labelbottom=visible)
     if visible:
         axis.set_xlabel(shown(name, 30), fontsize=9, fontfamily=families())
 
 
-def _span(own: np.ndarray) -> str:
-    """Return what dates have in common, which ticks do not say: the day, or the year."""
-    first, last = (str(end.astype("datetime64[D]")) for end in (own.min(), own.max()))
+def _span(dates: np.ndarray) -> str:
+    """Return the day or the year that dates have in common, which ticks do not show."""
+    first, last = (str(end.astype("datetime64[D]")) for end in (dates.min(), dates.max()))
     return first if first == last else first[:4] if first[:4] == last[:4] else ""
 
 
-def _name_categories(axis: Any, own: Any) -> None:
+def _name_categories(axis: Any, index: Any) -> None:
     width = axis.figure.get_size_inches()[0] * axis.get_position().width
-    step = -(-own.size // max(int(NAMES_PER_INCH * width), 2))
-    names = [shown(one, 14) for one in own[::step].tolist()]
-    longest = max(sum(2 if east_asian_width(letter) in "WF" else 1 for letter in one) for one in names)
+    step = -(-index.size // max(int(NAMES_PER_INCH * width), 2))
+    names = [shown(name, 14) for name in index[::step].tolist()]
+    longest = max(sum(2 if east_asian_width(letter) in "WF" else 1 for letter in name) for name in names)
     upright = longest * LETTER > width / len(names)
-    axis.set_xticks(np.arange(0, own.size, step), names, rotation=90 if upright else 0)
+    axis.set_xticks(np.arange(0, index.size, step), names, rotation=90 if upright else 0)

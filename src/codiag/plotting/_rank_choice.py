@@ -1,4 +1,4 @@
-"""A picture of what speaks for each rank. matplotlib is imported by `codiag.plotting`, where a figure is made."""
+"""The evidence for every rank: errors, replication, the smallest component and the residual."""
 
 from __future__ import annotations
 
@@ -7,30 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from codiag.plotting._style import INK, MUTED, OURS, THEIRS, grid_of_axes, log_axis
+
 if TYPE_CHECKING:
     from codiag.selection import RankChoice
 
 
 def draw_choice(choice: RankChoice, axes: Sequence[Any] | None = None) -> Any:
     """Draw errors, replication, the smallest component and the residual against the rank; return the figure."""
-    from codiag.plotting._style import paper
-
-    if axes is not None:
-        given = list(np.ravel(np.asarray(axes, dtype=object)))
-        if len(given) != 4:
-            raise ValueError(f"axes must be four axes of matplotlib; got {len(given)}")
-        _draw(choice, given)
-        return given[0].figure
-    with paper((9.0, 6.4)) as figure:
-        _draw(choice, list(figure.subplots(2, 2, sharex=True).ravel()))
-        said = f"rank {choice.rank} is chosen" if choice.rank is not None else "no rank is supported"
-        figure.suptitle(said[0].upper() + said[1:])
+    with grid_of_axes(axes, (2, 2), (9.0, 6.4), sharex=True) as (figure, grid):
+        _draw(choice, grid.ravel().tolist())
+        if axes is None:
+            figure.suptitle("No rank is supported" if choice.rank is None else f"Rank {choice.rank} is chosen")
     return figure
 
 
 def _draw(choice: RankChoice, axes: Sequence[Any]) -> None:
-    from codiag.plotting._style import INK, MUTED, OURS, THEIRS, log_axis
-
     table, (errors, shares, ratios, residuals) = choice.table, axes
     ranks = table["rank"]
     line = {"marker": "o", "markersize": 4, "linewidth": 1.5}
@@ -52,13 +44,12 @@ def _draw(choice: RankChoice, axes: Sequence[Any]) -> None:
     residuals.axhline(1, color=MUTED, linestyle=":", label="white noise stays below")
     residuals.set(title="Residual against noise", xlabel="rank", ylim=(0, None))
     for axis in axes:
-        flawed = [one.rank for one in choice.evidence if one.flaw]
-        for rank in flawed:
+        for rank in (evidence.rank for evidence in choice.evidence if evidence.flaw):
             axis.axvspan(rank - 0.5, rank + 0.5, color=MUTED, alpha=0.15, linewidth=0)
         if choice.rank is not None:
             axis.axvline(choice.rank, color=INK, linewidth=1, linestyle="--")
         axis.set_xticks(ranks[:: 1 + ranks.size // 12])
     for axis in (errors, shares, residuals):  # above the panel, where no data is
         axis.set_title(axis.get_title(), pad=20)
-        place = {"loc": "lower left", "bbox_to_anchor": (0, 1.0), "ncols": 2}
-        axis.legend(frameon=False, fontsize=8, borderaxespad=0, handlelength=1.6, columnspacing=1.2, **place)
+        above = {"loc": "lower left", "bbox_to_anchor": (0, 1.0), "ncols": 2}
+        axis.legend(frameon=False, fontsize=8, borderaxespad=0, handlelength=1.6, columnspacing=1.2, **above)

@@ -1,8 +1,6 @@
-"""A figure that belongs to no window, and that notebooks show. Imported where a figure is drawn, with matplotlib.
+"""What all figures share: colors, fonts for labels in any script, an empty figure, and logarithmic axes.
 
-What all figures share: colors, fonts for labels in any script, and an empty figure.
-
-Ticks of logarithmic axes: few, with labels that are plain numbers and do not overlap.
+matplotlib is optional and slow to import, so it is imported inside the functions that draw.
 """
 
 from __future__ import annotations
@@ -11,39 +9,27 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
-from io import BytesIO
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from codiag._text import visible
 
-
-class Picture(Figure):
-    """A figure that tells notebooks its own image, whether or not pyplot was imported."""
-
-    def _repr_png_(self) -> bytes:
-        file = BytesIO()
-        self.savefig(file, format="png", dpi=self.dpi)
-        return file.getvalue()
-
-
 INK, OURS, THEIRS, MUTED = "#22303c", "#00798c", "#d1495b", "#8d99a6"
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#444444", "#7b3fa0")
-"""Colors that people with any color vision tell apart: those of Okabe and Ito, with purple in place of yellow."""
+"""Colors that differ for people with any color vision: those of Okabe and Ito (2008), with purple for yellow."""
 FONTS = (
     "Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans SC", "Noto Sans JP", "Source Han Sans SC", "Microsoft YaHei",
     "SimHei", "Yu Gothic", "Meiryo", "Hiragino Sans", "PingFang SC", "Heiti SC", "Arial Unicode MS", "Malgun Gothic",
     "Apple SD Gothic Neo", "Noto Sans KR", "WenQuanYi Zen Hei", "WenQuanYi Micro Hei", "Droid Sans Fallback",
     "IPAexGothic", "IPAGothic", "TakaoGothic", "Unifont", "Noto Sans Arabic", "Noto Sans Devanagari",
 )  # fmt: skip
-"""Families that have what matplotlib's own font lacks, asked in turn where they are installed."""
+"""Families with characters that the default font of matplotlib lacks, in order of preference."""
 
 
 @contextmanager
 def paper(size: tuple[float, float]) -> Iterator[Any]:
-    """Give an empty figure in codiag's style.
+    """Yield an empty figure in codiag's style.
 
     Parameters
     ----------
@@ -53,7 +39,7 @@ def paper(size: tuple[float, float]) -> Iterator[Any]:
     Yields
     ------
     matplotlib.figure.Figure
-        It belongs to no window; settings of matplotlib are as before afterwards.
+        It belongs to no window; the settings of matplotlib are restored afterwards.
 
     See Also
     --------
@@ -70,6 +56,8 @@ def paper(size: tuple[float, float]) -> Iterator[Any]:
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    from codiag.plotting._picture import Picture
 
     style: Any = {
         "font.size": 10,
@@ -88,14 +76,16 @@ def paper(size: tuple[float, float]) -> Iterator[Any]:
 
 
 @contextmanager
-def grid_of_axes(axes: Any, shape: tuple[int, int], size: tuple[float, float]) -> Iterator[tuple[Any, np.ndarray]]:
-    """Give a figure and a grid of axes: those that a user has, if they are as many, or new ones."""
+def grid_of_axes(
+    axes: Any, shape: tuple[int, int], size: tuple[float, float], **options: Any
+) -> Iterator[tuple[Any, np.ndarray]]:
+    """Yield a figure and a grid of axes: those of the user, if their number is right, or new ones."""
     if axes is None:
         with paper(size) as figure:
-            yield figure, figure.subplots(*shape, squeeze=False)
+            yield figure, figure.subplots(*shape, squeeze=False, **options)
         return
     given = np.asarray(axes, dtype=object)
-    if given.size != shape[0] * shape[1] or not all(hasattr(one, "plot") for one in given.flat):
+    if given.size != shape[0] * shape[1] or not all(hasattr(axis, "plot") for axis in given.flat):
         rows, columns = shape
         raise ValueError(
             f"axes must be {rows} x {columns} axes of matplotlib, as figure.subplots({rows}, {columns}) gives; "
@@ -105,7 +95,7 @@ def grid_of_axes(axes: Any, shape: tuple[int, int], size: tuple[float, float]) -
 
 
 def plain(axis: Any) -> None:
-    """Take away what is not needed of a small panel."""
+    """Remove the frame of a small panel, and most of its ticks."""
     axis.spines[["top", "right"]].set_visible(False)
     axis.tick_params(labelsize=8, labelfontfamily=families())
     axis.locator_params(axis="y", nbins=3)
@@ -113,11 +103,11 @@ def plain(axis: Any) -> None:
 
 @lru_cache(maxsize=1)
 def families() -> list[str]:
-    """Return the fonts to ask for a character in turn: matplotlib's own, and those for other scripts that there are."""
+    """Return the installed font families in order of preference: the default of matplotlib, then other scripts."""
     from matplotlib import font_manager
 
-    there = {font.name for font in font_manager.fontManager.ttflist}
-    return ["DejaVu Sans", *(name for name in FONTS if name in there)]
+    installed = {font.name for font in font_manager.fontManager.ttflist}
+    return ["DejaVu Sans", *(name for name in FONTS if name in installed)]
 
 
 @lru_cache(maxsize=1)
@@ -131,17 +121,17 @@ def _characters() -> frozenset[int]:
 
 
 def shown(name: Any, length: int) -> str:
-    """Return a label as a figure can show it: both ends where it is long, boxes where no font has a character."""
+    """Return a label for a figure: both ends if it is long, and a box for each character that no font has."""
     text = visible(str(name))
     half = length // 2
     text = text if len(text) <= length else f"{text[: length - half]}…{text[-half:]}"
     if not text.isascii():
         text = "".join(letter if ord(letter) in _characters() else "□" for letter in text)
-    return text.replace("$", r"\$")  # which begins a formula of matplotlib
+    return text.replace("$", r"\$")  # a dollar begins a formula in matplotlib
 
 
 def without_font(names: Iterable[object]) -> str:
-    """Return a sentence where no font has some character of these names, which figures show as boxes; or nothing."""
+    """Return a sentence about boxes if no font has some character of these names, otherwise nothing."""
     letters = {letter for name in names for letter in visible(str(name)) if not letter.isascii()}
     if all(ord(letter) in _characters() for letter in letters):
         return ""
@@ -149,19 +139,19 @@ def without_font(names: Iterable[object]) -> str:
 
 
 def tell_without_font(figure: Any, names: Iterable[object]) -> None:
-    """Write below a figure that some characters are shown as boxes, where they are."""
-    said = without_font(names)
-    if said:
-        figure.supxlabel(said, fontsize=8, color=INK)
+    """Write a sentence about boxes below a figure, if it has any."""
+    sentence = without_font(names)
+    if sentence:
+        figure.supxlabel(sentence, fontsize=8, color=INK)
 
 
-def color_of(place: int) -> str:
+def color_of(component: int) -> str:
     """Return the color of a component."""
-    return COLORS[place % len(COLORS)]
+    return COLORS[component % len(COLORS)]
 
 
 MOST = 6
-"""Labels that fit beside a small axis."""
+"""Largest number of labels beside a small axis."""
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -173,7 +163,7 @@ def log_axis(axis: Any, values: Sequence[float]) -> None:
     axis : matplotlib.axis.Axis
         Such as ``axes.xaxis``.
     values : sequence of float
-        What is shown along it, positive.
+        The positive numbers that are shown along it.
 
     See Also
     --------
@@ -198,7 +188,7 @@ def log_axis(axis: Any, values: Sequence[float]) -> None:
 
 
 def log_ticks(least: float, most: float) -> list[float]:
-    """Return at most six places for ticks between two positive numbers, or a little beyond."""
+    """Return at most six positions of ticks between two positive numbers, or slightly beyond."""
     low, high = math.log10(least), math.log10(most)
     width = high - low
     if width < 0.02:
@@ -215,7 +205,7 @@ def log_ticks(least: float, most: float) -> list[float]:
 
 
 def short(value: float) -> str:
-    """Return a number as people write it: 0.03, 200, or 5·10⁻⁷."""
+    """Return a number in decimal or scientific notation: 0.03, 200, or 5·10⁻⁷."""
     if value <= 0 or 1e-3 <= value < 1e4:
         return f"{value:g}"
     exponent = math.floor(math.log10(value) + 1e-9)

@@ -1,7 +1,7 @@
-"""Reports for people: one page of HTML with everything in it, for a fit and for models.
+"""Reports: one page of HTML, with tables, figures and advice, for a fit and for models.
 
 ========================= =====================================================================
-`factorization_report`    A fit: the choice of the rank, the components, what to trust.
+`factorization_report`    A fit: choice of the rank, components, diagnosis, residuals.
 `crowd_report`            Labels from a crowd: doubtful tasks, workers, their errors.
 `communities_report`      Communities of a network: sizes, members, nodes between them.
 `topics_report`           Topics of texts: words, shares, documents.
@@ -20,7 +20,7 @@ True
 
 from codiag.reports._communities import communities_report
 from codiag.reports._crowd import crowd_report
-from codiag.reports._factorization import _remarkable, _signs, factorization_report
+from codiag.reports._factorization import factorization_report, index_advice, sign_advice
 from codiag.reports._html import STYLE, as_svg, document, folded, svg_image, table
 from codiag.reports._topics import topics_report
 

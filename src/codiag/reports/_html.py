@@ -1,6 +1,7 @@
-"""Pages of HTML with everything in them: nothing is fetched, no script runs, and all that data says is text.
+"""Pages of HTML that need no other file, no network and no script.
 
-Figures of matplotlib as images inside a page, a panel each, so that a phone shows text as large as a desk does.
+Labels of the data are always text, never markup. Every panel of a figure is an image of its own, so that its text has
+one size on a phone and on a desk.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ details { margin: .75rem 0; } summary { cursor: pointer; }
 @media (prefers-color-scheme: dark) { .panels img { filter: invert(1) hue-rotate(180deg);
   mix-blend-mode: screen; } }
 """
-"""What all pages share: colors in light and in dark, tables that scroll by themselves, and panels that find room."""
+"""The style of all pages: light and dark colors, tables that scroll sideways, and panels that wrap."""
 
 SHEETS = """
 th.number, td.number { text-align: right; }
@@ -62,16 +63,16 @@ tr.marked td { background: var(--card); font-weight: 700; }
 .shade td { text-align: right; background: color-mix(in srgb, var(--link) calc(var(--share) * 55%), transparent); }
 .shade th { font-weight: 400; color: var(--soft); max-width: 10rem; overflow: hidden; text-overflow: ellipsis; }
 """
-"""What reports of results have besides."""
+"""The style that only reports of results need."""
 
 
 def text(value: object) -> str:
-    """Return a value as text of a page, control characters written out: no label of the data is ever markup."""
+    """Return a value as text of a page, with control characters and markup escaped."""
     return html.escape(visible(str(value)))
 
 
 def document(title: str, style: str, skip: str, header: str, main: str) -> str:
-    """Return a page; all but the title and the words of the link to the main part is HTML already."""
+    """Return a page; the style, header and main part are HTML, the title and the words of the link `skip` text."""
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -82,7 +83,7 @@ def document(title: str, style: str, skip: str, header: str, main: str) -> str:
 
 
 def report(title: str, lead: str, facts: Mapping[str, object], sections: Mapping[str, str]) -> str:
-    """Return the page of a result: a sentence, numbers that matter most, links, and sections of HTML by title."""
+    """Return the page of a result: a sentence, the most important numbers, links, and sections of HTML by title."""
     counts = "".join(f"<li><b>{text(value)}</b>{text(name)}</li>" for name, value in facts.items())
     names = {name: name.lower().replace(" ", "-") for name in sections}
     links = "".join(f'<li><a href="#{name}">{text(heading)}</a></li>' for heading, name in names.items())
@@ -96,15 +97,15 @@ def report(title: str, lead: str, facts: Mapping[str, object], sections: Mapping
 
 
 def sentences(lines: Iterable[object], otherwise: str = "") -> str:
-    """Return sentences as a list, one alone as a paragraph, and another sentence where there is none."""
-    said = list(lines) or [otherwise]
-    if len(said) == 1:
-        return f"<p>{text(said[0])}</p>"
-    return f"<ul>{''.join(f'<li>{text(line)}</li>' for line in said)}</ul>"
+    """Return sentences as a list, a single one as a paragraph, and `otherwise` if there is none."""
+    items = list(lines) or [otherwise]
+    if len(items) == 1:
+        return f"<p>{text(items[0])}</p>"
+    return f"<ul>{''.join(f'<li>{text(item)}</li>' for item in items)}</ul>"
 
 
 def note(words: object) -> str:
-    """Return what helps to read a table or a figure."""
+    """Return a note that explains a table or a figure."""
     return f'<p class="note">{text(words)}</p>'
 
 
@@ -116,18 +117,18 @@ def table(
     words: Container[str],
     marked: int | None = None,
 ) -> str:
-    """Return a table that scrolls by itself, columns of `words` to the left, others to the right, one row marked."""
+    """Return a table that scrolls sideways; columns in `words` are aligned left, others right; one row is marked."""
     kinds = ["" if name in words else ' class="number"' for name in headings]
     head = "".join(f'<th scope="col"{kind}>{text(name)}</th>' for name, kind in zip(headings, kinds, strict=True))
     body = ""
-    for place, row in enumerate(rows):
+    for number, row in enumerate(rows):
         cells = "".join(f"<td{kind}>{text(cell)}</td>" for cell, kind in zip(row, kinds, strict=True))
-        body += f'<tr class="marked">{cells}</tr>' if place == marked else f"<tr>{cells}</tr>"
+        body += f'<tr class="marked">{cells}</tr>' if number == marked else f"<tr>{cells}</tr>"
     return scrolling(title, f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>")
 
 
 def scrolling(title: str, inner: str) -> str:
-    """Return HTML in a region that scrolls sideways by itself, also by keys."""
+    """Return HTML in a region that scrolls sideways, also by keys."""
     return f'<div class="scroll" role="region" aria-label="{text(title)}" tabindex="0">{inner}</div>'
 
 
@@ -140,7 +141,7 @@ def shaded(
     most: float = 1.0,
     form: str = ".2f",
 ) -> str:
-    """Return a matrix of numbers from 0 to `most` as a table whose cells stand out the more the larger they are."""
+    """Return a matrix of numbers from 0 to `most` as a table whose cells are darker the larger they are."""
     head = "".join(f'<th scope="col" title="{text(name)}">{text(name)}</th>' for name in columns)
     body = "".join(
         f'<tr><th scope="row" title="{text(name)}">{text(name)}</th>'
@@ -153,38 +154,38 @@ def shaded(
 
 
 def side_by_side(parts: Iterable[str]) -> str:
-    """Return shaded tables in lines, as many in each as there is room for."""
+    """Return shaded tables in lines, as many in each as fit."""
     return f'<div class="grids">{"".join(parts)}</div>'
 
 
 def folded(summary: str, inner: str) -> str:
-    """Return HTML that is shown once it is asked for."""
+    """Return HTML that is shown once a reader opens it."""
     return f"<details><summary>{text(summary)}</summary>{inner}</details>"
 
 
 WIDTH, HEIGHT = 3.6, 2.6
-"""Inches of a panel, at 96 pixels each: text of eight points is eleven pixels high, and a phone shows it as it is."""
+"""Inches of a panel, with 96 pixels each: text of eight points is eleven pixels high, which a phone can show."""
 LARGEST = 250_000
-"""Letters of SVG above which a figure of many points is an image of pixels instead."""
+"""Letters of SVG above which a figure becomes an image of pixels, which is smaller; chosen by experience."""
 
 
 @contextmanager
 def separate_panels(n_columns: int, n_rows: int = 1, height: float = HEIGHT) -> Iterator[np.ndarray]:
-    """Give axes in a grid, each column a figure of its own, to be drawn on as if they were of one."""
+    """Yield a grid of axes, each column in a figure of its own, to draw on like the axes of one figure."""
     with ExitStack() as stack:
         figures = [stack.enter_context(paper((WIDTH, height))) for _ in range(n_columns)]
         yield np.stack([figure.subplots(n_rows, 1, squeeze=False)[:, 0] for figure in figures], axis=1)
 
 
-def panels(grid: np.ndarray, told: Sequence[str], caption: str) -> str:
-    """Return figures, one for each column of a grid of axes, side by side where there is room, as `told` says."""
-    images = "".join(image(axes.figure, words) for axes, words in zip(grid[0], told, strict=True))
-    kind = "panels even" if len(told) in (2, 4) else "panels"
+def panels(grid: np.ndarray, described: Sequence[str], caption: str) -> str:
+    """Return figures, one for each column of a grid of axes, side by side if they fit, each described in words."""
+    images = "".join(image(axes.figure, words) for axes, words in zip(grid[0], described, strict=True))
+    kind = "panels even" if len(described) in (2, 4) else "panels"
     return f'<figure><div class="{kind}">{images}</div><figcaption>{text(caption)}</figcaption></figure>'
 
 
 def image(figure: Any, words: str) -> str:
-    """Return a figure as an image within the page, told in words for those who cannot see it."""
+    """Return a figure as an image within the page, with a description for people who cannot see it."""
     drawn = as_svg(figure)
     if len(drawn) <= LARGEST:
         return svg_image(drawn, words)

@@ -423,14 +423,19 @@ class Factorization:
 
         return as_dataset(self)
 
-    def to_frames(self) -> dict[str, Any]:
+    def to_frames(self, library: str = "pandas") -> dict[str, Any]:
         """Return the factors as data frames, as in ``fit.to_frames()["time"].to_csv("time.csv")``.
+
+        Parameters
+        ----------
+        library : {"pandas", "polars", "pyarrow", ...}
+            The library of the data frames, one that narwhals can make frames of.
 
         Returns
         -------
-        dict of str to pandas.DataFrame
+        dict of str to data frame
             By the names of the modes: a row for each label and a column for each component, counted from 0, of unit
-            length; its size is in `weights`.
+            length; its size is in `weights`. pandas has the labels as its index, other libraries in the first column.
 
         See Also
         --------
@@ -446,7 +451,7 @@ class Factorization:
         """
         from codiag.result._exports import as_frames
 
-        return as_frames(self)
+        return as_frames(self, library)
 
     def to_tensorly(self) -> Any:
         """Convert to TensorLy, with copies, so that changing one mode leaves the others.

@@ -1,4 +1,4 @@
-"""A fit in a table: weights, standard errors, and where every component is largest."""
+"""The table of a fit in notebooks: weights, standard errors, and the index at which every component is largest."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from codiag.result._factorization import Factorization
 
 QUICK = 1000
-"""Rows of the matrix behind standard errors up to which they are computed for being shown."""
+"""Number of parameters up to which standard errors are computed for display; above, only if known (chosen by time)."""
 
 
 def fit_html(fit: Factorization) -> str:
@@ -23,12 +23,12 @@ def fit_html(fit: Factorization) -> str:
     labels = fit.labels or Labels.counted(len(fit.shape))
     columns: dict[str, Iterable[object]] = {"component": range(fit.rank)}
     columns["weight"] = [f"{float(weight):.4g}" for weight in to_host(fit.weights)]
-    unknowns = sum(min(size, fit.rank) if fit.problem is None else size for size in fit.shape) * fit.rank
-    errors = fit.standard_errors if "sensitivity" in vars(fit) or unknowns <= QUICK else None
+    n_parameters = sum(min(size, fit.rank) if fit.problem is None else size for size in fit.shape) * fit.rank
+    errors = fit.standard_errors if "sensitivity" in vars(fit) or n_parameters <= QUICK else None
     for mode in [0] if fit.symmetric else range(len(fit.shape)):
         name = "all modes" if fit.symmetric else labels.names[mode]
-        own = labels.index(mode, fit.shape[mode])
-        peaks = own[np.argmax(np.abs(to_host(fit.factors[mode])), axis=0)]
+        index = labels.index(mode, fit.shape[mode])
+        peaks = index[np.argmax(np.abs(to_host(fit.factors[mode])), axis=0)]
         columns[f"{name}: largest at"] = peaks.astype(str) if peaks.dtype.kind in "mM" else peaks.tolist()
         if errors is not None:
             columns[f"{name}: standard error"] = [f"{error:.2g}" for error in errors[mode]]

@@ -124,7 +124,7 @@ def _command(rng: np.random.Generator) -> tuple[list[str], list[Path], bool]:
     return words, [source], good and not (kind != "label" and k == "0")
 
 
-@covers("codiag.cli.app", "codiag.cli.main", weight=2)
+@covers("codiag.cli.main", weight=2)
 def command_line(rng: np.random.Generator) -> Case:
     """Commands on files, whole and damaged: a result or a sentence, never a trace, and never a lost input."""
     words, sources, good = _command(rng)
@@ -150,7 +150,7 @@ def command_line(rng: np.random.Generator) -> Case:
 
     note = "codiag " + " ".join(words)
     return Case(
-        "codiag.cli.app",
+        "codiag.cli.main",
         run,
         {"sources": sources},
         good or None,

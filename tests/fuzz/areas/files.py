@@ -223,18 +223,13 @@ def corpus_files(rng: np.random.Generator) -> Case:
     )
 
 
-@covers(
-    *(
-        f"codiag.datasets.{name}"
-        for name in ("SOURCES", "at_hand", "available", "load_crowd", "load_facebook", "load_kos")
-    )
-)
+@covers(*(f"codiag.datasets.{name}" for name in ("is_local", "names", "load_crowd", "load_facebook", "load_kos")))
 def loaders(rng: np.random.Generator) -> Case:
-    """Sets of data by name: what is not at hand is said to be missing."""
+    """Sets of data by name: what is not on this computer is said to be missing."""
     name, arguments = choose(
         rng,
-        ("at_hand", {"name": choose(rng, *datasets.SOURCES)}),
-        ("available", {"folder": choose(rng, None, "crowd", "facebook", "text")}),
+        ("is_local", {"name": choose(rng, *datasets.SOURCES)}),
+        ("names", {"folder": choose(rng, None, "crowd", "facebook", "text")}),
         ("load_crowd", {"name": choose(rng, "bluebird", "rte", "dog", "web")}),
         ("load_facebook", {"name": choose(rng, "Caltech36", "Simmons81")}),
     )
@@ -242,7 +237,7 @@ def loaders(rng: np.random.Generator) -> Case:
     return Case(f"codiag.datasets.{name}", getattr(datasets, name), arguments, valid, (), ("name",), MISSING)
 
 
-@covers("codiag.datasets.read_crowd", "codiag.datasets.CrowdData", weight=0.7)
+@covers("codiag.datasets.read_crowd", weight=0.7)
 def crowd_data(rng: np.random.Generator) -> Case:
     """Votes and truth as published."""
     home = folder()
@@ -256,7 +251,7 @@ def crowd_data(rng: np.random.Generator) -> Case:
     return Case("codiag.datasets.read_crowd", datasets.read_crowd, arguments, None if bad else True, (), (), MISSING)
 
 
-@covers("codiag.datasets.read_facebook", "codiag.datasets.FacebookData", weight=0.7)
+@covers("codiag.datasets.read_facebook", weight=0.7)
 def facebook_data(rng: np.random.Generator) -> Case:
     """Networks as published, and as arrays."""
     n = int(rng.integers(3, 12))
@@ -284,7 +279,7 @@ def facebook_data(rng: np.random.Generator) -> Case:
     )
 
 
-@covers("codiag.datasets.read_bag_of_words", "codiag.datasets.CorpusData", weight=0.7)
+@covers("codiag.datasets.read_bag_of_words", weight=0.7)
 def bags_of_words(rng: np.random.Generator) -> Case:
     """Corpora of the UCI repository."""
     counts = rng.poisson(1, (6, 4))

@@ -51,7 +51,7 @@ def components_of_samples(rng: np.random.Generator) -> Case:
     return Case("codiag.models.CP", fit, arguments, True, (check,), named=("tensor", "rank"), advice=True)
 
 
-@covers("codiag.io.labelled_tensor", "codiag.io.Labelled", "codiag.io.Labels")
+@covers("codiag.io.labelled_tensor", "codiag.io.Labels")
 def long_tables(rng: np.random.Generator) -> Case:
     """Tables with a row for each entry, some of which are left out, in any order."""
     import pandas as pd

@@ -1,4 +1,4 @@
-"""The picture of the demo. matplotlib is imported where a figure is drawn, and nowhere else."""
+"""The figure of the demo."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def draw_demo(demo: Demo, path: Path) -> None:
-    """Save the picture of the demo: components with bands beside rivals, accuracy and time, errors and predictions."""
+    """Save the figure: spectra by every method, errors and times, and measured against predicted errors."""
     with paper((12.5, 9.6)) as figure:
         top, bottom = np.asarray(figure.subfigures(2, 1, height_ratios=(1.35, 1)))
         draw_spectra(demo.spectra, top)
@@ -26,11 +26,11 @@ def draw_demo(demo: Demo, path: Path) -> None:
 
 
 def draw_spectra(spectra: Spectra, figure: Any) -> None:
-    """Show the spectra that every method gives from several seeds, a column for each method."""
+    """Draw the spectra from several seeds, a column for each method."""
     (samples, *_), noise = spectra.measured.tensor.shape, 100 * NOISE
     figure.suptitle(
-        f"Spectra of {RANK} substances in {samples} samples, {noise:.0f} % noise: the truth (dashed), and what "
-        f"{len(spectra.runs[0].errors)} seeds give; bands hold the truth 95 times in 100",
+        f"Spectra of {RANK} substances in {samples} samples, {noise:.0f} % noise: the truth (dashed), and estimates "
+        f"from {len(spectra.runs[0].errors)} seeds; bands are 95 % confidence intervals",
         color=INK,
     )
     waves = (("emission, nm", spectra.measured.emission), ("excitation, nm", spectra.measured.excitation))
@@ -45,13 +45,13 @@ def draw_spectra(spectra: Spectra, figure: Any) -> None:
 
 def _draw_curves(axis: Any, wave: np.ndarray, spectra: Spectra, run: Starts, mode: int) -> None:
     band = spectra.bands()[mode] if run is spectra.runs[0] else None
-    for place, true in enumerate(spectra.measured.factors[mode].T):
-        curves = [factors[mode][:, place] for factors in run.factors]
+    for component, true in enumerate(spectra.measured.factors[mode].T):
+        curves = [factors[mode][:, component] for factors in run.factors]
         for curve in curves:
-            axis.plot(wave, curve, color=COLORS[place % len(COLORS)], linewidth=1.2, alpha=0.8)
+            axis.plot(wave, curve, color=COLORS[component % len(COLORS)], linewidth=1.2, alpha=0.8)
         if band is not None:
-            low, high = curves[0] - band[:, place], curves[0] + band[:, place]
-            axis.fill_between(wave, low, high, color=COLORS[place % len(COLORS)], alpha=0.3, linewidth=0)
+            low, high = curves[0] - band[:, component], curves[0] + band[:, component]
+            axis.fill_between(wave, low, high, color=COLORS[component % len(COLORS)], alpha=0.3, linewidth=0)
         axis.plot(wave, true, color=INK, linewidth=0.9, linestyle=(0, (4, 3)), zorder=4)
 
 
@@ -61,8 +61,8 @@ def _draw_times(demo: Demo, axis: Any) -> None:
     axis.axvline(demo.oracle, color=MUTED, linewidth=1, linestyle="--")
     axis.hlines(range(len(runs)), demo.oracle, errors, color=MUTED, linewidth=0.8)
     axis.scatter(errors, range(len(runs)), s=70, color=[OURS if run.ours else THEIRS for run in runs], zorder=3)
-    for place, run in enumerate(runs):
-        axis.annotate(f"{run.seconds:.2f} s", (run.error, place), xytext=(9, -4), textcoords="offset points", color=INK)
+    for row, run in enumerate(runs):
+        axis.annotate(f"{run.seconds:.2f} s", (run.error, row), xytext=(9, -4), textcoords="offset points", color=INK)
     axis.set_yticks(range(len(runs)), [run.method for run in runs])
     axis.tick_params(axis="y", length=0)
     log_axis(axis.xaxis, [demo.oracle, *errors])

@@ -1,4 +1,4 @@
-"""Other people's programs for the same problem, each as its users would call it."""
+"""Functions of other libraries for the same problem, called as their users would."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _tensorly_orthogonalised(tensor: np.ndarray, rank: int, seed: int) -> Sequen
 def _pyttb(tensor: np.ndarray, rank: int, seed: int) -> Sequence[np.ndarray]:
     import pyttb
 
-    rng = np.random.default_rng([seed, 1])  # apart from what may have made the tensor
+    rng = np.random.default_rng([seed, 1])  # a stream of its own: the seed may have made the tensor
     start = pyttb.ktensor([rng.standard_normal((size, rank)) for size in tensor.shape])
     fit, _, _ = pyttb.cp_als(pyttb.tensor(tensor), rank, init=start, maxiters=1000, stoptol=1e-10, printitn=0)
     return list(fit.factor_matrices)
@@ -61,4 +61,4 @@ RIVALS = (
     Rival("pyttb cp_als", "pyttb", _pyttb, seeded=True),
     Rival("pytensorlab cpd", "pytensorlab", _pytensorlab),
 )
-"""All there are; look at `installed`."""
+"""All functions, whether or not their libraries are installed."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from codiag._text import (
     checked_ending,
     ending_of,
     is_whole,
+    open_binary,
     readable,
     refuse_lines,
     rows_of,
@@ -217,7 +218,7 @@ def _read_networkx(path: Path, weight: str | None) -> tuple[list[Any], list[tupl
             f"{path.name} cannot be read without networkx, which is not installed. Get it with: pip install networkx"
         ) from error
     with readable(path):
-        graph = nx.read_graphml(path) if ending_of(path) == ".graphml" else _read_gml(nx, path)
+        graph = _unpacked(nx.read_graphml, path) if ending_of(path) == ".graphml" else _read_gml(nx, path)
     edges = list(graph.edges(data=True))
     if not edges:
         raise ValueError(f"{path.name} holds no edges")
@@ -250,11 +251,17 @@ def _refuse_unused_attributes(name: str, attributes: Sequence[dict[str, Any]]) -
 def _read_gml(nx: Any, path: Path) -> Any:
     """Return the graph in a GML file, whose nodes go by their labels, or by their numbers where they have none."""
     try:
-        return nx.read_gml(path)
+        return _unpacked(nx.read_gml, path)
     except nx.NetworkXError as error:
         if "label" not in str(error):
             raise
-        return nx.read_gml(path, label="id")
+        return _unpacked(nx.read_gml, path, label="id")
+
+
+def _unpacked(read: Callable[..., Any], path: Path, **options: Any) -> Any:
+    """Read a graph by a function of networkx, which knows packed files by ``.gz`` in small letters alone."""
+    with open_binary(path) as file:
+        return read(file, **options)
 
 
 def _weighted(name: str, ends: np.ndarray, weights: np.ndarray, nodes: np.ndarray) -> sparse.csr_array:

@@ -102,7 +102,7 @@ def _read_lines(path: Path) -> tuple[list[Any], list[str]]:
 
 
 def _read_folder(path: Path) -> tuple[list[Any], list[str]]:
-    files = sorted(file for file in path.rglob("*.txt*") if file.is_file() and ending_of(file) == ".txt")
+    files = sorted(file for file in path.rglob("*") if file.is_file() and ending_of(file) == ".txt")
     if not files:
         raise ValueError(f"path must be a folder with .txt files in it, each a document; {path} has none")
     documents = []

@@ -1,0 +1,211 @@
+"""The command ``factorize``: a fit, its table of weights and its diagnosis in words."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import RenderableType
+from rich.table import Table
+
+import codiag
+from codiag._arrays import to_host
+from codiag.cli import reading
+from codiag.cli.commands import Command, Force, Report, Seed, as_command, option, table_of, working
+from codiag.cli.files import ARRAYS, PAGES, PICTURES, TABLES
+from codiag.cli.terminal import fail, shown
+from codiag.labels import Labels
+from codiag.methods import as_method
+from codiag.result import complaint_about, with_labels
+
+SHOWN = 30
+"""Components that fit on a screen."""
+STRONGEST = 2
+"""Labels of a mode that are shown for each component."""
+HOW_TO_LOAD = "; read it with codiag.Factorization.load"
+
+
+@as_command
+def factorize(
+    path: reading.TensorFile,
+    rank: reading.RankOrAuto,
+    method: Annotated[
+        str | None,
+        typer.Option(
+            "--method", help="ojd0, ojd1, nojd0, nojd1, nls, als, tpm, lathauwer, sd2, givens; by default, the best."
+        ),
+    ] = None,
+    symmetric: reading.Symmetric = None,
+    nonnegative: reading.Nonnegative = False,
+    nn_modes: reading.NonnegativeModes = None,
+    missing: reading.MissingEntries = reading.Missing.NAN,
+    modes: reading.Modes = None,
+    value: reading.Value = None,
+    absent: reading.AbsentEntries = reading.Absent.MISSING,
+    max_rank: Annotated[int, typer.Option("--max-rank", min=1, help="The largest rank that auto tries.")] = 10,
+    result: Annotated[
+        Path | None,
+        option(
+            "--out",
+            "-o",
+            words="Where to save weights and factors: .npz, or a .csv or .tsv table with labels and standard errors; "
+            "- writes that table to the standard output.",
+        ),
+    ] = None,
+    figure: Annotated[Path | None, option("--figure", words="Where to draw the components.")] = None,
+    report: Report = None,
+    seed: Seed = 0,
+    variable: reading.Variable = None,
+    force: Force = False,
+) -> None:
+    """Write a tensor as a sum of components.
+
+    Their weights and standard errors are printed, and how far they can be trusted.
+    """
+    from codiag.reports import factorization_report
+
+    outputs = {"--out": (result, ARRAYS | TABLES), "--figure": (figure, PICTURES), "--report": (report, PAGES)}
+    options = reading.TensorOptions(path, variable, symmetric, nonnegative, nn_modes, missing, modes, value, absent)
+    with working("reading ...", outputs, [path], force=force) as command:
+        start = time.perf_counter()
+        problem, data, observed, labels = options.read(1 if rank == "auto" else _as_rank(rank), command)
+        seconds = time.perf_counter() - start
+        choice = None
+        if rank == "auto":
+            command.passes.doing("choosing the rank ...")
+            choice = _chosen(problem, max_rank, seed, command)
+        command.passes.doing("factorizing ...")
+        fit = _fitted(problem, choice, method, seed)
+        fit = fit if labels is None else with_labels(fit, labels)
+        command.save("--out", lambda path: _save(path, fit), "" if _is_table(result) else HOW_TO_LOAD)
+        command.passes.doing("diagnosing ...")
+        about = about_fit(fit)
+        command.report(lambda: factorization_report(fit, data, choice, observed=observed, title=command.title(path)))
+    command.show(shown(repr(fit)), _stage_table(fit, seconds), *about[:-1], _error_of(fit), about[-1])
+    command.draw("--figure", lambda path: fit.plot().savefig(path))
+
+
+def _error_of(fit: codiag.Factorization) -> str:
+    """Return the relative error in words; if entries are missing, how many."""
+    n_entries, error = math.prod(fit.shape), f"relative error [bold]{fit.relative_error:.3e}[/bold]"
+    if fit.n_observed is None or fit.n_observed == n_entries:
+        return error
+    n_missing = n_entries - fit.n_observed
+    return f"{error} over the {fit.n_observed:,} entries observed, of {n_entries:,} ({n_missing:,} missing)"
+
+
+def _as_rank(rank: str) -> int:
+    try:
+        return int(rank)
+    except ValueError:
+        fail(f"--rank must be an integer, or auto; got {rank}")
+
+
+def _chosen(problem: codiag.Problem, largest: int, seed: int, command: Command) -> codiag.RankChoice:
+    """Choose the rank that the tensor supports, and print why; exit if it supports none."""
+    from codiag._checks import as_generator
+    from codiag.selection import LEGEND, choose
+
+    choice = choose(problem, range(1, largest + 1), as_generator(seed, apart=True))
+    command.show("\n".join(shown(line) for line in str(choice).splitlines()), f"[dim]{shown(LEGEND)}[/dim]")
+    if choice.rank is None:
+        fail(f"--rank auto finds none: {choice.reason} Give --rank a number to fit it all the same")
+    return choice
+
+
+def _fitted(
+    problem: codiag.Problem, choice: codiag.RankChoice | None, method: str | None, seed: int
+) -> codiag.Factorization:
+    """Fit the problem; if its rank was chosen, return the fit of the choice unless another method is named."""
+    if choice is None or method is not None:
+        problem = problem if choice is None else replace(problem, rank=choice.fit.rank)
+        return codiag.factorize(problem, method=method, seed=seed)
+    complaint = complaint_about(choice.fit, problem, as_method(None))
+    if complaint is not None:
+        warnings.warn(complaint, codiag.ConvergenceWarning, stacklevel=2)
+    return choice.fit
+
+
+def _is_table(path: Path | None) -> bool:
+    return path is not None and path.suffix.lower() != ".npz"
+
+
+def _save(path: Path, fit: codiag.Factorization) -> None:
+    if not _is_table(path):
+        fit.save(path)
+        return
+    from codiag.io import write_table
+
+    write_table(path, factor_table(fit))
+
+
+def about_fit(fit: codiag.Factorization) -> list[RenderableType]:
+    """Return a table of weights with standard errors, one of labels if there are any, and the diagnosis in words."""
+    tables = [_weight_table(fit)] if fit.labels is None else [_weight_table(fit), _label_table(fit, fit.labels)]
+    return [*tables, "\n".join(shown(line) for line in str(fit.diagnose()).splitlines())]
+
+
+def factor_table(fit: codiag.Factorization) -> dict[str, list[Any]]:
+    """Return the entries of all factors in columns, a row for each, in the labels of the data."""
+    labels = fit.labels or Labels.counted(len(fit.shape))
+    weights = to_host(fit.weights).tolist()
+    columns: dict[str, list[Any]] = {
+        name: [] for name in ("component", "weight", "mode", "label", "value", "standard_error")
+    }
+    for mode, (factor, errors) in enumerate(zip(fit.factors, fit.entry_standard_errors, strict=True)):
+        index = labels.index(mode, fit.shape[mode])
+        for component, weight in enumerate(weights):
+            size = len(index)
+            columns["component"] += [component] * size
+            columns["weight"] += [weight] * size
+            columns["mode"] += [labels.names[mode]] * size
+            columns["label"] += index.tolist() if index.dtype.kind != "M" else index.astype(str).tolist()
+            columns["value"] += to_host(factor)[:, component].tolist()
+            columns["standard_error"] += np.asarray(errors)[:, component].tolist()
+    return columns
+
+
+def _weight_table(fit: codiag.Factorization) -> Table:
+    names = (fit.labels or Labels.counted(len(fit.shape))).names
+    caption = "+-: standard error of the weight; then, mode by mode, of the unit factors"
+    table = table_of("", [], ["component", "weight", "+-", *map(shown, names)], caption=caption)
+    rows = zip(to_host(fit.weights).tolist(), fit.weight_standard_errors, fit.standard_errors.T, strict=True)
+    for component, (weight, error, by_mode) in enumerate(islice(rows, SHOWN)):
+        table.add_row(str(component), f"{weight:.6g}", _error(error), *map(_error, by_mode))
+    if fit.rank > SHOWN:
+        table.add_row("...", f"{fit.rank - SHOWN} more, down to {float(fit.weights[-1]):.6g}")
+    return table
+
+
+def _label_table(fit: codiag.Factorization, labels: Labels) -> Table:
+    table = table_of("strongest labels of each component", ["", *map(shown, labels.names)], [])
+    factors = [to_host(factor) for factor in fit.factors]
+    for component in range(min(fit.rank, SHOWN)):
+        cells = []
+        for mode, factor in enumerate(factors):
+            index = labels.index(mode, fit.shape[mode])
+            first = np.argsort(-np.abs(factor[:, component]), kind="stable")[:STRONGEST]
+            cells.append(", ".join(map(shown, index[first])))
+        table.add_row(str(component), *cells)
+    return table
+
+
+def _error(value: float) -> str:
+    return "unknown" if np.isnan(value) else f"{value:.2g}"
+
+
+def _stage_table(fit: codiag.Factorization, seconds: float) -> Table:
+    """Return a table of the stages of a fit, after reading, which took some seconds."""
+    table = table_of("", ["stage"], ["sweeps", "objective", "seconds"])
+    table.add_row("read", "", "", f"{seconds:.3f}")
+    for stage in fit.stages:
+        objective = "" if math.isnan(stage.objective) else f"{stage.objective:.3e}"
+        table.add_row(stage.name, str(stage.sweeps), objective, f"{stage.seconds:.3f}")
+    return table

@@ -1,0 +1,164 @@
+"""The options that say which tensor to read and how, and the problem that they pose."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import typer
+
+import codiag
+from codiag.cli.commands import Command, named, option
+from codiag.cli.terminal import remark
+from codiag.labels import Labelled, Labels
+from codiag.tensors import SparseTensor
+
+TensorFile = Annotated[
+    Path,
+    typer.Argument(
+        metavar="TENSOR",
+        parser=named,
+        help="A .npy(.gz), .npz, .mat, .tns(.gz), .zarr or .h5 file, x.h5:/name for one array of several; a .csv, .tsv "
+        "(also .gz) or .parquet table with a row for each entry; or - for the standard input.",
+        show_default=False,
+    ),
+]
+Rank = Annotated[int, option("--rank", "-k", "-r", words="Number of components.")]
+RankOrAuto = Annotated[
+    str, option("--rank", "-k", "-r", metavar="N", words="Number of components, or auto to choose it.")
+]
+Symmetric = Annotated[
+    bool | None, typer.Option("--symmetric/--not-symmetric", help="Whether all modes share one factor.")
+]
+Variable = Annotated[
+    str | None, option("--variable", metavar="NAME", words="Name of the array, if the file holds several.")
+]
+Nonnegative = Annotated[bool, typer.Option("--nonnegative", help="Factors have no negative entries.")]
+NonnegativeModes = Annotated[
+    str | None, option("--nn-modes", metavar="MODES", words="Modes without negative entries, counted from 0: 0,2.")
+]
+Modes = Annotated[
+    str | None,
+    option("--modes", metavar="COLUMNS", words="Columns of a table that hold labels: a,b,c; by default all others."),
+]
+Value = Annotated[
+    str | None, option("--value", metavar="COLUMN", words="Column that holds the entries; by default the last.")
+]
+
+
+class Missing(StrEnum):
+    """How a file marks entries that were not observed."""
+
+    NAN = "nan"
+    ZERO = "zero"
+    NONE = "none"
+
+
+class Absent(StrEnum):
+    """What combinations of labels that a table does not list are."""
+
+    MISSING = "missing"
+    ZERO = "zero"
+
+
+MissingEntries = Annotated[
+    Missing,
+    typer.Option(
+        "--missing",
+        help="How missing entries are marked: nan; zero, and in a sparse file all that it does not list; none if no "
+        "entry may be missing.",
+    ),
+]
+AbsentEntries = Annotated[Absent, typer.Option("--absent", help="Combinations of labels that a table does not list.")]
+
+
+class Read(NamedTuple):
+    """The problem that a file and the options pose, its entries, which of them were observed, and any labels."""
+
+    problem: codiag.Problem
+    data: Any
+    observed: Any
+    labels: Labels | None
+
+
+@dataclass(frozen=True)
+class TensorOptions:
+    """The options of a command that name a tensor and describe it."""
+
+    path: Path
+    variable: str | None
+    symmetric: bool | None
+    nonnegative: bool
+    nn_modes: str | None
+    missing: Missing
+    modes: str | None
+    value: str | None
+    absent: Absent
+
+    def read(self, rank: int, command: Command) -> Read:
+        """Read the file."""
+        from codiag.io import read_labelled_entries
+
+        columns = None if self.modes is None else [name.strip() for name in self.modes.split(",")]
+        source = command.source(self.path, ".tns")
+        loaded = read_labelled_entries(source, self.variable, modes=columns, value=self.value, absent=self.absent)
+        shape = loaded.tensor.shape
+        command.passes.over(shape)
+        data, observed = _observed(loaded, self.missing)
+        constraints = _constraints(self.nonnegative, self.nn_modes, len(shape))
+        problem = codiag.Problem(data, rank, constraints, observed, symmetric=self.symmetric)
+        if self.missing is Missing.NONE:
+            _refuse_missing(problem)
+        if loaded.labels is not None and columns is None:
+            _note_constant(loaded.labels, shape)
+        return Read(problem, data, observed, loaded.labels)
+
+
+def _constraints(nonnegative: bool, modes: str | None, order: int) -> list[str | None] | str | None:
+    """Return the constraint of all modes, or of each."""
+    if modes is None:
+        return "nonnegative" if nonnegative else None
+    chosen = [part.strip() for part in modes.split(",")]
+    if any(part not in map(str, range(order)) for part in chosen):
+        raise ValueError(f"--nn-modes must be modes from 0 to {order - 1}, as in 0,{order - 1}; got {modes}")
+    return ["nonnegative" if str(mode) in chosen else None for mode in range(order)]
+
+
+def _observed(loaded: Labelled, missing: Missing) -> tuple[Any, Any]:
+    """Return the tensor, and which of its entries were observed; None if NaN alone are missing."""
+    entries: Any = loaded.tensor
+    if loaded.labels is not None:
+        if missing is Missing.ZERO:
+            raise ValueError("--missing zero is for arrays; --absent says what combinations a table does not list are")
+        return entries, None
+    if missing is not Missing.ZERO:
+        return entries, None
+    if hasattr(entries, "coords"):  # a list of entries
+        return SparseTensor(entries.coords, entries.values, entries.shape, absent="missing"), None
+    return entries, entries != 0
+
+
+def _refuse_missing(problem: codiag.Problem) -> None:
+    """Raise if entries are missing."""
+    if problem.entries is not None:
+        n_entries = math.prod(problem.tensor.shape)
+        n_missing = n_entries - int(problem.entries.counts()[0].sum())
+        raise ValueError(
+            f"--missing none refuses tensors with missing entries, and {n_missing:,} of the {n_entries:,} entries are "
+            "missing; leave it out to fit the others"
+        )
+
+
+def _note_constant(labels: Labels, shape: Sequence[int]) -> None:
+    """Print which columns became modes of size 1, since they hold one label alone."""
+    constant = [name for name, size in zip(labels.names, shape, strict=True) if size == 1]
+    others = [name for name in labels.names if name not in constant]
+    if constant and len(others) >= 3:
+        listed = " and ".join(constant)
+        remark(
+            f"{listed} has one label in all rows, and makes a mode of size 1; --modes {','.join(others)} leaves it out"
+        )

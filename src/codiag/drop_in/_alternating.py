@@ -1,0 +1,225 @@
+"""Alternating least squares from given factors, with fixed modes, and for complex arrays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from array_api_compat import array_namespace, device
+
+from codiag._arrays import Array, like, to_host
+from codiag._checks import as_generator, as_real_array
+from codiag.least_squares import LeastSquares
+from codiag.methods import ALS, check_init, start_from
+from codiag.metrics import match_components
+from codiag.problem import Problem
+from codiag.result import Factorization
+from codiag.tensors import components_of, khatri_rao
+
+
+class Swept(NamedTuple):
+    """The fit after a sweep, and whether the monitor ends the iteration there."""
+
+    fit: Factorization
+    stopped: bool
+
+
+def sweep_from(problem: Problem, init: Any, options: dict[str, Any]) -> Swept:
+    """Solve once for every mode in turn, which improves a poor start more than the first Gauss-Newton step."""
+    check_init(init)
+    objective = LeastSquares(problem)
+    norm = _checked_norm(objective)
+    start = start_from(init, problem, np.random.default_rng(0)).components
+    if problem.asks:
+        start = objective.feasible(start)
+    swept = objective.sweep([start.factors[0] * start.weights, *start.factors[1:]], unit=False)
+    error = objective.relative_error(swept)
+    stopped = options["monitor"](swept, error)
+    return Swept(Factorization(swept.weights, swept.factors, error, norm, False), stopped)
+
+
+def _checked_norm(objective: LeastSquares) -> float:
+    norm = math.sqrt(objective.total)
+    if not 0 < norm < math.inf:
+        raise ValueError(f"tensor must be finite, and not all zero; the norm of {objective.tensor!r} is {norm:g}")
+    return norm
+
+
+def complaint_about_sweeps(fit: Factorization, max_sweeps: int) -> str | None:
+    """Return a warning if alternating least squares has not converged."""
+    if fit.converged:
+        return None
+    return (
+        f"alternating least squares did not converge in {max_sweeps} sweeps on a tensor of shape {fit.shape} with "
+        f"rank {fit.rank}; the relative error is {fit.relative_error:.3g}. A larger n_iter_max may be enough"
+    )
+
+
+def like_start(fit: Factorization, init: Any, *, signed: bool) -> Factorization:
+    """Return components in the order of a start and, if `signed`, with its signs."""
+    matching = match_components(fit, init)
+    order, signs = matching.permutation.tolist(), matching.signs.copy()
+    signs[-1] *= np.prod(signs, axis=0)  # so that the product of the signs of a component is one
+    factors = [columns(factor, order) for factor in fit.factors]
+    if signed:
+        factors = [factor * like(sign, fit.weights) for factor, sign in zip(factors, signs, strict=True)]
+    return replace(fit, weights=columns(fit.weights[None, :], order)[0, :], factors=tuple(factors), symmetric=None)
+
+
+def columns(matrix: Array, order: list[int]) -> Array:
+    """Return the columns of a matrix in this order."""
+    xp = array_namespace(matrix)
+    return xp.take(matrix, xp.asarray(order, device=device(matrix)), axis=1)
+
+
+def with_fixed_modes(
+    posed: Callable[[dict[int, Array]], Problem], init: Any, fixed: list[int], options: dict[str, Any]
+) -> Factorization:
+    """Fit the factors of the other modes, from a start with those of the fixed ones.
+
+    `posed` returns the problem with given factors fixed.
+    """
+    tensor, rank = posed({}).tensor, posed({}).rank
+    free = [mode for mode in range(tensor.order) if mode not in fixed]
+    if not free:
+        raise ValueError(f"fixed_modes must leave a mode to fit; got {fixed} for a tensor of order {tensor.order}")
+    factors = _start_of_fixed(init, tensor.reference, rank, tensor.order, free[-1])
+    for mode, (factor, size) in enumerate(zip(factors, tensor.shape, strict=True)):
+        if factor.shape[0] != size and (mode not in free or len(free) > 1):
+            raise ValueError(f"init must have {size} rows in mode {mode}, as the tensor has; got {factor.shape[0]}")
+    problem = posed({mode: factors[mode] for mode in fixed})
+    objective = LeastSquares(problem)
+    norm = _checked_norm(objective)
+    start = [_fitting_rows(factor, size) for factor, size in zip(factors, tensor.shape, strict=True)]
+    estimate = ALS(init=(None, start), **options).fit(problem, np.random.default_rng(0))
+    error = objective.relative_error(estimate.components)
+    converged = estimate.converged or len(free) == 1  # with one free mode, the first sweep is linear least squares
+    return Factorization(estimate.components.weights, estimate.components.factors, error, norm, converged)
+
+
+def _fitting_rows(factor: Array, size: int) -> Array:
+    """Return a factor, or one of ones if its number of rows differs from the mode, which is then solved for first."""
+    xp = array_namespace(factor)
+    if factor.shape[0] == size:
+        return factor
+    return xp.ones((size, factor.shape[1]), dtype=factor.dtype, device=device(factor))
+
+
+def _start_of_fixed(init: Any, reference: Array, rank: int, order: int, free: int) -> list[Array]:
+    """Return the factors of a start, with its weights in the factor of a mode that is not fixed."""
+    components = None if isinstance(init, str) else components_of(init)
+    if components is None:
+        raise ValueError(f"init must be a CPTensor or a pair (weights, factors) if modes are fixed; got {init!r}")
+    weights, given = components
+    arrays = [to_host(as_real_array(factor, "init", "use its real part")) for factor in given]
+    if len(arrays) != order or any(array.ndim != 2 or array.shape[1] != rank for array in arrays):
+        shapes = [array.shape for array in arrays]
+        raise ValueError(f"init must have {order} factors with {rank} columns; got shapes {shapes}")
+    if weights is not None:
+        arrays[free] = arrays[free] * to_host(as_real_array(weights, "init", "use its real part"))
+    return [like(array, reference) for array in arrays]
+
+
+def is_complex(tensor: Any) -> bool:
+    """Return whether an array holds complex numbers."""
+    return "complex" in str(getattr(tensor, "dtype", ""))
+
+
+class Sweeps(NamedTuple):
+    """When to end: after `max_sweeps`, if the relative error falls by less than `tol`, or if `monitor` returns True."""
+
+    max_sweeps: int
+    tol: float
+    monitor: Callable[[Factorization, float], bool]
+
+
+def fit_complex(tensor: Array, rank: int, init: Any, fixed: Sequence[int], seed: Any, sweeps: Sweeps) -> Factorization:
+    r"""Fit components to a complex array, :math:`X_{(m)} \approx A_m (\bigodot_{n \ne m} A_n)^\top`, mode by mode.
+
+    Factors of fixed modes are those of the start. Components keep the order and the scale of a given start; otherwise
+    columns have unit norm in all modes but the last, and the largest component is first.
+    """
+    xp = array_namespace(tensor)
+    norm = float(xp.linalg.vector_norm(xp.reshape(tensor, (-1,))))
+    if not 0 < norm < math.inf:
+        raise ValueError(f"tensor must be finite, and not all zero; its norm is {norm:g}")
+    given = not isinstance(init, str)
+    factors = _given(tensor, rank, init) if given else _start(tensor, rank, init, seed)
+    free = [mode for mode in range(tensor.ndim) if mode not in fixed]
+    weights = xp.real(factors[-1][0, :]) * 0 + 1
+    error, converged = math.inf, False
+    for _ in range(sweeps.max_sweeps):
+        for mode in free:
+            factors[mode] = _solved(tensor, factors, mode)
+            if mode != free[-1] and not fixed and not given:
+                factors[mode] = _unit(factors[mode])
+        before, error = error, _distance(tensor, factors) / norm
+        converged = before - error < sweeps.tol
+        if sweeps.monitor(Factorization(weights, tuple(factors), error, norm, converged), error) or converged:
+            break
+    if not given:
+        order = np.argsort(-to_host(xp.linalg.vector_norm(factors[-1], axis=0)), kind="stable").tolist()
+        factors = [columns(factor, order) for factor in factors]
+    return Factorization(weights, tuple(factors), error, norm, converged)
+
+
+def _solved(tensor: Array, factors: Sequence[Array], mode: int) -> Array:
+    """Return the factor of a mode that fits best, with the smallest norm if several do."""
+    xp = array_namespace(tensor)
+    others = [factor for other, factor in enumerate(factors) if other != mode]
+    gram = xp.matrix_transpose(others[0]) @ xp.conj(others[0])
+    for factor in others[1:]:
+        gram = gram * (xp.matrix_transpose(factor) @ xp.conj(factor))
+    return _unfolded(tensor, mode) @ xp.conj(khatri_rao(others)) @ xp.linalg.pinv(gram)
+
+
+def _distance(tensor: Array, factors: Sequence[Array]) -> float:
+    xp = array_namespace(tensor)
+    gap = _unfolded(tensor, 0) - factors[0] @ xp.matrix_transpose(khatri_rao(factors[1:]))
+    return float(xp.linalg.vector_norm(xp.reshape(gap, (-1,))))
+
+
+def _unfolded(tensor: Array, mode: int) -> Array:
+    xp = array_namespace(tensor)
+    return xp.reshape(xp.moveaxis(tensor, mode, 0), (tensor.shape[mode], -1))
+
+
+def _unit(factor: Array) -> Array:
+    xp = array_namespace(factor)
+    length = xp.linalg.vector_norm(factor, axis=0)
+    return factor / xp.where(length > 0, length, xp.ones_like(length))
+
+
+def _start(tensor: Array, rank: int, init: str, seed: Any) -> list[Array]:
+    """Return random factors; with "svd", their first columns are the leading singular vectors of every unfolding."""
+    xp = array_namespace(tensor)
+    if init not in ("svd", "random"):
+        raise ValueError(f"init must be 'svd', 'random', a CPTensor or a pair (weights, factors); got {init!r}")
+    rng = as_generator(seed, "random_state", apart=True)
+    drawn = [rng.standard_normal((size, rank)) + 1j * rng.standard_normal((size, rank)) for size in tensor.shape]
+    factors = [_unit(like(values, tensor)) for values in drawn]
+    if init == "random":
+        return factors
+    bases = [xp.linalg.svd(_unfolded(tensor, mode), full_matrices=False)[0] for mode in range(tensor.ndim)]
+    return [
+        xp.concat([basis[:, :rank], random[:, min(rank, basis.shape[1]) :]], axis=1)
+        for basis, random in zip(bases, factors, strict=True)
+    ]
+
+
+def _given(tensor: Array, rank: int, init: Any) -> list[Array]:
+    """Return the factors of a start, with its weights in the last one."""
+    components = components_of(init)
+    if components is None:
+        raise TypeError(f"init must be 'svd', 'random', a CPTensor or a pair (weights, factors); got {init!r}")
+    weights, given = components
+    arrays = [np.asarray(to_host(factor)) for factor in given]
+    wanted = [(size, rank) for size in tensor.shape]
+    if [array.shape for array in arrays] != wanted:
+        raise ValueError(f"init must have factors of shapes {wanted}; got {[array.shape for array in arrays]}")
+    if weights is not None:
+        arrays[-1] = arrays[-1] * to_host(weights)
+    return [like(array, tensor) for array in arrays]

@@ -1,0 +1,190 @@
+"""Figures that check a fit: the residuals, and the leverage of every index."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.special import ndtri
+
+from codiag._arrays import Array, TensorLike, to_host
+from codiag.labels import read_like
+from codiag.plotting._modes import different_modes, draw_along, is_ordered, labels_of, name_along, texts_of
+from codiag.plotting._style import INK, MUTED, OURS, families, grid_of_axes, plain, shown, tell_without_font
+from codiag.problem import without_missing
+from codiag.tensors import as_tensor
+
+if TYPE_CHECKING:
+    from codiag.result import Factorization
+
+POINTS = 400
+"""Number of quantiles that are drawn."""
+LARGEST = 2**26
+"""Largest number of entries of a tensor whose residuals are computed for a figure: 0.5 GiB in double precision."""
+LARGE, NAMED = 3, 3
+"""Multiple of the mean above which a leverage is large (by experience), and how many such indices are named."""
+
+
+def residuals(fit: Factorization, tensor: TensorLike, *, observed: Array | None = None, axes: Any = None) -> Any:
+    """Draw the residuals of a fit: their size along every mode, and their quantiles against normal ones.
+
+    If the residuals are white noise, the sizes are level and the quantiles lie on the line. An index far above the
+    dashed line, the root mean square of all residuals, is one that the components do not describe; ends that bend away
+    from the line are outliers.
+
+    Parameters
+    ----------
+    fit : Factorization
+        The fit that is subtracted.
+    tensor : array or Tensor
+        What was fitted, as in `codiag.factorize`; NaN are missing. All entries are formed.
+    observed : array in the shape of the tensor, optional
+        Which entries were observed; weights count as 1 if they are not 0.
+    axes : array of matplotlib axes, optional
+        One for each mode and one more, to draw on; by default a new figure is made.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        A panel for each mode, and one for the quantiles.
+
+    See Also
+    --------
+    components : The components themselves.
+    leverage : Which indices determine the fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import codiag
+    >>> tensor = np.random.default_rng(0).random((6, 5, 4))
+    >>> figure = codiag.plotting.residuals(codiag.factorize(tensor, 2, seed=0), tensor)
+    >>> len(figure.axes)
+    4
+    """
+    return draw_residuals(fit, residual_entries(fit, tensor, observed), axes)
+
+
+def draw_residuals(fit: Factorization, entries: np.ndarray, axes: Any = None) -> Any:
+    """Draw residuals that were computed by `residual_entries`, and return the figure."""
+    labels, modes = labels_of(fit), different_modes(fit)
+    n_named = sum(not is_ordered(labels.values[mode]) for mode in modes)
+    size = (6.4, 1.5 * len(modes) + 0.6 * n_named + 2.6)
+    with grid_of_axes(axes, (len(modes) + 1, 1), size) as (figure, grid):
+        total = float(np.sqrt(np.nanmean(entries**2)))
+        for axis, mode in zip(grid[:-1, 0], modes, strict=True):
+            sizes = root_mean_squares(entries, mode)
+            draw_along(axis, labels.values[mode], sizes, OURS)
+            axis.axhline(total, color=MUTED, linewidth=1, linestyle="--")
+            axis.set_ylim(0, 1.15 * max(float(np.max(sizes)), total) or 1.0)
+            plain(axis)
+            name_along(axis, labels.names[mode], labels.values[mode])
+        _draw_quantiles(grid[-1, 0], entries[np.isfinite(entries)], total)
+        if axes is None:
+            figure.suptitle("Root mean square of the residuals (dashed: of all)", fontsize=11, color=INK)
+            tell_without_font(figure, texts_of(labels))
+    return figure
+
+
+def residual_entries(fit: Factorization, tensor: Any, observed: Any) -> np.ndarray:
+    """Return the entries minus the fit, NaN for those that were not observed."""
+    plain_tensor, observed = without_missing(read_like(tensor, fit.labels).tensor, observed)
+    stored: Any = as_tensor(plain_tensor, False)
+    if stored.shape != fit.shape:
+        raise ValueError(f"tensor must have the shape of the fit, {fit.shape}; got {stored.shape}")
+    if np.prod(fit.shape, dtype=float) > LARGEST:
+        raise ValueError(f"tensor must have at most {LARGEST} entries to be drawn; take some indices of its modes")
+    entries = to_host(stored.to_dense()).astype(np.float64) - to_host(fit.to_tensor())
+    if getattr(stored, "absent", "zero") == "missing":  # a list of the observed entries
+        observed = np.zeros(fit.shape, bool)
+        observed[tuple(stored.coords)] = True
+    return entries if observed is None else np.where(np.asarray(observed) > 0, entries, np.nan)
+
+
+def root_mean_squares(entries: np.ndarray, mode: int) -> np.ndarray:
+    """Return the root mean square over all other modes, shape (d_mode,); NaN do not count."""
+    others = tuple(other for other in range(entries.ndim) if other != mode)
+    counts = np.sum(np.isfinite(entries), axis=others)
+    return np.asarray(np.sqrt(np.nansum(entries**2, axis=others) / np.maximum(counts, 1)))
+
+
+def _draw_quantiles(axis: Any, values: np.ndarray, total: float) -> None:
+    """Draw quantiles of values, in units of their root mean square, against those of a normal distribution."""
+    n = min(values.size, POINTS)
+    ends = np.array([0.5, values.size - 0.5]) / values.size  # the extremes, which outliers are among
+    levels = np.unique(np.concatenate([(np.arange(n) + 0.5) / n, ends]))
+    measured = np.quantile(values, levels) / (total if total > 0 else 1.0)
+    expected = ndtri(levels)
+    limit = 1.05 * float(np.max(np.abs(expected)))
+    axis.plot([-limit, limit], [-limit, limit], color=MUTED, linewidth=1)
+    axis.plot(expected, measured, color=OURS, linestyle="", marker="o", markersize=2.5)
+    plain(axis)
+    axis.set_xlabel("quantile of a normal distribution", fontsize=9)
+    axis.set_ylabel("residual / root mean square", fontsize=8)
+
+
+def leverage(fit: Factorization, *, axes: Any = None) -> Any:
+    r"""Draw the leverage of every index of every mode, :math:`\mathrm{diag}(A (A^\top A)^+ A^\top)`.
+
+    It is between 0 and 1, and the leverages of a mode add up to the rank. An index whose leverage is far above the
+    others determines a component almost alone: a sample to check, and perhaps to leave out. Those above three times
+    the mean, the dashed line, are named.
+
+    Parameters
+    ----------
+    fit : Factorization
+        The fit whose factors are examined.
+    axes : array of matplotlib axes, optional
+        One for each mode, to draw on; by default a new figure is made.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        One panel for each mode.
+
+    See Also
+    --------
+    components : The components themselves.
+    residuals : Tensor minus fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import codiag
+    >>> fit = codiag.factorize(np.random.default_rng(0).random((6, 5, 4)), 2, seed=0)
+    >>> len(codiag.plotting.leverage(fit).axes)
+    3
+    """
+    labels, modes = labels_of(fit), different_modes(fit)
+    n_named = sum(not is_ordered(labels.values[mode]) for mode in modes)
+    with grid_of_axes(axes, (len(modes), 1), (6.4, 1.5 * len(modes) + 0.6 * n_named + 0.5)) as (figure, grid):
+        for axis, mode in zip(grid[:, 0], modes, strict=True):
+            values, index = leverages(to_host(fit.factors[mode])), labels.values[mode]
+            draw_along(axis, index, values, OURS)
+            axis.axhline(np.mean(values), color=MUTED, linewidth=1, linestyle="--")
+            _name_large(axis, index, values)
+            axis.set_ylim(0, 1.25 * float(np.max(values)) or 1.0)
+            plain(axis)
+            name_along(axis, labels.names[mode], index)
+        if axes is None:
+            figure.suptitle("Leverage of every index (dashed: mean)", fontsize=11, color=INK)
+            tell_without_font(figure, texts_of(labels))
+    return figure
+
+
+def leverages(factor: np.ndarray) -> np.ndarray:
+    """Return the leverages of the rows of a factor, shape (d,)."""
+    left, values, _ = np.linalg.svd(factor.astype(np.float64), full_matrices=False)
+    nonzero = values > max(factor.shape) * np.finfo(float).eps * values[0]
+    return np.asarray(np.sum(left[:, nonzero] ** 2, axis=1))
+
+
+def _name_large(axis: Any, index: np.ndarray | None, values: np.ndarray) -> None:
+    positions = np.arange(values.size) if index is None or not is_ordered(index) else index
+    names = np.arange(values.size) if index is None else index
+    for at in np.argsort(-values, kind="stable")[:NAMED]:
+        if values[at] > LARGE * np.mean(values):
+            where = (positions[at], values[at])
+            text = shown(f"{names[at]:.6g}" if names.dtype.kind == "f" else names[at], 20)
+            style = {"ha": "center", "fontsize": 8, "color": INK, "fontfamily": families()}
+            axis.annotate(text, where, xytext=(0, 3), textcoords="offset points", **style)
