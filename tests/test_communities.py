@@ -350,9 +350,10 @@ def test_warnings_of_partitions_that_disagree_point_at_the_line_that_called(step
     noise = np.triu(rng.random((200, 200)) < 0.1, 1)
     graph = sparse.csr_array(noise + noise.T, dtype=float)
     complaints = MixedMembershipCommunities(5, n_partitions=20, random_state=0).learn(graph)
-    with pytest.warns(UserWarning, match="partitions of the nodes agree little on 5 communities") as caught:
+    with pytest.warns() as caught:
         getattr(MixedMembershipCommunities(5, n_partitions=20, random_state=0), step)(graph)
     assert [(str(one.message), one.filename) for one in caught] == [(str(one), __file__) for one in complaints]
+    assert "partitions of the nodes agree little on 5 communities" in str(complaints[0])
 
 
 @needs_data

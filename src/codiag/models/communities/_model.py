@@ -26,7 +26,6 @@ from codiag.models.communities._jackknife import Estimate, check_node_blocks, co
 from codiag.models.communities._network import Network, as_network
 from codiag.models.communities._stars import FEWEST, PRECISE, Average, average_over_partitions
 from codiag.models.communities._steps import START, Polished, polish_memberships
-from codiag.models.crowd import canonical_order
 from codiag.models.frame import Model, as_seed, check_n_blocks, on_simplex_rows, warn_caller
 
 
@@ -41,9 +40,9 @@ class MixedMembershipCommunities(Model):
     *Needs* an undirected graph without signs, with four nodes that have links for each of k communities. *Costs*, for
     n nodes and m links, :math:`O(m k)` flops and numbers in memory of order :math:`m + n k` for each of 10 to 160
     partitions, and :math:`O(m k)` a round of `polish`. *Guarantees*, where the model holds,
-    memberships that converge to the truth as the graph grows, with no local optimum in the way, whatever nodes are
-    called. *Fails* on graphs too sparse or too small to show the communities, of which warnings tell, and where
-    communities are no better linked inside than with each other.
+    memberships that converge to the truth as the graph grows, with no local optimum in the way. *Fails* on graphs too
+    sparse or too small to show the communities, of which warnings tell, and where communities are no better linked
+    inside than with each other.
 
     Parameters
     ----------
@@ -131,8 +130,8 @@ class MixedMembershipCommunities(Model):
     bootstrap), of at most 5000 nodes. This takes longer than all else, and is done when one of them is first asked for,
     or standard errors are, in which the error of the correction counts.
 
-    Names of nodes, and the order in which nodes and links are given, make no difference: partitions are drawn over
-    nodes in an order that follows from the links alone. Only nodes that links do not tell apart may change places.
+    Nodes are sorted by name, so that the order in which links are given makes no difference. Partitions of the nodes
+    are random: they depend on `random_state`, and on which names come first.
 
     Examples
     --------
@@ -225,20 +224,19 @@ class MixedMembershipCommunities(Model):
         network = as_network(data)
         linked = np.flatnonzero(network.degrees > 0)
         inside = network.subgraph(linked)
-        order = canonical_order(inside.adjacency)
         seed = as_seed(self.random_state)
         seed = int(np.random.default_rng().integers(2**31)) if seed is None else seed
         with few_threads(0):  # many small products
-            found = self._find(inside.subgraph(order), seed)
-            self._parameters = self._keep_errors(found, seed, linked[order], network.nodes.size)
+            found = self._find(inside, seed)
+            self._parameters = self._keep_errors(found, seed, linked, network.nodes.size)
         k = found.memberships.shape[1]
         self.memberships_ = np.full((network.nodes.size, k), 1 / k)
-        self.memberships_[linked[order]] = found.memberships
+        self.memberships_[linked] = found.memberships
         self._as_fitted = clone(self), found, seed
         self.labels_ = np.full(network.nodes.size, -1)
         self.labels_[linked] = np.argmax(self.memberships_[linked], axis=1)
         self.partition_ = np.full(network.nodes.size, -1)
-        self.partition_[linked[order]] = found.partition
+        self.partition_[linked] = found.partition
         self.nodes_, self.n_components_ = network.nodes, k
         self.weighted_ = bool(np.any(network.adjacency.data != 1))
         self.diagnostics_ = found.diagnostics(n_isolated=network.nodes.size - linked.size)

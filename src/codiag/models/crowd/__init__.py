@@ -5,7 +5,6 @@ from codiag.models.crowd._em import CrowdModel, Prior, Run, expect, maximize, on
 from codiag.models.crowd._files import read_gold, votes_in
 from codiag.models.crowd._gold import with_gold
 from codiag.models.crowd._model import DawidSkene
-from codiag.models.crowd._order import _numbers, canonical_order
 from codiag.models.crowd._prior import SKILL, added_votes, as_prior, estimate_prior, run_with_estimated_prior
 from codiag.models.crowd._starts import estimate_crowd, random_groups, start_from_majority
 from codiag.models.crowd._tables import Tables, class_names

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from codiag.models.crowd._order import Order
 from codiag.models.crowd._votes import Votes
 from codiag.models.frame import Diagnostics
 
@@ -21,10 +20,6 @@ class CrowdModel(NamedTuple):
     def accuracies(self) -> np.ndarray:
         """How often each worker is right, over tasks like these, (workers,)."""
         return np.einsum("wcc,c->w", self.confusions, self.shares)
-
-    def undone(self, order: Order) -> CrowdModel:
-        """Return the same for votes as they came."""
-        return CrowdModel(order.undone(self.confusions, "wlc"), order.undone(self.shares, "c"))
 
 
 class Prior(NamedTuple):
@@ -50,12 +45,6 @@ class Start(NamedTuple):
     spread: np.ndarray | None = None
     diagnostics: Diagnostics = Diagnostics()
 
-    def undone(self, order: Order) -> Start:
-        """Return the same for votes as they came."""
-        model = None if self.model is None else self.model.undone(order)
-        spread = None if self.spread is None else order.undone(self.spread, "wlc")
-        return self._replace(classes=order.undone(self.classes, "tc"), model=model, spread=spread)
-
 
 class Run(NamedTuple):
     """A model, the classes of the tasks (tasks, true) it implies, and how it was reached."""
@@ -65,10 +54,6 @@ class Run(NamedTuple):
     log_likelihood: float
     history: list[float]
     converged: bool
-
-    def undone(self, order: Order) -> Run:
-        """Return the same for votes as they came."""
-        return self._replace(model=self.model.undone(order), classes=order.undone(self.classes, "tc"))
 
 
 def log_joint(votes: Votes, model: CrowdModel) -> np.ndarray:

@@ -15,14 +15,13 @@ from codiag.methods import Method, as_method
 from codiag.models.crowd._copies import examine, in_doubt, with_shared_votes
 from codiag.models.crowd._em import Prior, Run, Start, expect, run_em
 from codiag.models.crowd._gold import one_of, with_gold
-from codiag.models.crowd._order import Order, in_own_order
 from codiag.models.crowd._prior import CrowdPrior, as_prior, check_options, run_with_estimated_prior
 from codiag.models.crowd._starts import (
     as_groups,
+    labels_of_classes,
     start_from_given,
     start_from_majority,
     start_from_moments,
-    with_labels_of_classes,
 )
 from codiag.models.crowd._tables import CrowdTables, Tables
 from codiag.models.crowd._uncertainty import Uncertainty, information_uncertainty, sample_uncertainty
@@ -142,8 +141,9 @@ class DawidSkene(CrowdTables, Model):
     Classes are named by the assignment under which the workers, vote for vote, are right most often: a crowd that is
     mostly wrong in the same way cannot be told from one that is mostly right.
 
-    Names and order of votes, tasks, workers and classes make no difference, not even to standard errors, unless votes
-    are the same with two classes exchanged: random numbers are dealt in an order that votes determine.
+    Tasks, workers and classes are sorted by name when votes are read, so that results do not depend on the order of
+    the votes. The partitions of the workers and the samples behind standard errors are random: they depend on
+    `random_state`, and on which names come first.
 
     With the estimated prior, standard errors and intervals come from Gibbs sampling: the truth of the tasks, the other
     workers and the prior are all uncertain. With a number for smoothing, standard errors assume that the other workers
@@ -259,18 +259,21 @@ class DawidSkene(CrowdTables, Model):
         """
         self.check_parameters()
         given = with_gold(votes_at_hand(data, self.missing), gold, missing=self.missing)
-        votes, order = in_own_order(given)
-        votes, order = with_labels_of_classes(votes, order) if self.one_coin else (votes, order)
-        prior = as_prior(votes, self.prior, self.smoothing, self.pooling, one_coin=self.one_coin, order=order)
-        start = self._start(votes, order, prior)
+        labels = self._labels(given)
+        votes = replace(given, label=np.argsort(labels)[given.label])
+        prior = as_prior(votes, self.prior, self.smoothing, self.pooling, one_coin=self.one_coin)
+        start = self._start(votes, labels, prior)
         run, workers = self._run_from(votes, start, prior)
         found = examine(votes, run, lambda shared: self._run_from(shared, start, prior)[0], one_coin=self.one_coin)
         if self.copies == "share" and len(found.believed) > 0 and self.em_rounds > 0:
             votes = with_shared_votes(votes, found.believed)
             run, workers = self._run_from(votes, start, prior)
-        self._copies = found.named._replace(pairs=np.sort(order.workers[found.named.pairs], axis=1))
-        uncertainty = self._uncertainty(votes, order, run, prior, workers)
-        self._keep(given, start.undone(order), run.undone(order), uncertainty.undone(order, run.model.shares))
+        self._copies = found.named
+        uncertainty = self._uncertainty(votes, run, prior, workers)
+        back = np.argsort(labels)
+        start = start._replace(spread=None if start.spread is None else start.spread[:, back])
+        run = run._replace(model=run.model._replace(confusions=run.model.confusions[:, back]))
+        self._keep(given, start, run, uncertainty.with_labels(labels, run.model.shares))
         return (*complaints_about(votes), *self._told(start, run), *in_doubt(found, votes.workers))
 
     def fit_predict(self, X: Any, y: Any = None, *, gold: Any = None) -> Any:  # noqa: N803
@@ -413,12 +416,21 @@ class DawidSkene(CrowdTables, Model):
         super().check_parameters()
         check_options(self)
 
-    def _start(self, votes: Votes, order: Order, prior: Prior) -> Start:
+    def _labels(self, votes: Votes) -> np.ndarray:
+        """Return the label that stands for each class: one of the same name, unless one coin and known classes differ.
+
+        The wrong labels of one coin are even, so that it cannot say that a label stands for another class, unless there
+        are two.
+        """
+        k = votes.classes.size
+        return labels_of_classes(votes) if self.one_coin and k > 2 else np.arange(k)
+
+    def _start(self, votes: Votes, labels: np.ndarray, prior: Prior) -> Start:
         if not isinstance(self.init, str):
-            return start_from_given(votes, order, self.init, prior)
+            return start_from_given(votes, self.init, labels, prior)
         if self.init == "majority" or votes.classes.size == 1:
             return start_from_majority(votes)
-        groups = as_groups(votes, order, self.groups, self.n_partitions, self.random_state)
+        groups = as_groups(votes, self.groups, self.n_partitions, self.random_state)
         method = None if self.method is None else as_method(self.method)
         return start_from_moments(votes, groups, method, self.random_state, prior)
 
@@ -427,18 +439,11 @@ class DawidSkene(CrowdTables, Model):
             return run_em(votes, start, prior, self.em_rounds, self.tol), None
         return run_with_estimated_prior(votes, start, prior, self.em_rounds, self.tol)
 
-    def _uncertainty(
-        self, votes: Votes, order: Order, run: Run, prior: Prior, workers: CrowdPrior | None
-    ) -> Uncertainty:
+    def _uncertainty(self, votes: Votes, run: Run, prior: Prior, workers: CrowdPrior | None) -> Uncertainty:
         if workers is None:
             return information_uncertainty(votes, run, prior)
         rng = as_generator(self.random_state, "random_state").spawn(1)[0]
-        found = sample_uncertainty(votes, run, workers, prior.shares, rng)
-        return found._replace(
-            confusions=order.averaged(found.confusions),
-            accuracies=order.averaged(found.accuracies),
-            intervals=order.averaged(found.intervals),
-        )
+        return sample_uncertainty(votes, run, workers, prior.shares, rng)
 
     def _told(self, start: Start, run: Run) -> Iterator[Warning]:
         """Yield what a user must be told."""

@@ -20,7 +20,6 @@ from scipy.special import betaln, expit, gammaln, logit, logsumexp
 
 from codiag._checks import as_flag, as_number
 from codiag.models.crowd._em import Prior, Run, Start, run_em
-from codiag.models.crowd._order import Order
 from codiag.models.crowd._starts import as_numbers
 from codiag.models.crowd._votes import Votes
 
@@ -53,20 +52,14 @@ def check_options(model: Any) -> None:
             raise ValueError(f"{name} must be {words[0]!r}, {words[1]!r} or an array; got {value!r}")
 
 
-def as_prior(
-    votes: Votes, prior: Any, smoothing: float | str, pooling: float, *, one_coin: bool, order: Order | None = None
-) -> Prior:
-    """Return what is added to the votes; nothing where that is estimated later.
-
-    Where votes are in an order of their own, shares of classes are given in that they came in.
-    """
+def as_prior(votes: Votes, prior: Any, smoothing: float | str, pooling: float, *, one_coin: bool) -> Prior:
+    """Return what is added to the votes; nothing where that is estimated later."""
     k = votes.classes.size
     shares = None if isinstance(prior, str) else as_numbers("prior", prior)
     if isinstance(prior, str) and prior == "uniform":
         shares = np.full(k, 1 / k)
     if shares is not None and (shares.shape != (k,) or not np.all(shares > 0) or not abs(shares.sum() - 1) < 1e-6):
         raise ValueError(f"prior must hold {k} positive shares of sum one, one for each class; got {shares}")
-    shares = shares if shares is None or order is None else order.applied(shares, "c")
     added = 0.0 if isinstance(smoothing, str) else float(smoothing)
     typical = pooled(votes) if pooling > 0 else np.full((k, k), 1 / k)
     cells = added * k * (pooling * typical + (1 - pooling) / k)

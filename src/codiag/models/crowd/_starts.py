@@ -21,7 +21,6 @@ from scipy.special import softmax
 from codiag._checks import UndeterminedError, as_generator
 from codiag.methods import Method
 from codiag.models.crowd._em import CrowdModel, Prior, Start, expect, log_joint, one_coin
-from codiag.models.crowd._order import Order
 from codiag.models.crowd._votes import MOST_CELLS, Votes
 from codiag.models.frame import (
     Diagnostics,
@@ -233,20 +232,8 @@ def labels_of_classes(votes: Votes) -> np.ndarray:
     return named_by_gold(votes.gold, largest / largest.sum(axis=1, keepdims=True), names)
 
 
-def with_labels_of_classes(votes: Votes, order: Order) -> tuple[Votes, Order]:
-    """Return votes in which every label has the name of the class that it stands for.
-
-    One coin needs it: the wrong labels of its workers are even, so that it cannot say that a label stands for another
-    class, unless there are two.
-    """
-    names = labels_of_classes(votes)
-    if votes.classes.size == 2 or np.all(names == np.arange(names.size)):
-        return votes, order
-    return replace(votes, label=np.argsort(names)[votes.label]), order._replace(labels=order.classes[names])
-
-
-def start_from_given(votes: Votes, order: Order, init: Any, prior: Prior) -> Start:
-    """Start from confusion matrices of the user, for votes in an order of their own."""
+def start_from_given(votes: Votes, init: Any, labels: np.ndarray, prior: Prior) -> Start:
+    """Start from confusion matrices of the user; label c of these votes is label ``labels[c]`` there."""
     k, n_workers = votes.classes.size, votes.workers.size
     confusions = as_numbers("init", init)
     shape = (n_workers, k, k)
@@ -255,7 +242,7 @@ def start_from_given(votes: Votes, order: Order, init: Any, prior: Prior) -> Sta
             f"init must hold a matrix for each of {n_workers} workers, {shape}, given label by true "
             f"class, with columns of sum one; got shape {confusions.shape}"
         )
-    model = _model(order.applied(confusions, "wlc"), np.full(k, 1 / k), prior)
+    model = _model(confusions[:, labels], np.full(k, 1 / k), prior)
     return Start(expect(votes, model)[0], model, diagnostics=Diagnostics(init="given"))
 
 
@@ -269,8 +256,8 @@ def start_from_moments(votes: Votes, groups: np.ndarray, method: Method | None, 
     return Start(expect(votes, model)[0], model, found.spread, diagnostics)
 
 
-def as_groups(votes: Votes, order: Order, groups: Any, n_partitions: int, random_state: Any) -> np.ndarray:
-    """Return partitions of the workers (n_partitions, n_workers), in this order: those of the user, or random ones."""
+def as_groups(votes: Votes, groups: Any, n_partitions: int, random_state: Any) -> np.ndarray:
+    """Return partitions of the workers (n_partitions, n_workers): those of the user, or random ones."""
     n_workers = votes.workers.size
     if groups is None:
         rng = as_generator(random_state, "random_state")
@@ -278,7 +265,7 @@ def as_groups(votes: Votes, order: Order, groups: Any, n_partitions: int, random
     given = np.atleast_2d(as_numbers("groups", groups))
     if given.ndim != 2 or given.shape[1] != n_workers or not np.all(np.isin(given, (0, 1, 2))):
         raise ValueError(f"groups must hold 0, 1 or 2 for each of {n_workers} workers; got shape {np.shape(groups)}")
-    return order.applied(given.astype(np.int64), ".w")
+    return given.astype(np.int64)
 
 
 def as_numbers(name: str, values: Any) -> np.ndarray:

@@ -18,7 +18,6 @@ from scipy.special import betaincinv, betaln, gammaln
 
 from codiag._arrays import blocks
 from codiag.models.crowd._em import CrowdModel, Prior, Run, expect
-from codiag.models.crowd._order import Order
 from codiag.models.crowd._prior import ADDED, SKILLS, STRENGTH, CrowdPrior, Outcomes, kind_scores
 from codiag.models.crowd._votes import Votes
 
@@ -37,21 +36,23 @@ class Uncertainty(NamedTuple):
     intervals: np.ndarray
     shares: np.ndarray
 
-    def undone(self, order: Order, shares: np.ndarray) -> Uncertainty:
-        """Return the same for votes as they came, classes having these shares.
+    def with_labels(self, labels: np.ndarray, shares: np.ndarray) -> Uncertainty:
+        """Return the same where label c was label ``labels[c]``, and classes have these shares.
 
-        Where labels stand for other classes, which is with one coin alone, a worker who gives with probability p the
-        label that stands for the class is right with probability p for a share b of the tasks, whose label has the name
-        of the class, and with probability (1 - p) / (k - 1) for the rest.
+        Let p be the probability that a worker gives the label that stands for the class. If the class has the name of
+        that label, the worker is right with probability p, and otherwise with probability (1 - p) / (k - 1).
         """
-        named = float(np.sum(shares[order.labels == order.classes]))
-        rest = 0.0 if np.all(order.labels == order.classes) else (1 - named) / (shares.size - 1)
-        slope = 1.0 if rest == 0 else named - rest
-        found = self._replace(
-            accuracies=abs(slope) * self.accuracies, intervals=np.sort(rest + slope * self.intervals, axis=1)
+        same = labels == np.arange(labels.size)
+        if np.all(same):
+            return self
+        named = float(np.sum(shares[same]))
+        rest = (1 - named) / (labels.size - 1)
+        slope = named - rest
+        return self._replace(
+            confusions=self.confusions[:, np.argsort(labels)],
+            accuracies=abs(slope) * self.accuracies,
+            intervals=np.sort(rest + slope * self.intervals, axis=1),
         )
-        axes = "wlc", "w", "w.", "c"
-        return Uncertainty(*(order.undone(one, of) for one, of in zip(found, axes, strict=True)))
 
 
 def information_uncertainty(votes: Votes, run: Run, prior: Prior) -> Uncertainty:

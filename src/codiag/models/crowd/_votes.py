@@ -6,7 +6,7 @@ Votes that come in parts of a table: three whole numbers are kept of each, and n
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -346,7 +346,8 @@ def votes_at_hand(data: Any, missing: Any) -> Votes:
     parts = None if _is_table(data) else as_parts(data, _is_table)
     found = as_votes(data, missing) if parts is None else parts.reduce(_votes_of_part).finish()
     check_classes(found)
-    return found
+    rows = np.lexsort((found.label, found.worker, found.task))  # so that results do not depend on the order of votes
+    return replace(found, task=found.task[rows], worker=found.worker[rows], label=found.label[rows])
 
 
 def refuse_parts(data: Any) -> None:
