@@ -352,7 +352,7 @@ def test_estimates_do_not_depend_on_names(options, init, tolerance):
 
 def test_rounds_that_do_not_suffice_are_told():
     votes = crowd(3).votes
-    with pytest.warns(codiag.ConvergenceWarning, match=r"did not converge in em_rounds=2 rounds.*tol=1e-06") as caught:
+    with pytest.warns(codiag.ConvergenceWarning, match=r"did not converge in em_rounds=2 steps.*tol=1e-06") as caught:
         model = DawidSkene(em_rounds=2, smoothing=1.0, random_state=0).fit(votes)
     assert [one.filename for one in caught] == [__file__]
     assert not model.diagnostics_["converged"]

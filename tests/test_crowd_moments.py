@@ -8,7 +8,6 @@ from numpy.testing import assert_array_equal
 
 from codiag.methods import ALS, NLS, NOJD, Lathauwer
 from codiag.models import DawidSkene
-from codiag.models.crowd import _starts as _crowd_moments
 from codiag.models.crowd import as_votes, estimate_crowd, random_groups
 from codiag.synthetic import crowd_votes, worker_errors
 from simulated import crowd
@@ -50,7 +49,9 @@ def test_what_a_method_has_against_its_options_is_not_blamed_on_the_votes(method
 @pytest.mark.parametrize("method", ["nojd1", "ojd1", "lathauwer"])
 def test_votes_of_fewer_classes_are_no_mistake_of_the_user(method, monkeypatch):
     """The votes of two classes, asked for three: every partition is found to have no third one, by every method."""
-    monkeypatch.setattr(_crowd_moments, "_weakest_pair", lambda *_: (1.0, 0.0))  # which would find it before
+    monkeypatch.setattr(
+        "codiag.models.crowd._starts._weakest_pair", lambda *_: (1.0, 0.0)
+    )  # which would find it before
     rng = np.random.default_rng(0)
     truth = rng.integers(0, 2, 60)
     votes = np.tile(truth[:, None], 9)
@@ -99,7 +100,7 @@ def test_directions_are_judged_by_tasks_that_had_no_say():
 def test_votes_without_meaning_are_not_taken_for_classes():
     rng = np.random.default_rng(0)
     votes = tuple(rng.integers(0, size, 3000) for size in (400, 30, 4))
-    with pytest.warns(UserWarning, match="do not tell 4 classes apart"):
+    with pytest.warns(UserWarning, match="do not separate 4 classes"):
         DawidSkene().fit(votes)
 
 

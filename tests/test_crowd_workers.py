@@ -198,7 +198,7 @@ def test_standard_errors_of_the_default_are_the_deviations_from_the_truth():
         ({"groups": [[0, 1], [2]]}, TypeError, "groups must be an array of numbers"),
         ({"smoothing": "some"}, ValueError, "smoothing must be 'estimated' or a number"),
         ({"smoothing": np.nan}, ValueError, "smoothing must not be negative"),
-        ({"pooling": 0.5}, ValueError, "pooling must be 0 where smoothing is 'estimated'"),
+        ({"pooling": 0.5}, ValueError, "pooling must be 0 if smoothing is 'estimated'"),
     ],
 )
 def test_bad_options_are_named(options, kind, message):

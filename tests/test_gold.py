@@ -180,9 +180,9 @@ def test_gold_labels_of_no_task_are_none(gold):
         (([0, 0], [1, 2]), ValueError, "task 0 has 1 and 2"),
         (([0, 1], [1]), ValueError, "2 tasks and 1 labels"),
         (pd.DataFrame({"task": [0], "colour": [1]}), ValueError, "gold must have the columns task and label"),
-        ([0, 1, 2], TypeError, "which task each class is of; got a list of 3, which only a matrix"),
+        ([0, 1, 2], TypeError, "which task each class is of; got 3 classes without tasks, which only a matrix"),
         (3, TypeError, "gold must hold the classes of tasks; got int. Pass a mapping"),
-        ({0: [1]}, TypeError, "hashable"),
+        ({0: [1]}, TypeError, "can be hashed"),
     ],
 )
 def test_gold_labels_that_do_not_fit_are_refused_in_a_sentence(gold, error, words):

@@ -67,6 +67,19 @@ def test_polars_comes_back_as_polars():
     assert_allclose(model.probas_.drop("task").to_numpy(), DawidSkene(random_state=0).fit(data.votes).probas_)
 
 
+def test_pyarrow_comes_back_as_pyarrow():
+    pa = pytest.importorskip("pyarrow")
+    data = crowd(200)
+    table = pa.table(dict(zip(("task", "worker", "label"), data.votes, strict=True)))
+    gold = pa.table({"task": data.votes[0][:1], "label": data.truth[data.votes[0][:1]]})
+    model = DawidSkene(random_state=0).fit(table, gold)
+    plain = DawidSkene(random_state=0).fit(data.votes, {int(data.votes[0][0]): int(data.truth[data.votes[0][0]])})
+    assert model.labels_.column_names == ["task", "agg_label"]
+    assert model.errors_.column_names == ["worker", "label", "0", "1", "2"]
+    assert_allclose(np.stack([model.probas_[name] for name in ("0", "1", "2")], axis=1), plain.probas_)
+    assert_allclose(model.worker_accuracy_["accuracy"], plain.worker_accuracy_)
+
+
 @pytest.mark.parametrize(
     ("votes", "message"),
     [
@@ -128,7 +141,7 @@ def test_names_of_columns_may_differ():
 
 
 def test_labels_that_cannot_be_told_apart_are_refused():
-    with pytest.raises(TypeError, match="label must hold values that can be told apart"):
+    with pytest.raises(TypeError, match="label must hold values that can be hashed"):
         DawidSkene().fit(([0, 1], [0, 1], [["a"], ["b"]]))
 
 
@@ -251,7 +264,7 @@ def test_a_wide_frame_is_refused_with_what_makes_it_long(package):
 def test_workers_whom_nobody_checks_are_warned_of():
     rng = np.random.default_rng(0)
     votes = np.arange(40), np.arange(40) % 4, rng.integers(2, size=40)
-    with pytest.warns(UserWarning, match="no task has votes of two workers, so that nothing tells how good the 4 of"):
+    with pytest.warns(UserWarning, match="no task has votes of two workers, so that the accuracy of the 4 workers"):
         DawidSkene(random_state=0).fit(votes)
     shared = votes[0] // 2, votes[1], votes[2]
     with warnings.catch_warnings():
