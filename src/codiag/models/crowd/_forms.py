@@ -40,16 +40,10 @@ VOTE_FORMS = (
     "passed as an array"
 )
 RESHAPING = {
-    "pandas": (
-        "frame.rename(columns={{{0!r}: 'task', ...}})",
-        "frame.melt(id_vars={0!r}, var_name='worker', value_name='label').dropna()",
-    ),
-    "polars": (
-        "frame.rename({{{0!r}: 'task', ...}})",
-        "frame.unpivot(index={0!r}, variable_name='worker', value_name='label').drop_nulls()",
-    ),
+    "pandas": "frame.melt(id_vars={!r}, var_name='worker', value_name='label').dropna()",
+    "polars": "frame.unpivot(index={!r}, variable_name='worker', value_name='label').drop_nulls()",
 }
-"""By library: how to rename columns, and how to turn a table with one column for each worker into votes."""
+"""By library: the call that turns a table with a row for each task and a column for each worker into votes."""
 FEW_NUMBERS = 5
 """Up to this number of different numeric values, columns of tasks or workers may be labels as well (by experience)."""
 SHOWN = 8
@@ -128,10 +122,9 @@ def _named_columns(table: Any, names: list[Any], library: str | None = None) -> 
         way_out = "Name them so; a matrix of tasks x workers is passed as an array"
         if library in RESHAPING:
             first = str(names[0]) if names else "task"
-            renamed, long = (call.format(first) for call in RESHAPING[library])
             way_out = (
-                f"Rename others, {renamed}; if a row is a task and the other columns are workers, take {long} and "
-                f"rename {first!r} to 'task'"
+                "Rename others by frame.rename; if a row is a task and the other columns are workers, take "
+                f"{RESHAPING[library].format(first)} and rename {first!r} to 'task'"
             )
         raise ValueError(f"votes must have the columns {wanted_columns()}; got {_listed(names)}. {way_out}")
     if len({str(name).strip().lower() for name in names}) < len(names):
