@@ -125,7 +125,7 @@ def test_label_writes_labels_workers_and_a_picture(votes_file, tmp_path):
     assert [int(row["label"]) for row in labels] == model.labels_.tolist()
     np.testing.assert_allclose([float(row["p(1)"]) for row in labels], model.probas_[:, 1])
     np.testing.assert_allclose([float(row["accuracy"]) for row in workers], model.worker_accuracy_)
-    np.testing.assert_allclose([float(row["p(2|0)"]) for row in workers], model.errors_[:, 2, 0])
+    np.testing.assert_allclose([float(row["p(2|0)"]) for row in workers], model.confusion_[:, 2, 0])
     assert picture.stat().st_size > 10_000
     assert "20 workers" in result.stdout
     assert "... 5 more" in result.stdout

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -177,7 +176,9 @@ def label(
     one_coin: Annotated[
         bool, typer.Option("--one-coin", help="Give each worker one accuracy for all classes.")
     ] = False,
-    em_rounds: Annotated[int, typer.Option("--em-rounds", min=0, help="Rounds of expectation maximization.")] = 100,
+    max_iter: Annotated[
+        int, typer.Option("--max-iter", "--em-rounds", min=0, help="Most steps of expectation maximization.")
+    ] = 100,
     smoothing: Annotated[
         float | None,
         typer.Option(
@@ -199,7 +200,7 @@ def label(
     from codiag._text import as_file
     from codiag.io import write_table
     from codiag.models.crowd import DawidSkene, read_gold, votes_in
-    from codiag.plotting import draw_confusions
+    from codiag.plotting import confusions
     from codiag.reports import crowd_report
 
     if sort not in ("votes", "accuracy"):
@@ -217,7 +218,7 @@ def label(
         model = DawidSkene(
             init=init,
             one_coin=one_coin,
-            em_rounds=em_rounds,
+            max_iter=max_iter,
             smoothing="estimated" if smoothing is None else smoothing,
             random_state=seed,
         ).fit(table, gold=known)
@@ -232,7 +233,7 @@ def label(
         more = f" and {len(model.copies_) - SHOWN} more pairs" if len(model.copies_) > SHOWN else ""
         shared += f"\nworkers who seem to copy from each other, and share a vote: {shown(named)}{more}"
     command.show(_worker_table(model, command.title(path), sort), *doubts, shared)
-    command.draw("--figure", partial(draw_confusions, model))
+    command.draw("--figure", lambda path: confusions(model).savefig(path))
 
 
 def _worker_table(model: DawidSkene, name: str, sort: str) -> Table:
@@ -309,7 +310,10 @@ def communities(
     n_partitions: Annotated[
         int | None, typer.Option("--partitions", min=1, help="Partitions to average over; by default, 10 or more.")
     ] = None,
-    polish: Annotated[int, typer.Option("--polish", min=0, help="Rounds of variational steps.")] = 5,
+    max_iter: Annotated[int, typer.Option("--max-iter", "--polish", min=0, help="Number of variational steps.")] = 5,
+    correct_bias: Annotated[
+        bool, typer.Option("--correct-bias", help="Correct the bias of rates of links by simulated graphs.")
+    ] = False,
     figure: Annotated[
         Path | None,
         typer.Option("--figure", help="Where to draw sizes, memberships and links.", show_default=False),
@@ -333,7 +337,8 @@ def communities(
             degree_corrected=degree_corrected,
             method=method,
             n_partitions=n_partitions,
-            polish=polish,
+            max_iter=max_iter,
+            correct_bias=correct_bias,
             random_state=seed,
         ).fit(graph)
         contents = ": every node, its strongest community, all memberships"

@@ -4,7 +4,7 @@
 `components`         The components of a fit, mode by mode, with bands of standard errors.
 `residuals`          What a fit leaves of the data, and whether it looks like noise.
 `leverage`           Which indices determine a fit.
-`draw_confusions`    The confusion matrices of a crowd.
+`confusions`         The confusion matrices of a crowd, and the accuracy of its workers.
 `communities`        Sizes, memberships and links of communities.
 `topics`             The words of topics.
 `paper`              An empty figure in the style of these.
@@ -25,7 +25,7 @@ Examples
 
 from codiag.plotting._communities import communities
 from codiag.plotting._components import HEIGHT, _reduced, components
-from codiag.plotting._crowd import _draw_matrices, draw_confusions
+from codiag.plotting._crowd import confusions, draw_confusions
 from codiag.plotting._leverage import LARGE, leverage, leverages
 from codiag.plotting._modes import different_modes, draw_bars, extremes, is_ordered, labels_of, name_along, texts_of
 from codiag.plotting._rank_choice import draw_choice
@@ -55,7 +55,7 @@ __all__ = [
     "THEIRS",
     "communities",
     "components",
-    "draw_confusions",
+    "confusions",
     "leverage",
     "log_axis",
     "paper",

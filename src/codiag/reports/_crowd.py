@@ -41,7 +41,7 @@ def crowd_report(model: DawidSkene, *, title: str = "Labels from a crowd") -> st
     See Also
     --------
     codiag.models.DawidSkene : The model that is reported on.
-    codiag.plotting.draw_confusions : The picture alone.
+    codiag.plotting.confusions : The figure alone.
 
     Examples
     --------
@@ -151,7 +151,7 @@ def _draw_sureness(axes: Any, probabilities: np.ndarray) -> None:
 def _confusions(model: DawidSkene, workers: dict[str, np.ndarray]) -> str:
     names = class_names(model.classes_)
     if len(names) > CLASSES:
-        return sentences([f"Confusion matrices of {len(names)} classes are too large to be shown; see errors_."])
+        return sentences([f"Confusion matrices of {len(names)} classes are too large to be shown; see confusion_."])
     cells = np.array([[workers[f"p({given}|{true})"] for given in names] for true in names])
     busiest = np.argsort(-workers["votes"], kind="stable")[:MATRICES]
     parts = [shaded(str(workers["worker"][place]), names, names, cells[:, :, place]) for place in busiest]

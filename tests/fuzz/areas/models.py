@@ -292,7 +292,7 @@ def communities(rng: np.random.Generator) -> Case:
         alpha_0=choose(rng, 0.0, 0.1, 1.0),
         degree_corrected=choose(rng, True, False),
         n_partitions=int(choose(rng, 1, 3)) if rng.random() < 0.85 else None,
-        polish=int(choose(rng, 0, 5)),
+        max_iter=int(choose(rng, 0, 5)),
         random_state=0,
     )
 

@@ -24,7 +24,7 @@ from codiag._checks import UndeterminedError
 from codiag.models.communities._connectivity import Parameters, cross_fitted_parameters, plain_parameters
 from codiag.models.communities._memberships import LARGEST_ALPHA, LEAST_ALPHA, LinkCounts
 from codiag.models.communities._network import Network
-from codiag.models.frame import add_block_note, block_of_rows, jackknife_errors, on_simplex_rows, share_errors
+from codiag.models.frame import block_of_rows, jackknife_errors, on_simplex_rows, share_errors
 
 FEWEST_NODES, MOST_NODES = 2000, 5000
 """Bounds of the number of simulated nodes of a larger graph; in between, as many as keep links rare."""
@@ -177,14 +177,14 @@ def check_node_blocks(n_blocks: int, n_nodes: int, k: int) -> None:
     """Raise unless the nodes without any block are enough for k communities."""
     if n_nodes < n_blocks:
         raise ValueError(
-            f"n_blocks must be at most {n_nodes}, the number of nodes with links, as each belongs to one block; got "
+            f"n_jackknife must be at most {n_nodes}, the number of nodes with links, as each belongs to one block; got "
             f"{n_blocks}"
         )
     rest, needed = n_nodes - -(-n_nodes // n_blocks), max(8, 4 * k)
     if k > 1 and rest < needed:
         raise ValueError(
-            f"n_blocks must be 0, or so large that {needed} nodes are left without a block, to be divided into four "
-            f"parts for {k} communities; n_blocks={n_blocks} leaves {rest} of {n_nodes} nodes with links"
+            f"n_jackknife must be 0, or so large that {needed} nodes are left without a block, to be divided into four "
+            f"parts for {k} communities; n_jackknife={n_blocks} leaves {rest} of {n_nodes} nodes with links"
         )
 
 
@@ -198,7 +198,7 @@ def communities_jackknife(whole: Estimate, estimate: Callable[[np.ndarray], Esti
         try:
             replicate = estimate(subset).aligned(whole.memberships[subset])
         except ValueError as error:
-            add_block_note(error, block, n_blocks)
+            error.add_note(f"This was without block {block} of {n_blocks}, for standard errors (n_jackknife).")
             raise
         memberships[block, subset], rates[block], totals[block] = replicate
     sizes = np.bincount(owners, minlength=n_blocks)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -36,7 +37,7 @@ from codiag.models.communities._memberships import (
 )
 from codiag.models.communities._network import Network, as_network
 from codiag.models.communities._partition import Communities, count_communities
-from codiag.models.frame import Model, as_seed, check_n_blocks, on_simplex_rows, warn_caller
+from codiag.models.frame import Model, as_seed, on_simplex_rows, warn_caller
 
 
 class MixedMembershipCommunities(Model):
@@ -70,14 +71,14 @@ class MixedMembershipCommunities(Model):
     n_partitions : int, optional
         Number of random partitions of the nodes to average over; by default 10, doubled until their mean has a standard
         error of 0.05, or up to 160.
-    polish : int
+    max_iter : int
         Number of collapsed variational steps, given the number of links of every node. Few are better for real graphs,
         which do not follow the model exactly, so that many steps overfit. For graphs that follow the model, 20 steps
         give slightly better mixed memberships.
     correct_bias : bool
         Whether to correct the bias of `connectivity_` and `alpha_0_`, by cross-fitting and by graphs simulated from the
         fitted model. This takes several times as long as the rest of the fit; see the notes.
-    n_blocks : int
+    n_jackknife : int
         Number of blocks of nodes that are left out in turn for standard errors (jackknife), at least 3, better 20; zero
         for no standard errors. The fit is repeated for each block, with at least 8 remaining nodes, and four for each
         community.
@@ -95,8 +96,8 @@ class MixedMembershipCommunities(Model):
     alpha_0_ : float
         The total of the Dirichlet parameters of memberships, as given or estimated.
     memberships_standard_errors_, connectivity_standard_errors_, alpha_0_standard_error_ : as the parameters
-        Only if `n_blocks` is positive. NaN for the memberships of nodes without links, and for entries that are at 0 or
-        1 with and without each block; zero for alpha_0 as given. Those of memberships are at most 0.5, the largest
+        Only if `n_jackknife` is positive. NaN for the memberships of nodes without links, and for entries that are at
+        0 or 1 with and without each block; zero for alpha_0 as given. Those of memberships are at most 0.5, the largest
         standard deviation of a share. Without `correct_bias`, those of `connectivity_` and `alpha_0_` do not include
         the bias.
     labels_ : array of shape (n,)
@@ -157,6 +158,7 @@ class MixedMembershipCommunities(Model):
     """
 
     optional: ClassVar[frozenset[str]] = frozenset({"n_components", "alpha_0", "n_partitions"})
+    former_parameters: ClassVar[Mapping[str, str]] = {"polish": "max_iter", "n_blocks": "n_jackknife"}
 
     def __init__(
         self,
@@ -166,9 +168,9 @@ class MixedMembershipCommunities(Model):
         degree_corrected: bool = True,
         method: Method | str | None = None,
         n_partitions: int | None = None,
-        polish: int = 5,
+        max_iter: int = 5,
         correct_bias: bool = False,
-        n_blocks: int = 0,
+        n_jackknife: int = 0,
         random_state: int | np.random.Generator | None = None,
     ) -> None:
         self.n_components = n_components
@@ -176,9 +178,9 @@ class MixedMembershipCommunities(Model):
         self.degree_corrected = degree_corrected
         self.method = method
         self.n_partitions = n_partitions
-        self.polish = polish
+        self.max_iter = max_iter
         self.correct_bias = correct_bias
-        self.n_blocks = n_blocks
+        self.n_jackknife = n_jackknife
         self.random_state = random_state
 
     def fit(self, X: Any, y: object = None) -> Self:  # noqa: N803
@@ -389,7 +391,13 @@ class MixedMembershipCommunities(Model):
         ValueError: n_components must be positive; got 0
         """
         super().check_parameters()
-        check_n_blocks(self.n_blocks, 3, "as errors of a node's memberships come from the blocks that it is not in")
+        as_number("max_iter", self.max_iter, integer=True, zero=True)
+        as_number("n_jackknife", self.n_jackknife, integer=True, zero=True)
+        if 0 < self.n_jackknife < 3:
+            raise ValueError(
+                "n_jackknife must be 0, for no standard errors, or at least 3, as errors of a node's memberships come "
+                f"from the blocks that it is not in; got {self.n_jackknife}"
+            )
         as_flag("degree_corrected", self.degree_corrected)
         as_flag("correct_bias", self.correct_bias)
 
@@ -430,9 +438,9 @@ class MixedMembershipCommunities(Model):
     ) -> Communities:
         """Return k communities; if the nodes are a `subset` of a larger graph, with the partitions of that graph."""
         average = self._average(network, k, seed, n_partitions, subset)
-        fitted = self._fitted(network, average, self.polish)
-        memberships = fitted.memberships if self.polish else average.memberships
-        if self.polish and not self.degree_corrected:
+        fitted = self._fitted(network, average, self.max_iter)
+        memberships = fitted.memberships if self.max_iter else average.memberships
+        if self.max_iter and not self.degree_corrected:
             memberships = fitted.without_rates()
         order = np.argsort(-memberships.sum(axis=0), kind="stable")
         average = average._replace(memberships=average.memberships[:, order])
@@ -460,7 +468,7 @@ class MixedMembershipCommunities(Model):
 
     def _many_steps(self, network: Network, average: Average) -> LinkCounts:
         """Return the fit from which parameters are estimated if their bias is corrected."""
-        return self._fitted(network, average, MANY_STEPS if self.polish else 0, TOLERANCE)
+        return self._fitted(network, average, MANY_STEPS if self.max_iter else 0, TOLERANCE)
 
     def _estimated(self, communities: Communities, fitted: LinkCounts, places: np.ndarray) -> Parameters:
         """Return connectivity and alpha_0 before any correction; `places` are the indices of nodes in the graph."""
@@ -471,8 +479,8 @@ class MixedMembershipCommunities(Model):
     def _keep_parameters(self, communities: Communities, seed: int, linked: np.ndarray, n: int) -> None:
         """Set connectivity and alpha_0, and set or delete standard errors; `linked` are the rows of the n nodes."""
         network, average, k = communities.network, communities.average, communities.memberships.shape[1]
-        if self.n_blocks:
-            check_node_blocks(self.n_blocks, linked.size, k)
+        if self.n_jackknife:
+            check_node_blocks(self.n_jackknife, linked.size, k)
         fitted = self._many_steps(network, average) if self.correct_bias else communities.fitted
         estimate = self._estimated(communities, fitted, np.arange(linked.size))
         corrected = Corrected.without(estimate)
@@ -492,7 +500,7 @@ class MixedMembershipCommunities(Model):
             self.alpha_0_ = float(self.alpha_0)
         for name in ("memberships_standard_errors_", "connectivity_standard_errors_", "alpha_0_standard_error_"):
             self.__dict__.pop(name, None)  # those of an earlier fit
-        if self.n_blocks:
+        if self.n_jackknife:
             self._keep_errors(communities, Estimate(communities.memberships, *estimate), corrected, seed, linked, n)
 
     def _keep_errors(
@@ -507,7 +515,7 @@ class MixedMembershipCommunities(Model):
             fitted = self._many_steps(part.network, part.average) if self.correct_bias else part.fitted
             return Estimate(part.memberships, *self._estimated(part, fitted, nodes))
 
-        errors = communities_jackknife(whole, estimate, self.n_blocks)
+        errors = communities_jackknife(whole, estimate, self.n_jackknife)
         of_parameters = corrected.with_errors_of(Parameters(errors.connectivity, errors.alpha_0))
         self.memberships_standard_errors_ = np.full((n, k), np.nan)
         self.memberships_standard_errors_[linked] = errors.memberships

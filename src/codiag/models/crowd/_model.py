@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -49,7 +49,7 @@ class DawidSkene(CrowdTables, Model):
         Start of expectation maximization: moments, the shares of the votes, or these confusion matrices, given label by
         true class, for the workers in sorted order. If moments do not determine the model, the start is the majority
         vote, and a warning says why.
-    em_rounds : int
+    max_iter : int
         Largest number of steps of expectation maximization. They end earlier once the objective rises by less than
         `tol` per vote; otherwise there is a warning. Zero returns the start itself.
     prior : "estimated", "uniform" or array of shape (n_classes,)
@@ -76,7 +76,7 @@ class DawidSkene(CrowdTables, Model):
     groups : array of shape (n_workers,) or (n_partitions, n_workers), optional
         Partitions to use instead: 0, 1 or 2 for every worker, in sorted order.
     tol : float
-        See `em_rounds`.
+        See `max_iter`.
     missing : object
         Marker of a cell without a vote in a matrix of tasks and workers, besides NaN and None.
     random_state : int or numpy.random.Generator, optional
@@ -88,9 +88,9 @@ class DawidSkene(CrowdTables, Model):
         The most probable class of every task.
     probas_ : array of shape (n_tasks, n_classes)
         The probability of each class.
-    errors_ : array of shape (n_workers, n_classes, n_classes)
-        Confusion matrices, given label by true class, with columns of sum one, as in crowd-kit; in a data frame rows
-        are by worker and given label.
+    confusion_ : array of shape (n_workers, n_classes, n_classes)
+        Confusion matrices, given label by true class, with columns of sum one, which are ``errors_`` of crowd-kit; in
+        a data frame rows are by worker and given label.
     confusion_matrices_ : array of shape (n_workers, n_classes, n_classes)
         The same as in scikit-learn: a row for each true class, of sum one, and a column for each given label.
     priors_ : array of shape (n_classes,)
@@ -103,7 +103,7 @@ class DawidSkene(CrowdTables, Model):
         Standard errors of `worker_accuracy_`.
     worker_accuracy_interval_ : array of shape (n_workers, 2)
         Lower and upper end of an interval that contains the accuracy with probability 0.9.
-    errors_standard_errors_ : as `errors_`
+    confusion_standard_errors_ : as `confusion_`
         Standard errors of the confusion matrices.
     copies_ : array of shape (n_pairs, 2)
         Pairs of workers who agree more often than their confusion matrices and the votes of all others explain, the
@@ -111,7 +111,7 @@ class DawidSkene(CrowdTables, Model):
         independently, with probability 0.95. They are estimated, by the run, with or without such pairs sharing a
         weight, that makes the votes most probable. If a run that names other pairs, or none, makes the votes nearly as
         probable, there are no pairs and a warning. See `copy_table`.
-    errors_spread_ : as `errors_`
+    confusion_spread_ : as `confusion_`
         Standard deviation of the confusion matrices by moments alone over partitions; NaN if moments were not used.
     loss_history_ : list of float
         The objective after each step, per vote: the log-likelihood plus the log-density of the prior. It never
@@ -121,8 +121,8 @@ class DawidSkene(CrowdTables, Model):
     tasks_, workers_, classes_ : arrays
         The names, in the order of the arrays above.
     diagnostics_ : Diagnostics
-        The start of expectation maximization, the reason if it is not from moments, `n_partitions`, `em_rounds` and
-        ``converged``.
+        The start of expectation maximization, the reason if it is not from moments, `n_partitions`, the number of
+        steps and ``converged``.
 
     See Also
     --------
@@ -159,11 +159,18 @@ class DawidSkene(CrowdTables, Model):
     True
     """
 
+    former_parameters: ClassVar[Mapping[str, str]] = {"em_rounds": "max_iter"}
+    former_attributes: ClassVar[Mapping[str, str]] = {
+        "errors_": "confusion_",
+        "errors_standard_errors_": "confusion_standard_errors_",
+        "errors_spread_": "confusion_spread_",
+    }
+
     def __init__(
         self,
         *,
         init: str | ArrayLike = "moments",
-        em_rounds: int = 100,
+        max_iter: int = 100,
         prior: str | ArrayLike = "estimated",
         smoothing: float | str = "estimated",
         pooling: float = 0.0,
@@ -177,7 +184,7 @@ class DawidSkene(CrowdTables, Model):
         random_state: int | np.random.Generator | None = None,
     ) -> None:
         self.init = init
-        self.em_rounds = em_rounds
+        self.max_iter = max_iter
         self.prior = prior
         self.smoothing = smoothing
         self.pooling = pooling
@@ -266,7 +273,7 @@ class DawidSkene(CrowdTables, Model):
         detected = detect_copies(
             votes, run, lambda shared: self._run_from(shared, start, prior)[0], one_coin=self.one_coin
         )
-        if self.copies == "share" and len(detected.accepted) > 0 and self.em_rounds > 0:
+        if self.copies == "share" and len(detected.accepted) > 0 and self.max_iter > 0:
             votes = with_shared_votes(votes, detected.accepted)
             run, workers = self._run_from(votes, start, prior)
         self._copies = detected.reported
@@ -415,7 +422,7 @@ class DawidSkene(CrowdTables, Model):
         ValueError: tol must not be negative; got -1.0
         """
         super().check_parameters()
-        as_number("em_rounds", self.em_rounds, integer=True, zero=True)
+        as_number("max_iter", self.max_iter, integer=True, zero=True)
         as_flag("one_coin", self.one_coin)
         as_number("tol", self.tol, zero=True)
         as_number("pooling", self.pooling, zero=True)
@@ -457,8 +464,8 @@ class DawidSkene(CrowdTables, Model):
 
     def _run_from(self, votes: Votes, start: Start, prior: Prior) -> tuple[Run, CrowdPrior | None]:
         if not isinstance(self.smoothing, str):
-            return run_em(votes, start, prior, self.em_rounds, self.tol), None
-        return run_with_estimated_prior(votes, start, prior, self.em_rounds, self.tol)
+            return run_em(votes, start, prior, self.max_iter, self.tol), None
+        return run_with_estimated_prior(votes, start, prior, self.max_iter, self.tol)
 
     def _uncertainty(self, votes: Votes, run: Run, prior: Prior, workers: CrowdPrior | None) -> Uncertainty:
         if workers is None:
@@ -470,9 +477,9 @@ class DawidSkene(CrowdTables, Model):
         reason = start.diagnostics.reason
         if reason is not None:
             yield UserWarning(f"moments do not determine this crowd: {reason}; started from the majority vote instead")
-        if self.em_rounds > 0 and self.tol > 0 and not run.converged:
+        if self.max_iter > 0 and self.tol > 0 and not run.converged:
             yield ConvergenceWarning(
-                f"expectation maximization did not converge in em_rounds={self.em_rounds} steps: the objective still "
+                f"expectation maximization did not converge in max_iter={self.max_iter} steps: the objective still "
                 f"rises by more than tol={self.tol:g} per vote; allow more steps, or set tol=0 for exactly this number"
             )
 
@@ -488,10 +495,10 @@ class DawidSkene(CrowdTables, Model):
         self.tasks_, self.workers_, self.classes_ = tasks, workers, classes
         self.labels_ = tables.series(classes[np.argmax(run.classes, axis=1)], "agg_label", tasks, "task")
         self.probas_ = tables.by_class(run.classes)
-        self.errors_ = tables.confusions(run.model.confusions)
+        self.confusion_ = tables.confusions(run.model.confusions)
         self.confusion_matrices_ = np.swapaxes(run.model.confusions, 1, 2)
-        self.errors_standard_errors_ = tables.confusions(uncertainty.confusions)
-        self.errors_spread_ = tables.confusions(spread)
+        self.confusion_standard_errors_ = tables.confusions(uncertainty.confusions)
+        self.confusion_spread_ = tables.confusions(spread)
         self.priors_ = tables.series(run.model.shares, "prior", classes, "label")
         self.priors_standard_errors_ = tables.series(uncertainty.shares, "standard_error", classes, "label")
         self.worker_accuracy_ = tables.series(accuracy, "accuracy", workers, "worker")
