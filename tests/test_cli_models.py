@@ -208,6 +208,6 @@ def test_communities_honors_weights(edges_file):
     rows = list(csv.DictReader(weighted.splitlines()))
     np.testing.assert_allclose([float(row["p0"]) for row in rows], model.memberships_[:, 0], atol=1e-9)
     assert weighted != plain
-    assert "how likely" not in runner.invoke(app, options[:4]).stdout
-    assert "the expected weight between a pair" in runner.invoke(app, options[:4]).stdout
-    assert "how likely a pair" in runner.invoke(app, [*options[:4], "--weight", "none"]).stdout
+    assert "probability of a link" not in runner.invoke(app, options[:4]).stdout
+    assert "expected weight of a link" in runner.invoke(app, options[:4]).stdout
+    assert "probability of a link" in runner.invoke(app, [*options[:4], "--weight", "none"]).stdout

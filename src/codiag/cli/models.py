@@ -148,7 +148,7 @@ def label(
         Path | None,
         typer.Option(
             "--gold",
-            help="A table like VOTES with task and label: the classes of tasks that are known, which are held.",
+            help="A table like VOTES with task and label: known classes, which these tasks keep.",
             metavar="TABLE",
             show_default=False,
         ),
@@ -172,7 +172,7 @@ def label(
     skip_missing: Annotated[
         bool, typer.Option("--skip-missing", help="Leave out votes without task, worker or label.")
     ] = False,
-    init: Annotated[str, typer.Option("--init", help="Where to start from: moments, or majority.")] = "moments",
+    init: Annotated[str, typer.Option("--init", help="Start: moments, or majority.")] = "moments",
     one_coin: Annotated[
         bool, typer.Option("--one-coin", help="Give each worker one accuracy for all classes.")
     ] = False,
@@ -196,7 +196,7 @@ def label(
     seed: Seed = 0,
     force: Force = False,
 ) -> None:
-    """Find the labels of tasks from votes that disagree. How good the workers are is printed."""
+    """Find the labels of tasks from votes that disagree. The accuracy of the workers is printed."""
     from codiag._text import as_file
     from codiag.io import write_table
     from codiag.models.crowd import DawidSkene, read_gold, votes_in
@@ -211,9 +211,9 @@ def label(
     with working("labeling ...", outputs, sources, force=force) as command:
         source = command.source(path)
         columns = {"task": task, "worker": worker, "label": label}
-        table, left_out = votes_in(source, columns, wide=wide, skip_missing=skip_missing)
-        if left_out:
-            remark(left_out)
+        table, omission = votes_in(source, columns, wide=wide, skip_missing=skip_missing)
+        if omission:
+            remark(omission)
         known = None if gold is None else read_gold(as_file("--gold", gold), table, task=task, label=label)
         model = DawidSkene(
             init=init,
@@ -226,13 +226,13 @@ def label(
         command.save("--workers", lambda path: write_table(path, model.worker_table()))
         command.report(lambda: crowd_report(model, title=command.title(path)))
     shares = ", ".join(f"{name} {share:.3f}" for name, share in zip(model.classes_, model.priors_, strict=True))
-    shared = f"{table['label'].size} votes on {model.tasks_.size} tasks; shares of the classes: {shown(shares)}"
+    summary = f"{table['label'].size} votes on {model.tasks_.size} tasks; shares of the classes: {shown(shares)}"
     doubts = [_doubt_table(model, min(n_doubtful, model.tasks_.size))] if n_doubtful else []
     if len(model.copies_):
-        named = ", ".join(f"{one} and {other}" for one, other in model.copies_[:SHOWN].tolist())
+        pairs = ", ".join(" and ".join(map(str, pair)) for pair in model.copies_[:SHOWN].tolist())
         more = f" and {len(model.copies_) - SHOWN} more pairs" if len(model.copies_) > SHOWN else ""
-        shared += f"\nworkers who seem to copy from each other, and share a vote: {shown(named)}{more}"
-    command.show(_worker_table(model, command.title(path), sort), *doubts, shared)
+        summary += f"\nworkers who seem to copy from each other, and share a vote: {shown(pairs)}{more}"
+    command.show(_worker_table(model, command.title(path), sort), *doubts, summary)
     command.draw("--figure", lambda path: confusions(model).savefig(path))
 
 
@@ -278,7 +278,7 @@ def communities(
             "-k",
             "--k",
             min=1,
-            help="Number of communities; by default, those that random graphs do not explain.",
+            help="Number of communities; by default, estimated from the spectrum of the graph.",
         ),
     ] = None,
     result: Annotated[
@@ -291,17 +291,20 @@ def communities(
             "--weight",
             metavar="COLUMN",
             help="Column, by name or number from 1, or attribute with the weights of edges; none ignores them. By "
-            "default what is called weight.",
+            "default the one called weight.",
             show_default=False,
         ),
     ] = None,
     alpha_0: Annotated[
         float | None,
-        typer.Option("--alpha-0", min=0, help="How mixed nodes are; 0 for one each. By default, estimated."),
+        typer.Option("--alpha-0", min=0, help="How mixed nodes are; 0 for one community each. By default, estimated."),
     ] = None,
     degree_corrected: Annotated[
         bool,
-        typer.Option("--degree-corrected/--plain", help="Whether nodes differ in activity beside their communities."),
+        typer.Option(
+            "--degree-corrected/--plain",
+            help="Whether degrees of nodes also differ for other reasons than communities.",
+        ),
     ] = True,
     method: Annotated[
         str | None,
@@ -349,13 +352,12 @@ def communities(
 
 
 def _community_table(model: MixedMembershipCommunities, name: str) -> Table:
-    linked = "how likely a pair of pure members is to be"
-    linked = "the expected weight between a pair of pure members" if model.weighted_ else linked
+    meaning = "expected weight" if model.weighted_ else "probability"
     table = table_of(
         f"{name}: {model.nodes_.size} nodes, {model.n_components_} communities",
         [],
         ["community", "strongest for", "above 0.3", "linked inside", "with others"],
-        caption=f"linked: {linked}, by the fitted model",
+        caption=f"linked: {meaning} of a link between two pure members, by the fitted model",
     )
     members = model.overlapping_labels().sum(axis=0)
     mass, rates = model.memberships_.sum(axis=0), model.connectivity_
