@@ -22,7 +22,7 @@ from scipy.optimize import linear_sum_assignment
 
 from codiag._checks import UndeterminedError
 from codiag.models.communities._connectivity import Parameters, cross_fitted_parameters, plain_parameters
-from codiag.models.communities._memberships import LARGEST_ALPHA, LEAST_ALPHA, LinkCounts
+from codiag.models.communities._memberships import LARGEST_ALPHA, LEAST_ALPHA, LinkCounts, Options
 from codiag.models.communities._network import Network
 from codiag.models.frame import block_of_rows, jackknife_errors, on_simplex_rows, share_errors
 
@@ -59,13 +59,11 @@ def corrected_parameters(
     fitted: LinkCounts,
     estimate: Parameters,
     refit: Callable[[Network], LinkCounts],
-    *,
-    degree_corrected: bool,
-    alpha_0: float | None,
+    options: Options,
     seed: int,
 ) -> Corrected:
     """Return an estimate minus its bias in simulated graphs; unchanged if these do not show the communities."""
-    top = float(network.adjacency.data.max())
+    alpha_0, top = options.alpha_0, float(network.adjacency.data.max())
     if estimate.connectivity.size == 1:
         return Corrected.without(estimate)
     truth = (
@@ -75,7 +73,7 @@ def corrected_parameters(
     samples = []
     for _ in range(N_GRAPHS):
         try:
-            samples.append(_negative_bias(network, fitted, truth, refit, degree_corrected, rng))
+            samples.append(_negative_bias(network, fitted, truth, refit, options.degree_corrected, rng))
         except (UndeterminedError, np.linalg.LinAlgError):
             return Corrected.without(estimate)
     rates, totals = (np.array(values) for values in zip(*samples, strict=True))

@@ -38,6 +38,14 @@ LEAST_ALPHA, LARGEST_ALPHA = 1e-3, 1e3
 """Bounds of the total of the Dirichlet parameters."""
 
 
+class Options(NamedTuple):
+    """Options of the model: the total of the Dirichlet parameters, if given; degree correction; the factorization."""
+
+    alpha_0: float | None
+    degree_corrected: bool
+    method: Method | None
+
+
 class Stars(NamedTuple):
     """Links (n, n) divided by scales of the rows (n,) and of the columns, and the scales of the rows."""
 
@@ -135,15 +143,7 @@ class Average(NamedTuple):
 
 
 def average_over_partitions(
-    network: Network,
-    k: int,
-    seed: int | None,
-    *,
-    alpha_0: float,
-    degree_corrected: bool,
-    method: Method | None,
-    n_partitions: int | None,
-    subset: np.ndarray | None = None,
+    network: Network, k: int, seed: int, options: Options, n_partitions: int | None, subset: np.ndarray | None = None
 ) -> Average:
     """Return memberships averaged over a number of partitions; if it is None, until the mean is precise.
 
@@ -151,7 +151,8 @@ def average_over_partitions(
     """
     if k == 1:
         return Average(np.ones((network.nodes.size, 1)), 1.0, 0.0, 1, 1)
-    stars = scaled_stars(network, degree_corrected)
+    alpha_0 = INITIAL_ALPHA if options.alpha_0 is None else options.alpha_0
+    stars = scaled_stars(network, options.degree_corrected)
     seeds = np.random.SeedSequence(seed).spawn(n_partitions or MOST_PARTITIONS)
     estimates: list[np.ndarray] = []
     average, reason, n_drawn, target = None, "", 0, n_partitions or FEWEST_PARTITIONS
@@ -159,7 +160,7 @@ def average_over_partitions(
     while n_drawn < len(seeds) and not (average is not None and average.standard_error < precise):
         for partition_seed in seeds[n_drawn:target]:
             try:
-                estimates.append(estimate_memberships(stars, k, alpha_0, method, partition_seed, subset))
+                estimates.append(estimate_memberships(stars, k, alpha_0, options.method, partition_seed, subset))
             except (UndeterminedError, np.linalg.LinAlgError) as error:  # this partition shows fewer communities
                 reason = str(error)
         n_drawn, target = target, min(2 * target, len(seeds))

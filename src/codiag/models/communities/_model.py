@@ -28,10 +28,10 @@ from codiag.models.communities._errors import (
 )
 from codiag.models.communities._memberships import (
     FEWEST_PARTITIONS,
-    INITIAL_ALPHA,
     PRECISE,
     Average,
     LinkCounts,
+    Options,
     average_over_partitions,
     variational_steps,
 )
@@ -437,7 +437,7 @@ class MixedMembershipCommunities(Model):
         self, network: Network, k: int, seed: int, n_partitions: int | None, subset: np.ndarray | None = None
     ) -> Communities:
         """Return k communities; if the nodes are a `subset` of a larger graph, with the partitions of that graph."""
-        average = self._average(network, k, seed, n_partitions, subset)
+        average = average_over_partitions(network, k, seed, self._options, n_partitions, subset)
         fitted = self._fitted(network, average, self.max_iter)
         memberships = fitted.memberships if self.max_iter else average.memberships
         if self.max_iter and not self.degree_corrected:
@@ -446,19 +446,9 @@ class MixedMembershipCommunities(Model):
         average = average._replace(memberships=average.memberships[:, order])
         return Communities(network, memberships[:, order], average, fitted.ordered(order))
 
-    def _average(
-        self, network: Network, k: int, seed: int, n_partitions: int | None, subset: np.ndarray | None = None
-    ) -> Average:
-        return average_over_partitions(
-            network,
-            k,
-            seed,
-            alpha_0=INITIAL_ALPHA if self.alpha_0 is None else self.alpha_0,
-            degree_corrected=self.degree_corrected,
-            method=None if self.method is None else as_method(self.method),
-            n_partitions=n_partitions,
-            subset=subset,
-        )
+    @property
+    def _options(self) -> Options:
+        return Options(self.alpha_0, self.degree_corrected, None if self.method is None else as_method(self.method))
 
     def _fitted(self, network: Network, average: Average, max_iter: int, tol: float = 0.0) -> LinkCounts:
         memberships = average.memberships
@@ -485,16 +475,12 @@ class MixedMembershipCommunities(Model):
         estimate = self._estimated(communities, fitted, np.arange(linked.size))
         corrected = Corrected.without(estimate)
         if self.correct_bias:
-            n_partitions = min(average.n_drawn, FEWEST_PARTITIONS)
-            corrected = corrected_parameters(
-                network,
-                fitted,
-                estimate,
-                lambda drawn: self._many_steps(drawn, self._average(drawn, k, seed, n_partitions)),
-                degree_corrected=self.degree_corrected,
-                alpha_0=self.alpha_0,
-                seed=seed,
-            )
+            options, n_partitions = self._options, min(average.n_drawn, FEWEST_PARTITIONS)
+
+            def refit(drawn: Network) -> LinkCounts:
+                return self._many_steps(drawn, average_over_partitions(drawn, k, seed, options, n_partitions))
+
+            corrected = corrected_parameters(network, fitted, estimate, refit, options, seed)
         self.connectivity_, self.alpha_0_ = corrected.parameters
         if self.alpha_0 is not None:
             self.alpha_0_ = float(self.alpha_0)

@@ -147,15 +147,15 @@ def _of_one_length(columns: list[np.ndarray]) -> list[np.ndarray]:
     return columns
 
 
-def _as_column(values: Any) -> np.ndarray:
+def _as_column(values: Any, name: str = "task, worker and label") -> np.ndarray:
     """Return a vector with unchanged entries: NumPy would turn mixed lists into strings, and tuples into rows."""
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
-        raise ValueError(f"task, worker and label must be sequences of values; got {values!r:.40}")
+        raise ValueError(f"{name} must be sequences of values; got {values!r:.40}")
     if not hasattr(values, "__array__"):
         return as_vector(list(values))
     column = np.asarray(values)
     if column.size != max(column.shape, default=0):
-        raise ValueError(f"task, worker and label must be vectors; got one of shape {column.shape}")
+        raise ValueError(f"{name} must be vectors; got one of shape {column.shape}")
     return column.ravel()
 
 
@@ -226,9 +226,7 @@ def _series_entries(gold: Any) -> tuple[list[Any] | None, list[Any]]:
 
 
 def _entries_of(column: Any) -> list[Any]:
-    if isinstance(column, str | bytes) or not isinstance(column, Iterable):
-        raise TypeError(f"gold must have sequences of tasks and labels; got {column!r:.40}")
-    return list(np.asarray(column).tolist() if hasattr(column, "__array__") else column)
+    return list(_as_column(column, "tasks and labels of gold").tolist())
 
 
 def is_matrix(votes: Any, missing: Any) -> bool:
@@ -290,29 +288,22 @@ def _may_be_rows(lines: list[Any], missing: Any) -> bool:
 
 def _may_be_columns(lines: list[Any]) -> bool:
     """Return whether all votes have a task and a worker, most pairs of these occur once, and labels recur."""
-    tasks, workers, labels = (_objects(line) for line in lines)
+    tasks, workers, labels = (_as_column(line) for line in lines)
     if np.any(is_missing(tasks)) or np.any(is_missing(workers)):
         return False
     try:
-        n_pairs, n_labels = len(set(zip(tasks, workers, strict=True))), len(set(labels))
+        n_pairs, n_labels = len(set(zip(tasks.tolist(), workers.tolist(), strict=True))), len(set(labels.tolist()))
     except TypeError:  # values that cannot be hashed are refused later
         return True
     return 2 * n_pairs > labels.size and (n_labels < labels.size or labels.size < 3)
 
 
 def _different_values(line: Any, missing: Any) -> set[Any]:
-    entries = _objects(line)
+    entries = _as_column(line)
     try:
-        return set(entries[~is_missing(entries, missing)])
+        return set(entries[~is_missing(entries, missing)].tolist())
     except TypeError:
         return set()
-
-
-def _objects(line: Any) -> np.ndarray:
-    entries = line.tolist() if hasattr(line, "tolist") else list(line)
-    column = np.empty(len(entries), dtype=object)
-    column[:] = entries
-    return column
 
 
 def _listed(names: Iterable[Any]) -> str:
