@@ -127,8 +127,8 @@ def test_moments_lead_to_the_optimum_beside_the_truth(k):
         assert abs(found.log_likelihood_ - beside.log_likelihood_) < 1e-4 * data.votes[0].size
 
 
-def test_where_workers_name_classes_each_their_own_way_the_majority_leads_astray():
-    """The majority then holds nothing; moments do not ask for it."""
+def test_moments_recover_classes_if_every_worker_permutes_the_labels():
+    """The majority vote then carries no information; moments do not need it."""
     gaps = []
     for seed in range(3):
         rng = np.random.default_rng([seed, 9])
@@ -144,7 +144,7 @@ def test_where_workers_name_classes_each_their_own_way_the_majority_leads_astray
     assert np.median(gaps) > 0.05
 
 
-def test_workers_of_whom_half_swap_the_classes_are_told_apart():
+def test_moments_separate_workers_if_half_of_them_swap_the_classes():
     """Added up their votes say little; partitions that say more count more."""
     for seed in range(3):
         errors = worker_errors(40, 2, seed=[seed, 1])
@@ -350,7 +350,7 @@ def test_estimates_do_not_depend_on_names(options, init, tolerance):
     assert {tuple(sorted(pair)) for pair in workers[one.copies_].tolist()} == set(map(tuple, other.copies_.tolist()))
 
 
-def test_rounds_that_do_not_suffice_are_told():
+def test_too_few_steps_are_warned_of():
     votes = crowd(3).votes
     with pytest.warns(codiag.ConvergenceWarning, match=r"did not converge in max_iter=2 steps.*tol=1e-06") as caught:
         model = DawidSkene(max_iter=2, smoothing=1.0, random_state=0).fit(votes)

@@ -143,7 +143,7 @@ def crossed_connectivity(
     owners = places % N_BLOCKS
     degrees = fitted.counts.sum(axis=1, keepdims=True)
     sides = [_without_columns(network, owners == block) for block in range(N_BLOCKS)]
-    counts, own = [fitted.counts * (1 - 1 / N_BLOCKS)] * N_BLOCKS, [np.zeros_like(fitted.counts)] * N_BLOCKS
+    counts, link_shares = [fitted.counts * (1 - 1 / N_BLOCKS)] * N_BLOCKS, [np.zeros_like(fitted.counts)] * N_BLOCKS
     pure = fitted.without_rates()
     for _ in range(MOST_TURNS):
         totals = pure.sum(axis=0)
@@ -151,7 +151,7 @@ def crossed_connectivity(
         pulls = positive @ totals  # expected number of links of a member of each community
         others = on_simplex_rows(pure * pulls) @ (positive / np.outer(pulls, pulls))
         for block, side in enumerate(sides):
-            counts[block], own[block] = _step(side, counts[block], fitted.prior, own[block], others)
+            counts[block], link_shares[block] = _step(side, counts[block], fitted.prior, link_shares[block], others)
         shares = np.stack([_pure(some, some.sum(axis=1, keepdims=True), pulls, fitted.prior) for some in counts])
         pure = _pure(np.sum(counts, axis=0), degrees, pulls, fitted.prior)
         previous, rates = rates, connectivity(network, shares, owners)
@@ -169,10 +169,10 @@ def _without_columns(network: Network, excluded: np.ndarray) -> sparse.csr_array
 
 
 def _step(
-    links: sparse.csr_array, counts: np.ndarray, prior: np.ndarray, own: np.ndarray, others: np.ndarray
+    links: sparse.csr_array, counts: np.ndarray, prior: np.ndarray, link_shares: np.ndarray, others: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return links by node and community, and the mean share of a counted link, after a variational step."""
-    shares = on_simplex_rows(expected_counts(counts, prior, own))
+    shares = on_simplex_rows(expected_counts(counts, prior, link_shares))
     rows = np.repeat(np.arange(links.shape[0]), np.diff(links.indptr))
     means = means_of_links(rows, links.indices, shares, others)
     counts = shares * (with_data(links, links.data / means) @ others)

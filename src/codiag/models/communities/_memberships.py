@@ -247,9 +247,9 @@ def variational_steps(
     counts = memberships * degrees[:, None]
     prior = _prior(memberships.shape[1], INITIAL_ALPHA if alpha_0 is None else alpha_0)
     links = _symmetric_sum(memberships.T @ (above @ memberships)) + 1e-9
-    own, history = np.zeros_like(counts), []
+    link_shares, history = np.zeros_like(counts), []
     for _ in range(max_iter):
-        shares = on_simplex_rows(expected_counts(counts, prior, own))
+        shares = on_simplex_rows(expected_counts(counts, prior, link_shares))
         totals = links.sum(axis=0)
         rates = links / np.outer(totals, totals)
         others, previous = shares @ rates, counts
@@ -258,7 +258,7 @@ def variational_steps(
         ratios = with_data(above, above.data / means)
         counts = shares * (ratios @ others + ratios.T @ others)
         squares = with_data(above, above.data / means**2)  # squared shares of links in communities
-        own = shares**2 * (squares @ others**2 + squares.T @ others**2) / np.maximum(counts, 1e-300)
+        link_shares = shares**2 * (squares @ others**2 + squares.T @ others**2) / np.maximum(counts, 1e-300)
         links = rates * _symmetric_sum(shares.T @ (ratios @ shares))
         if alpha_0 is None:
             prior = _prior(prior.size, dirichlet_total(on_simplex_rows(counts + prior), degrees + prior.sum()))
@@ -284,10 +284,10 @@ def _prior(k: int, total: float) -> np.ndarray:
     return np.full(k, max(total, LEAST_ALPHA) / k)
 
 
-def expected_counts(counts: np.ndarray, prior: np.ndarray, own: np.ndarray) -> np.ndarray:
-    """Return geometric means of counts plus prior, to second order, without one link, which has the shares `own`."""
-    middle = np.maximum(counts + prior - own, 1e-12)
-    variances = np.maximum((counts - own) * (1 - own), 0)
+def expected_counts(counts: np.ndarray, prior: np.ndarray, link_shares: np.ndarray) -> np.ndarray:
+    """Return geometric means of counts plus prior, to second order, without one link of given shares."""
+    middle = np.maximum(counts + prior - link_shares, 1e-12)
+    variances = np.maximum((counts - link_shares) * (1 - link_shares), 0)
     return np.maximum(middle * np.exp(-variances / (2 * middle**2)), 1e-12)
 
 

@@ -97,7 +97,7 @@ def _wrapped(data: Any) -> Any:
 
     try:
         frame = nw.from_native(data, pass_through=True)
-    except nw.exceptions.DuplicateError:
+    except ValueError:  # of narwhals, about columns of the same name
         raise ValueError(f"votes must have columns of different names; got {_listed(data.columns)}") from None
     return frame if isinstance(frame, nw.DataFrame | nw.LazyFrame) else None
 
