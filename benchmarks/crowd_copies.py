@@ -19,7 +19,7 @@ from codiag.models.crowd import (
     Votes,
     as_prior,
     as_votes,
-    examine,
+    detect_copies,
     run_with_estimated_prior,
     start_from_majority,
     with_shared_votes,
@@ -97,7 +97,9 @@ def _counts(name: str, **options: Any) -> tuple[str, ...]:
         for seed in SEEDS:
             votes, _, pairs = copying_crowd(seed, k, **options)
             coded = as_votes(votes)
-            found = {tuple(coded.workers[pair].tolist()) for pair in examine(coded, _run(coded), _run).named.pairs}
+            found = {
+                tuple(coded.workers[pair].tolist()) for pair in detect_copies(coded, _run(coded), _run).reported.pairs
+            }
             wrong, right, n_pairs = wrong + bool(found - pairs), right + len(found & pairs), n_pairs + len(pairs)
         cells += [f"{wrong} of {len(SEEDS)}", f"{right / n_pairs:.2f}" if n_pairs else ""]
     return (name, *cells)
@@ -120,7 +122,7 @@ def labels() -> str:
                 votes, truth, _ = copying_crowd(seed + 100, k, groups=groups, size=size, rate=rate)
                 coded = as_votes(votes)
                 run = _run(coded)
-                pairs = examine(coded, run, _run).believed
+                pairs = detect_copies(coded, run, _run).accepted
                 again = _run(with_shared_votes(coded, pairs)) if len(pairs) else run
                 found = [np.argmax(one.classes, axis=1) for one in (run, again)]
                 scores.append([100 * np.mean(one == truth[coded.tasks]) for one in found])

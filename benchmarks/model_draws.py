@@ -107,7 +107,7 @@ def crowd(seed: int, n: int = 600, n_workers: int = 20, density: float = 0.4) ->
     """Twenty workers with 240 votes each, about, on tasks of three classes."""
     errors, priors = worker_confusions(n_workers, 3, seed=108), np.array([0.5, 0.3, 0.2])
     votes = crowd_votes(n, errors, density=density, priors=priors, seed=seed).votes
-    return votes, {"errors": errors, "priors": priors}
+    return votes, {"confusion": errors, "priors": priors}
 
 
 def graph(seed: int, n: int = 400, alpha_0: float = 1.0) -> Drawn:
@@ -155,11 +155,13 @@ CASES: dict[str, dict[str, Case]] = {
     },
     "communities": {
         "MixedMembershipCommunities, alpha_0 = 1": Case(
-            graph, MixedMembershipCommunities(3, alpha_0=1.0, degree_corrected=False, random_state=0), "memberships"
+            graph,
+            MixedMembershipCommunities(3, alpha_0=1.0, degree_corrected=False, correct_bias=True, random_state=0),
+            "memberships",
         ),
         "alpha_0 = 0.1": Case(
             partial(graph, alpha_0=0.1),
-            MixedMembershipCommunities(3, alpha_0=0.1, degree_corrected=False, random_state=0),
+            MixedMembershipCommunities(3, alpha_0=0.1, degree_corrected=False, correct_bias=True, random_state=0),
             "memberships",
         ),
     },

@@ -21,7 +21,7 @@ from benchmarks.sources import ERRORS
 N_BLOCKS, FIRST_SEED, N_DRAWS = 20, 20_000, 40
 FEWER = {"gaussians": 25, "views": 25, "mixed topics": 20, "communities": 20}
 """Draws of models that take long. Seeds count from the same first one for all models."""
-AXES = {"transmat": (0, 1), "connectivity": (0, 1), "memberships": (1,), "variances": (), "errors": (), "priors": ()}
+AXES = {"transmat": (0, 1), "connectivity": (0, 1), "memberships": (1,), "variances": (), "confusion": (), "priors": ()}
 """Along which axes of parameters components lie, where that is not along rows."""
 NEAR = 2.0
 """Standard errors from a bound within which the true value of a parameter is called near it."""

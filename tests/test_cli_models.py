@@ -125,7 +125,7 @@ def test_label_writes_labels_workers_and_a_picture(votes_file, tmp_path):
     assert [int(row["label"]) for row in labels] == model.labels_.tolist()
     np.testing.assert_allclose([float(row["p(1)"]) for row in labels], model.probas_[:, 1])
     np.testing.assert_allclose([float(row["accuracy"]) for row in workers], model.worker_accuracy_)
-    np.testing.assert_allclose([float(row["p(2|0)"]) for row in workers], model.errors_[:, 2, 0])
+    np.testing.assert_allclose([float(row["p(2|0)"]) for row in workers], model.confusion_[:, 2, 0])
     assert picture.stat().st_size > 10_000
     assert "20 workers" in result.stdout
     assert "... 5 more" in result.stdout
@@ -208,6 +208,6 @@ def test_communities_honors_weights(edges_file):
     rows = list(csv.DictReader(weighted.splitlines()))
     np.testing.assert_allclose([float(row["p0"]) for row in rows], model.memberships_[:, 0], atol=1e-9)
     assert weighted != plain
-    assert "how likely" not in runner.invoke(app, options[:4]).stdout
-    assert "the expected weight between a pair" in runner.invoke(app, options[:4]).stdout
-    assert "how likely a pair" in runner.invoke(app, [*options[:4], "--weight", "none"]).stdout
+    assert "probability of a link" not in runner.invoke(app, options[:4]).stdout
+    assert "expected weight of a link" in runner.invoke(app, options[:4]).stdout
+    assert "probability of a link" in runner.invoke(app, [*options[:4], "--weight", "none"]).stdout

@@ -136,7 +136,7 @@ def test_where_two_explanations_are_nearly_as_probable_nobody_is_named():
     rates = np.append(np.full(4, 0.7), rng.uniform(0.5, 0.9, 8))
     votes = np.where(rng.random((400, 12)) < rates, truth[:, None], 1 - truth[:, None])
     votes[:, 1:4] = votes[:, :1]
-    with pytest.warns(UserWarning, match="votes do not tell whether some of the workers .* copy") as caught:
+    with pytest.warns(UserWarning, match="it is ambiguous whether some of the workers .* copy") as caught:
         doubted = DawidSkene(random_state=0).fit(votes)
     assert len(caught) == 1
     assert doubted.copies_.shape == (0, 2)

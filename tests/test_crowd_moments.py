@@ -8,7 +8,6 @@ from numpy.testing import assert_array_equal
 
 from codiag.methods import ALS, NLS, NOJD, Lathauwer
 from codiag.models import DawidSkene
-from codiag.models.crowd import _starts as _crowd_moments
 from codiag.models.crowd import as_votes, estimate_crowd, random_groups
 from codiag.synthetic import crowd_votes, worker_confusions
 from simulated import crowd
@@ -20,8 +19,10 @@ def test_errors_of_moments_fall_like_the_root_of_the_tasks():
     errors = []
     for n in sizes:
         runs = [crowd(3, n=n, n_workers=30, seed=seed) for seed in range(3)]
-        fits = [DawidSkene(em_rounds=0, random_state=0).fit(run.votes) for run in runs]
-        errors.append(np.mean([np.abs(fit.errors_ - run.errors).mean() for fit, run in zip(fits, runs, strict=True)]))
+        fits = [DawidSkene(max_iter=0, random_state=0).fit(run.votes) for run in runs]
+        errors.append(
+            np.mean([np.abs(fit.confusion_ - run.errors).mean() for fit, run in zip(fits, runs, strict=True)])
+        )
     slope = np.polyfit(np.log(sizes), np.log(errors), 1)[0]
     assert -0.6 < slope < -0.4
 
@@ -30,11 +31,11 @@ def test_errors_of_moments_fall_like_the_root_of_the_tasks():
 def test_any_method_serves(method):
     data = crowd(3)
     method = ALS(init=NOJD()) if method == "als" else method
-    model = DawidSkene(method=method, em_rounds=0, n_partitions=5, random_state=0).fit(data.votes)
+    model = DawidSkene(method=method, max_iter=0, n_partitions=5, random_state=0).fit(data.votes)
     assert model.diagnostics_["init"] == "moments"
-    assert np.abs(model.errors_ - data.confusions).mean() < 0.06
-    assert np.all(model.errors_spread_ >= 0)
-    assert 0.005 < model.errors_spread_.mean() < 0.1
+    assert np.abs(model.confusion_ - data.confusions).mean() < 0.06
+    assert np.all(model.confusion_spread_ >= 0)
+    assert 0.005 < model.confusion_spread_.mean() < 0.1
 
 
 @pytest.mark.parametrize(
@@ -50,7 +51,9 @@ def test_what_a_method_has_against_its_options_is_not_blamed_on_the_votes(method
 @pytest.mark.parametrize("method", ["nojd1", "ojd1", "lathauwer"])
 def test_votes_of_fewer_classes_are_no_mistake_of_the_user(method, monkeypatch):
     """The votes of two classes, asked for three: every partition is found to have no third one, by every method."""
-    monkeypatch.setattr(_crowd_moments, "_weakest_pair", lambda *_: (1.0, 0.0))  # which would find it before
+    monkeypatch.setattr(
+        "codiag.models.crowd._starts._weakest_pair", lambda *_: (1.0, 0.0)
+    )  # which would find it before
     rng = np.random.default_rng(0)
     truth = rng.integers(0, 2, 60)
     votes = np.tile(truth[:, None], 9)
@@ -71,7 +74,7 @@ def test_what_moments_cannot_tell_is_asked_of_the_majority(votes, reason):
     with pytest.warns(UserWarning, match=reason):
         model = DawidSkene().fit(votes)
     assert model.diagnostics_["init"] == "majority"
-    assert np.all(np.isnan(model.errors_spread_))
+    assert np.all(np.isnan(model.confusion_spread_))
     assert np.all(np.isfinite(model.probas_))
 
 
@@ -82,7 +85,7 @@ def test_partitions_that_tell_more_count_more():
         errors = worker_confusions(40, 2, seed=[seed, 1])
         errors[::2] = errors[::2, ::-1]
         data = crowd_votes(5000, errors, density=0.25, seed=[seed, 2])
-        found = DawidSkene(em_rounds=0, random_state=0).fit(data.votes).errors_
+        found = DawidSkene(max_iter=0, random_state=0).fit(data.votes).confusion_
         misses.append(min(np.abs(found[..., order] - errors).mean() for order in ([0, 1], [1, 0])))
     assert np.mean(misses) < 0.04
 
@@ -99,7 +102,7 @@ def test_directions_are_judged_by_tasks_that_had_no_say():
 def test_votes_without_meaning_are_not_taken_for_classes():
     rng = np.random.default_rng(0)
     votes = tuple(rng.integers(0, size, 3000) for size in (400, 30, 4))
-    with pytest.warns(UserWarning, match="do not tell 4 classes apart"):
+    with pytest.warns(UserWarning, match="do not separate 4 classes"):
         DawidSkene().fit(votes)
 
 
@@ -108,7 +111,7 @@ def test_groups_of_ones_own():
     model = DawidSkene(groups=np.arange(20) % 3, random_state=0).fit(data.votes)
     assert model.diagnostics_["n_partitions"] == 1
     again = DawidSkene(groups=(np.arange(20) % 3)[None], random_state=0).fit(data.votes)
-    assert_array_equal(model.errors_, again.errors_)
+    assert_array_equal(model.confusion_, again.confusion_)
 
 
 def test_groups_have_like_numbers_of_votes():
@@ -122,4 +125,4 @@ def test_groups_have_like_numbers_of_votes():
 def test_many_classes_are_left_to_the_majority():
     votes = (np.repeat(np.arange(300), 3), np.tile(np.arange(3), 300), np.repeat(np.arange(300) % 150, 3))
     with pytest.warns(UserWarning, match="at most 100 classes"):
-        assert DawidSkene(em_rounds=1, tol=0).fit(votes).classes_.size == 150
+        assert DawidSkene(max_iter=1, tol=0).fit(votes).classes_.size == 150

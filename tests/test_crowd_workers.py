@@ -181,8 +181,8 @@ def test_standard_errors_of_the_default_are_the_deviations_from_the_truth():
         errors = worker_confusions(25, 2, seed=[seed, 3])
         data = crowd_votes(300, errors, density=0.3, seed=seed)
         model = fitted(data.votes)
-        measured.append(model.errors_ - errors)
-        predicted.append(model.errors_standard_errors_)
+        measured.append(model.confusion_ - errors)
+        predicted.append(model.confusion_standard_errors_)
     ratio = np.sqrt(np.mean(np.square(measured)) / np.mean(np.square(predicted)))
     assert 0.75 < ratio < 1.25
 
@@ -198,7 +198,7 @@ def test_standard_errors_of_the_default_are_the_deviations_from_the_truth():
         ({"groups": [[0, 1], [2]]}, TypeError, "groups must be an array of numbers"),
         ({"smoothing": "some"}, ValueError, "smoothing must be 'estimated' or a number"),
         ({"smoothing": np.nan}, ValueError, "smoothing must not be negative"),
-        ({"pooling": 0.5}, ValueError, "pooling must be 0 where smoothing is 'estimated'"),
+        ({"pooling": 0.5}, ValueError, "pooling must be 0 if smoothing is 'estimated'"),
     ],
 )
 def test_bad_options_are_named(options, kind, message):
@@ -214,5 +214,5 @@ def test_a_prior_that_is_not_a_number_is_refused_for_one_class_too():
 def test_models_are_those_that_labels_come_from():
     data = crowd_votes(200, worker_confusions(10, 3, seed=0), density=0.5, seed=1)
     model = fitted(data.votes)
-    assert_allclose(model.worker_accuracy_, np.einsum("wcc,c->w", *CrowdModel(model.errors_, model.priors_)))
+    assert_allclose(model.worker_accuracy_, np.einsum("wcc,c->w", *CrowdModel(model.confusion_, model.priors_)))
     assert_allclose(model.predict_proba(data.votes), model.probas_, atol=1e-9)

@@ -216,7 +216,7 @@ class TestFisherInformation:
         assert_allclose(model.priors_standard_errors_, binomial(priors, 1000), rtol=0.1)
         if options:  # otherwise a worker is known to be like all others
             known = binomial(rates[0], 1000 * priors)
-            assert_allclose(np.mean(model.errors_standard_errors_ / known), 1, atol=0.1)
+            assert_allclose(np.mean(model.confusion_standard_errors_ / known), 1, atol=0.1)
         given = DawidSkene(prior=priors, random_state=0, **options).fit(crowd_votes(200, rates, seed=0).votes)
         assert np.all(given.priors_standard_errors_ == 0)
 
@@ -224,7 +224,7 @@ class TestFisherInformation:
         """Rates are shares of linked pairs; each pair is left out with either of its ends."""
         graph = mixed_membership_graph(200, 2, alpha_0=0.0, inside=0.7, outside=0.1, seed=0)
         model = MixedMembershipCommunities(
-            2, alpha_0=0.0, degree_corrected=False, n_partitions=2, n_blocks=20, random_state=0
+            2, alpha_0=0.0, degree_corrected=False, n_partitions=2, n_jackknife=20, random_state=0
         ).fit(graph.adjacency)
         sizes = model.memberships_.round().sum(axis=0)
         pairs = np.outer(sizes, sizes) - np.diag(sizes * (sizes + 1) / 2)
@@ -305,12 +305,12 @@ class TestReplicates:
 
     def test_old_errors_are_forgotten(self):
         graph = mixed_membership_graph(60, 2, alpha_0=0.0, inside=0.6, outside=0.1, seed=0).adjacency
-        model = MixedMembershipCommunities(2, n_partitions=2, n_blocks=5, random_state=0).fit(graph)
+        model = MixedMembershipCommunities(2, n_partitions=2, n_jackknife=5, random_state=0).fit(graph)
         assert model.memberships_standard_errors_.shape == (60, 2)
-        model.set_params(n_blocks=0).fit(graph)
+        model.set_params(n_jackknife=0).fit(graph)
         assert not hasattr(model, "memberships_standard_errors_")
-        with pytest.raises(ValueError, match="n_blocks must be at most 60, the number of nodes"):
-            model.set_params(n_blocks=61).fit(graph)
+        with pytest.raises(ValueError, match="n_jackknife must be at most 60, the number of nodes"):
+            model.set_params(n_jackknife=61).fit(graph)
 
     def test_components_of_samples(self):
         """Over 40 draws of the noise, factors are as far from those without noise as is said."""
@@ -358,25 +358,25 @@ class TestWhatIsUnknown:
         assert np.all(model.startprob_standard_errors_ > 0)
 
     @pytest.mark.parametrize(
-        ("n", "n_blocks", "words"),
+        ("n", "n_jackknife", "words"),
         [
-            (40, 2, "n_blocks must be 0, for no standard errors, or at least 3, .* got 2"),
-            (10, 3, "n_blocks=3 leaves 6 of 10 nodes"),
-            (8, 8, "n_blocks=8 leaves 7 of 8 nodes"),
+            (40, 2, "n_jackknife must be 0, for no standard errors, or at least 3, .* got 2"),
+            (10, 3, "n_jackknife=3 leaves 6 of 10 nodes"),
+            (8, 8, "n_jackknife=8 leaves 7 of 8 nodes"),
         ],
     )
-    def test_graphs_too_small_for_blocks(self, n, n_blocks, words):
+    def test_graphs_too_small_for_blocks(self, n, n_jackknife, words):
         links = np.kron(np.eye(2), np.ones((n // 2, n // 2)))
         links[0, -1] = links[-1, 0] = 1
         with pytest.raises(ValueError, match=words):
-            MixedMembershipCommunities(2, n_partitions=4, n_blocks=n_blocks, random_state=0).fit(links)
+            MixedMembershipCommunities(2, n_partitions=4, n_jackknife=n_jackknife, random_state=0).fit(links)
 
     def test_a_part_without_nodes_is_told(self):
         """Eight nodes of twelve are enough, but not where a quarter of all has lost its own."""
         graph = mixed_membership_graph(12, 2, alpha_0=0.0, inside=0.9, outside=0.1, seed=0).adjacency
         with pytest.raises(ValueError, match="a part of the nodes") as caught:
-            MixedMembershipCommunities(2, n_partitions=2, n_blocks=3, random_state=0).fit(graph)
-        assert "for standard errors (n_blocks)" in caught.value.__notes__[0]
+            MixedMembershipCommunities(2, n_partitions=2, n_jackknife=3, random_state=0).fit(graph)
+        assert "for standard errors (n_jackknife)" in caught.value.__notes__[0]
 
     def test_memberships_are_shares(self):
         """One node each is left out of a graph whose communities hang on few nodes."""

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import codiag
+from codiag import models
 from codiag._checks import explains_keywords, former_names
 from codiag.diagonalize import UWEDGE
 from codiag.models.frame import Model
@@ -112,3 +113,24 @@ def test_sample_weights_of_matrices_were_weights():
         assert fit.weights is fit.sample_weight
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         _ = fit.nothing
+
+
+@pytest.mark.parametrize(
+    ("model", "former"),
+    [
+        (models.DawidSkene, {"em_rounds": "max_iter"}),
+        (models.MixedMembershipCommunities, {"polish": "max_iter", "n_blocks": "n_jackknife"}),
+    ],
+)
+def test_former_parameters_of_models(model, former):
+    for old, new in former.items():
+        with pytest.warns(DeprecationWarning, match=f"{old} of {model.__name__} is now {new}"):
+            assert getattr(model(**{old: 7}), new) == 7
+
+
+def test_confusion_matrices_of_a_crowd_were_called_errors():
+    model = models.DawidSkene(init="majority").fit([[0, 0, 1], [1, 1, 1], [0, 0, 0], [1, 0, 1]])
+    for old in ("errors_", "errors_standard_errors_", "errors_spread_"):
+        new = old.replace("errors", "confusion", 1)
+        with pytest.warns(DeprecationWarning, match=f"{old} of DawidSkene is now {new}"):
+            assert getattr(model, old) is getattr(model, new)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -126,11 +127,11 @@ def test_figures_are_refused_too_but_for_the_one_of_the_demo(folder, monkeypatch
 def test_a_figure_is_whole_or_not_there(folder, monkeypatch):
     pytest.importorskip("matplotlib", reason="the figure needs the extra 'plot'")
 
-    def broken(model, path):
-        path.write_bytes(b"half")
+    def broken(figure, path):
+        Path(path).write_bytes(b"half")
         raise OSError("disk full")
 
-    monkeypatch.setattr("codiag.plotting.draw_confusions", broken)
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", broken)
     before = {path.name for path in folder.iterdir()}
     result = runner.invoke(app, ["label", "votes.csv", "--figure", "new.png"])
     assert result.exit_code == 2

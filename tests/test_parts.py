@@ -179,7 +179,7 @@ def test_votes_in_parts_of_a_table():
     whole = DawidSkene(random_state=0).fit(frame)
     for given in (parts, iter(parts), [*parts, frame[:0]]):
         found = DawidSkene(random_state=0).fit(given)
-        pd.testing.assert_frame_equal(found.errors_, whole.errors_, atol=1e-10)
+        pd.testing.assert_frame_equal(found.confusion_, whole.confusion_, atol=1e-10)
         pd.testing.assert_frame_equal(found.probas_, whole.probas_, atol=1e-10)
     delayed = pytest.importorskip("dask").delayed
     pd.testing.assert_frame_equal(DawidSkene(random_state=0).fit(list(map(delayed, parts))).probas_, whole.probas_)

@@ -19,7 +19,6 @@ pytest.importorskip("matplotlib", reason="matplotlib is not installed; it is the
 
 from codiag import plotting
 from codiag.plotting import (
-    _draw_matrices,
     extremes,
     families,
     leverages,
@@ -280,7 +279,16 @@ def test_crowds_of_unequal_workers(tmp_path):
     kept = np.random.default_rng(0).random(tasks.size) < np.where(workers < 4, 0.02 * (1 + workers), 1)
     names = np.array([f"工人{i}" for i in range(9)])
     table = {"task": tasks[kept], "worker": names[workers[kept]], "label": given[kept]}
-    plotting.draw_confusions(DawidSkene(random_state=0).fit(table), tmp_path / "crowd.png")
+    model = DawidSkene(random_state=0).fit(table)
+    figure = plotting.confusions(model)
+    assert_nothing_overlaps(figure)
+    matrices = [axes.images[0].get_array() for axes in figure.axes if axes.images and axes.get_title()]
+    order = np.argsort(-model.worker_table()["votes"], kind="stable")
+    assert_allclose(matrices, model.confusion_matrices_[order])
+    with plotting.paper((12, 3)) as own:
+        assert plotting.confusions(model, n_workers=4, axes=own.subplots(1, 5)) is own
+    with pytest.warns(DeprecationWarning, match=r"draw_confusions\(model, path\) is now"):
+        plotting.draw_confusions(model, tmp_path / "crowd.png")
     assert (tmp_path / "crowd.png").stat().st_size > 1e4
 
 
@@ -288,11 +296,8 @@ def test_crowds_of_unequal_workers(tmp_path):
 def test_communities_are_drawn_with_their_own_sizes_memberships_and_rates(n_nodes, k):
     from codiag.models import MixedMembershipCommunities
 
-    class Found(MixedMembershipCommunities):
-        connectivity_ = None  # a property of the model, given here
-
     rng = np.random.default_rng(k)
-    model = Found(k)
+    model = MixedMembershipCommunities(k)
     model.memberships_, model.connectivity_ = rng.dirichlet(np.full(k, 0.1), n_nodes), np.eye(k) / 3
     model.labels_ = np.where(np.arange(n_nodes) < 2, -1, np.argmax(model.memberships_, axis=1))
     model.nodes_, model.n_components_, model.weighted_ = np.arange(n_nodes), k, False
@@ -339,11 +344,13 @@ def test_topics_are_drawn_with_their_most_probable_words(k, n_words):
 @pytest.mark.parametrize("n_workers", [1, 3, 9, 12])
 @pytest.mark.parametrize("classes", [["bad", "good", "unclear"], ["a rather long name", "b", "c", "d", "e"]])
 def test_classes_beside_confusion_matrices_do_not_overlap(n_workers, classes):
-    shares = {f"p({one}|{other})": np.full(n_workers, 0.5) for one in classes for other in classes}
-    table = {"worker": np.arange(n_workers), "accuracy": np.full(n_workers, 0.5), **shares}
-    with plotting.paper((7.5, 6.2)) as figure:
-        _draw_matrices(figure, table, np.arange(n_workers), np.array(classes))
-        assert_nothing_overlaps(figure)
+    from codiag.models import DawidSkene
+
+    labels = np.random.default_rng(0).choice(classes, (12, n_workers))
+    model = DawidSkene(init="majority", smoothing=1.0, max_iter=1, tol=0)
+    model.learn(np.concatenate([np.array(classes)[:, None].repeat(n_workers, axis=1), labels]))
+    figure = plotting.confusions(model)
+    assert_nothing_overlaps(figure)
     named = {text.get_text() for axes in figure.axes for text in axes.get_xticklabels()}
     assert classes[1] in named
     assert "unclear" in named or len(classes) == 5

@@ -177,7 +177,7 @@ def test_weights_of_edges_are_taken_or_refused(tmp_path):
     assert matrix_of(read_graph(bare, weight="3")) == WEIGHTED
     assert matrix_of(read_graph(written(tmp_path / "c.txt", "ann bob 1\ncarl bob 1\n"))) == PLAIN
     for path, weight, words in (
-        (bare, None, "numbers in column 3, which may be the weights of edges; weight='3' takes them"),
+        (bare, None, "numbers in column 3, which may be the weights of edges; weight='3' uses them"),
         (bare, "4", "weight must be a column of b.txt"),
         (named, "year", "that of (ann and bob|bob and ann) is listed with several"),
         (written(tmp_path / "d.csv", "source,target,weight\na,b,1\nb,c,\n"), None, "line 3 has no weight"),

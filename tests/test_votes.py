@@ -28,7 +28,7 @@ def test_kinds_of_votes_give_one_answer():
     for votes, missing in ((matrix, -1), (np.where(matrix < 0, np.nan, matrix), -1), (matrix + 1, 0), (named, -1)):
         other = DawidSkene(random_state=0, missing=missing).fit(votes)
         assert_allclose(other.probas_, plain.probas_, atol=1e-9)
-        assert_allclose(other.errors_, plain.errors_, atol=1e-9)
+        assert_allclose(other.confusion_, plain.confusion_, atol=1e-9)
     assert set(DawidSkene().fit_predict(named)) == {"a", "b", "c"}
 
 
@@ -48,13 +48,13 @@ def test_pandas_comes_back_as_crowd_kit_has_it():
     model = DawidSkene(random_state=0).fit(frame)
     assert model.labels_.index.name == "task"
     assert model.labels_.name == "agg_label"
-    assert model.errors_.index.names == ["worker", "label"]
-    assert_allclose(model.errors_.loc[3].sum(axis=0), 1)
+    assert model.confusion_.index.names == ["worker", "label"]
+    assert_allclose(model.confusion_.loc[3].sum(axis=0), 1)
     assert_allclose(model.probas_.sum(axis=1), 1)
     assert_allclose(model.priors_.sum(), 1)
     assert list(model.probas_.columns) == [0, 1, 2]
     plain = DawidSkene(random_state=0).fit(data.votes)
-    assert_allclose(model.errors_.to_numpy().reshape(-1, 3, 3), plain.errors_)
+    assert_allclose(model.confusion_.to_numpy().reshape(-1, 3, 3), plain.confusion_)
 
 
 def test_polars_comes_back_as_polars():
@@ -63,8 +63,21 @@ def test_polars_comes_back_as_polars():
     frame = pl.DataFrame(dict(zip(("task", "worker", "label"), data.votes, strict=True)))
     model = DawidSkene(random_state=0).fit(frame.lazy())
     assert model.labels_.columns == ["task", "agg_label"]
-    assert model.errors_.columns == ["worker", "label", "0", "1", "2"]
+    assert model.confusion_.columns == ["worker", "label", "0", "1", "2"]
     assert_allclose(model.probas_.drop("task").to_numpy(), DawidSkene(random_state=0).fit(data.votes).probas_)
+
+
+def test_pyarrow_comes_back_as_pyarrow():
+    pa = pytest.importorskip("pyarrow")
+    data = crowd(200)
+    table = pa.table(dict(zip(("task", "worker", "label"), data.votes, strict=True)))
+    gold = pa.table({"task": data.votes[0][:1], "label": data.truth[data.votes[0][:1]]})
+    model = DawidSkene(random_state=0).fit(table, gold)
+    plain = DawidSkene(random_state=0).fit(data.votes, {int(data.votes[0][0]): int(data.truth[data.votes[0][0]])})
+    assert model.labels_.column_names == ["task", "agg_label"]
+    assert model.confusion_.column_names == ["worker", "label", "0", "1", "2"]
+    assert_allclose(np.stack([model.probas_[name] for name in ("0", "1", "2")], axis=1), plain.probas_)
+    assert_allclose(model.worker_accuracy_["accuracy"], plain.worker_accuracy_)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +141,7 @@ def test_names_of_columns_may_differ():
 
 
 def test_labels_that_cannot_be_told_apart_are_refused():
-    with pytest.raises(TypeError, match="label must hold values that can be told apart"):
+    with pytest.raises(TypeError, match="label must hold values that can be hashed"):
         DawidSkene().fit(([0, 1], [0, 1], [["a"], ["b"]]))
 
 
@@ -251,7 +264,7 @@ def test_a_wide_frame_is_refused_with_what_makes_it_long(package):
 def test_workers_whom_nobody_checks_are_warned_of():
     rng = np.random.default_rng(0)
     votes = np.arange(40), np.arange(40) % 4, rng.integers(2, size=40)
-    with pytest.warns(UserWarning, match="no task has votes of two workers, so that nothing tells how good the 4 of"):
+    with pytest.warns(UserWarning, match="no task has votes of two workers, so that the accuracy of the 4 workers"):
         DawidSkene(random_state=0).fit(votes)
     shared = votes[0] // 2, votes[1], votes[2]
     with warnings.catch_warnings():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -149,7 +148,7 @@ def label(
         Path | None,
         typer.Option(
             "--gold",
-            help="A table like VOTES with task and label: the classes of tasks that are known, which are held.",
+            help="A table like VOTES with task and label: known classes, which these tasks keep.",
             metavar="TABLE",
             show_default=False,
         ),
@@ -173,11 +172,13 @@ def label(
     skip_missing: Annotated[
         bool, typer.Option("--skip-missing", help="Leave out votes without task, worker or label.")
     ] = False,
-    init: Annotated[str, typer.Option("--init", help="Where to start from: moments, or majority.")] = "moments",
+    init: Annotated[str, typer.Option("--init", help="Start: moments, or majority.")] = "moments",
     one_coin: Annotated[
         bool, typer.Option("--one-coin", help="Give each worker one accuracy for all classes.")
     ] = False,
-    em_rounds: Annotated[int, typer.Option("--em-rounds", min=0, help="Rounds of expectation maximization.")] = 100,
+    max_iter: Annotated[
+        int, typer.Option("--max-iter", "--em-rounds", min=0, help="Most steps of expectation maximization.")
+    ] = 100,
     smoothing: Annotated[
         float | None,
         typer.Option(
@@ -195,11 +196,11 @@ def label(
     seed: Seed = 0,
     force: Force = False,
 ) -> None:
-    """Find the labels of tasks from votes that disagree. How good the workers are is printed."""
+    """Find the labels of tasks from votes that disagree. The accuracy of the workers is printed."""
     from codiag._text import as_file
     from codiag.io import write_table
     from codiag.models.crowd import DawidSkene, read_gold, votes_in
-    from codiag.plotting import draw_confusions
+    from codiag.plotting import confusions
     from codiag.reports import crowd_report
 
     if sort not in ("votes", "accuracy"):
@@ -210,14 +211,14 @@ def label(
     with working("labeling ...", outputs, sources, force=force) as command:
         source = command.source(path)
         columns = {"task": task, "worker": worker, "label": label}
-        table, left_out = votes_in(source, columns, wide=wide, skip_missing=skip_missing)
-        if left_out:
-            remark(left_out)
+        table, omission = votes_in(source, columns, wide=wide, skip_missing=skip_missing)
+        if omission:
+            remark(omission)
         known = None if gold is None else read_gold(as_file("--gold", gold), table, task=task, label=label)
         model = DawidSkene(
             init=init,
             one_coin=one_coin,
-            em_rounds=em_rounds,
+            max_iter=max_iter,
             smoothing="estimated" if smoothing is None else smoothing,
             random_state=seed,
         ).fit(table, gold=known)
@@ -225,14 +226,14 @@ def label(
         command.save("--workers", lambda path: write_table(path, model.worker_table()))
         command.report(lambda: crowd_report(model, title=command.title(path)))
     shares = ", ".join(f"{name} {share:.3f}" for name, share in zip(model.classes_, model.priors_, strict=True))
-    shared = f"{table['label'].size} votes on {model.tasks_.size} tasks; shares of the classes: {shown(shares)}"
+    summary = f"{table['label'].size} votes on {model.tasks_.size} tasks; shares of the classes: {shown(shares)}"
     doubts = [_doubt_table(model, min(n_doubtful, model.tasks_.size))] if n_doubtful else []
     if len(model.copies_):
-        named = ", ".join(f"{one} and {other}" for one, other in model.copies_[:SHOWN].tolist())
+        pairs = ", ".join(" and ".join(map(str, pair)) for pair in model.copies_[:SHOWN].tolist())
         more = f" and {len(model.copies_) - SHOWN} more pairs" if len(model.copies_) > SHOWN else ""
-        shared += f"\nworkers who seem to copy from each other, and share a vote: {shown(named)}{more}"
-    command.show(_worker_table(model, command.title(path), sort), *doubts, shared)
-    command.draw("--figure", partial(draw_confusions, model))
+        summary += f"\nworkers who seem to copy from each other, and share a vote: {shown(pairs)}{more}"
+    command.show(_worker_table(model, command.title(path), sort), *doubts, summary)
+    command.draw("--figure", lambda path: confusions(model).savefig(path))
 
 
 def _worker_table(model: DawidSkene, name: str, sort: str) -> Table:
@@ -277,7 +278,7 @@ def communities(
             "-k",
             "--k",
             min=1,
-            help="Number of communities; by default, those that random graphs do not explain.",
+            help="Number of communities; by default, estimated from the spectrum of the graph.",
         ),
     ] = None,
     result: Annotated[
@@ -290,17 +291,20 @@ def communities(
             "--weight",
             metavar="COLUMN",
             help="Column, by name or number from 1, or attribute with the weights of edges; none ignores them. By "
-            "default what is called weight.",
+            "default the one called weight.",
             show_default=False,
         ),
     ] = None,
     alpha_0: Annotated[
         float | None,
-        typer.Option("--alpha-0", min=0, help="How mixed nodes are; 0 for one each. By default, estimated."),
+        typer.Option("--alpha-0", min=0, help="How mixed nodes are; 0 for one community each. By default, estimated."),
     ] = None,
     degree_corrected: Annotated[
         bool,
-        typer.Option("--degree-corrected/--plain", help="Whether nodes differ in activity beside their communities."),
+        typer.Option(
+            "--degree-corrected/--plain",
+            help="Whether degrees of nodes also differ for other reasons than communities.",
+        ),
     ] = True,
     method: Annotated[
         str | None,
@@ -309,7 +313,10 @@ def communities(
     n_partitions: Annotated[
         int | None, typer.Option("--partitions", min=1, help="Partitions to average over; by default, 10 or more.")
     ] = None,
-    polish: Annotated[int, typer.Option("--polish", min=0, help="Rounds of variational steps.")] = 5,
+    max_iter: Annotated[int, typer.Option("--max-iter", "--polish", min=0, help="Number of variational steps.")] = 5,
+    correct_bias: Annotated[
+        bool, typer.Option("--correct-bias", help="Correct the bias of rates of links by simulated graphs.")
+    ] = False,
     figure: Annotated[
         Path | None,
         typer.Option("--figure", help="Where to draw sizes, memberships and links.", show_default=False),
@@ -333,7 +340,8 @@ def communities(
             degree_corrected=degree_corrected,
             method=method,
             n_partitions=n_partitions,
-            polish=polish,
+            max_iter=max_iter,
+            correct_bias=correct_bias,
             random_state=seed,
         ).fit(graph)
         contents = ": every node, its strongest community, all memberships"
@@ -344,13 +352,12 @@ def communities(
 
 
 def _community_table(model: MixedMembershipCommunities, name: str) -> Table:
-    linked = "how likely a pair of pure members is to be"
-    linked = "the expected weight between a pair of pure members" if model.weighted_ else linked
+    meaning = "expected weight" if model.weighted_ else "probability"
     table = table_of(
         f"{name}: {model.nodes_.size} nodes, {model.n_components_} communities",
         [],
         ["community", "strongest for", "above 0.3", "linked inside", "with others"],
-        caption=f"linked: {linked}, by the fitted model",
+        caption=f"linked: {meaning} of a link between two pure members, by the fitted model",
     )
     members = model.overlapping_labels().sum(axis=0)
     mass, rates = model.memberships_.sum(axis=0), model.connectivity_

@@ -1,4 +1,4 @@
-"""Dawid and Skene's model as crowd-kit has it: most probable workers, from the majority vote, in its data frames."""
+"""The model of Dawid and Skene with the signature, the estimates and the data frames of crowd-kit."""
 
 from __future__ import annotations
 
@@ -22,31 +22,30 @@ from codiag.models.crowd import (
 )
 
 FLOOR = 1e-10
-"""The least probability of a label, so that votes which no class explains still count."""
-STRATEGIES = ("assign", "addition")
+"""The least probability of a label, as in crowd-kit: votes that no class explains still have a likelihood."""
 
 
 class DawidSkene(BaseEstimator):
-    """Dawid and Skene's model of labels from a crowd by crowd-kit's signature and attributes.
+    """The model of Dawid and Skene with the signature and the attributes of crowd-kit.
 
-    Expectation maximization from the shares of the votes, without smoothing, with a floor of 1e-10 under
-    probabilities: after as many rounds the numbers are crowd-kit's. Rows and columns are sorted, and errors have a row
-    for every worker and label. `codiag.models.DawidSkene` starts from moments, estimates what is to be believed of
-    workers with few votes, and has standard errors.
+    Expectation maximization from the shares of the votes, without smoothing, with probabilities of at least 1e-10:
+    after the same number of steps the numbers are those of crowd-kit. Rows and columns are sorted, and ``errors_`` has
+    a row for every worker and label. `codiag.models.DawidSkene` starts from moments, estimates a prior for workers with
+    few votes, and has standard errors.
 
-    *Needs* a data frame with the columns task, worker and label. *Costs* :math:`O(n k)` a round for n votes and k
-    classes. *Guarantees* a likelihood that never falls. *Fails*, as crowd-kit does, where the majority is a bad start,
+    *Needs* a data frame with the columns task, worker and label. *Costs* :math:`O(n k)` for each step, n votes and k
+    classes. *Guarantees* a likelihood that never decreases. *Fails*, as crowd-kit does, if the majority is a bad start,
     and for workers with few votes.
 
     Parameters
     ----------
     n_iter : int
-        Maximal number of rounds; zero returns the shares of the votes.
+        Largest number of steps; zero returns the shares of the votes.
     tol : float
-        Rounds end once the log-likelihood per vote rises by less.
+        Steps end once the log-likelihood per vote rises by less.
     initial_error_strategy : {"assign", "addition"}, optional
-        What `initial_error` of `fit` is: the confusion matrices to start from, of all workers, or counts from earlier
-        tasks that are added to those of the first round.
+        Meaning of `initial_error` of `fit`: the confusion matrices of all workers to start from, or counts from
+        earlier tasks that are added to those of the first step.
 
     Attributes
     ----------
@@ -59,7 +58,7 @@ class DawidSkene(BaseEstimator):
     errors_ : DataFrame of shape (n_workers * n_classes, n_classes)
         The probability of a given label, in rows by worker and label, for each true class.
     loss_history_ : list of float
-        The log-likelihood per vote after each round, which rises; crowd-kit's has another scale.
+        The log-likelihood per vote after each step, which increases; that of crowd-kit has another scale.
 
     Examples
     --------
@@ -85,7 +84,7 @@ class DawidSkene(BaseEstimator):
         data : DataFrame
             Votes, in the columns task, worker and label.
         true_labels : Series, optional
-            Classes that are known, indexed by task; such tasks are held at them, and tasks without votes ignored.
+            Known classes, indexed by task, which these tasks keep; tasks without votes are ignored.
         initial_error : DataFrame, optional
             Confusion matrices or counts, rows by worker and label, columns by true class: see
             `initial_error_strategy`.
@@ -147,14 +146,14 @@ class DawidSkene(BaseEstimator):
             worker = votes.workers.tolist()[int(np.argmax(np.any(sums[:, 0] <= 0, axis=1)))]
             raise ValueError(
                 "The sum of each worker's error matrix in initial_error should be 1.0 for every true class, or that of "
-                f"counts, with initial_error_strategy='assign'; worker {worker!r} has a class without any. 'addition' "
-                "takes what there is"
+                f"counts, with initial_error_strategy='assign'; worker {worker!r} has a class of sum zero. 'addition' "
+                "accepts missing counts"
             )
         return CrowdModel(given / sums, classes.mean(axis=0))
 
     def _given(self, votes: Votes, initial_error: Any) -> np.ndarray | None:
-        """Return what `initial_error` says of the workers (workers, given, true); zero where it says nothing."""
-        if self.initial_error_strategy not in (None, *STRATEGIES):
+        """Return `initial_error` as an array (workers, given, true), zero for missing rows and columns."""
+        if self.initial_error_strategy not in (None, "assign", "addition"):
             raise ValueError(
                 f"initial_error_strategy must be 'assign', 'addition' or None; got {self.initial_error_strategy!r}"
             )
@@ -170,13 +169,13 @@ class DawidSkene(BaseEstimator):
         import pandas as pd
 
         rows = pd.MultiIndex.from_product([votes.workers, votes.classes], names=["worker", "label"])
-        named = initial_error.index.nlevels == 2 and rows.isin(initial_error.index).any()
-        if not named or not initial_error.columns.isin(votes.classes).any():
+        has_rows = initial_error.index.nlevels == 2 and rows.isin(initial_error.index).any()
+        if not has_rows or not initial_error.columns.isin(votes.classes).any():
             worker, label = votes.workers.tolist()[0], votes.classes.tolist()[0]
             raise ValueError(
                 "initial_error must have rows by worker and label and columns by true class, named as in the votes, "
-                f"such as {(worker, label)!r} and {label!r}; no {'column' if named else 'row'} is. Are both numbers, "
-                "or both text?"
+                f"such as {(worker, label)!r} and {label!r}; no {'column' if has_rows else 'row'} is. Are both "
+                "numbers, or both text?"
             )
         cells = initial_error.reindex(index=rows, columns=votes.classes).fillna(0.0).to_numpy(dtype=np.float64)
         if np.any(cells < 0):
@@ -196,7 +195,7 @@ class DawidSkene(BaseEstimator):
         return self
 
     def _keep_nothing(self, data: Any) -> Self:
-        """Return, as crowd-kit does, empty tables for no votes."""
+        """Set empty tables if there are no votes, as crowd-kit does."""
         if not {"task", "worker", "label"} <= set(getattr(data, "columns", ())):
             raise ValueError(f"data must be a data frame with the columns {wanted_columns()}; got none of these")
         import pandas as pd
@@ -207,7 +206,7 @@ class DawidSkene(BaseEstimator):
 
 
 class OneCoinDawidSkene(DawidSkene):
-    """The model in which a worker is right with one probability and otherwise guesses evenly, as crowd-kit has it.
+    """The model of crowd-kit in which a worker is right with one probability, and wrong labels are uniform.
 
     *Needs*, *Costs*, *Guarantees* and *Fails* are those of `DawidSkene`.
 
@@ -218,7 +217,7 @@ class OneCoinDawidSkene(DawidSkene):
     Attributes
     ----------
     skills_ : Series of shape (n_workers,)
-        How often each worker is right.
+        The probability that each worker is right.
 
     Examples
     --------
@@ -232,7 +231,7 @@ class OneCoinDawidSkene(DawidSkene):
     one_coin = True
 
     def _keep(self, votes: Votes, model: CrowdModel, classes: np.ndarray, history: list[float]) -> Self:
-        model = model._replace(confusions=one_coin(model.confusions))  # as they are, except those of a user
+        model = model._replace(confusions=one_coin(model.confusions))  # unchanged, unless the user gave them
         right = model.confusions[:, 0, 0]
         self.skills_ = Tables(votes).series(right, "skill", votes.workers, "worker")
         return super()._keep(votes, model, classes, history)

@@ -4,7 +4,7 @@
 `components`         The components of a fit, mode by mode, with bands of standard errors.
 `residuals`          The residuals of a fit, and whether they are white noise.
 `leverage`           Which indices determine a fit.
-`draw_confusions`    The confusion matrices of a crowd.
+`confusions`         The confusion matrices of a crowd, and the accuracy of its workers.
 `communities`        Sizes, memberships and links of communities.
 `topics`             The words of topics.
 ==================== ======================================================================
@@ -22,7 +22,7 @@ Examples
 
 from codiag.plotting._communities import communities
 from codiag.plotting._components import HEIGHT, components, pixel_means
-from codiag.plotting._crowd import _draw_matrices, draw_confusions
+from codiag.plotting._crowd import confusions, draw_confusions
 from codiag.plotting._diagnostics import (
     LARGE,
     draw_residuals,
@@ -54,7 +54,7 @@ from codiag.plotting._topics import topics
 __all__ = [
     "communities",
     "components",
-    "draw_confusions",
+    "confusions",
     "leverage",
     "residuals",
     "topics",

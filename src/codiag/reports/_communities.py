@@ -12,30 +12,30 @@ from codiag.reports._html import note, panels, report, sentences, separate_panel
 if TYPE_CHECKING:
     from codiag.models.communities import MixedMembershipCommunities
 
-AGREEING = 0.8
+LITTLE_AGREEMENT = 0.8
 """Agreement of partitions below which a fit warns."""
-SHOWN, MEMBERS, BRIDGES = 30, 8, 20
-"""Communities, members of each and nodes between communities that are shown at most."""
+MOST_COMMUNITIES, MOST_MEMBERS, MOST_BETWEEN = 30, 8, 20
+"""Largest numbers of communities, of members of each, and of nodes between communities in the report."""
 
 
 def communities_report(model: MixedMembershipCommunities, *, title: str = "Communities") -> str:
-    """Return a page about communities: their sizes and members, how they are linked, and nodes between them.
+    """Return a page about communities: their sizes and members, the rates of links, and nodes between them.
 
     Parameters
     ----------
     model : MixedMembershipCommunities
         Fitted to a graph.
     title : str
-        What the page is about, such as the name of a file.
+        Title of the page, such as the name of a file.
 
     Returns
     -------
     str
-        HTML with figures inside, which needs nothing else: no file, no network, no script.
+        HTML with embedded figures, without scripts and without links to other files.
 
     See Also
     --------
-    codiag.models.MixedMembershipCommunities : The model that is reported on.
+    codiag.models.MixedMembershipCommunities : The model of the report.
     codiag.models.MixedMembershipCommunities.membership_table : The same as a table.
 
     Examples
@@ -48,31 +48,31 @@ def communities_report(model: MixedMembershipCommunities, *, title: str = "Commu
     >>> page.startswith("<!doctype html>"), "Nodes between communities" in page
     (True, True)
     """
-    found, k = model.diagnostics_, model.n_components_
+    diagnostics, k = model.diagnostics_, model.n_components_
     facts: dict[str, object] = {"nodes": f"{model.nodes_.size:,}", "communities" if k > 1 else "community": k}
-    if found.agreement is not None:
-        facts["agreement of partitions"] = f"{found.agreement:.2f}"
-    if found.standard_error is not None:
-        facts["standard error of a membership"] = f"{found.standard_error:.3f}"
+    if diagnostics.agreement is not None:
+        facts["agreement of partitions"] = f"{diagnostics.agreement:.2f}"
+    if diagnostics.standard_error is not None:
+        facts["standard error of a membership"] = f"{diagnostics.standard_error:.3f}"
     sections = {
         "Sizes and members": _members(model),
         "Links": _links(model),
         "Nodes between communities": _between(model),
-        "What to try": sentences(_advice(model), "Nothing stands out: the communities can be used as they are."),
+        "What to try": sentences(_advice(model), "Nothing to note: the communities can be used."),
     }
-    lead = "Communities that may overlap, found from the links alone, the largest first."
+    lead = "Communities that may overlap, estimated from the links alone, the largest first."
     return report(title, lead, facts, sections)
 
 
 def _members(model: MixedMembershipCommunities) -> str:
-    """Return sizes with the strongest members, and figures of sizes and of how mixed nodes are."""
+    """Return sizes with the strongest members, and figures of sizes and of the largest memberships."""
     linked = model.labels_ >= 0
     counts = np.bincount(model.labels_[linked], minlength=model.n_components_)
     overlapping = model.overlapping_labels()[linked].sum(axis=0)
     rows = []
-    for place in range(min(model.n_components_, SHOWN)):
-        own = np.where(linked, model.memberships_[:, place], -1.0)
-        names = [str(model.nodes_[node]) for node in np.argsort(-own, kind="stable")[:MEMBERS]]
+    for place in range(min(model.n_components_, MOST_COMMUNITIES)):
+        shares = np.where(linked, model.memberships_[:, place], -1.0)
+        names = [str(model.nodes_[node]) for node in np.argsort(-shares, kind="stable")[:MOST_MEMBERS]]
         rows.append((place, counts[place], overlapping[place], ", ".join(names)))
     headings = ["community", "strongest for", "above 0.3", "strongest members"]
     with separate_panels(2) as grid:
@@ -87,64 +87,61 @@ def _members(model: MixedMembershipCommunities) -> str:
         mixed.set_ylabel("nodes", fontsize=9)
         for axes in grid[0]:
             plain(axes)
-        told = [
+        descriptions = [
             "Number of nodes that each community is strongest for",
             "Number of nodes by their largest membership",
         ]
-        shown = panels(grid, told, "Sizes of the communities, and how mixed nodes are: at 1 they belong to one alone.")
-    return table("Communities", headings, rows, words=["strongest members"]) + _more(model) + shown
-
-
-def _more(model: MixedMembershipCommunities) -> str:
-    n_more = model.n_components_ - SHOWN
-    return note(f"{n_more} smaller communities are not shown.") if n_more > 0 else ""
+        caption = "Sizes of the communities, and largest memberships of nodes: at 1 they belong to one community alone."
+        figures = panels(grid, descriptions, caption)
+    n_more = model.n_components_ - MOST_COMMUNITIES
+    more = note(f"{n_more} smaller communities are not shown.") if n_more > 0 else ""
+    return table("Communities", headings, rows, words=["strongest members"]) + more + figures
 
 
 def _links(model: MixedMembershipCommunities) -> str:
-    n = min(model.n_components_, SHOWN)
+    n = min(model.n_components_, MOST_COMMUNITIES)
     rates = np.asarray(model.connectivity_)[:n, :n]
     names = [str(place) for place in range(n)]
-    title = "How likely nodes of two communities are to be linked, by the fitted model"
+    title = "Probability of a link between nodes of two communities, by the fitted model"
     if model.weighted_:
         title = "Expected weight of the link between nodes of two communities, by the fitted model"
     return shaded(title, names, names, rates.tolist(), most=float(np.max(rates)), form=".2g")
 
 
 def _between(model: MixedMembershipCommunities) -> str:
-    """Return the nodes that belong least to one community alone."""
+    """Return the nodes with the smallest largest membership."""
     linked = np.flatnonzero(model.labels_ >= 0)
     if model.n_components_ == 1:
         return sentences(["There is one community."])
-    own = model.memberships_[linked]
-    order = np.argsort(own.max(axis=1), kind="stable")[:BRIDGES]
+    order = np.argsort(model.memberships_[linked].max(axis=1), kind="stable")[:MOST_BETWEEN]
     rows = []
-    for place in order:
-        first, second = np.argsort(-own[place], kind="stable")[:2]
-        name = str(model.nodes_[linked[place]])
-        rows.append((name, first, f"{own[place, first]:.2f}", second, f"{own[place, second]:.2f}"))
+    for node in linked[order]:
+        shares = model.memberships_[node]
+        first, second = np.argsort(-shares, kind="stable")[:2]
+        rows.append((str(model.nodes_[node]), first, f"{shares[first]:.2f}", second, f"{shares[second]:.2f}"))
     headings = ["node", "strongest", "membership", "second", "its membership"]
     return table("Nodes between communities", headings, rows, words=["node"])
 
 
 def _advice(model: MixedMembershipCommunities) -> list[str]:
-    said, found, k = [], model.diagnostics_, model.n_components_
-    if found.agreement is not None and found.agreement < AGREEING:
-        said.append(
-            f"Partitions of the nodes agree little on {k} communities ({found.agreement:.2f} of 1), and other seeds "
-            "may find others: ask for fewer communities, or for more partitions."
+    advice, diagnostics, k = [], model.diagnostics_, model.n_components_
+    if diagnostics.agreement is not None and diagnostics.agreement < LITTLE_AGREEMENT:
+        advice.append(
+            f"Partitions of the nodes agree little on {k} communities ({diagnostics.agreement:.2f} of 1), and other "
+            "seeds may find others: ask for fewer communities, or for more partitions."
         )
     empty = np.setdiff1d(np.arange(k), model.labels_)
     if empty.size:
-        said.append(f"{empty.size} of the communities are the strongest of no node: ask for {k - empty.size}.")
+        advice.append(f"{empty.size} of the communities are the strongest of no node: ask for {k - empty.size}.")
     rates = np.asarray(model.connectivity_)
     others = np.where(np.eye(k, dtype=bool), -np.inf, rates).max(axis=1)
     loose = np.flatnonzero(np.diag(rates) < others)
     if loose.size:
         listed = ", ".join(str(place) for place in loose[:10])
-        said.append(
+        advice.append(
             f"Members of {listed} are linked with another community more than with each other: roles rather than "
-            "groups, or parts of one community. See how many a smaller number gives."
+            "groups, or parts of one community. Try a smaller number of communities."
         )
-    if found.isolated:
-        said.append(f"{found.isolated:,} nodes have no links, and belong to no community.")
-    return said
+    if diagnostics.isolated:
+        advice.append(f"{diagnostics.isolated:,} nodes have no links, and belong to no community.")
+    return advice

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,34 +14,34 @@ if TYPE_CHECKING:
     from codiag.models.crowd import DawidSkene
 
 DOUBTFUL = 0.8
-"""Probability of a label below which its task is said to be in doubt."""
-SURE = 0.999
+"""Probability of a label below which its task counts as doubtful."""
+CERTAIN = 0.999
 """Probability of a label from which its task is not listed."""
-TASKS, WORKERS, MATRICES, NAMED = 20, 30, 12, 10
-"""Tasks, workers, confusion matrices and names in a sentence that are shown at most."""
-CLASSES = 12
-"""Classes up to which probabilities and confusion matrices are shown one by one."""
+MOST_TASKS, MOST_WORKERS, MOST_MATRICES, MOST_NAMES = 20, 30, 12, 10
+"""Largest numbers of tasks, workers and confusion matrices in the report, and of names in a sentence."""
+MOST_CLASSES = 12
+"""Largest number of classes for which confusion matrices are shown."""
 
 
 def crowd_report(model: DawidSkene, *, title: str = "Labels from a crowd") -> str:
-    """Return a page about labels from a crowd: the tasks most in doubt, the workers, and how they are mistaken.
+    """Return a page about labels from a crowd: the least certain tasks, the workers, and their confusion matrices.
 
     Parameters
     ----------
     model : DawidSkene
         Fitted to votes.
     title : str
-        What the page is about, such as the name of a file.
+        Title of the page, such as the name of a file.
 
     Returns
     -------
     str
-        HTML with figures inside, which needs nothing else: no file, no network, no script.
+        HTML with embedded figures, without scripts and without links to other files.
 
     See Also
     --------
-    codiag.models.DawidSkene : The model that is reported on.
-    codiag.plotting.draw_confusions : The picture alone.
+    codiag.models.DawidSkene : The model of the report.
+    codiag.plotting.confusions : The figure alone.
 
     Examples
     --------
@@ -63,9 +63,9 @@ def crowd_report(model: DawidSkene, *, title: str = "Labels from a crowd") -> st
         "Tasks most in doubt": _doubtful(model),
         "Workers": _workers(model, workers),
         "Confusions": _confusions(model, workers),
-        "What to try": sentences(_advice(model, tasks, workers), "Nothing stands out: the labels can be used."),
+        "What to try": sentences(_advice(model, tasks, workers), "Nothing to note: the labels can be used."),
     }
-    lead = "The most probable label of every task and how good workers are, from votes that disagree."
+    lead = "The most probable label of every task and the accuracy of the workers, estimated from their votes."
     return report(title, lead, facts, sections)
 
 
@@ -78,11 +78,11 @@ def _classes(model: DawidSkene, tasks: dict[str, np.ndarray]) -> str:
 
 
 def _doubtful(model: DawidSkene) -> str:
-    """Return the tasks whose label is least probable, and the next best label of each."""
-    columns = model.doubt_table(min(TASKS, len(model.tasks_)))
-    listed = columns["probability"] < SURE
+    """Return the tasks with the least probable labels, and the second most probable label of each."""
+    columns = model.doubt_table(min(MOST_TASKS, len(model.tasks_)))
+    listed = columns["probability"] < CERTAIN
     if not np.any(listed):
-        return sentences([f"None: every label has a probability of {SURE} or more."])
+        return sentences([f"None: every label has a probability of {CERTAIN} or more."])
     names = dict(zip(model.classes_.tolist(), class_names(model.classes_), strict=True))
     shown = {
         key: [
@@ -98,13 +98,11 @@ def _doubtful(model: DawidSkene) -> str:
 def _workers(model: DawidSkene, workers: dict[str, np.ndarray]) -> str:
     order = np.argsort(-workers["votes"], kind="stable")
     worst = np.argsort(workers["accuracy"], kind="stable")
-    shown = panels_of_workers(model, workers)
-    most = _worker_rows(workers, order[:WORKERS])
-    title = "Workers" if order.size <= WORKERS else f"The {WORKERS} workers with most votes"
-    listed = most if order.size <= WORKERS else note(title) + most
-    if order.size > WORKERS:
-        listed += folded(f"The {WORKERS} least accurate workers", _worker_rows(workers, worst[:WORKERS]))
-    return shown + listed
+    listed = _worker_rows(workers, order[:MOST_WORKERS])
+    if order.size > MOST_WORKERS:
+        listed = note(f"The {MOST_WORKERS} workers with most votes") + listed
+        listed += folded(f"The {MOST_WORKERS} least accurate workers", _worker_rows(workers, worst[:MOST_WORKERS]))
+    return _worker_panels(model, workers) + listed
 
 
 def _worker_rows(workers: dict[str, np.ndarray], places: np.ndarray) -> str:
@@ -121,8 +119,8 @@ def _worker_rows(workers: dict[str, np.ndarray], places: np.ndarray) -> str:
     return table("Workers", ["worker", "votes", "right", "standard error", "interval"], rows, words=["worker"])
 
 
-def panels_of_workers(model: DawidSkene, workers: dict[str, np.ndarray]) -> str:
-    """Return figures: accuracy with intervals against the number of votes, and how sure the labels are."""
+def _worker_panels(model: DawidSkene, workers: dict[str, np.ndarray]) -> str:
+    """Return figures: accuracy with intervals against the number of votes, and the probabilities of the labels."""
     votes, accuracy = workers["votes"], workers["accuracy"]
     with separate_panels(2) as grid:
         crowd, labels = grid[0]
@@ -131,65 +129,61 @@ def panels_of_workers(model: DawidSkene, workers: dict[str, np.ndarray]) -> str:
         crowd.axhline(1 / len(model.classes_), color=MUTED, linestyle="--", linewidth=1)
         if votes.max() > 20 * max(votes.min(), 1):
             log_axis(crowd.xaxis, np.maximum(votes, 1).tolist())
-        crowd.set(ylim=(0, 1.02), xlabel="votes given", ylabel="share that is right")
-        _draw_sureness(labels, model.label_table()["probability"])
+        crowd.set(ylim=(0, 1.02), xlabel="votes given", ylabel="share of right votes")
+        labels.hist(model.label_table()["probability"], bins=np.linspace(0, 1, 21), color=OURS, alpha=0.85)
+        labels.set(xlim=(0, 1), xlabel="probability of the label", ylabel="tasks")
         for axes in (crowd, labels):
             plain(axes)
             axes.xaxis.label.set_fontsize(9)
             axes.yaxis.label.set_fontsize(9)
-        told = ["Share of votes that are right against the number of votes, worker by worker, with intervals"]
-        told.append("Number of tasks against the probability of their labels")
-        caption = "Every worker with an interval of 90 % (dashed: guessing evenly), and how probable labels are."
-        return panels(grid, told, caption)
-
-
-def _draw_sureness(axes: Any, probabilities: np.ndarray) -> None:
-    axes.hist(probabilities, bins=np.linspace(0, 1, 21), color=OURS, alpha=0.85)
-    axes.set(xlim=(0, 1), xlabel="probability of the label", ylabel="tasks")
+        descriptions = ["Share of right votes against the number of votes, for every worker, with intervals"]
+        descriptions.append("Number of tasks against the probability of their labels")
+        caption = "Every worker with a 90 % interval (dashed: guessing), and the probabilities of the labels."
+        return panels(grid, descriptions, caption)
 
 
 def _confusions(model: DawidSkene, workers: dict[str, np.ndarray]) -> str:
     names = class_names(model.classes_)
-    if len(names) > CLASSES:
-        return sentences([f"Confusion matrices of {len(names)} classes are too large to be shown; see errors_."])
+    if len(names) > MOST_CLASSES:
+        return sentences([f"Confusion matrices of {len(names)} classes are too large to be shown; see confusion_."])
     cells = np.array([[workers[f"p({given}|{true})"] for given in names] for true in names])
-    busiest = np.argsort(-workers["votes"], kind="stable")[:MATRICES]
+    busiest = np.argsort(-workers["votes"], kind="stable")[:MOST_MATRICES]
     parts = [shaded(str(workers["worker"][place]), names, names, cells[:, :, place]) for place in busiest]
     reading = "Rows are true classes, columns the labels given: every row has sum one."
-    more = f" The {MATRICES} workers with most votes." if len(workers["worker"]) > MATRICES else ""
+    more = f" The {MOST_MATRICES} workers with most votes." if len(workers["worker"]) > MOST_MATRICES else ""
     return note(reading + more) + side_by_side(parts)
 
 
 def _advice(model: DawidSkene, tasks: dict[str, np.ndarray], workers: dict[str, np.ndarray]) -> list[str]:
-    said, chance = [], 1 / len(model.classes_)
+    advice, chance = [], 1 / len(model.classes_)
     doubtful = int(np.sum(tasks["probability"] < DOUBTFUL))
     if doubtful:
-        said.append(
+        advice.append(
             f"{doubtful:,} of {len(tasks['task']):,} labels have a probability below {DOUBTFUL}: further votes are "
-            "worth most on these tasks, which the table of tasks most in doubt begins with."
+            "most useful on these tasks, which are listed first under tasks most in doubt."
         )
     worse = np.flatnonzero(workers["high"] < chance)
     if worse.size:
-        said.append(f"Wrong more often than by guessing: {_listed(workers, worse)}. Did they mistake the labels?")
+        advice.append(f"Wrong more often than by guessing: {_listed(workers, worse)}. Did they mistake the labels?")
     guessing = np.flatnonzero((workers["low"] <= chance) & (workers["high"] >= chance))
     if guessing.size:
-        said.append(f"Not known to be better than guessing: {_listed(workers, guessing)}. More votes would tell.")
+        advice.append(f"Possibly no better than guessing: {_listed(workers, guessing)}. More votes would decide.")
     pairs = zip(*(column.tolist() for column in model.copy_table().values()), strict=True)
-    said += [
-        f"{one} and {other} agree on {agreed:.0f} of {shared} tasks, where {expected:.0f} are expected: they seem to "
-        "copy from each other, or to be one."
-        for one, other, shared, agreed, expected, _ in list(pairs)[:NAMED]
+    advice += [
+        f"{worker} and {other} agree on {agreed:.0f} of {shared} tasks, and {expected:.0f} are expected: they seem to "
+        "copy from each other, or to be one person."
+        for worker, other, shared, agreed, expected, _ in list(pairs)[:MOST_NAMES]
     ]
-    found = model.diagnostics_
-    if found.reason:
-        said.append(f"The estimate started from the majority vote, not from moments: {found.reason}.")
-    if found.converged is False:
-        said.append(f"Expectation maximization did not converge in {found.em_rounds} rounds: allow more.")
-    return said
+    diagnostics = model.diagnostics_
+    if diagnostics.reason:
+        advice.append(f"The estimate started from the majority vote, not from moments: {diagnostics.reason}.")
+    if diagnostics.converged is False:
+        advice.append(f"Expectation maximization did not converge in {len(model.loss_history_)} steps: allow more.")
+    return advice
 
 
 def _listed(workers: dict[str, np.ndarray], places: np.ndarray) -> str:
-    """Return names of workers, those with most votes first."""
+    """Return the names of workers, those with most votes first."""
     order = places[np.argsort(-workers["votes"][places], kind="stable")]
-    more = f" and {order.size - NAMED} more" if order.size > NAMED else ""
-    return ", ".join(str(workers["worker"][place]) for place in order[:NAMED]) + more
+    more = f" and {order.size - MOST_NAMES} more" if order.size > MOST_NAMES else ""
+    return ", ".join(str(workers["worker"][place]) for place in order[:MOST_NAMES]) + more

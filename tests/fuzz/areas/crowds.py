@@ -66,7 +66,7 @@ def crowds(rng: np.random.Generator) -> Case:
         "random_state": int(rng.integers(100)),
         "init": choose(rng, "moments", "moments", "majority"),
     }
-    for name, values in (("em_rounds", (0, 3, 100)), ("smoothing", (0.01, 1.0)), ("one_coin", (True, False))):
+    for name, values in (("max_iter", (0, 3, 100)), ("smoothing", (0.01, 1.0)), ("one_coin", (True, False))):
         if rng.random() < 0.3:
             options[name] = choose(rng, *values)
     if rng.random() < 0.2:
@@ -90,7 +90,7 @@ def about_crowd(fitted: Any, given: dict[str, Any]) -> Problems:
     yield from has_shape(chances, (tasks, k), "probas_")
     yield from simplex(chances, 1, "probas_")
     errors = np.stack([people[name] for name in people if name.startswith("p(")], axis=1).reshape(workers, k, k)
-    yield from simplex(errors, 2, "errors_")
+    yield from simplex(errors, 2, "confusion_")
     accuracy = np.asarray(people["accuracy"], dtype=float)
     if np.any(accuracy < 0) or np.any(accuracy > 1 + 1e-9):
         yield "model", f"accuracies from {accuracy.min()} to {accuracy.max()}"

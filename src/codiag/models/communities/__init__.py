@@ -1,11 +1,16 @@
 """Overlapping communities in networks."""
 
-from codiag.models.communities._bias import Corrected, Parameters, are_nearest, crossed_connectivity, known_part
-from codiag.models.communities._connectivity import connectivity
-from codiag.models.communities._count import count_communities, merged, modularity, settled
+from codiag.models.communities._connectivity import Parameters, connectivity, crossed_connectivity
+from codiag.models.communities._errors import Corrected, Estimate, are_nearest, communities_jackknife, shrunk_mean
 from codiag.models.communities._files import read_edges, read_graph
-from codiag.models.communities._jackknife import Estimate, communities_jackknife
+from codiag.models.communities._memberships import (
+    LinkCounts,
+    Stars,
+    dirichlet_total,
+    estimate_memberships,
+    scaled_stars,
+    variational_steps,
+)
 from codiag.models.communities._model import MixedMembershipCommunities
 from codiag.models.communities._network import as_network
-from codiag.models.communities._stars import Stars, estimate_memberships, scaled_stars
-from codiag.models.communities._steps import Polished, dirichlet_total, polish_memberships
+from codiag.models.communities._partition import count_communities, merged, modularity, settled

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from codiag._text import (
     ABSENT,
@@ -25,15 +24,19 @@ from codiag.models.communities._network import Network, adjacency_of
 from codiag.models.frame import sorted_names
 
 LISTS = (".txt", ".csv", ".tsv", ".edges", ".edgelist")
+"""Endings of lists of edges."""
 GRAPHS = (".graphml", ".gml")
+"""Endings of files that networkx reads."""
 WEIGHTS = ("weight", "weights", "w")
-"""Names of a column that holds the weights of edges."""
+"""Names of a column of weights."""
 ENDS = {"source", "target", "from", "to", "src", "dst", "node1", "node2", "u", "v"}
-"""Names of columns that hold the two nodes of an edge."""
+"""Names of the two columns of nodes."""
 OTHERS = {*ENDS, "", "id", "key", "index", "time", "timestamp", "date", "year"}
-"""Names of columns and attributes whose numbers are no weights."""
+"""Names of columns and attributes whose numbers are not weights."""
 MORE_FIELDS = 2
-"""Fields besides two nodes that lines without names of columns may have: a weight and a time."""
+"""Largest number of fields after two nodes, in lines without names of columns: a weight and a time."""
+Line = tuple[int, list[str]]
+"""Number and fields of a line."""
 
 
 def read_edges(path: str | Path) -> np.ndarray:
@@ -42,15 +45,15 @@ def read_edges(path: str | Path) -> np.ndarray:
     Parameters
     ----------
     path : str or Path
-        A ``.csv`` or ``.tsv`` file, where a first line may name the columns source and target, or a ``.txt``,
+        A ``.csv`` or ``.tsv`` file, whose first line may name the columns source and target, or a ``.txt``,
         ``.edges`` or ``.edgelist`` file with blanks or commas between nodes; also ``.gz``. Lines that begin with # or %
-        are ignored, as are further columns, of which a file that does not name its columns has one or two, of numbers;
-        `read_graph` takes weights.
+        are ignored, as are further columns. A file without names of columns may have one or two of these, of numbers.
+        `read_graph` reads weights.
 
     Returns
     -------
     numpy.ndarray of shape (n_edges, 2)
-        Integers where all nodes are, otherwise text: what `codiag.models.MixedMembershipCommunities` takes.
+        Integers if all nodes are integers, otherwise text: data for `codiag.models.MixedMembershipCommunities`.
 
     See Also
     --------
@@ -77,17 +80,17 @@ def read_graph(path: str | Path, *, weight: str | None = None) -> Network:
     Parameters
     ----------
     path : str or Path
-        A list of edges, as for `read_edges`, or a ``.graphml`` or ``.gml`` file, which takes networkx. Edges in both
-        directions are one, and must have one weight.
+        A list of edges, as for `read_edges`, or a ``.graphml`` or ``.gml`` file, which requires networkx. An edge that
+        is listed in both directions counts once, and must have one weight.
     weight : str, optional
         The column, or the attribute of edges, that holds weights; a number counts columns from 1, and "none" ignores
-        weights. By default what is called weight. Where nothing is, and edges have other numbers that differ, these are
-        refused, since they may be weights or something else.
+        weights. By default the column or attribute called weight. If there is none, and edges have other numbers that
+        differ, the file is refused, since these may be weights or something else.
 
     Returns
     -------
     Network
-        With ``adjacency``, sparse, and ``nodes``: what `codiag.models.MixedMembershipCommunities` takes.
+        With ``adjacency``, sparse, and ``nodes``: data for `codiag.models.MixedMembershipCommunities`.
 
     See Also
     --------
@@ -111,19 +114,16 @@ def read_graph(path: str | Path, *, weight: str | None = None) -> Network:
     if ending_of(path) in GRAPHS:
         nodes, pairs, weights = _read_networkx(path, weight)
     else:
-        found, weights = _read_list(path, weight)
-        pairs = [tuple(pair) for pair in found.tolist()]
-        nodes = [node for pair in pairs for node in pair]
+        edges, weights = _read_list(path, weight)
+        nodes, pairs = edges.ravel().tolist(), edges.tolist()
     names = sorted_names(nodes)
     places = {node: place for place, node in enumerate(names.tolist())}
-    ends = np.array([[places[one], places[other]] for one, other in pairs], dtype=np.int64).reshape(-1, 2)
-    if weights is None:
-        return Network(adjacency_of(ends, names.size), names)
-    return Network(_weighted(path.name, ends, weights, names), names)
+    ends = np.array([[places[node] for node in pair] for pair in pairs], dtype=np.int64).reshape(-1, 2)
+    return Network(adjacency_of(ends, names, weights, path.name), names)
 
 
 def _read_list(path: Path, weight: str | None) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return the pairs of linked nodes, and the weights of edges where there are any."""
+    """Return the pairs of linked nodes, and the weights of edges or None."""
     ending = checked_ending(path, LISTS)
     rows = [(number, row) for number, row in rows_of(path, SEPARATORS.get(ending)) if row[0][:1] not in ("#", "%")]
     names = [field.strip().lower() for field in rows[0][1]] if rows else []
@@ -147,17 +147,15 @@ def _read_list(path: Path, weight: str | None) -> tuple[np.ndarray, np.ndarray |
     return np.array(ends, dtype=np.int64) if whole else np.array(ends), weights
 
 
-def _weight_column(
-    name: str, weight: str | None, names: list[str] | None, rows: Sequence[tuple[int, list[str]]]
-) -> int | None:
-    """Return where the weights are; None where there are none."""
+def _weight_column(name: str, weight: str | None, names: list[str] | None, rows: Sequence[Line]) -> int | None:
+    """Return the column of the weights; None without weights."""
     if weight == "none":
         return None
     if weight is None:
-        found = [] if names is None else [names.index(word) for word in WEIGHTS if word in names]
-        if not found:
+        columns = [] if names is None else [names.index(word) for word in WEIGHTS if word in names]
+        if not columns:
             _refuse_unused(name, names, rows)
-        return next(iter(found), None)
+        return next(iter(columns), None)
     if names is not None and weight.lower() in names:
         return names.index(weight.lower())
     if weight.isdigit() and 1 <= int(weight) <= max(len(row) for _, row in rows):
@@ -165,8 +163,8 @@ def _weight_column(
     raise ValueError(f"weight must be a column of {name}, by its name or its number from 1, or none; got {weight}")
 
 
-def _check_unnamed(name: str, rows: Sequence[tuple[int, list[str]]]) -> None:
-    """Raise where lines without names of columns hold more than two nodes and one or two numbers: they are no edges."""
+def _check_unnamed(name: str, rows: Sequence[Line]) -> None:
+    """Raise if lines without names of columns hold more than two nodes and one or two numbers: these are not edges."""
     bad = []
     for number, row in rows:
         more = [field for field in map(str.strip, row[2:]) if field not in ("", "{}")]
@@ -179,9 +177,9 @@ def _check_unnamed(name: str, rows: Sequence[tuple[int, list[str]]]) -> None:
     refuse_lines(name, bad, "edges", way_out)
 
 
-def _refuse_unused(name: str, names: list[str] | None, rows: Sequence[tuple[int, list[str]]]) -> None:
-    """Raise where a column of different numbers may be weights and nobody has said so."""
-    columns = {"3": 2} if names is None else {one: place for place, one in enumerate(names) if one not in OTHERS}
+def _refuse_unused(name: str, names: list[str] | None, rows: Sequence[Line]) -> None:
+    """Raise if a column of different numbers may be weights, and the user has not said so."""
+    columns = {"3": 2} if names is None else {key: place for place, key in enumerate(names) if key not in OTHERS}
     for column, place in columns.items():
         fields = {row[place].strip() for _, row in rows if len(row) > place}
         if len(fields) > 1 and all(map(_is_number, fields)):
@@ -190,12 +188,12 @@ def _refuse_unused(name: str, names: list[str] | None, rows: Sequence[tuple[int,
 
 def _unused(name: str, where: str, weight: str) -> str:
     return (
-        f"{name} has different numbers in {where}, which may be the weights of edges; weight='{weight}' takes them for "
-        "that, and weight='none' ignores them"
+        f"{name} has different numbers in {where}, which may be the weights of edges; weight='{weight}' uses them as "
+        "weights, and weight='none' ignores them"
     )
 
 
-def _numbers(name: str, rows: Sequence[tuple[int, list[str]]], column: int) -> np.ndarray:
+def _numbers(name: str, rows: Sequence[Line], column: int) -> np.ndarray:
     fields = [(number, row[column].strip() if len(row) > column else "") for number, row in rows]
     bad = [f"line {number} has no weight" for number, field in fields if not _is_number(field)]
     refuse_lines(name, bad, "edges with weights")
@@ -209,8 +207,8 @@ def _is_number(field: str) -> bool:
         return False
 
 
-def _read_networkx(path: Path, weight: str | None) -> tuple[list[Any], list[tuple[Any, Any]], np.ndarray | None]:
-    """Return nodes, pairs of linked ones, and the weights of edges where there are any."""
+def _read_networkx(path: Path, weight: str | None) -> tuple[list[Any], list[Any], np.ndarray | None]:
+    """Return nodes, pairs of linked nodes, and the weights of edges or None."""
     try:
         import networkx as nx
     except ModuleNotFoundError as error:
@@ -225,31 +223,31 @@ def _read_networkx(path: Path, weight: str | None) -> tuple[list[Any], list[tupl
     if weight is None:
         _refuse_unused_attributes(path.name, [data for *_, data in edges])
     wanted = "weight" if weight is None else weight
-    held = [data.get(wanted) for *_, data in edges]
-    pairs = [(one, other) for one, other, _ in edges]
-    if weight == "none" or (weight is None and all(value is None for value in held)):
+    values = [data.get(wanted) for *_, data in edges]
+    pairs = [pair for *pair, _ in edges]
+    if weight == "none" or (weight is None and all(value is None for value in values)):
         return list(graph.nodes), pairs, None
-    lacking = sum(not _is_number(str(value)) for value in held)
-    if lacking:
+    n_missing = sum(not _is_number(str(value)) for value in values)
+    if n_missing:
         raise ValueError(
-            f"weight must be a number of all edges of {path.name}; {lacking} of {len(edges)} have none by the name "
+            f"weight must be a number of all edges of {path.name}; {n_missing} of {len(edges)} have none by the name "
             f"{wanted}. weight='none' ignores them"
         )
-    return list(graph.nodes), pairs, np.array([float(value) for value in held])
+    return list(graph.nodes), pairs, np.array([float(value) for value in values])
 
 
 def _refuse_unused_attributes(name: str, attributes: Sequence[dict[str, Any]]) -> None:
-    """Raise where edges have no weight by that name, and another number that differs between them."""
-    if any("weight" in one for one in attributes):
+    """Raise if edges have no weight by that name, but another number that differs between them."""
+    if any("weight" in edge for edge in attributes):
         return
-    for attribute in sorted({key for one in attributes for key in one} - OTHERS):
-        values = [one.get(attribute) for one in attributes]
+    for attribute in sorted({key for edge in attributes for key in edge} - OTHERS):
+        values = [edge.get(attribute) for edge in attributes]
         if len(set(map(str, values))) > 1 and all(isinstance(value, int | float) for value in values):
             raise ValueError(_unused(name, f"the attribute {attribute} of edges", attribute))
 
 
 def _read_gml(nx: Any, path: Path) -> Any:
-    """Return the graph in a GML file, whose nodes go by their labels, or by their numbers where they have none."""
+    """Return the graph in a GML file; nodes are named by their labels, or by their numbers if they have none."""
     try:
         return _unpacked(nx.read_gml, path)
     except nx.NetworkXError as error:
@@ -259,26 +257,6 @@ def _read_gml(nx: Any, path: Path) -> Any:
 
 
 def _unpacked(read: Callable[..., Any], path: Path, **options: Any) -> Any:
-    """Read a graph by a function of networkx, which knows packed files by ``.gz`` in small letters alone."""
+    """Read a graph by a function of networkx, which recognizes packed files by ``.gz`` in small letters only."""
     with open_binary(path) as file:
         return read(file, **options)
-
-
-def _weighted(name: str, ends: np.ndarray, weights: np.ndarray, nodes: np.ndarray) -> sparse.csr_array:
-    """Return the symmetric matrix of weights; an edge that is listed twice must have one weight."""
-    if weights.min() < 0:
-        raise ValueError(f"weights of {name} must not be negative; the least is {weights.min():g}")
-    apart = ends[:, 0] != ends[:, 1]
-    pairs, kept = np.sort(ends[apart], axis=1), weights[apart]
-    unique, first, places = np.unique(pairs, axis=0, return_index=True, return_inverse=True)
-    differs = kept != kept[first][places.ravel()]
-    if np.any(differs):
-        one, other = nodes[pairs[np.argmax(differs)]]
-        raise ValueError(
-            f"edges of {name} must have one weight; that of {one} and {other} is listed with several. Add them first"
-        )
-    both = np.concatenate([unique, unique[:, ::-1]])
-    values = np.concatenate([kept[first]] * 2)
-    matrix = sparse.csr_array((values, (both[:, 0], both[:, 1])), shape=(nodes.size, nodes.size))
-    matrix.eliminate_zeros()
-    return matrix

@@ -2,107 +2,119 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from codiag._arrays import few_threads
 from codiag._checks import UndeterminedError, as_flag, as_number
 from codiag.methods import Method, as_method
-from codiag.models.communities._bias import (
-    N_ROUNDS,
+from codiag.models.communities._connectivity import (
+    MANY_STEPS,
     TOLERANCE,
-    Corrected,
     Parameters,
+    connectivity,
+    cross_fitted_parameters,
     plain_parameters,
-    unbiased_parameters,
 )
-from codiag.models.communities._connectivity import connectivity
-from codiag.models.communities._count import count_communities
-from codiag.models.communities._found import FoundCommunities
-from codiag.models.communities._jackknife import Estimate, check_node_blocks, communities_jackknife
+from codiag.models.communities._errors import (
+    Corrected,
+    Estimate,
+    check_node_blocks,
+    communities_jackknife,
+    corrected_parameters,
+)
+from codiag.models.communities._memberships import (
+    FEWEST_PARTITIONS,
+    PRECISE,
+    Average,
+    LinkCounts,
+    Options,
+    average_over_partitions,
+    variational_steps,
+)
 from codiag.models.communities._network import Network, as_network
-from codiag.models.communities._stars import FEWEST, PRECISE, Average, average_over_partitions
-from codiag.models.communities._steps import START, Polished, polish_memberships
-from codiag.models.crowd import canonical_order
-from codiag.models.frame import Model, as_seed, check_n_blocks, on_simplex_rows, warn_caller
+from codiag.models.communities._partition import Communities, count_communities
+from codiag.models.frame import Model, as_seed, on_simplex_rows, warn_caller
 
 
 class MixedMembershipCommunities(Model):
     r"""Communities whose members may belong to several, by moments of 3-stars.
 
-    In the mixed-membership model nodes x and y are linked with probability :math:`p_x^\top P p_y`, memberships p being
-    Dirichlet. The links of a node to three groups of others are three views of its memberships, whose third moment is
-    factorized after compression; memberships are averaged over random partitions of the nodes, then polished by
-    collapsed variational steps with a Dirichlet prior (Teh, Newman & Welling 2007).
+    In the mixed-membership model, nodes x and y are linked with probability :math:`p_x^\top P p_y`, and memberships p
+    have a Dirichlet distribution. The links of a node to three groups of others are three views of its memberships,
+    whose third moment is factorized after compression. Memberships are averaged over random partitions of the nodes,
+    and improved by collapsed variational steps with a Dirichlet prior (Teh, Newman & Welling 2007).
 
-    *Needs* an undirected graph without signs, with four nodes that have links for each of k communities. *Costs*, for
-    n nodes and m links, :math:`O(m k)` flops and numbers in memory of order :math:`m + n k` for each of 10 to 160
-    partitions, and :math:`O(m k)` a round of `polish`. *Guarantees*, where the model holds,
-    memberships that converge to the truth as the graph grows, with no local optimum in the way, whatever nodes are
-    called. *Fails* on graphs too sparse or too small to show the communities, of which warnings tell, and where
-    communities are no better linked inside than with each other.
+    *Needs* an undirected graph without negative weights, with four nodes that have links for each of k communities.
+    *Costs*, for n nodes and m links, :math:`O(m k)` flops and memory for :math:`m + n k` numbers for each of 10 to 160
+    partitions, and :math:`O(m k)` flops for each variational step. *Guarantees*, if the model holds, memberships that
+    converge to the truth as the graph grows, without local optima. *Fails* on graphs too sparse or too small to show
+    the communities, with warnings, and if communities have no more links inside than with each other.
 
     Parameters
     ----------
     n_components : int, optional
-        Number of communities. By default those that the spectrum shows beyond what random graphs explain, up to 40,
-        and of which no two have more links with each other than their degrees explain; see the notes.
+        Number of communities. By default the number that the spectrum shows beyond random graphs, up to 40, such that
+        no two communities have more links with each other than their degrees explain; see the notes.
     alpha_0 : float, optional
-        How mixed memberships are: the total of their Dirichlet parameters; 0 where every node has one community. None
-        to estimate it by the variances of memberships; moments then begin with 0.1.
+        How mixed memberships are: the total of their Dirichlet parameters; 0 if every node has one community. None to
+        estimate it by the variances of memberships; moments then use 0.1.
     degree_corrected : bool
-        Whether nodes may differ in their number of links for reasons other than their communities, as real ones do.
+        Whether nodes may differ in their number of links for reasons other than their communities, as in real graphs.
         False is the model as it was published.
     method : Method or str, optional
         How the moment is factorized; by default by joint diagonalization alone. ``OJD`` and ``TPM`` symmetrize and
         whiten it, as published; others take it as it is.
     n_partitions : int, optional
-        Random partitions of the nodes to average over; by default 10, doubled until their mean has a standard error
-        of 0.05, or up to 160.
-    polish : int
-        Rounds of collapsed variational steps, given the number of links of every node. Few are better: real graphs
-        follow no such model exactly, and many rounds fit what is particular to them. Of graphs that do follow it, 20
-        rounds find mixed memberships a little better.
-    n_blocks : int
-        Blocks of nodes that are left out in turn for standard errors (jackknife), at least 3, better 20; zero for
-        none. Communities are found as many times more, each time from nodes that can be parted in four: at least 8,
-        and four for each community.
+        Number of random partitions of the nodes to average over; by default 10, doubled until their mean has a standard
+        error of 0.05, or up to 160.
+    max_iter : int
+        Number of collapsed variational steps, given the number of links of every node. Few are better for real graphs,
+        which do not follow the model exactly, so that many steps overfit. For graphs that follow the model, 20 steps
+        give slightly better mixed memberships.
+    correct_bias : bool
+        Whether to correct the bias of `connectivity_` and `alpha_0_`, by cross-fitting and by graphs simulated from the
+        fitted model. This takes several times as long as the rest of the fit; see the notes.
+    n_jackknife : int
+        Number of blocks of nodes that are left out in turn for standard errors (jackknife), at least 3, better 20; zero
+        for no standard errors. The fit is repeated for each block, with at least 8 remaining nodes, and four for each
+        community.
     random_state : int or numpy.random.Generator, optional
-        Seed of the partitions.
+        Seed of the partitions and of simulated graphs.
 
     Attributes
     ----------
     memberships_ : array of shape (n, n_components)
-        Rows on the simplex, largest community first. With degree correction, the shares of a node's links that it made
-        on behalf of each.
+        Rows on the simplex, largest community first. With degree correction, the shares of a node's links that it has
+        as a member of each community.
     connectivity_ : array of shape (n_components, n_components)
-        P of the model: the share of pairs that are linked, of nodes that belong to one community alone with such nodes
-        of another; in a graph with weights, their mean weight. Between zero and the largest weight. See the notes.
+        P of the model: the probability of a link between a node that belongs to one community alone and such a node of
+        another; in a graph with weights, the expected weight. Between zero and the largest weight.
     alpha_0_ : float
         The total of the Dirichlet parameters of memberships, as given or estimated.
     memberships_standard_errors_, connectivity_standard_errors_, alpha_0_standard_error_ : as the parameters
-        Where `n_blocks` asks for them; NaN for the memberships of nodes without links, and for entries held at 0
-        or 1 with and without each block; zero for alpha_0 as given. Those of memberships are at most 0.5, the largest
-        standard deviation of a share.
+        Only if `n_jackknife` is positive. NaN for the memberships of nodes without links, and for entries that are at
+        0 or 1 with and without each block; zero for alpha_0 as given. Those of memberships are at most 0.5, the largest
+        standard deviation of a share. Without `correct_bias`, those of `connectivity_` and `alpha_0_` do not include
+        the bias.
     labels_ : array of shape (n,)
         The strongest community of every node; -1 for nodes without links.
     partition_ : array of shape (n,)
-        Communities that do not overlap, `n_components_` of them or fewer, largest first: those of `labels_`, after
-        nodes moved to other communities, and communities merged, as long as that raises modularity; -1 for nodes
-        without links.
+        Communities that do not overlap, at most `n_components_`, largest first: those of `labels_`, after nodes moved
+        to other communities, and communities merged, as long as that raises modularity; -1 for nodes without links.
     nodes_ : array of shape (n,)
-        What the rows stand for.
+        The names of the nodes, in the order of the rows.
     n_components_ : int
         Number of communities.
     weighted_ : bool
         Whether links have weights other than one.
     diagnostics_ : Diagnostics
         Among others ``agreement``, the mean cosine of the communities of single partitions with their average.
-        Partitions of small graphs agree less: below 0.8 a warning says that other seeds may find other communities.
-        ``standard_error`` is that of a membership, from the differences between partitions; None where there was one.
+        Partitions of small graphs agree less; below 0.8 there is a warning that other seeds may find other communities.
+        ``standard_error`` is that of a membership, from the differences between partitions; None for one partition.
 
     See Also
     --------
@@ -115,24 +127,25 @@ class MixedMembershipCommunities(Model):
     -----
     Weights of networkx graphs and of adjacency matrices count as numbers of links.
 
-    Where `n_components` is open it is at first the number of negative eigenvalues of the Bethe Hessian
-    :math:`(r^2 - 1) I - r A + D`, :math:`r^2` being the mean excess degree: random graphs without communities, with
-    whatever degrees, have one, and graphs have one more for each community that can be detected (Saade, Krzakala &
-    Zdeborova 2014; Le & Levina 2015). Real graphs have structure inside of communities, too, which counts there. So
-    two communities with more links between them than degrees explain, :math:`d_a d_b / 2m`, are counted as one, and
-    the model is fitted again with fewer, until there are no such two, each is the strongest of some node, and most
-    partitions show as many. Communities that are parts of larger ones are therefore not told apart unless asked for.
+    If `n_components` is None, the first number is that of negative eigenvalues of the Bethe Hessian
+    :math:`(r^2 - 1) I - r A + D`, with the mean excess degree as :math:`r^2`: random graphs without communities, with
+    any degrees, have one, and graphs have one more for each community that can be detected (Saade, Krzakala & Zdeborova
+    2014; Le & Levina 2015). Real graphs also have structure inside of communities, which adds eigenvalues. Therefore
+    two communities with more links between them than degrees explain, :math:`d_a d_b / 2m`, are counted as one, and the
+    model is fitted again with fewer, until there are no such two, each is the strongest of some node, and most
+    partitions show this number. Communities that are parts of larger ones are separated only if `n_components` says so.
 
-    What is computed from memberships that are estimated is biased: they vary more, or less, than the true ones do, and
-    explain the links from which they were estimated too well. Where `polish` is not zero, `connectivity_` and
-    `alpha_0_` are therefore found after 40 rounds; for `connectivity_` a pair of nodes is explained by memberships that
-    do not know the links of either with the block of the other, of four blocks of nodes (cross-fitting). Both are
-    corrected by the mean bias of the same estimate on four graphs simulated from the fitted model (parametric
-    bootstrap), of at most 5000 nodes. This takes longer than all else, and is done when one of them is first asked for,
-    or standard errors are, in which the error of the correction counts.
+    Connectivity and alpha_0 are computed from estimated memberships, which vary more, or less, than the true ones, and
+    explain the links from which they were estimated too well. By default this bias is not corrected. In simulated
+    graphs it is a few per cent if most nodes are nearly pure; with ``alpha_0=1``, rates inside of communities are up to
+    30 % too large, and rates between them several times too small. With `correct_bias` both are computed after 40
+    variational steps. For connectivity, a pair of nodes is explained by memberships that do not use the links of either
+    with the block of the other, of four blocks of nodes (cross-fitting). Both are then corrected by their mean bias in
+    four graphs simulated from the fitted model (parametric bootstrap), of at most 5000 nodes, and standard errors
+    include that of the correction.
 
-    Names of nodes, and the order in which nodes and links are given, make no difference: partitions are drawn over
-    nodes in an order that follows from the links alone. Only nodes that links do not tell apart may change places.
+    Nodes are sorted by name, so that the order in which links are given makes no difference. Partitions of the nodes
+    are random: they depend on `random_state`, and on which names come first.
 
     Examples
     --------
@@ -144,9 +157,8 @@ class MixedMembershipCommunities(Model):
     (600, 3)
     """
 
-    _as_fitted: tuple[MixedMembershipCommunities, FoundCommunities, int]
-    _parameters: Parameters | None
     optional: ClassVar[frozenset[str]] = frozenset({"n_components", "alpha_0", "n_partitions"})
+    former_parameters: ClassVar[Mapping[str, str]] = {"polish": "max_iter", "n_blocks": "n_jackknife"}
 
     def __init__(
         self,
@@ -156,8 +168,9 @@ class MixedMembershipCommunities(Model):
         degree_corrected: bool = True,
         method: Method | str | None = None,
         n_partitions: int | None = None,
-        polish: int = 5,
-        n_blocks: int = 0,
+        max_iter: int = 5,
+        correct_bias: bool = False,
+        n_jackknife: int = 0,
         random_state: int | np.random.Generator | None = None,
     ) -> None:
         self.n_components = n_components
@@ -165,8 +178,9 @@ class MixedMembershipCommunities(Model):
         self.degree_corrected = degree_corrected
         self.method = method
         self.n_partitions = n_partitions
-        self.polish = polish
-        self.n_blocks = n_blocks
+        self.max_iter = max_iter
+        self.correct_bias = correct_bias
+        self.n_jackknife = n_jackknife
         self.random_state = random_state
 
     def fit(self, X: Any, y: object = None) -> Self:  # noqa: N803
@@ -175,10 +189,10 @@ class MixedMembershipCommunities(Model):
         Parameters
         ----------
         X : networkx graph, array or sparse matrix of shape (n, n), or pairs of shape (n_edges, 2)
-            An undirected graph, its adjacency matrix, or its edges as pairs of names. Loops are left out; an edge that
+            An undirected graph, its adjacency matrix, or its edges as pairs of names. Loops are ignored; an edge that
             is listed twice counts once.
         y : ignored
-            Not used; there for the interface of scikit-learn.
+            Not used; part of the interface of scikit-learn.
 
         Returns
         -------
@@ -201,7 +215,7 @@ class MixedMembershipCommunities(Model):
         return self
 
     def learn(self, data: Any) -> tuple[Warning, ...]:
-        """Do the work of `fit`, silently, and return what is to be warned of.
+        """Run `fit` without issuing warnings, and return these.
 
         Parameters
         ----------
@@ -211,7 +225,7 @@ class MixedMembershipCommunities(Model):
         Returns
         -------
         tuple of Warning
-            What `fit` warns of.
+            The warnings of `fit`.
 
         Examples
         --------
@@ -223,69 +237,21 @@ class MixedMembershipCommunities(Model):
         """
         self.check_parameters()
         network = as_network(data)
-        linked = np.flatnonzero(network.degrees > 0)
-        inside = network.subgraph(linked)
-        order = canonical_order(inside.adjacency)
+        n, linked = network.nodes.size, np.flatnonzero(network.degrees > 0)
         seed = as_seed(self.random_state)
         seed = int(np.random.default_rng().integers(2**31)) if seed is None else seed
         with few_threads(0):  # many small products
-            found = self._find(inside.subgraph(order), seed)
-            self._parameters = self._keep_errors(found, seed, linked[order], network.nodes.size)
-        k = found.memberships.shape[1]
-        self.memberships_ = np.full((network.nodes.size, k), 1 / k)
-        self.memberships_[linked[order]] = found.memberships
-        self._as_fitted = clone(self), found, seed
-        self.labels_ = np.full(network.nodes.size, -1)
-        self.labels_[linked] = np.argmax(self.memberships_[linked], axis=1)
-        self.partition_ = np.full(network.nodes.size, -1)
-        self.partition_[linked[order]] = found.partition
+            communities = self._find(network.subgraph(linked), seed)
+            self._keep_parameters(communities, seed, linked, n)
+        k = communities.memberships.shape[1]
+        self.memberships_ = np.full((n, k), 1 / k)
+        self.memberships_[linked] = communities.memberships
+        self.labels_, self.partition_ = np.full(n, -1), np.full(n, -1)
+        self.labels_[linked], self.partition_[linked] = communities.labels, communities.partition
         self.nodes_, self.n_components_ = network.nodes, k
         self.weighted_ = bool(np.any(network.adjacency.data != 1))
-        self.diagnostics_ = found.diagnostics(n_isolated=network.nodes.size - linked.size)
-        return tuple(UserWarning(complaint) for complaint in found.complaints())
-
-    @property
-    def connectivity_(self) -> np.ndarray:
-        """P of the model, found when it is first asked for.
-
-        Returns
-        -------
-        array of shape (n_components, n_components)
-            How often nodes of one community alone are linked with such nodes of another.
-
-        Examples
-        --------
-        >>> from codiag.models import MixedMembershipCommunities
-        >>> from codiag.synthetic import mixed_membership_graph
-        >>> graph = mixed_membership_graph(200, 2, alpha_0=0.1, inside=0.4, outside=0.02, seed=0)
-        >>> model = MixedMembershipCommunities(2, random_state=0).fit(graph.adjacency)
-        >>> model.connectivity_.round(1)
-        array([[0.4, 0. ],
-               [0. , 0.4]])
-        """
-        return self._lasting().connectivity
-
-    @property
-    def alpha_0_(self) -> float:
-        """How mixed memberships are, found when it is first asked for, or as given.
-
-        Returns
-        -------
-        float
-            The total of the parameters of the Dirichlet distribution of memberships.
-
-        Examples
-        --------
-        >>> from codiag.models import MixedMembershipCommunities
-        >>> from codiag.synthetic import mixed_membership_graph
-        >>> graph = mixed_membership_graph(200, 2, alpha_0=0.1, inside=0.4, outside=0.02, seed=0)
-        >>> model = MixedMembershipCommunities(2, random_state=0).fit(graph.adjacency)
-        >>> bool(model.alpha_0_ < 0.5)
-        True
-        """
-        check_is_fitted(self)
-        given = self._as_fitted[0].alpha_0
-        return self._lasting().alpha_0 if given is None else float(given)
+        self.diagnostics_ = communities.diagnostics(n_isolated=n - linked.size)
+        return communities.warnings()
 
     def fit_predict(self, X: Any, y: object = None) -> np.ndarray:  # noqa: N803
         """Return the strongest community of every node.
@@ -295,7 +261,7 @@ class MixedMembershipCommunities(Model):
         X : graph, as for `fit`
             The graph.
         y : ignored
-            Not used; there for the interface of scikit-learn.
+            Not used; part of the interface of scikit-learn.
 
         Returns
         -------
@@ -318,7 +284,7 @@ class MixedMembershipCommunities(Model):
         return self.labels_
 
     def overlapping_labels(self, threshold: float = 0.3) -> np.ndarray:
-        """Return which nodes belong to which communities: those in which their membership is large enough.
+        """Return which nodes belong to which communities, by a threshold for memberships.
 
         Parameters
         ----------
@@ -381,7 +347,7 @@ class MixedMembershipCommunities(Model):
         Parameters
         ----------
         graph : networkx graph
-            That of `fit`, which cdlib keeps.
+            The graph of `fit`, which cdlib stores.
         threshold : float
             See `overlapping_labels`.
 
@@ -425,132 +391,119 @@ class MixedMembershipCommunities(Model):
         ValueError: n_components must be positive; got 0
         """
         super().check_parameters()
-        check_n_blocks(self.n_blocks, 3, "as errors of a node's memberships come from the blocks that it is not in")
+        as_number("max_iter", self.max_iter, integer=True, zero=True)
+        as_number("n_jackknife", self.n_jackknife, integer=True, zero=True)
+        if 0 < self.n_jackknife < 3:
+            raise ValueError(
+                "n_jackknife must be 0, for no standard errors, or at least 3, as errors of a node's memberships come "
+                f"from the blocks that it is not in; got {self.n_jackknife}"
+            )
         as_flag("degree_corrected", self.degree_corrected)
+        as_flag("correct_bias", self.correct_bias)
 
-    def _find(self, network: Network, seed: int) -> FoundCommunities:
-        """Return communities; where their number is open, so few that all are shown, and no two are one."""
+    def _find(self, network: Network, seed: int) -> Communities:
+        """Return communities; if their number is not given, the largest number of which none is superfluous."""
         k = self._n_communities(network)
         if self.n_components is not None:
             return self._with_number(network, k, seed, self.n_partitions)
-        few = self.n_partitions or FEWEST  # enough to tell that a number is too large
+        few = self.n_partitions or FEWEST_PARTITIONS  # enough to see that a number is too large
         while True:
             try:
-                found = self._with_number(network, k, seed, few)
-                if found.is_shown and self.n_partitions is None and found.average.standard_error >= PRECISE:
-                    found = self._with_number(network, k, seed, None)
-            except UndeterminedError:  # no partition shows as many
+                communities = self._with_number(network, k, seed, few)
+                if communities.is_shown and self.n_partitions is None and communities.average.standard_error >= PRECISE:
+                    communities = self._with_number(network, k, seed, None)
+            except UndeterminedError:  # no partition shows this number
                 if k == 1:
                     raise
                 k -= 1
                 continue
-            if found.is_shown:
-                return found
-            k -= max(found.n_superfluous, 1)
-
-    def _keep_errors(self, found: FoundCommunities, seed: int, places: np.ndarray, n: int) -> Parameters | None:
-        """Set standard errors where they are asked for, of nodes at these places of n, and leave none of before.
-
-        Return connectivity and alpha_0 where they had to be found for that.
-        """
-        for name in ("memberships_standard_errors_", "connectivity_standard_errors_", "alpha_0_standard_error_"):
-            if hasattr(self, name):  # of an earlier fit
-                delattr(self, name)
-        if not self.n_blocks:
-            return None
-        k = found.memberships.shape[1]
-        check_node_blocks(self.n_blocks, places.size, k)
-
-        def estimate(kept: np.ndarray) -> Estimate:
-            part = found.network.subgraph(np.flatnonzero(kept))
-            again = self._with_number(part, k, seed, found.average.n_drawn, kept)
-            return self._as_estimate(again, np.flatnonzero(kept))
-
-        whole = self._as_estimate(found, np.arange(places.size))
-        errors = communities_jackknife(whole, estimate, self.n_blocks)
-        corrected = self._unbiased(found, seed)
-        of_all = corrected.with_errors_of(Parameters(errors.connectivity, errors.alpha_0))
-        self.memberships_standard_errors_ = np.full((n, k), np.nan)
-        self.memberships_standard_errors_[places] = errors.memberships
-        self.connectivity_standard_errors_ = of_all.connectivity
-        self.alpha_0_standard_error_ = of_all.alpha_0 if self.alpha_0 is None else 0.0
-        return corrected.parameters
-
-    def _as_estimate(self, found: FoundCommunities, places: np.ndarray) -> Estimate:
-        """Return all parameters with the bias that the reported ones are freed of, whose errors count separately."""
-        lasted = self._lasted(found.network, found.average)
-        return Estimate(found.memberships, *plain_parameters(found.network, lasted, self.degree_corrected, places))
-
-    def _with_number(
-        self, network: Network, k: int, seed: int, n_partitions: int | None, kept: np.ndarray | None = None
-    ) -> FoundCommunities:
-        """Return k communities, of all nodes or of those `kept`, which are then parted as often as all were."""
-        average = self._average(network, k, seed, n_partitions, kept)
-        polished = self._polished(network, average.memberships, self.polish)
-        memberships = polished.memberships if self.polish else average.memberships
-        if self.polish and not self.degree_corrected:
-            memberships = polished.without_rates()
-        order = np.argsort(-memberships.sum(axis=0), kind="stable")  # all else follows from them
-        average = average._replace(memberships=average.memberships[:, order])
-        return FoundCommunities(network, memberships[:, order], average, polished.history)
-
-    def _average(
-        self, network: Network, k: int, seed: int, n_partitions: int | None, kept: np.ndarray | None = None
-    ) -> Average:
-        return average_over_partitions(
-            network,
-            k,
-            seed,
-            alpha_0=START if self.alpha_0 is None else self.alpha_0,
-            degree_corrected=self.degree_corrected,
-            method=None if self.method is None else as_method(self.method),
-            n_partitions=n_partitions,
-            kept=kept,
-        )
-
-    def _polished(self, network: Network, memberships: np.ndarray, n_rounds: int, tol: float = 0.0) -> Polished:
-        if not self.degree_corrected:  # where nodes are alike, links are made at the rates of communities
-            memberships = on_simplex_rows(memberships * (connectivity(network, memberships) @ memberships.sum(axis=0)))
-        return polish_memberships(network, memberships, n_rounds, self.alpha_0, tol)
-
-    def _lasting(self) -> Parameters:
-        """Return connectivity and alpha_0, and keep them."""
-        check_is_fitted(self)
-        if self._parameters is None:
-            model, found, seed = self._as_fitted
-            with few_threads(0):
-                self._parameters = model._unbiased(found, seed).parameters
-        return self._parameters
-
-    def _unbiased(self, found: FoundCommunities, seed: int) -> Corrected:
-        """Return connectivity and alpha_0, which take more rounds than memberships, and have a bias of their own."""
-        k, n_partitions = found.memberships.shape[1], min(found.average.n_drawn, FEWEST)
-
-        def refit(drawn: Network) -> Polished:
-            return self._lasted(drawn, self._average(drawn, k, seed, n_partitions))
-
-        fitted = self._lasted(found.network, found.average)
-        return unbiased_parameters(
-            found.network,
-            fitted,
-            refit,
-            degree_corrected=self.degree_corrected,
-            alpha_0=self.alpha_0,
-            seed=seed,
-        )
-
-    def _lasted(self, network: Network, average: Average) -> Polished:
-        """Return what more rounds make of communities, from which connectivity and alpha_0 are read off."""
-        return self._polished(network, average.memberships, N_ROUNDS if self.polish else 0, TOLERANCE)
+            if communities.is_shown:
+                return communities
+            k -= max(communities.n_superfluous, 1)
 
     def _n_communities(self, network: Network) -> int:
         n = network.adjacency.shape[0]
         if self.n_components is None:
             return count_communities(network)
         if n < 8:
-            raise ValueError(f"the graph must have at least 8 nodes with links, to be parted in four; it has {n}")
+            raise ValueError(f"the graph must have at least 8 nodes with links, to be divided by four; it has {n}")
         if 4 * self.n_components > n:
             raise ValueError(
                 f"n_components must be at most {n // 4}, a quarter of the nodes with links; got {self.n_components}"
             )
         return self.n_components
+
+    def _with_number(
+        self, network: Network, k: int, seed: int, n_partitions: int | None, subset: np.ndarray | None = None
+    ) -> Communities:
+        """Return k communities; if the nodes are a `subset` of a larger graph, with the partitions of that graph."""
+        average = average_over_partitions(network, k, seed, self._options, n_partitions, subset)
+        fitted = self._fitted(network, average, self.max_iter)
+        memberships = fitted.memberships if self.max_iter else average.memberships
+        if self.max_iter and not self.degree_corrected:
+            memberships = fitted.without_rates()
+        order = np.argsort(-memberships.sum(axis=0), kind="stable")
+        average = average._replace(memberships=average.memberships[:, order])
+        return Communities(network, memberships[:, order], average, fitted.ordered(order))
+
+    @property
+    def _options(self) -> Options:
+        return Options(self.alpha_0, self.degree_corrected, None if self.method is None else as_method(self.method))
+
+    def _fitted(self, network: Network, average: Average, max_iter: int, tol: float = 0.0) -> LinkCounts:
+        memberships = average.memberships
+        if not self.degree_corrected:  # shares of links follow from memberships and the rates of communities
+            memberships = on_simplex_rows(memberships * (connectivity(network, memberships) @ memberships.sum(axis=0)))
+        return variational_steps(network, memberships, max_iter, self.alpha_0, tol)
+
+    def _many_steps(self, network: Network, average: Average) -> LinkCounts:
+        """Return the fit from which parameters are estimated if their bias is corrected."""
+        return self._fitted(network, average, MANY_STEPS if self.max_iter else 0, TOLERANCE)
+
+    def _estimated(self, communities: Communities, fitted: LinkCounts, places: np.ndarray) -> Parameters:
+        """Return connectivity and alpha_0 before any correction; `places` are the indices of nodes in the graph."""
+        if self.correct_bias:
+            return cross_fitted_parameters(communities.network, fitted, self.degree_corrected, places)
+        return plain_parameters(communities.network, fitted, self.degree_corrected)
+
+    def _keep_parameters(self, communities: Communities, seed: int, linked: np.ndarray, n: int) -> None:
+        """Set connectivity and alpha_0, and set or delete standard errors; `linked` are the rows of the n nodes."""
+        network, average, k = communities.network, communities.average, communities.memberships.shape[1]
+        if self.n_jackknife:
+            check_node_blocks(self.n_jackknife, linked.size, k)
+        fitted = self._many_steps(network, average) if self.correct_bias else communities.fitted
+        estimate = self._estimated(communities, fitted, np.arange(linked.size))
+        corrected = Corrected.without(estimate)
+        if self.correct_bias:
+            options, n_partitions = self._options, min(average.n_drawn, FEWEST_PARTITIONS)
+
+            def refit(drawn: Network) -> LinkCounts:
+                return self._many_steps(drawn, average_over_partitions(drawn, k, seed, options, n_partitions))
+
+            corrected = corrected_parameters(network, fitted, estimate, refit, options, seed)
+        self.connectivity_, self.alpha_0_ = corrected.parameters
+        if self.alpha_0 is not None:
+            self.alpha_0_ = float(self.alpha_0)
+        for name in ("memberships_standard_errors_", "connectivity_standard_errors_", "alpha_0_standard_error_"):
+            self.__dict__.pop(name, None)  # those of an earlier fit
+        if self.n_jackknife:
+            self._keep_errors(communities, Estimate(communities.memberships, *estimate), corrected, seed, linked, n)
+
+    def _keep_errors(
+        self, communities: Communities, whole: Estimate, corrected: Corrected, seed: int, linked: np.ndarray, n: int
+    ) -> None:
+        k = communities.memberships.shape[1]
+
+        def estimate(subset: np.ndarray) -> Estimate:
+            nodes = np.flatnonzero(subset)
+            n_partitions = communities.average.n_drawn
+            part = self._with_number(communities.network.subgraph(nodes), k, seed, n_partitions, subset)
+            fitted = self._many_steps(part.network, part.average) if self.correct_bias else part.fitted
+            return Estimate(part.memberships, *self._estimated(part, fitted, nodes))
+
+        errors = communities_jackknife(whole, estimate, self.n_jackknife)
+        of_parameters = corrected.with_errors_of(Parameters(errors.connectivity, errors.alpha_0))
+        self.memberships_standard_errors_ = np.full((n, k), np.nan)
+        self.memberships_standard_errors_[linked] = errors.memberships
+        self.connectivity_standard_errors_ = of_parameters.connectivity
+        self.alpha_0_standard_error_ = of_parameters.alpha_0 if self.alpha_0 is None else 0.0

@@ -1,4 +1,4 @@
-"""Networks: which nodes are linked, in whatever form the user keeps them."""
+"""Networks: adjacency matrices and names of nodes, from graphs, matrices and lists of edges."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ class Network(NamedTuple):
 
     @property
     def degrees(self) -> np.ndarray:
-        """The links of every node."""
+        """The number of links of every node, or their total weight."""
         return np.asarray(self.adjacency.sum(axis=1)).ravel()
 
     @property
     def unit(self) -> float:
-        """The weight of one link: the ratio of variance to mean if weights are numbers of links, times their unit."""
+        """The weight of one link, if weights are multiples of numbers of links: their mean square over their mean."""
         return float(np.sum(self.adjacency.data**2) / np.sum(self.adjacency.data))
 
     def subgraph(self, nodes: np.ndarray) -> Network:
-        """Return the network of these nodes, in this order."""
+        """Return the subgraph of these nodes, in this order."""
         adjacency = sparse.csr_array(self.adjacency[nodes][:, nodes])
-        adjacency.sort_indices()  # sums depend on the order of their terms, if little
+        adjacency.sort_indices()  # so that sums round in the same order
         return Network(adjacency, self.nodes[nodes])
 
 
 def as_network(graph: Any) -> Network:
-    """Turn a networkx graph, an adjacency matrix or a list of edges into a `Network`; loops are left out."""
+    """Return a networkx graph, an adjacency matrix or a list of edges as a `Network`, without loops."""
     if isinstance(graph, Network):
         network = Network(_checked(graph.adjacency), graph.nodes)
     elif hasattr(graph, "nodes") and hasattr(graph, "edges"):
@@ -100,16 +100,33 @@ def _from_edges(edges: Any) -> Network:
         ends = np.array([places[end] for end in pairs.ravel().tolist()])
     else:
         nodes, ends = np.unique(pairs, return_inverse=True)
-    return Network(adjacency_of(ends.reshape(-1, 2), nodes.size), nodes)
+    return Network(adjacency_of(ends.reshape(-1, 2), nodes), nodes)
 
 
-def adjacency_of(ends: np.ndarray, n: int) -> sparse.csr_array:
-    """Return the symmetric matrix of zeros and ones with these edges (n_edges, 2); repeated ones count once."""
-    ends = ends[ends[:, 0] != ends[:, 1]]
-    both = np.concatenate([ends, ends[:, ::-1]])
-    matrix = sparse.csr_array((np.ones(both.shape[0]), (both[:, 0], both[:, 1])), shape=(n, n))
-    matrix.data[:] = 1.0  # edges named twice have been added up
-    return matrix
+def adjacency_of(
+    ends: np.ndarray, nodes: np.ndarray, weights: np.ndarray | None = None, source: str = "the graph"
+) -> sparse.csr_array:
+    """Return the symmetric matrix of edges (n_edges, 2), of ones without weights; repeated edges count once."""
+    n, is_loop = nodes.size, ends[:, 0] == ends[:, 1]
+    first, second = np.sort(ends[~is_loop], axis=1).T
+    edges, places, inverse = np.unique(first * n + second, return_index=True, return_inverse=True)
+    values = np.ones(edges.size)
+    if weights is not None:
+        if weights.min() < 0:
+            raise ValueError(f"weights of {source} must not be negative; the least is {weights.min():g}")
+        weights = weights[~is_loop]
+        values = weights[places]
+        differs = weights != values[inverse.ravel()]
+        if np.any(differs):
+            edge = int(np.argmax(differs))
+            raise ValueError(
+                f"edges of {source} must have one weight; that of {nodes[first[edge]]} and {nodes[second[edge]]} is "
+                "listed with several. Add them first"
+            )
+    rows, columns = np.divmod(edges, n)
+    above = sparse.csr_array((values, (rows, columns)), shape=(n, n))
+    above.eliminate_zeros()
+    return sparse.csr_array(above + above.T)
 
 
 def _checked(adjacency: sparse.csr_array) -> sparse.csr_array:

@@ -1,14 +1,40 @@
-"""Expectation maximization for votes of a crowd."""
+r"""Expectation maximization for votes of a crowd, with a prior of the workers that is given or estimated.
+
+The estimated prior is a distribution of workers. Given the true class c, a worker is right with a probability that has
+a Beta distribution of mean :math:`\sigma(\mathrm{logit}\, r + d_c)` and strength s. Skill r and strength s belong to
+the worker and are drawn from a grid, with frequencies that are estimated; the ease :math:`d_c` of a class is common to
+all workers. Wrong labels have a Dirichlet distribution of strength t around the wrong labels of all workers. The
+estimate for a worker with few votes is then close to that of the crowd, and for a worker with many votes it is close to
+the frequencies of these votes. Several kinds of workers are possible, such as experts and spammers.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import betaln, expit, gammaln, logit, logsumexp
 
-from codiag.models.crowd._order import Order
 from codiag.models.crowd._votes import Votes
 from codiag.models.frame import Diagnostics
+
+SKILLS = expit(np.linspace(-4.4, 4.4, 12))
+"""Grid of skills: probabilities from 0.012 to 0.988."""
+STRENGTHS = np.array([2.0, 10.0, 50.0])
+"""Grid of strengths, in votes: how closely the accuracies of a worker in different classes follow the skill."""
+SKILL, STRENGTH = (grid.ravel() for grid in np.meshgrid(SKILLS, STRENGTHS, indexing="ij"))
+"""Skill and strength of every kind of worker."""
+WEAKEST, STRONGEST = 0.2, 2000.0
+"""Bounds of the strength of wrong labels, in votes."""
+ADDED = np.where(SKILL > 0.5, 1.0, 0.01) / np.sum(np.where(SKILL > 0.5, 1.0, 0.01))
+"""Pseudo-counts of the kinds, one worker in all: 100 times more for skills above 1/2, as most workers are right."""
+LEAST_ADDED = 1e-3
+"""Votes that are added to every cell at least, so that no probability is zero."""
+KIND_STEPS = 50
+"""Steps of expectation maximization for the frequencies of the kinds (chosen by experience)."""
+PASSES = 4
+"""Number of times that the prior of workers is estimated (chosen by experience)."""
 
 
 class CrowdModel(NamedTuple):
@@ -19,18 +45,14 @@ class CrowdModel(NamedTuple):
 
     @property
     def accuracies(self) -> np.ndarray:
-        """How often each worker is right, over tasks like these, (workers,)."""
+        """Probability that each worker is right, averaged over the classes by their shares, (workers,)."""
         return np.einsum("wcc,c->w", self.confusions, self.shares)
-
-    def undone(self, order: Order) -> CrowdModel:
-        """Return the same for votes as they came."""
-        return CrowdModel(order.undone(self.confusions, "wlc"), order.undone(self.shares, "c"))
 
 
 class Prior(NamedTuple):
-    """What is assumed before any vote: votes added to every cell (given, true), tasks added to every class.
+    """Pseudo-counts: votes added to every cell (given, true), and tasks added to every class.
 
-    Where `shares` are given, the shares of the classes are these and not estimated.
+    If `shares` are given, the shares of the classes are fixed at these.
     """
 
     cells: np.ndarray
@@ -40,9 +62,9 @@ class Prior(NamedTuple):
 
 
 class Start(NamedTuple):
-    """The classes of the tasks (tasks, true) to begin with, the model they come from, and what is known about that.
+    """Initial probabilities of the classes (tasks, true), the model they come from, and diagnostics.
 
-    `spread` is the standard deviation of confusion matrices over partitions, where they come from several.
+    `spread` is the standard deviation of confusion matrices over partitions, if there are several.
     """
 
     classes: np.ndarray
@@ -50,15 +72,9 @@ class Start(NamedTuple):
     spread: np.ndarray | None = None
     diagnostics: Diagnostics = Diagnostics()
 
-    def undone(self, order: Order) -> Start:
-        """Return the same for votes as they came."""
-        model = None if self.model is None else self.model.undone(order)
-        spread = None if self.spread is None else order.undone(self.spread, "wlc")
-        return self._replace(classes=order.undone(self.classes, "tc"), model=model, spread=spread)
-
 
 class Run(NamedTuple):
-    """A model, the classes of the tasks (tasks, true) it implies, and how it was reached."""
+    """A model, the probabilities of the classes of the tasks (tasks, true), and the history of the objective."""
 
     model: CrowdModel
     classes: np.ndarray
@@ -66,58 +82,51 @@ class Run(NamedTuple):
     history: list[float]
     converged: bool
 
-    def undone(self, order: Order) -> Run:
-        """Return the same for votes as they came."""
-        return self._replace(model=self.model.undone(order), classes=order.undone(self.classes, "tc"))
-
 
 def log_joint(votes: Votes, model: CrowdModel) -> np.ndarray:
     """Return the log-probability of the votes on every task together with each class, (tasks, true)."""
-    k = model.shares.size
-    with np.errstate(divide="ignore"):  # what never happens has the logarithm -inf
-        return votes.counts @ np.log(model.confusions).reshape(-1, k) + np.log(model.shares)
+    with np.errstate(divide="ignore"):  # the logarithm of zero is -inf
+        return votes.counts @ np.log(model.confusions).reshape(-1, model.shares.size) + np.log(model.shares)
 
 
 def expect(votes: Votes, model: CrowdModel) -> tuple[np.ndarray, float]:
     """Return the probability of each class for every task, and the log-likelihood of the votes and known classes."""
     joint = log_joint(votes, model)
     if votes.gold is not None:
-        joint = np.where(votes.held(np.ones_like(joint)) > 0, joint, -np.inf)
+        joint = np.where(votes.with_known(np.ones_like(joint)) > 0, joint, -np.inf)
     largest = joint.max(axis=1, keepdims=True)
     impossible = np.isneginf(largest[:, 0])
     log_likelihood = -np.inf if np.any(impossible) else 0.0
-    if np.any(impossible):  # from votes that no class explains, nothing is learned
+    if np.any(impossible):  # votes that no class explains: their classes have the prior probabilities
         joint[impossible] = np.log(model.shares)
         largest[impossible] = 0.0
     classes = np.exp(joint - largest)
     sums = classes.sum(axis=1, keepdims=True)
-    classes = votes.held(classes / sums)
+    classes = votes.with_known(classes / sums)
     return classes, log_likelihood + float(np.sum(largest) + np.sum(np.log(sums)))
 
 
 def maximize(votes: Votes, classes: np.ndarray, prior: Prior) -> CrowdModel:
-    """Return the most probable workers and shares, given the classes of the tasks."""
-    k = classes.shape[1]
-    cells = (votes.by_worker @ classes).reshape(-1, k, k) + prior.cells
-    confusions = one_coin(cells) if prior.one_coin else _normalized(cells)
+    """Return the most probable workers and shares, given the probabilities of the classes."""
+    cells = counted(votes, classes) + prior.cells
+    totals = cells.sum(axis=1, keepdims=True)  # zero if a worker has no task of a class
+    confusions = one_coin(cells) if prior.one_coin else cells / np.where(totals > 0, totals, 1)
     if prior.shares is not None:
         return CrowdModel(confusions, prior.shares)
     shares = classes.sum(axis=0) + prior.tasks
     return CrowdModel(confusions, shares / shares.sum())
 
 
+def counted(votes: Votes, classes: np.ndarray) -> np.ndarray:
+    """Return expected numbers of votes (workers, given, true), given the probabilities of the classes."""
+    return (votes.by_worker @ classes).reshape(-1, classes.shape[1], classes.shape[1])
+
+
 def one_coin(cells: np.ndarray) -> np.ndarray:
-    """Return confusion matrices of workers who are right with one probability and otherwise guess evenly."""
+    """Return confusion matrices of workers who are right with one probability, and whose wrong labels are uniform."""
     k = cells.shape[-1]
     right = np.trace(cells, axis1=1, axis2=2) / np.maximum(cells.sum(axis=(1, 2)), 1e-300)
-    same = np.eye(k, dtype=bool)
-    return np.where(same, right[:, None, None], (1 - right[:, None, None]) / max(k - 1, 1))
-
-
-def _normalized(cells: np.ndarray) -> np.ndarray:
-    """Return columns of sum one; zeros where a worker has met no task of a class."""
-    totals = cells.sum(axis=1, keepdims=True)
-    return cells / np.where(totals > 0, totals, 1)
+    return np.where(np.eye(k, dtype=bool), right[:, None, None], (1 - right[:, None, None]) / max(k - 1, 1))
 
 
 def log_density(model: CrowdModel, prior: Prior) -> float:
@@ -130,23 +139,192 @@ def log_density(model: CrowdModel, prior: Prior) -> float:
     return density
 
 
-def run_em(votes: Votes, start: Start, prior: Prior, n_rounds: int, tol: float) -> Run:
-    """Maximize and expect in turn, at most `n_rounds` times, until the objective rises by less than `tol` per vote."""
+def run_em(votes: Votes, start: Start, prior: Prior, max_iter: int, tol: float) -> Run:
+    """Alternate both steps, at most `max_iter` times, until the objective rises by less than `tol` per vote."""
     classes, n_votes = start.classes, votes.label.size
     model = start.model or maximize(votes, classes, prior)
-    if n_rounds == 0:
+    if max_iter == 0:
         return Run(model, classes, expect(votes, model)[1], [], False)
     history: list[float] = []
     converged = False
-    while len(history) < n_rounds and not converged:
+    while len(history) < max_iter and not converged:
         model = maximize(votes, classes, prior)
         classes, log_likelihood = expect(votes, model)
         history.append((log_likelihood + log_density(model, prior)) / n_votes)
         converged = len(history) > 1 and history[-1] - history[-2] < tol
-    return Run(_filled(model), classes, log_likelihood, history, bool(converged))
+    empty = model.confusions.sum(axis=1, keepdims=True) == 0  # columns without votes become uniform
+    model = model._replace(confusions=np.where(empty, 1 / model.shares.size, model.confusions))
+    return Run(model, classes, log_likelihood, history, bool(converged))
 
 
-def _filled(model: CrowdModel) -> CrowdModel:
-    """Return the model with even columns where there were none: nothing is known of them."""
-    empty = model.confusions.sum(axis=1, keepdims=True) == 0
-    return CrowdModel(np.where(empty, 1 / model.shares.size, model.confusions), model.shares)
+def as_numbers(name: str, values: Any) -> np.ndarray:
+    """Return an option as an array of floats."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name} must be an array of numbers; got {values!r:.60}: {error}") from None
+
+
+def as_prior(votes: Votes, prior: Any, smoothing: float | str, pooling: float, *, one_coin: bool) -> Prior:
+    """Return the pseudo-counts; zero if they are estimated later."""
+    k = votes.classes.size
+    shares = None if isinstance(prior, str) else as_numbers("prior", prior)
+    if isinstance(prior, str) and prior == "uniform":
+        shares = np.full(k, 1 / k)
+    if shares is not None and (shares.shape != (k,) or not np.all(shares > 0) or not abs(shares.sum() - 1) < 1e-6):
+        raise ValueError(f"prior must hold {k} positive shares of sum one, one for each class; got {shares}")
+    added = 0.0 if isinstance(smoothing, str) else float(smoothing)
+    pooled = np.full((k, k), 1 / k)
+    if pooling > 0:  # the confusion matrix of all workers together, with the shares of the votes as classes
+        pooled = counted(votes, votes.shares).sum(axis=0) + 1
+        pooled /= pooled.sum(axis=0)
+    cells = added * k * (pooling * pooled + (1 - pooling) / k)
+    return Prior(cells / k if one_coin else cells, added, shares, one_coin)
+
+
+class Outcomes(NamedTuple):
+    """Numbers of right and wrong votes of workers.
+
+    Attributes
+    ----------
+    right, wrong : arrays of shape (n_workers, n_columns)
+        Votes for the true class and for others, by true class; in one column if accuracy does not depend on the class.
+    cells : array of shape (n_workers, n_classes, n_classes) or None
+        All votes, given label by true class; None if wrong labels are uniform.
+    """
+
+    right: np.ndarray
+    wrong: np.ndarray
+    cells: np.ndarray | None
+
+    @classmethod
+    def of(cls, cells: np.ndarray, *, one_coin: bool) -> Outcomes:
+        """Return the outcomes of votes (workers, given, true)."""
+        right = np.einsum("wcc->wc", cells)
+        wrong = np.maximum(cells.sum(axis=1) - right, 0)
+        if one_coin:
+            return cls(right.sum(axis=1, keepdims=True), wrong.sum(axis=1, keepdims=True), None)
+        return cls(right, wrong, cells)
+
+
+class CrowdPrior(NamedTuple):
+    """The distribution of workers.
+
+    Attributes
+    ----------
+    frequencies : array of shape (n_kinds,)
+        The share of each kind among the workers.
+    ease : array of shape (n_columns,)
+        Amount that a class adds to the logit of a skill.
+    wrong : array of shape (n_classes, n_classes)
+        Distribution of wrong labels (given, true): columns of sum one, zero on the diagonal.
+    strength : float
+        Weight of `wrong` in the estimate of a single worker, in votes.
+    """
+
+    frequencies: np.ndarray
+    ease: np.ndarray
+    wrong: np.ndarray
+    strength: float
+
+    @property
+    def rates(self) -> np.ndarray:
+        """Probability that a worker of each kind is right, (n_kinds, n_columns)."""
+        return expit(logit(SKILL)[:, None] + self.ease)
+
+
+def run_with_estimated_prior(
+    votes: Votes, start: Start, prior: Prior, max_iter: int, tol: float
+) -> tuple[Run, CrowdPrior]:
+    """Alternate the estimate of the prior of workers and expectation maximization under it."""
+    for _ in range(PASSES):
+        cells = counted(votes, start.classes)
+        workers = estimate_prior(cells, one_coin=prior.one_coin)
+        prior = prior._replace(cells=added_votes(cells, workers), tasks=1.0)
+        run = run_em(votes, start, prior, max_iter, tol)
+        start = start if max_iter == 0 else Start(run.classes)
+    return run, workers
+
+
+def estimate_prior(cells: np.ndarray, *, one_coin: bool) -> CrowdPrior:
+    """Return a prior with large marginal likelihood of the votes (workers, given, true), after a few steps.
+
+    Frequencies of kinds are estimated by expectation maximization. Ease and strength are proposed from the votes of all
+    workers together, and accepted if the likelihood rises.
+    """
+    outcomes, k = Outcomes.of(cells, one_coin=one_coin), cells.shape[1]
+    frequencies = np.full(SKILL.size, 1 / SKILL.size)
+    prior = CrowdPrior(frequencies, np.zeros(1 if one_coin else k), _wrong_labels(cells.sum(axis=0)), 2.0)
+    if outcomes.cells is not None:
+        ease = np.log(outcomes.right.sum(axis=0) + 1) - np.log(outcomes.wrong.sum(axis=0) + 1)
+        priors = prior, prior._replace(ease=ease - ease.mean())
+        prior = max(priors, key=lambda each: np.sum(logsumexp(kind_scores(outcomes, each), axis=1)))
+        prior = prior._replace(strength=_climb(lambda strength: _wrong_evidence(cells, prior.wrong, strength), 2.0))
+    scores = kind_scores(outcomes, prior)
+    for _ in range(KIND_STEPS):
+        joint = scores + np.log(prior.frequencies)
+        expected = np.exp(joint - logsumexp(joint, axis=1, keepdims=True)).sum(axis=0) + ADDED
+        prior = prior._replace(frequencies=expected / expected.sum())
+    return prior
+
+
+def added_votes(cells: np.ndarray, prior: CrowdPrior) -> np.ndarray:
+    """Return pseudo-counts (workers, given, true) for which ``cells`` plus these have the posterior means as shares.
+
+    Posterior means are over the kinds of a worker, given the votes, and over wrong labels. The number of pseudo-counts
+    is the posterior mean of the strength.
+    """
+    k, same = prior.wrong.shape[0], np.eye(prior.wrong.shape[0], dtype=bool)
+    outcomes = Outcomes.of(cells, one_coin=prior.ease.size < k)
+    joint = kind_scores(outcomes, prior) + np.log(prior.frequencies)
+    kinds = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+    totals = outcomes.right + outcomes.wrong
+    mean = np.empty_like(totals)
+    for c in range(mean.shape[1]):
+        first = STRENGTH * prior.rates[:, c] + outcomes.right[:, c, None]
+        mean[:, c] = np.sum(kinds * first / (STRENGTH + totals[:, c, None]), axis=1)
+    strength = (kinds @ STRENGTH)[:, None]
+    right, wrong = mean * (strength + totals), (1 - mean) * (strength + totals)
+    if outcomes.cells is None:
+        right, wrong = (np.maximum(part, LEAST_ADDED) / k for part in (right - outcomes.right, wrong - outcomes.wrong))
+        return np.where(same, right[:, None], wrong[:, None] / max(k - 1, 1))
+    pattern = (prior.strength * prior.wrong + np.where(same, 0.0, cells)) / (prior.strength + outcomes.wrong[:, None])
+    return np.maximum(np.where(same, right[:, None], wrong[:, None] * pattern) - cells, LEAST_ADDED)
+
+
+def kind_scores(outcomes: Outcomes, prior: CrowdPrior) -> np.ndarray:
+    """Return the log-probability of the numbers of right and wrong votes (n_workers, n_kinds), for each kind."""
+    right, wrong = outcomes.right, outcomes.wrong
+    first, second = STRENGTH[:, None] * prior.rates, STRENGTH[:, None] * (1 - prior.rates)
+    scores = np.zeros((right.shape[0], SKILL.size))
+    both = np.zeros((right.shape[0], STRENGTHS.size))
+    for c in range(right.shape[1]):
+        scores += gammaln(first[:, c] + right[:, c, None])
+        scores += gammaln(second[:, c] + wrong[:, c, None])
+        both += gammaln(STRENGTHS + (right[:, c, None] + wrong[:, c, None]))
+    return scores - np.tile(both, SKILLS.size) - betaln(first, second).sum(axis=1)
+
+
+def _climb(score: Callable[[float], float], value: float) -> float:
+    """Return the value, doubled or halved for as long as its score rises and it is within bounds."""
+    best = score(value)
+    for factor in (2.0, 0.5):
+        while WEAKEST < value * factor < STRONGEST and (other := score(value * factor)) > best:
+            value, best = value * factor, other
+    return value
+
+
+def _wrong_labels(cells: np.ndarray) -> np.ndarray:
+    """Return the distribution of wrong labels (given, true), after one pseudo-count is spread over every column."""
+    k = cells.shape[0]
+    cells = np.where(np.eye(k, dtype=bool), 0.0, cells + 1 / max(k - 1, 1))
+    return cells / np.maximum(cells.sum(axis=0), 1e-300)
+
+
+def _wrong_evidence(cells: np.ndarray, wrong: np.ndarray, strength: float) -> float:
+    """Return the log-probability of the wrong labels, given which votes are wrong."""
+    off = ~np.eye(cells.shape[1], dtype=bool)
+    counts, alpha = cells[:, off], (strength * wrong)[off]
+    totals = np.maximum(cells.sum(axis=1) - np.einsum("wcc->wc", cells), 0)
+    evidence = np.sum(gammaln(alpha + counts)) - counts.shape[0] * np.sum(gammaln(alpha))
+    return float(evidence + totals.size * gammaln(strength) - np.sum(gammaln(strength + totals)))

@@ -1,88 +1,84 @@
-"""Labels from a crowd: the truth and every worker's confusion matrix, from votes alone."""
+"""Labels from a crowd: the true classes and the confusion matrix of every worker, from votes alone."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from codiag._checks import ConvergenceWarning, as_generator
+from codiag._checks import ConvergenceWarning, as_flag, as_generator, as_number
 from codiag.methods import Method, as_method
-from codiag.models.crowd._copies import examine, in_doubt, with_shared_votes
-from codiag.models.crowd._em import Prior, Run, Start, expect, run_em
-from codiag.models.crowd._gold import one_of, with_gold
-from codiag.models.crowd._order import Order, in_own_order
-from codiag.models.crowd._prior import CrowdPrior, as_prior, check_options, run_with_estimated_prior
+from codiag.models.crowd._copies import copy_warnings, detect_copies, with_shared_votes
+from codiag.models.crowd._em import CrowdPrior, Prior, Run, Start, as_prior, expect, run_em, run_with_estimated_prior
 from codiag.models.crowd._starts import (
     as_groups,
+    labels_of_classes,
     start_from_given,
     start_from_majority,
     start_from_moments,
-    with_labels_of_classes,
 )
 from codiag.models.crowd._tables import CrowdTables, Tables
 from codiag.models.crowd._uncertainty import Uncertainty, information_uncertainty, sample_uncertainty
-from codiag.models.crowd._votes import Votes, as_votes, complaints_about, refuse_parts, votes_at_hand
+from codiag.models.crowd._votes import Votes, as_votes, collect_votes, refuse_parts, warnings_for, with_gold
 from codiag.models.frame import Model, warn_caller
 
 
 class DawidSkene(CrowdTables, Model):
-    r"""The model of Dawid and Skene for labels from a crowd: moments first, then expectation maximization.
+    r"""Labels from a crowd by the model of Dawid and Skene: moments, then expectation maximization.
 
-    A task has a class c with probability :math:`\pi_c`, and worker i gives it label l with probability
-    :math:`C_i[l, c]`, independently of the others. Confusion matrices :math:`C_i` are found by joint diagonalization of
-    the third moment of the votes of three groups of workers, averaged over random partitions of the workers;
-    expectation maximization continues from there. `fit`, `fit_predict` and the tables are those of crowd-kit; its
-    ``n_iter`` is `em_rounds`.
+    A task has class c with probability :math:`\pi_c`, and worker i gives it label l with probability
+    :math:`C_i[l, c]`, independently of the other workers. The confusion matrices :math:`C_i` are estimated by joint
+    diagonalization of the third moment of the votes of three groups of workers, averaged over random partitions of the
+    workers. Expectation maximization continues from there. `fit`, `fit_predict` and the tables are those of crowd-kit.
 
     *Needs* three workers and, for k classes (at most 100), k tasks with votes of three workers, better far more;
-    otherwise it starts from the majority vote, and warns. *Costs*, for n votes on t tasks, :math:`O(t k^3)` flops a
-    partition and :math:`O(n k)` a round of expectation maximization or of sampling, and memory for the votes and for a
-    confusion matrix a worker and partition. *Guarantees*, where the model holds, moments that converge to the truth as
-    tasks become more, with no local optimum in the way, and then an objective that never falls. *Fails* where most
-    workers are wrong in the same way, or where those who copy outvote the others on their tasks, which cannot be told
-    from being right.
+    otherwise it starts from the majority vote, with a warning. *Costs*, for n votes on t tasks, :math:`O(t k^3)` flops
+    for each partition and :math:`O(n k)` for each step of expectation maximization or sampling, and memory for the
+    votes and for one confusion matrix for each worker and partition. *Guarantees*, if the model holds, moments that
+    converge to the truth as the number of tasks grows, without local optima, and then an objective that never
+    decreases. *Fails* if most workers are wrong in the same way, or if workers who copy outvote the others on their
+    tasks: votes alone do not distinguish this from being right.
 
     Parameters
     ----------
     init : "moments", "majority" or array of shape (n_workers, n_classes, n_classes)
-        Where expectation maximization starts: from moments, from the shares of the votes, or from these confusion
-        matrices, given label by true class, for the workers in sorted order. Where moments do not determine the model,
-        it starts from the majority, and a warning says why.
-    em_rounds : int
-        Maximal number of rounds; they end earlier once the objective rises by less than `tol` per vote, and a warning
-        says where it does not. Zero returns the start itself.
+        Start of expectation maximization: moments, the shares of the votes, or these confusion matrices, given label by
+        true class, for the workers in sorted order. If moments do not determine the model, the start is the majority
+        vote, and a warning says why.
+    max_iter : int
+        Largest number of steps of expectation maximization. They end earlier once the objective rises by less than
+        `tol` per vote; otherwise there is a warning. Zero returns the start itself.
     prior : "estimated", "uniform" or array of shape (n_classes,)
         The shares of the classes.
     smoothing : "estimated" or float
-        What is assumed about a worker who has not voted. By default it is estimated from the crowd (empirical Bayes):
-        the distribution of skills over workers, how easy classes are, which wrong labels are common. A worker with few
-        votes is then judged as one of this crowd. A number is how many votes are added to every cell of a confusion
-        matrix, and tasks to every class, the same for all; a worker with few votes is then near chance.
+        The prior of a worker. By default it is estimated from the crowd (empirical Bayes): the distribution of skills
+        over workers, the ease of classes, and the common wrong labels. The estimate for a worker with few votes is then
+        close to that of the crowd. A number is added to every cell of every confusion matrix, in votes, and to every
+        class, in tasks; the estimate for a worker with few votes is then close to chance.
     pooling : float
-        Where smoothing is a number, how the added votes are distributed: from 0, evenly, to 1, like the votes of all
+        If `smoothing` is a number, the distribution of the added votes: from 0, uniform, to 1, like the votes of all
         workers together.
     one_coin : bool
-        Whether a worker is right with one probability, whatever the class, and otherwise guesses evenly. Where known
-        classes tell that labels, of three or more, mostly stand for others, that is the probability of the label that
-        stands for the class.
+        Whether a worker is right with the same probability in all classes, and wrong labels are uniform. If known
+        classes show that labels, of three or more, mostly denote other classes, this is the probability of the label
+        that denotes the class.
     copies : {"share", "count"}
-        What becomes of the votes of workers who copy from each other, by the most probable explanation of all votes:
-        those for the same label of a task share the weight of one vote, or each counts in full.
+        Weight of the votes of workers who copy from each other, by the most probable explanation of all votes: equal
+        votes on a task share the weight of one, or each counts in full.
     method : Method or str, optional
         How moments are factorized; by default by joint diagonalization alone.
     n_partitions : int
-        Random partitions of the workers into three groups to average over.
+        Number of random partitions of the workers into three groups to average over.
     groups : array of shape (n_workers,) or (n_partitions, n_workers), optional
-        Partitions of your own instead: 0, 1 or 2 for every worker, in sorted order.
+        Partitions to use instead: 0, 1 or 2 for every worker, in sorted order.
     tol : float
-        See `em_rounds`.
+        See `max_iter`.
     missing : object
-        What stands for no vote in a matrix of tasks and workers, besides NaN and None.
+        Marker of a cell without a vote in a matrix of tasks and workers, besides NaN and None.
     random_state : int or numpy.random.Generator, optional
         Seed of the partitions, and of the samples for standard errors.
 
@@ -92,62 +88,64 @@ class DawidSkene(CrowdTables, Model):
         The most probable class of every task.
     probas_ : array of shape (n_tasks, n_classes)
         The probability of each class.
-    errors_ : array of shape (n_workers, n_classes, n_classes)
-        Confusion matrices, given label by true class, with columns of sum one. The name is crowd-kit's; in a data frame
-        rows are by worker and given label.
+    confusion_ : array of shape (n_workers, n_classes, n_classes)
+        Confusion matrices, given label by true class, with columns of sum one, which are ``errors_`` of crowd-kit; in
+        a data frame rows are by worker and given label.
     confusion_matrices_ : array of shape (n_workers, n_classes, n_classes)
-        The same as scikit-learn has it: a row for each true class, of sum one, and a column for each given label.
+        The same as in scikit-learn: a row for each true class, of sum one, and a column for each given label.
     priors_ : array of shape (n_classes,)
         The shares of the classes.
     priors_standard_errors_ : array of shape (n_classes,)
-        Zero where they are given.
+        Standard errors of `priors_`; zero if these are given.
     worker_accuracy_ : array of shape (n_workers,)
-        How often a worker is right, over tasks like these.
+        Probability that a worker is right, over tasks like these.
     worker_accuracy_standard_errors_ : array of shape (n_workers,)
         Standard errors of `worker_accuracy_`.
     worker_accuracy_interval_ : array of shape (n_workers, 2)
-        Low and high, between which the accuracy lies with probability 0.9.
-    errors_standard_errors_ : as `errors_`
+        Lower and upper end of an interval that contains the accuracy with probability 0.9.
+    confusion_standard_errors_ : as `confusion_`
         Standard errors of the confusion matrices.
     copies_ : array of shape (n_pairs, 2)
         Pairs of workers who agree more often than their confusion matrices and the votes of all others explain, the
-        most certain first. With known confusion matrices, no pair of workers who vote independently is among them
-        with probability 0.95; here they are estimated, by the run, with such pairs sharing a weight or not, that makes
-        the votes most probable. Nobody is named, and a warning says so, where a run that names others, or nobody, makes
-        the votes nearly as probable. See `copy_table`.
-    errors_spread_ : as `errors_`
-        Standard deviation of the confusion matrices by moments alone over partitions; NaN where moments were not used.
+        most certain first. If confusion matrices were known, these would contain no pair of workers who vote
+        independently, with probability 0.95. They are estimated, by the run, with or without such pairs sharing a
+        weight, that makes the votes most probable. If a run that names other pairs, or none, makes the votes nearly as
+        probable, there are no pairs and a warning. See `copy_table`.
+    confusion_spread_ : as `confusion_`
+        Standard deviation of the confusion matrices by moments alone over partitions; NaN if moments were not used.
     loss_history_ : list of float
-        The objective after each round, per vote: the log-likelihood, plus what the smoothing adds. Never falls. Where
-        smoothing is estimated, the rounds are those after the last estimate.
+        The objective after each step, per vote: the log-likelihood plus the log-density of the prior. It never
+        decreases. If the prior is estimated, the steps are those after its last estimate.
     log_likelihood_ : float
-        Of all votes.
+        Log-likelihood of all votes.
     tasks_, workers_, classes_ : arrays
         The names, in the order of the arrays above.
     diagnostics_ : Diagnostics
-        Where expectation maximization started, why not from moments, `n_partitions`, `em_rounds` and ``converged``.
+        The start of expectation maximization, the reason if it is not from moments, `n_partitions`, the number of
+        steps and ``converged``.
 
     See Also
     --------
     codiag.io.read_votes : Read votes from a file.
     codiag.datasets.load_crowd : Votes of published crowds.
     codiag.reports.crowd_report : A page about labels and workers.
-    MultiviewMixture : The same kind of model for numbers.
+    MultiviewMixture : A model of the same kind for numbers.
 
     Notes
     -----
-    Where votes came as a data frame of pandas or polars, attributes are series and frames of the same library, except
-    for names, lists and numbers.
+    If votes came as a data frame, attributes are series and frames of the same library, except for names, lists and
+    numbers.
 
-    Classes are named by the assignment under which the workers, vote for vote, are right most often: a crowd that is
-    mostly wrong in the same way cannot be told from one that is mostly right.
+    Classes are named by the assignment under which most votes are right: a crowd that is mostly wrong in the same way
+    cannot be distinguished from one that is mostly right.
 
-    Names and order of votes, tasks, workers and classes make no difference, not even to standard errors, unless votes
-    are the same with two classes exchanged: random numbers are dealt in an order that votes determine.
+    Tasks, workers and classes are sorted by name when votes are read, so that results do not depend on the order of
+    the votes. The partitions of the workers and the samples behind standard errors are random: they depend on
+    `random_state`, and on which names come first.
 
-    With the estimated prior, standard errors and intervals come from Gibbs sampling: the truth of the tasks, the other
-    workers and the prior are all uncertain. With a number for smoothing, standard errors assume that the other workers
-    are known, and intervals are those of a Beta distribution with this mean and standard deviation.
+    With the estimated prior, standard errors and intervals come from Gibbs sampling, in which the classes of the tasks,
+    the other workers and the prior are all uncertain. With a number for smoothing, standard errors assume that the
+    other workers are known, and intervals are those of a Beta distribution with this mean and standard deviation.
 
     Examples
     --------
@@ -161,11 +159,18 @@ class DawidSkene(CrowdTables, Model):
     True
     """
 
+    former_parameters: ClassVar[Mapping[str, str]] = {"em_rounds": "max_iter"}
+    former_attributes: ClassVar[Mapping[str, str]] = {
+        "errors_": "confusion_",
+        "errors_standard_errors_": "confusion_standard_errors_",
+        "errors_spread_": "confusion_spread_",
+    }
+
     def __init__(
         self,
         *,
         init: str | ArrayLike = "moments",
-        em_rounds: int = 100,
+        max_iter: int = 100,
         prior: str | ArrayLike = "estimated",
         smoothing: float | str = "estimated",
         pooling: float = 0.0,
@@ -179,7 +184,7 @@ class DawidSkene(CrowdTables, Model):
         random_state: int | np.random.Generator | None = None,
     ) -> None:
         self.init = init
-        self.em_rounds = em_rounds
+        self.max_iter = max_iter
         self.prior = prior
         self.smoothing = smoothing
         self.pooling = pooling
@@ -198,21 +203,21 @@ class DawidSkene(CrowdTables, Model):
         Parameters
         ----------
         X : data frame, dict or tuple of three columns, or array of shape (n_tasks, n_workers)
-            Votes: a frame of pandas or polars, or a dict, with the columns task, worker and label; a tuple of the three
-            columns; or a matrix of labels with `missing` where a worker has not seen a task. A vote given twice counts
-            twice. An array or a list that looks like three columns is refused, or read as such where it is a list of
-            three: lines of a matrix share their labels, and columns do not. Or a table in parts, each a frame, a dict
-            or a tuple of columns: a data frame of dask, a list of frames, an iterator, or a function that returns one.
-            Parts are read once; of each vote three whole numbers are kept, and a task may be in several parts.
+            Votes: a data frame (pandas, polars, pyarrow or another library that narwhals supports) or a dict with the
+            columns task, worker and label; a tuple of the three columns; or a matrix of labels, with `missing` for a
+            task that a worker has not seen. A vote given twice counts twice. An array or a list that looks like three
+            columns is refused; a list of three is read as columns if it looks like them: lines of a matrix share their
+            labels, and columns do not. Or a table in parts, each a frame, a dict or a tuple of columns: a data frame of
+            dask, a list of frames, an iterator, or a function that returns one. Parts are read once; three integers
+            are stored for each vote, and a task may be in several parts.
         y : known classes, optional
-            The same as `gold`, in the place where scikit-learn and crowd-kit have it; one of the two.
+            The same as `gold`, in the position of scikit-learn and crowd-kit; give one of the two.
         gold : mapping, series, data frame, tuple of two columns or array of shape (n_tasks,), optional
-            Classes of tasks that are known: a mapping from tasks to classes, a pandas Series with the tasks as its
-            index, a data frame with the columns task and label, or a tuple of these; where X is a matrix, also a class
-            for each of its rows, `missing` where it is not known. Such tasks are held at their class, so that workers
-            are judged by them, and they tell which class is which where a crowd is mostly wrong. Tasks without votes,
-            and labels that are missing, are left out; labels that no vote has are refused. Nothing, or missing labels
-            alone, is as None.
+            Known classes of tasks: a mapping from tasks to classes, a pandas Series with the tasks as its index, a data
+            frame with the columns task and label, or a tuple of these; if X is a matrix, also a class for each of its
+            rows, `missing` if it is not known. These tasks keep their class. They inform the estimates of the workers,
+            and decide which class is which if a crowd is mostly wrong. Tasks without votes, and missing labels, are
+            ignored; labels that no vote has are refused.
 
         Returns
         -------
@@ -231,23 +236,23 @@ class DawidSkene(CrowdTables, Model):
         >>> DawidSkene(random_state=0).fit(crowd.votes).labels_.shape
         (100,)
         """
-        warn_caller(self.learn(X, one_of(y, gold)))
+        warn_caller(self.learn(X, _one_of(y, gold)))
         return self
 
     def learn(self, data: Any, gold: Any = None) -> tuple[Warning, ...]:
-        """Do the work of `fit`, silently, and return what is to be warned of.
+        """Run `fit` without issuing warnings, and return these.
 
         Parameters
         ----------
         data : votes, as for `fit`
             The votes.
         gold : known classes, as for `fit`, optional
-            Classes of tasks that are known.
+            Known classes of tasks.
 
         Returns
         -------
         tuple of Warning
-            What `fit` warns of.
+            The warnings of `fit`.
 
         Examples
         --------
@@ -258,20 +263,26 @@ class DawidSkene(CrowdTables, Model):
         ()
         """
         self.check_parameters()
-        given = with_gold(votes_at_hand(data, self.missing), gold, missing=self.missing)
-        votes, order = in_own_order(given)
-        votes, order = with_labels_of_classes(votes, order) if self.one_coin else (votes, order)
-        prior = as_prior(votes, self.prior, self.smoothing, self.pooling, one_coin=self.one_coin, order=order)
-        start = self._start(votes, order, prior)
+        given = with_gold(collect_votes(data, self.missing), gold, missing=self.missing)
+        labels = self._labels(given)
+        original = np.argsort(labels)
+        votes = replace(given, label=original[given.label])
+        prior = as_prior(votes, self.prior, self.smoothing, self.pooling, one_coin=self.one_coin)
+        start = self._start(votes, labels, prior)
         run, workers = self._run_from(votes, start, prior)
-        found = examine(votes, run, lambda shared: self._run_from(shared, start, prior)[0], one_coin=self.one_coin)
-        if self.copies == "share" and len(found.believed) > 0 and self.em_rounds > 0:
-            votes = with_shared_votes(votes, found.believed)
+        detected = detect_copies(
+            votes, run, lambda shared: self._run_from(shared, start, prior)[0], one_coin=self.one_coin
+        )
+        if self.copies == "share" and len(detected.accepted) > 0 and self.max_iter > 0:
+            votes = with_shared_votes(votes, detected.accepted)
             run, workers = self._run_from(votes, start, prior)
-        self._copies = found.named._replace(pairs=np.sort(order.workers[found.named.pairs], axis=1))
-        uncertainty = self._uncertainty(votes, order, run, prior, workers)
-        self._keep(given, start.undone(order), run.undone(order), uncertainty.undone(order, run.model.shares))
-        return (*complaints_about(votes), *self._told(start, run), *in_doubt(found, votes.workers))
+        self._copies = detected.reported
+        uncertainty = self._uncertainty(votes, run, prior, workers).with_labels(labels, run.model.shares)
+        run = run._replace(model=run.model._replace(confusions=run.model.confusions[:, original]))
+        spread = np.full_like(run.model.confusions, np.nan) if start.spread is None else start.spread[:, original]
+        self._keep(given, run, uncertainty, spread)
+        self.diagnostics_ = replace(start.diagnostics, em_rounds=len(run.history), converged=run.converged)
+        return (*warnings_for(votes), *self._warnings(start, run), *copy_warnings(detected, votes.workers))
 
     def fit_predict(self, X: Any, y: Any = None, *, gold: Any = None) -> Any:  # noqa: N803
         """Return the label of every task.
@@ -281,11 +292,11 @@ class DawidSkene(CrowdTables, Model):
         X : votes, as for `fit`
             The votes.
         y, gold : known classes, as for `fit`, optional
-            Classes of tasks that are known, in one of the two.
+            Known classes of tasks, in one of the two.
 
         Returns
         -------
-        array of shape (n_tasks,), or a series or data frame where votes came as a data frame
+        array of shape (n_tasks,), or a series or data frame if votes came as a data frame
             The labels, in the order of `tasks_`.
 
         See Also
@@ -301,7 +312,7 @@ class DawidSkene(CrowdTables, Model):
         >>> bool((labels == crowd.truth).mean() > 0.9)
         True
         """
-        warn_caller(self.learn(X, one_of(y, gold)))
+        warn_caller(self.learn(X, _one_of(y, gold)))
         return self.labels_
 
     def fit_predict_proba(self, X: Any, y: Any = None, *, gold: Any = None) -> Any:  # noqa: N803
@@ -312,11 +323,11 @@ class DawidSkene(CrowdTables, Model):
         X : votes, as for `fit`
             The votes.
         y, gold : known classes, as for `fit`, optional
-            Classes of tasks that are known, in one of the two.
+            Known classes of tasks, in one of the two.
 
         Returns
         -------
-        array of shape (n_tasks, n_classes), or a data frame where votes came as one
+        array of shape (n_tasks, n_classes), or a data frame if votes came as one
             The probabilities, with rows of sum one.
 
         See Also
@@ -331,7 +342,7 @@ class DawidSkene(CrowdTables, Model):
         >>> DawidSkene(random_state=0).fit_predict_proba(crowd.votes).shape
         (100, 2)
         """
-        warn_caller(self.learn(X, one_of(y, gold)))
+        warn_caller(self.learn(X, _one_of(y, gold)))
         return self.probas_
 
     def predict_proba(self, X: Any) -> Any:  # noqa: N803
@@ -340,11 +351,11 @@ class DawidSkene(CrowdTables, Model):
         Parameters
         ----------
         X : votes, as for `fit`
-            Of workers and with labels that were there in `fit`; tasks may be new.
+            Workers and labels must be among those of `fit`; tasks may be new.
 
         Returns
         -------
-        array of shape (n_tasks, n_classes), or a data frame where votes came as one
+        array of shape (n_tasks, n_classes), or a data frame if votes came as one
             The probabilities, with rows of sum one.
 
         See Also
@@ -369,11 +380,11 @@ class DawidSkene(CrowdTables, Model):
         Parameters
         ----------
         X : votes, as for `fit`
-            Of workers and with labels that were there in `fit`; tasks may be new.
+            Workers and labels must be among those of `fit`; tasks may be new.
 
         Returns
         -------
-        array of shape (n_tasks,), or a series or data frame where votes came as a data frame
+        array of shape (n_tasks,), or a series or data frame if votes came as a data frame
             The labels, task by task.
 
         See Also
@@ -411,68 +422,94 @@ class DawidSkene(CrowdTables, Model):
         ValueError: tol must not be negative; got -1.0
         """
         super().check_parameters()
-        check_options(self)
+        as_number("max_iter", self.max_iter, integer=True, zero=True)
+        as_flag("one_coin", self.one_coin)
+        as_number("tol", self.tol, zero=True)
+        as_number("pooling", self.pooling, zero=True)
+        if self.copies not in ("share", "count"):
+            raise ValueError(f"copies must be 'share' or 'count'; got {self.copies!r}")
+        if self.pooling > 1:
+            raise ValueError(f"pooling must be between 0 and 1; got {self.pooling}")
+        if not isinstance(self.smoothing, str):
+            as_number("smoothing", self.smoothing, zero=True)
+        elif self.smoothing != "estimated":
+            raise ValueError(f"smoothing must be 'estimated' or a number; got {self.smoothing!r}")
+        elif self.pooling > 0:
+            raise ValueError(
+                f"pooling must be 0 if smoothing is 'estimated', which already learns from all workers; got "
+                f"{self.pooling}. Give the number of votes to add, smoothing=1.0"
+            )
+        for name, words in (("init", ("moments", "majority")), ("prior", ("estimated", "uniform"))):
+            value = getattr(self, name)
+            if isinstance(value, str) and value not in words:
+                raise ValueError(f"{name} must be {words[0]!r}, {words[1]!r} or an array; got {value!r}")
 
-    def _start(self, votes: Votes, order: Order, prior: Prior) -> Start:
+    def _labels(self, votes: Votes) -> np.ndarray:
+        """Return the label that denotes each class: that of its name, unless known classes contradict.
+
+        This is for one coin with three or more classes: its wrong labels are uniform, so that no confusion matrix could
+        express that a label denotes another class.
+        """
+        k = votes.classes.size
+        return labels_of_classes(votes) if self.one_coin and k > 2 else np.arange(k)
+
+    def _start(self, votes: Votes, labels: np.ndarray, prior: Prior) -> Start:
         if not isinstance(self.init, str):
-            return start_from_given(votes, order, self.init, prior)
+            return start_from_given(votes, self.init, labels, prior)
         if self.init == "majority" or votes.classes.size == 1:
             return start_from_majority(votes)
-        groups = as_groups(votes, order, self.groups, self.n_partitions, self.random_state)
+        groups = as_groups(votes, self.groups, self.n_partitions, self.random_state)
         method = None if self.method is None else as_method(self.method)
         return start_from_moments(votes, groups, method, self.random_state, prior)
 
     def _run_from(self, votes: Votes, start: Start, prior: Prior) -> tuple[Run, CrowdPrior | None]:
         if not isinstance(self.smoothing, str):
-            return run_em(votes, start, prior, self.em_rounds, self.tol), None
-        return run_with_estimated_prior(votes, start, prior, self.em_rounds, self.tol)
+            return run_em(votes, start, prior, self.max_iter, self.tol), None
+        return run_with_estimated_prior(votes, start, prior, self.max_iter, self.tol)
 
-    def _uncertainty(
-        self, votes: Votes, order: Order, run: Run, prior: Prior, workers: CrowdPrior | None
-    ) -> Uncertainty:
+    def _uncertainty(self, votes: Votes, run: Run, prior: Prior, workers: CrowdPrior | None) -> Uncertainty:
         if workers is None:
             return information_uncertainty(votes, run, prior)
         rng = as_generator(self.random_state, "random_state").spawn(1)[0]
-        found = sample_uncertainty(votes, run, workers, prior.shares, rng)
-        return found._replace(
-            confusions=order.averaged(found.confusions),
-            accuracies=order.averaged(found.accuracies),
-            intervals=order.averaged(found.intervals),
-        )
+        return sample_uncertainty(votes, run, workers, prior.shares, rng)
 
-    def _told(self, start: Start, run: Run) -> Iterator[Warning]:
-        """Yield what a user must be told."""
+    def _warnings(self, start: Start, run: Run) -> Iterator[Warning]:
         reason = start.diagnostics.reason
         if reason is not None:
             yield UserWarning(f"moments do not determine this crowd: {reason}; started from the majority vote instead")
-        if self.em_rounds > 0 and self.tol > 0 and not run.converged:
+        if self.max_iter > 0 and self.tol > 0 and not run.converged:
             yield ConvergenceWarning(
-                f"expectation maximization did not converge in em_rounds={self.em_rounds} rounds: the objective still "
-                f"rises by more than tol={self.tol:g} per vote; allow more rounds, or set tol=0 to ask for just so many"
+                f"expectation maximization did not converge in max_iter={self.max_iter} steps: the objective still "
+                f"rises by more than tol={self.tol:g} per vote; allow more steps, or set tol=0 for exactly this number"
             )
 
-    def _keep(self, votes: Votes, start: Start, run: Run, uncertainty: Uncertainty) -> None:
-        tables, k = Tables(votes), votes.classes.size
-        accuracy, deviations = run.model.accuracies, uncertainty.accuracies
+    def _keep(self, votes: Votes, run: Run, uncertainty: Uncertainty, spread: np.ndarray) -> None:
+        tables = Tables(votes)
+        tasks, workers, classes = votes.tasks, votes.workers, votes.classes
+        accuracy, accuracy_errors = run.model.accuracies, uncertainty.accuracies
         low, high = uncertainty.intervals.T
         intervals = np.stack([np.minimum(low, accuracy), np.maximum(high, accuracy)], axis=1)
-        spread = np.full((votes.workers.size, k, k), np.nan) if start.spread is None else start.spread
         self._run, self._votes_of_workers = run, votes.votes_of_workers
-        self._votes_of_tasks = np.bincount(votes.task, minlength=votes.tasks.size)
-        self._accuracy = accuracy, deviations, intervals
-        self.tasks_, self.workers_, self.classes_ = votes.tasks, votes.workers, votes.classes
-        labels = votes.classes[np.argmax(run.classes, axis=1)]
-        self.labels_ = tables.series(labels, "agg_label", votes.tasks, "task")
+        self._votes_of_tasks = np.bincount(votes.task, minlength=tasks.size)
+        self._accuracy = accuracy, accuracy_errors, intervals
+        self.tasks_, self.workers_, self.classes_ = tasks, workers, classes
+        self.labels_ = tables.series(classes[np.argmax(run.classes, axis=1)], "agg_label", tasks, "task")
         self.probas_ = tables.by_class(run.classes)
-        self.errors_ = tables.confusions(run.model.confusions)
+        self.confusion_ = tables.confusions(run.model.confusions)
         self.confusion_matrices_ = np.swapaxes(run.model.confusions, 1, 2)
-        self.errors_standard_errors_ = tables.confusions(uncertainty.confusions)
-        self.errors_spread_ = tables.confusions(spread)
-        self.priors_ = tables.series(run.model.shares, "prior", votes.classes, "label")
-        self.priors_standard_errors_ = tables.series(uncertainty.shares, "standard_error", votes.classes, "label")
-        self.worker_accuracy_ = tables.series(accuracy, "accuracy", votes.workers, "worker")
-        self.worker_accuracy_standard_errors_ = tables.series(deviations, "standard_error", votes.workers, "worker")
+        self.confusion_standard_errors_ = tables.confusions(uncertainty.confusions)
+        self.confusion_spread_ = tables.confusions(spread)
+        self.priors_ = tables.series(run.model.shares, "prior", classes, "label")
+        self.priors_standard_errors_ = tables.series(uncertainty.shares, "standard_error", classes, "label")
+        self.worker_accuracy_ = tables.series(accuracy, "accuracy", workers, "worker")
+        self.worker_accuracy_standard_errors_ = tables.series(accuracy_errors, "standard_error", workers, "worker")
         self.worker_accuracy_interval_ = tables.intervals(intervals)
-        self.copies_ = votes.workers[self._copies.pairs]
+        self.copies_ = workers[self._copies.pairs]
         self.loss_history_, self.log_likelihood_ = run.history, run.log_likelihood
-        self.diagnostics_ = replace(start.diagnostics, em_rounds=len(run.history), converged=run.converged)
+
+
+def _one_of(y: Any, gold: Any) -> Any:
+    """Return the known classes, from whichever of both arguments they are in."""
+    if y is not None and gold is not None:
+        raise ValueError("gold and y are both known classes of tasks; got both. Give one of them")
+    return gold if y is None else y

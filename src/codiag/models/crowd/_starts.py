@@ -1,10 +1,9 @@
-r"""Confusion matrices of workers by moments, from partitions of the workers into three groups.
+r"""Starts of expectation maximization: from moments, from given confusion matrices, or from the majority vote.
 
-With :math:`x_g` the votes of group g on a task, a count for every class, and labels missing at random,
-:math:`E[x_1 \otimes x_2 \otimes x_3] = \sum_c \pi_c F_{1c} \otimes F_{2c} \otimes F_{3c}`. Results differ
-between partitions, so several are averaged.
-
-Where expectation maximization starts: from moments, from confusion matrices that are given, or from the majority.
+Moments are taken over partitions of the workers into three groups. Let :math:`x_g` be the votes of group g on a task, a
+count for every class. If labels are missing at random,
+:math:`E[x_1 \otimes x_2 \otimes x_3] = \sum_c \pi_c F_{1c} \otimes F_{2c} \otimes F_{3c}`. Results differ between
+partitions, so several are averaged.
 """
 
 from __future__ import annotations
@@ -20,8 +19,7 @@ from scipy.special import softmax
 
 from codiag._checks import UndeterminedError, as_generator
 from codiag.methods import Method
-from codiag.models.crowd._em import CrowdModel, Prior, Start, expect, log_joint, one_coin
-from codiag.models.crowd._order import Order
+from codiag.models.crowd._em import CrowdModel, Prior, Start, as_numbers, expect, log_joint, one_coin
 from codiag.models.crowd._votes import MOST_CELLS, Votes
 from codiag.models.frame import (
     Diagnostics,
@@ -33,15 +31,15 @@ from codiag.models.frame import (
     weakest,
 )
 
-FLOOR = 1e-6
-"""The least entry of a confusion matrix, before columns are divided by their sums."""
+LEAST_ENTRY = 1e-6
+"""The least entry of a confusion matrix from moments, before columns are divided by their sums."""
 MOST_COMPARED = 2000
-"""Workers, those with most votes, by whom partitions are compared."""
+"""Number of workers, those with most votes, by whom classes are matched between partitions; a bound on the cost."""
 MOST_CLASSES = 100
-"""Classes beyond which moments are not formed."""
-CREDIT = 1.5
-"""Tasks with a known class that a name is worth which most votes suggest. To exchange two classes takes three tasks:
-labels being right for six tasks in seven, so many that contradict leave 1 in 200 for the names that votes suggest."""
+"""Largest number of classes for which third moments are formed; a bound on memory."""
+GOLD_CREDIT = 1.5
+"""Number of known classes that the usual name of a class outweighs. To exchange two classes takes three known tasks: if
+labels are right for six tasks in seven, three contradictions are left to chance once in 200."""
 OTHERS = np.array([[1, 2], [0, 2], [0, 1]])
 """For each group of workers, the other two."""
 MakeViews = Callable[[Votes, np.ndarray], tuple[list[np.ndarray], slice]]
@@ -49,22 +47,16 @@ MakeViews = Callable[[Votes, np.ndarray], tuple[list[np.ndarray], slice]]
 
 
 class CrowdMoments(NamedTuple):
-    """What moments say: confusion matrices (workers, given, true), their spread over partitions, class shares."""
+    """Confusion matrices (workers, given, true), their standard deviation over partitions, and class shares."""
 
     confusions: np.ndarray
     spread: np.ndarray
     shares: np.ndarray
     n_partitions: int
 
-    def reordered(self, order: np.ndarray) -> CrowdMoments:
-        """Return the same with the true classes in another order."""
-        return self._replace(
-            confusions=self.confusions[..., order], spread=self.spread[..., order], shares=self.shares[order]
-        )
-
 
 def random_groups(votes: Votes, rng: np.random.Generator) -> np.ndarray:
-    """Deal the workers, in random order, to three groups: each to the group that has the fewest votes so far."""
+    """Assign the workers, in random order, to three groups: each to the group that has the fewest votes so far."""
     groups = np.zeros(votes.workers.size, dtype=np.int64)
     order = rng.permutation(votes.workers.size)
     totals = [0, 0, 0]
@@ -75,26 +67,38 @@ def random_groups(votes: Votes, rng: np.random.Generator) -> np.ndarray:
     return groups
 
 
-def estimate_crowd(votes: Votes, groups: np.ndarray, method: Method | None, seed: Any) -> CrowdMoments | str:
-    """Return confusion matrices averaged over partitions (n_partitions, n_workers), or why there are none.
+def as_groups(votes: Votes, groups: Any, n_partitions: int, random_state: Any) -> np.ndarray:
+    """Return partitions of the workers (n_partitions, n_workers): those of the user, or random ones."""
+    n_workers = votes.workers.size
+    if groups is None:
+        rng = as_generator(random_state, "random_state")
+        return np.stack([random_groups(votes, rng) for _ in range(n_partitions)])
+    given = np.atleast_2d(as_numbers("groups", groups))
+    if given.ndim != 2 or given.shape[1] != n_workers or not np.all(np.isin(given, (0, 1, 2))):
+        raise ValueError(f"groups must hold 0, 1 or 2 for each of {n_workers} workers; got shape {np.shape(groups)}")
+    return given.astype(np.int64)
 
-    The votes of a group on a task are added up, which needs workers who mostly mean the same by a label. Where that
-    does not show the classes, views are the leading directions of the votes of each group, which do not need it.
+
+def estimate_crowd(votes: Votes, groups: np.ndarray, method: Method | None, seed: Any) -> CrowdMoments | str:
+    """Return confusion matrices averaged over partitions (n_partitions, n_workers), or the reason why there are none.
+
+    The votes of a group on a task are added up, which requires that most workers use labels in the same sense. If that
+    does not separate the classes, views are the leading directions of the votes of each group, which do not require it.
     """
     if votes.workers.size < 3:
         return f"it takes three workers, and there are {votes.workers.size}"
     if votes.classes.size > MOST_CLASSES:
         return f"it takes at most {MOST_CLASSES} classes, and there are {votes.classes.size}"
-    shared = int(np.sum(np.bincount(votes.task) >= 3))  # no more can have votes from three groups, whatever these are
-    if shared < votes.classes.size:
-        return _too_few(shared, votes.classes.size)
+    n_shared = int(np.sum(np.bincount(votes.task) >= 3))  # an upper bound for all partitions
+    if n_shared < votes.classes.size:
+        return _too_few(n_shared, votes.classes.size)
     groups = groups[: max(3, MOST_CELLS // (votes.workers.size * votes.classes.size**2))]
     for make_views in (_added_votes, _leading_votes):
-        found = [_estimate_partition(votes, partition, make_views, method, seed) for partition in groups]
-        estimates = [estimate for estimate in found if not isinstance(estimate, str)]
+        results = [_estimate_partition(votes, partition, make_views, method, seed) for partition in groups]
+        estimates = [result for result in results if not isinstance(result, str)]
         if 2 * len(estimates) >= len(groups):
             return _averaged(votes, estimates)
-    return next(reason for reason in found if isinstance(reason, str))
+    return next(result for result in results if isinstance(result, str))
 
 
 def _too_few(n_tasks: int, k: int) -> str:
@@ -102,7 +106,7 @@ def _too_few(n_tasks: int, k: int) -> str:
 
 
 def _averaged(votes: Votes, estimates: list[tuple[np.ndarray, float]]) -> CrowdMoments:
-    """Return the mean over partitions, weighted by how strong the weakest class is in each, and name the classes."""
+    """Return the mean over partitions, weighted by the square of the strength of the weakest class, classes named."""
     k, sizes = votes.classes.size, votes.votes_of_workers
     busiest = np.argsort(-sizes, kind="stable")[:MOST_COMPARED]
     roots = np.sqrt(sizes[busiest])[:, None, None]
@@ -116,20 +120,20 @@ def _averaged(votes: Votes, estimates: list[tuple[np.ndarray, float]]) -> CrowdM
     spread = np.sqrt(sum((part * (confusions - mean) ** 2 for part, confusions in aligned), np.zeros_like(mean)))
     typical = np.average(mean, axis=0, weights=sizes)
     shares = mixture_weights(typical, np.bincount(votes.label, minlength=k) / votes.label.size)
-    names = linear_sum_assignment(-typical * shares)[1]  # under this assignment the most votes are right
+    names = linear_sum_assignment(-typical * shares)[1]  # the assignment under which most votes are right
     if votes.gold is not None:
         names = named_by_gold(votes.gold, softmax(log_joint(votes, CrowdModel(mean, shares)), axis=1), names)
-    return CrowdMoments(mean, spread, shares, len(estimates)).reordered(names)
+    return CrowdMoments(mean[..., names], spread[..., names], shares[names], len(estimates))
 
 
-def named_by_gold(gold: np.ndarray, believed: np.ndarray, names: np.ndarray) -> np.ndarray:
-    """Return which class of a model is which: by names, unless classes of enough tasks are known and contradict.
+def named_by_gold(gold: np.ndarray, probabilities: np.ndarray, names: np.ndarray) -> np.ndarray:
+    """Return the class of the model that has each name: as in `names`, unless enough known classes contradict.
 
-    `believed` are the classes of the tasks (tasks, true) by the model, without what is known.
+    `probabilities` of the classes of the model (tasks, classes) are those without the known classes.
     """
     same = np.eye(names.size)
-    scores = same[gold[gold >= 0]].T @ believed[gold >= 0]  # tasks known to be of a class, and probably of another
-    credit = CREDIT * same[names]  # a class each, so that exchanging two costs twice as much
+    scores = same[gold[gold >= 0]].T @ probabilities[gold >= 0]  # known tasks of each class, by class of the model
+    credit = GOLD_CREDIT * same[names]  # for each class, so that exchanging two costs twice as much
     return np.asarray(linear_sum_assignment(-credit - scores)[1])
 
 
@@ -141,12 +145,14 @@ def _estimate_partition(
     if np.unique(groups).size < 3:
         return "a group of workers is empty"
     views, unused = make_views(votes, groups)
-    seen = np.all([view.any(axis=1) for view in views], axis=0)
-    if seen.sum() < k:
-        return _too_few(int(seen.sum()), k)
+    n_complete = int(np.sum(np.all([view.any(axis=1) for view in views], axis=0)))
+    if n_complete < k:
+        return _too_few(n_complete, k)
     strength, noise = _weakest_pair([view[unused] for view in views], k)
     if not strength > max(noise, 1e-9):
-        return f"votes do not tell {k} classes apart: the weakest is {strength:.2g} strong, chance alone {noise:.2g}"
+        return (
+            f"votes do not separate {k} classes: the weakest has strength {strength:.2g}, and chance alone {noise:.2g}"
+        )
     try:
         sums = ViewSums.empty(k, k, k).update((np.ones(votes.tasks.size), *views))
         weights, means = start_from_views(sums.finish(), k, method, seed)
@@ -161,17 +167,17 @@ def _estimate_partition(
 def _added_votes(votes: Votes, groups: np.ndarray) -> tuple[list[np.ndarray], slice]:
     """Return for every group its votes on each task, a count for every class, over the root of its mean."""
     k = votes.classes.size
-    flat = (votes.task * 3 + groups[votes.worker]) * k + votes.label
-    counted = np.bincount(flat, minlength=votes.tasks.size * 3 * k).astype(np.float64).reshape(-1, 3, k)
-    # Variances of counts are like their means: divided by the roots of these, all are alike.
-    counted /= np.sqrt(counted.mean(axis=0) + 1 / votes.tasks.size)
-    return [np.ascontiguousarray(counted[:, group]) for group in range(3)], slice(None)
+    cells = (votes.task * 3 + groups[votes.worker]) * k + votes.label
+    counts = np.bincount(cells, minlength=votes.tasks.size * 3 * k).astype(np.float64).reshape(-1, 3, k)
+    # Variances of counts are proportional to their means: division by the roots of the means makes them equal.
+    counts /= np.sqrt(counts.mean(axis=0) + 1 / votes.tasks.size)
+    return [np.ascontiguousarray(counts[:, group]) for group in range(3)], slice(None)
 
 
 def _leading_votes(votes: Votes, groups: np.ndarray) -> tuple[list[np.ndarray], slice]:
-    """Return for every group its votes on each task, in the directions that go with the votes of the other groups.
+    """Return for every group its votes on each task, in the directions correlated with the votes of the other groups.
 
-    Every other task is used to choose directions, so that the rest can tell whether these are more than noise.
+    Directions are chosen by every other task, so that the remaining tasks show whether they are more than noise.
     """
     k = votes.classes.size
     totals = np.asarray(votes.counts.sum(axis=0)).ravel()
@@ -179,17 +185,17 @@ def _leading_votes(votes: Votes, groups: np.ndarray) -> tuple[list[np.ndarray], 
     sides = [scaled[:, np.repeat(groups == group, k)] for group in range(3)]
     views = []
     for side, (first, second) in zip(sides, OTHERS, strict=True):
-        own, others = side[::2], sparse.hstack([sides[first][::2], sides[second][::2]]).tocsr()
+        half, others = side[::2], sparse.hstack([sides[first][::2], sides[second][::2]]).tocsr()
 
-        def multiply(vectors: np.ndarray, own: Any = own, others: Any = others) -> np.ndarray:
-            return own.T @ (others @ (others.T @ (own @ vectors)))
+        def multiply(vectors: np.ndarray, half: Any = half, others: Any = others) -> np.ndarray:
+            return half.T @ (others @ (others.T @ (half @ vectors)))
 
         views.append(side @ leading_range(multiply, side.shape[1], k, seed=0))
     return views, slice(1, None, 2)
 
 
 def _weakest_pair(views: list[np.ndarray], k: int) -> tuple[float, float]:
-    """Return the least of the k-th singular values of pairs of views, and what sampling alone would show."""
+    """Return the least of the k-th singular values of pairs of views, and the value that sampling alone would give."""
     together = np.hstack(views)
     halves = []
     for part in (together[::2], together[1::2]):
@@ -205,48 +211,36 @@ def _worker_confusions(
 ) -> np.ndarray:
     r"""Return :math:`C_i = E[z_i x_o^\top] (\mathrm{diag}(\pi) F_o^\top)^+`, o the two groups worker i is not in."""
     k, others = votes.classes.size, OTHERS[groups]
-    together = (votes.by_worker @ np.hstack(views)).reshape(-1, k, 3, k)  # worker, given, group, what the group says
-    outside = together[np.arange(groups.size)[:, None], :, others].transpose(0, 2, 1, 3).reshape(-1, k, 2 * k)
-    stacked = np.stack(means)[OTHERS].transpose(0, 2, 1, 3).reshape(3, k, 2 * k)  # group, true, what the others say
+    products = (votes.by_worker @ np.hstack(views)).reshape(-1, k, 3, k)  # worker, given, group, view
+    outside = products[np.arange(groups.size)[:, None], :, others].transpose(0, 2, 1, 3).reshape(-1, k, 2 * k)
+    stacked = np.stack(means)[OTHERS].transpose(0, 2, 1, 3).reshape(3, k, 2 * k)  # group, true, views of the others
     inverses = np.linalg.pinv(shares[:, None] * stacked)
     confusions = outside @ inverses[groups] / np.maximum(votes.votes_of_workers, 1)[:, None, None]
-    confusions = np.maximum(confusions, FLOOR)
+    confusions = np.maximum(confusions, LEAST_ENTRY)
     return confusions / confusions.sum(axis=1, keepdims=True)
 
 
 def start_from_majority(votes: Votes, reason: str | None = None) -> Start:
-    """Start from the shares of the votes on each task; the reason is why it is not from moments.
+    """Start from the shares of the votes on each task; `reason` says why the start is not from moments.
 
-    Where known classes contradict the majority, they tell which class a label stands for.
+    If known classes contradict the majority, they decide which class a label denotes.
     """
-    classes = votes.held(replace(votes, gold=None).shares[:, labels_of_classes(votes)])
+    classes = votes.with_known(replace(votes, gold=None).shares[:, labels_of_classes(votes)])
     return Start(classes, diagnostics=Diagnostics(init="majority", reason=reason))
 
 
 def labels_of_classes(votes: Votes) -> np.ndarray:
-    """Return the label that stands for each class: that of its name, unless known classes contradict the majority."""
+    """Return the label that denotes each class: that of its name, unless known classes contradict the majority."""
     names = np.arange(votes.classes.size)
     if votes.gold is None:
         return names
-    alone = replace(votes, gold=None).shares
-    largest = alone == alone.max(axis=1, keepdims=True)
+    shares = replace(votes, gold=None).shares
+    largest = shares == shares.max(axis=1, keepdims=True)
     return named_by_gold(votes.gold, largest / largest.sum(axis=1, keepdims=True), names)
 
 
-def with_labels_of_classes(votes: Votes, order: Order) -> tuple[Votes, Order]:
-    """Return votes in which every label has the name of the class that it stands for.
-
-    One coin needs it: the wrong labels of its workers are even, so that it cannot say that a label stands for another
-    class, unless there are two.
-    """
-    names = labels_of_classes(votes)
-    if votes.classes.size == 2 or np.all(names == np.arange(names.size)):
-        return votes, order
-    return replace(votes, label=np.argsort(names)[votes.label]), order._replace(labels=order.classes[names])
-
-
-def start_from_given(votes: Votes, order: Order, init: Any, prior: Prior) -> Start:
-    """Start from confusion matrices of the user, for votes in an order of their own."""
+def start_from_given(votes: Votes, init: Any, labels: np.ndarray, prior: Prior) -> Start:
+    """Start from confusion matrices of the user, in which label ``labels[c]`` is label c of these votes."""
     k, n_workers = votes.classes.size, votes.workers.size
     confusions = as_numbers("init", init)
     shape = (n_workers, k, k)
@@ -255,42 +249,22 @@ def start_from_given(votes: Votes, order: Order, init: Any, prior: Prior) -> Sta
             f"init must hold a matrix for each of {n_workers} workers, {shape}, given label by true "
             f"class, with columns of sum one; got shape {confusions.shape}"
         )
-    model = _model(order.applied(confusions, "wlc"), np.full(k, 1 / k), prior)
+    model = _model(confusions[:, labels], np.full(k, 1 / k), prior)
     return Start(expect(votes, model)[0], model, diagnostics=Diagnostics(init="given"))
 
 
 def start_from_moments(votes: Votes, groups: np.ndarray, method: Method | None, seed: Any, prior: Prior) -> Start:
-    """Start from the moments of partitions of the workers; from the majority where these do not determine the crowd."""
-    found = estimate_crowd(votes, groups, method, seed)
-    if isinstance(found, str):
-        return start_from_majority(votes, found)
-    model = _model(found.confusions, found.shares, prior)
-    diagnostics = Diagnostics(init="moments", n_partitions=found.n_partitions)
-    return Start(expect(votes, model)[0], model, found.spread, diagnostics)
-
-
-def as_groups(votes: Votes, order: Order, groups: Any, n_partitions: int, random_state: Any) -> np.ndarray:
-    """Return partitions of the workers (n_partitions, n_workers), in this order: those of the user, or random ones."""
-    n_workers = votes.workers.size
-    if groups is None:
-        rng = as_generator(random_state, "random_state")
-        return np.stack([random_groups(votes, rng) for _ in range(n_partitions)])
-    given = np.atleast_2d(as_numbers("groups", groups))
-    if given.ndim != 2 or given.shape[1] != n_workers or not np.all(np.isin(given, (0, 1, 2))):
-        raise ValueError(f"groups must hold 0, 1 or 2 for each of {n_workers} workers; got shape {np.shape(groups)}")
-    return order.applied(given.astype(np.int64), ".w")
-
-
-def as_numbers(name: str, values: Any) -> np.ndarray:
-    """Return an option of numbers as an array."""
-    try:
-        return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"{name} must be an array of numbers; got {values!r:.60}: {error}") from None
+    """Start from moments over partitions of the workers; from the majority if these do not determine the crowd."""
+    moments = estimate_crowd(votes, groups, method, seed)
+    if isinstance(moments, str):
+        return start_from_majority(votes, moments)
+    model = _model(moments.confusions, moments.shares, prior)
+    diagnostics = Diagnostics(init="moments", n_partitions=moments.n_partitions)
+    return Start(expect(votes, model)[0], model, moments.spread, diagnostics)
 
 
 def _model(confusions: np.ndarray, shares: np.ndarray, prior: Prior) -> CrowdModel:
-    """Return a model that keeps to the shares of the classes where these are known, and to one coin where asked."""
+    """Return a model with the shares of the prior, if these are given, and with one coin, if the prior has it."""
     return CrowdModel(
         one_coin(confusions) if prior.one_coin else confusions, shares if prior.shares is None else prior.shares
     )

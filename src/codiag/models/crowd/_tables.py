@@ -1,12 +1,9 @@
-"""Tables of results: data frames of pandas or polars, or arrays, as the votes were.
-
-What a crowd is found to be, as columns to show or to write to a file.
-"""
+"""Results as data frames of the library of the votes, as arrays, or as columns to write to a file."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import cached_property
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -19,7 +16,7 @@ from codiag.models.crowd._votes import Votes
 
 
 def class_names(classes: np.ndarray, taken: Iterable[str] = ()) -> list[str]:
-    """Return names of classes for columns of a table; numbered where they would not be told apart."""
+    """Return names of classes for columns of a table; with numbers if names would not be unique."""
     names = [str(name) for name in classes.tolist()]
     if len({*names, *taken}) < len(names) + len(list(taken)):
         return [f"class {place}: {name}" for place, name in enumerate(names)]
@@ -27,73 +24,59 @@ def class_names(classes: np.ndarray, taken: Iterable[str] = ()) -> list[str]:
 
 
 class Tables:
-    """Results in the container of the votes: a data frame where votes came in one, an array otherwise."""
+    """Results in data frames of the library of the votes; arrays if votes came as arrays.
+
+    Libraries with an index, as pandas, get one; others get the index in the first columns.
+    """
 
     def __init__(self, votes: Votes) -> None:
         self.votes = votes
 
     def series(self, values: np.ndarray, name: str, index: np.ndarray, index_name: str) -> Any:
-        """Return one value for each of the index."""
-        if self.votes.container == "pandas":
-            import pandas as pd
-
-            return pd.Series(values, index=pd.Index(index, name=index_name), name=name)
-        if self.votes.container == "polars":
-            import polars as pl
-
-            return pl.DataFrame({index_name: index, name: values})
-        return values
+        """Return one value for each entry of the index."""
+        return self._table({index_name: index}, values, name)
 
     def by_class(self, values: np.ndarray) -> Any:
         """Return a row for each task, with a column for every class."""
-        if self.votes.container == "pandas":
-            import pandas as pd
-
-            index, columns = pd.Index(self.votes.tasks, name="task"), pd.Index(self.votes.classes, name="label")
-            return pd.DataFrame(values, index=index, columns=columns)
-        if self.votes.container == "polars":
-            return self._polars({"task": self.votes.tasks}, values)
-        return values
+        return self._table({"task": self.votes.tasks}, values, self.votes.classes, "label")
 
     def intervals(self, values: np.ndarray) -> Any:
         """Return a row for each worker, with the columns low and high."""
-        if self.votes.container == "pandas":
-            import pandas as pd
-
-            return pd.DataFrame(values, index=pd.Index(self.votes.workers, name="worker"), columns=["low", "high"])
-        if self.votes.container == "polars":
-            import polars as pl
-
-            return pl.DataFrame({"worker": self.votes.workers, "low": values[:, 0], "high": values[:, 1]})
-        return values
+        return self._table({"worker": self.votes.workers}, values, np.array(["low", "high"]))
 
     def confusions(self, values: np.ndarray) -> Any:
         """Return rows by worker and given label, columns by true class; or an array (workers, given, true)."""
-        k = self.votes.classes.size
-        if self.votes.container == "pandas":
-            import pandas as pd
+        if self.votes.library is None:
+            return values
+        n, k, _ = values.shape
+        rows = {"worker": np.repeat(self.votes.workers, k), "label": np.tile(self.votes.classes, n)}
+        return self._table(rows, values.reshape(-1, k), self.votes.classes)
 
-            return pd.DataFrame(values.reshape(-1, k), index=self._pairs, columns=pd.Index(self.votes.classes))
-        if self.votes.container == "polars":
-            rows = {"worker": np.repeat(self.votes.workers, k), "label": np.tile(self.votes.classes, values.shape[0])}
-            return self._polars(rows, values.reshape(-1, k))
-        return values
-
-    @cached_property
-    def _pairs(self) -> Any:
-        import pandas as pd
-
-        return pd.MultiIndex.from_product([self.votes.workers, self.votes.classes], names=["worker", "label"])
-
-    def _polars(self, index: dict[str, np.ndarray], values: np.ndarray) -> Any:
-        import polars as pl
-
-        names = class_names(self.votes.classes, taken=index)
-        return pl.DataFrame(index | {name: values[:, place] for place, name in enumerate(names)})
+    def _table(
+        self,
+        index: Mapping[str, np.ndarray],
+        values: np.ndarray,
+        columns: str | np.ndarray,
+        columns_name: str | None = None,
+    ) -> Any:
+        if self.votes.library is None:
+            return values
+        library = import_module(self.votes.library)
+        if not hasattr(library, "MultiIndex"):
+            make = library.table if self.votes.library == "pyarrow" else library.DataFrame
+            names: Sequence[str] = [columns] if isinstance(columns, str) else class_names(columns, taken=index)
+            return make({**index, **dict(zip(names, np.atleast_2d(values.T), strict=True))})
+        if len(index) > 1:
+            rows = library.MultiIndex.from_arrays(list(index.values()), names=list(index))
+        else:
+            rows = library.Index(*index.values(), name=next(iter(index)))
+        if isinstance(columns, str):
+            return library.Series(values, index=rows, name=columns)
+        return library.DataFrame(values, index=rows, columns=library.Index(columns, name=columns_name))
 
 
 class CrowdTables:
-    """The tables of a fitted crowd: labels, the tasks most in doubt, and workers."""
+    """The tables of a fitted crowd: labels, uncertain tasks, workers, and pairs of workers who copy."""
 
     tasks_: np.ndarray
     workers_: np.ndarray
@@ -126,24 +109,26 @@ class CrowdTables:
         ['task', 'label', 'probability', 'p(0)', 'p(1)']
         """
         check_is_fitted(self)
-        best = np.argmax(self._run.classes, axis=1)
-        columns = {"task": self.tasks_, "label": self.classes_[best], "probability": np.max(self._run.classes, axis=1)}
-        named = zip(class_names(self.classes_), self._run.classes.T, strict=True)
-        return columns | {f"p({name})": column for name, column in named}
+        classes = self._run.classes
+        labels = self.classes_[np.argmax(classes, axis=1)]
+        columns = {"task": self.tasks_, "label": labels, "probability": np.max(classes, axis=1)}
+        return columns | {
+            f"p({name})": column for name, column in zip(class_names(self.classes_), classes.T, strict=True)
+        }
 
     def doubt_table(self, n_tasks: int | None = None) -> dict[str, np.ndarray]:
-        """Return the tasks whose labels are least certain, on which further votes are worth most, as columns.
+        """Return the tasks with the least certain labels, for which further votes are most useful, as columns.
 
         Parameters
         ----------
         n_tasks : int, optional
-            How many tasks; by default all, in the order of doubt.
+            Number of tasks; by default all, the least certain first.
 
         Returns
         -------
         dict of arrays of shape (n_tasks,)
-            Task, its number of votes, label, the probability of the label, which rises, the next best label and the
-            probability of that. Tasks whose class was known have probability one.
+            Task, number of votes, label, probability of the label, in increasing order, second most probable label, and
+            its probability. Tasks whose class was known have probability one.
 
         Examples
         --------
@@ -158,9 +143,9 @@ class CrowdTables:
         order = np.argsort(np.max(classes, axis=1), kind="stable")[:n_tasks]
         ranked = np.argsort(-classes[order], axis=1, kind="stable")[:, :2]
         columns = {"task": self.tasks_[order], "votes": self._votes_of_tasks[order]}
-        for place, name in zip(ranked.T, ("", "next "), strict=False):
-            columns[f"{name}label"] = self.classes_[place]
-            columns[f"{name}probability"] = classes[order, place]
+        for label, prefix in zip(ranked.T, ("", "next "), strict=False):
+            columns[f"{prefix}label"] = self.classes_[label]
+            columns[f"{prefix}probability"] = classes[order, label]
         return columns
 
     def worker_table(self) -> dict[str, np.ndarray]:
@@ -186,22 +171,15 @@ class CrowdTables:
         (7,)
         """
         check_is_fitted(self)
-        accuracy, deviations, intervals = self._accuracy
-        columns = {
-            "worker": self.workers_,
-            "votes": self._votes_of_workers,
-            "accuracy": accuracy,
-            "standard_error": deviations,
-            "low": intervals[:, 0],
-            "high": intervals[:, 1],
-        }
+        accuracy, errors, intervals = self._accuracy
+        columns = {"worker": self.workers_, "votes": self._votes_of_workers, "accuracy": accuracy}
+        columns |= {"standard_error": errors, "low": intervals[:, 0], "high": intervals[:, 1]}
         names = class_names(self.classes_)
-        cells = {
+        return columns | {
             f"p({given}|{true})": self._run.model.confusions[:, row, column]
             for column, true in enumerate(names)
             for row, given in enumerate(names)
         }
-        return columns | cells
 
     def copy_table(self) -> dict[str, np.ndarray]:
         """Return the pairs of workers who copy from each other as columns, the most certain first.
@@ -209,12 +187,13 @@ class CrowdTables:
         Returns
         -------
         dict of arrays of shape (n_pairs,)
-            Both workers, the tasks they share, on how many of these they agree, on how many they would if they voted
-            independently, and a bound of the probability that any honest pair of this crowd seems to copy as much.
+            Both workers; the number of tasks with votes of both; the number of these with equal labels, and its
+            expectation if both voted independently; a bound of the probability that any pair of this crowd that votes
+            independently seems to copy as much.
 
         See Also
         --------
-        DawidSkene.worker_table : The workers by themselves.
+        DawidSkene.worker_table : The workers one by one.
 
         Examples
         --------
@@ -225,6 +204,6 @@ class CrowdTables:
         ['worker', 'other', 'shared']
         """
         check_is_fitted(self)
-        one, other = self.workers_[self._copies.pairs.T]
-        columns = {"worker": one, "other": other, "shared": self._copies.shared, "agreed": self._copies.agreed}
+        first, second = self.workers_[self._copies.pairs.T]
+        columns = {"worker": first, "other": second, "shared": self._copies.shared, "agreed": self._copies.agreed}
         return columns | {"expected": self._copies.expected, "p": self._copies.p_values}

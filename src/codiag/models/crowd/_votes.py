@@ -1,52 +1,52 @@
-"""Votes: who gave which label to which task, in whatever form the user keeps them.
-
-Votes that come in parts of a table: three whole numbers are kept of each, and names once.
-"""
+"""Votes as indices into names: which worker gave which label to which task, and which classes are known."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
 
-from codiag.models.crowd._layout import absent, is_matrix
+from codiag.models.crowd._forms import (
+    GOLD_FORMS,
+    SHOWN,
+    VOTE_COLUMNS,
+    VoteColumns,
+    gold_columns,
+    is_missing,
+    is_table,
+    vote_columns,
+)
 from codiag.models.frame import MomentSums, as_vector, sorted_names
 from codiag.parts import as_parts
 
-NAMES = {
-    "task": ("task", "item", "question"),
-    "worker": ("worker", "rater", "annotator", "performer"),
-    "label": ("label", "rating", "answer", "response"),
-}
-"""What the columns of votes may be called."""
-MOST_CELLS, MANY_CELLS = 5 * 10**7, 10**6
-"""Cells of all confusion matrices beyond which labels must be a mistake, and beyond which they are one if there are
-more labels than tasks."""
-
+MOST_CELLS = 5 * 10**7
+"""Largest number of entries of all confusion matrices; more must be a mistake, and would not fit into memory."""
+MANY_CELLS = 10**6
+"""Number of entries of all confusion matrices above which there must be fewer labels than tasks."""
 FEW_CLASSES, VOTES_A_CLASS = 10, 10
-"""Numbers with fractions are taken for classes where there are so few of them, or so many votes for each."""
+"""Fractional numbers are accepted as labels if at most so many are different, or each has so many votes on average."""
 
 
 @dataclass(frozen=True, eq=False)
 class Votes:
-    """Votes as numbers, and what the numbers stand for.
+    """Votes as indices, and the names that these refer to.
 
     Attributes
     ----------
-    task, worker, label : arrays of shape (n_votes,)
-        Places in `tasks`, `workers` and `classes`.
+    task, worker, label : arrays of int, shape (n_votes,)
+        Indices into `tasks`, `workers` and `classes`.
     tasks, workers, classes : arrays
-        The names, sorted where they can be, else in the order they appear in.
-    container : str
-        What the votes came in, ``"pandas"``, ``"polars"`` or ``"arrays"``; tables are returned in the same.
-    gold : array of shape (n_tasks,) or None
-        The place in `classes` of the true class of each task, where it is known, and -1 where it is not.
+        The names, sorted; in the order of their first appearance if they cannot be compared.
+    library : str or None
+        Module of the data frames that the votes came in, such as ``"pandas"``: results are returned in the same.
+    gold : array of int, shape (n_tasks,), or None
+        The index of the known class of each task; -1 if it is not known.
     weights : array of shape (n_votes,) or None
-        How much each vote counts, where that is not one.
+        Weight of every vote; None if all are one.
     by_row : bool
         Whether tasks are the rows of a matrix.
     """
@@ -57,43 +57,42 @@ class Votes:
     tasks: np.ndarray
     workers: np.ndarray
     classes: np.ndarray
-    container: str = "arrays"
+    library: str | None = None
     gold: np.ndarray | None = None
     weights: np.ndarray | None = None
     by_row: bool = False
 
     @cached_property
     def counts(self) -> sparse.csr_array:
-        """How often a worker gave a label to a task: (n_tasks, n_workers * n_classes), worker by worker."""
+        """Weighted number of votes by task and by worker and label: (n_tasks, n_workers * n_classes)."""
         k = self.classes.size
-        places = self.task, self.worker * k + self.label
-        shape = self.tasks.size, self.workers.size * k
         weights = np.ones(self.task.size) if self.weights is None else self.weights
-        return sparse.csr_array((weights, places), shape=shape)
+        shape = self.tasks.size, self.workers.size * k
+        return sparse.csr_array((weights, (self.task, self.worker * k + self.label)), shape=shape)
 
     @cached_property
     def by_worker(self) -> sparse.csr_array:
-        """The same with a row for every worker and label."""
+        """The transpose of `counts`, with a row for every worker and label."""
         return sparse.csr_array(self.counts.T)
 
     @cached_property
     def votes_of_workers(self) -> np.ndarray:
-        """Votes that each worker gave."""
+        """Number of votes of each worker."""
         return np.bincount(self.worker, minlength=self.workers.size)
 
     @cached_property
     def shares(self) -> np.ndarray:
-        """The share of each class in the votes on each task, (n_tasks, n_classes); equal where there is no vote.
+        """Share of each class among the votes on each task, (n_tasks, n_classes); equal shares without votes.
 
-        Where the true class is known, its share is one.
+        The share of a known class is one.
         """
         k = self.classes.size
-        totals = np.bincount(self.task * k + self.label, minlength=self.tasks.size * k).reshape(-1, k)
-        cast = totals.sum(axis=1, keepdims=True)
-        return self.held(np.where(cast > 0, totals / np.maximum(cast, 1), 1 / k))
+        counts = np.bincount(self.task * k + self.label, minlength=self.tasks.size * k).reshape(-1, k)
+        totals = counts.sum(axis=1, keepdims=True)
+        return self.with_known(np.where(totals > 0, counts / np.maximum(totals, 1), 1 / k))
 
-    def held(self, classes: np.ndarray) -> np.ndarray:
-        """Return classes of tasks (n_tasks, n_classes) with those that are known held at their true class."""
+    def with_known(self, classes: np.ndarray) -> np.ndarray:
+        """Return probabilities of classes (n_tasks, n_classes), zero or one for tasks whose class is known."""
         if self.gold is None:
             return classes
         return np.where(self.gold[:, None] >= 0, self.gold[:, None] == np.arange(self.classes.size), classes)
@@ -102,48 +101,61 @@ class Votes:
 def as_votes(
     votes: Any, missing: Any = -1, *, workers: np.ndarray | None = None, classes: np.ndarray | None = None
 ) -> Votes:
-    """Turn a data frame, three columns, or a matrix (tasks, workers) with a marker for no vote, into `Votes`.
+    """Return votes in any form of `vote_columns` as `Votes`; other workers and classes than those given are refused."""
+    return _encoded(vote_columns(votes, missing), workers, classes)
 
-    A data frame or a dict has columns by name, a tuple holds three columns, an array or a list of rows is a matrix.
-    What has three rows or three columns may also be task, worker and label: see `codiag.models.crowd._layout`. Where
-    workers and classes are given, others are refused.
-    """
-    container = _container(votes)
-    if isinstance(missing, list | tuple | np.ndarray):
-        raise TypeError(f"missing must be one marker; got {missing!r}. Replace the others with it")
-    votes = votes.collect() if container == "polars" and hasattr(votes, "collect") else votes
-    names: list[np.ndarray | None] = [None, workers, classes]
-    if container != "arrays" or isinstance(votes, Mapping):
-        columns = _named_columns(votes)
-    elif is_matrix(votes, missing):
-        matrix = _as_matrix(votes)
-        columns = _from_matrix(matrix, missing)
-        names[0], names[1] = np.arange(matrix.shape[0]), np.arange(matrix.shape[1]) if workers is None else workers
-    else:
-        columns = _three_columns(votes)
-    if columns[0].size == 0:
+
+def _encoded(votes: VoteColumns, workers: np.ndarray | None = None, classes: np.ndarray | None = None) -> Votes:
+    if votes.columns[0].size == 0:
         raise ValueError("votes must hold at least one vote; got none")
-    coded = [_encode(column, name, known) for column, name, known in zip(columns, NAMES, names, strict=True)]
-    (task, tasks), (worker, workers), (label, classes) = coded
-    found = Votes(task, worker, label, tasks, workers, classes, container, by_row=names[0] is not None)
-    check_cells(found)
-    return found
+    names = [None, workers, classes]
+    if votes.shape is not None:
+        names[:2] = np.arange(votes.shape[0]), np.arange(votes.shape[1]) if workers is None else workers
+    triples = zip(votes.columns, VOTE_COLUMNS, names, strict=True)
+    (task, tasks), (worker, workers), (label, classes) = (_encode(*triple) for triple in triples)
+    encoded = Votes(task, worker, label, tasks, workers, classes, votes.library, by_row=votes.shape is not None)
+    _check_size(encoded)
+    return encoded
 
 
-def check_cells(votes: Votes) -> None:
-    """Raise where there are so many labels that they must be a mistake."""
-    tasks, workers, classes = votes.tasks, votes.workers, votes.classes
-    n_cells = workers.size * classes.size**2
-    if n_cells > MOST_CELLS or (n_cells > MANY_CELLS and classes.size > tasks.size):
+def _encode(column: np.ndarray, name: str, known: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Return the index of every entry among the names, and the names."""
+    missing = is_missing(column)
+    if np.any(missing):
         raise ValueError(
-            f"votes must be of few classes; {classes.size} labels of {workers.size} workers on {tasks.size} tasks make "
-            f"{n_cells} numbers in confusion matrices. Are labels numbers that were measured, or are the columns in "
-            "another order than task, worker, label?"
+            f"votes must be whole; {int(np.sum(missing))} of {column.size} have no {name}, the first is row "
+            f"{int(np.argmax(missing))}. Leave them out, as with votes.dropna() of pandas or votes.drop_nulls() of "
+            "polars"
+        )
+    if known is None and column.dtype != object:
+        names, codes = np.unique(column, return_inverse=True)
+        return codes.ravel(), names
+    entries = column.tolist()
+    try:
+        names = sorted_names(entries) if known is None else known
+    except TypeError as error:
+        raise TypeError(f"{name} must hold values that can be hashed; {error}") from error
+    places = {entry: place for place, entry in enumerate(names.tolist())}
+    try:
+        return np.fromiter((places[entry] for entry in entries), dtype=np.int64, count=len(entries)), names
+    except KeyError as error:
+        raise ValueError(f"{name} {error.args[0]!r} was not among those of fit; refit with its votes") from None
+
+
+def _check_size(votes: Votes) -> None:
+    """Raise if there are too many labels to be classes."""
+    n_tasks, n_workers, k = votes.tasks.size, votes.workers.size, votes.classes.size
+    n_cells = n_workers * k**2
+    if n_cells > MOST_CELLS or (n_cells > MANY_CELLS and k > n_tasks):
+        raise ValueError(
+            f"votes must be of few classes; {k} labels of {n_workers} workers on {n_tasks} tasks make {n_cells} "
+            "numbers in confusion matrices. Are labels numbers that were measured, or are the columns in another order "
+            "than task, worker, label?"
         )
 
 
-def check_classes(votes: Votes) -> None:
-    """Raise where labels are numbers with fractions that hardly recur: they were measured, and are no classes."""
+def _check_classes(votes: Votes) -> None:
+    """Raise if labels are fractional numbers that hardly recur: measurements rather than classes."""
     classes, n_votes = votes.classes, votes.label.size
     if classes.size <= FEW_CLASSES or n_votes >= VOTES_A_CLASS * classes.size:
         return
@@ -155,148 +167,25 @@ def check_classes(votes: Votes) -> None:
     if fractions.size:
         raise ValueError(
             f"votes must be of few classes; the {n_votes} labels are {classes.size} different numbers such as "
-            f"{fractions[0]:g}, which look measured. Put them into classes first, as by rounding; where they are "
+            f"{fractions[0]:g}, which look measured. Put them into classes first, as by rounding; if they are "
             "classes, name them by words"
         )
 
 
-def complaints_about(votes: Votes) -> Iterator[Warning]:
-    """Yield what is to be said of votes that cannot be held against those of anybody else."""
+def warnings_for(votes: Votes) -> Iterator[Warning]:
+    """Yield a warning if no task has votes of two workers."""
     pairs = np.unique(np.stack([votes.task, votes.worker]), axis=1)
     if np.bincount(pairs[0]).max() < 2:
         yield UserWarning(
-            f"no task has votes of two workers, so that nothing tells how good the {votes.workers.size} of them are: "
-            "accuracies are those of the prior, and labels those that were given. Let several workers see each task"
+            f"no task has votes of two workers, so that the accuracy of the {votes.workers.size} workers cannot be "
+            "estimated: accuracies are those of the prior, and labels those that were given. Let several workers see "
+            "each task"
         )
-
-
-def _container(votes: Any) -> str:
-    origin = type(votes).__module__.split(".")[0]
-    return origin if origin in ("pandas", "polars") else "arrays"
-
-
-def column_places(columns: Sequence[str]) -> dict[str, int] | None:
-    """Return where task, worker and label are among names of columns; None where one is not."""
-    given = [column.strip().lower() for column in columns]
-    places = {name: next((given.index(word) for word in words if word in given), -1) for name, words in NAMES.items()}
-    return places if min(places.values()) >= 0 else None
-
-
-def wanted_columns() -> str:
-    """Say which names columns may have."""
-    return "; ".join(f"{name} (or {', '.join(words[1:])})" for name, words in NAMES.items())
-
-
-def _named_columns(frame: Any) -> list[np.ndarray]:
-    keys = list(frame.keys() if isinstance(frame, Mapping) else frame.columns)
-    columns = [str(key) for key in keys]
-    places = column_places(columns)
-    if places is None:
-        shown = ", ".join(columns[:8]) + (", ..." if len(columns) > 8 else "")
-        raise ValueError(f"votes must have the columns {wanted_columns()}; got {shown}. {_ways_out(frame, columns)}")
-    if len({column.strip().lower() for column in columns}) < len(columns):
-        raise ValueError(f"votes must have columns of different names; got {', '.join(columns[:8])}")
-    return _of_one_length([_as_column(frame[keys[place]]) for place in places.values()])
-
-
-def _ways_out(frame: Any, columns: list[str]) -> str:
-    """Say how columns get these names, and how a table with a row for each task gets these columns."""
-    first = columns[0] if columns else "task"
-    if _container(frame) == "pandas":
-        renamed = f"frame.rename(columns={{{first!r}: 'task', ...}})"
-        long = f"frame.melt(id_vars={first!r}, var_name='worker', value_name='label').dropna()"
-    elif _container(frame) == "polars":
-        renamed = f"frame.rename({{{first!r}: 'task', ...}})"
-        long = f"frame.unpivot(index={first!r}, variable_name='worker', value_name='label').drop_nulls()"
-    else:
-        return "Name them so; a matrix of tasks x workers is passed as an array"
-    return (
-        f"Rename others, {renamed}; where a row is a task and the other columns are workers, take {long} and rename "
-        f"{first!r} to 'task'"
-    )
-
-
-def _as_matrix(votes: Any) -> np.ndarray:
-    """Return a matrix whose entries are what they were, and None where they are masked."""
-    if isinstance(votes, np.ma.MaskedArray):
-        entries = np.ma.getdata(votes).astype(object)
-        entries[np.ma.getmaskarray(votes)] = None
-        return entries
-    if isinstance(votes, np.ndarray):
-        return votes
-    matrix = np.array(votes, dtype=object)
-    return matrix if len({type(entry) for entry in matrix.ravel()}) > 1 else np.asarray(votes)
-
-
-def _from_matrix(matrix: np.ndarray, missing: Any) -> list[np.ndarray]:
-    given = ~absent(matrix.ravel(), missing).reshape(matrix.shape)
-    tasks, workers = np.nonzero(given)
-    return [tasks, workers, matrix[given]]
-
-
-def _three_columns(votes: Any) -> list[np.ndarray]:
-    if not isinstance(votes, list | tuple) or len(votes) != 3 or any(np.isscalar(column) for column in votes):
-        raise ValueError(
-            "votes must be a data frame with the columns task, worker and label, a tuple of three such columns, or a "
-            f"matrix of tasks x workers; got {type(votes).__name__}. Files are read by codiag.io.read_votes"
-        )
-    return _of_one_length([_as_column(column) for column in votes])
-
-
-def _of_one_length(columns: list[np.ndarray]) -> list[np.ndarray]:
-    if len({column.size for column in columns}) > 1:
-        raise ValueError(f"task, worker and label must be of one length; got {[column.size for column in columns]}")
-    return columns
-
-
-def _as_column(values: Iterable[Any]) -> np.ndarray:
-    """Return a vector whose entries are what they were: NumPy would make strings of mixed lists, rows of tuples."""
-    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
-        raise ValueError(f"task, worker and label must be sequences of values; got {values!r:.40}")
-    if hasattr(values, "to_numpy"):
-        values = np.asarray(values.to_numpy())
-    if isinstance(values, np.ndarray):
-        if values.size != max(values.shape, default=0):
-            raise ValueError(f"task, worker and label must be vectors; got one of shape {values.shape}")
-        return values.ravel()
-    return as_vector(list(values))
-
-
-def _encode(column: np.ndarray, name: str, known: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """Return the place of every entry among the names, and the names."""
-    _check_present(column, name)
-    if known is None and column.dtype != object:
-        names, codes = np.unique(column, return_inverse=True)
-        return codes.ravel(), names
-    entries = column.tolist()
-    try:
-        names = sorted_names(entries) if known is None else known
-    except TypeError as error:
-        raise TypeError(f"{name} must hold values that can be told apart (hashable); {error}") from error
-    places = {entry: place for place, entry in enumerate(names.tolist())}
-    try:
-        return np.fromiter((places[entry] for entry in entries), dtype=np.int64, count=len(entries)), names
-    except KeyError as error:
-        raise ValueError(f"{name} {error.args[0]!r} was not among those of fit; refit with its votes") from None
-
-
-def _check_present(column: np.ndarray, name: str) -> None:
-    gone = absent(column)
-    if np.any(gone):
-        first = int(np.argmax(gone))
-        raise ValueError(
-            f"votes must be whole; {int(np.sum(gone))} of {column.size} have no {name}, the first is row {first}. "
-            "Leave them out, as with votes.dropna() of pandas or votes.drop_nulls() of polars"
-        )
-
-
-COLUMNS = "task", "worker", "label"
-PART_NAMES = "tasks", "workers", "classes"
 
 
 @dataclass(eq=False)
 class VoteSums(MomentSums):
-    """Votes by number, with the names that the numbers stand for; those of several parts are merged by name."""
+    """Votes of several parts of a table, merged by the names of tasks, workers and labels."""
 
     own: ClassVar[frozenset[str]] = frozenset({"votes"})
 
@@ -308,58 +197,62 @@ class VoteSums(MomentSums):
 
     def of(self, part: Any) -> Self:
         """Return the votes of one part of a table."""
-        if not _is_table(part):
+        if not is_table(part):
             raise TypeError(
                 "X must have parts that are tables, a data frame, a dict or a tuple of the columns task, worker and "
                 f"label; got {type(part).__name__}"
             )
-        return type(self)(as_votes(part) if _n_rows(part) else None)
+        votes = vote_columns(part)
+        return type(self)(_encoded(votes) if votes.columns[0].size else None)
 
     def merge(self, other: Self) -> Self:
-        """Add other votes to these, by the names of tasks, workers and labels, and return these."""
+        """Add other votes to these, and return these."""
         if self.votes is None or other.votes is None:
             self.votes = other.votes if self.votes is None else self.votes
             return self
-        codes: list[np.ndarray] = []
-        names: list[np.ndarray] = []
-        for column, name in zip(COLUMNS, PART_NAMES, strict=True):
-            _check_kinds(column, getattr(self.votes, name), getattr(other.votes, name))
-            known, places = _union(getattr(self.votes, name), getattr(other.votes, name))
-            parts = (self.votes, other.votes)
-            codes.append(np.concatenate([place[getattr(v, column)] for v, place in zip(parts, places, strict=True)]))
-            names.append(known)
-        task, worker, label = codes
-        tasks, workers, classes = names
-        self.votes = Votes(task, worker, label, tasks, workers, classes, self.votes.container)
+        fields: dict[str, Any] = {}
+        for column, names in (("task", "tasks"), ("worker", "workers"), ("label", "classes")):
+            first, second = getattr(self.votes, names), getattr(other.votes, names)
+            _check_kinds(column, first, second)
+            codes, fields[names] = _encode(np.concatenate([first, second]), column)
+            parts = codes[: first.size][getattr(self.votes, column)], codes[first.size :][getattr(other.votes, column)]
+            fields[column] = np.concatenate(parts)
+        self.votes = replace(self.votes, **fields)
         return self
 
     def finish(self) -> Votes:
         """Return all votes."""
         if self.votes is None:
             raise ValueError("votes must hold at least one vote; got none")
-        check_cells(self.votes)
+        _check_size(self.votes)
         return self.votes
 
 
-def votes_at_hand(data: Any, missing: Any) -> Votes:
-    """Return votes in whatever form they are, or in parts of a table."""
-    parts = None if _is_table(data) else as_parts(data, _is_table)
-    found = as_votes(data, missing) if parts is None else parts.reduce(_votes_of_part).finish()
-    check_classes(found)
-    return found
-
-
-def refuse_parts(data: Any) -> None:
-    """Raise where votes to predict from come in parts."""
-    if not _is_table(data) and as_parts(data, _is_table) is not None:
+def _check_kinds(column: str, first: np.ndarray, second: np.ndarray) -> None:
+    """Raise if names are of one type in one part and of another in the other: 1 and "1" would be two names."""
+    kinds = [
+        {"numbers" if isinstance(name, int | float) else type(name).__name__ for name in names.tolist()}
+        for names in (first, second)
+    ]
+    if kinds[0].isdisjoint(kinds[1]):
+        some, others = (" and ".join(sorted(kind)) for kind in kinds)
         raise TypeError(
-            f"X must be votes in one table for predict; got a {type(data).__name__} of parts. Votes of a task may be "
-            "in several: put them together, or predict from each part where they are not"
+            f"{column} must be of one kind in all parts of X; got {some} in some and {others} in others. Convert the "
+            "column before"
         )
 
 
+def collect_votes(data: Any, missing: Any) -> Votes:
+    """Return votes in any form, or in parts of a table, sorted by task, worker and label."""
+    parts = None if is_table(data) else as_parts(data, is_table)
+    votes = as_votes(data, missing) if parts is None else parts.reduce(_votes_of_part).finish()
+    _check_classes(votes)
+    rows = np.lexsort((votes.label, votes.worker, votes.task))  # so that the order of the votes does not matter
+    return replace(votes, task=votes.task[rows], worker=votes.worker[rows], label=votes.label[rows])
+
+
 def _votes_of_part(part: Any) -> VoteSums:
-    if isinstance(part, list) and not _is_table(part):  # of a bag
+    if isinstance(part, list) and not is_table(part):  # a partition of a dask bag
         total = VoteSums()
         for table in part:
             total.update(table)
@@ -367,41 +260,72 @@ def _votes_of_part(part: Any) -> VoteSums:
     return VoteSums().of(part)
 
 
-def _is_table(data: Any) -> bool:
-    """Tell whether this is a data frame, a dict, or a tuple of three columns."""
-    if isinstance(data, Mapping):
-        return True
-    if isinstance(data, tuple):
-        return len(data) == 3 and not any(_is_table(column) or np.isscalar(column) for column in data)
-    return type(data).__module__.split(".")[0] in ("pandas", "polars")
-
-
-def _n_rows(table: Any) -> int:
-    if isinstance(table, tuple):
-        return max(len(column) for column in table)
-    return max((len(column) for column in table.values()), default=0) if isinstance(table, Mapping) else len(table)
-
-
-def _check_kinds(column: str, first: np.ndarray, second: np.ndarray) -> None:
-    """Raise where one part has names of other kinds than another: 1 and "1" would be two names."""
-    kinds = [{_kind(name) for name in names.tolist()} for names in (first, second)]
-    if kinds[0].isdisjoint(kinds[1]):
-        mine, theirs = (" and ".join(sorted(kind)) for kind in kinds)
+def refuse_parts(data: Any) -> None:
+    """Raise if votes to predict from come in parts."""
+    if not is_table(data) and as_parts(data, is_table) is not None:
         raise TypeError(
-            f"{column} must be of one kind in all parts of X; got {mine} in some and {theirs} in others. Convert the "
-            "column before"
+            f"X must be votes in one table for predict; got a {type(data).__name__} of parts. Votes of a task may be "
+            "in several parts: concatenate them, or predict from each part if no task is in two"
         )
 
 
-def _kind(name: Any) -> str:
-    return "numbers" if isinstance(name, int | float) else type(name).__name__
+def with_gold(votes: Votes, gold: Any, *, any_tasks: bool = False, missing: Any = None) -> Votes:
+    """Return votes with the known classes that `gold` gives for some of their tasks.
+
+    Tasks without votes are ignored, as are labels that are None or NaN, or, in one entry for each row of a matrix of
+    votes, the marker `missing`. If all tasks are without votes, this is an error unless `any_tasks` is true.
+    """
+    known = {} if gold is None else _known_classes(votes, *gold_columns(gold), missing)
+    rows = {name: place for place, name in enumerate(votes.tasks.tolist())}
+    with_votes = {task: label for task, label in known.items() if task in rows}
+    if not known or (any_tasks and not with_votes):
+        return votes
+    if not with_votes:
+        raise ValueError(
+            f"gold must give the class of a task that has votes; none of its {len(known)} tasks, the first of them "
+            f"{next(iter(known))!r}, is one of the {votes.tasks.size}, the first of them {votes.tasks.tolist()[0]!r}. "
+            "Are both numbers, or both text?"
+        )
+    classes = {name: place for place, name in enumerate(votes.classes.tolist())}
+    strange = [(task, label) for task, label in with_votes.items() if label not in classes]
+    if strange:
+        names = ", ".join(map(repr, list(classes)[:SHOWN])) + (", ..." if len(classes) > SHOWN else "")
+        raise ValueError(
+            f"gold must give classes that votes have, {names}; task {strange[0][0]!r} has {strange[0][1]!r}"
+            f"{f', and {len(strange) - 1} more tasks have others' if len(strange) > 1 else ''}. Write labels as votes "
+            "do, or leave these tasks out"
+        )
+    places = np.full(votes.tasks.size, -1, dtype=np.int64)
+    places[[rows[task] for task in with_votes]] = [classes[label] for label in with_votes.values()]
+    return replace(votes, gold=places)
 
 
-def _union(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Return all names, in their order, and the place that each of both has among them."""
-    if first.dtype != object and second.dtype != object and first.dtype.kind == second.dtype.kind:
-        known, places = np.unique(np.concatenate([first, second]), return_inverse=True)
-        return known, [places.ravel()[: first.size], places.ravel()[first.size :]]
-    known = sorted_names([*first.tolist(), *second.tolist()])
-    numbers = {name: place for place, name in enumerate(known.tolist())}
-    return known, [np.array([numbers[name] for name in part.tolist()], dtype=np.int64) for part in (first, second)]
+def _known_classes(votes: Votes, tasks: list[Any] | None, labels: list[Any], missing: Any) -> dict[Any, Any]:
+    """Return the class of each task by its name; raise if a task has two."""
+    if not labels and not tasks:
+        return {}
+    absent = is_missing(as_vector(labels), missing if tasks is None else None)
+    if tasks is None:
+        if not votes.by_row:
+            raise TypeError(
+                f"gold must say which task each class is of; got {len(labels)} classes without tasks, which only a "
+                f"matrix of votes has rows for. {GOLD_FORMS}"
+            )
+        if len(labels) != votes.tasks.size:
+            raise ValueError(
+                f"gold must have a class for each of the {votes.tasks.size} rows of votes; got {len(labels)}. "
+                + GOLD_FORMS
+            )
+        tasks = votes.tasks.tolist()
+    if len(tasks) != len(labels):
+        raise ValueError(f"gold must have as many labels as tasks; got {len(tasks)} tasks and {len(labels)} labels")
+    known: dict[Any, Any] = {}
+    for task, label, is_absent in zip(tasks, labels, absent, strict=True):
+        try:
+            before = label if is_absent else known.setdefault(task, label)
+            hash(label)
+        except TypeError as error:
+            raise TypeError(f"gold must have tasks and labels that can be hashed; {error}") from None
+        if not is_absent and before != label:
+            raise ValueError(f"gold must give every task one class; task {task!r} has {before!r} and {label!r}")
+    return known
