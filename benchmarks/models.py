@@ -19,7 +19,7 @@ from benchmarks.measure import cpu_seconds, megabytes, run_parts, table, timed
 from codiag.datasets import load_kos
 from codiag.models import HiddenMarkov, LatentDirichlet, SphericalGaussianMixture
 from codiag.models.chains import CutSequences, baum_welch_sums, from_baum_welch_sums
-from codiag.models.topics import SharedWords, Start, log_likelihood, polished_counts, topic_mixtures
+from codiag.models.topics import Start, WordPosteriors, log_likelihood, polished, topic_mixtures
 from codiag.synthetic import unit_factor
 
 # Topics
@@ -62,8 +62,8 @@ def from_random(counts: sparse.csr_array, k: int, seed: int) -> tuple[np.ndarray
     """Return topics and prior after the very steps that polish codiag's, from a random start: the control."""
     random = np.random.default_rng(seed).dirichlet(np.ones(counts.shape[1]), k)
     mean = np.asarray(counts.sum(axis=0)).ravel() / counts.sum()
-    start = Start.of(SharedWords, random, np.full(k, 1 / k), mean, fixed_total=False)
-    found = polished_counts(counts, start, 30).counts
+    start = Start.of(WordPosteriors, random, np.full(k, 1 / k), mean, has_fixed_sum=False)
+    found = polished(counts, start, 30).counts
     return found.topics, found.prior
 
 

@@ -143,8 +143,8 @@ class TestDiagonalCovariances:
         widths = rng.permutation(np.geomspace(0.2, 5, 12))
         samples = truth[rng.choice(3, 20_000, p=shares)] + np.sqrt(widths) * rng.standard_normal((20_000, 12))
         errors = []
-        for diagonal in (True, False):
-            found = gaussian_moments(Samples.of(samples), 3, NLS(), diagonal=diagonal)
+        for by_feature in (True, False):
+            found = gaussian_moments(Samples.of(samples), 3, NLS(), by_feature=by_feature)
             means = (truth - found.center) / found.unit + found.offset
             expected = (means.T * shares) @ means
             errors.append(np.linalg.norm(found.second - expected) / np.linalg.norm(expected))

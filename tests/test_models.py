@@ -296,8 +296,10 @@ def test_one_component_is_counted_as_one(name):
 
 def test_numbers_that_cannot_be_found_must_be_given():
     parts = [gaussians(300, seed)[0] for seed in range(3)]
-    with pytest.raises(ValueError, match="n_components must be given where X is an iterator"):
-        SphericalGaussianMixture(None, polish=0).fit(iter(parts))
+    for model in (LatentDirichlet(None, polish=0), MODELS["PoissonMixture"].kind(None)):
+        model.optional = frozenset({"n_components", "alpha_0"})
+        with pytest.raises(ValueError, match="n_components must be given where X is an iterator"):
+            model.fit(iter([np.ones((3, 4))]))
     with pytest.raises(ValueError, match="n_components must be given to partial_fit"):
         SphericalGaussianMixture(None, polish=0).partial_fit(parts[0])
     with pytest.raises(ValueError, match="X must hold samples that differ"):

@@ -248,7 +248,7 @@ class TestChainsInParts:
         chunked = ChainSums.empty()
         for part in parts:
             chunked.update([part])
-        assert 0.5 < model._moments_of(chunked).noise / whole.noise < 2
+        assert 0.5 < model._moments_of(chunked, 3).noise / whole.noise < 2
 
     def test_an_iterator_is_one_over_parts(self):
         sequences = np.array_split(chain(3000, 0)[0], 6)

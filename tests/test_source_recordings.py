@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 
 from codiag.metrics import minimum_distance
 from codiag.models import NSS, SOBI
-from codiag.models.sources import BlockSums, LaggedSums
+from codiag.models.sources import LaggedSums, WindowSums
 from codiag.synthetic import mixed_signals
 from source_cases import ROUNDING, drawn
 
@@ -175,9 +175,9 @@ def test_short_epochs_share_a_block_and_few_samples_are_refused():
     pairs = np.stack([part.T for part in np.split(channels, 1000)])
     eights = np.stack([part.T for part in np.split(channels, 125)])
     assert_allclose(NSS().fit(pairs).components_, NSS().fit(eights).components_, atol=1e-8)
-    with pytest.raises(ValueError, match=r"X must hold two blocks or more.* got 1, of 12 samples"):
+    with pytest.raises(ValueError, match=r"X must hold two windows or more.* got 1, of 12 samples"):
         NSS().fit([channels[:6], channels[6:12]])
-    with pytest.raises(ValueError, match=r"X must hold two blocks or more.* got 1, of 6 samples"):
+    with pytest.raises(ValueError, match=r"X must hold two windows or more.* got 1, of 6 samples"):
         NSS(n_components=1).fit([channels[:5], channels[5:6]])
 
 
@@ -186,8 +186,8 @@ def test_blocks_have_samples_enough(n_channels):
     samples = 50 + np.random.default_rng(0).standard_normal((500, n_channels))
     least = 4 * n_channels
     for cuts in (range(1, 500), range(5, 500, 5), [1, 2, 300, 301], [499]):
-        parts = [BlockSums.over(part, 20, least) for part in np.split(samples, cuts)]
-        sums = functools.reduce(BlockSums.merged, parts)
+        parts = [WindowSums.over(part, 20, least) for part in np.split(samples, cuts)]
+        sums = functools.reduce(WindowSums.merged, parts)
         assert np.all(sums.counts[:-1] >= least)
         assert np.all(sums.closed().counts >= least)
         mean, products = sums.closed().finish()
@@ -198,11 +198,11 @@ def test_blocks_have_samples_enough(n_channels):
 
 def test_long_streams_fill_no_memory(monkeypatch):
     """Blocks get longer once there are many: half as many at least, of all samples, and sources are found as before."""
-    monkeypatch.setattr("codiag.models.sources._nss.MOST", 100 * 4**2)
+    monkeypatch.setattr("codiag.models.sources._nss.MAX_ENTRIES", 100 * 4**2)
     mixed = drawn("NSS", n=20_000)[1]
     sums = None
     for part in np.split(mixed.channels, 500):
-        sums = BlockSums.over(part, 20, 16) if sums is None else sums.merged(BlockSums.over(part, 20, 16))
+        sums = WindowSums.over(part, 20, 16) if sums is None else sums.merged(WindowSums.over(part, 20, 16))
         assert sums.counts.size <= 100
     assert sums.counts.sum() == 20_000
     assert sums.least <= 20_000 / 25

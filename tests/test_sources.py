@@ -140,7 +140,7 @@ def test_data_is_checked(kind):
         with pytest.raises(TypeError, match="X must be"):
             kind().fit(wrong)
     model = kind().fit(data)
-    with pytest.raises(TypeError, match="X must be at hand"):
+    with pytest.raises(TypeError, match="X must be in memory"):
         model.transform(iter(data))
     with pytest.raises(ValueError, match="features"):
         model.transform(np.zeros((4, 3)))
@@ -163,7 +163,7 @@ def test_transposed_recordings_are_doubted(model):
         model.fit(channels.T)
     epochs = np.stack([channels, channels[::-1]])
     if isinstance(model, NSS):  # two epochs of five samples share a block
-        with pytest.raises(ValueError, match=f"X must hold two blocks or more.* X has 10 {advice}"):
+        with pytest.raises(ValueError, match=f"X must hold two windows or more.* X has 10 {advice}"):
             model.fit(epochs)
     else:
         with pytest.warns(UserWarning, match=f"X has 10 {advice}"):

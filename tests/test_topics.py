@@ -11,10 +11,7 @@ from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
 from codiag.models import LatentDirichlet, SingleTopic
-from codiag.models.topics import WordStatistics, as_counts, at_entries
-from codiag.models.topics import _moment_model as _moment_topics
-from codiag.models.topics import _parts as _topic_stream
-from codiag.models.topics import _word_moments as _words
+from codiag.models.topics import WordStatistics, as_counts, at_entries, noise_of_pairs
 from simulated import matched, mixed_corpus, single_topic_corpus
 
 
@@ -255,15 +252,18 @@ def test_documents_too_long_to_count():
 
 def test_sampling_noise_is_told_once(monkeypatch):
     """From all documents where they are at hand; from their sums where these are all there is."""
-    told = []
-    from_sums, from_documents = WordStatistics.noise, _moment_topics.pair_noise
-    monkeypatch.setattr(WordStatistics, "noise", lambda *given: told.append("sums") or from_sums(*given))
-    monkeypatch.setattr(_moment_topics, "pair_noise", lambda *given: told.append("documents") or from_documents(*given))
+    calls = []
+    from_sums = WordStatistics.noise
+    monkeypatch.setattr(WordStatistics, "noise", lambda *given: calls.append("sums") or from_sums(*given))
+    monkeypatch.setattr(
+        "codiag.models.topics._moments.noise_of_pairs",
+        lambda *given: calls.append("documents") or noise_of_pairs(*given),
+    )
     counts = mixed_corpus(300, 0)[0]
     assert SingleTopic(3).fit(counts).diagnostics_["sampling_noise"] > 0
     assert SingleTopic(3).partial_fit(counts).diagnostics_["sampling_noise"] > 0
-    assert told[0] == "documents"
-    assert told[-1] == "sums"
+    assert calls[0] == "documents"
+    assert calls[-1] == "sums"
 
 
 @pytest.mark.parametrize("step", ["fit", "partial_fit"])
@@ -274,8 +274,8 @@ def test_counts_are_checked_once(step, monkeypatch):
         checked.append(given)
         return as_counts(*given)
 
-    for module in (_words, _moment_topics):
-        monkeypatch.setattr(module, "as_counts", counted)
+    for module in ("_word_moments", "_model"):
+        monkeypatch.setattr(f"codiag.models.topics.{module}.as_counts", counted)
     getattr(LatentDirichlet(3, random_state=0), step)(mixed_corpus(300, 0)[0])
     assert len(checked) == 1
 
@@ -333,7 +333,7 @@ def test_documents_that_are_read_once_may_come_in_any_order(size):
 
 
 def test_documents_that_cannot_be_kept_until_they_show_topics(monkeypatch):
-    monkeypatch.setattr(_topic_stream, "MOST_BYTES", 1000)
+    monkeypatch.setattr("codiag.models.topics._moments.MAX_WAITING_BYTES", 1000)
     counts = mixed_corpus(600, 0)[0]
     with pytest.warns(UserWarning, match="the basis was fixed by the first 10 documents"):
         LatentDirichlet(3, polish=0, random_state=0).fit(iter([counts[:10], counts[10:]]))
