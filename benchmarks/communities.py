@@ -67,7 +67,7 @@ def simulated(threshold: float = 0.3) -> str:
         for seed in range(5):
             graph = mixed_membership_graph(n, k, alpha_0=alpha_0, inside=inside, outside=outside, seed=seed)
             truth = graph.memberships >= threshold
-            for name, options in (("ours", {}), ("plain", {"degree_corrected": False}), ("twenty", {"polish": 20})):
+            for name, options in (("ours", {}), ("plain", {"degree_corrected": False}), ("twenty", {"max_iter": 20})):
                 model = MixedMembershipCommunities(k, random_state=seed, **options)
                 seconds = timed(partial(model.fit, graph.adjacency))[1]
                 scores[name].append(overlapping_nmi(model.overlapping_labels(threshold), truth))
@@ -157,7 +157,7 @@ def dormitories() -> str:
 
 
 def _labels_of_moments(model: MixedMembershipCommunities) -> np.ndarray:
-    """Return the labels before variational steps, which are those of `polish=0`."""
+    """Return the labels before variational steps, which are those of `max_iter=0`."""
     found, labels = model._as_fitted[1], np.full(model.nodes_.size, -1)
     shares = found.average.memberships
     order = np.argsort(-shares.sum(axis=0), kind="stable")  # the largest community first: some nodes are undecided

@@ -83,7 +83,7 @@ def held_out() -> str:
 def _predicted(votes: Votes, options: dict[str, Any], seed: int) -> float:
     hidden = np.random.default_rng(seed).random(votes.task.size) < 0.1
     matrix_votes = tuple(column[~hidden] for column in (votes.task, votes.worker, votes.label))
-    model = DawidSkene(init="majority", em_rounds=200, **options).fit(matrix_votes)
+    model = DawidSkene(init="majority", max_iter=200, **options).fit(matrix_votes)
     task, worker, label = (column[hidden] for column in (votes.task, votes.worker, votes.label))
     known = np.isin(task, model.tasks_) & np.isin(worker, model.workers_) & np.isin(label, model.classes_)
     rows = np.searchsorted(model.tasks_, task[known]), np.searchsorted(model.workers_, worker[known])
@@ -114,7 +114,7 @@ def _by_size(k: int, rounds: int) -> list[str]:
     sizes, errors = (1000, 10_000, 100_000), []
     for n in sizes:
         runs = [_crowd(k, seed, n=n) for seed in range(3)]
-        fits = [DawidSkene(em_rounds=rounds, smoothing=1.0, random_state=0).fit(run.votes) for run in runs]
+        fits = [DawidSkene(max_iter=rounds, smoothing=1.0, random_state=0).fit(run.votes) for run in runs]
         errors.append(np.mean([np.abs(f.errors_ - r.errors).mean() for f, r in zip(fits, runs, strict=True)]))
     return [*(f"{error:.4f}" for error in errors), f"{np.polyfit(np.log(sizes), np.log(errors), 1)[0]:.2f}"]
 
@@ -122,7 +122,7 @@ def _by_size(k: int, rounds: int) -> list[str]:
 def _gap(k: int, seed: int) -> float:
     """Return by how much EM from moments ends below EM from the truth, in likelihood per vote."""
     run = _crowd(k, seed)
-    options: dict[str, Any] = {"smoothing": 0.0, "em_rounds": 500, "tol": 1e-9, "random_state": seed}
+    options: dict[str, Any] = {"smoothing": 0.0, "max_iter": 500, "tol": 1e-9, "random_state": seed}
     fit, beside = (DawidSkene(init=init, **options).fit(run.votes) for init in ("moments", run.errors))
     return float((beside.log_likelihood_ - fit.log_likelihood_) / run.votes[0].size)
 
@@ -139,7 +139,7 @@ def regimes() -> str:
         for seed in range(10):
             errors = errors_of(seed)
             votes = crowd_votes(5000, errors, density=0.25, seed=[seed, 2]).votes
-            options: dict[str, Any] = {"smoothing": 0.01, "em_rounds": 500, "tol": 1e-7}
+            options: dict[str, Any] = {"smoothing": 0.01, "max_iter": 500, "tol": 1e-7}
             fits = [
                 DawidSkene(init=init, random_state=seed, **options).fit(votes)
                 for init in (errors, "moments", "majority")

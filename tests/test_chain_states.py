@@ -129,7 +129,7 @@ class TestWhatTheModelSays:
 
     def test_names_are_drawn(self):
         names = np.array([f"s{place}" for place in range(8)])[chain(3000, 0)[0]]
-        model = HiddenMarkov(3, polish=1, random_state=0).fit(names)
+        model = HiddenMarkov(3, max_iter=1, random_state=0).fit(names)
         symbols, states = model.sample(50)
         assert set(symbols[:, 0]) <= set(names)
         assert model.decode(symbols)[1].shape == states.shape

@@ -299,7 +299,7 @@ def test_mistakes_end_in_one_sentence(options, words, tensor_file, monkeypatch):
         ("raise n_components, or lower alpha_0", "raise --topics, or lower --alpha-0"),
         ("c.csv cannot be read as text: text must name it", "c.csv cannot be read as text: --text must name it"),
         ("stop_words and min_df are for text; see `text`", "--stop-words and --min-df are for text; see --text"),
-        ("polish=5 steps of n_components=3", "--polish 5 steps of --topics 3"),
+        ("max_iter=5 steps of n_components=3", "--max-iter 5 steps of --topics 3"),
         ("stop_words='none' keeps them, tol=1e-3 does not", "--stop-words none keeps them, tol=1e-3 does not"),
         ("path must be a file; folder/standard input.csv", "the path must be a file; the standard input"),
         ("leave method out", "leave method out"),

@@ -54,7 +54,7 @@ def test_mixed_memberships_are_found(n, k, degree_corrected):
 def test_any_method_serves(method):
     truth = graph(1000)
     method = ALS(init=NOJD()) if method == "als" else method
-    model = MixedMembershipCommunities(4, method=method, polish=0, n_partitions=5, random_state=0)
+    model = MixedMembershipCommunities(4, method=method, max_iter=0, n_partitions=5, random_state=0)
     assert likeness(model.fit(truth.adjacency), truth) > 0.75
 
 
@@ -64,7 +64,7 @@ def test_moments_are_corrected_for_mixing():
 
     def error(alpha_0):
         model = MixedMembershipCommunities(
-            3, alpha_0=alpha_0, degree_corrected=False, polish=0, n_partitions=4, random_state=0
+            3, alpha_0=alpha_0, degree_corrected=False, max_iter=0, n_partitions=4, random_state=0
         ).fit(truth.adjacency)
         distances = np.abs(model.memberships_[:, :, None] - truth.memberships[:, None]).mean(axis=0)
         return distances.min(axis=0).mean()
@@ -81,7 +81,7 @@ def test_degrees_are_taken_out():
     pure = np.argmax(truth.memberships, axis=1)
     scores = {}
     for corrected in (False, True):
-        model = MixedMembershipCommunities(6, degree_corrected=corrected, polish=0, random_state=0)
+        model = MixedMembershipCommunities(6, degree_corrected=corrected, max_iter=0, random_state=0)
         scores[corrected] = normalized_mutual_info_score(pure, model.fit(truth.adjacency).labels_)
     assert scores[True] > 0.75
     assert scores[True] > scores[False]
@@ -189,7 +189,7 @@ def test_parameters_are_those_of_the_fit():
     """They are found when asked for, with the options that the model was fitted with, and once."""
     adjacency = graph(300, 3).adjacency
     model, other = (MixedMembershipCommunities(3, random_state=0).fit(adjacency) for _ in range(2))
-    rates = model.set_params(degree_corrected=False, polish=0).connectivity_
+    rates = model.set_params(degree_corrected=False, max_iter=0).connectivity_
     assert_array_equal(rates, other.connectivity_)
     assert model.connectivity_ is rates
     assert MixedMembershipCommunities(3, alpha_0=0.2, random_state=0).fit(adjacency).alpha_0_ == 0.2
@@ -208,7 +208,9 @@ def unequal(n, seed=0):
 def test_communities_of_unequal_density_keep_their_memberships():
     """A community whose members make more links does not take in those of others."""
     adjacency, truth, rates = unequal(3000)
-    model = MixedMembershipCommunities(3, alpha_0=1.0, degree_corrected=False, polish=20, random_state=0).fit(adjacency)
+    model = MixedMembershipCommunities(3, alpha_0=1.0, degree_corrected=False, max_iter=20, random_state=0).fit(
+        adjacency
+    )
     distances = np.abs(model.memberships_[:, :, None] - truth[:, None]).mean(axis=0)
     order = distances.argmin(axis=0)
     assert sorted(order) == [0, 1, 2]
@@ -220,7 +222,7 @@ def test_averaging_over_partitions_helps():
     truth = graph(400, 4, alpha_0=0.3)
 
     def score(n_partitions, seed):
-        model = MixedMembershipCommunities(4, n_partitions=n_partitions, polish=0, random_state=seed)
+        model = MixedMembershipCommunities(4, n_partitions=n_partitions, max_iter=0, random_state=seed)
         return likeness(model.fit(truth.adjacency), truth)
 
     assert score(10, 0) > 0.02 + np.mean([score(1, seed) for seed in range(5)])
@@ -405,7 +407,7 @@ def test_directed_graphs_are_refused():
         ({"n_components": 100}, "n_components must be at most 75"),
         ({"alpha_0": -1.0}, "alpha_0"),
         ({"alpha_0": np.inf}, "alpha_0 must be finite"),
-        ({"polish": -1}, "polish"),
+        ({"max_iter": -1}, "max_iter"),
         ({"n_partitions": 0}, "n_partitions"),
         ({"method": "newton"}, "method"),
     ],

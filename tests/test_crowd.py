@@ -28,7 +28,7 @@ def test_five_rounds_from_the_majority_are_the_row_of_the_paper(name):
 
     printed, n_tasks = PAPER[name]
     data = load_crowd(name)
-    model = DawidSkene(init="majority", em_rounds=5, prior="uniform", smoothing=0, tol=0).fit(data.votes)
+    model = DawidSkene(init="majority", max_iter=5, prior="uniform", smoothing=0, tol=0).fit(data.votes)
     assert round(100 * data.accuracy(model.tasks_, model.labels_, n_tasks), 2) == printed
 
 
@@ -85,7 +85,7 @@ def em_by_hand(votes, k, n_workers, n_rounds, one_coin):
 @pytest.mark.parametrize("one_coin", [False, True])
 def test_expectation_maximization_is_that_of_dawid_and_skene(one_coin):
     data = crowd(n=60, n_workers=8, density=1.0)
-    model = DawidSkene(init="majority", em_rounds=3, smoothing=0.5, tol=0, one_coin=one_coin).fit(data.votes)
+    model = DawidSkene(init="majority", max_iter=3, smoothing=0.5, tol=0, one_coin=one_coin).fit(data.votes)
     probas, errors, shares = em_by_hand(data.votes, 3, 8, 3, one_coin)
     assert_allclose(model.probas_, probas, atol=1e-12)
     assert_allclose(model.errors_, errors, atol=1e-12)
@@ -109,7 +109,7 @@ def test_the_objective_never_falls(seed, k, smoothing, init, prior, one_coin, po
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         model = DawidSkene(
-            init=init, prior=prior, smoothing=smoothing, one_coin=one_coin, pooling=pooling, em_rounds=30, tol=0
+            init=init, prior=prior, smoothing=smoothing, one_coin=one_coin, pooling=pooling, max_iter=30, tol=0
         ).fit(votes)
     assert np.min(np.diff(model.loss_history_), initial=0) > -1e-10
     assert_allclose(np.sum(model.errors_, axis=1), 1)
@@ -120,7 +120,7 @@ def test_the_objective_never_falls(seed, k, smoothing, init, prior, one_coin, po
 def test_moments_lead_to_the_optimum_beside_the_truth(k):
     for seed in range(3):
         data = crowd(k, seed=seed)
-        options = {"smoothing": 0.01, "em_rounds": 500, "tol": 1e-9}
+        options = {"smoothing": 0.01, "max_iter": 500, "tol": 1e-9}
         found = DawidSkene(random_state=seed, **options).fit(data.votes)
         beside = DawidSkene(init=data.errors, **options).fit(data.votes)
         assert found.diagnostics_["init"] == "moments"
@@ -134,7 +134,7 @@ def test_where_workers_name_classes_each_their_own_way_the_majority_leads_astray
         rng = np.random.default_rng([seed, 9])
         errors = np.stack([one[rng.permutation(8)] for one in worker_errors(40, 8, seed=[seed, 1])])
         votes = crowd_votes(5000, errors, density=0.25, seed=[seed, 2]).votes
-        options = {"smoothing": 0.01, "em_rounds": 500, "tol": 1e-7}
+        options = {"smoothing": 0.01, "max_iter": 500, "tol": 1e-7}
         truth, moments, majority = (
             DawidSkene(init=init, random_state=seed, **options).fit(votes).log_likelihood_ / votes[0].size
             for init in (errors, "moments", "majority")
@@ -150,7 +150,7 @@ def test_workers_of_whom_half_swap_the_classes_are_told_apart():
         errors = worker_errors(40, 2, seed=[seed, 1])
         errors[::2] = errors[::2, ::-1]
         votes = crowd_votes(5000, errors, density=0.25, seed=[seed, 2]).votes
-        options = {"smoothing": 0.01, "em_rounds": 500, "tol": 1e-8}
+        options = {"smoothing": 0.01, "max_iter": 500, "tol": 1e-8}
         found, beside = (
             DawidSkene(init=init, random_state=seed, **options).fit(votes).log_likelihood_
             for init in ("moments", errors)
@@ -278,7 +278,7 @@ def test_one_class_one_vote_and_tasks_nobody_saw():
         ({"prior": [0.5, 0.5]}, "prior must hold 3 positive shares"),
         ({"groups": [0, 1, 2]}, "groups must hold 0, 1 or 2 for each of 20 workers"),
         ({"pooling": 2}, "pooling must be between 0 and 1"),
-        ({"em_rounds": -1}, "em_rounds"),
+        ({"max_iter": -1}, "max_iter"),
         ({"smoothing": -1.0}, "smoothing"),
         ({"smoothing": np.inf}, "smoothing must be finite"),
         ({"n_partitions": 0}, "n_partitions"),
@@ -290,13 +290,13 @@ def test_bad_options_are_named(options, message):
 
 
 def test_parameters_are_stored_and_cloned():
-    model = DawidSkene(em_rounds=3, one_coin=True)
+    model = DawidSkene(max_iter=3, one_coin=True)
     assert clone(model).get_params() == model.get_params()
 
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"one_coin": True}, {"smoothing": 1.0, "pooling": 0.5}, {"em_rounds": 0}, {"init": "given", "prior": "given"}],
+    [{}, {"one_coin": True}, {"smoothing": 1.0, "pooling": 0.5}, {"max_iter": 0}, {"init": "given", "prior": "given"}],
 )
 @pytest.mark.parametrize("gold", [0, 20])
 def test_names_and_order_of_votes_tasks_workers_and_classes_do_not_matter(options, gold):
@@ -357,11 +357,11 @@ def test_votes_have_an_order_of_their_own_also_where_classes_are_balanced():
 
 def test_rounds_that_do_not_suffice_are_told():
     votes = crowd(3).votes
-    with pytest.warns(codiag.ConvergenceWarning, match=r"did not converge in em_rounds=2 rounds.*tol=1e-06") as caught:
-        model = DawidSkene(em_rounds=2, smoothing=1.0, random_state=0).fit(votes)
+    with pytest.warns(codiag.ConvergenceWarning, match=r"did not converge in max_iter=2 rounds.*tol=1e-06") as caught:
+        model = DawidSkene(max_iter=2, smoothing=1.0, random_state=0).fit(votes)
     assert [one.filename for one in caught] == [__file__]
     assert not model.diagnostics_["converged"]
-    for asked in ({}, {"em_rounds": 2, "tol": 0}, {"em_rounds": 0}):
+    for asked in ({}, {"max_iter": 2, "tol": 0}, {"max_iter": 0}):
         assert DawidSkene(smoothing=1.0, random_state=0, **asked).learn(votes) == ()
 
 

@@ -20,7 +20,7 @@ def test_errors_of_moments_fall_like_the_root_of_the_tasks():
     errors = []
     for n in sizes:
         runs = [crowd(3, n=n, n_workers=30, seed=seed) for seed in range(3)]
-        fits = [DawidSkene(em_rounds=0, random_state=0).fit(run.votes) for run in runs]
+        fits = [DawidSkene(max_iter=0, random_state=0).fit(run.votes) for run in runs]
         errors.append(np.mean([np.abs(fit.errors_ - run.errors).mean() for fit, run in zip(fits, runs, strict=True)]))
     slope = np.polyfit(np.log(sizes), np.log(errors), 1)[0]
     assert -0.6 < slope < -0.4
@@ -30,7 +30,7 @@ def test_errors_of_moments_fall_like_the_root_of_the_tasks():
 def test_any_method_serves(method):
     data = crowd(3)
     method = ALS(init=NOJD()) if method == "als" else method
-    model = DawidSkene(method=method, em_rounds=0, n_partitions=5, random_state=0).fit(data.votes)
+    model = DawidSkene(method=method, max_iter=0, n_partitions=5, random_state=0).fit(data.votes)
     assert model.diagnostics_["init"] == "moments"
     assert np.abs(model.errors_ - data.errors).mean() < 0.06
     assert np.all(model.errors_spread_ >= 0)
@@ -82,7 +82,7 @@ def test_partitions_that_tell_more_count_more():
         errors = worker_errors(40, 2, seed=[seed, 1])
         errors[::2] = errors[::2, ::-1]
         data = crowd_votes(5000, errors, density=0.25, seed=[seed, 2])
-        found = DawidSkene(em_rounds=0, random_state=0).fit(data.votes).errors_
+        found = DawidSkene(max_iter=0, random_state=0).fit(data.votes).errors_
         misses.append(min(np.abs(found[..., order] - errors).mean() for order in ([0, 1], [1, 0])))
     assert np.mean(misses) < 0.04
 
@@ -122,4 +122,4 @@ def test_groups_have_like_numbers_of_votes():
 def test_many_classes_are_left_to_the_majority():
     votes = (np.repeat(np.arange(300), 3), np.tile(np.arange(3), 300), np.repeat(np.arange(300) % 150, 3))
     with pytest.warns(UserWarning, match="at most 100 classes"):
-        assert DawidSkene(em_rounds=1, tol=0).fit(votes).classes_.size == 150
+        assert DawidSkene(max_iter=1, tol=0).fit(votes).classes_.size == 150

@@ -65,3 +65,24 @@ def test_models_take_former_parameters_and_have_former_attributes():
 def test_former_modules_have_their_names(module, name):
     with pytest.warns(DeprecationWarning, match="the old name goes in"):
         assert callable(getattr(__import__(module, fromlist=[name]), name))
+
+
+BOTH = ["HiddenMarkov", "LatentDirichlet", "MixedMembershipCommunities", "MultiviewMixture", "SingleTopic"]
+BOTH += ["SphericalGaussianMixture"]
+PARAMETERS = [(kind, "polish", "max_iter") for kind in [*BOTH, "JADE", "NSS", "SOBI"]]
+PARAMETERS += [(kind, "n_blocks", "n_jackknife") for kind in BOTH]
+PARAMETERS += [("NSS", "n_blocks", "n_windows"), ("DawidSkene", "em_rounds", "max_iter")]
+
+
+@pytest.mark.parametrize(("kind", "old", "new"), PARAMETERS)
+def test_models_take_their_former_parameters(kind, old, new):
+    """In the constructor, in `set_params`, and as attributes."""
+    said = f"{old} of {kind} is now {new}"
+    with pytest.warns(DeprecationWarning, match=said):
+        model = getattr(codiag.models, kind)(**{old: 7})
+    assert getattr(model, new) == 7
+    with pytest.warns(DeprecationWarning, match=said):
+        model.set_params(**{old: 5})
+    assert model.get_params()[new] == 5
+    with pytest.warns(DeprecationWarning, match=said):
+        assert getattr(model, old) == 5

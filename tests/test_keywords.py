@@ -37,7 +37,7 @@ CUBE = np.random.default_rng(0).standard_normal((4, 3, 3))
         (codiag.joint_diagonalize, "sample_weight", "here it is called weights"),
         (models.CP, "rank", "here it is called n_components"),
         (models.CP, "seed", "here it is called random_state"),
-        (models.DawidSkene, "n_iter", "here it is called em_rounds"),
+        (models.DawidSkene, "n_iter", "here it is called max_iter"),
         (models.HiddenMarkov, "n_states", "here it is called n_components"),
     ],
 )

@@ -52,9 +52,7 @@ SUMS = {
     "words": SumsCase(
         WordStatistics.empty(RNG.standard_normal((12, 4))), COUNTS, lambda c, rows: c[rows], lambda s: [*s.finish(0.7)]
     ),
-    "gaussian": SumsCase(
-        GaussianSums.empty(6), gaussians(60, 0)[0] + 30, lambda x, rows: x[rows], _central_of
-    ),
+    "gaussian": SumsCase(GaussianSums.empty(6), gaussians(60, 0)[0] + 30, lambda x, rows: x[rows], _central_of),
     "chain": SumsCase(
         ChainSums.empty(),
         np.array_split(chain(900, 0)[0], 60),

@@ -50,7 +50,7 @@ def results():
     counts = np.array([rng.multinomial(40, share @ topics) for share in rng.dirichlet(np.full(3, 0.3), 400)])
     return {
         "fit": (choice, tensor),
-        "crowd": DawidSkene(random_state=0, em_rounds=500).fit(named),
+        "crowd": DawidSkene(random_state=0, max_iter=500).fit(named),
         "communities": MixedMembershipCommunities(2, random_state=0).fit(edges),
         "topics": (LatentDirichlet(3, random_state=0).fit(counts), counts, [f"{HOSTILE}{word}" for word in range(30)]),
     }

@@ -208,7 +208,9 @@ class TestPolish:
     def test_held_out_words_become_more_likely(self):
         counts, _ = short_texts(4000, 0)
         others, _ = short_texts(2000, 1)
-        moments, model = (LatentDirichlet(3, random_state=0, **options).fit(counts) for options in ({"polish": 0}, {}))
+        moments, model = (
+            LatentDirichlet(3, random_state=0, **options).fit(counts) for options in ({"max_iter": 0}, {})
+        )
         assert completed(model, others) < completed(moments, others)
         assert 1 <= model.n_iter_ <= 30
         assert model.topic_word_prior_ > 0
@@ -217,7 +219,7 @@ class TestPolish:
     def test_the_order_of_documents_does_not_matter(self, kind):
         counts, _ = short_texts(1500, 0)
         model, other = (
-            kind(3, polish=5, random_state=0).fit(counts[order])
+            kind(3, max_iter=5, random_state=0).fit(counts[order])
             for order in (np.arange(1500), np.random.default_rng(0).permutation(1500))
         )
         assert_allclose(other.components_, model.components_, atol=1e-5)
@@ -228,7 +230,7 @@ class TestPolish:
         """The same topics but for what one word or document is worth."""
         counts, _ = short_texts(3000, 0)
         double = sparse.csr_array(sparse.vstack([counts, counts]))
-        model, twice = (kind(3, polish=5, random_state=0).fit(given) for given in (counts, double))
+        model, twice = (kind(3, max_iter=5, random_state=0).fit(given) for given in (counts, double))
         assert matched(twice.components_, model.components_) < 0.02
 
     def test_long_documents_show_topics_exactly(self):
@@ -244,9 +246,9 @@ class TestPolish:
     )
     def test_shares_that_are_not_kept_are_found_again(self, kind, corpus, n_bytes, monkeypatch):
         counts = corpus(500, 0)[0]
-        kept = kind(3, polish=4, random_state=0).fit(counts)
+        kept = kind(3, max_iter=4, random_state=0).fit(counts)
         monkeypatch.setattr("codiag.models.topics._steps.MAX_POSTERIOR_BYTES", n_bytes)
-        found = kind(3, polish=4, random_state=0).fit(counts)
+        found = kind(3, max_iter=4, random_state=0).fit(counts)
         assert_allclose(found.components_, kept.components_, atol=1e-7)
         assert_allclose(found.doc_topic_prior_, kept.doc_topic_prior_, rtol=1e-6)
 
@@ -255,7 +257,7 @@ class TestPolish:
     def test_fractions_and_huge_numbers(self, kind):
         counts = mixed_corpus(200, 0)[0]
         for scale in (0.3, 1e7):
-            model = kind(3, polish=3, random_state=0).fit(scale * counts)
+            model = kind(3, max_iter=3, random_state=0).fit(scale * counts)
             assert np.all(np.isfinite(model.components_))
             assert np.all(np.isfinite(model.transform(scale * counts)))
 
@@ -319,8 +321,8 @@ class TestBias:
 
     def test_how_mixed_documents_are_has_an_error_where_it_is_given(self):
         counts = mixed_corpus(300, 0)[0]
-        model = LatentDirichlet(3, polish=3, n_blocks=4, random_state=0).fit(counts)
+        model = LatentDirichlet(3, max_iter=3, n_jackknife=4, random_state=0).fit(counts)
         assert np.all(np.isnan(model.doc_topic_prior_standard_errors_))
         assert np.all(model.weights_standard_errors_ > 0)
-        given = LatentDirichlet(3, alpha_0=1.0, polish=3, n_blocks=4, random_state=0).fit(counts)
+        given = LatentDirichlet(3, alpha_0=1.0, max_iter=3, n_jackknife=4, random_state=0).fit(counts)
         assert np.all(given.doc_topic_prior_standard_errors_ > 0)

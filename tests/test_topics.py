@@ -26,12 +26,12 @@ class TestTopics:
         posterior = model.transform(counts)
         assert_allclose(posterior.sum(axis=1), 1, atol=1e-12)
         assert_array_equal(model.predict(counts), posterior.argmax(axis=1))
-        polished = SingleTopic(4, polish=5, random_state=0).fit(counts)
+        polished = SingleTopic(4, max_iter=5, random_state=0).fit(counts)
         assert matched(polished.components_, topics) < matched(model.components_, topics)
 
     def test_mixed_topics(self):
         counts, topics, prior = mixed_corpus(20_000, 0)
-        model = LatentDirichlet(3, alpha_0=1.0, polish=0, random_state=0).fit(counts)
+        model = LatentDirichlet(3, alpha_0=1.0, max_iter=0, random_state=0).fit(counts)
         assert matched(model.components_, topics) < 0.05
         assert_allclose(model.doc_topic_prior_, prior, atol=0.03)
 
@@ -42,10 +42,10 @@ class TestTopics:
 
     def test_chunks_add_up(self):
         counts, topics, _ = mixed_corpus(9000, 0)
-        chunked = LatentDirichlet(3, polish=0, random_state=0)
+        chunked = LatentDirichlet(3, max_iter=0, random_state=0)
         for start in range(0, 9000, 3000):
             chunked.partial_fit(counts[start : start + 3000])
-        at_once = LatentDirichlet(3, polish=0, random_state=0).fit(counts)
+        at_once = LatentDirichlet(3, max_iter=0, random_state=0).fit(counts)
         assert_allclose(chunked.components_, at_once.components_, atol=2e-3)
         assert matched(chunked.components_, topics) < 0.06
 
@@ -129,13 +129,13 @@ class TestTopics:
 
     def test_more_topics_than_there_are(self):
         with pytest.warns(UserWarning, match="n_components=5 may be more than the data shows"):
-            model = LatentDirichlet(5, polish=0, random_state=0).fit(mixed_corpus(5000, 0)[0])
+            model = LatentDirichlet(5, max_iter=0, random_state=0).fit(mixed_corpus(5000, 0)[0])
         assert model.diagnostics_["second_moment_gap"] < 3
 
     def test_likelihood_of_single_topics(self):
         """Against the sum over topics, and higher after steps; these have a prior, and need not raise it further."""
         counts, *_ = single_topic_corpus(3000, 0)
-        models = [SingleTopic(4, polish=polish, random_state=0).fit(counts) for polish in (0, 1, 3)]
+        models = [SingleTopic(4, max_iter=max_iter, random_state=0).fit(counts) for max_iter in (0, 1, 3)]
         scores = [model.score(counts) for model in models]
         assert scores[0] < min(scores[1:])
         by_hand = [np.log(models[0].weights_ @ np.prod(models[0].components_ ** row, axis=1)) for row in counts[:50]]
@@ -145,7 +145,7 @@ class TestTopics:
 
     def test_a_failed_chunk_is_not_counted(self):
         counts, *_ = mixed_corpus(3000, 0)
-        model = LatentDirichlet(3, polish=0, random_state=0).partial_fit(counts)
+        model = LatentDirichlet(3, max_iter=0, random_state=0).partial_fit(counts)
         before = model._seen.blocks.size
         with pytest.raises(ValueError, match="expecting 20 features"):
             model.partial_fit(np.full((4, 5), 3))
@@ -194,13 +194,13 @@ class TestSamplingNoise:
         counts, *_ = mixed_corpus(4000, 0)
         noises = []
         for n_chunks in (1, 4):
-            model = LatentDirichlet(3, polish=0, random_state=0).partial_fit(counts[:1000])
+            model = LatentDirichlet(3, max_iter=0, random_state=0).partial_fit(counts[:1000])
             assert model._seen.blocks is not None  # the basis is fixed
             for part in np.array_split(counts[1000:], n_chunks):
                 model.partial_fit(part)
             noises.append(model.diagnostics_["sampling_noise"])
         assert_allclose(noises[1], noises[0])
-        whole = LatentDirichlet(3, polish=0, random_state=0).fit(counts).diagnostics_["sampling_noise"]
+        whole = LatentDirichlet(3, max_iter=0, random_state=0).fit(counts).diagnostics_["sampling_noise"]
         assert 0.4 < noises[0] / whole < 2.5
 
     def test_chunks_too_small_to_determine_topics_are_kept(self):
@@ -215,7 +215,7 @@ class TestSamplingNoise:
         with pytest.warns(UserWarning, match="6 of 106 documents have fewer than three words"):
             model.partial_fit(counts[1:])
         with pytest.warns(UserWarning, match="6 of 106 documents"):
-            whole = LatentDirichlet(2, polish=0, random_state=0).fit(np.concatenate([np.eye(6), counts]))
+            whole = LatentDirichlet(2, max_iter=0, random_state=0).fit(np.concatenate([np.eye(6), counts]))
         assert_allclose(model.components_, whole.components_, atol=1e-10)
 
     @pytest.mark.filterwarnings("ignore:.*(fewer than three words|may be more than the data shows)")
@@ -311,13 +311,13 @@ class TestCopies:
     def test_counts_are_never_copied(self, made, kind):
         counts = sparse.csr_array(mixed_corpus(600, 0)[0], dtype=np.float64)
         made.clear()
-        kind(3, polish=2, random_state=0).fit(counts)
+        kind(3, max_iter=2, random_state=0).fit(counts)
         assert made
         assert self.copies(made, counts) == 0
 
     def test_other_forms_are_converted_once(self, made):
         counts = mixed_corpus(600, 0)[0]
-        LatentDirichlet(3, polish=2, random_state=0).fit(counts)
+        LatentDirichlet(3, max_iter=2, random_state=0).fit(counts)
         assert self.copies(made, sparse.csr_array(counts)) == 1
 
 
@@ -327,8 +327,8 @@ def test_documents_that_are_read_once_may_come_in_any_order(size):
     counts, topics, _ = mixed_corpus(2100, 0)
     counts = counts[np.argsort(np.argmax(counts @ np.log(topics + 1e-3).T, axis=1))]
     rest = [counts[start : start + 700] for start in range(size, 2100, 700)]
-    model = LatentDirichlet(3, polish=0, random_state=0).fit(iter([counts[:size], *rest]))
-    whole = LatentDirichlet(3, polish=0, random_state=0).fit(counts)
+    model = LatentDirichlet(3, max_iter=0, random_state=0).fit(iter([counts[:size], *rest]))
+    whole = LatentDirichlet(3, max_iter=0, random_state=0).fit(counts)
     assert matched(model.components_, topics) < matched(whole.components_, topics) + 0.005
 
 
@@ -336,4 +336,4 @@ def test_documents_that_cannot_be_kept_until_they_show_topics(monkeypatch):
     monkeypatch.setattr("codiag.models.topics._moments.MAX_WAITING_BYTES", 1000)
     counts = mixed_corpus(600, 0)[0]
     with pytest.warns(UserWarning, match="the basis was fixed by the first 10 documents"):
-        LatentDirichlet(3, polish=0, random_state=0).fit(iter([counts[:10], counts[10:]]))
+        LatentDirichlet(3, max_iter=0, random_state=0).fit(iter([counts[:10], counts[10:]]))

@@ -21,17 +21,17 @@ for each component. With unit factors u and :math:`U^+` the pseudo-inverse of th
 :math:`w_h |\lambda_h|`, and the diagonal c of :math:`U^+ M_2 U^{+\top}` holds :math:`w_h |\lambda_h|^2`; so
 :math:`w = m^2 / c` and :math:`|\lambda| = c / m`.
 
-**Step 4: polish.** ``em_step`` is one step of expectation maximization. With it, users can ask for ``polish=20``: the
-moments lead near the right optimum of the likelihood, and the steps to it.
+**Step 4: maximize the likelihood.** ``em_step`` is one step of expectation maximization. With it, users can set
+``max_iter=20``: the moments start near the right maximum of the likelihood, and the steps converge to it.
 
-**What follows without further work.** Checks of ``n_components``, ``method``, ``polish`` and ``random_state``, any
+**What follows without further work.** Checks of ``n_components``, ``method``, ``max_iter`` and ``random_state``, any
 method of factorization, the order of components by weight, the learned attributes ``weights_``, ``rates_`` and
 ``diagnostics_``, and the parameters of a scikit-learn estimator.
 
 **How it is tested.** One line in ``MODELS`` of ``tests/cases.py`` runs every contract of models on it: the answer does
 not depend on the seed, any method serves, errors fall like the root of the number of samples.
 
-Run this file to see the errors with and without polish: ``python docs/extending/model.py``.
+Run this file to see the errors with and without these steps: ``python docs/extending/model.py``.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class PoissonMixture(MomentModel):
 
     Parameters
     ----------
-    n_components, method, polish, random_state
+    n_components, method, max_iter, random_state
         As in `codiag.models.MomentModel`.
 
     Examples
@@ -145,8 +145,8 @@ def main(n: int = 5000) -> dict[str, float]:
     """Estimate a mixture from n samples by moments, and polished; return the relative errors of the rates."""
     counts, rates, weights = draw(n, seed=0)
     errors = {}
-    for name, polish in (("moments", 0), ("moments, then 20 steps", 20)):
-        model = PoissonMixture(3, polish=polish, random_state=0).fit(counts)
+    for name, max_iter in (("moments", 0), ("moments, then 20 steps", 20)):
+        model = PoissonMixture(3, max_iter=max_iter, random_state=0).fit(counts)
         errors[name] = float(np.linalg.norm(model.rates_ - rates[np.argsort(-weights)]) / np.linalg.norm(rates))
         print(f"{name:24s}error of the rates {errors[name]:.4f}, log-likelihood {model.score(counts):.4f}")
     return errors

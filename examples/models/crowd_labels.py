@@ -19,7 +19,7 @@ from codiag.synthetic import crowd_votes, worker_errors
 
 crowd = crowd_votes(1000, worker_errors(20, 4, adversarial=0.2, seed=0), density=0.3, seed=1)
 model = DawidSkene(random_state=0).fit(crowd.votes)
-majority = DawidSkene(init="majority", em_rounds=0).fit(crowd.votes)
+majority = DawidSkene(init="majority", max_iter=0).fit(crowd.votes)
 right = np.mean(model.labels_ == crowd.truth[model.tasks_])
 voted = np.mean(majority.labels_ == crowd.truth[majority.tasks_])
 print(f"{right:.1%} of the labels are right; of those of the majority {voted:.1%}")

@@ -22,7 +22,7 @@ from codiag.plotting import INK, MUTED, OURS, THEIRS
 
 crowd = load_crowd("rte", download=True)
 model = DawidSkene(random_state=0).fit(crowd.votes)
-majority = DawidSkene(init="majority", em_rounds=0).fit(crowd.votes)
+majority = DawidSkene(init="majority", max_iter=0).fit(crowd.votes)
 print(f"right by majority of votes {crowd.accuracy(majority.tasks_, majority.labels_):.1%}")
 print(f"right by the model         {crowd.accuracy(model.tasks_, model.labels_):.1%}")
 

@@ -62,12 +62,12 @@ def _measure(cell: Cell, _: int) -> Values:
         return 100 * data.accuracy(model.tasks_, model.labels_, n_tasks)
 
     if cell["split"] == "none":
-        return {f"MV + EM, {rounds} rounds": score(init="majority", em_rounds=rounds) for rounds in range(1, 11)}
+        return {f"MV + EM, {rounds} rounds": score(init="majority", max_iter=rounds) for rounds in range(1, 11)}
     votes = as_votes(data.votes)
     groups = np.arange(votes.workers.size) % 3
     if cell["split"] == "random":
         groups = random_groups(votes, np.random.default_rng([0, cell["trial"]]))
-    return {name: score(groups=groups, em_rounds=ROUNDS, method=method) for name, method in METHODS.items()}
+    return {name: score(groups=groups, max_iter=ROUNDS, method=method) for name, method in METHODS.items()}
 
 
 def _means(trials: Trials, name: str) -> list[float]:

@@ -85,7 +85,9 @@ def topics(
             show_default=False,
         ),
     ] = None,
-    polish: Annotated[int, typer.Option("--polish", min=0, help="Most collapsed variational steps.")] = 30,
+    max_iter: Annotated[
+        int, typer.Option("--max-iter", "--polish", min=0, help="Largest number of collapsed variational steps.")
+    ] = 30,
     n_words: Annotated[int, typer.Option("--words", min=1, help="Words to show of each topic.")] = 10,
     figure: Annotated[
         Path | None, typer.Option("--figure", help="Where to draw the words of topics.", show_default=False)
@@ -106,7 +108,7 @@ def topics(
         source = command.source(path, ".txt")
         known = read_corpus(source, text=text, document=document, stop_words=stop_words, min_df=min_df)
         counts, vocabulary, called = known
-        model = LatentDirichlet(n_components, alpha_0=alpha_0, polish=polish, random_state=seed).fit(counts)
+        model = LatentDirichlet(n_components, alpha_0=alpha_0, max_iter=max_iter, random_state=seed).fit(counts)
         shares = model.transform(counts)
         contents = ": components, weights, doc_topic_prior, vocabulary, shares, documents"
         command.save("--out", lambda path: save_topics(path, model, known, shares), contents)
@@ -217,7 +219,7 @@ def label(
         model = DawidSkene(
             init=init,
             one_coin=one_coin,
-            em_rounds=em_rounds,
+            max_iter=em_rounds,
             smoothing="estimated" if smoothing is None else smoothing,
             random_state=seed,
         ).fit(table, gold=known)
@@ -333,7 +335,7 @@ def communities(
             degree_corrected=degree_corrected,
             method=method,
             n_partitions=n_partitions,
-            polish=polish,
+            max_iter=polish,
             random_state=seed,
         ).fit(graph)
         contents = ": every node, its strongest community, all memberships"

@@ -1,7 +1,7 @@
 """Latent-variable models as scikit-learn estimators.
 
 Each model has parameters that are the factors of a moment of the data. The moment is computed in a few passes, and
-factorized; a few steps of expectation maximization or of a likelihood may follow (``polish``). Where the data
+factorized; a few steps of expectation maximization or of a likelihood may follow (``max_iter``). Where the data
 determines the model, the estimate does not depend on a random start. All are estimators of scikit-learn: ``fit``, then
 ``predict``, ``transform`` or ``score``; learned attributes end in an underscore.
 

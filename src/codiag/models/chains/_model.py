@@ -59,9 +59,9 @@ class HiddenMarkov(HiddenStates, PartialFit, JackknifeModel[ChainMoments, Chain]
 
     *Needs* sequences of three symbols or more, states with linearly independent emission probabilities (rows of
     `emissionprob_`), and a transition matrix of full rank. *Costs* one pass to count triples, work on a sparse tensor
-    with one entry per different triple, and one pass for each step of `polish`: :math:`O(n k^3)`, parallel over blocks
+    with one entry per different triple, and one pass for each Baum-Welch step: :math:`O(n k^3)`, parallel over blocks
     of the symbols, or :math:`O(n k^2)`, one symbol after the other, beyond 32 states. *Guarantees* errors proportional
-    to one over the root of the number of symbols if `polish` is zero; the same estimate from every seed. *Fails* if
+    to one over the root of the number of symbols if `max_iter` is zero; the same estimate from every seed. *Fails* if
     states follow each other nearly at random, or emit nearly the same symbols: a warning then says that sampling noise
     hides them, or ``emission_condition`` in `diagnostics_` is large.
 
@@ -72,11 +72,11 @@ class HiddenMarkov(HiddenStates, PartialFit, JackknifeModel[ChainMoments, Chain]
         neighboring symbols that are at least twice as large as sampling noise.
     method : Method or str, optional
         Method that factorizes the moment; by default `codiag.methods.Auto`.
-    polish : int
+    max_iter : int
         Number of Baum-Welch steps after the moments; zero is the pure method of moments.
-    n_blocks : int
+    n_jackknife : int
         Number of blocks of time that are left out in turn for standard errors (jackknife), at least 2, better 20; zero
-        for no standard errors. The model is estimated as many times more, steps of `polish` included. A block is a
+        for no standard errors. The model is estimated as many times more, Baum-Welch steps included. A block is a
         stretch of a sequence, or several short sequences, and should be much longer than the memory of the states.
     random_state : int, optional
         Seed; the estimate does not depend on it if the data determines the states.
@@ -91,10 +91,10 @@ class HiddenMarkov(HiddenStates, PartialFit, JackknifeModel[ChainMoments, Chain]
     startprob_ : array of shape (n_components,)
         For one sequence the stationary distribution; for several, estimated from their first symbols.
     transmat_standard_errors_, emissionprob_standard_errors_, startprob_standard_errors_ : as the parameters
-        Only if `n_blocks` is positive. NaN for entries that are 0 or 1 with and without each block. If `startprob_` is
-        estimated from first symbols (of several sequences, or by steps of `polish`), its standard errors are NaN unless
-        a sequence begins in every block, which needs as many sequences as blocks: otherwise blocks of time leave out
-        first symbols unevenly.
+        Only if `n_jackknife` is positive. NaN for entries that are 0 or 1 with and without each block. If `startprob_`
+        is estimated from first symbols (of several sequences, or by Baum-Welch steps), its standard errors are NaN
+        unless a sequence begins in every block, which needs as many sequences as blocks: otherwise blocks of time leave
+        out first symbols unevenly.
     diagnostics_ : Diagnostics
         How well the data determines the model.
     n_components_ : int
@@ -130,12 +130,12 @@ class HiddenMarkov(HiddenStates, PartialFit, JackknifeModel[ChainMoments, Chain]
         n_components: int | None = 2,
         *,
         method: Any = None,
-        polish: int = 10,
-        n_blocks: int = 0,
+        max_iter: int = 10,
+        n_jackknife: int = 0,
         random_state: int | None = None,
     ) -> None:
-        super().__init__(n_components, method=method, polish=polish, random_state=random_state)
-        self.n_blocks = n_blocks
+        super().__init__(n_components, method=method, max_iter=max_iter, random_state=random_state)
+        self.n_jackknife = n_jackknife
 
     def fit(self, X: Any, lengths: Any = None) -> Self:  # noqa: N803
         """Estimate the model from symbols 0, 1, ... or strings.
@@ -145,7 +145,7 @@ class HiddenMarkov(HiddenStates, PartialFit, JackknifeModel[ChainMoments, Chain]
         X : array of shape (n,) or (n, 1), or list of sequences
             Concatenated symbols, or sequences of symbols. Or in parts, each a sequence or a list of sequences: a dask
             bag or array, a list of delayed parts, a function that returns an iterator over parts, or an iterator, with
-            which `polish` must be zero. Parts are read once for the moments, and once for every step of `polish`.
+            which `max_iter` must be zero. Parts are read once for the moments, and once for every Baum-Welch step.
         lengths : sequence of int, optional
             Lengths of the sequences if symbols are concatenated; by default all symbols are one sequence.
 
@@ -165,7 +165,7 @@ class HiddenMarkov(HiddenStates, PartialFit, JackknifeModel[ChainMoments, Chain]
         >>> rng = np.random.default_rng(0)
         >>> states = np.cumsum(rng.random(3000) < 0.1) % 2
         >>> symbols = np.where(rng.random(3000) < 0.9, states, 2)
-        >>> HiddenMarkov(2, polish=0, random_state=0).fit(symbols).transmat_.shape
+        >>> HiddenMarkov(2, max_iter=0, random_state=0).fit(symbols).transmat_.shape
         (2, 2)
         """
         parts = sequences_in_parts(X, lengths)
@@ -201,7 +201,7 @@ class HiddenMarkov(HiddenStates, PartialFit, JackknifeModel[ChainMoments, Chain]
         >>> rng = np.random.default_rng(0)
         >>> states = np.cumsum(rng.random(3000) < 0.1) % 2
         >>> symbols = np.where(rng.random(3000) < 0.9, states, 2)
-        >>> model = HiddenMarkov(2, polish=0, random_state=0)
+        >>> model = HiddenMarkov(2, max_iter=0, random_state=0)
         >>> for chunk in np.split(symbols, 3):
         ...     model = model.partial_fit(chunk)
         >>> model.transmat_.shape
@@ -218,10 +218,10 @@ class HiddenMarkov(HiddenStates, PartialFit, JackknifeModel[ChainMoments, Chain]
     def moments_by_number(self, data: list[np.ndarray] | Parts) -> Callable[[int], ChainMoments]:
         """Count symbols and triples in one pass, and return a function from a number of states to the moments."""
         if isinstance(data, Parts):
-            check_reads(data, self.polish)
-            blocks = data.reduce(counts_of_part, self.n_blocks, numbered=True)
+            check_reads(data, self.max_iter)
+            blocks = data.reduce(counts_of_part, self.n_jackknife, numbered=True)
         else:
-            blocks = Blocks.of(ChainSums.empty(), data, self.n_blocks)
+            blocks = Blocks.of(ChainSums.empty(), data, self.n_jackknife)
         sums = blocks.total()
         self._check_blocks(sums.size)
 
@@ -238,8 +238,8 @@ class HiddenMarkov(HiddenStates, PartialFit, JackknifeModel[ChainMoments, Chain]
         """Return the counts with sequences added."""
         self._given_number()
         if seen is None:
-            return Blocks.of(ChainSums.empty(), raw, self.n_blocks)
-        return seen.with_part(raw, self.n_blocks)
+            return Blocks.of(ChainSums.empty(), raw, self.n_jackknife)
+        return seen.with_part(raw, self.n_jackknife)
 
     def _estimate_seen(self, seen: Blocks) -> tuple[Warning, ...]:
         """Estimate the model from counts alone."""
@@ -247,7 +247,7 @@ class HiddenMarkov(HiddenStates, PartialFit, JackknifeModel[ChainMoments, Chain]
 
     def _without_block(self, block: int, others: ChainSums, moments: ChainMoments, components: Chain) -> ChainMoments:
         """Return the moments without a block; Baum-Welch steps read all sequences and leave the block out of sums."""
-        rest, left_out = self._moments_of(others, components.weights.size, moments), (block, self.n_blocks)
+        rest, left_out = self._moments_of(others, components.weights.size, moments), (block, self.n_jackknife)
         return replace(rest, sequences=moments.sequences, parts=moments.parts, left_out=left_out)
 
     def _moments_of(self, sums: ChainSums, k: int, whole: ChainMoments | None = None) -> ChainMoments:
@@ -328,7 +328,7 @@ class HiddenMarkov(HiddenStates, PartialFit, JackknifeModel[ChainMoments, Chain]
     def _standard_errors(self, components: Chain, moments: ChainMoments) -> dict[str, Any]:
         """Return standard errors by name."""
         errors = super()._standard_errors(components, moments)
-        has_steps = self.polish and (moments.sequences is not None or moments.parts is not None)
+        has_steps = self.max_iter and (moments.sequences is not None or moments.parts is not None)
         blocks = {} if moments.blocks is None else moments.blocks.sums
         is_uneven = any(sums.n_sequences == 0 for sums in blocks.values())
         if errors and is_uneven and (has_steps or moments.counts.n_sequences > 1):
@@ -348,5 +348,5 @@ def _kept(sequences: CutSequences, left_out: tuple[int, int] | None, place: int 
     """Return which of the concatenated symbols of a part do not belong to a block; None if no block is left out."""
     if left_out is None:
         return None
-    block, n_blocks = left_out
-    return time_blocks(sequences.lengths, n_blocks, place) != block
+    block, n_jackknife = left_out
+    return time_blocks(sequences.lengths, n_jackknife, place) != block

@@ -59,7 +59,7 @@ class HiddenStates:
         >>> rng = np.random.default_rng(0)
         >>> states = np.cumsum(rng.random(3000) < 0.1) % 2
         >>> symbols = np.where(rng.random(3000) < 0.9, states, 2)
-        >>> model = HiddenMarkov(2, polish=0, random_state=0).fit(symbols)
+        >>> model = HiddenMarkov(2, max_iter=0, random_state=0).fit(symbols)
         >>> model.score(symbols) < 0
         True
         """
@@ -93,7 +93,7 @@ class HiddenStates:
         >>> rng = np.random.default_rng(0)
         >>> states = np.cumsum(rng.random(3000) < 0.1) % 2
         >>> symbols = np.where(rng.random(3000) < 0.9, states, 2)
-        >>> model = HiddenMarkov(2, polish=0, random_state=0).fit(symbols)
+        >>> model = HiddenMarkov(2, max_iter=0, random_state=0).fit(symbols)
         >>> log_likelihood, posteriors = model.score_samples(symbols)
         >>> posteriors.shape
         (3000, 2)
@@ -132,7 +132,7 @@ class HiddenStates:
         >>> rng = np.random.default_rng(0)
         >>> states = np.cumsum(rng.random(3000) < 0.1) % 2
         >>> symbols = np.where(rng.random(3000) < 0.9, states, 2)
-        >>> model = HiddenMarkov(2, polish=0, random_state=0).fit(symbols)
+        >>> model = HiddenMarkov(2, max_iter=0, random_state=0).fit(symbols)
         >>> log_prob, path = model.decode(symbols)
         >>> path.shape
         (3000,)
@@ -169,7 +169,7 @@ class HiddenStates:
         >>> rng = np.random.default_rng(0)
         >>> states = np.cumsum(rng.random(3000) < 0.1) % 2
         >>> symbols = np.where(rng.random(3000) < 0.9, states, 2)
-        >>> model = HiddenMarkov(2, polish=0, random_state=0).fit(symbols)
+        >>> model = HiddenMarkov(2, max_iter=0, random_state=0).fit(symbols)
         >>> model.predict(symbols).shape
         (3000,)
         """
@@ -201,7 +201,7 @@ class HiddenStates:
         >>> rng = np.random.default_rng(0)
         >>> states = np.cumsum(rng.random(3000) < 0.1) % 2
         >>> symbols = np.where(rng.random(3000) < 0.9, states, 2)
-        >>> model = HiddenMarkov(2, polish=0, random_state=0).fit(symbols)
+        >>> model = HiddenMarkov(2, max_iter=0, random_state=0).fit(symbols)
         >>> model.predict_proba(symbols).shape
         (3000, 2)
         """
@@ -236,7 +236,7 @@ class HiddenStates:
         >>> rng = np.random.default_rng(0)
         >>> states = np.cumsum(rng.random(3000) < 0.1) % 2
         >>> symbols = np.where(rng.random(3000) < 0.9, states, 2)
-        >>> model = HiddenMarkov(2, polish=0, random_state=0).fit(symbols)
+        >>> model = HiddenMarkov(2, max_iter=0, random_state=0).fit(symbols)
         >>> drawn, hidden = model.sample(10, random_state=0)
         >>> drawn.shape, hidden.shape
         ((10, 1), (10,))
@@ -283,7 +283,7 @@ class HiddenStates:
         >>> rng = np.random.default_rng(0)
         >>> states = np.cumsum(rng.random(3000) < 0.1) % 2
         >>> symbols = np.where(rng.random(3000) < 0.9, states, 2)
-        >>> model = HiddenMarkov(2, polish=0, random_state=0).fit(symbols)
+        >>> model = HiddenMarkov(2, max_iter=0, random_state=0).fit(symbols)
         >>> model.aic(symbols) < model.bic(symbols)
         True
         """
@@ -315,7 +315,7 @@ class HiddenStates:
         >>> rng = np.random.default_rng(0)
         >>> states = np.cumsum(rng.random(3000) < 0.1) % 2
         >>> symbols = np.where(rng.random(3000) < 0.9, states, 2)
-        >>> model = HiddenMarkov(2, polish=0, random_state=0).fit(symbols)
+        >>> model = HiddenMarkov(2, max_iter=0, random_state=0).fit(symbols)
         >>> model.aic(symbols) < model.bic(symbols)
         True
         """
@@ -337,7 +337,7 @@ class HiddenStates:
         >>> rng = np.random.default_rng(0)
         >>> states = np.cumsum(rng.random(3000) < 0.1) % 2
         >>> symbols = np.where(rng.random(3000) < 0.9, states, 2)
-        >>> model = HiddenMarkov(2, polish=0, random_state=0).fit(symbols)
+        >>> model = HiddenMarkov(2, max_iter=0, random_state=0).fit(symbols)
         >>> round(float(model.get_stationary_distribution().sum()), 6)
         1.0
         """
@@ -359,7 +359,7 @@ class HiddenStates:
         >>> rng = np.random.default_rng(0)
         >>> states = np.cumsum(rng.random(3000) < 0.1) % 2
         >>> symbols = np.where(rng.random(3000) < 0.9, states, 2)
-        >>> model = HiddenMarkov(2, polish=0, random_state=0).fit(symbols)
+        >>> model = HiddenMarkov(2, max_iter=0, random_state=0).fit(symbols)
         >>> model.to_hmmlearn().n_components
         2
         """

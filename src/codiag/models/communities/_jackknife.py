@@ -34,43 +34,43 @@ class Estimate(NamedTuple):
         return Estimate(self.memberships[:, order], self.connectivity[np.ix_(order, order)], self.alpha_0)
 
 
-def check_node_blocks(n_blocks: int, n_nodes: int, k: int) -> None:
+def check_node_blocks(n_jackknife: int, n_nodes: int, k: int) -> None:
     """Raise unless without each of some blocks there are nodes enough, of so many, to show k communities."""
-    if n_nodes < n_blocks:
+    if n_nodes < n_jackknife:
         raise ValueError(
-            f"n_blocks must be at most {n_nodes}, the number of nodes with links, as each belongs to one block; got "
-            f"{n_blocks}"
+            f"n_jackknife must be at most {n_nodes}, the number of nodes with links, as each belongs to one block; got "
+            f"{n_jackknife}"
         )
-    left, needed = n_nodes - -(-n_nodes // n_blocks), max(8, 4 * k)
+    left, needed = n_nodes - -(-n_nodes // n_jackknife), max(8, 4 * k)
     if k > 1 and left < needed:
         raise ValueError(
-            f"n_blocks must be 0, or so large that {needed} nodes are left without a block, to be parted in four for "
-            f"{k} communities; n_blocks={n_blocks} leaves {left} of {n_nodes} nodes with links"
+            f"n_jackknife must be 0, or so large that {needed} nodes are left without a block, to be parted in four "
+            f"for {k} communities; n_jackknife={n_jackknife} leaves {left} of {n_nodes} nodes with links"
         )
 
 
-def communities_jackknife(whole: Estimate, estimate: Callable[[np.ndarray], Estimate], n_blocks: int) -> Estimate:
+def communities_jackknife(whole: Estimate, estimate: Callable[[np.ndarray], Estimate], n_jackknife: int) -> Estimate:
     """Return standard errors; `estimate` gives parameters from the nodes that are kept (n,), memberships of these."""
     n, k = whole.memberships.shape
-    owners = block_of_rows(n, n_blocks)
-    memberships, rates, totals = np.empty((n_blocks, n, k)), np.empty((n_blocks, k, k)), np.empty(n_blocks)
-    for block in range(n_blocks):
+    owners = block_of_rows(n, n_jackknife)
+    memberships, rates, totals = np.empty((n_jackknife, n, k)), np.empty((n_jackknife, k, k)), np.empty(n_jackknife)
+    for block in range(n_jackknife):
         kept = owners != block
         try:
             found = estimate(kept).aligned(whole.memberships[kept])
         except ValueError as error:
-            add_block_note(error, block, n_blocks)
+            add_block_note(error, block, n_jackknife)
             raise
         memberships[block, kept], rates[block], totals[block] = found
-    sizes = np.bincount(owners, minlength=n_blocks)
+    sizes = np.bincount(owners, minlength=n_jackknife)
     errors = np.empty((n, k))
-    for block in range(n_blocks):
-        own, others = owners == block, np.flatnonzero(np.arange(n_blocks) != block)
+    for block in range(n_jackknife):
+        own, others = owners == block, np.flatnonzero(np.arange(n_jackknife) != block)
         ratios = sizes[others].sum() / sizes[others]
         replicates = memberships[np.ix_(others, own)]
         found_errors = share_errors(whole.memberships[own], replicates, ratios)
         errors[own] = np.minimum(found_errors * np.sqrt(n / (n - sizes[block])), LARGEST)
-    twice = (2 * n_blocks - 1) / (n_blocks - 1)
+    twice = (2 * n_jackknife - 1) / (n_jackknife - 1)
     unit = max(float(whole.connectivity.max()), 1e-300)
     of_rates = share_errors(whole.connectivity, rates, n / sizes, unit) / np.sqrt(twice)
     of_total = jackknife_errors(np.asarray(whole.alpha_0), totals, n / sizes) / np.sqrt(twice)

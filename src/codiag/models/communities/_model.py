@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -27,7 +28,7 @@ from codiag.models.communities._network import Network, as_network
 from codiag.models.communities._stars import FEWEST, PRECISE, Average, average_over_partitions
 from codiag.models.communities._steps import START, Polished, polish_memberships
 from codiag.models.crowd import canonical_order
-from codiag.models.frame import Model, as_seed, check_n_blocks, on_simplex_rows, warn_caller
+from codiag.models.frame import Model, as_seed, check_n_jackknife, on_simplex_rows, warn_caller
 
 
 class MixedMembershipCommunities(Model):
@@ -40,7 +41,7 @@ class MixedMembershipCommunities(Model):
 
     *Needs* an undirected graph without signs, with four nodes that have links for each of k communities. *Costs*, for
     n nodes and m links, :math:`O(m k)` flops and numbers in memory of order :math:`m + n k` for each of 10 to 160
-    partitions, and :math:`O(m k)` a round of `polish`. *Guarantees*, where the model holds,
+    partitions, and :math:`O(m k)` a variational round. *Guarantees*, where the model holds,
     memberships that converge to the truth as the graph grows, with no local optimum in the way, whatever nodes are
     called. *Fails* on graphs too sparse or too small to show the communities, of which warnings tell, and where
     communities are no better linked inside than with each other.
@@ -62,11 +63,11 @@ class MixedMembershipCommunities(Model):
     n_partitions : int, optional
         Random partitions of the nodes to average over; by default 10, doubled until their mean has a standard error
         of 0.05, or up to 160.
-    polish : int
+    max_iter : int
         Rounds of collapsed variational steps, given the number of links of every node. Few are better: real graphs
         follow no such model exactly, and many rounds fit what is particular to them. Of graphs that do follow it, 20
         rounds find mixed memberships a little better.
-    n_blocks : int
+    n_jackknife : int
         Blocks of nodes that are left out in turn for standard errors (jackknife), at least 3, better 20; zero for
         none. Communities are found as many times more, each time from nodes that can be parted in four: at least 8,
         and four for each community.
@@ -84,7 +85,7 @@ class MixedMembershipCommunities(Model):
     alpha_0_ : float
         The total of the Dirichlet parameters of memberships, as given or estimated.
     memberships_standard_errors_, connectivity_standard_errors_, alpha_0_standard_error_ : as the parameters
-        Where `n_blocks` asks for them; NaN for the memberships of nodes without links, and for entries held at 0
+        Where `n_jackknife` asks for them; NaN for the memberships of nodes without links, and for entries held at 0
         or 1 with and without each block; zero for alpha_0 as given. Those of memberships are at most 0.5, the largest
         standard deviation of a share.
     labels_ : array of shape (n,)
@@ -124,7 +125,7 @@ class MixedMembershipCommunities(Model):
     partitions show as many. Communities that are parts of larger ones are therefore not told apart unless asked for.
 
     What is computed from memberships that are estimated is biased: they vary more, or less, than the true ones do, and
-    explain the links from which they were estimated too well. Where `polish` is not zero, `connectivity_` and
+    explain the links from which they were estimated too well. Where `max_iter` is not zero, `connectivity_` and
     `alpha_0_` are therefore found after 40 rounds; for `connectivity_` a pair of nodes is explained by memberships that
     do not know the links of either with the block of the other, of four blocks of nodes (cross-fitting). Both are
     corrected by the mean bias of the same estimate on four graphs simulated from the fitted model (parametric
@@ -148,6 +149,8 @@ class MixedMembershipCommunities(Model):
     _parameters: Parameters | None
     optional: ClassVar[frozenset[str]] = frozenset({"n_components", "alpha_0", "n_partitions"})
 
+    former_parameters: ClassVar[Mapping[str, str]] = {"polish": "max_iter", "n_blocks": "n_jackknife"}
+
     def __init__(
         self,
         n_components: int | None = None,
@@ -156,8 +159,8 @@ class MixedMembershipCommunities(Model):
         degree_corrected: bool = True,
         method: Method | str | None = None,
         n_partitions: int | None = None,
-        polish: int = 5,
-        n_blocks: int = 0,
+        max_iter: int = 5,
+        n_jackknife: int = 0,
         random_state: int | np.random.Generator | None = None,
     ) -> None:
         self.n_components = n_components
@@ -165,8 +168,8 @@ class MixedMembershipCommunities(Model):
         self.degree_corrected = degree_corrected
         self.method = method
         self.n_partitions = n_partitions
-        self.polish = polish
-        self.n_blocks = n_blocks
+        self.max_iter = max_iter
+        self.n_jackknife = n_jackknife
         self.random_state = random_state
 
     def fit(self, X: Any, y: object = None) -> Self:  # noqa: N803
@@ -425,7 +428,9 @@ class MixedMembershipCommunities(Model):
         ValueError: n_components must be positive; got 0
         """
         super().check_parameters()
-        check_n_blocks(self.n_blocks, 3, "as errors of a node's memberships come from the blocks that it is not in")
+        check_n_jackknife(
+            self.n_jackknife, 3, "as errors of a node's memberships come from the blocks that it is not in"
+        )
         as_flag("degree_corrected", self.degree_corrected)
 
     def _find(self, network: Network, seed: int) -> FoundCommunities:
@@ -456,10 +461,10 @@ class MixedMembershipCommunities(Model):
         for name in ("memberships_standard_errors_", "connectivity_standard_errors_", "alpha_0_standard_error_"):
             if hasattr(self, name):  # of an earlier fit
                 delattr(self, name)
-        if not self.n_blocks:
+        if not self.n_jackknife:
             return None
         k = found.memberships.shape[1]
-        check_node_blocks(self.n_blocks, places.size, k)
+        check_node_blocks(self.n_jackknife, places.size, k)
 
         def estimate(kept: np.ndarray) -> Estimate:
             part = found.network.subgraph(np.flatnonzero(kept))
@@ -467,7 +472,7 @@ class MixedMembershipCommunities(Model):
             return self._as_estimate(again, np.flatnonzero(kept))
 
         whole = self._as_estimate(found, np.arange(places.size))
-        errors = communities_jackknife(whole, estimate, self.n_blocks)
+        errors = communities_jackknife(whole, estimate, self.n_jackknife)
         corrected = self._unbiased(found, seed)
         of_all = corrected.with_errors_of(Parameters(errors.connectivity, errors.alpha_0))
         self.memberships_standard_errors_ = np.full((n, k), np.nan)
@@ -486,9 +491,9 @@ class MixedMembershipCommunities(Model):
     ) -> FoundCommunities:
         """Return k communities, of all nodes or of those `kept`, which are then parted as often as all were."""
         average = self._average(network, k, seed, n_partitions, kept)
-        polished = self._polished(network, average.memberships, self.polish)
-        memberships = polished.memberships if self.polish else average.memberships
-        if self.polish and not self.degree_corrected:
+        polished = self._polished(network, average.memberships, self.max_iter)
+        memberships = polished.memberships if self.max_iter else average.memberships
+        if self.max_iter and not self.degree_corrected:
             memberships = polished.without_rates()
         order = np.argsort(-memberships.sum(axis=0), kind="stable")  # all else follows from them
         average = average._replace(memberships=average.memberships[:, order])
@@ -541,7 +546,7 @@ class MixedMembershipCommunities(Model):
 
     def _lasted(self, network: Network, average: Average) -> Polished:
         """Return what more rounds make of communities, from which connectivity and alpha_0 are read off."""
-        return self._polished(network, average.memberships, N_ROUNDS if self.polish else 0, TOLERANCE)
+        return self._polished(network, average.memberships, N_ROUNDS if self.max_iter else 0, TOLERANCE)
 
     def _n_communities(self, network: Network) -> int:
         n = network.adjacency.shape[0]

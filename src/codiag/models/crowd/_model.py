@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -37,7 +37,7 @@ class DawidSkene(CrowdTables, Model):
     :math:`C_i[l, c]`, independently of the others. Confusion matrices :math:`C_i` are found by joint diagonalization of
     the third moment of the votes of three groups of workers, averaged over random partitions of the workers;
     expectation maximization continues from there. `fit`, `fit_predict` and the tables are those of crowd-kit; its
-    ``n_iter`` is `em_rounds`.
+    ``n_iter`` is `max_iter`.
 
     *Needs* three workers and, for k classes (at most 100), k tasks with votes of three workers, better far more;
     otherwise it starts from the majority vote, and warns. *Costs*, for n votes on t tasks, :math:`O(t k^3)` flops a
@@ -53,7 +53,7 @@ class DawidSkene(CrowdTables, Model):
         Where expectation maximization starts: from moments, from the shares of the votes, or from these confusion
         matrices, given label by true class, for the workers in sorted order. Where moments do not determine the model,
         it starts from the majority, and a warning says why.
-    em_rounds : int
+    max_iter : int
         Maximal number of rounds; they end earlier once the objective rises by less than `tol` per vote, and a warning
         says where it does not. Zero returns the start itself.
     prior : "estimated", "uniform" or array of shape (n_classes,)
@@ -80,7 +80,7 @@ class DawidSkene(CrowdTables, Model):
     groups : array of shape (n_workers,) or (n_partitions, n_workers), optional
         Partitions of your own instead: 0, 1 or 2 for every worker, in sorted order.
     tol : float
-        See `em_rounds`.
+        See `max_iter`.
     missing : object
         What stands for no vote in a matrix of tasks and workers, besides NaN and None.
     random_state : int or numpy.random.Generator, optional
@@ -125,7 +125,7 @@ class DawidSkene(CrowdTables, Model):
     tasks_, workers_, classes_ : arrays
         The names, in the order of the arrays above.
     diagnostics_ : Diagnostics
-        Where expectation maximization started, why not from moments, `n_partitions`, `em_rounds` and ``converged``.
+        Where expectation maximization started, why not from moments, `n_partitions`, ``em_rounds`` and ``converged``.
 
     See Also
     --------
@@ -161,11 +161,13 @@ class DawidSkene(CrowdTables, Model):
     True
     """
 
+    former_parameters: ClassVar[Mapping[str, str]] = {"em_rounds": "max_iter"}
+
     def __init__(
         self,
         *,
         init: str | ArrayLike = "moments",
-        em_rounds: int = 100,
+        max_iter: int = 100,
         prior: str | ArrayLike = "estimated",
         smoothing: float | str = "estimated",
         pooling: float = 0.0,
@@ -179,7 +181,7 @@ class DawidSkene(CrowdTables, Model):
         random_state: int | np.random.Generator | None = None,
     ) -> None:
         self.init = init
-        self.em_rounds = em_rounds
+        self.max_iter = max_iter
         self.prior = prior
         self.smoothing = smoothing
         self.pooling = pooling
@@ -265,7 +267,7 @@ class DawidSkene(CrowdTables, Model):
         start = self._start(votes, order, prior)
         run, workers = self._run_from(votes, start, prior)
         found = examine(votes, run, lambda shared: self._run_from(shared, start, prior)[0], one_coin=self.one_coin)
-        if self.copies == "share" and len(found.believed) > 0 and self.em_rounds > 0:
+        if self.copies == "share" and len(found.believed) > 0 and self.max_iter > 0:
             votes = with_shared_votes(votes, found.believed)
             run, workers = self._run_from(votes, start, prior)
         self._copies = found.named._replace(pairs=np.sort(order.workers[found.named.pairs], axis=1))
@@ -424,8 +426,8 @@ class DawidSkene(CrowdTables, Model):
 
     def _run_from(self, votes: Votes, start: Start, prior: Prior) -> tuple[Run, CrowdPrior | None]:
         if not isinstance(self.smoothing, str):
-            return run_em(votes, start, prior, self.em_rounds, self.tol), None
-        return run_with_estimated_prior(votes, start, prior, self.em_rounds, self.tol)
+            return run_em(votes, start, prior, self.max_iter, self.tol), None
+        return run_with_estimated_prior(votes, start, prior, self.max_iter, self.tol)
 
     def _uncertainty(
         self, votes: Votes, order: Order, run: Run, prior: Prior, workers: CrowdPrior | None
@@ -445,9 +447,9 @@ class DawidSkene(CrowdTables, Model):
         reason = start.diagnostics.reason
         if reason is not None:
             yield UserWarning(f"moments do not determine this crowd: {reason}; started from the majority vote instead")
-        if self.em_rounds > 0 and self.tol > 0 and not run.converged:
+        if self.max_iter > 0 and self.tol > 0 and not run.converged:
             yield ConvergenceWarning(
-                f"expectation maximization did not converge in em_rounds={self.em_rounds} rounds: the objective still "
+                f"expectation maximization did not converge in max_iter={self.max_iter} rounds: the objective still "
                 f"rises by more than tol={self.tol:g} per vote; allow more rounds, or set tol=0 to ask for just so many"
             )
 

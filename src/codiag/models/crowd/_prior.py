@@ -30,7 +30,7 @@ WORDS = {"init": ("moments", "majority"), "prior": ("estimated", "uniform")}
 
 def check_options(model: Any) -> None:
     """Raise unless the options of an estimator are what they must be."""
-    as_number("em_rounds", model.em_rounds, integer=True, zero=True)
+    as_number("max_iter", model.max_iter, integer=True, zero=True)
     as_flag("one_coin", model.one_coin)
     if model.copies not in ("share", "count"):
         raise ValueError(f"copies must be 'share' or 'count'; got {model.copies!r}")

@@ -13,7 +13,7 @@ from codiag.models.frame._jackknife import (
     BlockedMoments,
     JackknifeModel,
     add_block_note,
-    check_n_blocks,
+    check_n_jackknife,
     jackknife_errors,
     share_errors,
 )

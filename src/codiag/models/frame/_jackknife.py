@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 
@@ -65,15 +65,17 @@ def share_errors(value: np.ndarray, others: np.ndarray, ratios: np.ndarray, unit
     return np.where(fixed[0] | fixed[1], np.nan, errors)
 
 
-def check_n_blocks(n_blocks: int, least: int = 2, reason: str = "of which one is left out") -> None:
+def check_n_jackknife(n_jackknife: int, least: int = 2, reason: str = "of which one is left out") -> None:
     """Raise if there are too few blocks for estimates without one of them to differ."""
-    if 0 < n_blocks < least:
-        raise ValueError(f"n_blocks must be 0, for no standard errors, or at least {least}, {reason}; got {n_blocks}")
+    if 0 < n_jackknife < least:
+        raise ValueError(
+            f"n_jackknife must be 0, for no standard errors, or at least {least}, {reason}; got {n_jackknife}"
+        )
 
 
-def add_block_note(error: Exception, block: int, n_blocks: int) -> None:
+def add_block_note(error: Exception, block: int, n_jackknife: int) -> None:
     """Add a note to an error: it occurred in the estimate without a block."""
-    error.add_note(f"This was without block {block} of {n_blocks}, for standard errors (n_blocks).")
+    error.add_note(f"This was without block {block} of {n_jackknife}, for standard errors (n_jackknife).")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -88,13 +90,15 @@ M = TypeVar("M", bound=BlockedMoments)
 
 
 class JackknifeModel(MomentModel[M, C]):
-    """A model with standard errors: it is estimated again without each of `n_blocks` blocks of the data.
+    """A model with standard errors: it is estimated again without each of `n_jackknife` blocks of the data.
 
     All of the estimate is repeated, expectation maximization included. A subclass implements `moments_by_number` and
     either `_without_block`, if its moments come from sums by block, or `_without_blocks`.
     """
 
-    n_blocks: int
+    former_parameters: ClassVar[Mapping[str, str]] = {"polish": "max_iter", "n_blocks": "n_jackknife"}
+
+    n_jackknife: int
     """Number of blocks of the data; zero for no standard errors."""
 
     def moments(self, data: Any) -> M:
@@ -108,13 +112,13 @@ class JackknifeModel(MomentModel[M, C]):
         --------
         >>> from codiag.models import SingleTopic
         >>> SingleTopic().check_parameters()
-        >>> SingleTopic(n_blocks=-1).check_parameters()  # refused
+        >>> SingleTopic(n_jackknife=-1).check_parameters()  # refused
         Traceback (most recent call last):
             ...
-        ValueError: n_blocks must not be negative; got -1
+        ValueError: n_jackknife must not be negative; got -1
         """
         super().check_parameters()
-        check_n_blocks(self.n_blocks)
+        check_n_jackknife(self.n_jackknife)
 
     def _given_number(self) -> int:
         """Return the number of components for `partial_fit`, which must be given."""
@@ -127,10 +131,10 @@ class JackknifeModel(MomentModel[M, C]):
 
     def _check_blocks(self, n_samples: float) -> None:
         """Raise if there are fewer samples than blocks."""
-        if n_samples < self.n_blocks:
+        if n_samples < self.n_jackknife:
             raise ValueError(
-                f"n_blocks must be at most {n_samples:.0f}, the number of samples, as each belongs to one block; got "
-                f"{self.n_blocks}"
+                f"n_jackknife must be at most {n_samples:.0f}, the number of samples, as each belongs to one block; "
+                f"got {self.n_jackknife}"
             )
 
     def keep(self, components: C, moments: M) -> None:
@@ -143,7 +147,7 @@ class JackknifeModel(MomentModel[M, C]):
         moments : Moments
             From which they were estimated.
         """
-        errors = self._standard_errors(components, moments) if self.n_blocks else {}
+        errors = self._standard_errors(components, moments) if self.n_jackknife else {}
         super().keep(components, moments)
         for name in components.parameter_names():
             attribute = f"{name}_standard_errors_"
@@ -162,14 +166,14 @@ class JackknifeModel(MomentModel[M, C]):
                 replicates.append(self._components_of(others)[0])
                 sizes.append(size)
         except ValueError as error:
-            add_block_note(error, len(sizes), self.n_blocks)
+            add_block_note(error, len(sizes), self.n_jackknife)
             raise
         return jackknife(components, replicates, np.array(sizes)) if sizes else {}
 
     def _without_blocks(self, moments: M, components: C) -> Iterator[tuple[float, M]]:
         """Yield for every block its number of samples, and the moments of all other blocks."""
         blocks = moments.blocks
-        if blocks is None or len(blocks.sums) < self.n_blocks:
+        if blocks is None or len(blocks.sums) < self.n_jackknife:
             return
         sums = list(blocks.sums.values())
         for block, left_out, others in zip(blocks.sums, sums, leave_one_out(sums), strict=True):

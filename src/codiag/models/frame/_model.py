@@ -17,6 +17,7 @@ from codiag._checks import (
     check_seed,
     explains_keywords,
     warn_of_former,
+    with_new_keywords,
 )
 from codiag.methods import Auto, Method, as_method
 from codiag.models.frame._components import Components
@@ -70,10 +71,10 @@ class Model(BaseEstimator):
     """Names of parameters that may be None; the model then chooses a value."""
 
     former_parameters: ClassVar[Mapping[str, str]] = {}
-    """Parameters that were renamed, with their new names."""
+    """Former names of parameters, with their new names."""
 
     former_attributes: ClassVar[Mapping[str, str]] = {}
-    """Learned attributes that were renamed, with their new names."""
+    """Former names of learned attributes, with their new names."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Accept former keywords, and name the right keyword if one of another library is given."""
@@ -82,12 +83,34 @@ class Model(BaseEstimator):
             cls.__init__ = explains_keywords(cls.__init__, cls.former_parameters)  # type: ignore[method-assign]
 
     def __getattr__(self, name: str) -> Any:
-        """Resolve the former names of learned attributes, with a DeprecationWarning."""
-        new = type(self).former_attributes.get(name)
+        """Resolve former names of parameters and learned attributes, with a DeprecationWarning."""
+        new = {**type(self).former_parameters, **type(self).former_attributes}.get(name)
         if new is None:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            return super().__getattribute__(name)  # raises again, also what a property of this name raised
         warn_of_former(f"{name} of {type(self).__name__}", new)
         return getattr(self, new)
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; former names are accepted, with a DeprecationWarning.
+
+        Parameters
+        ----------
+        **params
+            Parameters by name.
+
+        Returns
+        -------
+        self
+            The model.
+
+        Examples
+        --------
+        >>> from codiag.models import CP
+        >>> CP(2).set_params(n_components=3)
+        CP(n_components=3)
+        """
+        model: Self = super().set_params(**with_new_keywords(type(self).__name__, self.former_parameters, params))
+        return model
 
     def fit(self, X: Any, y: object = None) -> Self:  # noqa: N803
         """Estimate the model.
@@ -132,8 +155,8 @@ class Model(BaseEstimator):
     def check_parameters(self) -> None:
         """Raise unless parameters are valid; models add checks of their own.
 
-        Checked here are parameters that several models have: ``n_components``, ``polish``, ``alpha_0``,
-        ``n_partitions``, ``n_blocks``, ``method``, ``random_state``.
+        Checked here are parameters that several models have: ``n_components``, ``max_iter``, ``alpha_0``,
+        ``n_partitions``, ``n_jackknife``, ``method``, ``random_state``.
 
         Examples
         --------
@@ -145,7 +168,7 @@ class Model(BaseEstimator):
         ValueError: n_components must be positive; got 0
         """
         given = self.get_params(deep=False)
-        numbers = {"n_components": False, "n_partitions": False, "polish": True, "n_blocks": True}
+        numbers = {"n_components": False, "n_partitions": False, "max_iter": True, "n_jackknife": True}
         for name, zero in numbers.items():
             if name in given and not (given[name] is None and name in self.optional):
                 as_number(name, given[name], integer=True, zero=zero)
@@ -170,7 +193,7 @@ class MomentModel(Model, Generic[M, C]):
         Number of components. None, if a model lists it in `optional`, for as many as are above sampling noise.
     method : Method or str, optional
         Method that factorizes the moment; by default `codiag.methods.Auto`.
-    polish : int
+    max_iter : int
         Number of steps of expectation maximization after the moments; zero is the pure method of moments.
     random_state : int, optional
         Seed; the estimate does not depend on it if the data determines the components.
@@ -219,13 +242,14 @@ class MomentModel(Model, Generic[M, C]):
     """
 
     default_method: ClassVar[Method] = Auto()
+    former_parameters: ClassVar[Mapping[str, str]] = {"polish": "max_iter"}
 
     def __init__(
-        self, n_components: int | None = 2, *, method: Any = None, polish: int = 0, random_state: int | None = None
+        self, n_components: int | None = 2, *, method: Any = None, max_iter: int = 0, random_state: int | None = None
     ) -> None:
         self.n_components = n_components
         self.method = method
-        self.polish = polish
+        self.max_iter = max_iter
         self.random_state = random_state
 
     def learn(self, data: Any) -> tuple[Warning, ...]:
@@ -435,10 +459,13 @@ class MomentModel(Model, Generic[M, C]):
         >>> model.em_step(model.parameters(fit, moments), moments).means.shape
         (2, 3)
         """
-        raise ValueError(f"polish must be 0, since {type(self).__name__} has no steps to polish by; got {self.polish}")
+        raise ValueError(
+            f"max_iter must be 0, since {type(self).__name__} has no steps of expectation maximization; got "
+            f"{self.max_iter}"
+        )
 
     def polished(self, components: C, moments: M) -> C:
-        """Return components after `polish` steps of expectation maximization.
+        """Return components after `max_iter` steps of expectation maximization.
 
         Parameters
         ----------
@@ -463,13 +490,13 @@ class MomentModel(Model, Generic[M, C]):
         >>> from codiag.models import SphericalGaussianMixture
         >>> rng = np.random.default_rng(0)
         >>> X = np.concatenate([rng.normal(mean, 1, (500, 3)) for mean in ([8, 0, 0], [0, 8, 0])])
-        >>> model = SphericalGaussianMixture(2, polish=3)
+        >>> model = SphericalGaussianMixture(2, max_iter=3)
         >>> moments = model.moments(X)
         >>> fit = codiag.factorize(moments.problem, method=model.strategy(), seed=0)
         >>> model.polished(model.parameters(fit, moments), moments).means.shape
         (2, 3)
         """
-        for _ in range(self.polish):
+        for _ in range(self.max_iter):
             components = self.em_step(components, moments)
         return components
 

@@ -143,7 +143,7 @@ class Blocks:
         """Return these sums with those of a part added; raise if they are not by as many blocks as required."""
         if n_blocks not in (0, self.n_blocks):
             raise ValueError(
-                f"n_blocks must be {self.n_blocks}, as with the sums that data is added to; got {n_blocks}. "
+                f"n_jackknife must be {self.n_blocks}, as with the sums that data is added to; got {n_blocks}. "
                 "Blocks are not kept after fit: for standard errors begin anew with partial_fit"
             )
         return copy.copy(self).merge(Blocks.of(self.total(), part, self.n_blocks, self.n_parts))
@@ -272,10 +272,10 @@ def refuse_parts(chunk: Any) -> None:
         )
 
 
-def check_reads(parts: Parts, polish: int) -> None:
+def check_reads(parts: Parts, max_iter: int) -> None:
     """Raise if the data can be read once, and steps after the moments would read it again."""
-    if parts.once and polish:
+    if parts.once and max_iter:
         raise ValueError(
-            f"polish must be 0 where X is an iterator, which can be read once; got {polish}. Give a list, a dask "
-            "collection, or a function that returns an iterator to polish"
+            f"max_iter must be 0 if X is an iterator, which can be read once; got {max_iter}. For steps after the "
+            "moments give a list, a dask collection, or a function that returns an iterator"
         )

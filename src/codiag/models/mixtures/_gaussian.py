@@ -68,9 +68,9 @@ class SphericalGaussianMixture(GaussianScores, DensityMixin, PartialFit, Jackkni
 
     *Needs* an array of shape (n, n_features), Gaussians with the same variance in every direction, and no more of them
     than features. *Costs* a few passes over the samples, :math:`O(n d^2)`, then work on a core of k x k x k; a pass,
-    :math:`O(n d k)`, for each step of `polish`. *Guarantees* errors proportional to :math:`1 / \sqrt n` if the model
-    holds; the same estimate from every seed. *Fails* if Gaussians are not spherical, or if means are so close that
-    sampling noise hides their second moment, which a warning says.
+    :math:`O(n d k)`, for each step of expectation maximization. *Guarantees* errors proportional to :math:`1 / \sqrt n`
+    if the model holds; the same estimate from every seed. *Fails* if Gaussians are not spherical, or if means are so
+    close that sampling noise hides their second moment, which a warning says.
 
     Parameters
     ----------
@@ -80,16 +80,17 @@ class SphericalGaussianMixture(GaussianScores, DensityMixin, PartialFit, Jackkni
     method : Method or str, optional
         Method that factorizes the moment; by default `codiag.methods.Auto`.
     covariance_type : {"spherical", "diag"}
-        What steps of `polish` estimate: one variance per Gaussian, or one per Gaussian and feature. With "diag" there
-        are two starts, and the one with the greater likelihood after the steps is kept: moments of spherical Gaussians,
-        and moments freed of one variance per feature. The latter come from the second moment by principal factors;
-        entries of the third moment in which a feature occurs twice are corrected as if all Gaussians had these
-        variances. Moments alone are biased then, so that `polish` must be positive.
-    polish : int
+        What expectation maximization estimates: one variance per Gaussian, or one per Gaussian and feature. With "diag"
+        there are two starts, and the one with the greater likelihood after the steps is kept: moments of spherical
+        Gaussians, and moments freed of one variance per feature. The latter come from the second moment by principal
+        factors; entries of the third moment in which a feature occurs twice are corrected as if all Gaussians had these
+        variances. Moments alone are biased then, so that `max_iter` must be positive.
+    max_iter : int
         Number of steps of expectation maximization after the moments; zero is the pure method of moments.
-    n_blocks : int
+    n_jackknife : int
         Number of blocks of samples that are left out in turn for standard errors (jackknife), at least 2, better 20;
-        zero for no standard errors. The model is estimated as many times more, steps of `polish` included.
+        zero for no standard errors. The model is estimated as many times more, steps of expectation maximization
+        included.
     random_state : int, optional
         Seed; the estimate does not depend on it if the data determines the Gaussians.
 
@@ -105,7 +106,7 @@ class SphericalGaussianMixture(GaussianScores, DensityMixin, PartialFit, Jackkni
     labels_ : array of shape (n,)
         The most probable Gaussian of each sample; not set if samples come in parts.
     means_standard_errors_, weights_standard_errors_, covariances_standard_errors_ : as the parameters
-        Only if `n_blocks` is positive; NaN for weights that are 0 or 1 with and without each block.
+        Only if `n_jackknife` is positive; NaN for weights that are 0 or 1 with and without each block.
     n_components_ : int
         Number of Gaussians.
     diagnostics_ : Diagnostics
@@ -123,11 +124,11 @@ class SphericalGaussianMixture(GaussianScores, DensityMixin, PartialFit, Jackkni
     -----
     `fit` also takes samples in parts: a dask array, a bag or a list of delayed parts, a list of arrays, a function that
     returns an iterator over them, or an iterator. Means and moments up to the third are formed where the parts are, in
-    one pass, and merged in a tree; every step of `polish` is one more pass (with `n_blocks`, one more for each block as
-    well), so that `polish` must be zero for an iterator. Parts may be empty, or sorted: the samples of every part are
-    assigned to all blocks. The estimate equals that of one array to rounding, and so does that of `partial_fit`, which
-    begins anew after `fit` of one array. The third moment takes the cube of the number of features in memory; there
-    may be up to 256.
+    one pass, and merged in a tree. Every step of expectation maximization is one more pass (with `n_jackknife`, also
+    for each block), so that `max_iter` must be zero for an iterator. Parts may be empty, or sorted: the samples of
+    every part are assigned to all jackknife blocks. The estimate equals that of one array to rounding, and so does that
+    of `partial_fit`, which begins anew after `fit` of one array. The third moment takes the cube of the number of
+    features in memory; there may be up to 256.
 
     Examples
     --------
@@ -149,13 +150,13 @@ class SphericalGaussianMixture(GaussianScores, DensityMixin, PartialFit, Jackkni
         *,
         method: Any = None,
         covariance_type: str = "spherical",
-        polish: int = 10,
-        n_blocks: int = 0,
+        max_iter: int = 10,
+        n_jackknife: int = 0,
         random_state: int | None = None,
     ) -> None:
-        super().__init__(n_components, method=method, polish=polish, random_state=random_state)
+        super().__init__(n_components, method=method, max_iter=max_iter, random_state=random_state)
         self.covariance_type = covariance_type
-        self.n_blocks = n_blocks
+        self.n_jackknife = n_jackknife
 
     def check_parameters(self) -> None:
         """Raise unless parameters are valid.
@@ -172,9 +173,9 @@ class SphericalGaussianMixture(GaussianScores, DensityMixin, PartialFit, Jackkni
         super().check_parameters()
         if self.covariance_type not in ("spherical", "diag"):
             raise ValueError(f'covariance_type must be "spherical" or "diag"; got {self.covariance_type!r}')
-        if self.covariance_type == "diag" and self.polish == 0:
+        if self.covariance_type == "diag" and self.max_iter == 0:
             raise ValueError(
-                'polish must be positive with covariance_type="diag", since moments alone give one variance for each '
+                'max_iter must be positive with covariance_type="diag", since moments alone give one variance for each '
                 "Gaussian; got 0"
             )
 
@@ -201,7 +202,7 @@ class SphericalGaussianMixture(GaussianScores, DensityMixin, PartialFit, Jackkni
 
     def _number_of_least_bic(self, moments_of: MomentsOf, most: int, samples: Samples) -> int:
         """Return the number of Gaussians, from 1 to `most`, with the least BIC after steps of EM."""
-        trial = clone(self).set_params(polish=max(self.polish, N_BIC_STEPS))
+        trial = clone(self).set_params(max_iter=max(self.max_iter, N_BIC_STEPS))
         criteria = []
         for k in range(1, most + 1):
             components, _, moments = trial._best_start(moments_of, k)
@@ -228,15 +229,15 @@ class SphericalGaussianMixture(GaussianScores, DensityMixin, PartialFit, Jackkni
         """Return a function from a number of Gaussians to moments of samples (n, n_features), in memory or in parts."""
         parts = as_parts(data, is_matrix)
         if parts is not None:
-            check_reads(parts, self.polish)
-            blocks = parts.reduce(_sums_of_part, self.n_blocks, numbered=True)
+            check_reads(parts, self.max_iter)
+            blocks = parts.reduce(_sums_of_part, self.n_jackknife, numbered=True)
             self._check_blocks(blocks.size)
             self.n_features_in_ = blocks.total().mean.size
             return self._from_sums(blocks, parts=parts)
         given = self._as_samples(data, first=True, least=2)
         self._check_blocks(given.shape[0])
-        if self.n_blocks:
-            return self._from_sums(Blocks.of(GaussianSums.empty(given.shape[1]), given, self.n_blocks), given)
+        if self.n_jackknife:
+            return self._from_sums(Blocks.of(GaussianSums.empty(given.shape[1]), given, self.n_jackknife), given)
         samples = Samples.of(given)
 
         def moments_of(k: int, by_feature: bool | None = None) -> LocatedMoments:
@@ -277,8 +278,8 @@ class SphericalGaussianMixture(GaussianScores, DensityMixin, PartialFit, Jackkni
             )
         samples = self._as_samples(raw, first=seen is None, least=1)
         if seen is None:
-            return Blocks.of(GaussianSums.empty(samples.shape[1]), samples, self.n_blocks)
-        return seen.with_part(samples, self.n_blocks)
+            return Blocks.of(GaussianSums.empty(samples.shape[1]), samples, self.n_jackknife)
+        return seen.with_part(samples, self.n_jackknife)
 
     def _estimate_seen(self, seen: Blocks) -> tuple[Warning, ...]:
         """Estimate the model from sums alone."""
@@ -295,10 +296,10 @@ class SphericalGaussianMixture(GaussianScores, DensityMixin, PartialFit, Jackkni
         rest = gaussian_moments(central, k, method, by_feature=moments.by_feature, near=near)
         if moments.samples is not None:
             given = moments.samples.given
-            rows = block_of_rows(len(given), self.n_blocks) != block
+            rows = block_of_rows(len(given), self.n_jackknife) != block
             return replace(rest, samples=central.located(given[rows]))
         if moments.parts is not None:
-            return replace(rest, parts=PartsWithout(moments.parts, samples_of, self.n_blocks, block))
+            return replace(rest, parts=PartsWithout(moments.parts, samples_of, self.n_jackknife, block))
         return rest
 
     def parameters(self, fit: Factorization, moments: LocatedMoments) -> Gaussians:
@@ -385,6 +386,6 @@ def _log_likelihood(components: Gaussians, moments: LocatedMoments) -> float:
     return float(cast("Parts", moments.parts).reduce(log_likelihood_of_part, *model).values[0])
 
 
-def _sums_of_part(part: Any, n_blocks: int, place: int) -> Blocks:
+def _sums_of_part(part: Any, n_jackknife: int, place: int) -> Blocks:
     samples = samples_of(part)
-    return Blocks.of(GaussianSums.empty(samples.shape[1], start=place * PART_STRIDE), samples, n_blocks, place)
+    return Blocks.of(GaussianSums.empty(samples.shape[1], start=place * PART_STRIDE), samples, n_jackknife, place)

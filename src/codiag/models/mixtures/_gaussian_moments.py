@@ -137,8 +137,8 @@ class GaussianSums(MomentSums):
         """Return sums over no samples."""
         if d > MAX_FEATURES:
             raise ValueError(
-                f"X must have at most {MAX_FEATURES} features where it comes in parts or n_blocks asks for standard "
-                f"errors, since its third moment is kept; got {d}. Fit one array, or reduce the features before"
+                f"X must have at most {MAX_FEATURES} features if it comes in parts or n_jackknife is positive, since "
+                f"its third moment is stored; got {d}. Fit one array with n_jackknife=0, or reduce the features before"
             )
         none = np.zeros(d)
         bounds = np.full(d, np.inf), np.full(d, -np.inf)

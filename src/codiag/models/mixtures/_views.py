@@ -82,12 +82,13 @@ class MultiviewMixture(JackknifeModel[MixtureMoments, Views]):
     method : Method or str, optional
         Method that factorizes the moment; by default `codiag.methods.Auto`. Methods for orthogonal factors (``OJD``,
         ``TPM``) take the classical way: two views are mapped to the third, and the second moment whitens.
-    polish : int
+    max_iter : int
         Number of steps of expectation maximization after the moments. They assume that the noise of every view is white
         and Gaussian; zero is the pure method of moments, which makes no assumption on the noise.
-    n_blocks : int
+    n_jackknife : int
         Number of blocks of samples that are left out in turn for standard errors (jackknife), at least 2, better 20;
-        zero for no standard errors. The model is estimated as many times more, steps of `polish` included.
+        zero for no standard errors. The model is estimated as many times more, steps of expectation maximization
+        included.
     random_state : int, optional
         Seed; the estimate does not depend on it if the data determines the components.
 
@@ -100,7 +101,7 @@ class MultiviewMixture(JackknifeModel[MixtureMoments, Views]):
     variances_ : array of shape (3,)
         The variance of the noise in every view, averaged over features; at least 1e-8 of the mean square of the view.
     means_standard_errors_, weights_standard_errors_, variances_standard_errors_ : as the parameters
-        Only if `n_blocks` is positive; NaN for weights that are 0 or 1 with and without each block.
+        Only if `n_jackknife` is positive; NaN for weights that are 0 or 1 with and without each block.
     n_components_ : int
         Number of components.
     diagnostics_ : Diagnostics
@@ -130,12 +131,12 @@ class MultiviewMixture(JackknifeModel[MixtureMoments, Views]):
         n_components: int | None = 2,
         *,
         method: Any = None,
-        polish: int = 0,
-        n_blocks: int = 0,
+        max_iter: int = 0,
+        n_jackknife: int = 0,
         random_state: int | None = None,
     ) -> None:
-        super().__init__(n_components, method=method, polish=polish, random_state=random_state)
-        self.n_blocks = n_blocks
+        super().__init__(n_components, method=method, max_iter=max_iter, random_state=random_state)
+        self.n_jackknife = n_jackknife
 
     def moments_by_number(self, data: Any) -> Callable[[int], MixtureMoments]:
         """Return a function from a number of components to moments of three views, arrays or sparse matrices (n, d)."""
@@ -214,8 +215,8 @@ class MultiviewMixture(JackknifeModel[MixtureMoments, Views]):
 
     def _without_blocks(self, moments: MixtureMoments, components: Views) -> Iterator[tuple[float, MixtureMoments]]:
         """Yield for every block its number of samples, and the moments of all other blocks, in the same units."""
-        owners = block_of_rows(moments.views[0].shape[0], self.n_blocks)
-        for block in range(self.n_blocks):
+        owners = block_of_rows(moments.views[0].shape[0], self.n_jackknife)
+        for block in range(self.n_jackknife):
             rows = np.flatnonzero(owners != block)
             moments_of = self._moments_of([view[rows] for view in moments.views], moments.units)
             yield float(owners.size - rows.size), moments_of(components.weights.size)

@@ -245,9 +245,10 @@ class BlindSources(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
     """Base of estimators of sources that are mixed linearly by an unknown matrix."""
 
     optional: ClassVar[frozenset[str]] = frozenset({"n_components"})
+    former_parameters: ClassVar[Mapping[str, str]] = {"polish": "max_iter"}
 
     n_components: int | None
-    polish: int
+    max_iter: int
     diagonalizer: Diagonalizer | None
     random_state: Any
 

@@ -143,7 +143,7 @@ class JADE(BlindSources):
     n_components : int, optional
         Number of sources; as many leading principal components are unmixed. By default the number of linearly
         independent channels, whatever their units.
-    polish : int
+    max_iter : int
         Largest number of steps of the likelihood; zero is joint diagonalization alone.
     diagonalizer : Diagonalizer, optional
         Orthogonal diagonalizer of the cumulants along the first directions; by default
@@ -211,12 +211,12 @@ class JADE(BlindSources):
         self,
         n_components: int | None = None,
         *,
-        polish: int = 100,
+        max_iter: int = 100,
         diagonalizer: Diagonalizer | None = None,
         random_state: int | None = None,
     ) -> None:
         self.n_components = n_components
-        self.polish = polish
+        self.max_iter = max_iter
         self.diagonalizer = diagonalizer
         self.random_state = random_state
 
@@ -227,10 +227,10 @@ class JADE(BlindSources):
         --------
         >>> from codiag.models import JADE
         >>> JADE().check_parameters()
-        >>> JADE(polish=-1).check_parameters()  # refused
+        >>> JADE(max_iter=-1).check_parameters()  # refused
         Traceback (most recent call last):
             ...
-        ValueError: polish must not be negative; got -1
+        ValueError: max_iter must not be negative; got -1
         """
         super().check_parameters()
         if self.diagonalizer is not None and not self.diagonalizer.orthogonal:
@@ -239,8 +239,8 @@ class JADE(BlindSources):
     def _separated(self, whitened: Recordings) -> Separation:
         samples = np.concatenate(whitened.arrays)
         rotation, n_steps, converged = self._rotated(samples)
-        if self.polish:
-            unmixing, n_more, settled = _polished(samples, rotation, self.polish)
+        if self.max_iter:
+            unmixing, n_more, settled = _polished(samples, rotation, self.max_iter)
             n_steps, converged = n_steps + n_more, converged and settled
         else:
             unmixing = rotation
@@ -256,7 +256,7 @@ class JADE(BlindSources):
         method = self.diagonalizer or OrthogonalNewton()
         seed = as_seed(self.random_state)
         start = np.linalg.qr(np.random.default_rng(seed).standard_normal((k, k)))[0]
-        tol = ROUGH_TOLERANCE if self.polish else TOLERANCE
+        tol = ROUGH_TOLERANCE if self.max_iter else TOLERANCE
         return plug_in_rotation(samples, start, method, MAX_ROUNDS, seed, tol)
 
     def _separation(self, sources: Recordings, unmixing: np.ndarray, n_steps: int, converged: bool) -> Separation:
@@ -268,7 +268,7 @@ class JADE(BlindSources):
         """
         samples = np.concatenate(sources.arrays)
         kurtosis = np.mean(samples**4, axis=0) - 3
-        if self.polish:
+        if self.max_iter:
             scores = fitted_scores(samples)
             _, ratios = _correlated(samples, scores)
             coefficients = score_coefficients(ratios)
@@ -282,7 +282,7 @@ class JADE(BlindSources):
         variances = share_variances(_segments(sources, scores), coefficients)
         np.fill_diagonal(variances, scale_variances(sources.arrays))
         explained = noise * (2 * np.sqrt(count * samples.shape[1]) + np.sqrt(2)) ** 2
-        if self.polish:  # gaps are products of two Fisher informations minus one, each too large by half of that
+        if self.max_iter:  # gaps are products of two Fisher informations minus one, each too large by half of that
             explained *= 1 + explained / 4
             explained = np.inf if samples.shape[0] <= 2 * (N_FUNCTIONS + samples.shape[1]) else explained
         with np.errstate(divide="ignore", invalid="ignore"):

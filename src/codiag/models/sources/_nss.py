@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import copy
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -163,10 +163,10 @@ class NSS(SecondOrder[WindowStack, WindowSums]):
     n_components : int, optional
         Number of sources; as many leading principal components are unmixed. By default the number of linearly
         independent channels, whatever their units.
-    n_blocks : int
+    n_windows : int
         Number of windows of equal length into which every recording is cut; fewer if windows would have less than four
         samples per component. An epoch is one window. Shorter ones are joined with the samples that follow.
-    polish : int
+    max_iter : int
         Largest number of steps of the likelihood; zero is joint diagonalization alone.
     diagonalizer : Diagonalizer, optional
         Diagonalizer of the covariances; by default `codiag.diagonalize.OrthogonalNewton` until its fixed point.
@@ -226,23 +226,25 @@ class NSS(SecondOrder[WindowStack, WindowSums]):
     >>> rng = np.random.default_rng(0)
     >>> loud = np.repeat(rng.uniform(0.2, 2, (10, 3)), 1000, axis=0)
     >>> mixing = rng.standard_normal((3, 3))
-    >>> model = NSS(n_blocks=10).fit((loud * rng.standard_normal((10_000, 3))) @ mixing.T)
+    >>> model = NSS(n_windows=10).fit((loud * rng.standard_normal((10_000, 3))) @ mixing.T)
     >>> minimum_distance(model.components_, mixing) < 0.1, model.unresolved_
     (True, [])
     """
+
+    former_parameters: ClassVar[Mapping[str, str]] = {"polish": "max_iter", "n_blocks": "n_windows"}
 
     def __init__(
         self,
         n_components: int | None = None,
         *,
-        n_blocks: int = 20,
-        polish: int = 50,
+        n_windows: int = 20,
+        max_iter: int = 50,
         diagonalizer: Diagonalizer | None = None,
         random_state: int | None = None,
     ) -> None:
         self.n_components = n_components
-        self.n_blocks = n_blocks
-        self.polish = polish
+        self.n_windows = n_windows
+        self.max_iter = max_iter
         self.diagonalizer = diagonalizer
         self.random_state = random_state
 
@@ -253,15 +255,15 @@ class NSS(SecondOrder[WindowStack, WindowSums]):
         --------
         >>> from codiag.models import NSS
         >>> NSS().check_parameters()
-        >>> NSS(n_blocks=0).check_parameters()  # refused
+        >>> NSS(n_windows=0).check_parameters()  # refused
         Traceback (most recent call last):
             ...
-        ValueError: n_blocks must be at least 2, since one covariance does not separate sources; got 0
+        ValueError: n_windows must be at least 2, since one covariance does not separate sources; got 0
         """
         super().check_parameters()
-        if self.n_blocks < 2:
+        if self.n_windows < 2:
             raise ValueError(
-                f"n_blocks must be at least 2, since one covariance does not separate sources; got {self.n_blocks}"
+                f"n_windows must be at least 2, since one covariance does not separate sources; got {self.n_windows}"
             )
 
     def _parts_of(self, data: Any) -> Parts | None:
@@ -269,11 +271,11 @@ class NSS(SecondOrder[WindowStack, WindowSums]):
         return as_parts(data, is_matrix) if isinstance(data, Iterator) or callable(data) else None
 
     def _sums_of_parts(self, parts: Parts) -> WindowSums:
-        sums: WindowSums = parts.reduce(_sums_of_part, self.n_blocks, self.n_components)
+        sums: WindowSums = parts.reduce(_sums_of_part, self.n_windows, self.n_components)
         return sums
 
     def _sums_over(self, samples: np.ndarray, before: WindowSums | None) -> WindowSums:
-        return WindowSums.over(samples, self.n_blocks, _least(samples.shape[1], self.n_components))
+        return WindowSums.over(samples, self.n_windows, _least(samples.shape[1], self.n_components))
 
     def _separated_sums(self, sums: WindowSums) -> tuple[Separation, Whitening]:
         sums = sums.closed()
@@ -292,7 +294,7 @@ class NSS(SecondOrder[WindowStack, WindowSums]):
     def _windows(self, recordings: Recordings) -> list[np.ndarray]:
         """Return the windows of recordings; a single recording is cut into at least two, however short it is."""
         least = _least(self.n_features_in_, self.n_components)
-        arrays, n_windows = recordings.arrays, 1 if recordings.form == "epochs" else self.n_blocks
+        arrays, n_windows = recordings.arrays, 1 if recordings.form == "epochs" else self.n_windows
         if len(arrays) == 1 and n_windows > 1:
             return _cut(arrays[0], n_windows, min(least, max(1, arrays[0].shape[0] // 2)))
         return _joined([_cut(array, n_windows, least) for array in arrays], least)

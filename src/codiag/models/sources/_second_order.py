@@ -151,7 +151,7 @@ class SecondOrder(PartialFit, BlindSources, Generic[S, T]):
         """
         unmixing, n_steps, converged, orthogonal = self._diagonalized(stack)
         scores = _orthogonal if orthogonal else _free
-        if self.polish == 0 or unmixing.shape[0] == 1:
+        if self.max_iter == 0 or unmixing.shape[0] == 1:
             return self._separation(stack, whitened, unmixing, scores, n_steps, converged)
         chosen = np.full(unmixing.shape, True)
         for samples in [None] if leading is None else [None, leading]:
@@ -210,7 +210,7 @@ class SecondOrder(PartialFit, BlindSources, Generic[S, T]):
         To first order, pairs do not depend on each other.
         """
         filters = np.empty(0)
-        for step in range(self.polish):
+        for step in range(self.max_iter):
             unmixing, matrices = _unit(unmixing, stack.matrices)
             own = np.einsum("lii->li", matrices)
             filters = self._scores(own, stack) if step < N_REFITS else filters
@@ -219,7 +219,7 @@ class SecondOrder(PartialFit, BlindSources, Generic[S, T]):
             unmixing = np.linalg.solve(np.eye(shares.shape[0]) + shares, unmixing)
             if np.max(np.abs(shares)) < TOLERANCE:
                 return unmixing, step + 1, True
-        return unmixing, self.polish, False
+        return unmixing, self.max_iter, False
 
 
 def _orthogonal(own: np.ndarray, stack: Stack) -> tuple[np.ndarray, Coefficients]:

@@ -216,7 +216,7 @@ class SOBI(SecondOrder[Stack, LaggedSums]):
         independent channels, whatever their units.
     lags : int or sequence of int
         Lags in samples: 1, 2, ... up to this number, but at most half of the longest recording; or a list of lags.
-    polish : int
+    max_iter : int
         Largest number of steps of the likelihood, which use the consecutive lags from one on; zero is joint
         diagonalization alone.
     diagonalizer : Diagonalizer, optional
@@ -286,13 +286,13 @@ class SOBI(SecondOrder[Stack, LaggedSums]):
         n_components: int | None = None,
         *,
         lags: int | Sequence[int] = 50,
-        polish: int = 50,
+        max_iter: int = 50,
         diagonalizer: Diagonalizer | None = None,
         random_state: int | None = None,
     ) -> None:
         self.n_components = n_components
         self.lags = lags
-        self.polish = polish
+        self.max_iter = max_iter
         self.diagonalizer = diagonalizer
         self.random_state = random_state
 

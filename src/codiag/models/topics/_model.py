@@ -68,12 +68,12 @@ class LatentDirichlet(TopicScores, PartialFit, JackknifeModel[TopicMoments, Topi
     (Minka's fixed point). Expectation maximization has no such prior, and overfits short documents.
 
     *Needs* counts of words, documents of two words or more, better three, and linearly independent topics. *Costs* a
-    few dozen products of the counts, which are not copied, with as many columns as topics; then work on a core of
-    k x k x k; for every step of `polish` four bytes and a few nanoseconds per entry and topic, up to 1 GiB: for larger
+    few dozen products of the counts, which are not copied, with as many columns as topics; then work on a core of k x k
+    x k; for every variational step four bytes and a few nanoseconds per entry and topic, up to 1 GiB: for larger
     corpora, and for parts, each step repeats those before it. *Guarantees* errors proportional to one over the root of
-    the number of documents if the model holds, `alpha_0` is right and `polish` is zero; the same estimate from every
-    seed and for any order of documents. *Fails* if documents are more or less mixed than `alpha_0` says and `polish` is
-    zero, with a bias that more data does not remove, and if sampling noise hides topics, which a warning says. Steps
+    the number of documents if the model holds, `alpha_0` is right and `max_iter` is zero; the same estimate from every
+    seed and for any order of documents. *Fails* if documents are more or less mixed than `alpha_0` says and `max_iter`
+    is zero, with a bias that more data does not remove, and if sampling noise hides topics, which a warning says. Steps
     have a bias of their own if topics have most words in common and documents are short.
 
     Parameters
@@ -83,17 +83,17 @@ class LatentDirichlet(TopicScores, PartialFit, JackknifeModel[TopicMoments, Topi
         sampling noise.
     alpha_0 : float, optional
         Sum of the Dirichlet parameters of the mixtures: large if documents mix many topics, zero if each has a single
-        one. None to estimate it by the steps of `polish`; moments then assume 1.
+        one. None to estimate it by the variational steps; moments then assume 1.
     method : Method or str, optional
         Method that factorizes the moment; by default `codiag.methods.Auto`.
-    polish : int
+    max_iter : int
         Largest number of collapsed variational steps after the moments. They end when the mean log-probability of a
         word, given all other words, changes by less than 0.001 in two consecutive steps (0.002 in documents of 18 words
         or more, where steps have momentum). They lower the perplexity of real text. Zero is the pure method of moments,
         which is consistent.
-    n_blocks : int
+    n_jackknife : int
         Number of blocks of documents that are left out in turn for standard errors (jackknife), at least 2, better 20;
-        zero for no standard errors. The model is estimated as many times more, steps of `polish` included.
+        zero for no standard errors. The model is estimated as many times more, variational steps included.
     random_state : int, optional
         Seed; the estimate does not depend on it if the data determines the topics.
 
@@ -105,7 +105,7 @@ class LatentDirichlet(TopicScores, PartialFit, JackknifeModel[TopicMoments, Topi
         Expected share of each topic.
     doc_topic_prior_ : array of shape (n_components,)
         The Dirichlet parameters of the mixtures. Their sum is `alpha_0` if that is given, but at least 0.01, so that
-        every topic is possible. After steps of `polish` they are not proportional to `weights_`.
+        every topic is possible. After variational steps they are not proportional to `weights_`.
     topic_word_prior_ : float
         The Dirichlet parameter of the topics, estimated by the steps; zero without steps.
     n_iter_ : int
@@ -113,9 +113,9 @@ class LatentDirichlet(TopicScores, PartialFit, JackknifeModel[TopicMoments, Topi
     diagnostics_ : Diagnostics
         Eigenvalues of the second moment and their sampling noise, relative error of the fit, clipped mass.
     components_standard_errors_, weights_standard_errors_, doc_topic_prior_standard_errors_
-        Of the same shapes, only if `n_blocks` is positive; and a number, ``topic_word_prior_standard_errors_``. NaN for
-        entries that are 0 or 1 with and without each block. Steps of `polish` have a bias; after them these are root
-        mean square errors, which include the squared bias as estimated from five simulated corpora and from the
+        Of the same shapes, only if `n_jackknife` is positive; and a number, ``topic_word_prior_standard_errors_``. NaN
+        for entries that are 0 or 1 with and without each block. Variational steps have a bias; after them these are
+        root mean square errors, which include the squared bias as estimated from five simulated corpora and from the
         difference to moments. The error of `doc_topic_prior_` is then unknown (NaN) unless `alpha_0` is given: it can
         be twice too large, which simulated corpora do not show. All are NaN if simulated corpora do not determine the
         topics. For documents of few words, confidence intervals cover the truth less often than they should.
@@ -135,16 +135,16 @@ class LatentDirichlet(TopicScores, PartialFit, JackknifeModel[TopicMoments, Topi
     `fit` also takes documents in parts, and does not hold all of them: a dask array with sparse or dense chunks of
     rows, a dask bag or a list of delayed parts, a list of matrices, or a function that returns an iterator over them.
     They are read once for the frequencies of words, about ten times for the range of the second moment, once for sums
-    in that range, and once for every step of `polish`. Sums are formed where the parts are, and added in a tree. The
+    in that range, and once for every variational step. Sums are formed where the parts are, and added in a tree. The
     topics are those of one matrix, to about 1e-10 by moments and 1e-7 after steps, which are in single precision.
     Posteriors of words are not kept between steps but computed again, so that ten steps take the time of 55.
 
-    An iterator can be read once, so that `polish` must be zero. As in `partial_fit`, documents are then kept until they
-    show as many eigenvalues of the second moment as there are topics, four times above sampling noise. They fix the
-    basis of all further sums: its angle to the true range has a sine of at most 1/4, and the topics are nearly as
+    An iterator can be read once, so that `max_iter` must be zero. As in `partial_fit`, documents are then kept until
+    they show as many eigenvalues of the second moment as there are topics, four times above sampling noise. They fix
+    the basis of all further sums: its angle to the true range has a sine of at most 1/4, and the topics are nearly as
     precise as from all documents at once. Up to 128 MiB of documents are kept; a warning says if these do not show the
     topics. Parts may be empty, or sorted. The documents of every part are assigned to all jackknife blocks, and sums
-    take `n_blocks` times the memory; `fit` keeps their total, `partial_fit` all of them.
+    take `n_jackknife` times the memory; `fit` keeps their total, `partial_fit` all of them.
 
     Examples
     --------
@@ -163,7 +163,7 @@ class LatentDirichlet(TopicScores, PartialFit, JackknifeModel[TopicMoments, Topi
     >>> parts = np.array_split(counts, 10)
     >>> bool(np.allclose(LatentDirichlet(2, random_state=0).fit(parts).components_, model.components_))
     True
-    >>> moments = LatentDirichlet(2, polish=0, n_blocks=10, random_state=0).fit(parts)
+    >>> moments = LatentDirichlet(2, max_iter=0, n_jackknife=10, random_state=0).fit(parts)
     >>> bool(np.all(moments.weights_standard_errors_ < 0.05))
     True
     """
@@ -181,13 +181,13 @@ class LatentDirichlet(TopicScores, PartialFit, JackknifeModel[TopicMoments, Topi
         *,
         alpha_0: float | None = None,
         method: Any = None,
-        polish: int = 30,
-        n_blocks: int = 0,
+        max_iter: int = 30,
+        n_jackknife: int = 0,
         random_state: int | None = None,
     ) -> None:
-        super().__init__(n_components, method=method, polish=polish, random_state=random_state)
+        super().__init__(n_components, method=method, max_iter=max_iter, random_state=random_state)
         self.alpha_0 = alpha_0
-        self.n_blocks = n_blocks
+        self.n_jackknife = n_jackknife
 
     def moments_by_number(self, data: Any) -> Callable[[int], TopicMoments]:
         """Return a function from a number of topics to the moments of counts (documents, words), whole or in parts."""
@@ -195,16 +195,16 @@ class LatentDirichlet(TopicScores, PartialFit, JackknifeModel[TopicMoments, Topi
         if parts is not None and parts.once:
             if self.n_components is None:
                 refuse_iterator(data)
-            check_reads(parts, self.polish)
+            check_reads(parts, self.max_iter)
             return lambda k: self._of_iterator(parts, k)
-        sums = self._document_sums(self._as_counts(data, first=True) if parts is None else parts, self.n_blocks)
+        sums = self._document_sums(self._as_counts(data, first=True) if parts is None else parts, self.n_jackknife)
         self._check_blocks(sums.totals.n_documents)
         self.n_features_in_ = sums.totals.mean.size
-        return lambda k: self._of_sums(sums.blocks(k), k, bool(self.polish), sums)
+        return lambda k: self._of_sums(sums.blocks(k), k, bool(self.max_iter), sums)
 
-    def _document_sums(self, documents: Documents, n_blocks: int) -> DocumentSums:
+    def _document_sums(self, documents: Documents, n_jackknife: int) -> DocumentSums:
         first = N_TRIED if self.n_components is None else 0
-        return DocumentSums(documents, self._assumed_alpha_0(), n_blocks, as_seed(self.random_state), first)
+        return DocumentSums(documents, self._assumed_alpha_0(), n_jackknife, as_seed(self.random_state), first)
 
     def _of_sums(
         self, blocks: Blocks, k: int, has_steps: bool = False, source: DocumentSums | None = None
@@ -244,13 +244,13 @@ class LatentDirichlet(TopicScores, PartialFit, JackknifeModel[TopicMoments, Topi
     def _of_stream(self, stream: TopicStream, k: int) -> TopicMoments:
         """Return the moments of documents that were read once."""
         if stream.blocks is None:
-            sums = self._document_sums(stream.documents(), self.n_blocks)
+            sums = self._document_sums(stream.documents(), self.n_jackknife)
             return replace(self._of_sums(sums.blocks(k), k, source=sums), seen=stream, documents=None)
         moments = self._of_sums(stream.blocks, k)
         return replace(moments, seen=stream, complaints=(*moments.complaints, *stream.complaints(k)))
 
     def _with_counts(self, stream: TopicStream, counts: sparse.csr_array, k: int) -> TopicStream:
-        return stream.with_part(counts, k, self._assumed_alpha_0(), as_seed(self.random_state), self.n_blocks)
+        return stream.with_part(counts, k, self._assumed_alpha_0(), as_seed(self.random_state), self.n_jackknife)
 
     def _with_chunk(self, seen: TopicStream | None, raw: Any) -> TopicStream:
         """Return the documents seen so far, or sums over them, with further documents added."""
@@ -273,9 +273,9 @@ class LatentDirichlet(TopicScores, PartialFit, JackknifeModel[TopicMoments, Topi
         if documents is None:
             return rest
         if isinstance(documents, Parts):
-            documents = PartsWithout(documents, as_matrix, self.n_blocks, block)
+            documents = PartsWithout(documents, as_matrix, self.n_jackknife, block)
         else:
-            documents = documents[np.flatnonzero(block_of_rows(documents.shape[0], self.n_blocks) != block)]
+            documents = documents[np.flatnonzero(block_of_rows(documents.shape[0], self.n_jackknife) != block)]
         return replace(rest, documents=documents, n_steps=components.n_iter)
 
     def parameters(self, fit: Factorization | None, moments: TopicMoments) -> Topics:
@@ -284,11 +284,11 @@ class LatentDirichlet(TopicScores, PartialFit, JackknifeModel[TopicMoments, Topi
 
     def polished(self, components: Topics, moments: TopicMoments) -> Topics:
         """Return topics after collapsed variational steps, if documents can be read."""
-        if not self.polish or moments.documents is None:
+        if not self.max_iter or moments.documents is None:
             return components
         topics, prior = components.components, components.doc_topic_prior
         start = Start.of(self.posteriors, topics, prior, moments.mean, has_fixed_sum=self.alpha_0 is not None)
-        n_steps, settle = (self.polish, True) if moments.n_steps is None else (moments.n_steps, False)
+        n_steps, settle = (self.max_iter, True) if moments.n_steps is None else (moments.n_steps, False)
         result = polished(moments.documents, start, n_steps, settle=settle)
         return replace(
             components,
@@ -357,7 +357,7 @@ class LatentDirichlet(TopicScores, PartialFit, JackknifeModel[TopicMoments, Topi
         >>> rng = np.random.default_rng(0)
         >>> topics = np.array([[0.5, 0.4, 0.1, 0.0], [0.0, 0.1, 0.4, 0.5]])
         >>> counts = np.array([rng.multinomial(10, topics[i]) for i in rng.integers(0, 2, 500)])
-        >>> model = LatentDirichlet(2, polish=0, random_state=0).fit(counts)
+        >>> model = LatentDirichlet(2, max_iter=0, random_state=0).fit(counts)
         >>> model.to_sklearn().transform(counts[:3]).shape
         (3, 2)
         """
@@ -392,13 +392,13 @@ class SingleTopic(LatentDirichlet):
         sampling noise.
     method : Method or str, optional
         Method that factorizes the moment; by default `codiag.methods.Auto`.
-    polish : int
+    max_iter : int
         Largest number of collapsed variational steps after the moments. They leave each document out of its own update,
         estimate the Dirichlet parameter of topics, and end as those of `LatentDirichlet`. Zero is the pure method of
         moments.
-    n_blocks : int
+    n_jackknife : int
         Number of blocks of documents that are left out in turn for standard errors (jackknife), at least 2, better 20;
-        zero for no standard errors. The model is estimated as many times more, steps of `polish` included.
+        zero for no standard errors. The model is estimated as many times more, variational steps included.
     random_state : int, optional
         Seed; the estimate does not depend on it if the data determines the topics.
 
@@ -427,12 +427,12 @@ class SingleTopic(LatentDirichlet):
         n_components: int | None = 10,
         *,
         method: Any = None,
-        polish: int = 0,
-        n_blocks: int = 0,
+        max_iter: int = 0,
+        n_jackknife: int = 0,
         random_state: int | None = None,
     ) -> None:
-        JackknifeModel.__init__(self, n_components, method=method, polish=polish, random_state=random_state)
-        self.n_blocks = n_blocks
+        JackknifeModel.__init__(self, n_components, method=method, max_iter=max_iter, random_state=random_state)
+        self.n_jackknife = n_jackknife
 
     def predict(self, X: Any) -> np.ndarray:  # noqa: N803
         """Return the most probable topic of each document.
