@@ -60,7 +60,12 @@ def test_models_take_former_parameters_and_have_former_attributes():
 
 @pytest.mark.parametrize(
     ("module", "name"),
-    [("codiag.tables", "read_votes"), ("codiag.tensors", "WordPairs"), ("codiag.methods.least_squares", "minimize")],
+    [
+        ("codiag.tables", "read_votes"),
+        ("codiag.tensors", "WordPairs"),
+        ("codiag.methods.least_squares", "minimize"),
+        *(("codiag.models", name) for name in ("Components", "Diagnostics", "MomentModel", "Moments")),
+    ],
 )
 def test_former_modules_have_their_names(module, name):
     with pytest.warns(DeprecationWarning, match="the old name goes in"):

@@ -13,22 +13,19 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import codiag
 from cases import MODELS
+from codiag.extending import Components, Diagnostics, MomentModel, Moments
 from codiag.methods import ALS, NOJD
 from codiag.models import (
-    Components,
-    Diagnostics,
     HiddenMarkov,
     LatentDirichlet,
     MixedMembershipCommunities,
-    MomentModel,
-    Moments,
     MultiviewMixture,
     SingleTopic,
     SphericalGaussianMixture,
 )
 from codiag.models.frame import Model
 from codiag.tensors import symmetrize
-from simulated import gaussians, matched
+from simulated import chain, gaussians, matched, mixed_corpus
 
 EVERY = pytest.mark.parametrize("name", MODELS)
 
@@ -309,3 +306,25 @@ def test_numbers_that_cannot_be_found_must_be_given():
         MODELS["PoissonMixture"].kind(None).fit(MODELS["PoissonMixture"].draw(50, 0)[0])
     parts = np.array_split(gaussians(20_000, 3)[0], 3)
     assert SphericalGaussianMixture(None, max_iter=0).fit(parts).n_components_ == 3
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "n_reads"),
+    [
+        (SphericalGaussianMixture, gaussians(20_000, 3)[0], 1),
+        (HiddenMarkov, chain(20_000, 3)[0], 1),
+        (LatentDirichlet, mixed_corpus(20_000, 3)[0], 3),  # frequencies, range and sums, as for a given number
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_components_are_counted_from_one_read_of_the_data(kind, data, n_reads):
+    reads = []
+
+    def parts():
+        reads.append(1)
+        return iter(np.array_split(data, 3))
+
+    assert kind(None, max_iter=0, random_state=0).fit(parts).n_components_ == 3
+    assert len(reads) == n_reads
+    if n_reads == 1:
+        assert kind(None, max_iter=0, random_state=0).fit(iter(np.array_split(data, 3))).n_components_ == 3

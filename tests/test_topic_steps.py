@@ -10,7 +10,8 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 from scipy.special import gammaln, psi
 
-from codiag.models import Diagnostics, LatentDirichlet, SingleTopic
+from codiag.extending import Diagnostics
+from codiag.models import LatentDirichlet, SingleTopic
 from codiag.models.topics import (
     DocumentPosteriors,
     Estimated,

@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
 from codiag.models import LatentDirichlet, SingleTopic
-from codiag.models.topics import WordStatistics, as_counts, at_entries, noise_of_pairs
+from codiag.models.topics import WordStatistics, as_counts, at_entries, noise_of_pairs, word_frequencies
 from simulated import matched, mixed_corpus, single_topic_corpus
 
 
@@ -278,6 +278,18 @@ def test_counts_are_checked_once(step, monkeypatch):
         monkeypatch.setattr(f"codiag.models.topics.{module}.as_counts", counted)
     getattr(LatentDirichlet(3, random_state=0), step)(mixed_corpus(300, 0)[0])
     assert len(checked) == 1
+
+
+def test_frequencies_of_words_are_computed_once(monkeypatch):
+    calls = []
+
+    def counted(*given, **options):
+        calls.append(given)
+        return word_frequencies(*given, **options)
+
+    monkeypatch.setattr("codiag.models.topics._word_moments.word_frequencies", counted)
+    LatentDirichlet(3, random_state=0).fit(mixed_corpus(300, 0)[0])
+    assert len(calls) == 1
 
 
 class TestCopies:

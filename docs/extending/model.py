@@ -11,10 +11,11 @@ have no special diagonal:
 .. math:: M_3 = \sum_h w_h\, \lambda_h \otimes \lambda_h \otimes \lambda_h, \qquad
           M_2 = \sum_h w_h\, \lambda_h \lambda_h^\top, \qquad M_1 = \sum_h w_h \lambda_h.
 
-**Step 2: from data to a problem.** A subclass of `codiag.models.MomentModel` implements ``moments(data)``, which checks
-the data and returns `Moments` with a `codiag.Problem`. Here the tensor is the raw third moment, contracted sample by
-sample, plus a sparse tensor that corrects the entries with repeated indices; neither is formed. The second moment goes
-into the problem, for methods that need orthogonal factors. A subclass of `Moments` carries what is needed later.
+**Step 2: from data to a problem.** A subclass of `codiag.extending.MomentModel` implements ``moments(data)``, which
+checks the data and returns `Moments` with a `codiag.Problem`. Here the tensor is the raw third moment, contracted
+sample by sample, plus a sparse tensor that corrects the entries with repeated indices; neither is formed. The second
+moment goes into the problem, for methods that need orthogonal factors. A subclass of `Moments` carries what is needed
+later.
 
 **Step 3: from factors to parameters.** ``parameters(fit, moments)`` returns a `Components`, whose fields have one row
 for each component. With unit factors u and :math:`U^+` the pseudo-inverse of their matrix, :math:`m = U^+ M_1` holds
@@ -44,7 +45,7 @@ from scipy.special import logsumexp, softmax
 from sklearn.utils.validation import check_array, check_is_fitted
 
 import codiag
-from codiag.models import Components, Diagnostics, MomentModel, Moments
+from codiag.extending import Components, Diagnostics, MomentModel, Moments
 from codiag.tensors import CrossMomentTensor, SparseTensor
 
 
@@ -74,7 +75,7 @@ class PoissonMixture(MomentModel):
     Parameters
     ----------
     n_components, method, max_iter, random_state
-        As in `codiag.models.MomentModel`.
+        As in `codiag.extending.MomentModel`.
 
     Examples
     --------

@@ -88,7 +88,7 @@ def _method(rng: np.random.Generator) -> Any:
 
 @covers(
     "codiag.models.SphericalGaussianMixture",
-    *(f"codiag.models.{name}" for name in ("MomentModel", "Moments", "Components", "Diagnostics")),
+    *(f"codiag.extending.{name}" for name in ("MomentModel", "Moments", "Components", "Diagnostics")),
     weight=3,
 )
 def gaussians(rng: np.random.Generator) -> Case:
