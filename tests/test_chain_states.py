@@ -121,7 +121,7 @@ class TestWhatTheModelSays:
         np.add.at(pairs, (states[:-1], states[1:]), 1)
         assert_allclose(pairs / pairs.sum(axis=1, keepdims=True), model.transmat_, atol=0.03)
 
-    def test_draws_begin_where_they_are_told(self, model):
+    def test_samples_start_in_the_given_state(self, model):
         assert all(model.sample(2, seed, currstate=2)[1][0] == 2 for seed in range(5))
         firsts = [model.sample(1, seed)[1][0] for seed in range(300)]
         assert_allclose(np.bincount(firsts, minlength=3) / 300, model.startprob_, atol=0.12)
@@ -158,7 +158,7 @@ class TestWhatTheModelSays:
         with pytest.raises(error, match=words):
             call(model)
 
-    def test_hmmlearn_says_the_same(self, model):
+    def test_results_agree_with_hmmlearn(self, model):
         pytest.importorskip("hmmlearn", reason="hmmlearn is not installed")
         symbols = chain(600, 1)[0][:, None]
         other = model.to_hmmlearn()

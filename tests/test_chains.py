@@ -159,11 +159,11 @@ class TestKindsOfSequences:
             ([0, 10**30, 0, 1], None, ValueError, "64 bits"),
         ],
     )
-    def test_what_is_no_sequence(self, symbols, lengths, error, words):
+    def test_invalid_sequences_are_refused(self, symbols, lengths, error, words):
         with pytest.raises(error, match=words):
             HiddenMarkov(2).fit(symbols, lengths)
 
-    def test_symbols_that_are_never_shown_cost_nothing(self):
+    def test_symbols_that_never_occur_cost_nothing(self):
         """Work follows the symbols that occur: pairs of all numbers up to the largest would take terabytes."""
         sparse_numbers = HiddenMarkov(2, max_iter=0, random_state=0, method="ojd1").fit(chain(600, 0)[0] * 1000)
         dense_numbers = HiddenMarkov(2, max_iter=0, random_state=0, method="ojd1").fit(chain(600, 0)[0])
@@ -171,7 +171,7 @@ class TestKindsOfSequences:
         HiddenMarkov(2, max_iter=0, random_state=0, method="ojd1").fit([0, 10**6, 10**6] * 30 + [0, 0, 10**6] * 30)
 
     @pytest.mark.parametrize("symbols", [[0, 1, 2], [0, 1] * 20, [0] * 20 + [1] * 20, [[0, 1, 0]] * 9])
-    def test_sequences_that_say_little(self, symbols):
+    def test_short_sequences(self, symbols):
         for k in (1, 2):
             model = HiddenMarkov(k, random_state=0).fit(symbols)
             for rows in (model.transmat_, model.emissionprob_, model.startprob_[None]):

@@ -80,7 +80,7 @@ class TestJackknife:
         found = jackknife_errors(mean, without, 1 / shares)
         assert_allclose(found, np.sqrt(np.mean((sums / sizes - mean) ** 2 * shares / (1 - shares))))
 
-    def test_rows_are_dealt_evenly_whatever_the_part(self):
+    def test_rows_are_assigned_evenly_in_every_part(self):
         for place in range(5):
             owners = block_of_rows(103, 10, place)
             assert set(np.bincount(owners, minlength=10)) == {10, 11}
@@ -371,7 +371,7 @@ class TestWhatIsUnknown:
         with pytest.raises(ValueError, match=words):
             MixedMembershipCommunities(2, n_partitions=4, n_jackknife=n_jackknife, random_state=0).fit(links)
 
-    def test_a_part_without_nodes_is_told(self):
+    def test_errors_name_the_block(self):
         """Eight nodes of twelve are enough, but not where a quarter of all has lost its own."""
         graph = mixed_membership_graph(12, 2, alpha_0=0.0, inside=0.9, outside=0.1, seed=0).adjacency
         with pytest.raises(ValueError, match="a part of the nodes") as caught:

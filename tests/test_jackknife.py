@@ -77,7 +77,7 @@ class TestStandardErrors:
         again = found.set_params(n_jackknife=0).fit(samples)
         assert not hasattr(again, "means_standard_errors_")
 
-    def test_blocks_are_kept_where_chunks_follow(self):
+    def test_blocks_are_kept_by_partial_fit_only(self):
         samples = gaussians(600, 0)[0]
         model = SphericalGaussianMixture(3, max_iter=0, n_jackknife=20, random_state=0).fit([samples])
         plain = SphericalGaussianMixture(3, max_iter=0, random_state=0).fit([samples])
@@ -95,7 +95,7 @@ class TestStandardErrors:
         ],
     )
     @pytest.mark.parametrize("kind", [LatentDirichlet, SphericalGaussianMixture])
-    def test_what_cannot_be_left_out(self, kind, options, given, words):
+    def test_invalid_numbers_of_blocks_are_refused(self, kind, options, given, words):
         data = mixed_corpus(300, 0)[0] if kind is LatentDirichlet else gaussians(300, 0)[0]
         with pytest.raises(ValueError, match=words):
             kind(3, **options).fit(data if given is None else np.array_split(data, given))

@@ -109,7 +109,7 @@ class TestMixtures:
             ([np.ones((4, 3)), np.ones((4, 2)), np.ones((4, 2))], "n_components must be at most 2"),
         ],
     )
-    def test_views_that_are_none(self, data, words):
+    def test_invalid_views_are_refused(self, data, words):
         with pytest.raises(ValueError, match=words):
             MultiviewMixture(3).fit(data)
 
@@ -165,7 +165,7 @@ class TestDiagonalCovariances:
         factors, widths = rng.standard_normal((10, 3)), rng.uniform(0.5, 2, 10)
         assert_allclose(unique_variances(factors @ factors.T + np.diag(widths), 3), widths, atol=0.02)
 
-    def test_scikit_learn_says_the_same(self):
+    def test_results_agree_with_scikit_learn(self):
         samples = self.samples(3000)
         model = SphericalGaussianMixture(3, covariance_type="diag", random_state=0).fit(samples)
         theirs = model.to_sklearn()
@@ -273,7 +273,7 @@ class TestDegenerateSamples:
             (np.repeat(np.eye(3)[:2], 9, axis=0), 3, "n_components=3 is more than the data determines"),
         ],
     )
-    def test_samples_that_say_nothing(self, samples, k, words):
+    def test_degenerate_samples_are_refused(self, samples, k, words):
         with pytest.raises(ValueError, match=words):
             SphericalGaussianMixture(k).fit(samples)
 
@@ -290,7 +290,7 @@ class TestDegenerateSamples:
             ([np.ones((1, 3))] * 3, ValueError, "n_components must be at most 1, the number of samples"),
         ],
     )
-    def test_views_that_say_nothing(self, data, error, words):
+    def test_degenerate_views_are_refused(self, data, error, words):
         with pytest.raises(error, match=words):
             MultiviewMixture(2).fit(data)
 

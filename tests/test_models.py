@@ -89,7 +89,7 @@ def test_parameters_are_stored_and_cloned(name):
 
 @pytest.mark.filterwarnings("ignore:.*may be more than the data shows")
 @EVERY
-def test_whatever_reorders_components_reorders_all_that_belongs_to_them(name):
+def test_diagnostics_are_reordered_with_components(name):
     """Components of about the same weight change places in EM; one step moves them little, so that they are known."""
     case, moved = MODELS[name], 0
     for seed in range(20):
@@ -113,7 +113,7 @@ ANY_DATA[MixedMembershipCommunities] = BLOCKS + BLOCKS.T
 
 @pytest.mark.parametrize("kind", ANY_DATA, ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize(("seed", "error"), [("abc", TypeError), (-1, ValueError), (1.5, TypeError)])
-def test_seeds_that_are_none(kind, seed, error):
+def test_invalid_seeds_are_refused(kind, seed, error):
     with pytest.raises(error, match="random_state must"):
         kind(2, random_state=seed).fit(ANY_DATA[kind])
 
@@ -151,7 +151,7 @@ class TestConvergence:
             (HiddenMarkov, ["fit"]),
         ],
     )
-    def test_a_method_of_the_user_that_stopped_early_is_told(self, kind, steps):
+    def test_a_given_method_that_does_not_converge_warns(self, kind, steps):
         data = {case.kind: case for case in MODELS.values()}[kind].draw(5000, 0)[0]
         for step in steps:
             with pytest.warns(codiag.ConvergenceWarning, match="ALS did not converge in 1 sweeps") as caught:
@@ -192,7 +192,7 @@ class TestBase:
         assert_allclose(model.weights_, fit.weights)
         assert_allclose(model.diagnostics_.core_errors, fit.standard_errors)
 
-    def test_fit_warns_where_it_was_called(self):
+    def test_warnings_point_to_the_call_of_fit(self):
         with pytest.warns(UserWarning, match="take care") as caught:
             Slices(2, random_state=0).fit(self.data())
         assert [warning.filename for warning in caught] == [__file__]
@@ -225,7 +225,7 @@ class TestBase:
         with pytest.raises(ValueError, match="n_components must be positive"):
             Counter(0).fit(self.data())
 
-    def test_what_is_missing_is_named(self):
+    def test_missing_methods_are_named(self):
         with pytest.raises(NotImplementedError, match=r"MomentModel must implement moments\(data\)"):
             MomentModel().fit(self.data())
 
@@ -240,7 +240,7 @@ class TestBase:
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_what_sampling_hides_is_told_once_and_to_the_caller(model, data):
+def test_hidden_components_warn_once_at_the_call_of_fit(model, data):
     with pytest.warns(UserWarning, match="may be more than the data shows") as caught:
         model.set_params(random_state=0).fit(data())
     assert [warning.filename for warning in caught] == [__file__]
@@ -263,7 +263,7 @@ COUNTING = pytest.mark.parametrize("name", [name for name in MODELS if "n_compon
 
 
 @COUNTING
-def test_components_are_counted_where_their_number_is_open(name):
+def test_the_number_of_components_is_found_if_none_is_given(name):
     case = MODELS[name]
     data = case.draw(20_000, 3)[0]
     model = case.kind(None, **case.pure, random_state=0).fit(data)
@@ -292,11 +292,11 @@ def test_one_component_is_counted_as_one(name):
         assert MODELS[name].kind(None, max_iter=0, random_state=0).fit(alone(seed)[name]).n_components_ == 1
 
 
-def test_numbers_that_cannot_be_found_must_be_given():
+def test_numbers_that_cannot_be_determined_must_be_given():
     parts = [gaussians(300, seed)[0] for seed in range(3)]
     for model in (LatentDirichlet(None, max_iter=0), MODELS["PoissonMixture"].kind(None)):
         model.optional = frozenset({"n_components", "alpha_0"})
-        with pytest.raises(ValueError, match="n_components must be given where X is an iterator"):
+        with pytest.raises(ValueError, match="n_components must be given if X is an iterator"):
             model.fit(iter([np.ones((3, 4))]))
     with pytest.raises(ValueError, match="n_components must be given to partial_fit"):
         SphericalGaussianMixture(None, max_iter=0).partial_fit(parts[0])

@@ -200,7 +200,7 @@ def test_parts_that_cannot_be_fitted():
         SphericalGaussianMixture(2).fit([np.ones((2, 300))])
     with pytest.raises(ValueError, match="documents of two words or more; all 4 have fewer"):
         LatentDirichlet(2).fit([np.eye(2), np.eye(2)])
-    with pytest.raises(ValueError, match="lengths must be None where X comes in parts"):
+    with pytest.raises(ValueError, match="lengths must be None if X comes in parts"):
         HiddenMarkov(2).fit(lambda: iter([[0, 1]]), lengths=[2])
 
 

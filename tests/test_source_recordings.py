@@ -164,7 +164,7 @@ def test_chunks_shorter_than_a_block_share_one():
 
 
 @pytest.mark.parametrize("lengths", [(500, 1), (400, 700, 2), (1, 500, 2, 2, 495), (300, 700, 999, 1)])
-def test_recordings_make_the_same_blocks_at_hand_and_as_a_stream(lengths):
+def test_windows_in_memory_equal_those_of_a_stream(lengths):
     """Wherever the short ones stand, and all samples count once."""
     channels = 50 + drawn("NSS")[1].channels[: sum(lengths), :2]
     recordings = np.split(channels, np.cumsum(lengths)[:-1])
@@ -229,7 +229,7 @@ def test_long_streams_fill_no_memory(monkeypatch):
     ],
     ids=str,
 )
-def test_streams_keep_what_does_not_determine_them_yet(name, model, first, words):
+def test_streams_keep_sums_until_they_determine_the_model(name, model, first, words):
     channels = drawn(name)[1].channels
     parts = np.split(channels, [*first, 1000])
     streamed = clone(model)

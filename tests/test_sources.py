@@ -73,7 +73,7 @@ def test_units_of_channels_make_no_difference(name):
     assert_allclose(after, before, atol=1e-6)
 
 
-def test_what_rounding_leaves_of_a_constant_is_no_channel():
+def test_channels_of_rounding_noise_are_ignored():
     mixed = drawn("JADE", n=500)[1]
     dead, sums = np.full((500, 1), 0.1), np.array([[1.0, 2, 0, 0, 0]])
     for extra, row in (

@@ -88,7 +88,7 @@ def test_steps_conserve_words(kind):
 
 
 @pytest.mark.parametrize("kind", ["whole", "halves"])
-def test_a_step_is_what_the_formula_says(kind):
+def test_a_step_follows_the_formula(kind):
     """Entry by entry, in loops; and the probability of a word given all others, in the sum over topics."""
     counts = small(kind)
     posteriors = started(WordPosteriors, counts)
@@ -320,7 +320,7 @@ class TestBias:
         unknown = with_bias(errors, Estimated(found, found), [])
         assert np.all(np.isnan(unknown["components"]))
 
-    def test_how_mixed_documents_are_has_an_error_where_it_is_given(self):
+    def test_priors_have_standard_errors_only_if_alpha_0_is_given(self):
         counts = mixed_corpus(300, 0)[0]
         model = LatentDirichlet(3, max_iter=3, n_jackknife=4, random_state=0).fit(counts)
         assert np.all(np.isnan(model.doc_topic_prior_standard_errors_))

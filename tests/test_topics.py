@@ -115,7 +115,7 @@ class TestTopics:
         with pytest.raises(ValueError, match="5 features, but SingleTopic is expecting 20"):
             model.transform(np.ones((2, 5)))
 
-    def test_what_is_not_counted(self):
+    def test_fractional_counts_warn(self):
         counts, *_ = single_topic_corpus(2000, 0)
         with pytest.warns(UserWarning, match="not for shares or tf-idf weights"):
             SingleTopic(4, random_state=0).fit(1.5 * counts)
@@ -239,18 +239,18 @@ class TestSamplingNoise:
         ({"random_state": "abc"}, TypeError, "random_state must be None, a non-negative integer"),
     ],
 )
-def test_options_that_are_none(options, error, words):
+def test_invalid_options_are_refused(options, error, words):
     for fit in (LatentDirichlet(**options).fit, LatentDirichlet(**options).partial_fit):
         with pytest.raises(error, match=words):
             fit(separated(20))
 
 
-def test_documents_too_long_to_count():
+def test_documents_whose_lengths_overflow_are_refused():
     with pytest.raises(ValueError, match=r"X must hold documents of at most 1e\+100 words"):
         SingleTopic(2).fit(1e120 * separated(20))
 
 
-def test_sampling_noise_is_told_once(monkeypatch):
+def test_sampling_noise_comes_from_documents_or_from_sums(monkeypatch):
     """From all documents where they are at hand; from their sums where these are all there is."""
     calls = []
     from_sums = WordStatistics.noise

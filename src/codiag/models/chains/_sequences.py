@@ -32,7 +32,7 @@ def split_sequences(raw: Any, lengths: Any = None) -> list[np.ndarray]:
         sequences = [_as_symbols(entry) for entry in entries]
         if any(sequence.size > 1 for sequence in sequences):
             if lengths is not None:
-                raise ValueError("lengths must be None where X is a list of sequences, which have lengths of their own")
+                raise ValueError("lengths must be None if X is a list of sequences")
             return _of_one_kind(sequences)
     symbols = _as_symbols(entries)
     if lengths is None:
@@ -67,7 +67,7 @@ def sequences_in_parts(raw: Any, lengths: Any) -> Parts | None:
     if not (delayed or is_dask(raw) or callable(raw) or isinstance(raw, Iterator)):
         return None
     if lengths is not None:
-        raise ValueError("lengths must be None where X comes in parts, each a sequence or a list of sequences")
+        raise ValueError("lengths must be None if X comes in parts, each a sequence or a list of sequences")
     return as_parts(raw, is_dask)
 
 

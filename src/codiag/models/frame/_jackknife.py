@@ -65,7 +65,7 @@ def share_errors(value: np.ndarray, others: np.ndarray, ratios: np.ndarray, unit
     return np.where(fixed[0] | fixed[1], np.nan, errors)
 
 
-def check_n_jackknife(n_jackknife: int, least: int = 2, reason: str = "of which one is left out") -> None:
+def check_n_jackknife(n_jackknife: int, least: int = 2, reason: str = "so that one can be left out") -> None:
     """Raise if there are too few blocks for estimates without one of them to differ."""
     if 0 < n_jackknife < least:
         raise ValueError(

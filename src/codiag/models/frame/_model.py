@@ -562,7 +562,7 @@ def refuse_iterator(data: Any) -> None:
     """Raise if the number of components is None and the data can be read only once."""
     if isinstance(data, Iterator):
         raise ValueError(
-            "n_components must be given where X is an iterator, which can be read once; got None. Give a list, a dask "
+            "n_components must be given if X is an iterator, which can be read once; got None. Give a list, a dask "
             "collection, or a function that returns an iterator"
         )
 

@@ -252,7 +252,7 @@ class PartialFit:
 
     def __sklearn_is_fitted__(self) -> bool:
         """Return whether there are estimates; sums alone do not count."""
-        return hasattr(self, "n_components_")
+        return hasattr(self, "diagnostics_") or hasattr(self, "mixing_")
 
     @abstractmethod
     def _with_chunk(self, seen: Any, raw: Any) -> Any:

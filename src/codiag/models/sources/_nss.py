@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -297,7 +296,11 @@ class NSS(SecondOrder[WindowStack, WindowSums]):
         arrays, n_windows = recordings.arrays, 1 if recordings.form == "epochs" else self.n_windows
         if len(arrays) == 1 and n_windows > 1:
             return _cut(arrays[0], n_windows, min(least, max(1, arrays[0].shape[0] // 2)))
-        return _joined([_cut(array, n_windows, least) for array in arrays], least)
+        lengths = np.array([len(window) for array in arrays for window in _cut(array, n_windows, least)])
+        starts = _starts(lengths, least)
+        if starts.size > 1 and lengths[starts[-1] :].sum() < least:
+            starts = starts[:-1]
+        return np.split(np.concatenate(arrays), np.cumsum(lengths)[starts[1:] - 1])
 
     def _scores(self, own: np.ndarray, stack: WindowStack) -> np.ndarray:
         variances = own[1:] / stack.shares[:, None]
@@ -333,20 +336,6 @@ def _least(n_channels: int, n_components: int | None) -> int:
 def _cut(samples: np.ndarray, n_windows: int, least: int) -> list[np.ndarray]:
     """Return a recording cut into `n_windows` windows of equal length, or fewer of at least `least` samples."""
     return np.array_split(samples, min(n_windows, max(1, samples.shape[0] // least)))
-
-
-def _joined(parts: list[list[np.ndarray]], least: int) -> list[np.ndarray]:
-    """Return the windows of consecutive parts, with those that are too short joined as `WindowSums` does."""
-    groups: list[list[np.ndarray]] = []
-    for window in itertools.chain.from_iterable(parts):
-        if groups and sum(map(len, groups[-1])) < least:
-            groups[-1].append(window)
-        else:
-            groups.append([window])
-    if len(groups) > 1 and sum(map(len, groups[-1])) < least:
-        last = groups.pop()
-        groups[-1] += last
-    return [np.concatenate(group) if len(group) > 1 else group[0] for group in groups]
 
 
 def _sums_of_part(part: Any, n_windows: int, n_components: int | None) -> WindowSums:

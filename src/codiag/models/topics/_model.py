@@ -481,9 +481,9 @@ class SingleTopic(LatentDirichlet):
         """
         raise NotImplementedError("scikit-learn has no model of one topic a document; use LatentDirichlet")
 
-    def _standard_errors(self, components: Topics, moments: TopicMoments) -> dict[str, Any]:
-        """Return jackknife standard errors; steps of single topics have no bias to add."""
-        return JackknifeModel._standard_errors(self, components, moments)
+    def _with_bias(self, errors: dict[str, Any], components: Topics, moments: TopicMoments) -> dict[str, Any]:
+        """Return standard errors unchanged: the bias of steps on single topics is small."""
+        return errors
 
     def _shares(self, counts: sparse.csr_array) -> np.ndarray:
         return topic_posteriors(counts, self.components_, self.weights_)
