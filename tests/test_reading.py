@@ -12,11 +12,11 @@ import codiag
 from codiag import datasets
 from codiag import io as tables
 from codiag.io import read_tensor
-from codiag.models.topics import _files as corpora
+from codiag.models.topics import read_corpus
 
 READERS = [
     ("path", read_tensor),
-    ("path", corpora.read_corpus),
+    ("path", read_corpus),
     ("path", tables.read_votes),
     ("path", tables.read_edges),
     ("path", datasets.read_facebook),
@@ -74,7 +74,7 @@ FILES = [
     ("net.npz", _facebook, datasets.read_facebook),
     ("bag.txt", _bag, lambda path: datasets.read_bag_of_words(path, path.parent / "vocab.txt")),
     ("votes.csv.gz", lambda path: path.write_bytes(gzip.compress(b"0,0,1\n" * 50)), tables.read_votes),
-    ("corpus.npz", lambda path: np.savez(path, counts=np.ones((3, 2))), corpora.read_corpus),
+    ("corpus.npz", lambda path: np.savez(path, counts=np.ones((3, 2))), read_corpus),
     ("tensor.npz", lambda path: np.savez(path, x=np.ones((2, 2, 2))), read_tensor),
     ("fit.npz", FIT.save, codiag.Factorization.load),
 ]
@@ -118,7 +118,7 @@ def test_counts_whose_words_are_out_of_place(tmp_path):
     parts = {"indices": np.array([7]), "indptr": np.array([0, 1, 1]), "data": np.ones(1)}
     np.savez(path, format=b"csr", shape=np.array([2, 3]), **parts)
     with pytest.raises(ValueError, match=r"corpus\.npz is not a readable \.npz file"):
-        corpora.read_corpus(path)
+        read_corpus(path)
 
 
 @pytest.mark.parametrize(

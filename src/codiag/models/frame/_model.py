@@ -378,10 +378,6 @@ class MomentModel(Model, Generic[M, C]):
         Moments
             The problem, and what `parameters` needs besides its solution.
 
-        See Also
-        --------
-        MomentModel.parameters : From the solution to parameters.
-
         Examples
         --------
         >>> import numpy as np
@@ -407,10 +403,6 @@ class MomentModel(Model, Generic[M, C]):
         -------
         Components
             The parameters.
-
-        See Also
-        --------
-        MomentModel.moments : Returns the problem.
 
         Examples
         --------
@@ -441,10 +433,6 @@ class MomentModel(Model, Generic[M, C]):
         -------
         Components
             The parameters after the step.
-
-        See Also
-        --------
-        MomentModel.polished : Several steps.
 
         Examples
         --------
@@ -478,10 +466,6 @@ class MomentModel(Model, Generic[M, C]):
         -------
         Components
             The parameters after the steps.
-
-        See Also
-        --------
-        MomentModel.em_step : One step.
 
         Examples
         --------

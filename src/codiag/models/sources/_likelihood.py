@@ -174,3 +174,36 @@ def _batch_variances(means: np.ndarray, width: int, narrow: np.ndarray) -> np.nd
         return 2 * np.mean(narrow, axis=0) ** 2  # that of independent Gaussians
     variances: np.ndarray = np.mean(np.diff(means, axis=0) ** 2, axis=0) / 2 * width
     return variances
+
+
+def inverse_spectra(autocovariances: np.ndarray, floor: float) -> np.ndarray:
+    r"""Return rows g with :math:`1 / f(\omega) = \sum_l g_l \cos(l \omega)`, f the spectra of autoregressions.
+
+    They have the given autocovariances, (k, n_lags), with white noise of variance `floor` added. Predictors are
+    computed by Levinson's recursion for all sources together.
+    """
+    scale = autocovariances[:, :1]
+    values = autocovariances / scale
+    values[:, 0] += floor
+    n_lags = values.shape[1]
+    predictors, errors = np.zeros_like(values), values[:, :1].copy()
+    predictors[:, 0] = 1
+    for order in range(1, n_lags):
+        residuals = np.sum(predictors[:, :order] * values[:, order:0:-1], axis=1, keepdims=True)
+        reflections = -residuals / errors
+        predictors[:, : order + 1] += reflections * predictors[:, order::-1]
+        errors *= 1 - reflections**2
+    power = np.abs(np.fft.rfft(predictors, n=2 * n_lags, axis=1)) ** 2
+    inverse: np.ndarray = np.fft.irfft(power, n=2 * n_lags, axis=1)[:, :n_lags] / (errors * scale)
+    inverse[:, 1:] *= 2
+    return inverse
+
+
+def cosine_response(filters: np.ndarray, length: int) -> np.ndarray:
+    r"""Return :math:`\sum_l g_l \cos(l \omega)` at the frequencies of a transform, (n_frequencies, k).
+
+    Lags beyond the length of the transform are reduced modulo the length, at which cosines are equal.
+    """
+    padded = np.zeros((-(-filters.shape[1] // length) * length, filters.shape[0]))
+    padded[: filters.shape[1]] = filters.T
+    return np.real(np.fft.rfft(padded.reshape(-1, length, filters.shape[0]).sum(axis=0), axis=0))

@@ -15,7 +15,7 @@ from codiag._checks import UndeterminedError, as_number
 from codiag.diagonalize import Diagonalizer
 from codiag.models.frame import MomentSums, merged
 from codiag.models.sources._base import Recordings, Separation, Whitening, samples_of_part
-from codiag.models.sources._likelihood import Segment, scale_variances, transformed
+from codiag.models.sources._likelihood import Segment, cosine_response, inverse_spectra, scale_variances, transformed
 from codiag.models.sources._second_order import SecondOrder, Stack
 from codiag.parts import Parts, as_parts, is_matrix
 
@@ -380,13 +380,13 @@ class SOBI(SecondOrder[Stack, LaggedSums]):
         """Yield Fourier transforms of sources, or of autoregressive models of them, and of their filtered versions."""
         if sources is None:
             transform = np.sqrt(stack.n) * self._model_spectra(own)  # the squares are n times the density
-            yield Segment.filtered(transform, _response(filters, N_FREQUENCIES), stack.n, N_FREQUENCIES)
+            yield Segment.filtered(transform, cosine_response(filters, N_FREQUENCIES), stack.n, N_FREQUENCIES)
             return
         responses: dict[int, np.ndarray] = {}
         for samples in sources.pieces():
             transform, length = transformed(samples)
             if length not in responses:
-                responses = {length: _response(filters, length)}
+                responses = {length: cosine_response(filters, length)}
             yield Segment.filtered(transform, responses[length], samples.shape[0], length)
 
     def _own_variances(self, sources: Recordings | None, stack: Stack, own: np.ndarray) -> np.ndarray:
@@ -400,41 +400,8 @@ class SOBI(SecondOrder[Stack, LaggedSums]):
 
     def _model_spectra(self, own: np.ndarray) -> np.ndarray:
         """Return roots of the spectral densities of autoregressions with these autocovariances, (n_freq, k)."""
-        return 1 / np.sqrt(_response(inverse_spectra(own.T, 1e-6), N_FREQUENCIES))
+        return 1 / np.sqrt(cosine_response(inverse_spectra(own.T, 1e-6), N_FREQUENCIES))
 
 
 def _sums_of_part(part: Any, max_lag: int) -> LaggedSums:
     return LaggedSums.over(samples_of_part(part), max_lag, open=True)
-
-
-def inverse_spectra(autocovariances: np.ndarray, floor: float) -> np.ndarray:
-    r"""Return rows g with :math:`1 / f(\omega) = \sum_l g_l \cos(l \omega)`, f the spectra of autoregressions.
-
-    They have the given autocovariances, (k, n_lags), with white noise of variance `floor` added. Predictors are
-    computed by Levinson's recursion for all sources together.
-    """
-    scale = autocovariances[:, :1]
-    values = autocovariances / scale
-    values[:, 0] += floor
-    n_lags = values.shape[1]
-    predictors, errors = np.zeros_like(values), values[:, :1].copy()
-    predictors[:, 0] = 1
-    for order in range(1, n_lags):
-        residuals = np.sum(predictors[:, :order] * values[:, order:0:-1], axis=1, keepdims=True)
-        reflections = -residuals / errors
-        predictors[:, : order + 1] += reflections * predictors[:, order::-1]
-        errors *= 1 - reflections**2
-    power = np.abs(np.fft.rfft(predictors, n=2 * n_lags, axis=1)) ** 2
-    inverse: np.ndarray = np.fft.irfft(power, n=2 * n_lags, axis=1)[:, :n_lags] / (errors * scale)
-    inverse[:, 1:] *= 2
-    return inverse
-
-
-def _response(filters: np.ndarray, length: int) -> np.ndarray:
-    r"""Return :math:`\sum_l g_l \cos(l \omega)` at the frequencies of a transform, (n_frequencies, k).
-
-    Lags beyond the length of the transform are reduced modulo the length, at which cosines are equal.
-    """
-    padded = np.zeros((-(-filters.shape[1] // length) * length, filters.shape[0]))
-    padded[: filters.shape[1]] = filters.T
-    return np.real(np.fft.rfft(padded.reshape(-1, length, filters.shape[0]).sum(axis=0), axis=0))

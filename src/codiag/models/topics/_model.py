@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from codiag._checks import UndeterminedError
 from codiag.methods import Method
@@ -27,8 +27,8 @@ from codiag.models.frame import (
     refuse_parts,
 )
 from codiag.models.topics._moments import DocumentSums, TopicMoments, Topics, TopicStream, WordStatistics
-from codiag.models.topics._posteriors import DocumentPosteriors, WordPosteriors, topic_mixtures, topic_posteriors
-from codiag.models.topics._scores import TopicScores, log_likelihood, topic_log_likelihood
+from codiag.models.topics._posteriors import DocumentPosteriors, WordPosteriors, topic_posteriors
+from codiag.models.topics._scores import TopicScores, topic_log_likelihood
 from codiag.models.topics._steps import (
     MAX_SIMULATED_DOCUMENTS,
     N_SIMULATED,
@@ -335,44 +335,6 @@ class LatentDirichlet(TopicScores, PartialFit, JackknifeModel[TopicMoments, Topi
     def _assumed_alpha_0(self) -> float:
         """Return the sum of the Dirichlet parameters that moments assume."""
         return ALPHA_0 if self.alpha_0 is None else float(self.alpha_0)
-
-    def _shares(self, counts: sparse.csr_array) -> np.ndarray:
-        return topic_mixtures(counts, self.components_, self.doc_topic_prior_, n_steps=20)
-
-    def _log_likelihood(self, counts: sparse.csr_array) -> float:
-        return log_likelihood(counts, self._shares(counts), self.components_)
-
-    def to_sklearn(self) -> Any:
-        """Return a fitted ``sklearn.decomposition.LatentDirichletAllocation`` with these topics.
-
-        Returns
-        -------
-        sklearn.decomposition.LatentDirichletAllocation
-            The model, fitted.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from codiag.models import LatentDirichlet
-        >>> rng = np.random.default_rng(0)
-        >>> topics = np.array([[0.5, 0.4, 0.1, 0.0], [0.0, 0.1, 0.4, 0.5]])
-        >>> counts = np.array([rng.multinomial(10, topics[i]) for i in rng.integers(0, 2, 500)])
-        >>> model = LatentDirichlet(2, max_iter=0, random_state=0).fit(counts)
-        >>> model.to_sklearn().transform(counts[:3]).shape
-        (3, 2)
-        """
-        from sklearn.decomposition import LatentDirichletAllocation
-
-        check_is_fitted(self)
-        prior = float(np.mean(self.doc_topic_prior_))
-        model = LatentDirichletAllocation(self.n_components_, doc_topic_prior=min(prior, 1.0), random_state=0)
-        model.fit(np.ones((1, self.n_features_in_)))
-        model.doc_topic_prior_ = prior  # fit refuses values above one, other methods accept them
-        scale = 1e4  # pseudo-counts, large enough for the expectation to equal the topics
-        model.components_ = scale * self.components_ + 1e-3
-        mean = model.components_ / model.components_.sum(axis=1, keepdims=True)
-        model.exp_dirichlet_component_ = mean
-        return model
 
 
 class SingleTopic(LatentDirichlet):

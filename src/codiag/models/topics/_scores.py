@@ -12,17 +12,18 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from codiag._checks import as_number
-from codiag.models.topics._posteriors import topic_log_joint
+from codiag.models.topics._posteriors import topic_log_joint, topic_mixtures
 from codiag.models.topics._word_moments import INPUT, as_counts, as_matrix
 from codiag.parts import as_parts, is_matrix, listed
 
 
 class TopicScores(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
-    """Predictions of a model with `components_`; a model implements `_shares` and `_log_likelihood`."""
+    """Predictions of latent Dirichlet allocation; a model of single topics overrides `_shares`, `_log_likelihood`."""
 
     n_components_: int
     n_features_in_: int
     components_: np.ndarray
+    doc_topic_prior_: np.ndarray
 
     def transform(self, X: Any) -> np.ndarray:  # noqa: N803
         """Return the share of each topic in each document, rows of sum one.
@@ -158,6 +159,38 @@ class TopicScores(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
             raise ValueError(f"vocabulary must have {self.n_features_in_} words, as in fit; got {len(vocabulary)}")
         return [[str(vocabulary[word]) for word in np.argsort(-topic)[:n]] for topic in self.components_]
 
+    def to_sklearn(self) -> Any:
+        """Return a fitted ``sklearn.decomposition.LatentDirichletAllocation`` with these topics.
+
+        Returns
+        -------
+        sklearn.decomposition.LatentDirichletAllocation
+            The model, fitted.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.models import LatentDirichlet
+        >>> rng = np.random.default_rng(0)
+        >>> topics = np.array([[0.5, 0.4, 0.1, 0.0], [0.0, 0.1, 0.4, 0.5]])
+        >>> counts = np.array([rng.multinomial(10, topics[i]) for i in rng.integers(0, 2, 500)])
+        >>> model = LatentDirichlet(2, max_iter=0, random_state=0).fit(counts)
+        >>> model.to_sklearn().transform(counts[:3]).shape
+        (3, 2)
+        """
+        from sklearn.decomposition import LatentDirichletAllocation
+
+        check_is_fitted(self)
+        prior = float(np.mean(self.doc_topic_prior_))
+        model = LatentDirichletAllocation(self.n_components_, doc_topic_prior=min(prior, 1.0), random_state=0)
+        model.fit(np.ones((1, self.n_features_in_)))
+        model.doc_topic_prior_ = prior  # fit refuses values above one, other methods accept them
+        scale = 1e4  # pseudo-counts, large enough for the expectation to equal the topics
+        model.components_ = scale * self.components_ + 1e-3
+        mean = model.components_ / model.components_.sum(axis=1, keepdims=True)
+        model.exp_dirichlet_component_ = mean
+        return model
+
     @property
     def _n_features_out(self) -> int:
         return self.n_components_
@@ -170,11 +203,11 @@ class TopicScores(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
 
     def _shares(self, counts: sparse.csr_array) -> np.ndarray:
         """Return the shares (documents, k) of topics in documents."""
-        raise NotImplementedError
+        return topic_mixtures(counts, self.components_, self.doc_topic_prior_, n_steps=20)
 
     def _log_likelihood(self, counts: sparse.csr_array) -> float:
         """Return the log-likelihood of documents."""
-        raise NotImplementedError
+        return log_likelihood(counts, self._shares(counts), self.components_)
 
     def _likelihood_and_length(self, counts: sparse.csr_array) -> tuple[float, float]:
         return self._log_likelihood(counts), float(counts.sum())
