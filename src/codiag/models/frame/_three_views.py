@@ -34,14 +34,9 @@ class ViewMoments:
     """
 
     def __init__(self, moment: CrossMomentTensor, alpha_0: float = 0.0) -> None:
-        self.raw = moment
+        self.raw: Any = moment  # without correction for mixed samples
         self.alpha_0 = alpha_0
         self.shape = moment.shape
-
-    @property
-    def unmixed(self) -> Tensor:
-        """The third moment without correction for mixed samples."""
-        return self.raw
 
     def mean(self, mode: int) -> np.ndarray:
         """Return the mean of a view, (d,)."""
@@ -59,9 +54,9 @@ class ViewMoments:
     def third(self) -> Tensor:
         """The third moment; dense if samples mix components."""
         if self.alpha_0 == 0:
-            return self.unmixed
+            return self.raw
         alpha_0, means = self.alpha_0, [self.mean(mode) for mode in range(3)]
-        third = (alpha_0 + 1) * (alpha_0 + 2) / 2 * np.asarray(self.unmixed.to_dense())
+        third = (alpha_0 + 1) * (alpha_0 + 2) / 2 * np.asarray(self.raw.to_dense())
         third += alpha_0**2 * np.einsum("a,b,c->abc", *means)
         for pair, mode, subscripts in PAIRS:
             products = np.einsum(f"{subscripts}->abc", self.products(*pair), means[mode])
@@ -241,12 +236,7 @@ class SummedViews(ViewMoments):
         ends = np.cumsum([0, *self.shape]).tolist()
         self._modes = [slice(low, high) for low, high in pairwise(ends)]
         self._first, self._second = sums.first / sums.total, sums.second / sums.total
-        self._dense = DenseTensor(sums.third / sums.total, symmetric=False)
-
-    @property
-    def unmixed(self) -> Tensor:
-        """The third moment without correction for mixed samples."""
-        return self._dense
+        self.raw = DenseTensor(sums.third / sums.total, symmetric=False)
 
     def mean(self, mode: int) -> np.ndarray:
         """Return the mean of a view, (d,)."""
