@@ -121,27 +121,27 @@ def graph(seed: int, n: int = 400, alpha_0: float = 1.0) -> Drawn:
 CASES: dict[str, dict[str, Case]] = {
     "gaussians": {
         "SphericalGaussianMixture, moments": Case(
-            gaussians, SphericalGaussianMixture(3, polish=0, random_state=0), "means"
+            gaussians, SphericalGaussianMixture(3, max_iter=0, random_state=0), "means"
         ),
         "10 steps of EM": Case(gaussians, SphericalGaussianMixture(3, random_state=0), "means"),
         "diagonal, 30 steps of EM": Case(
-            diagonal, SphericalGaussianMixture(3, covariance_type="diag", polish=30, random_state=0), "means"
+            diagonal, SphericalGaussianMixture(3, covariance_type="diag", max_iter=30, random_state=0), "means"
         ),
     },
     "views": {
         "MultiviewMixture, moments": Case(views, MultiviewMixture(3, random_state=0), "means"),
-        "10 steps of EM": Case(views, MultiviewMixture(3, polish=10, random_state=0), "means"),
+        "10 steps of EM": Case(views, MultiviewMixture(3, max_iter=10, random_state=0), "means"),
     },
     "single topics": {
-        "SingleTopic, moments": Case(single_topics, SingleTopic(3, polish=0, random_state=0), "components"),
-        "10 steps": Case(single_topics, SingleTopic(3, polish=10, random_state=0), "components"),
+        "SingleTopic, moments": Case(single_topics, SingleTopic(3, max_iter=0, random_state=0), "components"),
+        "10 steps": Case(single_topics, SingleTopic(3, max_iter=10, random_state=0), "components"),
     },
     "mixed topics": {
-        "LatentDirichlet, moments": Case(mixed_topics, LatentDirichlet(3, polish=0, random_state=0), "components"),
-        "100 steps": Case(mixed_topics, LatentDirichlet(3, polish=100, random_state=0), "components"),
+        "LatentDirichlet, moments": Case(mixed_topics, LatentDirichlet(3, max_iter=0, random_state=0), "components"),
+        "100 steps": Case(mixed_topics, LatentDirichlet(3, max_iter=100, random_state=0), "components"),
     },
     "chain": {
-        "HiddenMarkov, moments": Case(chain, HiddenMarkov(3, polish=0, random_state=0), "emissionprob"),
+        "HiddenMarkov, moments": Case(chain, HiddenMarkov(3, max_iter=0, random_state=0), "emissionprob"),
         "10 steps of EM": Case(chain, HiddenMarkov(3, random_state=0), "emissionprob"),
     },
     "sequences": {

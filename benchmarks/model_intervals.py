@@ -126,7 +126,7 @@ def family(name: str) -> str:
     rows, n_draws = [], FEWER.get(name, N_DRAWS)
     for model, case in CASES[name].items():
         title, degrees = model, N_BLOCKS - 1 if case.blocks else None
-        options = {"n_blocks": N_BLOCKS} if case.blocks else {}
+        options = {"n_jackknife": N_BLOCKS} if case.blocks else {}
         for parameter, estimates in measured(case, n_draws, **options).items():
             rows.append((title, *_row(parameter, estimates, degrees)))
             title = ""
@@ -136,12 +136,12 @@ def family(name: str) -> str:
 def blocks(n_draws: int = 20) -> str:
     """Return the table of coverage by the number of blocks."""
     rows = []
-    for n_blocks in (5, 10, 20, 50):
-        found = measured(CASES["gaussians"]["10 steps of EM"], n_draws, n_blocks=n_blocks)
-        quantile = float(student.ppf(0.95, n_blocks - 1))
+    for n_jackknife in (5, 10, 20, 50):
+        found = measured(CASES["gaussians"]["10 steps of EM"], n_draws, n_jackknife=n_jackknife)
+        quantile = float(student.ppf(0.95, n_jackknife - 1))
         for name, one in found.items():
-            covered = f"{100 * one.covered(n_blocks - 1, one.inside):.1f} %"
-            rows.append((n_blocks, name, covered, f"{quantile * np.mean(one.errors[:, one.inside]):.4f}"))
+            covered = f"{100 * one.covered(n_jackknife - 1, one.inside):.1f} %"
+            rows.append((n_jackknife, name, covered, f"{quantile * np.mean(one.errors[:, one.inside]):.4f}"))
     return (
         f"## Standard errors of models: the number of blocks\nGaussians with 10 steps of EM, as above, the "
         f"first {n_draws} draws, and half the mean length of intervals.\n\n"

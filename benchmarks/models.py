@@ -19,7 +19,7 @@ from benchmarks.measure import cpu_seconds, megabytes, run_parts, table, timed
 from codiag.datasets import load_kos
 from codiag.models import HiddenMarkov, LatentDirichlet, SphericalGaussianMixture
 from codiag.models.chains import CutSequences, baum_welch_sums, from_baum_welch_sums
-from codiag.models.topics import SharedWords, Start, log_likelihood, polished_counts, topic_mixtures
+from codiag.models.topics import Start, WordPosteriors, log_likelihood, polished, topic_mixtures
 from codiag.synthetic import unit_factor
 
 # Topics
@@ -59,11 +59,11 @@ def coherence(topics: np.ndarray, counts: sparse.csr_array, n: int = 10) -> floa
 
 
 def from_random(counts: sparse.csr_array, k: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return topics and prior after the very steps that polish codiag's, from a random start: the control."""
+    """Return topics and prior after the same steps that codiag takes, from a random start: the control."""
     random = np.random.default_rng(seed).dirichlet(np.ones(counts.shape[1]), k)
     mean = np.asarray(counts.sum(axis=0)).ravel() / counts.sum()
-    start = Start.of(SharedWords, random, np.full(k, 1 / k), mean, fixed_total=False)
-    found = polished_counts(counts, start, 30).counts
+    start = Start.of(WordPosteriors, random, np.full(k, 1 / k), mean, has_fixed_sum=False)
+    found = polished(counts, start, 30).counts
     return found.topics, found.prior
 
 
@@ -128,7 +128,7 @@ def topics() -> str:
     for name, train, test, k in corpora():
         unigram = np.asarray(train.sum(axis=0)).ravel() / train.sum()
         methods: dict[str, Callable[[], tuple[np.ndarray, np.ndarray]]] = {
-            "codiag, moments alone": partial(moment_topics, train, k, polish=0),
+            "codiag, moments alone": partial(moment_topics, train, k, max_iter=0),
             "codiag": partial(moment_topics, train, k),
             "codiag, alpha_0 = 1 given": partial(moment_topics, train, k, alpha_0=1.0),
             "the same steps from random topics": partial(from_random, train, k, 0),
@@ -176,7 +176,7 @@ def mixtures(d: int = 50, k: int = 20, n: int = 100_000) -> str:
         h = rng.choice(k, n, p=shares)
         samples = means[h] + np.sqrt(variances)[h] * rng.standard_normal((n, d))
         models: dict[str, Any] = {
-            "codiag, moments alone": SphericalGaussianMixture(k, polish=0, random_state=0),
+            "codiag, moments alone": SphericalGaussianMixture(k, max_iter=0, random_state=0),
             "codiag, 10 steps of EM": SphericalGaussianMixture(k, covariance_type=kind, random_state=0),
             "scikit-learn, 10 starts": GaussianMixture(k, covariance_type=kind, n_init=10, random_state=0),
         }
@@ -201,14 +201,14 @@ def chains(d: int = 20, k: int = 4, n: int = 100_000, n_problems: int = 3) -> st
         for step in range(1, n):
             states[step] = min(int(np.searchsorted(ladder[states[step - 1]], draws[step])), k - 1)
         symbols = np.minimum((np.cumsum(emissions, axis=1)[states] < rng.random(n)[:, None]).sum(axis=1), d - 1)
-        start = HiddenMarkov(k, polish=0, random_state=0).fit(symbols)
-        for polish in (0, 10):
-            model = HiddenMarkov(k, polish=polish, random_state=0)
+        start = HiddenMarkov(k, max_iter=0, random_state=0).fit(symbols)
+        for max_iter in (0, 10):
+            model = HiddenMarkov(k, max_iter=max_iter, random_state=0)
             fitted, seconds = timed(lambda: model.fit(symbols), time.process_time)  # noqa: B023
             error = matched_error(fitted.emissionprob_, emissions)
             likelihood = f"{fitted.score(symbols) / n:.5f}"
-            each = f"{1e3 * _step_seconds(start, symbols):.0f}" if polish else ""
-            rows.append((seed, f"codiag, {polish} steps of EM", f"{error:.3f}", likelihood, f"{seconds:.1f}", each))
+            each = f"{1e3 * _step_seconds(start, symbols):.0f}" if max_iter else ""
+            rows.append((seed, f"codiag, {max_iter} steps of EM", f"{error:.3f}", likelihood, f"{seconds:.1f}", each))
         if find_spec("hmmlearn"):
             rows += [(seed, *row) for row in _hmmlearn(symbols, emissions, start)]
     return (
@@ -277,7 +277,7 @@ def memory(n: int = 200_000, words: int = 50_000, k: int = 20, length: int = 60)
     counts = sparse.csr_array(sparse.vstack([large_corpus(n // 20, topics, length, rng) for _ in range(20)]))
     before = megabytes()
     rows = []
-    model = LatentDirichlet(k, alpha_0=1.0, polish=0, random_state=0)
+    model = LatentDirichlet(k, alpha_0=1.0, max_iter=0, random_state=0)
     fitted, seconds = timed(lambda: model.fit(counts))
     after = megabytes()
     rows.append(

@@ -139,7 +139,7 @@ class Reader:
 
 
 def of_models() -> list[tuple[object, ...]]:
-    """Return how often models read data in parts, by default and without polish."""
+    """Return how often models read data in parts, by default and without steps after the moments."""
     rng = np.random.default_rng(0)
     topics, means = rng.dirichlet(np.full(200, 0.1), 5), 3 * rng.standard_normal((5, 10))
     mixed, single = rng.dirichlet(np.full(5, 0.2), 3000) @ topics, topics[rng.integers(0, 5, 3000)]
@@ -154,7 +154,7 @@ def of_models() -> list[tuple[object, ...]]:
     for name, (model, data) in cases.items():
         readers = Reader(data), Reader(data)
         model(5, random_state=0).fit(readers[0])
-        model(5, random_state=0, polish=0).fit(readers[1])
+        model(5, random_state=0, max_iter=0).fit(readers[1])
         rows.append((name, *(reader.n_reads for reader in readers)))
     return rows
 
@@ -177,7 +177,7 @@ def report() -> str:
         "entries that were observed are copied once, and worked on from there.\n\n"
         + table(("data", "reads", "MB beyond the data", "relative error", "converged"), rows)
         + "\n\nReads of data in six parts by models with five components:\n\n"
-        + table(("model", "reads", "with polish=0"), of_models())
+        + table(("model", "reads", "with max_iter=0"), of_models())
     )
 
 

@@ -43,7 +43,7 @@ def seconds() -> str:
     rows = []
     models = {
         "`SOBI(lags=100)`": SOBI(lags=100),
-        "`SOBI(lags=100, polish=0)`": SOBI(lags=100, polish=0),
+        "`SOBI(lags=100, max_iter=0)`": SOBI(lags=100, max_iter=0),
         "`SOBI(20, lags=100)`": SOBI(20, lags=100),
     }
     for name, model in models.items():
@@ -72,9 +72,13 @@ def seeds() -> str:
     """Largest difference of components between ten seeds."""
     cases: list[tuple[str, Any, MixedSignals]] = [
         ("`SOBI(lags=100)`, 64 channels", SOBI(lags=100), mixed_signals(100_000, LARGE, seed=0)),
-        ("`SOBI(lags=100, polish=0)`, 64 channels", SOBI(lags=100, polish=0), mixed_signals(100_000, LARGE, seed=0)),
+        (
+            "`SOBI(lags=100, max_iter=0)`, 64 channels",
+            SOBI(lags=100, max_iter=0),
+            mixed_signals(100_000, LARGE, seed=0),
+        ),
         ("`JADE()`, 20 channels", JADE(), mixed_signals(20_000, GROUPS["both"], seed=0)),
-        ("`JADE(polish=0)`, 20 channels", JADE(polish=0), mixed_signals(20_000, GROUPS["both"], seed=0)),
+        ("`JADE(max_iter=0)`, 20 channels", JADE(max_iter=0), mixed_signals(20_000, GROUPS["both"], seed=0)),
         ("`NSS()`, 8 channels", NSS(), mixed_signals(20_000, ["loud"] * 8, seed=0)),
     ]
     rows = []
@@ -96,7 +100,7 @@ def distance(n_draws: int = 50) -> str:
             better = np.mean(found[:, :1] <= found[:, 1:] * (1 + 1e-6), axis=0)
             means = [f"{value:.4f}" for value in found.mean(axis=0)]
             rows.append((name, n, *means, " / ".join(f"{share:.0%}" for share in better[1:])))
-    headings = ("sources", "samples", "`SOBI`", "`SOBI(polish=0)`", "pyriemann `rjd`", "pyriemann `uwedge`")
+    headings = ("sources", "samples", "`SOBI`", "`SOBI(max_iter=0)`", "pyriemann `rjd`", "pyriemann `uwedge`")
     return (
         f"## SOBI: minimum distance\nMean minimum distance index over {n_draws} draws, 20 lags; `rjd` of whitened "
         "lagged covariances, `uwedge` of these and the covariance: the same matrices for all; what is not finite "
@@ -110,7 +114,7 @@ def _distances(mixed: MixedSignals) -> list[float]:
         from pyriemann.geometry.ajd import rjd, uwedge
     except ImportError:  # up to 0.11
         from pyriemann.utils.ajd import rjd, uwedge
-    models = [SOBI(lags=20, polish=polish).fit(mixed.channels) for polish in (50, 0)]
+    models = [SOBI(lags=20, max_iter=max_iter).fit(mixed.channels) for max_iter in (50, 0)]
     whitening = models[0].whitening_
     matrices = LaggedSums.over(mixed.channels, 20).finish().matrices
     whitened = whitening @ matrices @ whitening.T
@@ -173,11 +177,11 @@ def _loud(rng: np.random.Generator) -> np.ndarray:
 
 ERRORS: dict[str, tuple[Any, Callable[[np.random.Generator], np.ndarray]]] = {
     "`SOBI(lags=20)`": (SOBI(lags=20), _linear),
-    "`SOBI(lags=20, polish=0)`": (SOBI(lags=20, polish=0), _linear),
-    "`NSS(n_blocks=10)`": (NSS(n_blocks=10), _loud),
-    "`NSS(n_blocks=10, polish=0)`": (NSS(n_blocks=10, polish=0), _loud),
+    "`SOBI(lags=20, max_iter=0)`": (SOBI(lags=20, max_iter=0), _linear),
+    "`NSS(n_windows=10)`": (NSS(n_windows=10), _loud),
+    "`NSS(n_windows=10, max_iter=0)`": (NSS(n_windows=10, max_iter=0), _loud),
     "`JADE()`": (JADE(), _curved),
-    "`JADE(polish=0)`": (JADE(polish=0), _curved),
+    "`JADE(max_iter=0)`": (JADE(max_iter=0), _curved),
 }
 
 
@@ -192,7 +196,7 @@ def cumulants(n_draws: int = 10) -> str:
     headings = (
         "20 sources",
         "`JADE`",
-        "`JADE(polish=0)`",
+        "`JADE(max_iter=0)`",
         "FastICA, best of five",
         "lower",
         "CPU s",
@@ -212,7 +216,7 @@ def _against_fastica(kinds: list[str], seed: int) -> list[float]:
     middle = time.process_time()
     theirs = [FastICA(random_state=trial).fit(mixed.channels).components_ for trial in range(5)]
     ended = time.process_time()
-    plain = minimum_distance(JADE(polish=0).fit(mixed.channels).components_, mixed.mixing)
+    plain = minimum_distance(JADE(max_iter=0).fit(mixed.channels).components_, mixed.mixing)
     best = min(minimum_distance(unmixing, mixed.mixing) for unmixing in theirs)
     return [ours, plain, best, middle - start, (ended - middle) / 5]
 

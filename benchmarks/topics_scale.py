@@ -108,7 +108,7 @@ def main() -> None:
     parser.add_argument("--words", type=int, default=50_000)
     parser.add_argument("--topics", type=int, default=20)
     parser.add_argument("--each", type=int, default=10_000)
-    parser.add_argument("--polish", type=int, default=0)
+    parser.add_argument("--max-iter", type=int, default=0)
     parser.add_argument("--serial", action="store_true")
     parser.add_argument("--whole", action="store_true")
     given = parser.parse_args()
@@ -120,19 +120,19 @@ def main() -> None:
     entries = timed("one read of the data, which draws it", parts.reduce, read_part).values[0]
     print(f"{entries} entries, {12 * entries / 1e9:.2f} GB as one matrix")
     model = timed(
-        "fit of the dask array", LatentDirichlet(given.topics, polish=given.polish, random_state=0).fit, array
+        "fit of the dask array", LatentDirichlet(given.topics, max_iter=given.max_iter, random_state=0).fit, array
     )
     truth = np.stack([np.bincount(table, minlength=given.words) / PLACES for table in draw_topics(*sizes[2:])])
     likeness = model.components_ @ truth.T
     likeness /= np.linalg.norm(model.components_, axis=1)[:, None] * np.linalg.norm(truth, axis=1)
     print(f"mean cosine of topics with their nearest true ones {np.mean(np.max(likeness, axis=1)):.4f}")
     if given.serial:
-        other = LatentDirichlet(given.topics, polish=given.polish, random_state=0)
+        other = LatentDirichlet(given.topics, max_iter=given.max_iter, random_state=0)
         other = timed("fit of the same parts without dask", other.fit, reader)
         print(f"{reader.n_reads} reads; topics differ by {distance(model, other)}")
     if given.whole:
         counts = sparse.vstack(list(reader()), format="csr")
-        other = LatentDirichlet(given.topics, polish=given.polish, random_state=0)
+        other = LatentDirichlet(given.topics, max_iter=given.max_iter, random_state=0)
         other = timed("fit of one matrix in memory", other.fit, counts)
         print(f"topics differ by {distance(model, other)}")
 

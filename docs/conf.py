@@ -17,7 +17,7 @@ sys.path.insert(0, str(HERE))
 from site_names import link_literals, resolve_name  # noqa: E402
 from site_pages import draw_figures, follow_links_out  # noqa: E402
 
-from codiag.models import MomentModel  # noqa: E402
+from codiag.extending import MomentModel  # noqa: E402
 
 HOOKS = {name for base in MomentModel.__mro__[:2] for name in vars(base)} - {"fit", "partial_fit"} | {"learn_more"}
 METADATA = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

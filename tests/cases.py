@@ -180,7 +180,7 @@ class ModelCase:
     parameters: Callable[[Any], np.ndarray]  # of an estimator, a row for each component
     truth: Callable[[tuple[Any, ...]], np.ndarray] = itemgetter(1)  # the same of what was drawn
     weights: Callable[[Any], np.ndarray] = attrgetter("weights_")
-    pure: dict[str, Any] = field(default_factory=lambda: {"polish": 0})  # options of the pure method of moments
+    pure: dict[str, Any] = field(default_factory=lambda: {"max_iter": 0})  # options of the pure method of moments
 
     def estimate(self, n: int, **options: Any) -> np.ndarray:
         return self.parameters(self.kind(self.n_components, **options).fit(self.draw(n, 0)[0]))
@@ -199,7 +199,7 @@ def _model_cases() -> dict[str, ModelCase]:
     from_views = {"parameters": lambda model: np.hstack(model.means_), "truth": lambda drawn: np.hstack(drawn[1])}
     from_chain = {"parameters": attrgetter("emissionprob_"), "truth": itemgetter(2), "weights": _visited}
     topics, means, rates = attrgetter("components_"), attrgetter("means_"), attrgetter("rates_")
-    dirichlet = {"alpha_0": 1.0, "polish": 0}
+    dirichlet = {"alpha_0": 1.0, "max_iter": 0}
     poisson = example("model")
     data = simulated
     return {

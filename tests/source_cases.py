@@ -14,12 +14,15 @@ COLORED = ["sinusoid", "autoregressive", "square", "bursts", "autoregressive"]
 CURVED = ["uniform", "laplace", "binary", "exponential", "sparse"]
 CASES = {
     "SOBI": (SOBI(lags=10), COLORED),
-    "SOBI by joint diagonalization": (SOBI(lags=10, polish=0), COLORED),
-    "SOBI not orthogonal": (SOBI(lags=[1, 3, 7], polish=0, diagonalizer=UWEDGE(statistical_tol=0, tol=1e-12)), COLORED),
-    "NSS": (NSS(n_blocks=15), ["loud"] * 4),
-    "NSS by joint diagonalization": (NSS(n_blocks=15, polish=0), ["loud"] * 4),
+    "SOBI by joint diagonalization": (SOBI(lags=10, max_iter=0), COLORED),
+    "SOBI not orthogonal": (
+        SOBI(lags=[1, 3, 7], max_iter=0, diagonalizer=UWEDGE(statistical_tol=0, tol=1e-12)),
+        COLORED,
+    ),
+    "NSS": (NSS(n_windows=15), ["loud"] * 4),
+    "NSS by joint diagonalization": (NSS(n_windows=15, max_iter=0), ["loud"] * 4),
     "JADE": (JADE(), CURVED),
-    "JADE by joint diagonalization": (JADE(polish=0), CURVED),
+    "JADE by joint diagonalization": (JADE(max_iter=0), CURVED),
 }
 ROUNDING = 1e-6
 """What rounding may leave of pairs that data hardly determines: 1e-8 and more of lines and square waves, depending on

@@ -121,7 +121,7 @@ class TestWhatTheModelSays:
         np.add.at(pairs, (states[:-1], states[1:]), 1)
         assert_allclose(pairs / pairs.sum(axis=1, keepdims=True), model.transmat_, atol=0.03)
 
-    def test_draws_begin_where_they_are_told(self, model):
+    def test_samples_start_in_the_given_state(self, model):
         assert all(model.sample(2, seed, currstate=2)[1][0] == 2 for seed in range(5))
         firsts = [model.sample(1, seed)[1][0] for seed in range(300)]
         assert_allclose(np.bincount(firsts, minlength=3) / 300, model.startprob_, atol=0.12)
@@ -129,7 +129,7 @@ class TestWhatTheModelSays:
 
     def test_names_are_drawn(self):
         names = np.array([f"s{place}" for place in range(8)])[chain(3000, 0)[0]]
-        model = HiddenMarkov(3, polish=1, random_state=0).fit(names)
+        model = HiddenMarkov(3, max_iter=1, random_state=0).fit(names)
         symbols, states = model.sample(50)
         assert set(symbols[:, 0]) <= set(names)
         assert model.decode(symbols)[1].shape == states.shape
@@ -158,7 +158,7 @@ class TestWhatTheModelSays:
         with pytest.raises(error, match=words):
             call(model)
 
-    def test_hmmlearn_says_the_same(self, model):
+    def test_results_agree_with_hmmlearn(self, model):
         pytest.importorskip("hmmlearn", reason="hmmlearn is not installed")
         symbols = chain(600, 1)[0][:, None]
         other = model.to_hmmlearn()

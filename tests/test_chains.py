@@ -12,10 +12,10 @@ from simulated import chain, matched
 
 
 class TestChains:
-    @pytest.mark.parametrize("polish", [0, 10])
-    def test_a_chain(self, polish):
+    @pytest.mark.parametrize("max_iter", [0, 10])
+    def test_a_chain(self, max_iter):
         symbols, transitions, emissions, states = chain(20_000, 0)
-        model = HiddenMarkov(3, polish=polish, random_state=0).fit(symbols)
+        model = HiddenMarkov(3, max_iter=max_iter, random_state=0).fit(symbols)
         assert matched(model.emissionprob_, emissions) < 0.05
         _, order = linear_sum_assignment(np.linalg.norm(emissions[:, None] - model.emissionprob_[None], axis=2))
         assert_allclose(model.transmat_[np.ix_(order, order)], transitions, atol=0.05)
@@ -27,7 +27,7 @@ class TestChains:
 
     def test_likelihood_and_states_by_enumeration(self):
         """Sum and maximize over all paths of a short sequence."""
-        model = HiddenMarkov(2, polish=3, random_state=0).fit(chain(2000, 0)[0][:, None])
+        model = HiddenMarkov(2, max_iter=3, random_state=0).fit(chain(2000, 0)[0][:, None])
         symbols = np.array([0, 3, 1, 2])
         paths = np.indices((2,) * 4).reshape(4, -1).T
         joint = model.startprob_[paths[:, 0]] * model.emissionprob_[paths[:, 0], symbols[0]]
@@ -47,7 +47,7 @@ class TestChains:
 
     def test_steps_raise_the_likelihood(self):
         symbols = chain(3000, 0)[0]
-        scores = [HiddenMarkov(3, polish=polish, random_state=0).fit(symbols).score(symbols) for polish in (0, 1, 3)]
+        scores = [HiddenMarkov(3, max_iter=n, random_state=0).fit(symbols).score(symbols) for n in (0, 1, 3)]
         assert scores[0] < scores[1] < scores[2]
 
     def test_lengths(self):
@@ -58,7 +58,7 @@ class TestChains:
 
     def test_symbols_without_memory(self):
         with pytest.warns(UserWarning, match="may be more than the data shows"):
-            HiddenMarkov(3, polish=0, random_state=0).fit(np.random.default_rng(0).integers(0, 8, 3000))
+            HiddenMarkov(3, max_iter=0, random_state=0).fit(np.random.default_rng(0).integers(0, 8, 3000))
 
     def test_beginnings_of_many_sequences(self):
         """A chain that starts in one state and leaves it for good: not where it is stationary."""
@@ -71,7 +71,7 @@ class TestChains:
             for _ in range(12):
                 symbols.append(rng.choice(4, p=emissions[state]))
                 state = rng.choice(3, p=ladder[state])
-        model = HiddenMarkov(3, polish=0, random_state=0).fit(symbols, lengths=[12] * 3000)
+        model = HiddenMarkov(3, max_iter=0, random_state=0).fit(symbols, lengths=[12] * 3000)
         first = np.argmin(np.linalg.norm(model.emissionprob_ - emissions[0], axis=1))
         assert model.startprob_[first] > 0.85
 
@@ -110,9 +110,9 @@ class TestKindsOfSequences:
     def test_lists_of_sequences_are_sequences_with_lengths(self):
         symbols = chain(1500, 0)[0]
         parts = [symbols[:400], symbols[400:1100], symbols[1100:]]
-        model = HiddenMarkov(3, polish=2, random_state=0).fit(symbols, lengths=[400, 700, 400])
+        model = HiddenMarkov(3, max_iter=2, random_state=0).fit(symbols, lengths=[400, 700, 400])
         for kind in (parts, tuple(part.tolist() for part in parts), [part[:, None] for part in parts]):
-            other = HiddenMarkov(3, polish=2, random_state=0).fit(kind)
+            other = HiddenMarkov(3, max_iter=2, random_state=0).fit(kind)
             assert_array_equal(other.emissionprob_, model.emissionprob_)
             assert other.score(kind) == model.score(symbols, lengths=[400, 700, 400])
             assert_array_equal(other.predict(kind), model.predict(symbols, [400, 700, 400]))
@@ -120,12 +120,12 @@ class TestKindsOfSequences:
     def test_strings_are_symbols(self):
         symbols = chain(1500, 0)[0]
         names = np.array([f"s{place}" for place in range(8)])
-        model = HiddenMarkov(3, polish=2, random_state=0).fit(symbols)
+        model = HiddenMarkov(3, max_iter=2, random_state=0).fit(symbols)
         assert_array_equal(model.symbols_, range(8))
         shown = names[symbols]
         kinds = (shown, shown.tolist(), shown.astype(object), [shown], [shown.tolist()])
         for kind in kinds:
-            other = HiddenMarkov(3, polish=2, random_state=0).fit(kind)
+            other = HiddenMarkov(3, max_iter=2, random_state=0).fit(kind)
             assert_array_equal(other.symbols_, names)
             assert_array_equal(other.emissionprob_, model.emissionprob_)
         assert other.score(shown[:50]) == model.score(symbols[:50])
@@ -136,8 +136,8 @@ class TestKindsOfSequences:
 
     def test_a_column_of_a_list_is_one_sequence(self):
         symbols = chain(300, 0)[0]
-        column = HiddenMarkov(2, polish=1, random_state=0).fit([[symbol] for symbol in symbols.tolist()])
-        assert_array_equal(column.emissionprob_, HiddenMarkov(2, polish=1, random_state=0).fit(symbols).emissionprob_)
+        column = HiddenMarkov(2, max_iter=1, random_state=0).fit([[symbol] for symbol in symbols.tolist()])
+        assert_array_equal(column.emissionprob_, HiddenMarkov(2, max_iter=1, random_state=0).fit(symbols).emissionprob_)
 
     @pytest.mark.parametrize(
         ("symbols", "lengths", "error", "words"),
@@ -159,19 +159,19 @@ class TestKindsOfSequences:
             ([0, 10**30, 0, 1], None, ValueError, "64 bits"),
         ],
     )
-    def test_what_is_no_sequence(self, symbols, lengths, error, words):
+    def test_invalid_sequences_are_refused(self, symbols, lengths, error, words):
         with pytest.raises(error, match=words):
             HiddenMarkov(2).fit(symbols, lengths)
 
-    def test_symbols_that_are_never_shown_cost_nothing(self):
+    def test_symbols_that_never_occur_cost_nothing(self):
         """Work follows the symbols that occur: pairs of all numbers up to the largest would take terabytes."""
-        sparse_numbers = HiddenMarkov(2, polish=0, random_state=0, method="ojd1").fit(chain(600, 0)[0] * 1000)
-        dense_numbers = HiddenMarkov(2, polish=0, random_state=0, method="ojd1").fit(chain(600, 0)[0])
+        sparse_numbers = HiddenMarkov(2, max_iter=0, random_state=0, method="ojd1").fit(chain(600, 0)[0] * 1000)
+        dense_numbers = HiddenMarkov(2, max_iter=0, random_state=0, method="ojd1").fit(chain(600, 0)[0])
         assert_allclose(sparse_numbers.emissionprob_[:, ::1000], dense_numbers.emissionprob_, atol=1e-9)
-        HiddenMarkov(2, polish=0, random_state=0, method="ojd1").fit([0, 10**6, 10**6] * 30 + [0, 0, 10**6] * 30)
+        HiddenMarkov(2, max_iter=0, random_state=0, method="ojd1").fit([0, 10**6, 10**6] * 30 + [0, 0, 10**6] * 30)
 
     @pytest.mark.parametrize("symbols", [[0, 1, 2], [0, 1] * 20, [0] * 20 + [1] * 20, [[0, 1, 0]] * 9])
-    def test_sequences_that_say_little(self, symbols):
+    def test_short_sequences(self, symbols):
         for k in (1, 2):
             model = HiddenMarkov(k, random_state=0).fit(symbols)
             for rows in (model.transmat_, model.emissionprob_, model.startprob_[None]):

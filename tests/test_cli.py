@@ -204,7 +204,7 @@ def test_progress_stays_off_pipes(tensor_file):
         (["label", "tensor.csv", "--figure", "-"], "--figure must be a file"),
         (
             ["topics", "tensor.xls", "--topics", "2"],
-            "the path must be a folder, or end in one of .npz, .txt, .csv, .tsv, .parquet, which a corpus is read from",
+            "the path must be a folder, or a file that ends in one of .npz, .txt, .csv, .tsv, .parquet",
         ),
         (["topics", "tensor.csv", "--topics", "2"], "--text must name the column of tensor.csv that holds"),
         (["topics", "folder", "--topics", "2"], "a folder with .txt files in it"),
@@ -244,7 +244,7 @@ def test_progress_stays_off_pipes(tensor_file):
         (["communities", "strong.csv", "-k", "9", "--weight", "none"], "--communities must be at most"),
         (["topics", "texts.txt", "--topics", "0"], "--topics must be positive"),
         (["topics", "texts.txt", "-k", "2", "--alpha-0", "-1"], "--alpha-0 must not be negative"),
-        (["topics", "texts.txt", "-k", "2", "--min-df", "50"], "--min-df must be at most 24, the documents that there"),
+        (["topics", "texts.txt", "-k", "2", "--min-df", "50"], "--min-df must be at most 24, the number of documents"),
         (
             ["topics", "texts.txt", "-k", "2", "--stop-words", "texts.txt"],
             "besides --stop-words, each in at least --min-df",
@@ -299,7 +299,7 @@ def test_mistakes_end_in_one_sentence(options, words, tensor_file, monkeypatch):
         ("raise n_components, or lower alpha_0", "raise --topics, or lower --alpha-0"),
         ("c.csv cannot be read as text: text must name it", "c.csv cannot be read as text: --text must name it"),
         ("stop_words and min_df are for text; see `text`", "--stop-words and --min-df are for text; see --text"),
-        ("polish=5 steps of n_components=3", "--polish 5 steps of --topics 3"),
+        ("max_iter=5 steps of n_components=3", "--max-iter 5 steps of --topics 3"),
         ("stop_words='none' keeps them, tol=1e-3 does not", "--stop-words none keeps them, tol=1e-3 does not"),
         ("path must be a file; folder/standard input.csv", "the path must be a file; the standard input"),
         ("leave method out", "leave method out"),

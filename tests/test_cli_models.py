@@ -89,7 +89,7 @@ def test_topics_calls_documents_by_one_name(tmp_path, name):
     listed = re.findall(r"([\w./]+) \(\d\.\d\d\)", page.read_text())
     assert len(listed) == 10
     assert set(listed) <= set(names)
-    assert "counted from 0" not in page.read_text()
+    assert "numbered from 0" not in page.read_text()
 
 
 def test_topics_leaves_out_the_words_that_it_is_told(tmp_path):

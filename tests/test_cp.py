@@ -87,7 +87,7 @@ def test_checks_of_scikit_learn_that_need_no_data(name):
     getattr(estimator_checks, name)("CP", CP(3, constraints="nonnegative"))
 
 
-def test_scikit_learn_is_told_what_it_takes():
+def test_tags_of_scikit_learn():
     tags = CP().__sklearn_tags__()
     assert tags.input_tags.three_d_array
     assert tags.input_tags.allow_nan
@@ -107,7 +107,7 @@ def test_it_is_the_factorization_of_the_samples():
     assert model.score(data) == pytest.approx(1 - fit.relative_error**2, abs=1e-12)
 
 
-def test_the_score_is_the_explained_share_of_what_was_observed():
+def test_the_score_is_the_explained_share_of_observed_entries():
     data, _ = samples(30)
     data[np.random.default_rng(1).random(data.shape) < 0.3] = np.nan
     model = CP(3, random_state=0).fit(data[:20])
@@ -190,12 +190,12 @@ def test_samples_may_come_from_anywhere(library):
         (np.full((3, 4, 2), np.inf), {}, ValueError, "infinity"),
     ],
 )
-def test_what_is_refused(data, options, error, said):
+def test_invalid_data_is_refused(data, options, error, said):
     with pytest.raises(error, match=said):
         CP(**options).fit(data)
 
 
-def test_what_is_refused_after_fitting():
+def test_invalid_new_samples_are_refused():
     model = CP(1, random_state=0).fit(np.ones((4, 3, 2)))
     with pytest.raises(ValueError, match=r"must have shape \(n, 3, 2\)"):
         model.transform(np.ones((4, 3, 5)))

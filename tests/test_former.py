@@ -78,6 +78,7 @@ def test_models_take_former_parameters_and_have_former_attributes():
         ("codiag.theory", "projections_for"),
         ("codiag.datasets", "available"),
         ("codiag.datasets", "at_hand"),
+        *(("codiag.models", name) for name in ("Components", "Diagnostics", "MomentModel", "Moments")),
     ],
 )
 def test_former_modules_have_their_names(module, name):
@@ -115,22 +116,30 @@ def test_sample_weights_of_matrices_were_weights():
         _ = fit.nothing
 
 
-@pytest.mark.parametrize(
-    ("model", "former"),
-    [
-        (models.DawidSkene, {"em_rounds": "max_iter"}),
-        (models.MixedMembershipCommunities, {"polish": "max_iter", "n_blocks": "n_jackknife"}),
-    ],
-)
-def test_former_parameters_of_models(model, former):
-    for old, new in former.items():
-        with pytest.warns(DeprecationWarning, match=f"{old} of {model.__name__} is now {new}"):
-            assert getattr(model(**{old: 7}), new) == 7
-
-
 def test_confusion_matrices_of_a_crowd_were_called_errors():
     model = models.DawidSkene(init="majority").fit([[0, 0, 1], [1, 1, 1], [0, 0, 0], [1, 0, 1]])
     for old in ("errors_", "errors_standard_errors_", "errors_spread_"):
         new = old.replace("errors", "confusion", 1)
         with pytest.warns(DeprecationWarning, match=f"{old} of DawidSkene is now {new}"):
             assert getattr(model, old) is getattr(model, new)
+
+
+BOTH = ["HiddenMarkov", "LatentDirichlet", "MixedMembershipCommunities", "MultiviewMixture", "SingleTopic"]
+BOTH += ["SphericalGaussianMixture"]
+PARAMETERS = [(kind, "polish", "max_iter") for kind in [*BOTH, "JADE", "NSS", "SOBI"]]
+PARAMETERS += [(kind, "n_blocks", "n_jackknife") for kind in BOTH]
+PARAMETERS += [("NSS", "n_blocks", "n_windows"), ("DawidSkene", "em_rounds", "max_iter")]
+
+
+@pytest.mark.parametrize(("kind", "old", "new"), PARAMETERS)
+def test_models_take_their_former_parameters(kind, old, new):
+    """In the constructor, in `set_params`, and as attributes."""
+    said = f"{old} of {kind} is now {new}"
+    with pytest.warns(DeprecationWarning, match=said):
+        model = getattr(codiag.models, kind)(**{old: 7})
+    assert getattr(model, new) == 7
+    with pytest.warns(DeprecationWarning, match=said):
+        model.set_params(**{old: 5})
+    assert model.get_params()[new] == 5
+    with pytest.warns(DeprecationWarning, match=said):
+        assert getattr(model, old) == 5

@@ -17,11 +17,11 @@ from simulated import gaussians, matched, views
 class TestMixtures:
     def test_gaussians(self):
         samples, means, weights, variances = gaussians(50_000, 0)
-        for polish in (0, 10):
-            model = SphericalGaussianMixture(3, polish=polish, random_state=0).fit(samples)
+        for max_iter in (0, 10):
+            model = SphericalGaussianMixture(3, max_iter=max_iter, random_state=0).fit(samples)
             assert matched(model.means_, means) < 0.05
             assert_allclose(model.weights_, weights, atol=0.03)
-            assert_allclose(model.covariances_, variances, atol=0.2 if polish == 0 else 0.05)
+            assert_allclose(model.covariances_, variances, atol=0.2 if max_iter == 0 else 0.05)
         shares = model.predict_proba(samples[:100])
         assert_allclose(shares.sum(axis=1), 1, atol=1e-12)
         assert_array_equal(model.predict(samples[:100]), shares.argmax(axis=1))
@@ -46,7 +46,7 @@ class TestMixtures:
 
     def test_more_gaussians_than_there_are(self):
         with pytest.warns(UserWarning, match="n_components=5 may be more than the data shows"):
-            SphericalGaussianMixture(5, polish=0, random_state=0).fit(gaussians(3000, 0)[0])
+            SphericalGaussianMixture(5, max_iter=0, random_state=0).fit(gaussians(3000, 0)[0])
 
     def test_criteria_are_those_of_scikit_learn(self):
         samples = gaussians(3000, 0)[0]
@@ -80,8 +80,8 @@ class TestMixtures:
             mean[h] + s * rng.standard_normal((h.size, mean.shape[1])) for mean, s in zip(means, noise, strict=True)
         ]
         errors = []
-        for polish in (0, 10):
-            model = MultiviewMixture(3, polish=polish, random_state=0).fit(data)
+        for max_iter in (0, 10):
+            model = MultiviewMixture(3, max_iter=max_iter, random_state=0).fit(data)
             errors.append(np.mean([matched(found, mean) for found, mean in zip(model.means_, means, strict=True)]))
         assert errors[1] < errors[0]
         assert_allclose(np.sqrt(model.variances_), noise, rtol=0.05)
@@ -109,7 +109,7 @@ class TestMixtures:
             ([np.ones((4, 3)), np.ones((4, 2)), np.ones((4, 2))], "n_components must be at most 2"),
         ],
     )
-    def test_views_that_are_none(self, data, words):
+    def test_invalid_views_are_refused(self, data, words):
         with pytest.raises(ValueError, match=words):
             MultiviewMixture(3).fit(data)
 
@@ -143,8 +143,8 @@ class TestDiagonalCovariances:
         widths = rng.permutation(np.geomspace(0.2, 5, 12))
         samples = truth[rng.choice(3, 20_000, p=shares)] + np.sqrt(widths) * rng.standard_normal((20_000, 12))
         errors = []
-        for diagonal in (True, False):
-            found = gaussian_moments(Samples.of(samples), 3, NLS(), diagonal=diagonal)
+        for by_feature in (True, False):
+            found = gaussian_moments(Samples.of(samples), 3, NLS(), by_feature=by_feature)
             means = (truth - found.center) / found.unit + found.offset
             expected = (means.T * shares) @ means
             errors.append(np.linalg.norm(found.second - expected) / np.linalg.norm(expected))
@@ -165,7 +165,7 @@ class TestDiagonalCovariances:
         factors, widths = rng.standard_normal((10, 3)), rng.uniform(0.5, 2, 10)
         assert_allclose(unique_variances(factors @ factors.T + np.diag(widths), 3), widths, atol=0.02)
 
-    def test_scikit_learn_says_the_same(self):
+    def test_results_agree_with_scikit_learn(self):
         samples = self.samples(3000)
         model = SphericalGaussianMixture(3, covariance_type="diag", random_state=0).fit(samples)
         theirs = model.to_sklearn()
@@ -177,7 +177,7 @@ class TestDiagonalCovariances:
     @pytest.mark.parametrize("kind", ["spherical", "diag"])
     def test_steps_raise_the_likelihood(self, kind):
         samples = self.samples(5000, closeness=2)  # more than are worked on together
-        models = [SphericalGaussianMixture(3, covariance_type=kind, polish=n, random_state=0) for n in (1, 2, 5)]
+        models = [SphericalGaussianMixture(3, covariance_type=kind, max_iter=n, random_state=0) for n in (1, 2, 5)]
         scores = [model.fit(samples).score(samples) for model in models]
         assert scores[0] < scores[1] < scores[2]
 
@@ -202,7 +202,7 @@ class TestDiagonalCovariances:
         ("options", "name", "words"),
         [
             ({"covariance_type": "full"}, "fit", 'covariance_type must be "spherical" or "diag"'),
-            ({"covariance_type": "diag", "polish": 0}, "fit", "polish must be positive"),
+            ({"covariance_type": "diag", "max_iter": 0}, "fit", "max_iter must be positive"),
             ({"covariance_type": "diag"}, "partial_fit", "Call fit"),
         ],
     )
@@ -212,40 +212,40 @@ class TestDiagonalCovariances:
 
 
 class TestDegenerateSamples:
-    @pytest.mark.parametrize("polish", [0, 10])
+    @pytest.mark.parametrize("max_iter", [0, 10])
     @pytest.mark.parametrize("scale", [1.0, 1e-150, 1e150])
     @pytest.mark.filterwarnings("ignore:.*may be more than the data shows")
-    def test_points_that_coincide(self, scale, polish):
+    def test_points_that_coincide(self, scale, max_iter):
         """Every Gaussian is a point: the means are the points, whatever their unit."""
         points = np.array([[0.0, 1.0, 2.0], [3.0, 4.0, 0.0], [5.0, 0.0, -2.0]])
         for chosen, n in ((points[:2], 1), (points[:2], 10), (points, 7)):
             samples = scale * np.repeat(chosen, n, axis=0)
-            model = SphericalGaussianMixture(len(chosen), polish=polish, random_state=0).fit(samples)
+            model = SphericalGaussianMixture(len(chosen), max_iter=max_iter, random_state=0).fit(samples)
             assert matched(model.means_ / scale, chosen) < 1e-6
             assert np.all(model.covariances_ > 0)
             assert_allclose(model.weights_, 1 / len(chosen), atol=1e-6)
             assert all_finite(model)
             assert np.all(np.isfinite(model.score_samples(samples)))
 
-    @pytest.mark.parametrize("polish", [0, 10])
+    @pytest.mark.parametrize("max_iter", [0, 10])
     @pytest.mark.filterwarnings("ignore:.*may be more than the data shows")
-    def test_samples_on_a_line_have_means_on_it(self, polish):
+    def test_samples_on_a_line_have_means_on_it(self, max_iter):
         rng = np.random.default_rng(0)
         origin, direction = np.array([7.0, 0.0, 1.0]), np.array([2.0, -1.0, 3.0]) / np.sqrt(14)
         samples = origin + np.outer(np.concatenate([rng.normal(0, 1, 50), rng.normal(20, 1, 30)]), direction)
         for k in (1, 2):
-            model = SphericalGaussianMixture(k, polish=polish, random_state=0).fit(samples)
+            model = SphericalGaussianMixture(k, max_iter=max_iter, random_state=0).fit(samples)
             away = model.means_ - origin
             assert_allclose(away - np.outer(away @ direction, direction), 0, atol=1e-6)
             assert all_finite(model)
         assert_allclose(np.sort(away @ direction), [0, 20], atol=1)
         with pytest.raises(ValueError, match="n_components=3 is more than the data determines"):
-            SphericalGaussianMixture(3, polish=polish).fit(samples)
+            SphericalGaussianMixture(3, max_iter=max_iter).fit(samples)
 
     def test_features_that_never_change_keep_their_value(self):
         samples = np.c_[gaussians(500, 0)[0], np.full(500, 4.0)]
-        for polish in (0, 5):
-            model = SphericalGaussianMixture(3, polish=polish, random_state=0).fit(samples)
+        for max_iter in (0, 5):
+            model = SphericalGaussianMixture(3, max_iter=max_iter, random_state=0).fit(samples)
             assert_allclose(model.means_[:, -1], 4, atol=1e-6)
 
     @pytest.mark.parametrize("scale", [1e-140, 1e148])
@@ -256,7 +256,7 @@ class TestDegenerateSamples:
         assert_allclose(scaled.predict_proba(scale * samples), plain.predict_proba(samples), atol=1e-8)
         data, *_ = views(2000, 0)
         plain, scaled = (
-            MultiviewMixture(3, polish=2, random_state=0).fit([data[0], unit * data[1], data[2] / unit])
+            MultiviewMixture(3, max_iter=2, random_state=0).fit([data[0], unit * data[1], data[2] / unit])
             for unit in (1.0, scale)
         )
         assert_allclose(scaled.means_[1] / scale, plain.means_[1], atol=1e-8)
@@ -273,7 +273,7 @@ class TestDegenerateSamples:
             (np.repeat(np.eye(3)[:2], 9, axis=0), 3, "n_components=3 is more than the data determines"),
         ],
     )
-    def test_samples_that_say_nothing(self, samples, k, words):
+    def test_degenerate_samples_are_refused(self, samples, k, words):
         with pytest.raises(ValueError, match=words):
             SphericalGaussianMixture(k).fit(samples)
 
@@ -290,7 +290,7 @@ class TestDegenerateSamples:
             ([np.ones((1, 3))] * 3, ValueError, "n_components must be at most 1, the number of samples"),
         ],
     )
-    def test_views_that_say_nothing(self, data, error, words):
+    def test_degenerate_views_are_refused(self, data, error, words):
         with pytest.raises(error, match=words):
             MultiviewMixture(2).fit(data)
 

@@ -35,7 +35,7 @@ def folder(tmp_path, monkeypatch):
 
 COMMANDS = {
     "factorize": (["factorize", "tensor.npz", "--rank", "2"], "tensor.npz", "--out", "new.npz"),
-    "topics": (["topics", "corpus.npz", "--topics", "1", "--polish", "0"], "corpus.npz", "--out", "new.npz"),
+    "topics": (["topics", "corpus.npz", "--topics", "1", "--max-iter", "0"], "corpus.npz", "--out", "new.npz"),
     "label": (["label", "votes.csv"], "votes.csv", "--out", "new.csv"),
     "label, workers": (["label", "votes.csv"], "votes.csv", "--workers", "new.csv"),
     "communities": (["communities", "edges.csv", "--k", "1"], "edges.csv", "--out", "new.csv"),
@@ -199,7 +199,7 @@ def test_names_do_not_command_the_terminal(folder):
 def test_neither_do_words_of_topics_file_names_and_mistakes(folder):
     words = np.array([ESCAPE, "[red]", *(f"w{i}" for i in range(10))])
     np.savez("[red]\x1b[2J.npz", counts=np.random.default_rng(0).poisson(5.0, (40, 12)), vocab=words)
-    command = ["topics", "[red]\x1b[2J.npz", "--topics", "1", "--words", "12", "--polish", "0"]
+    command = ["topics", "[red]\x1b[2J.npz", "--topics", "1", "--words", "12", "--max-iter", "0"]
     result = runner.invoke(app, [*command, "--out", "\x1bout.npz"])
     assert result.exit_code == 0, result.output
     assert "\x1b" not in result.output

@@ -245,8 +245,8 @@ def test_documents_are_told_by_their_names(results):
     words = topics_report(model, counts, vocabulary, documents=names)
     for topic in range(3):
         assert f"letter {np.argmax(model.transform(counts)[:, topic])}.txt (" in words
-    assert "counted from 0" not in words
-    assert "Documents are counted from 0." in topics_report(model, counts, vocabulary)
+    assert "numbered from 0" not in words
+    assert "Documents are numbered from 0." in topics_report(model, counts, vocabulary)
     with pytest.raises(ValueError, match="documents must have one name for each of 400 rows"):
         topics_report(model, counts, vocabulary, documents=names[1:])
 

@@ -31,7 +31,7 @@ def test_exact_covariances_are_separated_exactly():
     sources = np.stack([np.sin(2 * np.pi * t / period) for period in (12, 20, 50)], axis=1)
     mixing = np.random.default_rng(0).standard_normal((3, 3))
     epochs = (sources @ mixing.T).T[None]
-    assert minimum_distance(SOBI(lags=10, polish=0).fit(epochs).components_, mixing) < 2e-3
+    assert minimum_distance(SOBI(lags=10, max_iter=0).fit(epochs).components_, mixing) < 2e-3
     cosines = np.cos(2 * np.pi * np.outer(np.arange(11), 1 / np.array([12, 20, 50])))
     fit = codiag.joint_diagonalize((mixing * cosines[:, None, :]) @ mixing.T, seed=0)
     assert minimum_distance(fit.inverse, mixing) < 1e-12
@@ -54,7 +54,7 @@ def test_any_orthogonal_diagonalizer_serves():
     model, mixed = drawn("SOBI by joint diagonalization")
     expected = model.fit(mixed.channels).components_
     assert_allclose(
-        SOBI(lags=10, polish=0, diagonalizer=Jacobi(tol=1e-12)).fit(mixed.channels).components_, expected, atol=1e-6
+        SOBI(lags=10, max_iter=0, diagonalizer=Jacobi(tol=1e-12)).fit(mixed.channels).components_, expected, atol=1e-6
     )
 
 
@@ -79,14 +79,14 @@ def loud(n, rng):
     ("model", "draw"),
     [
         (SOBI(lags=5), autoregressions),
-        (SOBI(lags=5, polish=0), autoregressions),
-        (SOBI(lags=5, polish=0, diagonalizer=UWEDGE(statistical_tol=0)), autoregressions),
-        (NSS(n_blocks=10), loud),
-        (NSS(n_blocks=10, polish=0), loud),
+        (SOBI(lags=5, max_iter=0), autoregressions),
+        (SOBI(lags=5, max_iter=0, diagonalizer=UWEDGE(statistical_tol=0)), autoregressions),
+        (NSS(n_windows=10), loud),
+        (NSS(n_windows=10, max_iter=0), loud),
         (JADE(), curved),
-        (JADE(polish=0), curved),
+        (JADE(max_iter=0), curved),
     ],
-    ids=lambda value: getattr(value, "__name__", None) or f"{type(value).__name__} {value.polish}",
+    ids=lambda value: getattr(value, "__name__", None) or f"{type(value).__name__} {value.max_iter}",
 )
 def test_standard_errors_are_those_of_repeated_draws(model, draw):
     """Root mean square over all entries of the mixing; of 25 draws a tenth is noise."""
@@ -106,10 +106,10 @@ def test_standard_errors_are_those_of_repeated_draws(model, draw):
     ("model", "kinds"),
     [
         (SOBI(lags=10), ["uniform", "gaussian", "autoregressive"]),
-        (SOBI(lags=10, polish=0), ["uniform", "gaussian", "autoregressive"]),
+        (SOBI(lags=10, max_iter=0), ["uniform", "gaussian", "autoregressive"]),
         (JADE(), ["gaussian", "gaussian", "uniform"]),
-        (JADE(polish=0), ["gaussian", "gaussian", "uniform"]),
-        (NSS(polish=0), ["gaussian", "uniform", "loud"]),
+        (JADE(max_iter=0), ["gaussian", "gaussian", "uniform"]),
+        (NSS(max_iter=0), ["gaussian", "uniform", "loud"]),
         (NSS(), ["gaussian", "uniform", "loud"]),
     ],
     ids=str,
@@ -123,7 +123,7 @@ def test_sources_that_are_alike_are_named(model, kinds):
     assert model.unresolved_ == [tuple(place for place in range(3) if place != third)]
 
 
-@pytest.mark.parametrize("model", [SOBI(lags=5), NSS(n_blocks=4), JADE()], ids=str)
+@pytest.mark.parametrize("model", [SOBI(lags=5), NSS(n_windows=4), JADE()], ids=str)
 @pytest.mark.filterwarnings("ignore:.*did not converge")
 def test_few_samples_of_noise_resolve_nothing(model):
     for k, n in ((2, 8), (4, 16), (6, 30)):

@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 
 from codiag.metrics import minimum_distance
 from codiag.models import NSS, SOBI
-from codiag.models.sources import BlockSums, LaggedSums
+from codiag.models.sources import LaggedSums, WindowSums
 from codiag.synthetic import mixed_signals
 from source_cases import ROUNDING, drawn
 
@@ -36,7 +36,7 @@ def test_epochs_are_recordings(name):
 def test_epochs_are_blocks():
     mixed = drawn("NSS")[1]
     epochs = np.stack([part.T for part in np.split(mixed.channels, 20)])
-    assert_allclose(NSS(n_blocks=20).fit(mixed.channels).mixing_, NSS().fit(epochs).mixing_, atol=1e-9)
+    assert_allclose(NSS(n_windows=20).fit(mixed.channels).mixing_, NSS().fit(epochs).mixing_, atol=1e-9)
 
 
 def test_epochs_of_one_sample_have_no_lags():
@@ -79,7 +79,9 @@ def test_lags_may_be_longer_than_some_recordings():
     """Those that are too short for a lag have no product of it; their standard errors are those of what is left."""
     mixed = drawn("SOBI", n=4000)[1]
     pieces = np.split(mixed.channels, [1, 3, 10, 40])
-    sizes = [np.linalg.norm(SOBI(lags=30, polish=0).fit(data).mixing_standard_errors_) for data in (pieces, pieces[-1])]
+    sizes = [
+        np.linalg.norm(SOBI(lags=30, max_iter=0).fit(data).mixing_standard_errors_) for data in (pieces, pieces[-1])
+    ]
     assert sizes[0] == pytest.approx(sizes[1], rel=0.05)
     assert SOBI(lags=10**12).fit(mixed.channels[:50]).n_components_ == 5
 
@@ -108,12 +110,12 @@ def test_streams_polish_the_pairs_that_one_array_does(seed):
     assert_allclose(SOBI(lags=20).fit([channels]).components_, expected, atol=ROUNDING)
 
 
-@pytest.mark.parametrize("polish", [0, 50])
-def test_standard_errors_of_streams_are_those_of_the_whole(polish):
+@pytest.mark.parametrize("max_iter", [0, 50])
+def test_standard_errors_of_streams_are_those_of_the_whole(max_iter):
     """Of Gaussian autoregressions, which they take sources to be; scales have errors that are known to a quarter."""
     channels = 1e3 * mixed_signals(20_000, ["autoregressive"] * 3, seed=4).channels
-    expected = SOBI(lags=10, polish=polish).fit(channels)
-    streamed = SOBI(lags=10, polish=polish).fit(iter(np.split(channels, [5000, 5001])))
+    expected = SOBI(lags=10, max_iter=max_iter).fit(channels)
+    streamed = SOBI(lags=10, max_iter=max_iter).fit(iter(np.split(channels, [5000, 5001])))
     assert_allclose(streamed.components_, expected.components_, rtol=1e-6)
     assert_allclose(streamed.mixing_standard_errors_, expected.mixing_standard_errors_, rtol=0.25)
 
@@ -129,11 +131,11 @@ def test_parts_are_recordings_of_variances():
     """Also far from zero, and of one sample."""
     mixed = drawn("NSS", n=3000)[1]
     parts = np.split(mixed.channels + 100, [700, 1500, 1501])
-    expected = NSS(n_blocks=6).fit(parts)
-    streamed = NSS(n_blocks=6)
+    expected = NSS(n_windows=6).fit(parts)
+    streamed = NSS(n_windows=6)
     for part in parts:
         streamed.partial_fit(part)
-    for found in (streamed, NSS(n_blocks=6).fit(iter(parts)), NSS(n_blocks=6).fit(lambda: iter(parts))):
+    for found in (streamed, NSS(n_windows=6).fit(iter(parts)), NSS(n_windows=6).fit(lambda: iter(parts))):
         assert_allclose(found.components_, expected.components_, atol=1e-8)
         # By a model of white Gaussians, which these sources are in every block.
         assert_allclose(found.mixing_standard_errors_, expected.mixing_standard_errors_, rtol=0.3)
@@ -162,11 +164,11 @@ def test_chunks_shorter_than_a_block_share_one():
 
 
 @pytest.mark.parametrize("lengths", [(500, 1), (400, 700, 2), (1, 500, 2, 2, 495), (300, 700, 999, 1)])
-def test_recordings_make_the_same_blocks_at_hand_and_as_a_stream(lengths):
+def test_windows_in_memory_equal_those_of_a_stream(lengths):
     """Wherever the short ones stand, and all samples count once."""
     channels = 50 + drawn("NSS")[1].channels[: sum(lengths), :2]
     recordings = np.split(channels, np.cumsum(lengths)[:-1])
-    model = NSS(n_blocks=3)
+    model = NSS(n_windows=3)
     assert_allclose(model.fit(recordings).components_, clone(model).fit(iter(recordings)).components_, atol=1e-8)
 
 
@@ -175,9 +177,9 @@ def test_short_epochs_share_a_block_and_few_samples_are_refused():
     pairs = np.stack([part.T for part in np.split(channels, 1000)])
     eights = np.stack([part.T for part in np.split(channels, 125)])
     assert_allclose(NSS().fit(pairs).components_, NSS().fit(eights).components_, atol=1e-8)
-    with pytest.raises(ValueError, match=r"X must hold two blocks or more.* got 1, of 12 samples"):
+    with pytest.raises(ValueError, match=r"X must hold two windows or more.* got 1, of 12 samples"):
         NSS().fit([channels[:6], channels[6:12]])
-    with pytest.raises(ValueError, match=r"X must hold two blocks or more.* got 1, of 6 samples"):
+    with pytest.raises(ValueError, match=r"X must hold two windows or more.* got 1, of 6 samples"):
         NSS(n_components=1).fit([channels[:5], channels[5:6]])
 
 
@@ -186,8 +188,8 @@ def test_blocks_have_samples_enough(n_channels):
     samples = 50 + np.random.default_rng(0).standard_normal((500, n_channels))
     least = 4 * n_channels
     for cuts in (range(1, 500), range(5, 500, 5), [1, 2, 300, 301], [499]):
-        parts = [BlockSums.over(part, 20, least) for part in np.split(samples, cuts)]
-        sums = functools.reduce(BlockSums.merged, parts)
+        parts = [WindowSums.over(part, 20, least) for part in np.split(samples, cuts)]
+        sums = functools.reduce(WindowSums.merged, parts)
         assert np.all(sums.counts[:-1] >= least)
         assert np.all(sums.closed().counts >= least)
         mean, products = sums.closed().finish()
@@ -198,11 +200,11 @@ def test_blocks_have_samples_enough(n_channels):
 
 def test_long_streams_fill_no_memory(monkeypatch):
     """Blocks get longer once there are many: half as many at least, of all samples, and sources are found as before."""
-    monkeypatch.setattr("codiag.models.sources._nss.MOST", 100 * 4**2)
+    monkeypatch.setattr("codiag.models.sources._nss.MAX_ENTRIES", 100 * 4**2)
     mixed = drawn("NSS", n=20_000)[1]
     sums = None
     for part in np.split(mixed.channels, 500):
-        sums = BlockSums.over(part, 20, 16) if sums is None else sums.merged(BlockSums.over(part, 20, 16))
+        sums = WindowSums.over(part, 20, 16) if sums is None else sums.merged(WindowSums.over(part, 20, 16))
         assert sums.counts.size <= 100
     assert sums.counts.sum() == 20_000
     assert sums.least <= 20_000 / 25
@@ -223,11 +225,11 @@ def test_long_streams_fill_no_memory(monkeypatch):
     [
         ("SOBI", SOBI(lags=[1, 300]), [100, 200, 300], "lags must be below"),
         ("SOBI", SOBI(), [1], "X must hold samples that differ"),
-        ("NSS", NSS(polish=0), [1, 5], "X must hold"),
+        ("NSS", NSS(max_iter=0), [1, 5], "X must hold"),
     ],
     ids=str,
 )
-def test_streams_keep_what_does_not_determine_them_yet(name, model, first, words):
+def test_streams_keep_sums_until_they_determine_the_model(name, model, first, words):
     channels = drawn(name)[1].channels
     parts = np.split(channels, [*first, 1000])
     streamed = clone(model)

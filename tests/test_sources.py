@@ -73,7 +73,7 @@ def test_units_of_channels_make_no_difference(name):
     assert_allclose(after, before, atol=1e-6)
 
 
-def test_what_rounding_leaves_of_a_constant_is_no_channel():
+def test_channels_of_rounding_noise_are_ignored():
     mixed = drawn("JADE", n=500)[1]
     dead, sums = np.full((500, 1), 0.1), np.array([[1.0, 2, 0, 0, 0]])
     for extra, row in (
@@ -105,11 +105,11 @@ def test_fewer_components_are_those_of_the_leading_variances():
         (SOBI(lags=[]), ValueError, "lags must hold one lag or more"),
         (SOBI(lags=b"ab"), TypeError, "lags must be an integer"),
         (SOBI(lags=[1, 200]), ValueError, "lags must be below 100"),
-        (SOBI(polish=-1), ValueError, "polish must not be negative"),
+        (SOBI(max_iter=-1), ValueError, "max_iter must not be negative"),
         (SOBI(diagonalizer=TwoSided()), ValueError, "diagonalizer must be one for symmetric"),
         (SOBI(diagonalizer="jacobi"), TypeError, "diagonalizer must be an object"),
         (JADE(diagonalizer=UWEDGE()), ValueError, "diagonalizer must be an orthogonal one"),
-        (NSS(n_blocks=1), ValueError, "n_blocks must be at least 2"),
+        (NSS(n_windows=1), ValueError, "n_windows must be at least 2"),
         (JADE(7), ValueError, "n_components must be at most 3"),
         (JADE(random_state="a"), TypeError, "random_state must be"),
     ],
@@ -140,7 +140,7 @@ def test_data_is_checked(kind):
         with pytest.raises(TypeError, match="X must be"):
             kind().fit(wrong)
     model = kind().fit(data)
-    with pytest.raises(TypeError, match="X must be at hand"):
+    with pytest.raises(TypeError, match="X must be in memory"):
         model.transform(iter(data))
     with pytest.raises(ValueError, match="features"):
         model.transform(np.zeros((4, 3)))
@@ -148,13 +148,13 @@ def test_data_is_checked(kind):
         model.inverse_transform(np.zeros((4, 3)))
 
 
-@parametrize_with_checks([SOBI(lags=3), JADE(polish=5), NSS(n_blocks=3, polish=5)])
+@parametrize_with_checks([SOBI(lags=3), JADE(max_iter=5), NSS(n_windows=3, max_iter=5)])
 @pytest.mark.filterwarnings("ignore")
 def test_contract_of_scikit_learn(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("model", [SOBI(lags=1), JADE(polish=0), NSS(n_blocks=2)], ids=str)
+@pytest.mark.parametrize("model", [SOBI(lags=1), JADE(max_iter=0), NSS(n_windows=2)], ids=str)
 @pytest.mark.filterwarnings("ignore:.*did not converge")
 def test_transposed_recordings_are_doubted(model):
     channels = drawn("JADE")[1].channels[:200]
@@ -163,7 +163,7 @@ def test_transposed_recordings_are_doubted(model):
         model.fit(channels.T)
     epochs = np.stack([channels, channels[::-1]])
     if isinstance(model, NSS):  # two epochs of five samples share a block
-        with pytest.raises(ValueError, match=f"X must hold two blocks or more.* X has 10 {advice}"):
+        with pytest.raises(ValueError, match=f"X must hold two windows or more.* X has 10 {advice}"):
             model.fit(epochs)
     else:
         with pytest.warns(UserWarning, match=f"X has 10 {advice}"):

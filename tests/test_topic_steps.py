@@ -10,24 +10,26 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 from scipy.special import gammaln, psi
 
-from codiag.models import Diagnostics, LatentDirichlet, SingleTopic
+from codiag.extending import Diagnostics
+from codiag.models import LatentDirichlet, SingleTopic
 from codiag.models.topics import (
+    DocumentPosteriors,
     Estimated,
-    Presence,
-    SharedDocuments,
-    SharedWords,
+    PriorSums,
+    Start,
     TopicCounts,
     Topics,
+    WordPosteriors,
     estimated_prior,
     estimated_word_prior,
+    expected_histogram,
+    histogram,
     lengths_of,
-    numbers_of,
-    random_numbers_of,
+    polished,
     simulated_counts,
     topic_mixtures,
     with_bias,
 )
-from codiag.models.topics import _variational as _topic_polish
 from simulated import matched, mixed_corpus, single_topic_corpus
 
 WORDS, TOPICS = 7, 3
@@ -40,14 +42,14 @@ def small(kind="whole"):
     return counts / 2 if kind == "halves" else counts
 
 
-def known_of(shared, prior=0.3, word_prior=0.2):
+def known_of(posteriors, prior=0.3, word_prior=0.2):
     prior = np.full(TOPICS, prior) + 0.1 * np.arange(TOPICS)
-    return TopicCounts(shared.words(), shared.weights(prior), prior, word_prior)
+    return TopicCounts(posteriors.words(), posteriors.weights(prior), prior, word_prior)
 
 
 def started(kind, counts):
     topics = np.random.default_rng(1).dirichlet(np.ones(WORDS), TOPICS)
-    return kind(sparse.csr_array(counts), TOPICS).started(topics, np.full(TOPICS, 0.3))
+    return kind(sparse.csr_array(counts), TOPICS).initialized(topics, np.full(TOPICS, 0.3))
 
 
 def short_texts(n, seed, *, k=3, words=60, alpha_0=0.5):
@@ -72,28 +74,28 @@ def completed(model, counts):
 @pytest.mark.parametrize("kind", ["whole", "halves"])
 def test_steps_conserve_words(kind):
     counts = small(kind)
-    shared = started(SharedWords, counts)
+    posteriors = started(WordPosteriors, counts)
     for _ in range(3):
-        shared.step(known_of(shared))
-        assert_allclose(shared.shares.sum(axis=1), 1, atol=1e-6)
-        assert_allclose(shared.words().sum(axis=0), counts.sum(axis=0), atol=1e-5)
-        assert_allclose(shared.mixed.sum(axis=1), counts.sum(axis=1), atol=1e-5)
-        assert np.all(shared.shares >= 0)
-    documents = started(SharedDocuments, counts)
+        posteriors.step(known_of(posteriors))
+        assert_allclose(posteriors.posterior.sum(axis=1), 1, atol=1e-6)
+        assert_allclose(posteriors.words().sum(axis=0), counts.sum(axis=0), atol=1e-5)
+        assert_allclose(posteriors.in_documents.sum(axis=1), counts.sum(axis=1), atol=1e-5)
+        assert np.all(posteriors.posterior >= 0)
+    documents = started(DocumentPosteriors, counts)
     documents.step(known_of(documents))
     assert_allclose(documents.words().sum(axis=0), counts.sum(axis=0), atol=1e-12)
     assert_allclose(documents.weights(np.ones(TOPICS)).sum(), len(counts))
 
 
 @pytest.mark.parametrize("kind", ["whole", "halves"])
-def test_a_step_is_what_the_formula_says(kind):
+def test_a_step_follows_the_formula(kind):
     """Entry by entry, in loops; and the probability of a word given all others, in the sum over topics."""
     counts = small(kind)
-    shared = started(SharedWords, counts)
-    known, shares, entry, likelihood = known_of(shared), shared.shares.astype(float), 0, 0.0
+    posteriors = started(WordPosteriors, counts)
+    known, shares, entry, likelihood = known_of(posteriors), posteriors.posterior.astype(float), 0, 0.0
     expected = np.empty_like(shares)
     for document, row in enumerate(counts):
-        in_document = shared.mixed[document].astype(float)
+        in_document = posteriors.in_documents[document].astype(float)
         for word in np.flatnonzero(row):
             own = min(row[word], 1) * shares[entry]
             raw = (in_document - own + known.prior) * (known.words[:, word] - own + known.word_prior)
@@ -101,42 +103,42 @@ def test_a_step_is_what_the_formula_says(kind):
             expected[entry] = raw / raw.sum()
             likelihood += row[word] * np.log(raw.sum() / (max(row.sum() - 1, 0) + known.prior.sum()))
             entry += 1
-    assert shared.step(known) == pytest.approx(likelihood, rel=1e-5)
-    assert_allclose(shared.shares, expected, atol=1e-5)
+    assert posteriors.step(known) == pytest.approx(likelihood, rel=1e-5)
+    assert_allclose(posteriors.posterior, expected, atol=1e-5)
 
 
 def test_momentum_changes_the_way_and_not_the_end(monkeypatch):
     """Steps with and without lead to the same topics, those with in fewer steps."""
     raw, topics, prior = mixed_corpus(300, 0, length=60)
     counts, mean = sparse.csr_array(raw, dtype=float), raw.sum(axis=0) / raw.sum()
-    start = _topic_polish.Start.of(SharedWords, (topics + mean) / 2, prior, mean, fixed_total=False)
+    start = Start.of(WordPosteriors, (topics + mean) / 2, prior, mean, has_fixed_sum=False)
 
     def after(n_steps):
-        return _topic_polish.polished_counts(counts, start, n_steps, settle=False).counts.topics
+        return polished(counts, start, n_steps, settle=False).counts.topics
 
     end, early = after(150), after(15)
-    monkeypatch.setattr(SharedWords, "most_momentum", 0.0)
+    monkeypatch.setattr(WordPosteriors, "max_momentum", 0.0)
     assert_allclose(after(300), end, atol=1e-3)
     assert matched(early, end) < matched(after(15), end)
 
 
 def test_numbers_of_other_words_are_not_negative():
     """Where the last change, extrapolated, would take away more words of a topic than there are."""
-    shared = started(SharedWords, 20 * small())
-    shared.mixed_before = 3 * shared.mixed
-    shared.step(known_of(shared))
-    assert np.all(np.isfinite(shared.shares))
-    assert np.all(shared.shares >= 0)
-    assert_allclose(shared.shares.sum(axis=1), 1, atol=1e-6)
+    posteriors = started(WordPosteriors, 20 * small())
+    posteriors.in_documents_before = 3 * posteriors.in_documents
+    posteriors.step(known_of(posteriors))
+    assert np.all(np.isfinite(posteriors.posterior))
+    assert np.all(posteriors.posterior >= 0)
+    assert_allclose(posteriors.posterior.sum(axis=1), 1, atol=1e-6)
 
 
 def test_a_step_of_documents_of_one_topic_is_the_exact_conditional():
     """Of sure documents the probability of a topic, given all others, is a ratio of gamma functions."""
     counts = np.minimum(small(), 1)
-    shared = started(SharedDocuments, counts)
-    shared.posterior = np.eye(TOPICS)[np.arange(len(counts)) % TOPICS]
-    known = known_of(shared)
-    shared.step(known)
+    posteriors = started(DocumentPosteriors, counts)
+    posteriors.posterior = np.eye(TOPICS)[np.arange(len(counts)) % TOPICS]
+    known = known_of(posteriors)
+    posteriors.step(known)
     for document, row in enumerate(counts):
         others = np.arange(len(counts)) != document
         joint = np.empty(TOPICS)
@@ -146,7 +148,7 @@ def test_a_step_of_documents_of_one_topic_is_the_exact_conditional():
             joint[topic] = np.log(chosen.sum() + known.prior[topic]) + np.sum(gammaln(words + row) - gammaln(words))
             joint[topic] -= gammaln(words.sum() + row.sum()) - gammaln(words.sum())
         expected = np.exp(joint - joint.max())
-        assert_allclose(shared.posterior[document], expected / expected.sum(), rtol=1e-9)
+        assert_allclose(posteriors.posterior[document], expected / expected.sum(), rtol=1e-9)
 
 
 def test_mixtures_of_short_documents_are_nearly_the_exact_ones():
@@ -172,7 +174,7 @@ class TestPriors:
         lengths = rng.integers(2, 25, 4000)
         counts = rng.multinomial(lengths, rng.dirichlet(truth, 4000)).T.astype(float)
         absent = np.where(counts > 0, -np.inf, 0.0)
-        known = Presence(random_numbers_of(absent, counts), numbers_of(lengths[None].astype(float)), absent)
+        known = PriorSums(expected_histogram(absent, counts), histogram(lengths[None].astype(float)), absent)
         prior = np.full(3, 1.0)
         for _ in range(40):
             prior = estimated_prior(known, prior)
@@ -207,7 +209,9 @@ class TestPolish:
     def test_held_out_words_become_more_likely(self):
         counts, _ = short_texts(4000, 0)
         others, _ = short_texts(2000, 1)
-        moments, model = (LatentDirichlet(3, random_state=0, **options).fit(counts) for options in ({"polish": 0}, {}))
+        moments, model = (
+            LatentDirichlet(3, random_state=0, **options).fit(counts) for options in ({"max_iter": 0}, {})
+        )
         assert completed(model, others) < completed(moments, others)
         assert 1 <= model.n_iter_ <= 30
         assert model.topic_word_prior_ > 0
@@ -216,7 +220,7 @@ class TestPolish:
     def test_the_order_of_documents_does_not_matter(self, kind):
         counts, _ = short_texts(1500, 0)
         model, other = (
-            kind(3, polish=5, random_state=0).fit(counts[order])
+            kind(3, max_iter=5, random_state=0).fit(counts[order])
             for order in (np.arange(1500), np.random.default_rng(0).permutation(1500))
         )
         assert_allclose(other.components_, model.components_, atol=1e-5)
@@ -227,7 +231,7 @@ class TestPolish:
         """The same topics but for what one word or document is worth."""
         counts, _ = short_texts(3000, 0)
         double = sparse.csr_array(sparse.vstack([counts, counts]))
-        model, twice = (kind(3, polish=5, random_state=0).fit(given) for given in (counts, double))
+        model, twice = (kind(3, max_iter=5, random_state=0).fit(given) for given in (counts, double))
         assert matched(twice.components_, model.components_) < 0.02
 
     def test_long_documents_show_topics_exactly(self):
@@ -243,9 +247,9 @@ class TestPolish:
     )
     def test_shares_that_are_not_kept_are_found_again(self, kind, corpus, n_bytes, monkeypatch):
         counts = corpus(500, 0)[0]
-        kept = kind(3, polish=4, random_state=0).fit(counts)
-        monkeypatch.setattr(_topic_polish, "MOST_BYTES", n_bytes)
-        found = kind(3, polish=4, random_state=0).fit(counts)
+        kept = kind(3, max_iter=4, random_state=0).fit(counts)
+        monkeypatch.setattr("codiag.models.topics._steps.MAX_POSTERIOR_BYTES", n_bytes)
+        found = kind(3, max_iter=4, random_state=0).fit(counts)
         assert_allclose(found.components_, kept.components_, atol=1e-7)
         assert_allclose(found.doc_topic_prior_, kept.doc_topic_prior_, rtol=1e-6)
 
@@ -254,7 +258,7 @@ class TestPolish:
     def test_fractions_and_huge_numbers(self, kind):
         counts = mixed_corpus(200, 0)[0]
         for scale in (0.3, 1e7):
-            model = kind(3, polish=3, random_state=0).fit(scale * counts)
+            model = kind(3, max_iter=3, random_state=0).fit(scale * counts)
             assert np.all(np.isfinite(model.components_))
             assert np.all(np.isfinite(model.transform(scale * counts)))
 
@@ -316,10 +320,10 @@ class TestBias:
         unknown = with_bias(errors, Estimated(found, found), [])
         assert np.all(np.isnan(unknown["components"]))
 
-    def test_how_mixed_documents_are_has_an_error_where_it_is_given(self):
+    def test_priors_have_standard_errors_only_if_alpha_0_is_given(self):
         counts = mixed_corpus(300, 0)[0]
-        model = LatentDirichlet(3, polish=3, n_blocks=4, random_state=0).fit(counts)
+        model = LatentDirichlet(3, max_iter=3, n_jackknife=4, random_state=0).fit(counts)
         assert np.all(np.isnan(model.doc_topic_prior_standard_errors_))
         assert np.all(model.weights_standard_errors_ > 0)
-        given = LatentDirichlet(3, alpha_0=1.0, polish=3, n_blocks=4, random_state=0).fit(counts)
+        given = LatentDirichlet(3, alpha_0=1.0, max_iter=3, n_jackknife=4, random_state=0).fit(counts)
         assert np.all(given.doc_topic_prior_standard_errors_ > 0)

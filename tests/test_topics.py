@@ -11,10 +11,7 @@ from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
 from codiag.models import LatentDirichlet, SingleTopic
-from codiag.models.topics import WordStatistics, as_counts, at_entries
-from codiag.models.topics import _moment_model as _moment_topics
-from codiag.models.topics import _parts as _topic_stream
-from codiag.models.topics import _word_moments as _words
+from codiag.models.topics import WordStatistics, as_counts, at_entries, noise_of_pairs, word_frequencies
 from simulated import matched, mixed_corpus, single_topic_corpus
 
 
@@ -29,12 +26,12 @@ class TestTopics:
         posterior = model.transform(counts)
         assert_allclose(posterior.sum(axis=1), 1, atol=1e-12)
         assert_array_equal(model.predict(counts), posterior.argmax(axis=1))
-        polished = SingleTopic(4, polish=5, random_state=0).fit(counts)
+        polished = SingleTopic(4, max_iter=5, random_state=0).fit(counts)
         assert matched(polished.components_, topics) < matched(model.components_, topics)
 
     def test_mixed_topics(self):
         counts, topics, prior = mixed_corpus(20_000, 0)
-        model = LatentDirichlet(3, alpha_0=1.0, polish=0, random_state=0).fit(counts)
+        model = LatentDirichlet(3, alpha_0=1.0, max_iter=0, random_state=0).fit(counts)
         assert matched(model.components_, topics) < 0.05
         assert_allclose(model.doc_topic_prior_, prior, atol=0.03)
 
@@ -45,10 +42,10 @@ class TestTopics:
 
     def test_chunks_add_up(self):
         counts, topics, _ = mixed_corpus(9000, 0)
-        chunked = LatentDirichlet(3, polish=0, random_state=0)
+        chunked = LatentDirichlet(3, max_iter=0, random_state=0)
         for start in range(0, 9000, 3000):
             chunked.partial_fit(counts[start : start + 3000])
-        at_once = LatentDirichlet(3, polish=0, random_state=0).fit(counts)
+        at_once = LatentDirichlet(3, max_iter=0, random_state=0).fit(counts)
         assert_allclose(chunked.components_, at_once.components_, atol=2e-3)
         assert matched(chunked.components_, topics) < 0.06
 
@@ -118,7 +115,7 @@ class TestTopics:
         with pytest.raises(ValueError, match="5 features, but SingleTopic is expecting 20"):
             model.transform(np.ones((2, 5)))
 
-    def test_what_is_not_counted(self):
+    def test_fractional_counts_warn(self):
         counts, *_ = single_topic_corpus(2000, 0)
         with pytest.warns(UserWarning, match="not for shares or tf-idf weights"):
             SingleTopic(4, random_state=0).fit(1.5 * counts)
@@ -132,13 +129,13 @@ class TestTopics:
 
     def test_more_topics_than_there_are(self):
         with pytest.warns(UserWarning, match="n_components=5 may be more than the data shows"):
-            model = LatentDirichlet(5, polish=0, random_state=0).fit(mixed_corpus(5000, 0)[0])
+            model = LatentDirichlet(5, max_iter=0, random_state=0).fit(mixed_corpus(5000, 0)[0])
         assert model.diagnostics_["second_moment_gap"] < 3
 
     def test_likelihood_of_single_topics(self):
         """Against the sum over topics, and higher after steps; these have a prior, and need not raise it further."""
         counts, *_ = single_topic_corpus(3000, 0)
-        models = [SingleTopic(4, polish=polish, random_state=0).fit(counts) for polish in (0, 1, 3)]
+        models = [SingleTopic(4, max_iter=max_iter, random_state=0).fit(counts) for max_iter in (0, 1, 3)]
         scores = [model.score(counts) for model in models]
         assert scores[0] < min(scores[1:])
         by_hand = [np.log(models[0].weights_ @ np.prod(models[0].components_ ** row, axis=1)) for row in counts[:50]]
@@ -148,7 +145,7 @@ class TestTopics:
 
     def test_a_failed_chunk_is_not_counted(self):
         counts, *_ = mixed_corpus(3000, 0)
-        model = LatentDirichlet(3, polish=0, random_state=0).partial_fit(counts)
+        model = LatentDirichlet(3, max_iter=0, random_state=0).partial_fit(counts)
         before = model._seen.blocks.size
         with pytest.raises(ValueError, match="expecting 20 features"):
             model.partial_fit(np.full((4, 5), 3))
@@ -197,13 +194,13 @@ class TestSamplingNoise:
         counts, *_ = mixed_corpus(4000, 0)
         noises = []
         for n_chunks in (1, 4):
-            model = LatentDirichlet(3, polish=0, random_state=0).partial_fit(counts[:1000])
+            model = LatentDirichlet(3, max_iter=0, random_state=0).partial_fit(counts[:1000])
             assert model._seen.blocks is not None  # the basis is fixed
             for part in np.array_split(counts[1000:], n_chunks):
                 model.partial_fit(part)
             noises.append(model.diagnostics_["sampling_noise"])
         assert_allclose(noises[1], noises[0])
-        whole = LatentDirichlet(3, polish=0, random_state=0).fit(counts).diagnostics_["sampling_noise"]
+        whole = LatentDirichlet(3, max_iter=0, random_state=0).fit(counts).diagnostics_["sampling_noise"]
         assert 0.4 < noises[0] / whole < 2.5
 
     def test_chunks_too_small_to_determine_topics_are_kept(self):
@@ -218,7 +215,7 @@ class TestSamplingNoise:
         with pytest.warns(UserWarning, match="6 of 106 documents have fewer than three words"):
             model.partial_fit(counts[1:])
         with pytest.warns(UserWarning, match="6 of 106 documents"):
-            whole = LatentDirichlet(2, polish=0, random_state=0).fit(np.concatenate([np.eye(6), counts]))
+            whole = LatentDirichlet(2, max_iter=0, random_state=0).fit(np.concatenate([np.eye(6), counts]))
         assert_allclose(model.components_, whole.components_, atol=1e-10)
 
     @pytest.mark.filterwarnings("ignore:.*(fewer than three words|may be more than the data shows)")
@@ -242,28 +239,31 @@ class TestSamplingNoise:
         ({"random_state": "abc"}, TypeError, "random_state must be None, a non-negative integer"),
     ],
 )
-def test_options_that_are_none(options, error, words):
+def test_invalid_options_are_refused(options, error, words):
     for fit in (LatentDirichlet(**options).fit, LatentDirichlet(**options).partial_fit):
         with pytest.raises(error, match=words):
             fit(separated(20))
 
 
-def test_documents_too_long_to_count():
+def test_documents_whose_lengths_overflow_are_refused():
     with pytest.raises(ValueError, match=r"X must hold documents of at most 1e\+100 words"):
         SingleTopic(2).fit(1e120 * separated(20))
 
 
-def test_sampling_noise_is_told_once(monkeypatch):
+def test_sampling_noise_comes_from_documents_or_from_sums(monkeypatch):
     """From all documents where they are at hand; from their sums where these are all there is."""
-    told = []
-    from_sums, from_documents = WordStatistics.noise, _moment_topics.pair_noise
-    monkeypatch.setattr(WordStatistics, "noise", lambda *given: told.append("sums") or from_sums(*given))
-    monkeypatch.setattr(_moment_topics, "pair_noise", lambda *given: told.append("documents") or from_documents(*given))
+    calls = []
+    from_sums = WordStatistics.noise
+    monkeypatch.setattr(WordStatistics, "noise", lambda *given: calls.append("sums") or from_sums(*given))
+    monkeypatch.setattr(
+        "codiag.models.topics._moments.noise_of_pairs",
+        lambda *given: calls.append("documents") or noise_of_pairs(*given),
+    )
     counts = mixed_corpus(300, 0)[0]
     assert SingleTopic(3).fit(counts).diagnostics_["sampling_noise"] > 0
     assert SingleTopic(3).partial_fit(counts).diagnostics_["sampling_noise"] > 0
-    assert told[0] == "documents"
-    assert told[-1] == "sums"
+    assert calls[0] == "documents"
+    assert calls[-1] == "sums"
 
 
 @pytest.mark.parametrize("step", ["fit", "partial_fit"])
@@ -274,10 +274,22 @@ def test_counts_are_checked_once(step, monkeypatch):
         checked.append(given)
         return as_counts(*given)
 
-    for module in (_words, _moment_topics):
-        monkeypatch.setattr(module, "as_counts", counted)
+    for module in ("_word_moments", "_model"):
+        monkeypatch.setattr(f"codiag.models.topics.{module}.as_counts", counted)
     getattr(LatentDirichlet(3, random_state=0), step)(mixed_corpus(300, 0)[0])
     assert len(checked) == 1
+
+
+def test_frequencies_of_words_are_computed_once(monkeypatch):
+    calls = []
+
+    def counted(*given, **options):
+        calls.append(given)
+        return word_frequencies(*given, **options)
+
+    monkeypatch.setattr("codiag.models.topics._word_moments.word_frequencies", counted)
+    LatentDirichlet(3, random_state=0).fit(mixed_corpus(300, 0)[0])
+    assert len(calls) == 1
 
 
 class TestCopies:
@@ -311,13 +323,13 @@ class TestCopies:
     def test_counts_are_never_copied(self, made, kind):
         counts = sparse.csr_array(mixed_corpus(600, 0)[0], dtype=np.float64)
         made.clear()
-        kind(3, polish=2, random_state=0).fit(counts)
+        kind(3, max_iter=2, random_state=0).fit(counts)
         assert made
         assert self.copies(made, counts) == 0
 
     def test_other_forms_are_converted_once(self, made):
         counts = mixed_corpus(600, 0)[0]
-        LatentDirichlet(3, polish=2, random_state=0).fit(counts)
+        LatentDirichlet(3, max_iter=2, random_state=0).fit(counts)
         assert self.copies(made, sparse.csr_array(counts)) == 1
 
 
@@ -327,13 +339,13 @@ def test_documents_that_are_read_once_may_come_in_any_order(size):
     counts, topics, _ = mixed_corpus(2100, 0)
     counts = counts[np.argsort(np.argmax(counts @ np.log(topics + 1e-3).T, axis=1))]
     rest = [counts[start : start + 700] for start in range(size, 2100, 700)]
-    model = LatentDirichlet(3, polish=0, random_state=0).fit(iter([counts[:size], *rest]))
-    whole = LatentDirichlet(3, polish=0, random_state=0).fit(counts)
+    model = LatentDirichlet(3, max_iter=0, random_state=0).fit(iter([counts[:size], *rest]))
+    whole = LatentDirichlet(3, max_iter=0, random_state=0).fit(counts)
     assert matched(model.components_, topics) < matched(whole.components_, topics) + 0.005
 
 
 def test_documents_that_cannot_be_kept_until_they_show_topics(monkeypatch):
-    monkeypatch.setattr(_topic_stream, "MOST_BYTES", 1000)
+    monkeypatch.setattr("codiag.models.topics._moments.MAX_WAITING_BYTES", 1000)
     counts = mixed_corpus(600, 0)[0]
     with pytest.warns(UserWarning, match="the basis was fixed by the first 10 documents"):
-        LatentDirichlet(3, polish=0, random_state=0).fit(iter([counts[:10], counts[10:]]))
+        LatentDirichlet(3, max_iter=0, random_state=0).fit(iter([counts[:10], counts[10:]]))

@@ -11,27 +11,28 @@ have no special diagonal:
 .. math:: M_3 = \sum_h w_h\, \lambda_h \otimes \lambda_h \otimes \lambda_h, \qquad
           M_2 = \sum_h w_h\, \lambda_h \lambda_h^\top, \qquad M_1 = \sum_h w_h \lambda_h.
 
-**Step 2: from data to a problem.** A subclass of `codiag.models.MomentModel` implements ``moments(data)``, which checks
-the data and returns `Moments` with a `codiag.Problem`. Here the tensor is the raw third moment, contracted sample by
-sample, plus a sparse tensor that corrects the entries with repeated indices; neither is formed. The second moment goes
-into the problem, for methods that need orthogonal factors. A subclass of `Moments` carries what is needed later.
+**Step 2: from data to a problem.** A subclass of `codiag.extending.MomentModel` implements ``moments(data)``, which
+checks the data and returns `Moments` with a `codiag.Problem`. Here the tensor is the raw third moment, contracted
+sample by sample, plus a sparse tensor that corrects the entries with repeated indices; neither is formed. The second
+moment goes into the problem, for methods that need orthogonal factors. A subclass of `Moments` carries what is needed
+later.
 
 **Step 3: from factors to parameters.** ``parameters(fit, moments)`` returns a `Components`, whose fields have one row
 for each component. With unit factors u and :math:`U^+` the pseudo-inverse of their matrix, :math:`m = U^+ M_1` holds
 :math:`w_h |\lambda_h|`, and the diagonal c of :math:`U^+ M_2 U^{+\top}` holds :math:`w_h |\lambda_h|^2`; so
 :math:`w = m^2 / c` and :math:`|\lambda| = c / m`.
 
-**Step 4: polish.** ``em_step`` is one step of expectation maximization. With it, users can ask for ``polish=20``: the
-moments lead near the right optimum of the likelihood, and the steps to it.
+**Step 4: maximize the likelihood.** ``em_step`` is one step of expectation maximization. With it, users can set
+``max_iter=20``: the moments start near the right maximum of the likelihood, and the steps converge to it.
 
-**What follows without further work.** Checks of ``n_components``, ``method``, ``polish`` and ``random_state``, any
+**What follows without further work.** Checks of ``n_components``, ``method``, ``max_iter`` and ``random_state``, any
 method of factorization, the order of components by weight, the learned attributes ``weights_``, ``rates_`` and
 ``diagnostics_``, and the parameters of a scikit-learn estimator.
 
 **How it is tested.** One line in ``MODELS`` of ``tests/cases.py`` runs every contract of models on it: the answer does
 not depend on the seed, any method serves, errors fall like the root of the number of samples.
 
-Run this file to see the errors with and without polish: ``python docs/extending/model.py``.
+Run this file to see the errors with and without these steps: ``python docs/extending/model.py``.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ from scipy.special import logsumexp, softmax
 from sklearn.utils.validation import check_array, check_is_fitted
 
 import codiag
-from codiag.models import Components, Diagnostics, MomentModel, Moments
+from codiag.extending import Components, Diagnostics, MomentModel, Moments
 from codiag.tensors import CrossMomentTensor, SparseTensor
 
 
@@ -73,8 +74,8 @@ class PoissonMixture(MomentModel):
 
     Parameters
     ----------
-    n_components, method, polish, random_state
-        As in `codiag.models.MomentModel`.
+    n_components, method, max_iter, random_state
+        As in `codiag.extending.MomentModel`.
 
     Examples
     --------
@@ -145,8 +146,8 @@ def main(n: int = 5000) -> dict[str, float]:
     """Estimate a mixture from n samples by moments, and polished; return the relative errors of the rates."""
     counts, rates, weights = draw(n, seed=0)
     errors = {}
-    for name, polish in (("moments", 0), ("moments, then 20 steps", 20)):
-        model = PoissonMixture(3, polish=polish, random_state=0).fit(counts)
+    for name, max_iter in (("moments", 0), ("moments, then 20 steps", 20)):
+        model = PoissonMixture(3, max_iter=max_iter, random_state=0).fit(counts)
         errors[name] = float(np.linalg.norm(model.rates_ - rates[np.argsort(-weights)]) / np.linalg.norm(rates))
         print(f"{name:24s}error of the rates {errors[name]:.4f}, log-likelihood {model.score(counts):.4f}")
     return errors

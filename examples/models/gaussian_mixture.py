@@ -33,8 +33,8 @@ def error(found):
     return np.linalg.norm(found[:, None] - means[None], axis=2).min(axis=0).mean()
 
 
-moments = SphericalGaussianMixture(10, polish=0, random_state=0).fit(samples)
-polished = SphericalGaussianMixture(10, polish=10, random_state=0).fit(samples)
+moments = SphericalGaussianMixture(10, max_iter=0, random_state=0).fit(samples)
+polished = SphericalGaussianMixture(10, max_iter=10, random_state=0).fit(samples)
 rivals = {
     f"EM from {start}, seed {seed}": GaussianMixture(
         10, covariance_type="spherical", init_params=init, random_state=seed

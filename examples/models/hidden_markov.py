@@ -28,7 +28,7 @@ symbols = np.array([rng.choice(6, p=emissions[state]) for state in states])
 # %%
 # Fit, and decode. States have no order of their own: they are matched to the true ones to be compared.
 
-model = HiddenMarkov(3, polish=10, random_state=0).fit(symbols)
+model = HiddenMarkov(3, max_iter=10, random_state=0).fit(symbols)
 order = linear_sum_assignment(np.abs(emissions[:, None] - model.emissionprob_[None]).sum(axis=2))[1]
 path = np.argsort(order)[model.predict(symbols)]
 right = float(np.mean(path == states))

@@ -25,7 +25,7 @@ methods = {
     "random projections": {"method": "ojd0"},
     "projections along factors": {"method": "ojd1"},
     "codiag's default": {},
-    "default, then EM": {"polish": 10},
+    "default, then EM": {"max_iter": 10},
 }
 sizes = [1000, 3000, 10_000, 30_000]
 errors = {name: [] for name in methods}

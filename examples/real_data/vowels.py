@@ -29,7 +29,7 @@ print(f"{letters.size} letters: {text[200:260]} ...")
 # Two states. The model is told neither the alphabet's order nor what a vowel is.
 
 alphabet, symbols = np.unique(letters, return_inverse=True)
-model = HiddenMarkov(2, polish=50, random_state=0).fit(symbols)
+model = HiddenMarkov(2, max_iter=50, random_state=0).fit(symbols)
 print("transitions\n", model.transmat_.round(2))
 
 # %%

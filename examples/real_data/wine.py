@@ -22,7 +22,7 @@ from codiag.plotting import COLORS, INK
 
 wine = load_wine()
 samples = StandardScaler().fit_transform(wine.data)
-model = SphericalGaussianMixture(3, covariance_type="diag", polish=100, random_state=0).fit(samples)
+model = SphericalGaussianMixture(3, covariance_type="diag", max_iter=100, random_state=0).fit(samples)
 groups = model.predict(samples)
 
 # %%

@@ -23,7 +23,8 @@ the parameters of latent-variable models.
 Packages: `codiag.models` (scikit-learn estimators for crowds, networks, texts, sequences, signals), `codiag.methods`
 (ways to factorize), `codiag.diagonalize` (ways to diagonalize), `codiag.tensors` (ways to store), `codiag.constraints`,
 `codiag.selection`, `codiag.theory`, `codiag.metrics`, `codiag.plotting`, `codiag.reports`, `codiag.io`,
-`codiag.datasets`, `codiag.synthetic`, and `codiag.drop_in` (functions of other libraries).
+`codiag.datasets`, `codiag.synthetic`, `codiag.extending` (classes to derive from), and `codiag.drop_in` (functions of
+other libraries).
 
 Examples
 --------

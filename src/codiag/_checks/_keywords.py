@@ -17,7 +17,7 @@ SYNONYMS = (
     {"rank", "ranks", "max_rank", "n_components", "n_factors", "n_topics", "n_states", "n_communities", "k", "R"},
     {"observed", "mask"},
     {"weights", "sample_weight"},
-    {"em_rounds", "polish", "max_iter", "n_iter"},
+    {"max_iter", "n_iter"},
     {"constraints", "constraint"},
 )
 """Synonyms: names in codiag, scikit-learn, TensorLy, pyttb, hmmlearn, crowd-kit and pyriemann."""

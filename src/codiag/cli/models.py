@@ -26,8 +26,8 @@ def topics(
     path: Annotated[
         Path,
         typer.Argument(
-            help="A folder of .txt files, a .txt file, a document a line, a .csv, .tsv or .parquet table (also .gz), "
-            "or counts (.npz, documents x words); - for lines on the standard input.",
+            help="A folder of .txt files, a .txt file with one document per line, a .csv, .tsv or .parquet table (also "
+            ".gz), or counts (.npz, documents x words); - for lines on the standard input.",
             metavar="CORPUS",
             parser=named,
             show_default=False,
@@ -36,12 +36,14 @@ def topics(
     n_components: Annotated[int, typer.Option("--topics", "-k", "-t", help="Number of topics.", show_default=False)],
     result: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="Where to save topics, weights and shares, as .npz.", show_default=False),
+        typer.Option("--out", "-o", help="File to save topics, weights and shares to, .npz.", show_default=False),
     ] = None,
     documents: Annotated[
         Path | None,
         typer.Option(
-            "--documents", help="Where to save the shares of topics in each document, .csv or .tsv.", show_default=False
+            "--documents",
+            help="File to save the shares of topics in documents to, .csv or .tsv.",
+            show_default=False,
         ),
     ] = None,
     text: Annotated[
@@ -58,7 +60,7 @@ def topics(
         typer.Option(
             "--id",
             metavar="COLUMN",
-            help="Column of a table that names the documents; by default rows count from 1.",
+            help="Column of a table with the names of documents; by default rows are numbered from 1.",
             show_default=False,
         ),
     ] = None,
@@ -72,7 +74,7 @@ def topics(
         float | None,
         typer.Option(
             "--min-df",
-            help="Leave out words in fewer documents, or, below 1, in a smaller share; by default 2.",
+            help="Leave out words in fewer documents or, if below 1, in a smaller share; by default 2.",
             show_default=False,
         ),
     ] = None,
@@ -80,14 +82,16 @@ def topics(
         float | None,
         typer.Option(
             "--alpha-0",
-            help="How mixed documents are; 0 for one topic each, by default estimated.",
+            help="Sum of the Dirichlet parameters of mixtures; 0 for one topic per document, by default estimated.",
             show_default=False,
         ),
     ] = None,
-    polish: Annotated[int, typer.Option("--polish", min=0, help="Most collapsed variational steps.")] = 30,
-    n_words: Annotated[int, typer.Option("--words", min=1, help="Words to show of each topic.")] = 10,
+    max_iter: Annotated[
+        int, typer.Option("--max-iter", "--polish", min=0, help="Largest number of collapsed variational steps.")
+    ] = 30,
+    n_words: Annotated[int, typer.Option("--words", min=1, help="Number of words to print per topic.")] = 10,
     figure: Annotated[
-        Path | None, typer.Option("--figure", help="Where to draw the words of topics.", show_default=False)
+        Path | None, typer.Option("--figure", help="File to draw the words of topics to.", show_default=False)
     ] = None,
     report: Report = None,
     seed: Seed = 0,
@@ -103,14 +107,14 @@ def topics(
     outputs["--report"] = (report, PAGES)
     with working("finding topics ...", outputs, [path], force=force) as command:
         source = command.source(path, ".txt")
-        known = read_corpus(source, text=text, document=document, stop_words=stop_words, min_df=min_df)
-        counts, vocabulary, called = known
-        model = LatentDirichlet(n_components, alpha_0=alpha_0, polish=polish, random_state=seed).fit(counts)
+        corpus = read_corpus(source, text=text, document=document, stop_words=stop_words, min_df=min_df)
+        counts, vocabulary, names = corpus
+        model = LatentDirichlet(n_components, alpha_0=alpha_0, max_iter=max_iter, random_state=seed).fit(counts)
         shares = model.transform(counts)
         contents = ": components, weights, doc_topic_prior, vocabulary, shares, documents"
-        command.save("--out", lambda path: save_topics(path, model, known, shares), contents)
-        command.save("--documents", lambda path: write_table(path, share_table(known, shares)))
-        command.report(lambda: topics_report(model, counts, vocabulary, documents=called, title=command.title(path)))
+        command.save("--out", lambda path: save_topics(path, model, corpus, shares), contents)
+        command.save("--documents", lambda path: write_table(path, share_table(corpus, shares)))
+        command.report(lambda: topics_report(model, counts, vocabulary, documents=names, title=command.title(path)))
         perplexity = model.perplexity(counts)
     heading = f"{command.title(path)}: {counts.shape[0]} documents, {counts.shape[1]} words"
     table = table_of(heading, ["topic"], ["weight", "strongest in"])

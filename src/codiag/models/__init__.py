@@ -1,8 +1,8 @@
 """Latent-variable models as scikit-learn estimators.
 
-Each model has parameters that are the factors of a moment of the data. The moment is computed in a few passes, and
-factorized; a few steps of expectation maximization or of a likelihood may follow (``polish``). Where the data
-determines the model, the estimate does not depend on a random start. All are estimators of scikit-learn: ``fit``, then
+The parameters of each model are the factors of a moment of the data. The moment is computed in a few passes and
+factorized; steps of expectation maximization or of a likelihood may follow (``max_iter``). If the data determines the
+model, the estimate does not depend on a random start. All models are scikit-learn estimators: ``fit``, then
 ``predict``, ``transform`` or ``score``; learned attributes end in an underscore.
 
 ================================== ============================================ ===================================
@@ -21,12 +21,11 @@ signals that are not Gaussian      `JADE`                                       
 signals of changing variance       `NSS`                                        sources, mixing
 ================================== ============================================ ===================================
 
-Which of the models for signals to use: `SOBI` where sources are correlated in time and differ in their spectra, such
-as recordings sampled fast; `NSS` where they are active at different times; `JADE` where neither helps but their
-distributions are far from Gaussian.
+Which of the models for signals to use: `SOBI` if sources are correlated in time and differ in their spectra, such as
+recordings with a high sampling rate; `NSS` if sources are active at different times; `JADE` if neither holds, but
+their distributions are far from Gaussian.
 
-To write a model of your own, derive from `MomentModel` and return `Moments` and `Components`; `Diagnostics` says how
-well the data determines a model; models of this kind keep it in ``diagnostics_``.
+To write a model of your own, derive from `codiag.extending.MomentModel`.
 
 Examples
 --------
@@ -38,11 +37,11 @@ Examples
 True
 """
 
+from codiag._checks import former_names
 from codiag.models._cp import CP
 from codiag.models.chains import HiddenMarkov
 from codiag.models.communities import MixedMembershipCommunities
 from codiag.models.crowd import DawidSkene
-from codiag.models.frame import Components, Diagnostics, MomentModel, Moments
 from codiag.models.mixtures import MultiviewMixture, SphericalGaussianMixture
 from codiag.models.sources import JADE, NSS, SOBI
 from codiag.models.topics import LatentDirichlet, SingleTopic
@@ -52,15 +51,15 @@ __all__ = [
     "JADE",
     "NSS",
     "SOBI",
-    "Components",
     "DawidSkene",
-    "Diagnostics",
     "HiddenMarkov",
     "LatentDirichlet",
     "MixedMembershipCommunities",
-    "MomentModel",
-    "Moments",
     "MultiviewMixture",
     "SingleTopic",
     "SphericalGaussianMixture",
 ]
+
+__getattr__ = former_names(
+    __name__, {name: f"codiag.extending.{name}" for name in ("Components", "Diagnostics", "MomentModel", "Moments")}
+)

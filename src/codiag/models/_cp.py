@@ -1,4 +1,4 @@
-"""Components of samples with more than one mode of features each, as a transformer of scikit-learn."""
+"""The CP decomposition of samples with two modes of features or more, as a scikit-learn transformer."""
 
 from __future__ import annotations
 
@@ -23,36 +23,37 @@ from codiag.tensors import FactoredTensor, Tensor
 
 
 class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
-    r"""The CP decomposition (PARAFAC) of samples along the first mode, as a transformer of scikit-learn.
+    r"""The CP decomposition (PARAFAC) of samples along the first mode, as a scikit-learn transformer.
 
-    Sample s is :math:`X_s \approx \sum_i x_{si}\, b_i \otimes c_i \otimes \dots`: a matrix or more of features, such as
-    a spectrum for each time. `fit` finds the factors of the features, `transform` the coefficients of samples.
+    Sample s is :math:`X_s \approx \sum_i x_{si}\, b_i \otimes c_i \otimes \dots`, an array of features with two modes
+    or more, such as a spectrum for each time. `fit` computes the factors of the features, `transform` the coefficients
+    of samples.
 
-    *Needs* samples with two modes of features or more, of which entries may be missing. *Costs* what
-    `codiag.factorize` does; `transform` one pass over the samples. *Guarantees* the least-squares components, unique up
-    to order and signs under mild conditions, and of new samples the least-squares coefficients. *Fails* where
-    components are degenerate, which a warning says.
+    *Needs* samples with two modes of features or more; entries may be missing. *Costs* as `codiag.factorize`;
+    `transform` takes one pass over the samples. *Guarantees* the least-squares components, unique up to order and signs
+    under mild conditions, and the least-squares coefficients of new samples. *Fails* if components are degenerate,
+    which a warning says.
 
     Parameters
     ----------
     n_components : int, optional
-        Number of components; None for what `codiag.choose_rank` chooses of one to ten, and an error where it finds no
-        number supported.
+        Number of components; None for the choice of `codiag.choose_rank` from one to ten, and an error if it supports
+        no number.
     constraints : Constraint, str, or sequence with one for each mode, optional
-        As in `codiag.factorize`; of a sequence the first is for the coefficients of samples.
+        As in `codiag.factorize`; the first of a sequence is for the coefficients of samples.
     method : Method or str, optional
         As in `codiag.factorize`; by default `codiag.methods.Auto`.
     random_state : int, optional
-        Seed; the answer does not depend on it where the data determines it.
+        Seed; the estimate does not depend on it if the data determines the components.
 
     Attributes
     ----------
     factorization_ : Factorization
-        The fit to the samples, with standard errors, ``diagnose()`` and all else; samples are its first mode.
+        The fit to the samples, with standard errors, ``diagnose()`` and more; samples are its first mode.
     factors_ : list of arrays of shape (d_m, n_components)
         Unit columns, for each mode of the features.
     factors_standard_errors_ : list of arrays of shape (d_m, n_components)
-        Those of the entries, where noise is white; as ``factorization_.entry_standard_errors``.
+        Standard errors of the entries, for white noise; as ``factorization_.entry_standard_errors``.
     n_components_ : int
         Number of components.
     n_features_in_ : int
@@ -92,7 +93,7 @@ class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         self.random_state = random_state
 
     def learn(self, data: Any) -> tuple[Warning, ...]:
-        """Do the work of `fit`, silently, and return what is to be warned of.
+        """Do the work of `fit` without issuing warnings, and return them.
 
         Parameters
         ----------
@@ -102,7 +103,7 @@ class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         Returns
         -------
         tuple of Warning
-            What `fit` warns of.
+            The warnings of `fit`.
 
         Examples
         --------
@@ -127,7 +128,7 @@ class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
 
     @property
     def factors_standard_errors_(self) -> list[np.ndarray]:
-        """Standard errors of the entries of `factors_`; computed where they are asked for.
+        """Standard errors of the entries of `factors_`; computed on access.
 
         Examples
         --------
@@ -153,21 +154,21 @@ class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         return Problem(samples, self.n_components, self.constraints, symmetric=False)
 
     def transform(self, X: Any) -> Array:  # noqa: N803
-        """Return the coefficients of samples, with the factors of the features as fitted, under the same constraints.
+        """Return the coefficients of samples for the fitted factors of the features, under the same constraints.
 
         Parameters
         ----------
         X : array of shape (n, d_1, d_2, ...)
-            NaN are missing. Labels must be those of the fit, but for the samples; see `codiag.Factorization.transform`.
+            NaN are missing. Labels of the features must be those of the fit; see `codiag.Factorization.transform`.
 
         Returns
         -------
         array of shape (n, n_components)
-            A data frame of pandas after ``set_output(transform="pandas")``, in the labels of the samples.
+            A pandas data frame after ``set_output(transform="pandas")``, indexed by the labels of the samples.
 
         See Also
         --------
-        CP.inverse_transform : The way back.
+        CP.inverse_transform : From coefficients to samples.
 
         Examples
         --------
@@ -179,11 +180,10 @@ class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         """
         check_is_fitted(self)
         samples = self._read(X)
-        found = self.factorization_.transform(samples)
-        known = samples.labels
-        if known is None or known.values[0] is None or self._output() != "pandas":
-            return found
-        return _as_frame(found, known.values[0], known.names[0])
+        coefficients, labels = self.factorization_.transform(samples), samples.labels
+        if labels is None or labels.values[0] is None or self._output() != "pandas":
+            return coefficients
+        return _as_frame(coefficients, labels.values[0], labels.names[0])
 
     def inverse_transform(self, X: Any) -> Array:  # noqa: N803
         """Return the samples that have given coefficients.
@@ -219,10 +219,10 @@ class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         return FactoredTensor(like(np.ones(rank), rows), [rows, *others], symmetric=False).to_dense()
 
     def score(self, X: Any, y: object = None) -> float:  # noqa: N803
-        """Return the explained share of samples: one minus squared distance over squared norm, where observed.
+        """Return the explained share of samples: one minus squared distance over squared norm of observed entries.
 
-        More components explain more of new samples, too, up to their noise: the number that explains most is not the
-        number of components there are.
+        More components also explain more of new samples, up to their noise: the number that explains most is not the
+        true number of components.
 
         Parameters
         ----------
@@ -234,7 +234,7 @@ class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         Returns
         -------
         float
-            At most one; for the samples that were fitted ``1 - factorization_.relative_error ** 2``.
+            At most one; for the samples of `fit` it is ``1 - factorization_.relative_error ** 2``.
 
         See Also
         --------
@@ -252,7 +252,7 @@ class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         return explained_share(self.factorization_, self._read(X))
 
     def _read(self, raw: Any) -> Labelled:
-        """Return new samples with their labels, as the fit has its modes, or say what is wrong with them."""
+        """Return new samples with their labels, with features in the order of the fit."""
         fit = self.factorization_
         plain, labels = read_like(raw, fit.labels, 0)
         given = tuple(getattr(plain, "shape", ()))
@@ -265,12 +265,12 @@ class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         return Labelled(self._checked(plain, reset=False), labels)
 
     def _output(self) -> str:
-        """Return what scikit-learn was asked to make of the output of `transform`."""
-        own = getattr(self, "_sklearn_output_config", {}).get("transform")
-        return str(own or get_config()["transform_output"])
+        """Return the container that scikit-learn is configured to return from `transform`."""
+        configured = getattr(self, "_sklearn_output_config", {}).get("transform")
+        return str(configured or get_config()["transform_output"])
 
     def _checked(self, raw: Any, *, reset: bool) -> Any:
-        """Return samples as `codiag.Problem` takes them, or say what is wrong with them."""
+        """Return samples in a form that `codiag.Problem` takes."""
         foreign = isinstance(raw, Tensor) or (is_array_api_obj(raw) and not isinstance(raw, np.ndarray))
         if foreign or isinstance(raw, np.ma.MaskedArray):
             samples = raw
@@ -299,7 +299,7 @@ class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         return tags
 
 
-def _as_frame(found: Array, names: np.ndarray, name: str) -> Any:
+def _as_frame(coefficients: Array, names: np.ndarray, name: str) -> Any:
     from pandas import DataFrame, Index
 
-    return DataFrame(to_host(found), Index(names, name=name))
+    return DataFrame(to_host(coefficients), Index(names, name=name))

@@ -1,4 +1,4 @@
-"""The picture of topics."""
+"""The figure of topics."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from codiag.plotting._style import INK, color_of, families, grid_of_axes, plain,
 if TYPE_CHECKING:
     from codiag.models.topics import LatentDirichlet, SingleTopic
 
-MOST_PANELS, MOST_WORDS, ACROSS = 40, 40, 4
-"""Topics and words of each that are drawn at most, and panels in a row."""
-WIDTH, LETTERS = 2.7, 18
-"""Inches of a panel, and letters of a word that are shown."""
+MAX_PANELS, MAX_WORDS, MAX_COLUMNS = 40, 40, 4
+"""Largest numbers of topics, of words of a topic, and of panels in a row."""
+WIDTH, MAX_LETTERS = 2.7, 18
+"""Width of a panel in inches, and largest number of letters of a word; longer words are shortened."""
 
 
 def topics(
@@ -28,7 +28,7 @@ def topics(
     n_topics: int = 12,
     axes: Any = None,
 ) -> Any:
-    """Draw topics: a panel for each, with its share of the text and its most probable words.
+    """Draw topics: one panel per topic, with its share of the text and its most probable words.
 
     Parameters
     ----------
@@ -37,16 +37,16 @@ def topics(
     vocabulary : sequence of str, optional
         The word of every column of the counts; by default the columns of the data frame that was fitted.
     n_words : int
-        Words of each topic that are drawn, 40 at most.
+        Number of words of each topic, at most 40.
     n_topics : int
-        Largest number of topics that are drawn, the most frequent ones; 40 at most in a new figure.
+        Largest number of topics; the most frequent ones are drawn, at most 40 in a new figure.
     axes : array of matplotlib axes, optional
-        One for each topic, to draw on; by default a new figure is made.
+        Axes to draw on, one per topic; by default a new figure is made.
 
     Returns
     -------
     matplotlib.figure.Figure
-        It belongs to no window; ``figure.savefig("topics.png")`` writes it.
+        The figure, without a window; ``figure.savefig("topics.png")`` writes it.
 
     See Also
     --------
@@ -69,10 +69,10 @@ def topics(
     as_number("n_words", n_words, integer=True)
     if not hasattr(model, "top_words"):
         raise TypeError(f"model must be a LatentDirichlet or SingleTopic; got {type(model).__name__}")
-    words = model.top_words(vocabulary, min(n_words, MOST_WORDS))
+    words = model.top_words(vocabulary, min(n_words, MAX_WORDS))
     k = len(words)
-    n_drawn = min(k, int(n_topics)) if axes is not None else min(k, int(n_topics), MOST_PANELS)
-    n_columns = n_drawn if n_drawn <= ACROSS else min(ACROSS, math.ceil(math.sqrt(n_drawn)))
+    n_drawn = min(k, int(n_topics)) if axes is not None else min(k, int(n_topics), MAX_PANELS)
+    n_columns = n_drawn if n_drawn <= MAX_COLUMNS else min(MAX_COLUMNS, math.ceil(math.sqrt(n_drawn)))
     shape = (math.ceil(n_drawn / n_columns), n_columns) if axes is None else (n_drawn, 1)
     height = 0.19 * len(words[0]) + 0.75
     with grid_of_axes(axes, shape, (WIDTH * n_columns + 0.4, height * shape[0] + 0.4)) as (figure, grid):
@@ -84,7 +84,7 @@ def topics(
         if axes is None:
             first = "" if n_drawn == k else f"the most frequent {n_drawn} of "
             figure.suptitle(f"{first}{k} topics, with the shares of their words", fontsize=11, color=INK)
-            tell_without_font(figure, [word for own in words for word in own])
+            tell_without_font(figure, [word for of_topic in words for word in of_topic])
     return figure
 
 
@@ -92,7 +92,7 @@ def _draw_topic(axis: Any, model: LatentDirichlet | SingleTopic, topic: int, wor
     shares = np.sort(model.components_[topic])[::-1][: len(words)]
     axis.barh(range(len(words)), shares, color=color_of(topic), alpha=0.85, height=0.75)
     plain(axis)
-    axis.set_yticks(range(len(words)), [shown(word, LETTERS) for word in words], fontfamily=families())
+    axis.set_yticks(range(len(words)), [shown(word, MAX_LETTERS) for word in words], fontfamily=families())
     axis.set_ylim(len(words) - 0.5, -0.5)
     axis.xaxis.get_major_locator().set_params(nbins=3)
     axis.set_title(f"topic {topic}: {100 * float(model.weights_[topic]):.1f} %", fontsize=9, color=INK)

@@ -1,4 +1,4 @@
-"""The report of topics."""
+"""The report about topics."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from codiag.reports._html import note, panels, report, sentences, separate_panel
 if TYPE_CHECKING:
     from codiag.models.topics import LatentDirichlet, SingleTopic
 
-WORDS, SHOWN, DOCUMENTS = 10, 40, 5
-"""Words of a topic, topics, and documents of each that are shown at most."""
+MAX_WORDS, MAX_TOPICS, MAX_DOCUMENTS = 10, 40, 5
+"""Largest numbers of words of a topic, of topics, and of documents of a topic in the report."""
 
 
 def topics_report(
@@ -26,30 +26,29 @@ def topics_report(
     documents: ArrayLike | None = None,
     title: str = "Topics",
 ) -> str:
-    """Return a page about topics: their words and shares, documents that are about each, and how well they are shown.
+    """Return a page about topics: their words and shares, typical documents, and the evidence for their number.
 
     Parameters
     ----------
     model : LatentDirichlet or SingleTopic
         Fitted.
     counts : array or sparse matrix of shape (documents, words)
-        Documents to name the most typical of, such as those of the fit.
+        Documents from which typical ones are listed, such as those of the fit.
     vocabulary : array of str, shape (words,)
         The word of every column of the counts.
     documents : array of shape (documents,), optional
-        What the documents are called, such as the names of files or the numbers of rows; by default they are counted
-        from 0.
+        Names of the documents, such as names of files or numbers of rows; by default numbers from 0.
     title : str
-        What the page is about, such as the name of a file.
+        Title of the page, such as the name of a file.
 
     Returns
     -------
     str
-        HTML with figures inside, which needs nothing else: no file, no network, no script.
+        HTML with embedded figures; it needs no other files, no network and no scripts.
 
     See Also
     --------
-    codiag.models.LatentDirichlet : A model that is reported on.
+    codiag.models.LatentDirichlet : A model of topics.
     codiag.models.LatentDirichlet.top_words : The words alone.
 
     Examples
@@ -80,8 +79,8 @@ def topics_report(
     sections = {
         "Words of the topics": _words(model, words),
         "Documents": _documents(model, counts, names),
-        "Evidence for so many topics": _spectrum(model),
-        "What to try": sentences(_advice(model), "Nothing stands out: the topics can be used as they are."),
+        "Evidence for the number of topics": _spectrum(model),
+        "What to try": sentences(_advice(model), "No problems were found."),
     }
     lead = "Topics, each a distribution of words, the most frequent first."
     return report(title, lead, facts, sections)
@@ -89,34 +88,34 @@ def topics_report(
 
 def _words(model: LatentDirichlet | SingleTopic, words: np.ndarray) -> str:
     parts = []
-    for place, (topic, weight) in enumerate(zip(model.components_[:SHOWN], model.weights_, strict=False)):
-        top = np.argsort(-topic, kind="stable")[:WORDS]
-        title = f"Topic {place}: {100 * weight:.1f} %"
+    for number, (topic, weight) in enumerate(zip(model.components_[:MAX_TOPICS], model.weights_, strict=False)):
+        top = np.argsort(-topic, kind="stable")[:MAX_WORDS]
+        title = f"Topic {number}: {100 * weight:.1f} %"
         parts.append(
             shaded(title, words[top].tolist(), ["share"], topic[top, None], most=float(topic[top[0]]), form=".4f")
         )
-    more = f" The first {SHOWN} topics are shown." if len(model.weights_) > SHOWN else ""
+    more = f" The first {MAX_TOPICS} topics are shown." if len(model.weights_) > MAX_TOPICS else ""
     return note(f"The most probable words of each topic, and their shares in it.{more}") + side_by_side(parts)
 
 
 def _documents(model: LatentDirichlet | SingleTopic, counts: Any, names: np.ndarray | None) -> str:
-    """Return for every topic the documents that are most about it, by their names or numbers."""
+    """Return a table of the documents in which each topic has the largest shares."""
     shares = model.transform(counts)
     strongest = np.bincount(np.argmax(shares, axis=1), minlength=shares.shape[1])
     rows = []
-    for place in range(min(shares.shape[1], SHOWN)):
-        top = np.argsort(-shares[:, place], kind="stable")[:DOCUMENTS]
-        called = top if names is None else names[top]
-        listed = ", ".join(f"{name} ({shares[at, place]:.2f})" for name, at in zip(called, top, strict=True))
-        rows.append((place, f"{shares[:, place].mean():.3f}", strongest[place], listed))
-    headings = ["topic", "mean share", "strongest in", "documents most about it"]
-    reading = "In brackets, the share of the topic in the document."
-    reading = reading if names is not None else f"Documents are counted from 0. {reading}"
-    return table("Documents", headings, rows, words=["documents most about it"]) + note(reading)
+    for topic in range(min(shares.shape[1], MAX_TOPICS)):
+        top = np.argsort(-shares[:, topic], kind="stable")[:MAX_DOCUMENTS]
+        labels = top if names is None else names[top]
+        listed = ", ".join(f"{label} ({shares[row, topic]:.2f})" for label, row in zip(labels, top, strict=True))
+        rows.append((topic, f"{shares[:, topic].mean():.3f}", strongest[topic], listed))
+    headings = ["topic", "mean share", "strongest in", "typical documents"]
+    legend = "In brackets, the share of the topic in the document."
+    legend = legend if names is not None else f"Documents are numbered from 0. {legend}"
+    return table("Documents", headings, rows, words=["typical documents"]) + note(legend)
 
 
 def _spectrum(model: LatentDirichlet | SingleTopic) -> str:
-    """Return a figure of the eigenvalues of the second moment beside what sampling alone would show."""
+    """Return a figure of the eigenvalues of the second moment, with their sampling noise."""
     values, noise = model.diagnostics_.second_moment, model.diagnostics_.sampling_noise
     if values is None:
         return sentences(["The second moment of these topics was not kept."])
@@ -132,17 +131,16 @@ def _spectrum(model: LatentDirichlet | SingleTopic) -> str:
         axes.xaxis.get_major_locator().set_params(integer=True)
         plain(axes)
         caption = "Eigenvalues, one for each topic and the next one (gray). "
-        caption += (
-            "" if noise is None else "A topic is well shown where its own is far above the dashed line, the noise."
-        )
+        if noise is not None:
+            caption += "A topic is well supported if its eigenvalue is far above the dashed line, the sampling noise."
         return panels(grid, ["Eigenvalues of the second moment of words, one for each topic and one more"], caption)
 
 
 def _advice(model: LatentDirichlet | SingleTopic) -> list[str]:
-    found, k = model.diagnostics_, len(model.weights_)
-    said: list[str] = []
-    if found.second_moment is not None and found.sampling_noise is not None:
-        said.extend(str(one) for one in hidden_component(found.second_moment[k - 1], found.sampling_noise, k))
-    if found.converged is False:
-        said.append("The factorization of the moment did not converge: try fewer topics.")
-    return said
+    """Return warnings about the fit, as sentences."""
+    diagnostics, k = model.diagnostics_, len(model.weights_)
+    values, noise = diagnostics.second_moment, diagnostics.sampling_noise
+    advice = [] if values is None or noise is None else list(hidden_component(values[k - 1], noise, k))
+    if diagnostics.converged is False:
+        advice.append("The factorization of the moment did not converge: try fewer topics.")
+    return advice

@@ -87,7 +87,7 @@ def _method(rng: np.random.Generator) -> Any:
 
 @covers(
     "codiag.models.SphericalGaussianMixture",
-    *(f"codiag.models.{name}" for name in ("MomentModel", "Moments", "Components", "Diagnostics")),
+    *(f"codiag.extending.{name}" for name in ("MomentModel", "Moments", "Components", "Diagnostics")),
     weight=3,
 )
 def gaussians(rng: np.random.Generator) -> Case:
@@ -108,7 +108,7 @@ def gaussians(rng: np.random.Generator) -> Case:
     samples = samples.astype(np.float32) if kind == "float32" else samples
     method = _method(rng)
     sure = kind in ("", "float32") and n >= 300 and method is None
-    model = SphericalGaussianMixture(k, method=method, polish=int(choose(rng, 0, 3, 10)), random_state=0)
+    model = SphericalGaussianMixture(k, method=method, max_iter=int(choose(rng, 0, 3, 10)), random_state=0)
 
     def about(fitted: Any, X: Any) -> Problems:  # noqa: N803
         yield from has_shape(fitted.means_, (k, d), "means_")
@@ -152,7 +152,7 @@ def views(rng: np.random.Generator) -> Case:
     if rng.random() < 0.2:
         data = [sparse.csr_array(np.maximum(np.rint(view), 0)) for view in data]
     method, kind = _method(rng), rng.random() < 0.2
-    model = MultiviewMixture(k, method=method, polish=int(choose(rng, 0, 0, 5)), random_state=0)
+    model = MultiviewMixture(k, method=method, max_iter=int(choose(rng, 0, 0, 5)), random_state=0)
 
     def about(fitted: Any, X: Any) -> Problems:  # noqa: N803
         for mean, size in zip(fitted.means_, sizes, strict=True):
@@ -180,7 +180,7 @@ def chains(rng: np.random.Generator) -> Case:
     data = choose(rng, sequence, sequence[:, None], sequence.astype(np.int32), sequence.tolist())
     k = max(1, min(k, np.unique(sequence).size))
     method = _method(rng)
-    model = HiddenMarkov(k, method=method, polish=int(choose(rng, 0, 3, 10)), random_state=0)
+    model = HiddenMarkov(k, method=method, max_iter=int(choose(rng, 0, 3, 10)), random_state=0)
 
     def about(fitted: Any, X: Any) -> Problems:  # noqa: N803
         yield from simplex(fitted.transmat_, 1, "transmat_")
@@ -229,11 +229,11 @@ def _about_topics(k: int) -> Callable[[Any, Any], Problems]:
 def topics(rng: np.random.Generator) -> Case:
     """Counts of words, dense and sparse, many documents and few."""
     counts, k, _n = _counts(rng)
-    method, polish = _method(rng), int(choose(rng, 0, 5))
+    method, max_iter = _method(rng), int(choose(rng, 0, 5))
     if rng.random() < 0.4:
-        model: Any = SingleTopic(k, method=method, polish=polish, random_state=0)
+        model: Any = SingleTopic(k, method=method, max_iter=max_iter, random_state=0)
     else:
-        model = LatentDirichlet(k, alpha_0=choose(rng, 0.0, 1.0, 5.0), method=method, polish=polish, random_state=0)
+        model = LatentDirichlet(k, alpha_0=choose(rng, 0.0, 1.0, 5.0), method=method, max_iter=max_iter, random_state=0)
     return fit_case(
         model, counts, _about_topics(k), valid=True if k == 1 and method is None else None, repeat=rng.random() < 0.2
     )

@@ -70,15 +70,15 @@ def estimators(rng: np.random.Generator, n_channels: int) -> Any:
     number = choose(rng, None, None, None, 1, min(2, n_channels), 2)
     return choose(
         rng,
-        SOBI(number, lags=choose(rng, 1, 5, 50, 10**9, [1, 2], (3,), range(1, 4)), polish=choose(rng, 0, 20)),
-        JADE(number, polish=choose(rng, 0, 20)),
-        NSS(number, n_blocks=choose(rng, 2, 6, 10**6), polish=choose(rng, 0, 20)),
+        SOBI(number, lags=choose(rng, 1, 5, 50, 10**9, [1, 2], (3,), range(1, 4)), max_iter=choose(rng, 0, 20)),
+        JADE(number, max_iter=choose(rng, 0, 20)),
+        NSS(number, n_windows=choose(rng, 2, 6, 10**6), max_iter=choose(rng, 0, 20)),
     )
 
 
 def options_of(model: Any) -> dict[str, Any]:
     """Return the parameters of an estimator that are to be varied."""
-    names = ("n_components", "lags", "polish", "n_blocks")
+    names = ("n_components", "lags", "max_iter", "n_windows")
     return {key: value for key, value in model.get_params().items() if key in names and value is not None}
 
 
@@ -130,8 +130,8 @@ def streams(rng: np.random.Generator) -> Case:
     n, d = data.shape
     cuts = sorted({int(cut) for cut in rng.integers(1, n, int(rng.integers(0, 4)))}) if n > 2 else []
     kinds = [
-        SOBI(lags=choose(rng, 1, 5, [2, 3]), polish=choose(rng, 0, 20)),
-        NSS(n_blocks=3, polish=choose(rng, 0, 20)),
+        SOBI(lags=choose(rng, 1, 5, [2, 3]), max_iter=choose(rng, 0, 20)),
+        NSS(n_windows=3, max_iter=choose(rng, 0, 20)),
     ]
     model, one_by_one = choose(rng, *kinds), bool(rng.random() < 0.5)
 

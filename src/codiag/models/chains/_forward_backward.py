@@ -1,13 +1,9 @@
-"""The most probable path of states of a Markov chain, given the symbols that they show, after Viterbi.
+"""Recursions of hidden Markov models: Viterbi paths, forward-backward probabilities, sums of Baum-Welch steps.
 
-As in `_forward_backward`, all blocks of the sequences advance together, with maxima of sums in the place of sums of
-products.
-
-States of a Markov chain given the symbols that they show: forward and backward in time.
-
-The recursions are exact, and parallel in time: sequences are cut into blocks, of each of which the product of its
-transition operators is formed, all blocks together. Products of these, by doubling, carry what is known from one block
-to all others; then the recursions run within all blocks together.
+The recursions are exact and parallel in time. Sequences are cut into blocks, and the product of the transition
+operators of each block is formed for all blocks together. Products over several blocks, by doubling, give the
+probabilities at the borders of blocks; then the recursion runs within all blocks together. Viterbi's recursion is the
+same with maxima of sums instead of sums of products.
 """
 
 from __future__ import annotations
@@ -18,9 +14,16 @@ import numpy as np
 
 from codiag.models.chains._sequences import CutSequences
 
+LEAST = 1e-300
+"""Least probability of a symbol, for symbols that no state emits according to the estimate."""
+EXCLUDED = 1e-280
+"""Probability below which a state counts as impossible; quotients by larger probabilities do not overflow."""
+RESCALE_EVERY = 8
+"""Number of steps after which products of operators are rescaled; they do not underflow before."""
+
 
 def best_paths(cut: CutSequences, start: np.ndarray, transitions: np.ndarray, emissions: np.ndarray) -> np.ndarray:
-    """Return the most probable path of states of every sequence, in a row; all probabilities given as logarithms."""
+    """Return the most probable paths of states, concatenated (Viterbi); all probabilities are logarithms."""
     likely, widths = emissions[:, cut.symbols], cut.widths
     best, back = np.empty_like(likely), np.empty(likely.shape, dtype=np.intp)
     np.add(_entering(cut, likely, start, transitions), likely[:, 0], out=best[:, 0])
@@ -29,7 +32,7 @@ def best_paths(cut: CutSequences, start: np.ndarray, transitions: np.ndarray, em
         back[:, time, :width] = np.argmax(options, axis=0)
         np.add(np.max(options, axis=0), likely[:, time, :width], out=best[:, time, :width])
     ends = cut.ends(best)
-    states = np.argmax(ends, axis=0)  # at the ends of blocks; right where no other follows
+    states = np.argmax(ends, axis=0)  # at the ends of blocks; final for the last block of each sequence
     if not cut.is_cut:
         return cut.in_a_row(_traces(widths, back, states[None])[0])
     traces = _traces(widths, back, np.tile(np.arange(start.size)[:, None], (1, states.size)))
@@ -42,7 +45,7 @@ def best_paths(cut: CutSequences, start: np.ndarray, transitions: np.ndarray, em
 def path_log_probability(
     path: np.ndarray, cut: CutSequences, start: np.ndarray, transitions: np.ndarray, emissions: np.ndarray
 ) -> float:
-    """Return the joint log-probability of states in a row and symbols; all probabilities given as logarithms."""
+    """Return the joint log-probability of concatenated states and the symbols; all probabilities are logarithms."""
     begins = np.cumsum(cut.lengths) - cut.lengths
     inside = np.ones(path.size, dtype=bool)
     inside[begins] = False
@@ -51,28 +54,28 @@ def path_log_probability(
 
 
 def _entering(cut: CutSequences, likely: np.ndarray, start: np.ndarray, transitions: np.ndarray) -> np.ndarray:
-    """Return scores (k, blocks) of the best paths to each state at the beginnings of blocks, up to a constant each."""
-    found = np.tile(start[:, None], (1, cut.sizes.size))
+    """Return scores (k, blocks) of the best paths to each state at the start of blocks, up to a constant per block."""
+    entering = np.tile(start[:, None], (1, cut.sizes.size))
     if not cut.is_cut:
-        return found
+        return entering
     products = _best_products(likely, cut.widths, transitions)
     for blocks, following in cut.neighbors():
-        ends = np.max(found[None, :, blocks] + products[:, :, blocks], axis=1)
+        ends = np.max(entering[None, :, blocks] + products[:, :, blocks], axis=1)
         scores = np.max(ends[:, None] + transitions[:, :, None], axis=0)
-        found[:, following] = scores - scores.max(axis=0)
-    return found
+        entering[:, following] = scores - scores.max(axis=0)
+    return entering
 
 
 def _best_products(likely: np.ndarray, widths: list[int], transitions: np.ndarray) -> np.ndarray:
-    """Return scores (k, k, blocks) of the best paths through blocks, to each state from each."""
+    """Return scores (k, k, blocks) of the best paths through blocks, to each state from each state."""
     k = transitions.shape[0]
     products = np.where(np.eye(k, dtype=bool)[:, :, None], likely[:, :1], -np.inf)
     for time, width in enumerate(widths[1:], start=1):
         earlier, steps = products[:, :, :width], transitions[:, :, None, None]
-        found = earlier[0] + steps[0]
+        scores = earlier[0] + steps[0]
         for state in range(1, k):
-            np.maximum(found, earlier[state] + steps[state], out=found)
-        np.add(found, likely[:, time, None, :width], out=earlier)
+            np.maximum(scores, earlier[state] + steps[state], out=scores)
+        np.add(scores, likely[:, time, None, :width], out=earlier)
     return products
 
 
@@ -87,23 +90,15 @@ def _traces(widths: list[int], back: np.ndarray, current: np.ndarray) -> np.ndar
     return traces
 
 
-LEAST = 1e-300
-"""The least probability that a symbol is given, where states, as estimated, cannot show it."""
-EXCLUDED = 1e-280
-"""The probability below which a state counts as excluded, so that what is divided by it stays a number."""
-RESCALE_EVERY = 8
-"""Steps after which products of operators are scaled: until then numbers do not vanish."""
-
-
 class Operators(NamedTuple):
-    """Products of operators over blocks, from the state at their beginning to that at the beginning of the next."""
+    """Products of transition operators over blocks, from the state at the start of a block to that of the next."""
 
     shares: np.ndarray  # (blocks, k, k): rows of sum one, or zero
-    logs: np.ndarray  # (blocks, k): logarithms of what rows were divided by, up to a constant for each block
+    logs: np.ndarray  # (blocks, k): logarithms of the divisors of rows, up to a constant per block
 
     @classmethod
     def of(cls, likely: np.ndarray, widths: list[int], transitions: np.ndarray) -> Operators:
-        """Multiply the operators of all blocks, one place after the other."""
+        """Multiply the operators of all blocks, one position after the other."""
         k, _, n_blocks = likely.shape
         products, logs = np.empty((n_blocks, k, k)), np.zeros((n_blocks, k))
         shares, steps = np.eye(k)[:, :, None] * likely[:, :1], transitions.T.copy()  # (to, from, blocks)
@@ -131,27 +126,27 @@ class Operators(NamedTuple):
         return self._scaled(np.exp(_below_zero(terms)) @ other.shares, self.logs + terms.max(axis=2))
 
     def accumulated(self, links: np.ndarray, *, earlier: bool) -> Operators:
-        """Return products over each block and all that links, of each to an earlier or later one, lead to.
+        """Return the products over each block and all blocks before it, or after it, in the same sequence.
 
-        Links are doubled, so that products over m blocks take log m steps.
+        `links` (blocks,) are the indices of the block before or after each, or -1. Links are doubled, so that products
+        over m blocks take log m steps.
         """
         shares, logs = self.shares.copy(), self.logs.copy()
-        found = Operators(shares, logs)
         while np.any(links >= 0):
             rows = np.flatnonzero(links >= 0)
-            pair = [Operators(shares[places], logs[places]) for places in (links[rows], rows)]
+            pair = [Operators(shares[blocks], logs[blocks]) for blocks in (links[rows], rows)]
             shares[rows], logs[rows] = pair[0]._times(pair[1]) if earlier else pair[1]._times(pair[0])
             links = np.where(links >= 0, links[links], -1)
-        return found
+        return Operators(shares, logs)
 
 
 class Filtered(NamedTuple):
-    """What is known of the states from the past."""
+    """Probabilities of the states given the symbols so far."""
 
     likely: np.ndarray  # (k, length, blocks): the probability of each symbol in every state
     states: np.ndarray  # (k, length, blocks): state probabilities, given symbols so far; zero beyond a block
     scales: np.ndarray  # (length, blocks): the probability of each symbol, given those before; one beyond a block
-    products: Operators | None
+    products: Operators | None  # None if no sequence has several blocks
 
     def log_likelihoods(self, cut: CutSequences) -> np.ndarray:
         """Return the log-likelihood of every sequence."""
@@ -159,7 +154,7 @@ class Filtered(NamedTuple):
 
 
 def filtered(cut: CutSequences, start: np.ndarray, transitions: np.ndarray, emissions: np.ndarray) -> Filtered:
-    """Return what is known of the states from the past."""
+    """Return the probabilities of the states given the symbols so far (forward recursion)."""
     likely, widths, steps = emissions[:, cut.symbols], cut.widths, transitions.T.copy()
     entering, products = np.tile(start, (cut.sizes.size, 1)), None
     if cut.is_cut:
@@ -182,12 +177,12 @@ def filtered(cut: CutSequences, start: np.ndarray, transitions: np.ndarray, emis
 def smoothed(
     cut: CutSequences, past: Filtered, transitions: np.ndarray, kept: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return state probabilities (k, length, blocks) given all symbols, and expected transitions.
+    """Return state probabilities (k, length, blocks) given all symbols, and expected transitions (k, k).
 
-    Where some symbols are to be `kept` (length, blocks), transitions are those that lead to these.
+    If `kept` (length, blocks) is given, only transitions to these symbols are counted.
     """
     states, widths = past.states, [*cut.widths, 0]
-    # States that the past excludes stay excluded: what the future says of them may be beyond all numbers.
+    # States that the past excludes stay excluded: their backward probabilities may overflow.
     evidence = np.where(states > EXCLUDED, past.likely, 0)
     evidence /= past.scales
     leaving, backward = _leaving(cut, past, transitions).T, np.zeros_like(states)
@@ -208,18 +203,18 @@ def smoothed(
 
 
 def _leaving(cut: CutSequences, past: Filtered, transitions: np.ndarray) -> np.ndarray:
-    """Return what the future says of the states (blocks, k) at the ends of blocks, of mean one given the past."""
-    found = np.ones((cut.sizes.size, transitions.shape[0]))
+    """Return backward probabilities (blocks, k) at the ends of blocks, scaled to mean one given the past."""
+    leaving = np.ones((cut.sizes.size, transitions.shape[0]))
     if past.products is None:
-        return found
+        return leaving
     with np.errstate(divide="ignore"):  # logarithms of zero
         logs = past.products.accumulated(cut.after, earlier=False).logs
     possible = np.where(past.states[:, 0].T > EXCLUDED, logs, -np.inf)
     future, ends = np.exp(_below_zero(possible)) @ transitions.T, cut.ends(past.states).T
     blocks = np.flatnonzero(cut.after >= 0)
     future = future[cut.after[blocks]] * (ends[blocks] > EXCLUDED)
-    found[blocks] = future / np.maximum(np.sum(ends[blocks] * future, axis=1), LEAST)[:, None]
-    return found
+    leaving[blocks] = future / np.maximum(np.sum(ends[blocks] * future, axis=1), LEAST)[:, None]
+    return leaving
 
 
 def baum_welch_sums(
@@ -230,9 +225,9 @@ def baum_welch_sums(
     *,
     kept: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return expected beginnings, transitions and emissions, sums over sequences.
+    """Return the expected numbers of initial states, transitions and emissions, summed over sequences.
 
-    Where some symbols, all in a row, are to be `kept` (n,), sums are over these, given all symbols.
+    If `kept` (n,) is given for the concatenated symbols, sums are over these symbols, given all symbols.
     """
     inside = None if kept is None else kept[cut.sources] & (cut.sources >= 0)
     states, moves = smoothed(cut, filtered(cut, start, transitions, emissions), transitions, inside)
@@ -246,12 +241,12 @@ def baum_welch_sums(
 def from_baum_welch_sums(
     first: np.ndarray, moves: np.ndarray, shown: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return start, transitions and emissions after one step of Baum and Welch."""
+    """Return start, transition and emission probabilities after one Baum-Welch step."""
     rows = [matrix + 1e-10 for matrix in (first[None], moves, shown)]
     normal = [matrix / matrix.sum(axis=1, keepdims=True) for matrix in rows]
     return normal[0][0], normal[1], normal[2]
 
 
 def _below_zero(logs: np.ndarray) -> np.ndarray:
-    """Return logarithms, the largest along the last axis taken off; those of zeros stay."""
+    """Return logarithms minus the largest along the last axis; rows of minus infinity stay."""
     return logs - np.maximum(logs.max(axis=-1, keepdims=True), -np.finfo(np.float64).max)

@@ -1,4 +1,4 @@
-"""What a hidden Markov model says of sequences, its states and symbols; names and conventions are hmmlearn's."""
+"""Predictions of a hidden Markov model: scores, states and samples, with the names and conventions of hmmlearn."""
 
 from __future__ import annotations
 
@@ -10,16 +10,15 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from codiag._checks import as_generator, as_number
+from codiag.models.chains._forward_backward import LEAST, best_paths, filtered, path_log_probability, smoothed
 from codiag.models.chains._moments import stationary
-from codiag.models.chains._parts import (
-    likelihood_and_states,
-    log_likelihood,
-    most_probable_states,
-    of_sequences,
+from codiag.models.chains._sequences import (
+    CutSequences,
+    numbered,
     sequences_in_parts,
-    viterbi,
+    sequences_of_part,
+    split_sequences,
 )
-from codiag.models.chains._sequences import numbered, split_sequences
 from codiag.parts import listed
 
 
@@ -60,7 +59,7 @@ class HiddenStates:
         >>> rng = np.random.default_rng(0)
         >>> states = np.cumsum(rng.random(3000) < 0.1) % 2
         >>> symbols = np.where(rng.random(3000) < 0.9, states, 2)
-        >>> model = HiddenMarkov(2, polish=0, random_state=0).fit(symbols)
+        >>> model = HiddenMarkov(2, max_iter=0, random_state=0).fit(symbols)
         >>> model.score(symbols) < 0
         True
         """
@@ -94,15 +93,15 @@ class HiddenStates:
         >>> rng = np.random.default_rng(0)
         >>> states = np.cumsum(rng.random(3000) < 0.1) % 2
         >>> symbols = np.where(rng.random(3000) < 0.9, states, 2)
-        >>> model = HiddenMarkov(2, polish=0, random_state=0).fit(symbols)
+        >>> model = HiddenMarkov(2, max_iter=0, random_state=0).fit(symbols)
         >>> log_likelihood, posteriors = model.score_samples(symbols)
         >>> posteriors.shape
         (3000, 2)
         """
-        return self._joined(X, lengths, likelihood_and_states)
+        return self._joined(X, lengths, _likelihood_and_states)
 
     def decode(self, X: Any, lengths: Any = None, algorithm: str = "viterbi") -> tuple[float, np.ndarray]:  # noqa: N803
-        """Return the states of all sequences, and how probable they are together with the symbols.
+        """Return the states of all sequences, and their joint log-probability with the symbols.
 
         Parameters
         ----------
@@ -111,8 +110,8 @@ class HiddenStates:
         lengths : sequence of int, optional
             As in `fit`.
         algorithm : {"viterbi", "map"}
-            The most probable path of states, or the most probable state at every time, a path that need not be
-            possible.
+            The most probable path of states, or the most probable state at every time; the latter may be a path of
+            probability zero.
 
         Returns
         -------
@@ -133,18 +132,18 @@ class HiddenStates:
         >>> rng = np.random.default_rng(0)
         >>> states = np.cumsum(rng.random(3000) < 0.1) % 2
         >>> symbols = np.where(rng.random(3000) < 0.9, states, 2)
-        >>> model = HiddenMarkov(2, polish=0, random_state=0).fit(symbols)
+        >>> model = HiddenMarkov(2, max_iter=0, random_state=0).fit(symbols)
         >>> log_prob, path = model.decode(symbols)
         >>> path.shape
         (3000,)
         """
-        algorithms = {"viterbi": viterbi, "map": most_probable_states}
+        algorithms = {"viterbi": _viterbi, "map": _most_probable_states}
         if algorithm not in algorithms:
             raise ValueError(f'algorithm must be "viterbi" or "map"; got {algorithm!r}')
         return self._joined(X, lengths, algorithms[algorithm])
 
     def predict(self, X: Any, lengths: Any = None) -> np.ndarray:  # noqa: N803
-        """Return the most probable path of states, after Viterbi.
+        """Return the most probable path of states (Viterbi).
 
         Parameters
         ----------
@@ -170,7 +169,7 @@ class HiddenStates:
         >>> rng = np.random.default_rng(0)
         >>> states = np.cumsum(rng.random(3000) < 0.1) % 2
         >>> symbols = np.where(rng.random(3000) < 0.9, states, 2)
-        >>> model = HiddenMarkov(2, polish=0, random_state=0).fit(symbols)
+        >>> model = HiddenMarkov(2, max_iter=0, random_state=0).fit(symbols)
         >>> model.predict(symbols).shape
         (3000,)
         """
@@ -202,7 +201,7 @@ class HiddenStates:
         >>> rng = np.random.default_rng(0)
         >>> states = np.cumsum(rng.random(3000) < 0.1) % 2
         >>> symbols = np.where(rng.random(3000) < 0.9, states, 2)
-        >>> model = HiddenMarkov(2, polish=0, random_state=0).fit(symbols)
+        >>> model = HiddenMarkov(2, max_iter=0, random_state=0).fit(symbols)
         >>> model.predict_proba(symbols).shape
         (3000, 2)
         """
@@ -211,17 +210,17 @@ class HiddenStates:
     def sample(
         self, n_samples: int = 1, random_state: Any = None, currstate: int | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Draw a sequence of symbols, and the states that show them.
+        """Draw a sequence of symbols, and the states that emit them.
 
         Parameters
         ----------
         n_samples : int
             Number of symbols.
         random_state : int, optional
-            Seed; None for that of the model.
+            Seed; by default that of the model.
         currstate : int, optional
-            The first state; by default one is drawn from `startprob_`. With the last state of an earlier sample its
-            sequence goes on.
+            The first state; by default drawn from `startprob_`. Give the last state of an earlier sample to continue
+            it.
 
         Returns
         -------
@@ -237,7 +236,7 @@ class HiddenStates:
         >>> rng = np.random.default_rng(0)
         >>> states = np.cumsum(rng.random(3000) < 0.1) % 2
         >>> symbols = np.where(rng.random(3000) < 0.9, states, 2)
-        >>> model = HiddenMarkov(2, polish=0, random_state=0).fit(symbols)
+        >>> model = HiddenMarkov(2, max_iter=0, random_state=0).fit(symbols)
         >>> drawn, hidden = model.sample(10, random_state=0)
         >>> drawn.shape, hidden.shape
         ((10, 1), (10,))
@@ -254,12 +253,12 @@ class HiddenStates:
             states.append(bisect_right(ladders[states[-1]], draw))
         path, symbols, heights = np.array(states), np.empty(n_samples, dtype=np.intp), rng.random(n_samples)
         for state in range(k):
-            shown = path == state
-            symbols[shown] = np.searchsorted(_ladder(self.emissionprob_[state]), heights[shown], side="right")
+            times = path == state
+            symbols[times] = np.searchsorted(_ladder(self.emissionprob_[state]), heights[times], side="right")
         return self.symbols_[symbols][:, None], path
 
     def aic(self, X: Any, lengths: Any = None) -> float:  # noqa: N803
-        r"""Return Akaike's criterion for these sequences, :math:`2 p - 2 \log L`; the lower the better.
+        r"""Return Akaike's criterion for these sequences, :math:`2 p - 2 \log L`; lower is better.
 
         Parameters
         ----------
@@ -284,14 +283,14 @@ class HiddenStates:
         >>> rng = np.random.default_rng(0)
         >>> states = np.cumsum(rng.random(3000) < 0.1) % 2
         >>> symbols = np.where(rng.random(3000) < 0.9, states, 2)
-        >>> model = HiddenMarkov(2, polish=0, random_state=0).fit(symbols)
+        >>> model = HiddenMarkov(2, max_iter=0, random_state=0).fit(symbols)
         >>> model.aic(symbols) < model.bic(symbols)
         True
         """
         return 2 * self._n_parameters() - 2 * self.score(X, lengths)
 
     def bic(self, X: Any, lengths: Any = None) -> float:  # noqa: N803
-        r"""Return Schwarz's criterion for these sequences, :math:`p \log n - 2 \log L`; the lower the better.
+        r"""Return Schwarz's criterion for these sequences, :math:`p \log n - 2 \log L`; lower is better.
 
         Parameters
         ----------
@@ -316,7 +315,7 @@ class HiddenStates:
         >>> rng = np.random.default_rng(0)
         >>> states = np.cumsum(rng.random(3000) < 0.1) % 2
         >>> symbols = np.where(rng.random(3000) < 0.9, states, 2)
-        >>> model = HiddenMarkov(2, polish=0, random_state=0).fit(symbols)
+        >>> model = HiddenMarkov(2, max_iter=0, random_state=0).fit(symbols)
         >>> model.aic(symbols) < model.bic(symbols)
         True
         """
@@ -324,7 +323,7 @@ class HiddenStates:
         return float(self._n_parameters() * np.log(n) - 2 * likelihood)
 
     def get_stationary_distribution(self) -> np.ndarray:
-        """Return how often states are visited in the long run.
+        """Return the stationary probabilities of the states.
 
         Returns
         -------
@@ -338,7 +337,7 @@ class HiddenStates:
         >>> rng = np.random.default_rng(0)
         >>> states = np.cumsum(rng.random(3000) < 0.1) % 2
         >>> symbols = np.where(rng.random(3000) < 0.9, states, 2)
-        >>> model = HiddenMarkov(2, polish=0, random_state=0).fit(symbols)
+        >>> model = HiddenMarkov(2, max_iter=0, random_state=0).fit(symbols)
         >>> round(float(model.get_stationary_distribution().sum()), 6)
         1.0
         """
@@ -346,7 +345,7 @@ class HiddenStates:
         return stationary(self.transmat_.T)
 
     def to_hmmlearn(self) -> Any:
-        """Return a ``hmmlearn.hmm.CategoricalHMM`` with these parameters, fit to be used or trained further.
+        """Return a ``hmmlearn.hmm.CategoricalHMM`` with these parameters, to use or to train further.
 
         Returns
         -------
@@ -360,7 +359,7 @@ class HiddenStates:
         >>> rng = np.random.default_rng(0)
         >>> states = np.cumsum(rng.random(3000) < 0.1) % 2
         >>> symbols = np.where(rng.random(3000) < 0.9, states, 2)
-        >>> model = HiddenMarkov(2, polish=0, random_state=0).fit(symbols)
+        >>> model = HiddenMarkov(2, max_iter=0, random_state=0).fit(symbols)
         >>> model.to_hmmlearn().n_components
         2
         """
@@ -374,29 +373,61 @@ class HiddenStates:
         return model
 
     def _n_parameters(self) -> int:
-        """Return how many numbers the model has, rows of sum one."""
+        """Return the number of free parameters."""
         return self.startprob_.size - 1 + (self.transmat_.shape[1] - 1 + self.n_features - 1) * self.startprob_.size
 
     def _likelihood(self, X: Any, lengths: Any) -> tuple[float, int]:  # noqa: N803
         """Return the log-likelihood of all sequences, and the number of symbols."""
-        found = self._by_part(X, lengths, log_likelihood)
-        return sum(one for one, _ in found), sum(n for _, n in found)
+        results = self._by_part(X, lengths, _log_likelihood)
+        return sum(likelihood for likelihood, _ in results), sum(n for _, n in results)
 
     def _joined(self, X: Any, lengths: Any, function: Callable[..., Any]) -> tuple[float, np.ndarray]:  # noqa: N803
-        """Return the sum of numbers, and arrays in a row, that a function gives for sequences."""
-        found = self._by_part(X, lengths, function)
-        return sum(one for one, _ in found), np.concatenate([rows for _, rows in found])
+        """Return the results of a function of sequences: the sum of a number, and concatenated arrays."""
+        results = self._by_part(X, lengths, function)
+        return sum(number for number, _ in results), np.concatenate([rows for _, rows in results])
 
     def _by_part(self, X: Any, lengths: Any, function: Callable[..., Any]) -> list[Any]:  # noqa: N803
-        """Return what a function gives for the sequences of every part, or of the only one, and these parameters."""
+        """Return the results of a function of sequences and parameters for every part, or for the only one."""
         check_is_fitted(self)
-        parts, shared = sequences_in_parts(X, lengths), (self.startprob_, self.transmat_, self.emissionprob_)
+        parts, model = sequences_in_parts(X, lengths), (self.startprob_, self.transmat_, self.emissionprob_)
         if parts is None:
-            return [function(numbered(split_sequences(X, lengths), self.symbols_), *shared)]
-        return listed(parts, of_sequences, self.symbols_, function, *shared)
+            return [function(numbered(split_sequences(X, lengths), self.symbols_), *model)]
+        return listed(parts, _of_part, self.symbols_, function, *model)
+
+
+def _of_part(part: Any, symbols: np.ndarray, function: Callable[..., Any], *model: np.ndarray) -> Any:
+    """Return the result of a function of sequences and parameters for a part."""
+    return function(numbered(sequences_of_part(part), symbols), *model)
+
+
+def _log_likelihood(sequences: list[np.ndarray], *model: np.ndarray) -> tuple[float, int]:
+    """Return the log-likelihood of sequences, and their number of symbols."""
+    cut = CutSequences.of(sequences, model[0].size)
+    return float(filtered(cut, *model).log_likelihoods(cut).sum()), int(cut.lengths.sum())
+
+
+def _likelihood_and_states(sequences: list[np.ndarray], *model: np.ndarray) -> tuple[float, np.ndarray]:
+    """Return the log-likelihood of sequences, and the probability of every state at every time."""
+    cut = CutSequences.of(sequences, model[0].size)
+    past = filtered(cut, *model)
+    return float(past.log_likelihoods(cut).sum()), cut.in_a_row(smoothed(cut, past, model[1])[0])
+
+
+def _viterbi(sequences: list[np.ndarray], *model: np.ndarray) -> tuple[float, np.ndarray]:
+    """Return the joint log-probability with the symbols of the most probable path, and the path."""
+    cut, logs = CutSequences.of(sequences, model[0].size), [np.log(np.maximum(part, LEAST)) for part in model]
+    path = best_paths(cut, *logs)
+    return path_log_probability(path, cut, *logs), path
+
+
+def _most_probable_states(sequences: list[np.ndarray], *model: np.ndarray) -> tuple[float, np.ndarray]:
+    """Return the joint log-probability with the symbols of the most probable state at every time, and the states."""
+    cut, logs = CutSequences.of(sequences, model[0].size), [np.log(np.maximum(part, LEAST)) for part in model]
+    path = np.argmax(_likelihood_and_states(sequences, *model)[1], axis=1)
+    return path_log_probability(path, cut, *logs), path
 
 
 def _ladder(probabilities: np.ndarray) -> list[float]:
-    """Return sums of probabilities up to each but the last, so that a draw above all is the last."""
+    """Return cumulative probabilities without the last, so that bisection of a draw gives its index."""
     steps: list[float] = np.cumsum(probabilities)[:-1].tolist()
     return steps

@@ -1,41 +1,52 @@
-"""What estimators share: moments and their factorization, sums over parts of the data, jackknife standard errors."""
+"""Base classes of estimators: moments and their factorization, sums over parts of the data, jackknife errors."""
 
-from codiag.models.frame._components import Components
+from codiag.models.frame._components import (
+    Components,
+    common_order,
+    mixture_weights,
+    nearest_order,
+    on_simplex,
+    on_simplex_rows,
+)
 from codiag.models.frame._diagnostics import Diagnostics
 from codiag.models.frame._jackknife import (
-    BlockedModel,
     BlockedMoments,
-    PartsWithout,
-    ReplicatedModel,
+    JackknifeModel,
     add_block_note,
-    check_n_blocks,
+    check_n_jackknife,
     jackknife_errors,
-    nearest_order,
     share_errors,
 )
-from codiag.models.frame._model import Model, MomentModel, Moments, as_seed, warn_caller
+from codiag.models.frame._model import Model, MomentModel, Moments, as_seed, refuse_iterator, warn_caller
 from codiag.models.frame._names import as_vector, sorted_names
-from codiag.models.frame._partial_fit import refuse_parts
-from codiag.models.frame._sampling_noise import (
+from codiag.models.frame._second_moment import (
+    CORE_METHOD,
     N_DRAWS,
+    Products,
+    check_second_moment,
+    core_diagnostics,
+    core_problem,
     hidden_component,
-    is_hidden,
+    leading_range,
+    leading_range_in_passes,
     noise_of,
     random_bits,
     random_signs,
     weakest,
     weakest_direction,
 )
-from codiag.models.frame._second_moment import (
-    CORE_METHOD,
-    check_second_moment,
-    core_diagnostics,
-    core_problem,
-    leading_range,
-    leading_range_in_passes,
+from codiag.models.frame._sums import (
+    Blocks,
+    MomentSums,
+    PartialFit,
+    PartsWithout,
+    Totals,
+    block_of_rows,
+    check_reads,
+    leave_one_out,
+    merged,
+    refuse_parts,
 )
-from codiag.models.frame._simplex import common_order, mixture_weights, on_simplex, on_simplex_rows
-from codiag.models.frame._sums import Blocks, MomentSums, Totals, block_of_rows, leave_one_out, merged
 from codiag.models.frame._three_views import (
     CrossProblem,
     MappedProblem,

@@ -1,54 +1,57 @@
-"""The parameters of components, and their one order."""
+"""The parameters of components: probabilities, and one order of the components."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment, nnls
 
 from codiag.models.frame._diagnostics import Diagnostics
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Components:
-    """Parameters of a model by component, and what is to be said about them.
+    """Parameters of a model by component, and diagnostics of the estimate.
 
-    A model adds fields in a subclass: arrays, or lists of arrays, whose rows belong to components. Fields that belong
-    to all components together are named in `shared`; where not only rows do, the subclass overrides `reordered`.
+    A model adds fields in a subclass: arrays, or lists of arrays, with one row per component. Fields that do not belong
+    to single components are named in `shared`. If more than rows must be permuted, the subclass overrides `reordered`.
 
     Attributes
     ----------
     weights : array of shape (n_components,)
-        By which components are ordered, largest first.
+        Weights of the components, by which they are sorted, largest first.
     diagnostics : Diagnostics
-        How well the data determines them.
+        How well the data determines the components.
 
     See Also
     --------
     MomentModel.parameters : Returns a subclass.
-    Diagnostics : What is said about them.
+    Diagnostics : Quality of the estimate.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from codiag.models import Components, Diagnostics
-    >>> found = Components(weights=np.array([0.3, 0.7]), diagnostics=Diagnostics(core_errors=np.array([0.1, 0.2])))
-    >>> found.sorted().weights.tolist(), found.sorted().diagnostics.core_errors.tolist()
+    >>> from codiag.extending import Components, Diagnostics
+    >>> components = Components(weights=np.array([0.3, 0.7]), diagnostics=Diagnostics(core_errors=np.array([0.1, 0.2])))
+    >>> components.sorted().weights.tolist(), components.sorted().diagnostics.core_errors.tolist()
     ([0.7, 0.3], [0.2, 0.1])
     """
 
     shared: ClassVar[frozenset[str]] = frozenset()
+    """Names of fields that do not have one row per component."""
     unbounded: ClassVar[frozenset[str]] = frozenset()
-    """Fields for which 0 and 1 are no bounds; in others, an entry that is held there has no known error."""
+    """Names of fields that are not probabilities. Standard errors of probabilities that stay at 0 or 1 are NaN."""
     key: ClassVar[str] = "weights"
-    """The field by whose rows components are told apart."""
+    """Name of the field whose rows identify components when two estimates are compared."""
 
     weights: np.ndarray
     diagnostics: Diagnostics
 
     def reordered(self, order: np.ndarray) -> Self:
-        """Return components in a new order, with all that belongs to them.
+        """Return the components in a new order, with all fields that belong to them.
 
         Parameters
         ----------
@@ -67,13 +70,13 @@ class Components:
         Examples
         --------
         >>> import numpy as np
-        >>> from codiag.models import Components, Diagnostics
+        >>> from codiag.extending import Components, Diagnostics
         >>> components = Components(weights=np.array([0.3, 0.7]), diagnostics=Diagnostics())
         >>> components.reordered(np.array([1, 0])).weights.tolist()
         [0.7, 0.3]
         """
-        own = {name: value for name, value in vars(self).items() if name not in self.shared}
-        return replace(self, **{name: _rows(value, order) for name, value in own.items()})
+        by_component = {name: value for name, value in vars(self).items() if name not in self.shared}
+        return replace(self, **{name: _reordered(value, order) for name, value in by_component.items()})
 
     def parameter_names(self) -> tuple[str, ...]:
         """Return the names of the fields that are arrays, lists of arrays or real numbers.
@@ -86,14 +89,14 @@ class Components:
         Examples
         --------
         >>> import numpy as np
-        >>> from codiag.models import Components, Diagnostics
+        >>> from codiag.extending import Components, Diagnostics
         >>> Components(weights=np.array([0.3, 0.7]), diagnostics=Diagnostics()).parameter_names()
         ('weights',)
         """
         return tuple(name for name, value in vars(self).items() if isinstance(value, np.ndarray | list | float))
 
     def sorted(self) -> Self:
-        """Return components by weight, largest first; those of equal weight keep their order.
+        """Return the components by weight, largest first; components of equal weight keep their order.
 
         Returns
         -------
@@ -107,14 +110,65 @@ class Components:
         Examples
         --------
         >>> import numpy as np
-        >>> from codiag.models import Components, Diagnostics
+        >>> from codiag.extending import Components, Diagnostics
         >>> Components(weights=np.array([0.3, 0.7]), diagnostics=Diagnostics()).sorted().weights.tolist()
         [0.7, 0.3]
         """
         return self.reordered(np.argsort(-self.weights, kind="stable"))
 
 
-def _rows(value: Any, order: np.ndarray) -> Any:
+C = TypeVar("C", bound=Components)
+
+
+def _reordered(value: Any, order: np.ndarray) -> Any:
     if isinstance(value, Diagnostics):
         return value.reordered(order)
-    return [part[order] for part in value] if isinstance(value, list) else value[order]
+    return [rows[order] for rows in value] if isinstance(value, list) else value[order]
+
+
+def nearest_order(reference: C, estimate: C) -> np.ndarray:
+    """Return the order of an estimate's components that brings their key fields closest to those of a reference."""
+    rows, others = getattr(reference, reference.key), getattr(estimate, estimate.key)
+    if isinstance(rows, list):  # several views, which may have different units
+        units = [max(float(np.linalg.norm(view)), 1e-300) for view in rows]
+        rows, others = (
+            np.hstack([view / unit for view, unit in zip(views, units, strict=True)]) for views in (rows, others)
+        )
+    return linear_sum_assignment(np.linalg.norm(rows[:, None] - others[None], axis=2))[1]
+
+
+def common_order(estimates: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Return one order of columns for each estimate (m, k), all aligned with the estimate closest to the others."""
+    n, k = len(estimates), estimates[0].shape[1]
+    products = np.hstack(estimates)
+    products = (products.T @ products).reshape(n, k, n, k)
+    similarity = np.zeros((n, n))
+    orders = np.empty((n, n, k), dtype=np.int64)
+    for i in range(n):
+        for j in range(i, n):
+            order = linear_sum_assignment(-products[i, :, j])[1]
+            orders[i, j], orders[j, i] = order, np.argsort(order)
+            similarity[i, j] = similarity[j, i] = products[i, range(k), j, order].sum()
+    return list(orders[int(np.argmax(similarity.sum(axis=1)))])
+
+
+def on_simplex(columns: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return columns as positive numbers of sum one, and the share of their mass that was clipped."""
+    signed = columns * np.where(columns.sum(axis=0) < 0, -1.0, 1.0)
+    positive = np.maximum(signed, 0)
+    clipped = float(np.sum(positive - signed) / max(np.sum(np.abs(signed)), 1e-300))
+    positive += 1e-12 / columns.shape[0]
+    return positive / positive.sum(axis=0), clipped
+
+
+def on_simplex_rows(rows: np.ndarray) -> np.ndarray:
+    """Return rows with negative entries clipped and sum one; rows without positive entries become uniform."""
+    positive = np.maximum(rows, 0)
+    sums = positive.sum(axis=1, keepdims=True)
+    return np.where(sums > 0, positive / np.where(sums > 0, sums, 1), 1 / rows.shape[1])
+
+
+def mixture_weights(components: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    """Return positive weights of sum one with which the columns approximate the mean best (least squares)."""
+    weights = nnls(components, mean, maxiter=100 + 10 * components.shape[1])[0] + 1e-12
+    return weights / weights.sum()

@@ -1,4 +1,4 @@
-"""What tells a user when not to trust an estimate."""
+"""Diagnostics of an estimate: how well the data determines it."""
 
 from __future__ import annotations
 
@@ -13,62 +13,64 @@ from codiag.result import Factorization
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Diagnostics(Mapping[str, Any]):
-    """How well the data determines a model; a mapping, too: ``found["clipped_mass"]`` is ``found.clipped_mass``.
+    """How well the data determines a model; also a mapping: ``diagnostics["isolated"]`` is ``diagnostics.isolated``.
 
-    A value is None where a model does not have it.
+    A value is None if the model does not have it.
 
     Attributes
     ----------
     relative_error : float
-        Of the fit to the moment that was factorized.
+        Relative error of the fit to the moment.
     converged : bool
-        Whether that fit, or expectation maximization where it ends the estimate, reached its tolerance.
+        Whether the fit of the moment reached its tolerance; if expectation maximization ends the estimate, whether that
+        did.
     core_errors : array of shape (n_components,) or (3, n_components)
-        Standard errors of the unit factors of the moment, as the residual of the fit shows them; sampling makes them
-        larger. None where there is no residual: the moment of two components has no more entries than parameters.
+        Standard errors of the unit factors of the moment, estimated from the residual of the fit; sampling errors are
+        larger. None if there is no residual: the moment of two components has no more entries than parameters.
     clipped_mass : float
         Share of the parameters that had to be changed to make them probabilities.
     second_moment : list of float
-        Its leading eigenvalues, one more than there are components.
+        Leading eigenvalues of the second moment, one more than there are components.
     second_moment_gap : float
-        Ratio of the last eigenvalue that belongs to a component to the next.
+        Eigenvalue of the last component, divided by the eigenvalue that follows.
     weakest_correlation : float
-        The last singular value of the second moment of two views that belongs to a component.
+        Singular value of the last component in the second moment of two views.
     sampling_noise : float
-        What sampling alone would show of that last value. One that is not far above belongs to no component.
+        Size that an eigenvalue or singular value of the second moment can have by sampling alone. A component whose
+        value is not far above it may not exist.
     weights_sum : float
-        Sum of the weights before they were divided by it; far from one, views are not independent.
+        Sum of the weights before normalization; if it is far from one, views are not independent.
     emission_condition : float
         Condition number of the emission probabilities of a hidden Markov model.
     init : str
-        Where expectation maximization started: "moments", "majority" or "given".
+        Start of expectation maximization: "moments", "majority" or "given".
     reason : str
-        Why it did not start from moments.
+        Why expectation maximization did not start from moments.
     n_partitions : int
-        Random partitions of workers or nodes that were averaged.
+        Number of random partitions of workers or nodes over which estimates were averaged.
     em_rounds : int
-        Rounds of expectation maximization.
+        Number of iterations of expectation maximization.
     log_likelihood : list of float
-        After each of them.
+        Log-likelihood after each iteration.
     agreement : float
-        Mean cosine of the components of single partitions with their average.
+        Mean cosine between the components of single partitions and their average.
     standard_error : float
-        Of a membership, as partitions differ; None where there was only one.
+        Standard error of a membership, from the differences between partitions; None if there was one partition.
     isolated : int
-        Nodes without links.
+        Number of nodes without links.
 
     See Also
     --------
-    codiag.Factorization.diagnose : What is said about a fit of a tensor.
-    MomentModel : Keeps one in ``diagnostics_``.
+    codiag.Factorization.diagnose : Diagnostics of the fit of a tensor.
+    MomentModel : Stores diagnostics in ``diagnostics_``.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from codiag.models import Diagnostics
-    >>> found = Diagnostics(relative_error=0.1, core_errors=np.array([0.2, 0.3]))
-    >>> found["relative_error"], found.reordered(np.array([1, 0])).core_errors.tolist(), found.clipped_mass
-    (0.1, [0.3, 0.2], None)
+    >>> from codiag.extending import Diagnostics
+    >>> diagnostics = Diagnostics(relative_error=0.1, core_errors=np.array([0.2, 0.3]))
+    >>> diagnostics["relative_error"], diagnostics.clipped_mass, diagnostics.reordered(np.array([1, 0])).core_errors
+    (0.1, None, array([0.3, 0.2]))
     """
 
     relative_error: float | None = None
@@ -92,36 +94,37 @@ class Diagnostics(Mapping[str, Any]):
 
     @classmethod
     def of(cls, fit: Factorization, **known: Any) -> Diagnostics:
-        """Return what a fit tells, and whatever else is known.
+        """Return the diagnostics of the fit of a moment, with further fields.
 
         Parameters
         ----------
         fit : Factorization
-            Of the moment.
+            Fit of the moment.
         **known
-            Other fields.
+            Further fields.
 
         Returns
         -------
         Diagnostics
-            With the relative error of the fit, whether it converged, and the other fields.
+            Relative error and convergence of the fit, standard errors of its factors, and the further fields.
 
         Examples
         --------
         >>> import numpy as np
         >>> import codiag
-        >>> from codiag.models import Diagnostics
+        >>> from codiag.extending import Diagnostics
         >>> fit = codiag.factorize(np.ones((3, 4, 5)), 1, seed=0)
         >>> Diagnostics.of(fit, clipped_mass=0.0).converged
         True
         """
         with np.errstate(invalid="ignore", divide="ignore"):
             errors = fit.standard_errors
-        kept = errors if np.all(np.isfinite(errors)) else None
-        return cls(**{"relative_error": fit.relative_error, "converged": fit.converged, "core_errors": kept} | known)
+        of_fit: dict[str, Any] = {"relative_error": fit.relative_error, "converged": fit.converged}
+        of_fit["core_errors"] = errors if np.all(np.isfinite(errors)) else None
+        return cls(**of_fit | known)
 
     def reordered(self, order: np.ndarray) -> Diagnostics:
-        """Return the same with what belongs to single components in a new order of these.
+        """Return the diagnostics with components in a new order.
 
         Parameters
         ----------
@@ -136,7 +139,7 @@ class Diagnostics(Mapping[str, Any]):
         Examples
         --------
         >>> import numpy as np
-        >>> from codiag.models import Diagnostics
+        >>> from codiag.extending import Diagnostics
         >>> Diagnostics(core_errors=np.array([0.1, 0.2])).reordered(np.array([1, 0])).core_errors.tolist()
         [0.2, 0.1]
         """

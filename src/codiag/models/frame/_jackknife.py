@@ -1,50 +1,40 @@
-"""Standard errors of parameters from estimates without blocks of the data, each left out in turn.
-
-Models with standard errors from estimates without blocks of the data, each left out in turn.
-
-Models with standard errors from sums over blocks of the data, each left out in turn.
-"""
+"""Jackknife standard errors: estimates without blocks of the data, each left out in turn."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
-from codiag.models.frame._components import Components
-from codiag.models.frame._model import MomentModel, Moments, as_seed
-from codiag.models.frame._partial_fit import SummedModel, SummedMoments
-from codiag.models.frame._sums import Blocks, block_of_rows, leave_one_out
-from codiag.parts import Parts
-from codiag.result import solve
+from codiag.models.frame._components import Components, nearest_order
+from codiag.models.frame._model import MomentModel, Moments
+from codiag.models.frame._sums import Blocks, leave_one_out
 
 C = TypeVar("C", bound=Components)
 
 AT_BOUND = 1e-8
-"""Distance from 0 or 1 within which shares are at that bound: models keep them a little inside, by 1e-9 at most."""
+"""Distance from 0 or 1 within which a probability counts as at that bound; models keep them inside by at most 1e-9."""
 
 
 def jackknife(whole: C, replicates: Sequence[C], sizes: np.ndarray) -> dict[str, Any]:
-    """Return standard errors of the parameters of components, by name: arrays, lists of arrays or numbers, as these.
+    """Return standard errors of the parameters of components by name, of the type and shape of each parameter.
 
-    Replicate b is the estimate without block b, of the given size; its components may come in any order.
+    Replicate b is the estimate without block b, which has ``sizes[b]`` samples; its components may be in any order.
     """
     aligned = [replicate.reordered(nearest_order(whole, replicate)) for replicate in replicates]
     ratios = np.sum(sizes) / np.asarray(sizes, dtype=np.float64)
     errors: dict[str, Any] = {}
     for name in whole.parameter_names():
-        value, others = getattr(whole, name), [getattr(one, name) for one in aligned]
+        value, others = getattr(whole, name), [getattr(replicate, name) for replicate in aligned]
         errors_of = jackknife_errors if name in whole.unbounded else share_errors
         if isinstance(value, list):
             pairs = zip(value, zip(*others, strict=True), strict=True)
             errors[name] = [errors_of(part, np.stack(rest), ratios) for part, rest in pairs]
         else:
-            found = errors_of(np.asarray(value), np.stack([np.asarray(one) for one in others]), ratios)
-            errors[name] = found if isinstance(value, np.ndarray) else float(found)
+            error = errors_of(np.asarray(value), np.stack(others), ratios)
+            errors[name] = error if isinstance(value, np.ndarray) else float(error)
     return errors
 
 
@@ -53,233 +43,161 @@ def jackknife_errors(value: np.ndarray, others: np.ndarray, ratios: np.ndarray) 
 
     Block b holds a share :math:`1 / h_b` of the data. With pseudo-values :math:`h_b \theta - (h_b - 1) \theta_b` and
     their mean :math:`\bar\theta` the variance is the mean over blocks of their squared distances from it, each over
-    :math:`h_b - 1` (Busing, Meijer & van der Leeden, 1999); where blocks are of one size this is the delete-a-group
+    :math:`h_b - 1` (Busing, Meijer & van der Leeden, 1999). For blocks of equal size this is the delete-a-group
     jackknife.
     """
     h = np.asarray(ratios).reshape(-1, *[1] * value.ndim)
     pseudo = h * value - (h - 1) * others
-    # For blocks of one size this is the mean of the pseudo-values.
-    center = len(others) * value - np.sum((1 - 1 / h) * others, axis=0)
+    center = len(others) * value - np.sum((1 - 1 / h) * others, axis=0)  # the mean of pseudo-values if h is constant
     return np.asarray(np.sqrt(np.mean((pseudo - center) ** 2 / (h - 1), axis=0)))
 
 
 def share_errors(value: np.ndarray, others: np.ndarray, ratios: np.ndarray, unit: float = 1.0) -> np.ndarray:
-    """Return standard errors of shares or rates, NaN for those held at 0, or at the unit, with and without each block.
+    """Return standard errors of probabilities or rates; NaN if an entry is at 0 or `unit` with and without each block.
 
-    That such an estimate does not vary is no sign of certainty. The only share of its row is certain.
+    That such an estimate does not vary is no sign of certainty. The only probability of a row is certain.
     """
     errors = jackknife_errors(value, others, ratios)
     if value.ndim == 0 or value.shape[-1] == 1:
         return errors
-    every = np.concatenate([value[None], others]) / unit
-    held = [np.all(np.abs(every - bound) <= AT_BOUND, axis=0) for bound in (0, 1)]
-    return np.where(held[0] | held[1], np.nan, errors)
+    estimates = np.concatenate([value[None], others]) / unit
+    fixed = [np.all(np.abs(estimates - bound) <= AT_BOUND, axis=0) for bound in (0, 1)]
+    return np.where(fixed[0] | fixed[1], np.nan, errors)
 
 
-def nearest_order(whole: C, replicate: C) -> np.ndarray:
-    """Return the order in which the components of a replicate are nearest to those of the whole."""
-    rows, others = (getattr(one, one.key) for one in (whole, replicate))
-    if isinstance(rows, list):  # of several views, each in a unit of its own
-        units = [max(float(np.linalg.norm(part)), 1e-300) for part in rows]
-        rows, others = (
-            np.hstack([part / unit for part, unit in zip(one, units, strict=True)]) for one in (rows, others)
+def check_n_jackknife(n_jackknife: int, least: int = 2, reason: str = "so that one can be left out") -> None:
+    """Raise if there are too few blocks for estimates without one of them to differ."""
+    if 0 < n_jackknife < least:
+        raise ValueError(
+            f"n_jackknife must be 0, for no standard errors, or at least {least}, {reason}; got {n_jackknife}"
         )
-    return linear_sum_assignment(np.linalg.norm(rows[:, None] - others[None], axis=2))[1]
 
 
-M = TypeVar("M", bound=Moments)
+def add_block_note(error: Exception, block: int, n_jackknife: int) -> None:
+    """Add a note to an error: it occurred in the estimate without a block."""
+    error.add_note(f"This was without block {block} of {n_jackknife}, for standard errors (n_jackknife).")
 
 
-class ReplicatedModel(MomentModel[M, C]):
-    """A model that is estimated again without each of some blocks of the data, where standard errors are asked for.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class BlockedMoments(Moments):
+    """Moments, and the sums that they come from."""
 
-    All that makes the estimate is done again, the steps of `polish` too: standard errors are those of what is
-    reported. A subclass implements `_without_blocks`.
+    blocks: Blocks | None = None  # sums by jackknife block
+    seen: Any = None  # what `partial_fit` adds further data to; None if it begins anew
+
+
+M = TypeVar("M", bound=BlockedMoments)
+
+
+class JackknifeModel(MomentModel[M, C]):
+    """A model with standard errors: it is estimated again without each of `n_jackknife` blocks of the data.
+
+    All of the estimate is repeated, expectation maximization included. A subclass implements `moments_by_number` and
+    either `_without_block`, if its moments come from sums by block, or `_without_blocks`.
     """
 
-    n_blocks: int
-    """Blocks of the data that are left out in turn for standard errors; zero for none."""
+    former_parameters: ClassVar[Mapping[str, str]] = {"polish": "max_iter", "n_blocks": "n_jackknife"}
 
-    @abstractmethod
-    def _without_blocks(self, moments: M, found: C) -> Iterator[tuple[float, M]]:
-        """Yield for every block of the data its size, and the moments of all others; nothing where there are no blocks.
+    n_jackknife: int
+    """Number of blocks of the data; zero for no standard errors."""
 
-        Where something could be chosen in several ways it is chosen as in the moments of all data, and in what was
-        found from them: a jackknife is right for what varies smoothly with the data.
-        """
-
-    def _in_units(self, components: C, moments: M) -> C:
-        """Return components in the units of the data; by default they are.
-
-        Parameters
-        ----------
-        components : Components
-            In the units of the moments.
-        moments : Moments
-
-        Returns
-        -------
-        Components
-        """
-        return components
+    def moments(self, data: Any) -> M:
+        """Return the moments for the number of components of this model."""
+        return self.moments_by_number(data)(cast("int", self.n_components))
 
     def check_parameters(self) -> None:
-        """Raise unless parameters are what they must be.
+        """Raise unless parameters are valid.
 
         Examples
         --------
         >>> from codiag.models import SingleTopic
         >>> SingleTopic().check_parameters()
-        >>> SingleTopic(n_blocks=-1).check_parameters()  # refused
+        >>> SingleTopic(n_jackknife=-1).check_parameters()  # refused
         Traceback (most recent call last):
             ...
-        ValueError: n_blocks must not be negative; got -1
+        ValueError: n_jackknife must not be negative; got -1
         """
         super().check_parameters()
-        check_n_blocks(self.n_blocks)
+        check_n_jackknife(self.n_jackknife)
+
+    def _given_number(self) -> int:
+        """Return the number of components for `partial_fit`, which must be given."""
+        if self.n_components is None:
+            raise ValueError(
+                "n_components must be given to partial_fit, since the number of components is found by `fit` of all "
+                "data; got None"
+            )
+        return self.n_components
 
     def _check_blocks(self, n_samples: float) -> None:
-        """Raise unless there are as many samples as blocks that are asked for.
-
-        Parameters
-        ----------
-        n_samples : int
-        """
-        if n_samples < self.n_blocks:
+        """Raise if there are fewer samples than blocks."""
+        if n_samples < self.n_jackknife:
             raise ValueError(
-                f"n_blocks must be at most {n_samples:.0f}, the number of samples, as each belongs to one block; got "
-                f"{self.n_blocks}"
+                f"n_jackknife must be at most {n_samples:.0f}, the number of samples, as each belongs to one block; "
+                f"got {self.n_jackknife}"
             )
 
     def keep(self, components: C, moments: M) -> None:
-        """Set learned attributes, standard errors among them where asked for.
+        """Set learned attributes, standard errors, and the sums that `partial_fit` continues.
 
         Parameters
         ----------
         components : Components
+            In their final order.
         moments : Moments
+            From which they were estimated.
         """
-        found = self._in_units(components, moments)
-        self._keep_errors(found, moments)
-        super().keep(found, moments)
-
-    def _keep_errors(self, found: C, moments: M) -> None:
-        """Set standard errors where they are asked for, and leave none of an earlier fit."""
-        known = self._standard_errors(found, moments) if self.n_blocks else {}
-        for name in found.parameter_names():
+        errors = self._standard_errors(components, moments) if self.n_jackknife else {}
+        super().keep(components, moments)
+        for name in components.parameter_names():
             attribute = f"{name}_standard_errors_"
-            if name in known:
-                setattr(self, attribute, known[name])
-            elif hasattr(self, attribute):  # of an earlier fit
+            if name in errors:
+                setattr(self, attribute, errors[name])
+            elif attribute in vars(self):  # of an earlier fit
                 delattr(self, attribute)
+        self._seen = moments.seen
 
-    def _standard_errors(self, found: C, moments: M) -> dict[str, Any]:
+    def _standard_errors(self, components: C, moments: M) -> dict[str, Any]:
+        """Return the standard errors of parameters by name; none if there are not as many blocks yet."""
         sizes: list[float] = []
         replicates: list[C] = []
         try:
-            for size, others in self._without_blocks(moments, found):
-                fit = None
-                if others.problem is not None:
-                    fit = solve(others.problem, self.strategy(), as_seed(self.random_state))
-                components = self.polished(self.parameters(fit, others), others)
-                replicates.append(self._in_units(components, others))
+            for size, others in self._without_blocks(moments, components):
+                replicates.append(self._components_of(others)[0])
                 sizes.append(size)
         except ValueError as error:
-            add_block_note(error, len(sizes), self.n_blocks)
+            add_block_note(error, len(sizes), self.n_jackknife)
             raise
-        return jackknife(found, replicates, np.array(sizes)) if sizes else {}
+        return jackknife(components, replicates, np.array(sizes)) if sizes else {}
 
+    def _without_blocks(self, moments: M, components: C) -> Iterator[tuple[float, M]]:
+        """Yield for every block its number of samples, and the moments of all other blocks."""
+        blocks = moments.blocks
+        if blocks is None or len(blocks.sums) < self.n_jackknife:
+            return
+        sums = list(blocks.sums.values())
+        for block, left_out, others in zip(blocks.sums, sums, leave_one_out(sums), strict=True):
+            yield left_out.size, self._without_block(block, others, moments, components)
 
-def add_block_note(error: Exception, block: int, n_blocks: int) -> None:
-    """Tell a user that what failed was an estimate without a block."""
-    error.add_note(f"This was without block {block} of {n_blocks}, for standard errors (n_blocks).")
+    def _without_block(self, block: int, others: Any, moments: M, components: C) -> M:
+        """Return the moments of all blocks but one.
 
-
-def check_n_blocks(n_blocks: int, least: int = 2, reason: str = "of which one is left out") -> None:
-    """Raise where there are too few blocks for something to vary when one is left out."""
-    if 0 < n_blocks < least:
-        raise ValueError(f"n_blocks must be 0, for no standard errors, or at least {least}, {reason}; got {n_blocks}")
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class BlockedMoments(SummedMoments):
-    """Moments, and the sums by block that they come from; None where there are none."""
-
-    blocks: Blocks | None = None
-
-
-B = TypeVar("B", bound=BlockedMoments)
-
-
-class BlockedModel(ReplicatedModel[B, C], SummedModel[B, C]):
-    """A model of samples that are dealt to blocks, where standard errors are asked for.
-
-    A subclass implements `_moments_of` and, where it has steps of `polish`, `_with_others`; in `moments` it gives its
-    moments the sums that they come from.
-    """
-
-    @abstractmethod
-    def _moments_of(self, sums: Any, like: B | None = None) -> B:
-        """Return the moments that sums make, without what is to be said about them.
-
-        Where moments of nearly the same sums are given, what could be chosen in several ways is chosen as there: a
-        jackknife is right for what varies smoothly with the data.
-        """
-
-    def _with_others(self, others: B, whole: B, block: int, found: C) -> B:
-        """Return moments without a block with the data of the others, for steps of `polish`; by default without.
+        Signs, orders and bases that are arbitrary must be chosen as in `moments`, so that estimates vary smoothly.
 
         Parameters
         ----------
-        others : Moments
-            From the sums over all blocks but one.
-        whole : Moments
-            Of all samples, with the data.
         block : int
-        found : Components
-            From all samples.
+            The block that is left out.
+        others : MomentSums
+            Sums over all other blocks.
+        moments : Moments
+            Of all data.
+        components : Components
+            Estimated from all data.
 
         Returns
         -------
         Moments
+            With the data of the other blocks, if steps after the moments read it.
         """
-        return others
-
-    def _check_same_blocks(self, blocks: Blocks) -> None:
-        """Raise where sums were not kept by as many blocks as are asked for now."""
-        if self.n_blocks not in (0, blocks.n_blocks):
-            raise ValueError(
-                f"n_blocks must be {blocks.n_blocks}, as with the sums that data is added to; got {self.n_blocks}. "
-                "Blocks are not kept after fit: for standard errors begin anew with partial_fit"
-            )
-
-    def _without_blocks(self, moments: B, found: C) -> Iterator[tuple[float, B]]:
-        """Yield for every block its size, and the moments of all others; nothing before there are as many blocks."""
-        blocks = moments.blocks
-        if blocks is None or len(blocks.sums) < self.n_blocks:
-            return
-        sums = list(blocks.sums.values())
-        for block, own, others in zip(blocks.sums, sums, leave_one_out(sums), strict=True):
-            yield own.size, self._with_others(self._moments_of(others, moments), moments, block, found)
-
-
-class PartsWithout(Parts):
-    """Parts without the rows of one block, as they are dealt to blocks where sums are formed."""
-
-    def __init__(self, parts: Parts, as_rows: Callable[[Any], Any], n_blocks: int, block: int) -> None:
-        self._parts, self._as_rows, self._n_blocks, self._block = parts, as_rows, n_blocks, block
-        self.n_parts, self.once = parts.n_parts, parts.once
-
-    def reduce(self, function: Callable[..., Any], *shared: Any, numbered: bool = False) -> Any:
-        """Return what a function gives for the rows that are left of all parts, merged in a tree."""
-        left = self._as_rows, self._n_blocks, self._block
-        return self._parts.reduce(_of_others, function, numbered, left, *shared, numbered=True)
-
-
-def _of_others(part: Any, function: Callable[..., Any], numbered: bool, left: Any, *shared: Any, place: int) -> Any:
-    as_rows, n_blocks, block = left
-    rows = as_rows(part)
-    kept = rows[block_of_rows(rows.shape[0], n_blocks, place) != block]
-    if kept.shape[0] == 0:
-        return None
-    return function(kept, *shared, place=place) if numbered else function(kept, *shared)
+        raise NotImplementedError(f"{type(self).__name__} must implement _without_block")

@@ -1,9 +1,9 @@
-"""The frame of every model: from data to a moment, from the components of the moment to parameters."""
+"""Base classes of models: from data to a moment, and from the factors of the moment to parameters."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
@@ -17,28 +17,29 @@ from codiag._checks import (
     check_seed,
     explains_keywords,
     warn_of_former,
+    with_new_keywords,
 )
 from codiag.methods import Auto, Method, as_method
 from codiag.models.frame._components import Components
 from codiag.problem import Problem
-from codiag.result import complaint_about, solve
+from codiag.result import Factorization, complaint_about, solve
 
-LARGEST_ALPHA = 1e6
-"""Third moments are differences of terms of the order of its square: up to here double precision has digits left."""
+MAX_ALPHA_0 = 1e6
+"""Largest `alpha_0`. Third moments are differences of terms of order `alpha_0` squared, which rounding dominates."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Moments:
-    """What a model asks of its data; a model adds in a subclass what leads from the solution back to parameters.
+    """The moment to factorize; a model adds in a subclass what it needs to compute parameters from the factors.
 
     Attributes
     ----------
     problem : Problem or None
-        The moment to factorize; None where parameters follow without.
+        The moment to factorize; None if parameters follow without factorization.
     complaints : tuple of str
-        What a user must be told about the data, sentences for warnings.
+        Texts of warnings about the data.
     hides_component : bool
-        Whether the weakest component may be sampling noise alone, so that fewer are to be asked for.
+        Whether the weakest component may be sampling noise; the number of components is then too large.
 
     See Also
     --------
@@ -49,7 +50,7 @@ class Moments:
     --------
     >>> import numpy as np
     >>> import codiag
-    >>> from codiag.models import Moments
+    >>> from codiag.extending import Moments
     >>> Moments(problem=codiag.Problem(np.ones((3, 3, 3)), 1)).complaints
     ()
     """
@@ -64,30 +65,52 @@ C = TypeVar("C", bound=Components)
 
 
 class Model(BaseEstimator):
-    """What all estimators share: checks of parameters, and `fit`, which alone warns."""
+    """Base of all estimators: checks of parameters, and `fit`, which issues the warnings that `learn` returns."""
 
     optional: ClassVar[frozenset[str]] = frozenset()
-    """Parameters that may be None, for which the model then finds a value."""
+    """Names of parameters that may be None; the model then chooses a value."""
 
     former_parameters: ClassVar[Mapping[str, str]] = {}
-    """Parameters that were renamed, with their new names."""
+    """Former names of parameters, with their new names."""
 
     former_attributes: ClassVar[Mapping[str, str]] = {}
-    """Learned attributes that were renamed, with their new names."""
+    """Former names of learned attributes, with their new names."""
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Let a model that is given a former keyword, or one of another library, say what it is called here."""
+        """Accept former keywords, and name the right keyword if one of another library is given."""
         super().__init_subclass__(**options)
         if "__init__" in vars(cls):
             cls.__init__ = explains_keywords(cls.__init__, cls.former_parameters)  # type: ignore[method-assign]
 
     def __getattr__(self, name: str) -> Any:
-        """Resolve the former names of learned attributes, with a DeprecationWarning."""
-        new = type(self).former_attributes.get(name)
+        """Resolve former names of parameters and learned attributes, with a DeprecationWarning."""
+        new = {**type(self).former_parameters, **type(self).former_attributes}.get(name)
         if new is None:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            return super().__getattribute__(name)  # raises again, also what a property of this name raised
         warn_of_former(f"{name} of {type(self).__name__}", new)
         return getattr(self, new)
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; former names are accepted, with a DeprecationWarning.
+
+        Parameters
+        ----------
+        **params
+            Parameters by name.
+
+        Returns
+        -------
+        self
+            The model.
+
+        Examples
+        --------
+        >>> from codiag.models import CP
+        >>> CP(2).set_params(n_components=3)
+        CP(n_components=3)
+        """
+        model: Self = super().set_params(**with_new_keywords(type(self).__name__, self.former_parameters, params))
+        return model
 
     def fit(self, X: Any, y: object = None) -> Self:  # noqa: N803
         """Estimate the model.
@@ -95,7 +118,7 @@ class Model(BaseEstimator):
         Parameters
         ----------
         X : data
-            What the model is of.
+            Samples, in the form that the model describes.
         y : ignored
             Not used; there for the interface of scikit-learn.
 
@@ -115,25 +138,25 @@ class Model(BaseEstimator):
         return self
 
     def learn(self, data: Any) -> tuple[Warning, ...]:
-        """Do the work of `fit`, silently, and return what is to be warned of.
+        """Do the work of `fit` without issuing warnings, and return them.
 
         Parameters
         ----------
         data : data
-            As users give it to `fit`.
+            As for `fit`.
 
         Returns
         -------
         tuple of Warning
-            What `fit` warns of.
+            The warnings of `fit`.
         """
         raise NotImplementedError(f"{type(self).__name__} must implement learn(data)")
 
     def check_parameters(self) -> None:
-        """Raise unless parameters are what they must be; models add checks of their own.
+        """Raise unless parameters are valid; models add checks of their own.
 
-        Those that all models have by the same name, where this one has them: ``n_components``, ``polish``, ``alpha_0``,
-        ``n_partitions``, ``n_blocks``, ``method``, ``random_state``.
+        Checked here are parameters that several models have: ``n_components``, ``max_iter``, ``alpha_0``,
+        ``n_partitions``, ``n_jackknife``, ``method``, ``random_state``.
 
         Examples
         --------
@@ -145,7 +168,7 @@ class Model(BaseEstimator):
         ValueError: n_components must be positive; got 0
         """
         given = self.get_params(deep=False)
-        numbers = {"n_components": False, "n_partitions": False, "polish": True, "n_blocks": True}
+        numbers = {"n_components": False, "n_partitions": False, "max_iter": True, "n_jackknife": True}
         for name, zero in numbers.items():
             if name in given and not (given[name] is None and name in self.optional):
                 as_number(name, given[name], integer=True, zero=zero)
@@ -158,35 +181,35 @@ class Model(BaseEstimator):
 
 
 class MomentModel(Model, Generic[M, C]):
-    r"""A latent-variable model whose parameters are the factors of a moment: the base of all estimators here.
+    r"""Base of latent-variable models whose parameters are the factors of a moment.
 
-    A model is a subclass that implements `moments`, from data to a `codiag.Problem`, and `parameters`, from its
-    solution to the parameters of components. With `em_step` it can be polished. Checks, the solution, the order of
-    components, learned attributes and warnings are done here.
+    A subclass implements `moments`, from data to a `codiag.Problem`, and `parameters`, from its solution to the
+    parameters of components. With `em_step`, steps of expectation maximization can follow. This class checks
+    parameters, solves the problem, sorts the components, and sets learned attributes.
 
     Parameters
     ----------
     n_components : int, optional
-        Number of components. None, where a model lists it in `optional`, for as many as sampling noise does not hide.
+        Number of components. None, if a model lists it in `optional`, for as many as are above sampling noise.
     method : Method or str, optional
-        How the moment is factorized; by default `codiag.methods.Auto`.
-    polish : int
-        Steps of expectation maximization afterwards; zero is the pure method of moments.
+        Method that factorizes the moment; by default `codiag.methods.Auto`.
+    max_iter : int
+        Number of steps of expectation maximization after the moments; zero is the pure method of moments.
     random_state : int, optional
-        Seed; the answer does not depend on it where the data determines it.
+        Seed; the estimate does not depend on it if the data determines the components.
 
     Attributes
     ----------
     n_components_ : int
         Number of components.
     weights_, diagnostics_
-        As every field of the model's `Components`, with an underscore, components by weight, largest first.
+        And every other field of the model's `Components`, with an underscore; components by weight, largest first.
 
     See Also
     --------
-    Moments : What such a model asks of its data.
-    Components : What it learns.
-    SphericalGaussianMixture : A model of this kind.
+    Moments : The moment to factorize.
+    Components : The learned parameters.
+    codiag.models.SphericalGaussianMixture : A model of this kind.
 
     Examples
     --------
@@ -196,7 +219,7 @@ class MomentModel(Model, Generic[M, C]):
     >>> from dataclasses import dataclass
     >>> import numpy as np
     >>> import codiag
-    >>> from codiag.models import Components, Diagnostics, MomentModel, Moments
+    >>> from codiag.extending import Components, Diagnostics, MomentModel, Moments
     >>> @dataclass(frozen=True, eq=False, kw_only=True)
     ... class Topics(Components):
     ...     topics: np.ndarray
@@ -219,27 +242,28 @@ class MomentModel(Model, Generic[M, C]):
     """
 
     default_method: ClassVar[Method] = Auto()
+    former_parameters: ClassVar[Mapping[str, str]] = {"polish": "max_iter"}
 
     def __init__(
-        self, n_components: int | None = 2, *, method: Any = None, polish: int = 0, random_state: int | None = None
+        self, n_components: int | None = 2, *, method: Any = None, max_iter: int = 0, random_state: int | None = None
     ) -> None:
         self.n_components = n_components
         self.method = method
-        self.polish = polish
+        self.max_iter = max_iter
         self.random_state = random_state
 
     def learn(self, data: Any) -> tuple[Warning, ...]:
-        """Do the work of `fit`, silently, and return what is to be warned of.
+        """Do the work of `fit` without issuing warnings, and return them.
 
         Parameters
         ----------
         data : data
-            What `moments` takes.
+            As for `moments`.
 
         Returns
         -------
         tuple of Warning
-            What `fit` warns of.
+            The warnings of `fit`.
 
         Examples
         --------
@@ -253,67 +277,61 @@ class MomentModel(Model, Generic[M, C]):
         self.check_parameters()
         if self.n_components is not None:
             return self.estimate(self.moments(data))
-        found = self._with_number(self._n_shown(data))
-        told = found.learn(data)
-        for name in vars(found).keys() - self.get_params(deep=False).keys():
-            setattr(self, name, getattr(found, name))
-        return told
+        return self.estimate(self._detectable(self.moments_by_number(data))[1])
 
-    def n_asked(self) -> int:
-        """Return the number of components that is asked for, or say that one must be given.
+    def moments_by_number(self, data: Any) -> Callable[[int], M]:
+        """Return a function from a number of components to the moments.
+
+        It is called for 1, 2, ... components if `n_components` is None. By default each call reads the data again; a
+        model that can should read the data once, here.
+
+        Parameters
+        ----------
+        data : data
+            As for `fit`.
 
         Returns
         -------
-        int
-            The number.
+        callable
+            Returns what `moments` returns for a given number.
 
         Examples
         --------
+        >>> import numpy as np
         >>> from codiag.models import SphericalGaussianMixture
-        >>> SphericalGaussianMixture(3).n_asked()
-        3
+        >>> rng = np.random.default_rng(0)
+        >>> X = np.concatenate([rng.normal(mean, 1, (500, 3)) for mean in ([8, 0, 0], [0, 8, 0])])
+        >>> moments = SphericalGaussianMixture().moments_by_number(X)
+        >>> moments(2).hides_component, moments(3).hides_component
+        (False, True)
         """
-        if self.n_components is None:
-            raise ValueError(
-                "n_components must be given to partial_fit, since the number of components is found by `fit` of all "
-                "data; got None"
-            )
-        return self.n_components
+        refuse_iterator(data)
+        return lambda k: clone(self).set_params(n_components=k).moments(data)
 
-    def _with_number(self, k: int) -> Self:
-        """Return the same model that is asked for k components."""
-        model: Self = clone(self).set_params(n_components=k)
-        return model
-
-    def _n_shown(self, data: Any) -> int:
-        """Return the number of components that sampling noise does not hide: before the first that it hides."""
-        if isinstance(data, Iterator):
-            raise ValueError(
-                "n_components must be given where X is an iterator, which can be read once; got None. Give a list, a "
-                "dask collection, or a function that returns an iterator"
-            )
-        self._with_number(1).moments(data)  # what is wrong with data is wrong here; what follows is about the number
-        k = 1
+    def _detectable(self, moments_of: Callable[[int], M]) -> tuple[int, M]:
+        """Return the largest number of components that sampling noise does not hide, and its moments."""
+        k, moments = 1, moments_of(1)  # an error here is about the data; below, about the number
         while True:
             try:
-                if self._with_number(k + 1).moments(data).hides_component:
-                    return k
-            except ValueError:  # as many cannot be had from these data
-                return k
-            k += 1
+                candidate = moments_of(k + 1)
+            except ValueError:
+                return k, moments
+            if candidate.hides_component:
+                return k, moments
+            k, moments = k + 1, candidate
 
     def estimate(self, moments: M) -> tuple[Warning, ...]:
-        """Go from moments to learned attributes: solve, polish, order.
+        """Estimate the model from moments and set learned attributes.
 
         Parameters
         ----------
         moments : Moments
-            What `moments` returns.
+            As `moments` returns them.
 
         Returns
         -------
         tuple of Warning
-            What a user must be told: the complaints of the moments, and of a fit by a method of the user's own.
+            Warnings about the data, and about the convergence of a method that the user chose.
 
         Examples
         --------
@@ -325,34 +343,40 @@ class MomentModel(Model, Generic[M, C]):
         >>> model.estimate(model.moments(X)), model.means_.shape
         ((), (2, 3))
         """
-        complaints: list[Warning] = [UserWarning(complaint) for complaint in moments.complaints]
-        fit, method = None, self.strategy()
-        if moments.problem is not None:
-            fit = solve(moments.problem, method, as_seed(self.random_state))
-            # By default one start of few sweeps must do, and `diagnostics_` tell: the noise of moments is far larger.
-            complaint = None if self.method is None else complaint_about(fit, moments.problem, method)
-            complaints += [] if complaint is None else [ConvergenceWarning(complaint)]
-        components = self.polished(self.parameters(fit, moments), moments).sorted()
-        self.n_components_ = int(components.weights.size)
+        return self._set(*self._components_of(moments), moments)
+
+    def _set(self, components: C, fit: Factorization | None, moments: M) -> tuple[Warning, ...]:
+        """Set learned attributes, and return the warnings."""
         self.keep(components, moments)
+        self.n_components_ = int(components.weights.size)
+        complaints: list[Warning] = [UserWarning(complaint) for complaint in moments.complaints]
+        # The default method makes one start of few sweeps: its errors are far below those of the moments.
+        if fit is not None and moments.problem is not None and self.method is not None:
+            complaint = complaint_about(fit, moments.problem, self.strategy())
+            complaints += [] if complaint is None else [ConvergenceWarning(complaint)]
         return tuple(complaints)
 
+    def _solve(self, moments: M) -> Factorization | None:
+        """Return the factorization of the moment; None if there is none to factorize."""
+        return None if moments.problem is None else solve(moments.problem, self.strategy(), as_seed(self.random_state))
+
+    def _components_of(self, moments: M) -> tuple[C, Factorization | None]:
+        """Return the components, sorted, and the factorization of the moment."""
+        fit = self._solve(moments)
+        return self.polished(self.parameters(fit, moments), moments).sorted(), fit
+
     def moments(self, data: Any) -> M:
-        """Check data and return the problem that it poses.
+        """Check data and return the moment to factorize.
 
         Parameters
         ----------
         data : data
-            As users give it to `fit`.
+            As for `fit`.
 
         Returns
         -------
         Moments
-            The problem, and what leads from its solution back to parameters.
-
-        See Also
-        --------
-        MomentModel.parameters : The way back.
+            The problem, and what `parameters` needs besides its solution.
 
         Examples
         --------
@@ -370,19 +394,15 @@ class MomentModel(Model, Generic[M, C]):
 
         Parameters
         ----------
-        fit : Factorization, or None where the moments have no problem
+        fit : Factorization, or None if the moments have no problem
             The solution of the problem.
         moments : Moments
-            What `moments` returns.
+            As `moments` returns them.
 
         Returns
         -------
         Components
             The parameters.
-
-        See Also
-        --------
-        MomentModel.moments : Poses the problem.
 
         Examples
         --------
@@ -407,16 +427,12 @@ class MomentModel(Model, Generic[M, C]):
         components : Components
             The current parameters.
         moments : Moments
-            With the data, if that is needed here.
+            With the data, if the step needs it.
 
         Returns
         -------
         Components
             The parameters after the step.
-
-        See Also
-        --------
-        MomentModel.polished : Several steps.
 
         Examples
         --------
@@ -431,26 +447,25 @@ class MomentModel(Model, Generic[M, C]):
         >>> model.em_step(model.parameters(fit, moments), moments).means.shape
         (2, 3)
         """
-        raise ValueError(f"polish must be 0, since {type(self).__name__} has no steps to polish by; got {self.polish}")
+        raise ValueError(
+            f"max_iter must be 0, since {type(self).__name__} has no steps of expectation maximization; got "
+            f"{self.max_iter}"
+        )
 
     def polished(self, components: C, moments: M) -> C:
-        """Return components after as many steps of expectation maximization as `polish` says.
+        """Return components after `max_iter` steps of expectation maximization.
 
         Parameters
         ----------
         components : Components
             The parameters to start from.
         moments : Moments
-            What `moments` returns.
+            As `moments` returns them.
 
         Returns
         -------
         Components
             The parameters after the steps.
-
-        See Also
-        --------
-        MomentModel.em_step : One step.
 
         Examples
         --------
@@ -459,13 +474,13 @@ class MomentModel(Model, Generic[M, C]):
         >>> from codiag.models import SphericalGaussianMixture
         >>> rng = np.random.default_rng(0)
         >>> X = np.concatenate([rng.normal(mean, 1, (500, 3)) for mean in ([8, 0, 0], [0, 8, 0])])
-        >>> model = SphericalGaussianMixture(2, polish=3)
+        >>> model = SphericalGaussianMixture(2, max_iter=3)
         >>> moments = model.moments(X)
         >>> fit = codiag.factorize(moments.problem, method=model.strategy(), seed=0)
         >>> model.polished(model.parameters(fit, moments), moments).means.shape
         (2, 3)
         """
-        for _ in range(self.polish):
+        for _ in range(self.max_iter):
             components = self.em_step(components, moments)
         return components
 
@@ -477,7 +492,7 @@ class MomentModel(Model, Generic[M, C]):
         components : Components
             In their final order.
         moments : Moments
-            What `moments` returns.
+            As `moments` returns them.
 
         Examples
         --------
@@ -497,7 +512,7 @@ class MomentModel(Model, Generic[M, C]):
             setattr(self, f"{name}_", value)
 
     def strategy(self) -> Method:
-        """Return the method that factorizes the moment, resolved from its name.
+        """Return the method that factorizes the moment.
 
         Returns
         -------
@@ -514,24 +529,33 @@ class MomentModel(Model, Generic[M, C]):
 
 
 def warn_caller(complaints: Iterable[Warning]) -> None:
-    """Warn at the line that called the public method that calls this."""
+    """Issue warnings at the line that called the public method that calls this function."""
     for warning in complaints:
         warnings.warn(warning, stacklevel=3)
 
 
 def as_seed(random_state: Any) -> int | None:
-    """Return the seed that `random_state` stands for: None, a whole number, or one drawn from a generator of NumPy."""
+    """Return a seed: `random_state` itself if it is None or an integer, else an integer drawn from that generator."""
     check_seed("random_state", random_state)
     if random_state is None or isinstance(random_state, int | np.integer):
         return None if random_state is None else int(random_state)
     return int(as_generator(random_state, "random_state").integers(2**31))
 
 
-def check_alpha(alpha_0: float) -> None:
-    """Raise unless the total of a Dirichlet distribution is one that moments can be corrected for."""
-    as_number("alpha_0", alpha_0, zero=True)
-    if alpha_0 > LARGEST_ALPHA:
+def refuse_iterator(data: Any) -> None:
+    """Raise if the number of components is None and the data can be read only once."""
+    if isinstance(data, Iterator):
         raise ValueError(
-            f"alpha_0 must be at most {LARGEST_ALPHA:g}: beyond that shares are all alike, and moments corrected for "
-            f"them are differences of numbers that rounding makes equal; got {alpha_0:g}"
+            "n_components must be given if X is an iterator, which can be read once; got None. Give a list, a dask "
+            "collection, or a function that returns an iterator"
+        )
+
+
+def check_alpha(alpha_0: float) -> None:
+    """Raise unless moments can be corrected for a Dirichlet distribution with this sum of parameters."""
+    as_number("alpha_0", alpha_0, zero=True)
+    if alpha_0 > MAX_ALPHA_0:
+        raise ValueError(
+            f"alpha_0 must be at most {MAX_ALPHA_0:g}: beyond that all samples have nearly the same shares, and "
+            f"rounding dominates moments that are corrected for them; got {alpha_0:g}"
         )

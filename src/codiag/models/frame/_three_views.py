@@ -1,7 +1,4 @@
-"""Moments of three views, and the components they have in common.
-
-Sums over samples of three small views, as of tasks that groups of workers voted on, or of nodes and their links.
-"""
+"""Moments of three views of the same samples, and the parameters of their common components."""
 
 from __future__ import annotations
 
@@ -24,24 +21,22 @@ from codiag.tensors import CrossMomentTensor, DenseTensor, Tensor, symmetrize
 
 Means = tuple[np.ndarray, list[np.ndarray]]
 """Weights (k,), and the means (k, d) of every view."""
+PAIRS = (((0, 1), 2, "ab,c"), ((0, 2), 1, "ac,b"), ((1, 2), 0, "bc,a"))
+"""For each pair of views: the pair, the other view, and the subscripts of their product in the third moment."""
 
 
 class ViewMoments:
-    r"""First, second and third moments of three views: :math:`\sum_h \pi_h A_h`, and so on with every view added.
+    r"""First, second and third moments of three views, :math:`\sum_h \pi_h A_h \otimes B_h \otimes C_h`.
 
-    With `alpha_0` samples mix components, with shares that are Dirichlet of this total, and moments are corrected for
-    that: :math:`(\alpha_0 + 1) E[a b^\top] - \alpha_0 E[a] E[b]^\top` is :math:`\sum_h \pi_h A_h B_h^\top` again.
+    If `alpha_0` is positive, samples mix components with shares from a Dirichlet distribution with this sum of
+    parameters, and moments are corrected for that: :math:`(\alpha_0 + 1) E[a b^\top] - \alpha_0 E[a] E[b]^\top` equals
+    :math:`\sum_h \pi_h A_h B_h^\top`.
     """
 
     def __init__(self, moment: CrossMomentTensor, alpha_0: float = 0.0) -> None:
-        self.raw = moment
+        self.raw: Any = moment  # without correction for mixed samples
         self.alpha_0 = alpha_0
         self.shape = moment.shape
-
-    @property
-    def unmixed(self) -> Tensor:
-        """The third moment of samples that do not mix components."""
-        return self.raw
 
     def mean(self, mode: int) -> np.ndarray:
         """Return the mean of a view, (d,)."""
@@ -57,14 +52,14 @@ class ViewMoments:
 
     @cached_property
     def third(self) -> Tensor:
-        """The third moment; dense where samples mix components."""
+        """The third moment; dense if samples mix components."""
         if self.alpha_0 == 0:
-            return self.unmixed
+            return self.raw
         alpha_0, means = self.alpha_0, [self.mean(mode) for mode in range(3)]
-        third = (alpha_0 + 1) * (alpha_0 + 2) / 2 * np.asarray(self.unmixed.to_dense())
+        third = (alpha_0 + 1) * (alpha_0 + 2) / 2 * np.asarray(self.raw.to_dense())
         third += alpha_0**2 * np.einsum("a,b,c->abc", *means)
-        for (left, right), mode, places in (((0, 1), 2, "ab,c"), ((0, 2), 1, "ac,b"), ((1, 2), 0, "bc,a")):
-            products = np.einsum(f"{places}->abc", self.products(left, right), means[mode])
+        for pair, mode, subscripts in PAIRS:
+            products = np.einsum(f"{subscripts}->abc", self.products(*pair), means[mode])
             third -= alpha_0 * (alpha_0 + 1) / 2 * products
         return DenseTensor(third)
 
@@ -76,34 +71,37 @@ class ViewMoments:
 
 @dataclass(frozen=True, eq=False)
 class CrossProblem:
-    """The third moment of three views, factorized as it is."""
+    """The problem of the third moment of three views."""
 
     moments: ViewMoments
     problem: Problem
 
     @classmethod
     def of(cls, moments: ViewMoments, k: int) -> CrossProblem:
-        """Ask for k components."""
+        """Return the problem for k components."""
         return cls(moments, Problem(moments.third, k, symmetric=False))
 
     def parameters(self, fit: Factorization) -> Means:
-        """Return what the factors stand for."""
+        """Return weights and means from the factors."""
         units = [np.asarray(factor) for factor in fit.factors]
         return multiview_parameters(self.moments, units, np.asarray(fit.weights))
 
 
 @dataclass(frozen=True, eq=False)
 class MappedProblem:
-    r"""The symmetric moment with two views mapped to the third, :math:`\tilde a = E[c b^\top] E[a b^\top]^+ a`."""
+    r"""The problem of the symmetric moment with two views mapped to the third, with whitening.
+
+    The map of a is :math:`\tilde a = E[c b^\top] E[a b^\top]^+ a`; methods that need orthogonal factors take this way.
+    """
 
     moments: ViewMoments
     problem: Problem
-    values: np.ndarray  # of the second moment, largest first
-    basis: np.ndarray  # (d, k), of its range
+    values: np.ndarray  # eigenvalues of the second moment, largest first
+    basis: np.ndarray  # (d, k): its leading eigenvectors
 
     @classmethod
     def of(cls, moments: ViewMoments, k: int) -> MappedProblem:
-        """Ask for k components in the range of the second moment."""
+        """Return the problem for k components in the range of the second moment."""
         size = moments.pairs(2, 1).shape[0]
         if k > size:
             raise ValueError(
@@ -116,14 +114,14 @@ class MappedProblem:
         ]
         second = maps[0] @ moments.pairs(0, 1) @ maps[1].T
         values, vectors = np.linalg.eigh((second + second.T) / 2)
-        order = np.argsort(-np.abs(values))  # as singular values: noise may have turned the sign of weak ones
+        order = np.argsort(-np.abs(values))  # as singular values: noise can change the sign of weak ones
         values, basis = np.abs(values[order]), vectors[:, order[:k]]
         core = moments.third.compress(maps[0].T @ basis, maps[1].T @ basis, basis).to_dense()
         inside = DenseTensor(symmetrize(core), symmetric=True)
         return cls(moments, core_problem(inside, np.eye(k), values, orthogonal=True), values, basis)
 
     def parameters(self, fit: Factorization) -> Means:
-        """Return what the factors stand for."""
+        """Return weights and means from the factors."""
         inside = np.asarray(fit.factors[0])
         inverse = np.linalg.pinv(inside)
         sizes = np.einsum("ia,a,ia->i", inverse, self.values[: fit.rank], inverse)
@@ -136,28 +134,27 @@ class MappedProblem:
 
 
 def view_problem(moments: ViewMoments, k: int, method: Method) -> CrossProblem | MappedProblem:
-    """Ask for the components of three views, so that this method can find them."""
+    """Return the problem of k components of three views in a form that the method can solve."""
     return MappedProblem.of(moments, k) if method.needs_orthogonal else CrossProblem.of(moments, k)
 
 
 def estimate_views(
     moments: ViewMoments, k: int, method: Any, seed: int | None
 ) -> tuple[np.ndarray, list[np.ndarray], Factorization]:
-    """Return weights (k,), means (k, d) of every view and the fit they come from, by moments alone."""
+    """Return weights (k,), means (k, d) of every view and the factorization they come from, by moments alone."""
     strategy = as_method(method)
-    asked = view_problem(moments, k, strategy)
-    fit = solve(asked.problem, strategy, seed)
-    return *asked.parameters(fit), fit
+    route = view_problem(moments, k, strategy)
+    fit = solve(route.problem, strategy, seed)
+    return *route.parameters(fit), fit
 
 
 def start_from_views(moments: ViewMoments, k: int, method: Any, seed: int | None, *, max_sweeps: int = 100) -> Means:
-    """Return weights and means where expectation maximization is to follow, for three views of k features.
+    """Return weights and means of three views of k features, to start expectation maximization from.
 
-    By default by joint diagonalization alone: least squares would refine it, and what follows does that better.
+    By default from joint diagonalization, which need not converge here: EM refines it better than least squares.
     """
     if method is not None:
         return estimate_views(moments, k, method, seed)[:2]
-    # It need not converge to be a start.
     joint = TwoSided(rank=k, max_sweeps=max_sweeps)(np.moveaxis(np.asarray(moments.third.to_dense()), 2, 0), seed=seed)
     return multiview_parameters(moments, [joint.factor, joint.right_factor, joint.diagonals], np.ones(k))
 
@@ -166,7 +163,7 @@ def multiview_parameters(moments: ViewMoments, units: list[np.ndarray], sizes: n
     r"""Return weights (k,) and means (k, d) of every view, from unit factors and their sizes.
 
     For the two largest views b and c, :math:`E[b c^\top] = \sum_h \pi_h B_h C_h^\top` and the means
-    :math:`E[b] = \sum_h \pi_h B_h` give :math:`\pi`; the rest follows from the sizes.
+    :math:`E[b] = \sum_h \pi_h B_h` determine :math:`\pi`; the first view follows from the sizes.
     """
     first, second, third = sorted(range(3), key=lambda mode: moments.shape[mode])
     inverse = {mode: np.linalg.pinv(units[mode]) for mode in (second, third)}
@@ -174,7 +171,7 @@ def multiview_parameters(moments: ViewMoments, units: list[np.ndarray], sizes: n
     cross = np.diag(inverse[second] @ moments.pairs(second, third) @ inverse[third].T)
     if not np.all(np.abs(cross) > 1e-300):
         raise UndeterminedError(
-            "X must have components that go together between views; some have no correlation at all"
+            "X must have components that are correlated between views; some have no correlation at all"
         )
     weights = np.maximum(masses[second] * masses[third] / cross, 1e-9)
     lengths = {second: masses[second] / weights, third: masses[third] / weights, first: sizes / cross}
@@ -182,7 +179,7 @@ def multiview_parameters(moments: ViewMoments, units: list[np.ndarray], sizes: n
 
 
 def scaled(view: Any, sample_weight: np.ndarray) -> Any:
-    """Return a view, dense or sparse, with every sample multiplied by a number."""
+    """Return a view, dense or sparse, with every sample multiplied by its weight."""
     if sparse.issparse(view):
         return view.multiply(sample_weight[:, None]).tocsr()
     return view * sample_weight[:, None]
@@ -201,17 +198,17 @@ def _pseudo_inverse(matrix: np.ndarray, k: int) -> np.ndarray:
 
 @dataclass(eq=False)
 class ViewSums(MomentSums):
-    """Weights, and weighted sums of three views, of products of two and of all three of them."""
+    """Sums of sample weights, and weighted sums of three small views, of products of two, and of all three of them."""
 
-    total: float  # of the weights
-    first: np.ndarray  # (d_0 + d_1 + d_2,): of the views side by side
-    second: np.ndarray  # (d_0 + d_1 + d_2,) twice
+    total: float  # of the sample weights
+    first: np.ndarray  # (d,) with d = d_0 + d_1 + d_2: of the concatenated views
+    second: np.ndarray  # (d, d)
     third: np.ndarray  # (d_0, d_1, d_2)
-    n: int = 0
+    n: int = 0  # number of samples
 
     @classmethod
     def empty(cls, *sizes: int) -> Self:
-        """Return sums over nothing, for views of these sizes."""
+        """Return sums over no samples, for views of these sizes."""
         d = sum(sizes)
         return cls(0.0, np.zeros(d), np.zeros((d, d)), np.zeros(sizes))
 
@@ -222,12 +219,12 @@ class ViewSums(MomentSums):
     def of(self, part: tuple[np.ndarray, ...]) -> Self:
         """Return the sums over some samples alone: their weights (n,) and three views (n, d)."""
         weights, *views = part
-        side = np.hstack(views)
+        rows = np.hstack(views)
         third = CrossMomentTensor(*views, weights=weights, symmetric=False, check=False).to_dense()
-        return type(self)(float(weights.sum()), weights @ side, (side.T * weights) @ side, third, weights.size)
+        return type(self)(float(weights.sum()), weights @ rows, (rows.T * weights) @ rows, third, weights.size)
 
     def finish(self, alpha_0: float = 0.0) -> SummedViews:
-        """Return the moments, of samples that mix components where `alpha_0` says so."""
+        """Return the moments, corrected for samples that mix components if `alpha_0` is positive."""
         return SummedViews(self, alpha_0)
 
 
@@ -239,12 +236,7 @@ class SummedViews(ViewMoments):
         ends = np.cumsum([0, *self.shape]).tolist()
         self._modes = [slice(low, high) for low, high in pairwise(ends)]
         self._first, self._second = sums.first / sums.total, sums.second / sums.total
-        self._dense = DenseTensor(sums.third / sums.total, symmetric=False)
-
-    @property
-    def unmixed(self) -> Tensor:
-        """The third moment of samples that do not mix components."""
-        return self._dense
+        self.raw = DenseTensor(sums.third / sums.total, symmetric=False)
 
     def mean(self, mode: int) -> np.ndarray:
         """Return the mean of a view, (d,)."""

@@ -1,4 +1,4 @@
-"""Mixtures of Gaussians, and of distributions seen in three views."""
+"""Mixtures of Gaussians, and of distributions with three views of each sample."""
 
 from codiag.models.mixtures._gaussian import SphericalGaussianMixture
 from codiag.models.mixtures._gaussian_em import as_rows

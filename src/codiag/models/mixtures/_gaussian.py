@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, ClassVar
+from functools import cache
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from sklearn.base import DensityMixin, clone
@@ -14,31 +15,49 @@ from codiag._checks import UndeterminedError
 from codiag.methods import Method
 from codiag.models.frame import (
     CORE_METHOD,
-    BlockedModel,
     Blocks,
+    JackknifeModel,
+    PartialFit,
     PartsWithout,
     block_of_rows,
+    check_reads,
     refuse_parts,
     warn_caller,
 )
-from codiag.models.mixtures._gaussian_em import GaussianScores, em_sums, em_sums_of_part, from_em_sums, samples_of
+from codiag.models.mixtures._gaussian_em import (
+    GaussianScores,
+    em_sums,
+    em_sums_of_part,
+    from_em_sums,
+    log_likelihood,
+    log_likelihood_of_part,
+    samples_of,
+)
 from codiag.models.mixtures._gaussian_moments import (
     GaussianMoments,
     Gaussians,
     GaussianSums,
-    OneGaussian,
+    LocatedMoments,
     Samples,
     gaussian_moments,
-    moments_from_sums,
 )
 from codiag.parts import Parts, as_parts, is_matrix
 from codiag.result import Factorization
 
 PART_STRIDE = 2**36
-"""Distance between the numbers that samples of different parts have: more than a part can hold."""
+"""Difference between the numbers of the first samples of consecutive parts; larger than any part."""
+N_BIC_STEPS = 10
+"""Least number of EM steps after which numbers of Gaussians are compared by BIC; chosen by experience."""
+
+MomentsOf = Callable[..., LocatedMoments]
+"""From a number of Gaussians, and whether to free moments of one variance per feature, to moments."""
 
 
-class SphericalGaussianMixture(GaussianScores, DensityMixin, BlockedModel[OneGaussian | GaussianMoments, Gaussians]):
+Estimate = tuple[Gaussians, Factorization | None, LocatedMoments]
+"""Gaussians, the factorization of their moment, and the moments."""
+
+
+class SphericalGaussianMixture(GaussianScores, DensityMixin, PartialFit, JackknifeModel[LocatedMoments, Gaussians]):
     r"""A mixture of spherical Gaussians by the method of moments of Hsu & Kakade (2013).
 
     Means must be linearly independent, k at most the number of features. With :math:`\bar\sigma^2` the mean of the
@@ -47,46 +66,47 @@ class SphericalGaussianMixture(GaussianScores, DensityMixin, BlockedModel[OneGau
     .. math:: E[x x^\top] - \bar\sigma^2 I = \sum_i \pi_i \mu_i \mu_i^\top, \quad
         E[x^{\otimes 3}] - (\tilde m \otimes I + \dots) = \sum_i \pi_i \mu_i^{\otimes 3}.
 
-    *Needs* an array of shape (n, n_features), Gaussians of one variance in every direction, and no more of them than
-    features. *Costs* a few passes over the samples, :math:`O(n d^2)`, then work on a core of k x k x k; a pass,
-    :math:`O(n d k)`, for each step of `polish`. *Guarantees* errors that fall like :math:`1 / \sqrt n` where the model
-    holds; the same answer from every seed. *Fails* where Gaussians are not spherical, or where means are so close that
-    sampling noise hides their second moment, which a warning says.
+    *Needs* an array of shape (n, n_features), Gaussians with the same variance in every direction, and no more of them
+    than features. *Costs* a few passes over the samples, :math:`O(n d^2)`, then work on a core of k x k x k; a pass,
+    :math:`O(n d k)`, for each step of expectation maximization. *Guarantees* errors proportional to :math:`1 / \sqrt n`
+    if the model holds; the same estimate from every seed. *Fails* if Gaussians are not spherical, or if means are so
+    close that sampling noise hides their second moment, which a warning says.
 
     Parameters
     ----------
     n_components : int, optional
-        Number of Gaussians. None for as many as the second moment shows: one for each eigenvalue that is twice as large
-        as sampling noise, or larger; of these numbers, where samples do not come in parts, the one of least `bic`.
+        Number of Gaussians. None for at most the number of eigenvalues of the second moment that are at least twice as
+        large as sampling noise; up to there, unless samples come in parts, the number of least `bic`.
     method : Method or str, optional
-        How the moment is factorized; by default `codiag.methods.Auto`.
+        Method that factorizes the moment; by default `codiag.methods.Auto`.
     covariance_type : {"spherical", "diag"}
-        What steps of `polish` estimate: one variance for each Gaussian, or one for each of its features. With "diag"
-        there are two starts, of which that of greater likelihood after the steps is kept: moments of spherical
-        Gaussians, and others. In these the second moment is freed of a variance for each feature (principal factors),
-        and entries of the third in which a feature occurs twice of what they would add if all Gaussians had them;
-        other entries need no correction. Moments alone are biased then, so that `polish` must be positive.
-    polish : int
-        Steps of expectation maximization afterwards; zero is the pure method of moments.
-    n_blocks : int
-        Blocks of samples that are left out in turn for standard errors (jackknife), at least 2, better 20; zero for
-        none. The model is estimated as many times more, steps of `polish` included.
+        What expectation maximization estimates: one variance per Gaussian, or one per Gaussian and feature. With "diag"
+        there are two starts, and the one with the greater likelihood after the steps is kept: moments of spherical
+        Gaussians, and moments freed of one variance per feature. The latter come from the second moment by principal
+        factors; entries of the third moment in which a feature occurs twice are corrected as if all Gaussians had these
+        variances. Moments alone are biased then, so that `max_iter` must be positive.
+    max_iter : int
+        Number of steps of expectation maximization after the moments; zero is the pure method of moments.
+    n_jackknife : int
+        Number of blocks of samples that are left out in turn for standard errors (jackknife), at least 2, better 20;
+        zero for no standard errors. The model is estimated as many times more, steps of expectation maximization
+        included.
     random_state : int, optional
-        Seed; the answer does not depend on it where the data determines it.
+        Seed; the estimate does not depend on it if the data determines the Gaussians.
 
     Attributes
     ----------
     means_ : array of shape (n_components, n_features)
         Mean of each Gaussian.
     weights_ : array of shape (n_components,)
-        Largest first.
+        Weight of each Gaussian, largest first.
     covariances_ : array of shape (n_components,), or (n_components, n_features) with "diag"
         The variance of each Gaussian, in every direction, or along each feature; at least 1e-8 of the mean variance of
-        the features, also where samples coincide.
+        the features.
     labels_ : array of shape (n,)
-        The most probable Gaussian of each sample; not there where samples came in parts.
+        The most probable Gaussian of each sample; not set if samples come in parts.
     means_standard_errors_, weights_standard_errors_, covariances_standard_errors_ : as the parameters
-        Where `n_blocks` asks for them; NaN for weights held at 0 or 1 with and without each block.
+        Only if `n_jackknife` is positive; NaN for weights that are 0 or 1 with and without each block.
     n_components_ : int
         Number of Gaussians.
     diagnostics_ : Diagnostics
@@ -97,18 +117,18 @@ class SphericalGaussianMixture(GaussianScores, DensityMixin, BlockedModel[OneGau
     See Also
     --------
     MultiviewMixture : Three independent views of each sample.
-    HiddenMarkov : Samples that follow each other.
+    HiddenMarkov : Sequences of symbols.
     codiag.tensors.MomentTensor : The moment that is factorized.
 
     Notes
     -----
-    `fit` takes samples in parts, too: a dask array, a bag or a list of delayed parts, a list of arrays, a function that
+    `fit` also takes samples in parts: a dask array, a bag or a list of delayed parts, a list of arrays, a function that
     returns an iterator over them, or an iterator. Means and moments up to the third are formed where the parts are, in
-    one read, and merged in a tree; every step of `polish` is one more read (with `n_blocks`, one more for each block,
-    too), so that an iterator needs `polish` zero.
-    Parts may be empty, or sorted: where `n_blocks` is set, the samples of every part are dealt to all blocks.
-    The answer is that of one array to rounding, and so is that of `partial_fit`, which begins anew after `fit` of one
-    array. The third moment takes the cube of the number of features in memory, of which there may be 256.
+    one pass, and merged in a tree. Every step of expectation maximization is one more pass (with `n_jackknife`, also
+    for each block), so that `max_iter` must be zero for an iterator. Parts may be empty, or sorted: the samples of
+    every part are assigned to all jackknife blocks. The estimate equals that of one array to rounding, and so does that
+    of `partial_fit`, which begins anew after `fit` of one array. The third moment takes the cube of the number of
+    features in memory; there may be up to 256.
 
     Examples
     --------
@@ -130,16 +150,16 @@ class SphericalGaussianMixture(GaussianScores, DensityMixin, BlockedModel[OneGau
         *,
         method: Any = None,
         covariance_type: str = "spherical",
-        polish: int = 10,
-        n_blocks: int = 0,
+        max_iter: int = 10,
+        n_jackknife: int = 0,
         random_state: int | None = None,
     ) -> None:
-        super().__init__(n_components, method=method, polish=polish, random_state=random_state)
+        super().__init__(n_components, method=method, max_iter=max_iter, random_state=random_state)
         self.covariance_type = covariance_type
-        self.n_blocks = n_blocks
+        self.n_jackknife = n_jackknife
 
     def check_parameters(self) -> None:
-        """Raise unless parameters are what they must be.
+        """Raise unless parameters are valid.
 
         Examples
         --------
@@ -153,163 +173,161 @@ class SphericalGaussianMixture(GaussianScores, DensityMixin, BlockedModel[OneGau
         super().check_parameters()
         if self.covariance_type not in ("spherical", "diag"):
             raise ValueError(f'covariance_type must be "spherical" or "diag"; got {self.covariance_type!r}')
-        if self.covariance_type == "diag" and self.polish == 0:
+        if self.covariance_type == "diag" and self.max_iter == 0:
             raise ValueError(
-                'polish must be positive with covariance_type="diag", since moments alone give one variance for each '
+                'max_iter must be positive with covariance_type="diag", since moments alone give one variance for each '
                 "Gaussian; got 0"
             )
 
     def learn(self, data: Any) -> tuple[Warning, ...]:
-        """Do the work of `fit`, silently, and return what is to be warned of.
+        """Do the work of `fit` without issuing warnings, and return them.
 
         Parameters
         ----------
         data : array of shape (n, n_features), or parts of it
-            As users give it to `fit`.
+            As for `fit`.
 
         Returns
         -------
         tuple of Warning
+            The warnings of `fit`.
         """
-        if self.covariance_type != "diag" or self.n_components in (None, 1):
-            return super().learn(data)
         self.check_parameters()
-        if self.n_blocks:  # errors are those of the start that is kept, so that it is chosen before
-            plain = clone(self).set_params(n_blocks=0)
-            plain.learn(data)
-            self._by_feature = plain._by_feature
-            return super().learn(data)
-        found, refusal = [], None
-        for by_feature in (True, False):
-            self._by_feature = by_feature
-            try:
-                told = super().learn(data)
-            except UndeterminedError as error:
-                refusal = error
-            else:
-                found.append((self.score(data), told, dict(vars(self))))
-        if not found and refusal is not None:
-            raise refusal
-        _, told, learned = max(found, key=lambda one: one[0])
-        self.__dict__.update(learned)
-        return told
+        moments_of: MomentsOf = cache(self.moments_by_number(data))
+        k = self.n_components
+        if k is None:
+            k, moments = self._detectable(moments_of)
+            k = k if moments.samples is None else self._number_of_least_bic(moments_of, k, moments.samples)
+        return self._set(*self._best_start(moments_of, k))
 
-    def moments(self, data: Any) -> OneGaussian | GaussianMoments:
-        """Return the moments of samples, an array of shape (n, n_features), or in parts."""
+    def _number_of_least_bic(self, moments_of: MomentsOf, most: int, samples: Samples) -> int:
+        """Return the number of Gaussians, from 1 to `most`, with the least BIC after steps of EM."""
+        trial = clone(self).set_params(max_iter=max(self.max_iter, N_BIC_STEPS))
+        criteria = []
+        for k in range(1, most + 1):
+            components, _, moments = trial._best_start(moments_of, k)
+            n_parameters = components.means.size + components.covariances.size + k - 1
+            criteria.append(n_parameters * np.log(len(samples.given)) - 2 * _log_likelihood(components, moments))
+        return 1 + int(np.argmin(criteria))
+
+    def _best_start(self, moments_of: MomentsOf, k: int) -> Estimate:
+        """Return an estimate of k Gaussians; with one variance per feature, the more likely result of two starts."""
+        estimates: list[Estimate] = []
+        for by_feature in (True, False) if self.covariance_type == "diag" and k > 1 else (False,):
+            try:
+                moments = moments_of(k, by_feature)
+            except UndeterminedError:
+                if by_feature or estimates:
+                    continue
+                raise
+            estimates.append((*self._components_of(moments), moments))
+        if len(estimates) == 1:
+            return estimates[0]
+        return max(estimates, key=lambda estimate: _log_likelihood(estimate[0], estimate[2]))
+
+    def moments_by_number(self, data: Any) -> MomentsOf:
+        """Return a function from a number of Gaussians to moments of samples (n, n_features), in memory or in parts."""
         parts = as_parts(data, is_matrix)
         if parts is not None:
-            return self._of_parts(parts)
-        samples = self._as_samples(data, first=True, least=2)
-        _check_size(samples.shape[0], samples.shape[1], self.n_asked())
-        self._check_blocks(samples.shape[0])
-        located = Samples.of(samples)
-        if self.n_blocks == 0:
-            return gaussian_moments(located, self.n_asked(), self.strategy(), diagonal=self._diagonal())
-        blocks = Blocks.of(GaussianSums.empty(samples.shape[1]), samples, self.n_blocks)
-        return replace(self._of_blocks(blocks), samples=located)
+            check_reads(parts, self.max_iter)
+            blocks = parts.reduce(_sums_of_part, self.n_jackknife, numbered=True)
+            self._check_blocks(blocks.size)
+            self.n_features_in_ = blocks.total().mean.size
+            return self._from_sums(blocks, parts=parts)
+        given = self._as_samples(data, first=True, least=2)
+        self._check_blocks(given.shape[0])
+        if self.n_jackknife:
+            return self._from_sums(Blocks.of(GaussianSums.empty(given.shape[1]), given, self.n_jackknife), given)
+        samples = Samples.of(given)
 
-    def _diagonal(self) -> bool:
-        """Return whether moments are to be those of Gaussians with a variance for each feature."""
-        return self.covariance_type == "diag" and getattr(self, "_by_feature", True)
+        def moments_of(k: int, by_feature: bool | None = None) -> LocatedMoments:
+            _check_size(len(given), given.shape[1], k)
+            return gaussian_moments(samples, k, self.strategy(), by_feature=self._by_feature(by_feature))
 
-    def _n_shown(self, data: Any) -> int:
-        """Return the number of Gaussians of least `bic`, after steps of EM, of those that noise does not hide."""
-        most = super()._n_shown(data)
-        if as_parts(data, is_matrix) is not None:
-            return most
-        models = [self._with_number(k).set_params(polish=max(self.polish, 10), n_blocks=0) for k in range(1, most + 1)]
-        for model in models:
-            model.learn(data)
-        return 1 + int(np.argmin([model.bic(data) for model in models]))
+        return moments_of
 
-    def _of_parts(self, parts: Parts) -> OneGaussian | GaussianMoments:
-        """Return the moments of parts, in one pass."""
-        self._check_reads(parts)
-        blocks = parts.reduce(_sums_of_part, self.n_blocks, numbered=True)
-        self._check_blocks(blocks.size)
-        found = self._of_blocks(blocks)
-        self.n_features_in_ = found.center.size
-        return replace(found, parts=parts)
-
-    def _of_blocks(self, blocks: Blocks) -> OneGaussian | GaussianMoments:
-        """Return the moments of sums over all samples, which alone are kept."""
+    def _from_sums(self, blocks: Blocks, given: np.ndarray | None = None, parts: Parts | None = None) -> MomentsOf:
+        """Return a function from a number of Gaussians to moments, from sums over samples."""
         sums = blocks.total()
-        _check_size(sums.n, sums.mean.size, self.n_asked())
-        return replace(self._moments_of(sums), blocks=blocks, seen=Blocks({0: sums}))
+        central = sums.finish()
+        samples = None if given is None else central.located(given)
+
+        def moments_of(k: int, by_feature: bool | None = None) -> LocatedMoments:
+            _check_size(sums.n, sums.mean.size, k)
+            moments = gaussian_moments(central, k, self.strategy(), by_feature=self._by_feature(by_feature))
+            return replace(moments, blocks=blocks, seen=Blocks({0: sums}), samples=samples, parts=parts)
+
+        return moments_of
+
+    def _by_feature(self, chosen: bool | None) -> bool:
+        """Return whether moments are freed of one variance per feature; by default if covariances are."""
+        return self.covariance_type == "diag" if chosen is None else chosen
 
     def _as_samples(self, raw: Any, *, first: bool, least: int) -> np.ndarray:
-        """Return samples as an array of doubles, at least so many of them."""
-        with np.errstate(over="ignore", invalid="ignore"):  # sums of finite numbers may not be finite
+        """Return samples as an array of doubles, with at least `least` rows."""
+        with np.errstate(over="ignore", invalid="ignore"):  # sums of finite numbers may overflow
             return validate_data(self, raw, reset=first, dtype=np.float64, ensure_min_samples=least)
 
-    def _checked_part(self, raw: Any, *, first: bool) -> np.ndarray:
-        """Return a chunk of samples as an array of doubles."""
+    def _with_chunk(self, seen: Blocks | None, raw: Any) -> Blocks:
+        """Return the sums with samples added."""
         refuse_parts(raw)
+        self._given_number()
         if self.covariance_type == "diag":
             raise ValueError(
                 'covariance_type must be "spherical" for partial_fit, which has moments alone; got "diag". Call fit'
             )
-        return self._as_samples(raw, first=first, least=1)
-
-    def _with_part(self, seen: Blocks | None, part: np.ndarray) -> Blocks:
-        """Return the sums with samples added."""
+        samples = self._as_samples(raw, first=seen is None, least=1)
         if seen is None:
-            return Blocks.of(GaussianSums.empty(part.shape[1]), part, self.n_blocks)
-        self._check_same_blocks(seen)
-        return seen.with_part(part)
+            return Blocks.of(GaussianSums.empty(samples.shape[1]), samples, self.n_jackknife)
+        return seen.with_part(samples, self.n_jackknife)
 
-    def _moments_of(
-        self, sums: GaussianSums, like: OneGaussian | GaussianMoments | None = None
-    ) -> OneGaussian | GaussianMoments:
-        """Return the moments of Gaussians that sums over samples make."""
-        near = like.alike if isinstance(like, GaussianMoments) else None
-        return moments_from_sums(sums, self.n_asked(), self.strategy(), near, diagonal=self._diagonal())
+    def _estimate_seen(self, seen: Blocks) -> tuple[Warning, ...]:
+        """Estimate the model from sums alone."""
+        sums, k = seen.total(), self._given_number()
+        _check_size(sums.n, sums.mean.size, k)  # before a message about samples that do not differ
+        return self.estimate(replace(self._from_sums(seen)(k), seen=seen))
 
-    def _with_others(
-        self, others: OneGaussian | GaussianMoments, whole: OneGaussian | GaussianMoments, block: int, found: Gaussians
-    ) -> OneGaussian | GaussianMoments:
-        """Return moments without a block, with the samples of the others."""
-        if whole.samples is not None:
-            kept = whole.samples.given[block_of_rows(len(whole.samples.given), self.n_blocks) != block]
-            inside = (kept - others.center) / others.unit
-            return replace(others, samples=Samples(kept, inside, others.center, others.unit))
-        if whole.parts is not None:
-            return replace(others, parts=PartsWithout(whole.parts, samples_of, self.n_blocks, block))
-        return others
+    def _without_block(
+        self, block: int, others: GaussianSums, moments: LocatedMoments, components: Gaussians
+    ) -> LocatedMoments:
+        """Return moments without a block, with the samples of the other blocks."""
+        central, k, method = others.finish(), components.weights.size, self.strategy()
+        near = moments.alike if isinstance(moments, GaussianMoments) else None
+        rest = gaussian_moments(central, k, method, by_feature=moments.by_feature, near=near)
+        if moments.samples is not None:
+            given = moments.samples.given
+            rows = block_of_rows(len(given), self.n_jackknife) != block
+            return replace(rest, samples=central.located(given[rows]))
+        if moments.parts is not None:
+            return replace(rest, parts=PartsWithout(moments.parts, samples_of, self.n_jackknife, block))
+        return rest
 
-    def _moments_of_seen(self, seen: Blocks, part: np.ndarray) -> OneGaussian | GaussianMoments:
-        """Return the moments after samples were added."""
-        return replace(self._of_blocks(seen), seen=seen)
-
-    def parameters(self, fit: Factorization, moments: OneGaussian | GaussianMoments) -> Gaussians:
+    def parameters(self, fit: Factorization, moments: LocatedMoments) -> Gaussians:
         """Return means, weights and variances, in the unit of the moments."""
         return moments.parameters(fit)
 
-    def polished(self, components: Gaussians, moments: OneGaussian | GaussianMoments) -> Gaussians:
-        """Return the Gaussians after steps of expectation maximization, where samples are at hand, or can be read."""
-        at_hand = moments.samples is not None or moments.parts is not None
+    def polished(self, components: Gaussians, moments: LocatedMoments) -> Gaussians:
+        """Return the Gaussians in the unit of the data, after steps of EM if samples can be read."""
         if self.covariance_type == "diag":
             variances = np.repeat(components.covariances[:, None], components.means.shape[1], axis=1)
             components = replace(components, covariances=variances)
-        return super().polished(components, moments) if at_hand else components
-
-    def em_step(self, components: Gaussians, moments: OneGaussian | GaussianMoments) -> Gaussians:
-        """Return the Gaussians after one step of expectation maximization."""
-        parameters = components.means, components.covariances, components.weights
-        if moments.samples is not None:
-            sums = em_sums(moments.samples.inside, *parameters)
-        elif moments.parts is not None:
-            sums = moments.parts.reduce(em_sums_of_part, moments.center, moments.unit, *parameters)
-        means, variances, weights = from_em_sums(sums, moments.floor)
-        return replace(components, means=means, weights=weights, covariances=variances)
-
-    def _in_units(self, components: Gaussians, moments: OneGaussian | GaussianMoments) -> Gaussians:
-        """Return to the unit of the data."""
+        if moments.samples is not None or moments.parts is not None:
+            components = super().polished(components, moments)
         means = components.means * moments.unit + moments.center
         return replace(components, means=means, covariances=components.covariances * moments.unit**2)
 
-    def keep(self, components: Gaussians, moments: OneGaussian | GaussianMoments) -> None:
-        """Set learned attributes, and label the samples where they are at hand."""
+    def em_step(self, components: Gaussians, moments: LocatedMoments) -> Gaussians:
+        """Return the Gaussians after one step of expectation maximization, in the unit of the moments."""
+        model = components.means, components.covariances, components.weights
+        if moments.samples is not None:
+            sums = em_sums(moments.samples.inside, *model)
+        else:
+            sums = cast("Parts", moments.parts).reduce(em_sums_of_part, moments.center, moments.unit, *model)
+        means, variances, weights = from_em_sums(sums, moments.floor)
+        return replace(components, means=means, weights=weights, covariances=variances)
+
+    def keep(self, components: Gaussians, moments: LocatedMoments) -> None:
+        """Set learned attributes, and the labels of samples in memory."""
         super().keep(components, moments)
         if moments.samples is not None:
             self.labels_ = np.argmax(self._log_joint(moments.samples.given), axis=1)
@@ -360,6 +378,14 @@ def _check_size(n: int, d: int, k: int) -> None:
         raise UndeterminedError(f"n_components must be at most {n}, the number of samples; got {k}")
 
 
-def _sums_of_part(part: Any, n_blocks: int, place: int) -> Blocks:
+def _log_likelihood(components: Gaussians, moments: LocatedMoments) -> float:
+    """Return the log-likelihood of the samples."""
+    model = components.means, components.covariances, components.weights
+    if moments.samples is not None:
+        return float(log_likelihood(moments.samples.given, *model).values[0])
+    return float(cast("Parts", moments.parts).reduce(log_likelihood_of_part, *model).values[0])
+
+
+def _sums_of_part(part: Any, n_jackknife: int, place: int) -> Blocks:
     samples = samples_of(part)
-    return Blocks.of(GaussianSums.empty(samples.shape[1], start=place * PART_STRIDE), samples, n_blocks, place)
+    return Blocks.of(GaussianSums.empty(samples.shape[1], start=place * PART_STRIDE), samples, n_jackknife, place)

@@ -1,7 +1,4 @@
-"""Steps of expectation maximization for Gaussians whose covariances are diagonal, or multiples of the identity.
-
-What a mixture of Gaussians says of samples; names and conventions are those of scikit-learn.
-"""
+"""Densities of Gaussians with spherical or diagonal covariances: expectation maximization, scores and labels."""
 
 from __future__ import annotations
 
@@ -16,11 +13,11 @@ from codiag.models.frame import Totals
 from codiag.parts import as_parts, is_matrix, listed
 
 ROWS = 2048
-"""Samples that are worked on together, so that what is computed of them stays in the cache of a processor."""
+"""Number of samples of a block in expectation maximization; its arrays fit into the cache of a processor."""
 
 
 def log_densities(samples: np.ndarray, means: np.ndarray, variances: np.ndarray) -> np.ndarray:
-    """Return the logarithm of each Gaussian's density at each sample; variances (k,), or (k, d) by feature."""
+    """Return the log-density (n, k) of each Gaussian at each sample; variances (k,), or (k, d) by feature."""
     origin, scale = means.mean(axis=0), np.sqrt(np.max(variances))
     inside, centers, widths = (samples - origin) / scale, (means - origin) / scale, variances / scale**2
     if variances.ndim == 1:
@@ -34,7 +31,7 @@ def log_densities(samples: np.ndarray, means: np.ndarray, variances: np.ndarray)
 
 
 def em_sums(samples: np.ndarray, means: np.ndarray, variances: np.ndarray, weights: np.ndarray) -> Totals:
-    """Return what expectation maximization sums: the mass of Gaussians, and samples and squares by their shares."""
+    """Return the sums of an EM step: of the probabilities of Gaussians, and of samples and squares times these."""
     k, d = means.shape
     mass, totals, squares = np.zeros(k), np.zeros((k, d)), np.zeros(variances.shape)
     for first in range(0, samples.shape[0], ROWS):
@@ -53,17 +50,27 @@ def from_em_sums(sums: Totals, floor: float) -> tuple[np.ndarray, np.ndarray, np
     mass, totals, squares = sums.values
     mass = mass + 1e-10
     means = totals / mass[:, None]
-    # Squares of distances are differences of squares, precise since samples are centered and of unit size.
+    # Differences of squares are precise, since samples are centered and of unit size.
     if squares.ndim == 1:
-        spread = (squares / mass - np.sum(means**2, axis=1)) / means.shape[1]
+        variances = (squares / mass - np.sum(means**2, axis=1)) / means.shape[1]
     else:
-        spread = squares / mass[:, None] - means**2
-    return means, np.maximum(spread, floor), mass / mass.sum()
+        variances = squares / mass[:, None] - means**2
+    return means, np.maximum(variances, floor), mass / mass.sum()
 
 
 def em_sums_of_part(part: Any, center: np.ndarray, unit: float, *parameters: np.ndarray) -> Totals:
-    """Return what expectation maximization sums over a part of the samples, in the unit of the moments."""
+    """Return the sums of an EM step over a part of the samples, in the unit of the moments."""
     return em_sums((samples_of(part) - center) / unit, *parameters)
+
+
+def log_likelihood(samples: np.ndarray, means: np.ndarray, variances: np.ndarray, weights: np.ndarray) -> Totals:
+    """Return the log-likelihood of samples."""
+    return Totals(float(np.sum(logsumexp(log_densities(samples, means, variances) + np.log(weights), axis=1))))
+
+
+def log_likelihood_of_part(part: Any, *parameters: np.ndarray) -> Totals:
+    """Return the log-likelihood of a part of the samples."""
+    return log_likelihood(samples_of(part), *parameters)
 
 
 def samples_of(part: Any) -> np.ndarray:
@@ -72,9 +79,9 @@ def samples_of(part: Any) -> np.ndarray:
 
 
 def as_rows(part: Any) -> Any:
-    """Return a part as one array, where it is a list of arrays."""
-    listed_rows = isinstance(part, list | tuple) and all(is_matrix(rows) for rows in part)
-    return np.concatenate(part) if listed_rows else part
+    """Return a part as one array, if it is a list of arrays."""
+    is_list = isinstance(part, list | tuple) and all(is_matrix(rows) for rows in part)
+    return np.concatenate(part) if is_list else part
 
 
 class GaussianScores:
@@ -208,7 +215,7 @@ class GaussianScores:
         return float(np.mean(self.score_samples(X)))
 
     def bic(self, X: Any) -> float:  # noqa: N803
-        r"""Return Schwarz's criterion for these samples, :math:`p \log n - 2 \log L`; the lower the better.
+        r"""Return Schwarz's criterion for these samples, :math:`p \log n - 2 \log L`; lower is better.
 
         Parameters
         ----------
@@ -238,7 +245,7 @@ class GaussianScores:
         return float(self._n_parameters() * np.log(likelihoods.size) - 2 * np.sum(likelihoods))
 
     def aic(self, X: Any) -> float:  # noqa: N803
-        r"""Return Akaike's criterion for these samples, :math:`2 p - 2 \log L`; the lower the better.
+        r"""Return Akaike's criterion for these samples, :math:`2 p - 2 \log L`; lower is better.
 
         Parameters
         ----------
@@ -267,21 +274,21 @@ class GaussianScores:
         return float(2 * self._n_parameters() - 2 * np.sum(self.score_samples(X)))
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[np.ndarray, np.ndarray]:
-        """Draw samples, and say which Gaussians they come from; one Gaussian after the other, as in scikit-learn.
+        """Draw samples, and return their Gaussians; samples are sorted by Gaussian, as in scikit-learn.
 
         Parameters
         ----------
         n_samples : int
-            How many samples to draw.
+            Number of samples.
         random_state : int, optional
-            Seed; None for that of the model.
+            Seed; by default that of the model.
 
         Returns
         -------
         X : array of shape (n_samples, n_features)
             The samples.
         y : array of shape (n_samples,)
-            The Gaussian of each.
+            The Gaussian of each sample.
 
         Examples
         --------
@@ -303,7 +310,7 @@ class GaussianScores:
         return self.means_[labels] + widths[labels] * noise, labels
 
     def _n_parameters(self) -> int:
-        """Return how many numbers the Gaussians have: means, variances, and weights of sum one."""
+        """Return the number of free parameters."""
         return self.means_.size + self.covariances_.size + self.weights_.size - 1
 
     def to_sklearn(self) -> Any:

@@ -1,11 +1,10 @@
-"""Sums over samples from which Gaussians are estimated: means and moments around them, up to the third.
-
-Moments of a mixture of spherical Gaussians, and the Gaussians that have them.
-"""
+"""Moments of a mixture of spherical Gaussians, from samples or from sums over parts, and the Gaussians."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from abc import abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -22,7 +21,6 @@ from codiag.models.frame import (
     core_diagnostics,
     core_problem,
     hidden_component,
-    is_hidden,
     random_bits,
     random_signs,
     weakest_direction,
@@ -31,30 +29,94 @@ from codiag.parts import Parts
 from codiag.result import Factorization
 from codiag.tensors import CrossMomentTensor, DenseTensor, MomentTensor, SymmetricOuterTensor, Tensor, symmetrize
 
-MOST_FEATURES = 256
-"""Features up to which a third moment is kept as an array."""
-LARGEST = 1e100
-"""Numbers whose cubes are numbers."""
+MAX_FEATURES = 256
+"""Largest number of features for which a third moment is stored as an array, 128 MiB."""
+MAX_IN_CUBES = 1e100
+"""Largest absolute value of samples whose third moments are summed: cubes stay below the overflow threshold."""
+MAX_IN_SQUARES = 1e152
+"""Largest absolute value of samples in memory: squares stay below the overflow threshold."""
+MAX_FACTOR_STEPS = 100
+"""Largest number of principal-factor iterations; a few dozen suffice if factors are well separated."""
+LEAST_VARIANCE = 1e-8
+"""Least variance of a Gaussian, relative to the mean variance of the features, so that densities are finite."""
+
+Signed = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Means of random signs (draws,), of samples times signs (draws, d), and of products times signs (draws, d, d)."""
 
 
-class CentralMoments(NamedTuple):
-    """The mean of samples, and their moments around it in a unit in which these are numbers of ordinary size."""
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Samples (n, d) in memory, centered, in a unit in which their moments neither overflow nor underflow."""
+
+    given: np.ndarray
+    inside: np.ndarray  # (given - center) / unit
+    center: np.ndarray
+    unit: float  # a power of two, so that division does not round
+
+    @classmethod
+    def of(cls, samples: np.ndarray) -> Samples:
+        """Center and scale samples."""
+        largest = float(np.max(np.abs(samples)))
+        if largest > MAX_IN_SQUARES:
+            raise ValueError(
+                f"X must hold numbers whose squares are numbers, below {MAX_IN_SQUARES:.0e}; the largest is "
+                f"{largest:.0e}"
+            )
+        center = samples.mean(axis=0)
+        unit = _unit(float(np.max(np.abs(samples - center))), largest, 1e-151, "variances")
+        return cls(samples, (samples - center) / unit, center, unit)
+
+    @cached_property
+    def second(self) -> np.ndarray:
+        """The covariance (d, d)."""
+        return np.asarray(self.inside.T @ self.inside / len(self.inside))
+
+    @cached_property
+    def signed(self) -> Signed:
+        """Moments of samples times random signs."""
+        n, signs = len(self.inside), random_signs(len(self.inside))
+        products = np.stack([(self.inside.T * row) @ self.inside for row in signs])
+        return signs.mean(axis=1), signs @ self.inside / n, products / n
+
+    def contracted(self, directions: np.ndarray) -> np.ndarray:
+        """Return the third moment (d,), contracted with the mean projector on orthonormal directions (d, m)."""
+        return np.asarray(self.inside.T @ np.mean((self.inside @ directions) ** 2, axis=1) / len(self.inside))
+
+    def third(self, offset: np.ndarray) -> Tensor:
+        """Return the third moment of the samples shifted by an offset."""
+        return MomentTensor(self.inside + offset)
+
+
+@dataclass(frozen=True, eq=False)
+class CentralMoments:
+    """Moments of samples that are not in memory, as those of `Samples`."""
 
     center: np.ndarray  # (d,)
-    unit: float  # a power of two
+    unit: float
     second: np.ndarray  # (d, d)
-    third: np.ndarray  # (d, d, d)
-    signed: np.ndarray  # (draws,): mean of random signs of the samples
-    signed_first: np.ndarray  # (draws, d): of samples times these
-    signed_second: np.ndarray  # (draws, d, d)
+    cube: np.ndarray  # (d, d, d)
+    signed: Signed
+
+    def located(self, given: np.ndarray) -> Samples:
+        """Return samples with this center and unit."""
+        return Samples(given, (given - self.center) / self.unit, self.center, self.unit)
+
+    def contracted(self, directions: np.ndarray) -> np.ndarray:
+        """Return the third moment (d,), contracted with the mean projector on orthonormal directions (d, m)."""
+        return np.asarray(np.einsum("abc,bc->a", self.cube, directions @ directions.T / directions.shape[1]))
+
+    def third(self, offset: np.ndarray) -> Tensor:
+        """Return the third moment of the samples shifted by an offset."""
+        moved = self.cube + 3 * symmetrize(np.einsum("ab,c->abc", self.second, offset))
+        return DenseTensor(symmetrize(moved + np.einsum("a,b,c->abc", offset, offset, offset)), symmetric=True)
 
 
 @dataclass(eq=False)
 class GaussianSums(MomentSums):
-    """Numbers, means and sums of products of samples around their means, and the same with random signs.
+    """Sums of products of samples around their mean, up to the third order, and the same with random signs.
 
-    Around means, since moments of samples that are far from zero are differences of large numbers. Merging moves both
-    sums to the common mean.
+    Around the mean, since moments around a distant origin are differences of large numbers. Merging moves both sums to
+    the common mean.
     """
 
     own: ClassVar[frozenset[str]] = frozenset({"start"})
@@ -63,8 +125,8 @@ class GaussianSums(MomentSums):
     mean: np.ndarray  # (d,)
     second: np.ndarray  # (d, d)
     third: np.ndarray  # (d, d, d)
-    low: np.ndarray  # (d,): the least of every feature
-    high: np.ndarray  # (d,): the largest
+    low: np.ndarray  # (d,): the minimum of every feature
+    high: np.ndarray  # (d,): the maximum
     signed: np.ndarray  # (draws,): sums of random signs, and of what they multiply
     signed_first: np.ndarray
     signed_second: np.ndarray
@@ -72,11 +134,11 @@ class GaussianSums(MomentSums):
 
     @classmethod
     def empty(cls, d: int, start: int = 0) -> Self:
-        """Return sums over nothing."""
-        if d > MOST_FEATURES:
+        """Return sums over no samples."""
+        if d > MAX_FEATURES:
             raise ValueError(
-                f"X must have at most {MOST_FEATURES} features where it comes in parts or n_blocks asks for standard "
-                f"errors, since its third moment is kept; got {d}. Fit one array, or reduce the features before"
+                f"X must have at most {MAX_FEATURES} features if it comes in parts or n_jackknife is positive, since "
+                f"its third moment is stored; got {d}. Fit one array with n_jackknife=0, or reduce the features before"
             )
         none = np.zeros(d)
         bounds = np.full(d, np.inf), np.full(d, -np.inf)
@@ -88,14 +150,14 @@ class GaussianSums(MomentSums):
         return self.n
 
     def of(self, part: np.ndarray) -> Self:
-        """Return the sums over samples (n, d) alone, which come after those seen so far."""
+        """Return the sums over samples (n, d) alone, numbered after those summed so far."""
         n, d = part.shape
         if n == 0:
             return self.empty(d, self.start + self.n)
         largest = float(np.max(np.abs(part)))
-        if largest > LARGEST:
+        if largest > MAX_IN_CUBES:
             raise ValueError(
-                f"X must hold numbers whose cubes are numbers, below {LARGEST:.0e}; the largest is {largest:.0e}"
+                f"X must hold numbers whose cubes are numbers, below {MAX_IN_CUBES:.0e}; the largest is {largest:.0e}"
             )
         center = part.mean(axis=0)
         inside = part - center
@@ -130,7 +192,8 @@ class GaussianSums(MomentSums):
             + lower * (1 - 2 * share) * np.einsum("a,b,c->abc", gap, gap, gap)
         )
         self.second = self.second + other.second + lower * np.outer(gap, gap)
-        mine, theirs = self._signed_around(share * gap), other._signed_around((share - 1) * gap)
+        mine = signed_around(self.signed, self.signed_first, self.signed_second, share * gap)
+        theirs = signed_around(other.signed, other.signed_first, other.signed_second, (share - 1) * gap)
         self.signed, self.signed_first, self.signed_second = (a + b for a, b in zip(mine, theirs, strict=True))
         self.mean = self.mean + share * gap if self.n else other.mean
         self.low, self.high = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
@@ -141,44 +204,35 @@ class GaussianSums(MomentSums):
         """Return the moments of all samples."""
         largest = float(np.max(np.abs([self.low, self.high])))
         reach = float(np.max([self.high - self.mean, self.mean - self.low]))
-        if reach <= 1e-15 * largest:
-            raise UndeterminedError(
-                "X must hold samples that differ; all of them are the same, and a Gaussian around them would have no "
-                "width"
-            )
-        if reach < 1 / LARGEST:
-            raise ValueError(
-                f"X must hold samples whose third moments are numbers; they reach {reach:.0e} from their mean. Divide "
-                "X by that"
-            )
-        unit = float(2.0 ** np.round(np.log2(reach)))
+        unit = _unit(reach, largest, 1 / MAX_IN_CUBES, "third moments")
         sums = self.second, self.third, self.signed, self.signed_first, self.signed_second
-        powers = 2, 3, 0, 1, 2
-        return CentralMoments(self.mean, unit, *(a / self.n / unit**p for a, p in zip(sums, powers, strict=True)))
-
-    def _signed_around(self, moved: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the sums with signs around a mean that has moved by so much."""
-        return signed_around(self.signed, self.signed_first, self.signed_second, moved)
+        second, third, *signed = (a / self.n / unit**p for a, p in zip(sums, (2, 3, 0, 1, 2), strict=True))
+        return CentralMoments(self.mean, unit, second, third, (signed[0], signed[1], signed[2]))
 
 
-def signed_around(
-    number: np.ndarray, first: np.ndarray, second: np.ndarray, moved: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return sums of signs, and of samples and their products times signs, around an origin that has moved."""
+def _unit(reach: float, largest: float, least: float, what: str) -> float:
+    """Return the power of two nearest to the largest distance from the mean, `reach`; raise if that is too small."""
+    if reach <= 1e-15 * largest:
+        raise UndeterminedError(
+            "X must hold samples that differ; all of them are the same, and a Gaussian around them would have no width"
+        )
+    if reach < least:
+        raise ValueError(
+            f"X must hold samples whose {what} are numbers; they reach {reach:.0e} from their mean. Divide X by that"
+        )
+    return float(2.0 ** np.round(np.log2(reach)))
+
+
+def signed_around(number: np.ndarray, first: np.ndarray, second: np.ndarray, moved: np.ndarray) -> Signed:
+    """Return sums with random signs around an origin that has moved by `moved`."""
     ends = np.einsum("sa,b->sab", first, moved)
     square = np.einsum("s,a,b->sab", number, moved, moved)
     return number, first - np.outer(number, moved), second - ends - np.swapaxes(ends, 1, 2) + square
 
 
-MOST_FACTOR_STEPS = 100
-"""Steps of principal factors, at most; a few dozen are enough where factors stand out."""
-NARROWEST = 1e-8
-"""The least variance of a Gaussian, relative to the mean variance of the features: densities are to be numbers."""
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Gaussians(Components):
-    """Means (k, d), weights, and variances (k,), or (k, d) by feature."""
+    """Means (k, d), weights (k,), and variances (k,), or (k, d) by feature."""
 
     unbounded: ClassVar[frozenset[str]] = frozenset({"means", "covariances"})
     key: ClassVar[str] = "means"
@@ -187,58 +241,30 @@ class Gaussians(Components):
     covariances: np.ndarray
 
 
-@dataclass(frozen=True, eq=False)
-class Samples:
-    """Samples (n, d) around their mean, in a unit in which moments of all orders are numbers."""
-
-    given: np.ndarray
-    inside: np.ndarray
-    center: np.ndarray
-    unit: float
-
-    @classmethod
-    def of(cls, samples: np.ndarray) -> Samples:
-        """Move samples to their mean, and divide them by a power of two, which rounds nothing."""
-        largest = float(np.max(np.abs(samples)))
-        if largest > 1e152:
-            raise ValueError(
-                f"X must hold numbers whose squares are numbers, below 1e152; the largest is {largest:.0e}"
-            )
-        center = samples.mean(axis=0)
-        reach = float(np.max(np.abs(samples - center)))
-        if reach <= 1e-15 * largest:
-            raise ValueError(
-                "X must hold samples that differ; all of them are the same, and a Gaussian around them would have no "
-                "width"
-            )
-        if reach < 1e-151:
-            raise ValueError(
-                f"X must hold samples whose variances are numbers; they reach {reach:.0e} from their mean. Divide X by "
-                "that"
-            )
-        unit = float(2.0 ** np.round(np.log2(reach)))
-        return cls(samples, (samples - center) / unit, center, unit)
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LocatedMoments(BlockedMoments):
-    """Moments around a center, in a unit; the samples, where they are at hand, or parts that can be read again."""
+    """Moments around a center, in a unit, and the data if it can be read again."""
 
     center: np.ndarray
     unit: float
-    floor: float  # least variance
+    floor: float  # least variance, in squares of the unit
+    by_feature: bool = False  # whether they are freed of one variance per feature
     samples: Samples | None = None
     parts: Parts | None = None
+
+    @abstractmethod
+    def parameters(self, fit: Any) -> Gaussians:
+        """Return the Gaussians, in the unit of the moments."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class OneGaussian(LocatedMoments):
-    """The second moment of samples, which is all that one Gaussian needs."""
+    """The second moment of samples, which determines one Gaussian."""
 
     values: np.ndarray  # eigenvalues, largest first
 
     def parameters(self, fit: object) -> Gaussians:
-        """Return the Gaussian whose mean and variance are those of the samples: nothing is uncertain."""
+        """Return the Gaussian with the mean and the variance of the samples; there is no sampling noise to report."""
         diagnostics = Diagnostics(
             second_moment=self.values[:2].tolist(),
             second_moment_gap=1.0,
@@ -253,16 +279,16 @@ class OneGaussian(LocatedMoments):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class GaussianMoments(LocatedMoments):
-    """Moments of samples that were moved in a direction in which means do not differ, to make these independent."""
+    """Moments of samples shifted in a direction in which means are equal, to make the means linearly independent."""
 
-    alike: np.ndarray  # (d,), that direction
-    offset: np.ndarray  # (d,), by which they were moved
-    second: np.ndarray  # (d, d), the variance of the Gaussians taken off
+    alike: np.ndarray  # (d,): that direction
+    offset: np.ndarray  # (d,): the shift
+    second: np.ndarray  # (d, d): the second moment minus the variance of the Gaussians
     values: np.ndarray  # its eigenvalues, largest first
-    basis: np.ndarray  # (d, k), of its range
+    basis: np.ndarray  # (d, k): its leading eigenvectors
     shift: np.ndarray  # (d,): sum_i pi_i sigma_i^2 mu_i
-    variance: float  # mean of the Gaussians'
-    noise: float  # what sampling alone would show of the last of k eigenvalues
+    variance: float  # mean variance of the Gaussians
+    noise: float  # sampling noise of the last of k eigenvalues
 
     def parameters(self, fit: Factorization) -> Gaussians:
         """Return the Gaussians, from the factors of the third moment."""
@@ -285,136 +311,96 @@ class GaussianMoments(LocatedMoments):
 
 
 class Quiet(NamedTuple):
-    """The directions in which Gaussians alone vary, and what follows from the covariance of samples for k of them."""
+    """The directions in which means of k Gaussians are equal, and what follows from the covariance of samples there."""
 
     floor: float
     directions: np.ndarray  # (d, d - k + 1)
     variance: float
-    alike: np.ndarray  # (d,), one of the directions
-    offset: np.ndarray  # (d,), along it, which is added to samples to make the means of Gaussians independent
+    alike: np.ndarray  # (d,): one of the directions
+    offset: np.ndarray  # (d,): along it, added to samples to make the means linearly independent
 
     @classmethod
     def of(cls, values: np.ndarray, vectors: np.ndarray, k: int, near: np.ndarray | None = None) -> Quiet:
         """Return them from eigenvalues, smallest first, and eigenvectors of the covariance.
 
-        Of all directions, that of the smallest eigenvalue, or the one nearest to a direction that is given: eigenvalues
-        are all alike there, and a few other samples would turn their directions by any angle.
+        The direction `alike` is that of the smallest eigenvalue, or the one nearest to `near`: eigenvalues are nearly
+        equal there, so that eigenvectors of a few other samples may differ by any angle.
         """
         n_quiet = values.size - k + 1
         variance = float(np.mean(np.maximum(values[:n_quiet], 0)))
         directions = vectors[:, :n_quiet]
-        alike = directions[:, 0] if near is None else directions @ (directions.T @ near)
-        alike = alike / np.linalg.norm(alike) if near is not None else alike
-        return cls(NARROWEST * float(np.mean(values)), directions, variance, alike, np.sqrt(values[-1]) * alike)
+        alike = directions[:, 0]
+        if near is not None:
+            alike = directions @ (directions.T @ near)
+            alike = alike / np.linalg.norm(alike)
+        return cls(LEAST_VARIANCE * float(np.mean(values)), directions, variance, alike, np.sqrt(values[-1]) * alike)
 
 
 class Widths(NamedTuple):
-    """What Gaussians add to the second moment and, with the sum of variances times means, to the third."""
+    """The mean covariance of the Gaussians, and the covariance of samples as if it were the same in all directions."""
 
-    matrix: np.ndarray  # (d, d), diagonal
-    values: np.ndarray  # eigenvalues of the covariance, smallest first, as if its width were the same in all directions
+    matrix: np.ndarray  # (d, d): mean covariance of the Gaussians, diagonal
+    values: np.ndarray  # eigenvalues of the covariance of samples, smallest first, after averaging `matrix`
     vectors: np.ndarray
     by_feature: bool
 
     @classmethod
-    def of(cls, covariance: np.ndarray, k: int, *, diagonal: bool) -> Widths:
-        """Return one variance for all directions, or one for each feature, where that follows from the covariance."""
+    def of(cls, covariance: np.ndarray, k: int, *, by_feature: bool) -> Widths:
+        """Return one variance for all directions, or one per feature if the covariance determines these."""
         values, vectors = np.linalg.eigh(covariance)
         d = values.size
-        if not diagonal or (d - k + 1) ** 2 < d + k - 1:  # as many unknowns as numbers (Ledermann, 1937)
+        if not by_feature or (d - k + 1) ** 2 < d + k - 1:  # as many unknowns as equations (Ledermann, 1937)
             return cls(Quiet.of(values, vectors, k).variance * np.eye(d), values, vectors, False)
         variances = unique_variances(covariance, k - 1)
-        shared = covariance - np.diag(variances) + np.mean(variances) * np.eye(d)
-        return cls(np.diag(variances), *np.linalg.eigh(shared), True)
+        common = covariance - np.diag(variances) + np.mean(variances) * np.eye(d)
+        return cls(np.diag(variances), *np.linalg.eigh(common), True)
 
 
 def unique_variances(covariance: np.ndarray, rank: int) -> np.ndarray:
-    """Return what the features vary by themselves, (d,), where the rest of the covariance has a rank.
+    """Return a variance (d,) per feature such that the covariance minus these has a given rank (principal factors).
 
-    Principal factors: the diagonal of the rest is that of its leading part, until this stays.
+    The diagonal of the rest is replaced by that of its best approximation of that rank, until it converges.
     """
     total = np.diag(covariance)
     rest, before = covariance.copy(), total
     variances = np.full(total.size, np.mean(np.linalg.eigvalsh(covariance)[: total.size - rank]))
-    for _ in range(MOST_FACTOR_STEPS):
+    for _ in range(MAX_FACTOR_STEPS):
         np.fill_diagonal(rest, total - variances)
         values, vectors = np.linalg.eigh(rest)
         leading = vectors[:, total.size - rank :]
-        shared = np.sum(leading**2 * np.maximum(values[total.size - rank :], 0), axis=1)
-        before, variances = variances, np.clip(total - shared, NARROWEST * np.mean(total), total)
+        common = np.sum(leading**2 * np.maximum(values[total.size - rank :], 0), axis=1)
+        before, variances = variances, np.clip(total - common, LEAST_VARIANCE * np.mean(total), total)
         if np.max(np.abs(variances - before)) < 1e-4 * np.mean(total):
             break
     return variances
 
 
 def gaussian_moments(
-    samples: Samples, k: int, method: Method, *, diagonal: bool = False
+    data: Samples | CentralMoments, k: int, method: Method, *, by_feature: bool = False, near: np.ndarray | None = None
 ) -> OneGaussian | GaussianMoments:
-    """Ask for k Gaussians; where the origin lies makes no difference."""
-    inside = samples.inside
-    n = inside.shape[0]
-    covariance = inside.T @ inside / n
-    values = np.linalg.eigvalsh(covariance)
-    place: dict[str, Any] = {"samples": samples, "center": samples.center, "unit": samples.unit}
+    """Return the moments for k Gaussians, with samples shifted in the direction nearest to `near`, if that is given."""
+    located: dict[str, Any] = {"center": data.center, "unit": data.unit}
+    located["samples"] = data if isinstance(data, Samples) else None
     if k == 1:
-        return OneGaussian(problem=None, values=values[::-1], floor=NARROWEST * float(np.mean(values)), **place)
-    widths = Widths.of(covariance, k, diagonal=diagonal)
-    quiet = Quiet.of(widths.values, widths.vectors, k)
-    moved = inside + quiet.offset
-    second = moved.T @ moved / n - widths.matrix
-    shift = moved.T @ np.mean((inside @ quiet.directions) ** 2, axis=1) / n
-    errors = [(moved.T * signs) @ moved / n for signs in random_signs(n)]
-    return replace(_asked(MomentTensor(moved), second, shift, errors, quiet, widths, k, method), **place)
-
-
-def moments_from_sums(
-    sums: GaussianSums, k: int, method: Method, near: np.ndarray | None = None, *, diagonal: bool = False
-) -> OneGaussian | GaussianMoments:
-    """Ask for k Gaussians, from sums over samples alone, moved in a direction near to one that is given."""
-    found = sums.finish()
-    values = np.linalg.eigvalsh(found.second)
-    place: dict[str, Any] = {"center": found.center, "unit": found.unit}
-    if k == 1:
-        return OneGaussian(problem=None, values=values[::-1], floor=NARROWEST * float(np.mean(values)), **place)
-    widths = Widths.of(found.second, k, diagonal=diagonal)
+        values = np.linalg.eigvalsh(data.second)
+        return OneGaussian(problem=None, values=values[::-1], floor=LEAST_VARIANCE * float(np.mean(values)), **located)
+    widths = Widths.of(data.second, k, by_feature=by_feature)
     quiet = Quiet.of(widths.values, widths.vectors, k, near)
-    square = quiet.directions @ quiet.directions.T / quiet.directions.shape[1]
-    shift = np.einsum("abc,bc->a", found.third, square) + np.sum(square * found.second) * quiet.offset
-    raw = found.second + np.outer(quiet.offset, quiet.offset)
-    third = found.third + 3 * symmetrize(np.einsum("ab,c->abc", found.second, quiet.offset))
-    third += np.einsum("a,b,c->abc", *[quiet.offset] * 3)
-    signed = signed_around(found.signed, found.signed_first, found.signed_second, -quiet.offset)[2]
-    second, moment = raw - widths.matrix, DenseTensor(symmetrize(third), symmetric=True)
-    return replace(_asked(moment, second, shift, list(signed), quiet, widths, k, method), **place)
-
-
-def _asked(
-    raw: Tensor,
-    second: np.ndarray,
-    shift: np.ndarray,
-    errors: list[np.ndarray],
-    quiet: Quiet,
-    widths: Widths,
-    k: int,
-    method: Method,
-) -> GaussianMoments:
-    """Ask for k Gaussians in moments of samples that were moved, the second without the variance of Gaussians."""
+    offset = quiet.offset
+    second = data.second + np.outer(offset, offset) - widths.matrix
     values, vectors = np.linalg.eigh(second)
     values, basis = values[::-1], vectors[:, ::-1][:, :k]
     check_second_moment(values, k, "n_components")
-    size, noise = weakest_direction(second, errors, k)
-    if widths.by_feature:  # Entries of three features are right; of others, as if variances went with no Gaussian.
-        third, shift = raw - SymmetricOuterTensor(widths.matrix, quiet.offset), quiet.variance * quiet.offset
-    else:
-        third = raw - SymmetricOuterTensor(np.eye(second.shape[0]), shift)
+    size, noise = weakest_direction(second, list(signed_around(*data.signed, -offset)[2]), k)
+    hidden = hidden_component(size, noise, k)
+    shift, correction = _third_correction(data, widths, quiet)
     return GaussianMoments(
-        problem=core_problem(third, basis, values, orthogonal=method.needs_orthogonal),
-        complaints=hidden_component(size, noise, k),
-        hides_component=is_hidden(size, noise, k),
-        center=np.zeros(second.shape[0]),
-        unit=1.0,
+        problem=core_problem(data.third(offset) - correction, basis, values, orthogonal=method.needs_orthogonal),
+        complaints=hidden,
+        hides_component=bool(hidden),
+        by_feature=by_feature,
         alike=quiet.alike,
-        offset=quiet.offset,
+        offset=offset,
         second=second,
         values=values,
         basis=basis,
@@ -422,4 +408,18 @@ def _asked(
         variance=quiet.variance,
         noise=noise,
         floor=quiet.floor,
+        **located,
     )
+
+
+def _third_correction(data: Samples | CentralMoments, widths: Widths, quiet: Quiet) -> tuple[np.ndarray, Tensor]:
+    r"""Return :math:`\sum_i \pi_i \sigma_i^2 \mu_i`, and what the covariances of the Gaussians add to the third moment.
+
+    With one variance per feature, entries of three different features need no correction, and all others are corrected
+    as if the Gaussians had equal covariances.
+    """
+    if widths.by_feature:
+        return quiet.variance * quiet.offset, SymmetricOuterTensor(widths.matrix, quiet.offset)
+    variance = np.mean(np.sum(quiet.directions * (data.second @ quiet.directions), axis=0))
+    shift = data.contracted(quiet.directions) + variance * quiet.offset
+    return shift, SymmetricOuterTensor(np.eye(shift.size), shift)

@@ -1,8 +1,8 @@
-"""Mixtures by moments: whatever three independent views of the same samples have in common."""
+"""Mixtures by moments of three views of the same samples."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -13,35 +13,34 @@ from sklearn.utils.validation import check_is_fitted
 
 from codiag._checks import as_real_array
 from codiag.models.frame import (
+    BlockedMoments,
     Components,
     CrossProblem,
     Diagnostics,
+    JackknifeModel,
     MappedProblem,
-    Moments,
-    ReplicatedModel,
     ViewMoments,
     as_dense,
     block_of_rows,
     hidden_component,
-    is_hidden,
     random_signs,
     scaled,
     view_problem,
     weakest_direction,
 )
 from codiag.models.mixtures._gaussian_em import log_densities
-from codiag.models.mixtures._gaussian_moments import NARROWEST
+from codiag.models.mixtures._gaussian_moments import LEAST_VARIANCE
 from codiag.result import Factorization
 from codiag.tensors import CrossMomentTensor
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class MixtureMoments(Moments):
-    """Moments of three views, each divided by a unit, and the way back."""
+class MixtureMoments(BlockedMoments):
+    """Moments of three views, each divided by a unit."""
 
     route: CrossProblem | MappedProblem
     units: list[float]
-    correlation: float
+    correlation: float  # last singular value of the moment of two views
     noise: float
 
     @property
@@ -62,46 +61,47 @@ class Views(Components):
     variances: np.ndarray
 
 
-class MultiviewMixture(ReplicatedModel[MixtureMoments, Views]):
-    r"""A mixture seen from three sides that are independent given the component.
+class MultiviewMixture(JackknifeModel[MixtureMoments, Views]):
+    r"""A mixture with three views of each sample that are independent given the component.
 
-    The cross moment of the views, :math:`\sum_h \pi_h A_h \otimes B_h \otimes C_h`, is factorized as it is: nothing is
-    symmetrized, nothing is whitened.
+    The cross moment of the views, :math:`\sum_h \pi_h A_h \otimes B_h \otimes C_h`, is factorized without symmetrizing
+    or whitening it.
 
-    *Needs* three views, arrays or sparse matrices with a row for each sample, of which at least two have as many
-    features as there are components, and means that are linearly independent in each of these. *Costs* a few passes
-    over the views; the moment is never formed. *Guarantees* errors that fall like one over the root of the number of
-    samples, whatever the distribution of the noise; the same answer from every seed. *Fails* where views depend on each
-    other given the component, which ``weights_sum`` in `diagnostics_` shows when it is far from one, and where sampling
-    noise hides components, which a warning says.
+    *Needs* three views, arrays or sparse matrices with one row per sample, of which at least two have as many features
+    as there are components, and means that are linearly independent in each of these two. *Costs* a few passes over
+    the views; the moment is never formed. *Guarantees* errors proportional to one over the root of the number of
+    samples, whatever the distribution of the noise; the same estimate from every seed. *Fails* if views depend on each
+    other given the component, in which case ``weights_sum`` in `diagnostics_` is far from one, and if sampling noise
+    hides components, which a warning says.
 
     Parameters
     ----------
     n_components : int, optional
-        Number of components. None for as many as pairs of views show: one for each singular value of their moment that
-        is twice as large as sampling noise, or larger.
+        Number of components. None for the number of singular values of the moment of two views that are at least twice
+        as large as sampling noise.
     method : Method or str, optional
-        How the moment is factorized; by default `codiag.methods.Auto`. Methods for orthogonal factors (``OJD``,
-        ``TPM``) take the classical route: two views are mapped to the third, and the second moment whitens.
-    polish : int
-        Steps of expectation maximization afterwards, which take the noise of every view for white and Gaussian; zero is
-        the pure method of moments, which takes it for nothing.
-    n_blocks : int
-        Blocks of samples that are left out in turn for standard errors (jackknife), at least 2, better 20; zero for
-        none. The model is estimated as many times more, steps of `polish` included.
+        Method that factorizes the moment; by default `codiag.methods.Auto`. Methods for orthogonal factors (``OJD``,
+        ``TPM``) take the classical way: two views are mapped to the third, and the second moment whitens.
+    max_iter : int
+        Number of steps of expectation maximization after the moments. They assume that the noise of every view is white
+        and Gaussian; zero is the pure method of moments, which makes no assumption on the noise.
+    n_jackknife : int
+        Number of blocks of samples that are left out in turn for standard errors (jackknife), at least 2, better 20;
+        zero for no standard errors. The model is estimated as many times more, steps of expectation maximization
+        included.
     random_state : int, optional
-        Seed; the answer does not depend on it where the data determines it.
+        Seed; the estimate does not depend on it if the data determines the components.
 
     Attributes
     ----------
     means_ : list of three arrays of shape (n_components, n_features)
         The mean of every view, given the component.
     weights_ : array of shape (n_components,)
-        Largest first.
+        Weight of each component, largest first.
     variances_ : array of shape (3,)
-        The variance of the noise in every view, a feature's mean; at least 1e-8 of the mean square of the view.
+        The variance of the noise in every view, averaged over features; at least 1e-8 of the mean square of the view.
     means_standard_errors_, weights_standard_errors_, variances_standard_errors_ : as the parameters
-        Where `n_blocks` asks for them; NaN for weights held at 0 or 1 with and without each block.
+        Only if `n_jackknife` is positive; NaN for weights that are 0 or 1 with and without each block.
     n_components_ : int
         Number of components.
     diagnostics_ : Diagnostics
@@ -131,43 +131,53 @@ class MultiviewMixture(ReplicatedModel[MixtureMoments, Views]):
         n_components: int | None = 2,
         *,
         method: Any = None,
-        polish: int = 0,
-        n_blocks: int = 0,
+        max_iter: int = 0,
+        n_jackknife: int = 0,
         random_state: int | None = None,
     ) -> None:
-        super().__init__(n_components, method=method, polish=polish, random_state=random_state)
-        self.n_blocks = n_blocks
+        super().__init__(n_components, method=method, max_iter=max_iter, random_state=random_state)
+        self.n_jackknife = n_jackknife
 
-    def moments(self, data: Any) -> MixtureMoments:
-        """Return the moments of three views, a sequence of arrays or sparse matrices (n, d) of the same samples."""
-        views, k = _as_views(data), self.n_asked()
+    def moments_by_number(self, data: Any) -> Callable[[int], MixtureMoments]:
+        """Return a function from a number of components to moments of three views, arrays or sparse matrices (n, d)."""
+        views = _as_views(data)
         smallest = sorted(view.shape[1] for view in views)[1]
-        for limit, what in ((smallest, "the second smallest view"), (views[0].shape[0], "the number of samples")):
-            if k > limit:
-                raise ValueError(f"n_components must be at most {limit}, {what}; got {k}")
         self._check_blocks(views[0].shape[0])
-        units = [_unit(view, place) for place, view in enumerate(views)]
-        return self._moments_of([view / unit for view, unit in zip(views, units, strict=True)], units)
+        units = [_unit(view, f"X[{number}]") for number, view in enumerate(views)]
+        moments_of = self._moments_of([view / unit for view, unit in zip(views, units, strict=True)], units)
 
-    def _moments_of(self, views: list[Any], units: list[float]) -> MixtureMoments:
-        """Return the moments of three views that were divided by their units."""
-        moments, k = ViewMoments(CrossMomentTensor(*views)), self.n_asked()
-        size, noise = _correlation(moments, k)
-        if not size > 1e-15:
-            raise ValueError(
-                f"n_components={k} is more than the data determines: the views have fewer than {k} components in "
-                "common; ask for fewer, or give more data"
+        def checked(k: int) -> MixtureMoments:
+            for limit, what in ((smallest, "the second smallest view"), (views[0].shape[0], "the number of samples")):
+                if k > limit:
+                    raise ValueError(f"n_components must be at most {limit}, {what}; got {k}")
+            return moments_of(k)
+
+        return checked
+
+    def _moments_of(self, views: list[Any], units: list[float]) -> Callable[[int], MixtureMoments]:
+        """Return a function from a number of components to moments of views that were divided by their units."""
+        moments = ViewMoments(CrossMomentTensor(*views))
+        pairs, errors = _pairs_and_errors(moments)
+
+        def moments_of(k: int) -> MixtureMoments:
+            size, noise = weakest_direction(pairs, errors, k)
+            if not size > 1e-15:
+                raise ValueError(
+                    f"n_components={k} is more than the data determines: the views have fewer than {k} components in "
+                    "common; use fewer, or give more data"
+                )
+            hidden, route = hidden_component(size, noise, k), view_problem(moments, k, self.strategy())
+            return MixtureMoments(
+                problem=route.problem,
+                complaints=hidden,
+                hides_component=bool(hidden),
+                route=route,
+                units=units,
+                correlation=size,
+                noise=noise,
             )
-        route = view_problem(moments, k, self.strategy())
-        return MixtureMoments(
-            problem=route.problem,
-            complaints=hidden_component(size, noise, k),
-            hides_component=is_hidden(size, noise, k),
-            route=route,
-            units=units,
-            correlation=size,
-            noise=noise,
-        )
+
+        return moments_of
 
     def parameters(self, fit: Factorization, moments: MixtureMoments) -> Views:
         """Return means, weights and variances, in the units of the moments."""
@@ -178,40 +188,41 @@ class MultiviewMixture(ReplicatedModel[MixtureMoments, Views]):
             sampling_noise=moments.noise,
             weights_sum=float(raw.sum()),
         )
-        if fit.rank == 1:  # one component is what samples are like on average
+        if fit.rank == 1:  # one component has the mean of all samples
             means = [moments.route.moments.mean(mode)[None] for mode in range(3)]
         weights = raw / raw.sum()
         variances = _view_variances(moments.views, means, weights)
         return Views(weights=weights, means=means, variances=variances, diagnostics=diagnostics)
 
     def em_step(self, components: Views, moments: MixtureMoments) -> Views:
-        """Return the mixture after one step, which takes the noise of every view for white and Gaussian."""
+        """Return the mixture after one step of EM, which assumes white Gaussian noise in every view."""
         shares = _shares(moments.views, components.means, components.weights, components.variances)
         mass = shares.sum(axis=0) + 1e-10
         means, variances = [], []
         for view in moments.views:
             mean = np.asarray((view.T @ shares) / mass).T
             size = _mean_square(view)
-            left = size - float(mass @ np.sum(mean**2, axis=1)) / (shares.shape[0] * mean.shape[1])
+            variance = size - float(mass @ np.sum(mean**2, axis=1)) / (shares.shape[0] * mean.shape[1])
             means.append(mean)
-            variances.append(max(left, NARROWEST * size))
+            variances.append(max(variance, LEAST_VARIANCE * size))
         return replace(components, means=means, weights=mass / mass.sum(), variances=np.array(variances))
 
-    def _in_units(self, components: Views, moments: MixtureMoments) -> Views:
-        """Return to the units of the data."""
+    def polished(self, components: Views, moments: MixtureMoments) -> Views:
+        """Return the mixture in the units of the data, after steps of EM."""
+        components = super().polished(components, moments)
         means = [mean * unit for mean, unit in zip(components.means, moments.units, strict=True)]
         return replace(components, means=means, variances=components.variances * np.square(moments.units))
 
-    def _without_blocks(self, moments: MixtureMoments, found: Views) -> Iterator[tuple[float, MixtureMoments]]:
-        """Yield for every block of samples its size, and the moments of all others, in the same units."""
-        owners = block_of_rows(moments.views[0].shape[0], self.n_blocks)
-        for block in range(self.n_blocks):
-            kept = np.flatnonzero(owners != block)
-            views = [view[kept] for view in moments.views]
-            yield float(owners.size - kept.size), self._moments_of(views, moments.units)
+    def _without_blocks(self, moments: MixtureMoments, components: Views) -> Iterator[tuple[float, MixtureMoments]]:
+        """Yield for every block its number of samples, and the moments of all other blocks, in the same units."""
+        owners = block_of_rows(moments.views[0].shape[0], self.n_jackknife)
+        for block in range(self.n_jackknife):
+            rows = np.flatnonzero(owners != block)
+            moments_of = self._moments_of([view[rows] for view in moments.views], moments.units)
+            yield float(owners.size - rows.size), moments_of(components.weights.size)
 
     def predict_proba(self, X: Any) -> np.ndarray:  # noqa: N803
-        """Return the probability of each component for each sample, its noise taken for white and Gaussian.
+        """Return the probability of each component for each sample, assuming white Gaussian noise.
 
         Parameters
         ----------
@@ -277,21 +288,20 @@ class MultiviewMixture(ReplicatedModel[MixtureMoments, Views]):
 
 
 def _as_views(raw: Any) -> list[Any]:
-    """Return three views of the same samples as matrices of doubles, dense or sparse, or say what is wrong."""
+    """Return three views of the same samples as matrices of doubles, dense or sparse."""
     if sparse.issparse(raw) or not isinstance(raw, Iterable) or isinstance(raw, str | bytes | Mapping):
         raise TypeError(f"X must be three views of the same samples, a sequence of arrays; got {type(raw).__name__}")
     parts = list(raw)
     if len(parts) != 3:
         raise ValueError(f"X must be three views of the same samples; got {len(parts)}")
-    views = [_as_view(part, place) for place, part in enumerate(parts)]
+    views = [_as_view(part, f"X[{number}]") for number, part in enumerate(parts)]
     lengths = [view.shape[0] for view in views]
     if len(set(lengths)) > 1:
         raise ValueError(f"views must have one row per sample, the same number each; got {lengths}")
     return views
 
 
-def _as_view(raw: Any, place: int) -> Any:
-    name = f"X[{place}]"
+def _as_view(raw: Any, name: str) -> Any:
     if sparse.issparse(raw):
         if raw.dtype.kind not in "biuf":
             raise TypeError(f"{name} must hold real numbers; got {raw.dtype}")
@@ -306,30 +316,31 @@ def _as_view(raw: Any, place: int) -> Any:
     return view
 
 
-def _unit(view: Any, place: int) -> float:
-    """Return the power of two nearest the largest entry, with which moments of all orders are numbers."""
+def _unit(view: Any, name: str) -> float:
+    """Return the power of two nearest to the largest entry; in this unit moments neither overflow nor underflow."""
     largest = float(abs(view).max())
     if not 1e-151 < largest < 1e152:
         reason = "it is zero everywhere" if largest == 0 else f"its largest is {largest:.0e}; divide it by that"
-        raise ValueError(f"X[{place}] must have entries between 1e-151 and 1e152 in size: {reason}")
+        raise ValueError(f"{name} must have entries between 1e-151 and 1e152 in size: {reason}")
     return float(2.0 ** np.round(np.log2(largest)))
 
 
-def _correlation(moments: ViewMoments, k: int) -> tuple[float, float]:
-    """Return the k-th singular value of the pairs of the two largest views, and its sampling noise."""
+def _pairs_and_errors(moments: ViewMoments) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Return the second moment of the two largest views, and draws of its sampling error."""
     _, left, right = sorted(range(3), key=lambda mode: moments.shape[mode])
     first, second = moments.raw.views[left], moments.raw.views[right]
-    signed = (as_dense(first.T @ scaled(second, signs)) for signs in random_signs(first.shape[0]))
-    return weakest_direction(moments.pairs(left, right), [error / first.shape[0] for error in signed], k)
+    n = first.shape[0]
+    errors = [as_dense(first.T @ scaled(second, signs)) / n for signs in random_signs(n)]
+    return moments.pairs(left, right), errors
 
 
 def _view_variances(views: Any, means: list[np.ndarray], weights: np.ndarray) -> np.ndarray:
-    """Return what is left of each view's mean square once the means are explained, a feature."""
-    left, sizes = [], []
+    """Return the mean square of each view per feature, minus that of the means."""
+    variances, sizes = [], []
     for view, mean in zip(views, means, strict=True):
         sizes.append(_mean_square(view))
-        left.append(sizes[-1] - float(weights @ np.sum(mean**2, axis=1)) / mean.shape[1])
-    return np.maximum(left, np.maximum(1e-3 * np.mean(np.abs(left)), NARROWEST * np.array(sizes)))
+        variances.append(sizes[-1] - float(weights @ np.sum(mean**2, axis=1)) / mean.shape[1])
+    return np.maximum(variances, np.maximum(1e-3 * np.mean(np.abs(variances)), LEAST_VARIANCE * np.array(sizes)))
 
 
 def _shares(views: Any, means: list[np.ndarray], weights: np.ndarray, variances: np.ndarray) -> np.ndarray:

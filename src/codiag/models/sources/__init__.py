@@ -2,6 +2,5 @@
 
 from codiag.models.sources._base import Whitening
 from codiag.models.sources._jade import JADE, projected_cumulants
-from codiag.models.sources._lagged import LaggedSums
-from codiag.models.sources._nss import NSS, BlockSums
-from codiag.models.sources._sobi import SOBI
+from codiag.models.sources._nss import NSS, WindowSums
+from codiag.models.sources._sobi import SOBI, LaggedSums

@@ -1,9 +1,4 @@
-"""Scores of distributions that are not known, fitted in the span of a few functions.
-
-Fourth cumulants of whitened samples, contracted with directions: never an array of the fourth power of the size.
-
-Sources that are not Gaussian, from their fourth cumulants.
-"""
+"""Sources that are not Gaussian, from fourth cumulants, and a likelihood with scores fitted to each source."""
 
 from __future__ import annotations
 
@@ -15,7 +10,7 @@ import numpy as np
 from codiag._arrays import blocks
 from codiag.diagonalize import Diagonalizer, Jacobi, OrthogonalNewton
 from codiag.models.frame import as_seed
-from codiag.models.sources._base import BlindSources, Separation
+from codiag.models.sources._base import BlindSources, Recordings, Separation
 from codiag.models.sources._likelihood import (
     Coefficients,
     Segment,
@@ -25,7 +20,24 @@ from codiag.models.sources._likelihood import (
     share_variances,
     transformed,
 )
-from codiag.models.sources._recordings import Recordings
+
+N_FUNCTIONS = 5
+"""Number of functions in whose span scores are fitted."""
+ENTRIES_PER_SAMPLE = 64 * N_FUNCTIONS
+"""Entries that a sample of a source is counted as when blocks are sized, so that the functions of a block fit into the
+cache."""
+RIDGE = 1e-2
+"""Added to the correlation matrix of the functions, which is singular for a source with two values."""
+ROTATION_TOLERANCE = 1e-11
+"""Change of the rotation at which its iteration ends."""
+MAX_ROUNDS = 25
+"""Largest number of rounds of directions and joint diagonalization; a handful suffices if kurtosis is clear."""
+N_REFITS = 5
+"""Number of likelihood steps in which scores are fitted again; they are fixed afterwards, so that steps converge."""
+TOLERANCE = 1e-11
+"""Largest entry of a step, of cumulants or of the likelihood, at which the iteration ends."""
+ROUGH_TOLERANCE = 1e-6
+"""The same for cumulants if likelihood steps follow, which converge to the same point from nearby starts."""
 
 
 class Basis(NamedTuple):
@@ -35,40 +47,30 @@ class Basis(NamedTuple):
     slopes: np.ndarray
 
 
-N_FUNCTIONS = 5
-IN_CACHE = 64 * N_FUNCTIONS
-"""Entries to count for a sample and source, so that the functions of a block of samples stay in the cache."""
-RIDGE = 1e-2
-"""Added to the correlations of the functions: those of a source with two values are all the same."""
-
-
 def basis(sources: np.ndarray) -> Basis:
     """Return the identity, the square, and the three nonlinearities of FastICA: cube, tanh and the Gaussian's."""
-    squares, bent = sources**2, np.tanh(sources)
+    squares, tanh = sources**2, np.tanh(sources)
     bell = np.exp(-squares / 2)
-    values = np.stack([sources, squares, sources * squares, bent, sources * bell])
-    slopes = np.stack([np.ones_like(sources), 2 * sources, 3 * squares, 1 - bent**2, (1 - squares) * bell])
+    values = np.stack([sources, squares, sources * squares, tanh, sources * bell])
+    slopes = np.stack([np.ones_like(sources), 2 * sources, 3 * squares, 1 - tanh**2, (1 - squares) * bell])
     return Basis(values, slopes)
 
 
 def fitted_scores(sources: np.ndarray) -> np.ndarray:
     r"""Return coefficients of the basis for each source of unit variance, (n_functions, k).
 
-    Those that minimize :math:`E[\varphi(s)^2] - 2 E[\varphi'(s)]`, the distance to the score :math:`-(\log p)'` of the
-    source's density up to a constant, which needs no density (Pham & Garat, 1997).
+    They minimize :math:`E[\varphi(s)^2] - 2 E[\varphi'(s)]`, up to a constant the squared distance to the score
+    :math:`-(\log p)'` of the source's density p, which need not be known (Pham & Garat, 1997).
     """
     n, k = sources.shape
-    grams, slopes, means = (
-        np.zeros((k, N_FUNCTIONS, N_FUNCTIONS)),
-        np.zeros((k, N_FUNCTIONS)),
-        np.zeros((k, N_FUNCTIONS)),
-    )
-    for rows in blocks(n, IN_CACHE * k):
-        some = basis(sources[rows])
-        values = np.moveaxis(some.values, 2, 0)
+    grams = np.zeros((k, N_FUNCTIONS, N_FUNCTIONS))
+    slopes, means = np.zeros((2, k, N_FUNCTIONS))
+    for rows in blocks(n, ENTRIES_PER_SAMPLE * k):
+        functions = basis(sources[rows])
+        values = np.moveaxis(functions.values, 2, 0)
         grams += values @ values.transpose(0, 2, 1)
         means += values.sum(axis=2)
-        slopes += some.slopes.sum(axis=1).T
+        slopes += functions.slopes.sum(axis=1).T
     means, slopes = means / n, slopes / n
     centered = grams / n - means[:, :, None] * means[:, None, :]
     sizes = np.sqrt(np.maximum(np.einsum("kii->ki", centered), RIDGE * np.einsum("kii->ki", grams) / n))
@@ -81,10 +83,6 @@ def scored(sources: np.ndarray, coefficients: np.ndarray) -> tuple[np.ndarray, n
     """Return the scores of samples and their slopes, (n, k) each."""
     values, slopes = (np.einsum("fnk,fk->nk", part, coefficients) for part in basis(sources))
     return values, slopes
-
-
-ROTATION_TOLERANCE = 1e-11
-"""Change of the rotation at which directions and factors have become the same."""
 
 
 def projected_cumulants(samples: np.ndarray, directions: np.ndarray) -> np.ndarray:
@@ -111,74 +109,64 @@ def plug_in_rotation(
     seed: int | None,
     tol: float = ROTATION_TOLERANCE,
 ) -> tuple[np.ndarray, int, bool]:
-    """Diagonalize cumulants along directions, then along what was found, until that is the same: rows, rounds, whether.
+    """Return the rotation that diagonalizes cumulants along its own rows, the number of rounds, and if it converged.
 
-    Along the sources themselves k matrices say to first order all that the k (k + 1) / 2 of all pairs would. After the
-    first round they are those of the sources found so far, from which Jacobi's rotations begin.
+    The first round takes the rows of `start`, every other round the rows of the rotation so far. To first order, k
+    matrices along the sources determine as much as the k (k + 1) / 2 matrices of all pairs.
     """
     rotation = diagonalizer(projected_cumulants(samples, start), seed=seed).inverse
     unit = np.eye(rotation.shape[0])
     for count in range(2, max_rounds + 1):
         change = Jacobi(tol=tol, max_sweeps=4)(projected_cumulants(samples @ rotation.T, unit)).inverse
         rotation = change @ rotation
-        if np.max(np.abs(change - np.rint(change))) < tol:  # but for their order and signs
+        if np.max(np.abs(change - np.rint(change))) < tol:  # up to order and signs
             return rotation, count, True
     return rotation, max_rounds, False
 
 
-ROUNDS = 25
-"""Rounds of directions and joint diagonalization at most; a handful is enough where sources are told apart."""
-REFITS = 5
-"""Steps of the likelihood at which scores are fitted again, before they stay."""
-TOLERANCE = 1e-11
-"""Largest entry of a step, of cumulants or of the likelihood, at which it ends."""
-NEAR = 1e-6
-"""The same of cumulants where steps of the likelihood follow, which converge to where they do from anywhere near."""
-
-
 class JADE(BlindSources):
-    r"""Sources that are not Gaussian: joint diagonalization of fourth cumulants, and a likelihood to polish it.
+    r"""Sources that are not Gaussian: joint diagonalization of fourth cumulants, then maximum likelihood.
 
-    Channels :math:`x_t = A s_t + \mu` mix independent sources. Of whitened channels the matrices
-    :math:`\mathrm{cum}(u^\top x, u^\top x, x, x) = \sum_i \kappa_i (u^\top a_i)^2 a_i a_i^\top` have the rotation that
-    is left in common (joint approximate diagonalization of eigenmatrices, JADE). They are formed for k directions u,
-    at first any, then the sources found, until these stay; to first order that is JADE with all k (k + 1) / 2 matrices.
-    Steps of a likelihood follow, whose scores are fitted to each source in the span of a few functions.
+    Channels :math:`x_t = A s_t + \mu` mix independent sources. For whitened channels the matrices
+    :math:`\mathrm{cum}(u^\top x, u^\top x, x, x) = \sum_i \kappa_i (u^\top a_i)^2 a_i a_i^\top` are diagonalized by the
+    same rotation (joint approximate diagonalization of eigenmatrices, JADE). They are formed for k directions u, first
+    random ones, then the current sources, until these converge; to first order this is JADE with all k (k + 1) / 2
+    matrices. Steps of a likelihood follow, with scores fitted to each source in the span of a few functions.
 
-    **Needs** independent samples or not, and sources of which at most one is Gaussian. **Costs** :math:`2 n k^3`
-    operations for each of a few rounds, and :math:`k^3` numbers of memory beside the whitened samples. **Guarantees**
-    the same sources from every seed, wherever kurtosis tells them apart. **Fails** where two sources have nearly no
-    kurtosis, which `unresolved_` says; polishing may still tell them apart, from a start that does not.
+    **Needs** sources of which at most one is Gaussian; samples may be dependent. **Costs** :math:`2 n k^3` operations
+    for each of a few rounds, and memory for :math:`k^3` numbers and the whitened samples. **Guarantees** the same
+    sources from every seed, if kurtosis separates them. **Fails** if two sources have nearly no kurtosis; they are then
+    listed in `unresolved_`. Likelihood steps may still separate them, but their start does not.
 
     Parameters
     ----------
     n_components : int, optional
-        Number of sources; the leading principal components are then unmixed. By default as many as channels, or as
-        these are independent, whatever unit each of them has.
-    polish : int
-        Steps of the likelihood at most; zero is joint diagonalization alone.
+        Number of sources; as many leading principal components are unmixed. By default the number of linearly
+        independent channels, whatever their units.
+    max_iter : int
+        Largest number of steps of the likelihood; zero is joint diagonalization alone.
     diagonalizer : Diagonalizer, optional
-        What diagonalizes the cumulants along the first directions, an orthogonal one; by default
-        `codiag.diagonalize.OrthogonalNewton`. Rounds after that are small rotations.
+        Orthogonal diagonalizer of the cumulants along the first directions; by default
+        `codiag.diagonalize.OrthogonalNewton`. Later rounds are small rotations.
     random_state : int, optional
-        Seed of the first directions; the answer does not depend on it where the data determines it.
+        Seed of the first directions; the estimate does not depend on it if the data determines the sources.
 
     Attributes
     ----------
     components_ : array of shape (n_components, n_channels)
-        The unmixing: sources are ``(X - mean_) @ components_.T``, with unit variance, those that explain most variance
-        of the channels first.
+        The unmixing: sources are ``(X - mean_) @ components_.T``, with unit variance, sorted by the variance of the
+        channels that they explain, largest first.
     mixing_ : array of shape (n_channels, n_components)
         Its pseudo-inverse; the largest entry of each column is positive.
     mixing_standard_errors_ : array of shape (n_channels, n_components)
-        Of the entries of the mixing, for independent stationary sources, within the space of the principal components.
+        Standard errors of the mixing, for independent stationary sources, within the space of the principal components.
     kurtosis_ : array of shape (n_components,)
         The fourth cumulant of every source of unit variance: zero for Gaussians, negative for flat distributions.
     unresolved_ : list of pairs of int
-        Sources that the data does not tell apart.
+        Pairs of sources that the data does not separate.
     whitening_ : array of shape (n_components, n_channels)
-        What turns channels to principal components of unit variance: where all are kept, those of channels divided by
-        their standard deviations.
+        From channels to principal components of unit variance; if all are kept, those of channels divided by their
+        standard deviations.
     mean_ : array of shape (n_channels,)
         Mean of each channel.
     explained_variance_ : array of shape (n_components,)
@@ -186,7 +174,7 @@ class JADE(BlindSources):
     converged_ : bool
         Whether the last iteration reached its tolerance.
     n_iter_ : int
-        Rounds of joint diagonalization and steps of the likelihood.
+        Number of rounds of joint diagonalization plus steps of the likelihood.
     n_components_, n_features_in_ : int
         Numbers of sources and of channels.
 
@@ -198,9 +186,9 @@ class JADE(BlindSources):
 
     Notes
     -----
-    An array of three axes holds epochs, (n_epochs, n_channels, n_times), as MNE has them; a list holds recordings of
-    any lengths, (n_samples, n_channels) each. The order of samples makes no difference, but for standard errors. There
-    is no ``partial_fit``: cumulants are taken along sources that are known only once all samples have been read.
+    An array of three axes holds epochs, (n_epochs, n_channels, n_times), as in MNE; a list holds recordings of any
+    lengths, (n_samples, n_channels) each. The order of samples matters only for standard errors. There is no
+    ``partial_fit``: cumulants are taken along sources that are known only after all samples have been read.
 
     References
     ----------
@@ -223,26 +211,26 @@ class JADE(BlindSources):
         self,
         n_components: int | None = None,
         *,
-        polish: int = 100,
+        max_iter: int = 100,
         diagonalizer: Diagonalizer | None = None,
         random_state: int | None = None,
     ) -> None:
         self.n_components = n_components
-        self.polish = polish
+        self.max_iter = max_iter
         self.diagonalizer = diagonalizer
         self.random_state = random_state
 
     def check_parameters(self) -> None:
-        """Raise unless parameters are what they must be.
+        """Raise unless parameters are valid.
 
         Examples
         --------
         >>> from codiag.models import JADE
         >>> JADE().check_parameters()
-        >>> JADE(polish=-1).check_parameters()  # refused
+        >>> JADE(max_iter=-1).check_parameters()  # refused
         Traceback (most recent call last):
             ...
-        ValueError: polish must not be negative; got -1
+        ValueError: max_iter must not be negative; got -1
         """
         super().check_parameters()
         if self.diagonalizer is not None and not self.diagonalizer.orthogonal:
@@ -251,14 +239,14 @@ class JADE(BlindSources):
     def _separated(self, whitened: Recordings) -> Separation:
         samples = np.concatenate(whitened.arrays)
         rotation, n_steps, converged = self._rotated(samples)
-        if self.polish:
-            unmixing, more, settled = _polished(samples, rotation, self.polish)
-            n_steps, converged = n_steps + more, converged and settled
+        if self.max_iter:
+            unmixing, n_more, settled = _polished(samples, rotation, self.max_iter)
+            n_steps, converged = n_steps + n_more, converged and settled
         else:
             unmixing = rotation
         unmixing = unmixing / np.std(samples @ unmixing.T, axis=0)[:, None]
-        sources = Recordings([one @ unmixing.T for one in whitened.arrays], whitened.form)
-        return self._judged(sources, unmixing, n_steps, converged)
+        sources = Recordings([array @ unmixing.T for array in whitened.arrays], whitened.form)
+        return self._separation(sources, unmixing, n_steps, converged)
 
     def _rotated(self, samples: np.ndarray) -> tuple[np.ndarray, int, bool]:
         """Return the rotation that diagonalizes the cumulants along its own rows."""
@@ -268,17 +256,19 @@ class JADE(BlindSources):
         method = self.diagonalizer or OrthogonalNewton()
         seed = as_seed(self.random_state)
         start = np.linalg.qr(np.random.default_rng(seed).standard_normal((k, k)))[0]
-        return plug_in_rotation(samples, start, method, ROUNDS, seed, NEAR if self.polish else TOLERANCE)
+        tol = ROUGH_TOLERANCE if self.max_iter else TOLERANCE
+        return plug_in_rotation(samples, start, method, MAX_ROUNDS, seed, tol)
 
-    def _judged(self, sources: Recordings, unmixing: np.ndarray, n_steps: int, converged: bool) -> Separation:
-        """Return the separation with the variances of its shares.
+    def _separation(self, sources: Recordings, unmixing: np.ndarray, n_steps: int, converged: bool) -> Separation:
+        """Return the separation with its variances.
 
-        Directions are chosen among many, in which Gaussians look least so: what that explains of a gap was simulated,
-        for 2 to 5 Gaussians, and its root grows as that of the number of functions times the number of directions.
+        Sources are directions in which samples are least Gaussian, also by chance. The gap between sources that chance
+        explains was simulated for 2 to 5 Gaussians; its root grows as the root of the number of functions times the
+        number of directions.
         """
         samples = np.concatenate(sources.arrays)
         kurtosis = np.mean(samples**4, axis=0) - 3
-        if self.polish:
+        if self.max_iter:
             scores = fitted_scores(samples)
             _, ratios = _correlated(samples, scores)
             coefficients = score_coefficients(ratios)
@@ -292,7 +282,7 @@ class JADE(BlindSources):
         variances = share_variances(_segments(sources, scores), coefficients)
         np.fill_diagonal(variances, scale_variances(sources.arrays))
         explained = noise * (2 * np.sqrt(count * samples.shape[1]) + np.sqrt(2)) ** 2
-        if self.polish:  # gaps are products of two information numbers less one, each too large by half of that
+        if self.max_iter:  # gaps are products of two Fisher informations minus one, each too large by half of that
             explained *= 1 + explained / 4
             explained = np.inf if samples.shape[0] <= 2 * (N_FUNCTIONS + samples.shape[1]) else explained
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -303,15 +293,15 @@ class JADE(BlindSources):
             n_steps=n_steps,
             variances=variances,
             resolved=resolved,
-            described={"kurtosis_": kurtosis},
+            attributes={"kurtosis_": kurtosis},
         )
 
 
 def _correlated(sources: np.ndarray, coefficients: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    r"""Return :math:`E[\varphi_i(s_i) s_j]` and its derivatives :math:`R_{ij}` by the mixing."""
+    r"""Return :math:`E[\varphi_i(s_i) s_j]` and its derivatives :math:`R_{ij}` with respect to the mixing."""
     n, k = sources.shape
     correlations, slopes = np.zeros((k, k)), np.zeros(k)
-    for rows in blocks(n, IN_CACHE * k):
+    for rows in blocks(n, ENTRIES_PER_SAMPLE * k):
         scores, slope = scored(sources[rows], coefficients)
         correlations += scores.T @ sources[rows]
         slopes += slope.sum(axis=0)
@@ -322,13 +312,13 @@ def _correlated(sources: np.ndarray, coefficients: np.ndarray) -> tuple[np.ndarr
 
 
 def _polished(samples: np.ndarray, unmixing: np.ndarray, max_steps: int) -> tuple[np.ndarray, int, bool]:
-    """Return the unmixing after steps of the likelihood, how many, and whether they have ended."""
+    """Return the unmixing after likelihood steps, their number, and whether they converged."""
     scores = np.empty(0)
     for step in range(max_steps):
         sources = samples @ unmixing.T
         sizes = np.std(sources, axis=0)
         sources, unmixing = sources / sizes, unmixing / sizes[:, None]
-        scores = fitted_scores(sources) if step < REFITS else scores
+        scores = fitted_scores(sources) if step < N_REFITS else scores
         shares = score_step(*_correlated(sources, scores))
         unmixing = np.linalg.solve(np.eye(shares.shape[0]) + shares, unmixing)
         if np.max(np.abs(shares)) < TOLERANCE:
@@ -337,7 +327,7 @@ def _polished(samples: np.ndarray, unmixing: np.ndarray, max_steps: int) -> tupl
 
 
 def _cumulant_coefficients(kurtosis: np.ndarray) -> Coefficients:
-    """Return how the shares depend on means of cubes of sources times others, after whitening."""
+    """Return the coefficients of means of cubes of sources times other sources, after whitening."""
     own, other = kurtosis[:, None], kurtosis[None, :]
     with np.errstate(divide="ignore", invalid="ignore"):
         scale = 1 / (own**2 + other**2)
@@ -350,7 +340,7 @@ def _cumulant_coefficients(kurtosis: np.ndarray) -> Coefficients:
 
 
 def _segments(sources: Recordings, coefficients: np.ndarray | None) -> Iterator[Segment]:
-    """Yield Fourier transforms of sources and their scores: cubes, unless coefficients of a basis are given."""
+    """Yield Fourier transforms of sources and of their scores: cubes, unless coefficients of a basis are given."""
     for samples in sources.pieces():
         scores = samples**3 if coefficients is None else scored(samples, coefficients)[0]
         transform, length = transformed(samples)

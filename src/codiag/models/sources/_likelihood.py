@@ -1,16 +1,16 @@
-r"""Steps and standard errors of sources that are told apart by scores.
+r"""Likelihood steps and standard errors of a separation of sources by scores.
 
-Every separation here asks that some score :math:`z_i` of source i, a filtered, rescaled or bent version of it, is
-uncorrelated with all other sources :math:`s_j`. Where sources are still mixed by I + H, to first order
+Every separation here makes some score :math:`z_i` of source i, a filtered, rescaled or nonlinear version of it,
+uncorrelated with all other sources :math:`s_j`. If sources are still mixed by I + H, to first order
 
 .. math:: y_{ij} = E[z_i s_j] = H_{ij} R_{ij} + H_{ji} R_{ii},
 
-two equations for each pair. What a sample puts into y makes the error of the mixing: A (I + G) is estimated where
+two equations for each pair. Sampling errors of y are errors of the mixing: the estimate is A (I + G) with
 
 .. math:: G_{ij} = \alpha_{ij} \overline{z_i s_j} + \beta_{ij} \overline{s_i z_j} + \gamma_{ij} \overline{s_i s_j}.
 
-Of independent sources the variance of such means is a sum of products of two autocovariances, one of each source: a
-product of spectra (Bartlett, 1946), estimated without bias by the product of their periodograms.
+For independent sources the variance of such means is a sum of products of two autocovariances, one of each source: a
+product of spectra (Bartlett, 1946), which the product of their periodograms estimates without bias.
 
 References
 ----------
@@ -31,11 +31,11 @@ from scipy import fft
 from codiag._arrays import few_threads
 
 PADDING = 1024
-"""Zeros after a recording, so that its end is not followed by its beginning."""
+"""Number of zeros after a recording before its transform, so that its end and its start are not correlated."""
 
 
 class Coefficients(NamedTuple):
-    """How the error of the share of source i in column j of the mixing depends on means of products, (k, k) each."""
+    """Coefficients (k, k) of three means of products in the errors of the shares of source i in column j."""
 
     alpha: np.ndarray
     beta: np.ndarray
@@ -43,13 +43,13 @@ class Coefficients(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """Products of Fourier transforms of sources and their scores over one stretch of time, (n_frequencies, k) each."""
+    """Products of Fourier transforms of sources and their scores over a piece of time, (n_frequencies, k) each."""
 
     sources: np.ndarray  # squares of the transforms of sources
-    cross: np.ndarray  # transforms of scores times the conjugates of those; real where scores are filtered sources
+    cross: np.ndarray  # transforms of scores times the conjugates of those; real if scores are filtered sources
     scores: np.ndarray  # squares of the transforms of scores
-    n: int  # samples
-    length: int  # of the transform
+    n: int  # number of samples
+    length: int  # length of the transform
 
     @classmethod
     def of(cls, sources: np.ndarray, scores: np.ndarray, n: int, length: int) -> Self:
@@ -58,7 +58,7 @@ class Segment(NamedTuple):
 
     @classmethod
     def filtered(cls, sources: np.ndarray, response: np.ndarray, n: int, length: int) -> Self:
-        """Return the same where scores are transforms times a real response."""
+        """Return the products if scores are sources filtered with a real response."""
         squares = _squares(sources)
         cross = squares * response
         return cls(squares, cross, cross * response, n, length)
@@ -71,7 +71,7 @@ def _squares(transforms: np.ndarray) -> np.ndarray:
 
 
 def score_coefficients(ratios: np.ndarray) -> Coefficients:
-    r"""Return what solves the two equations of each pair, given the matrix of :math:`R_{ij}`."""
+    r"""Return the coefficients that solve the two equations of each pair, given the matrix of :math:`R_{ij}`."""
     own = np.diag(ratios)
     with np.errstate(divide="ignore", invalid="ignore"):
         scale = 1 / (ratios * ratios.T - np.outer(own, own))
@@ -83,7 +83,7 @@ def score_coefficients(ratios: np.ndarray) -> Coefficients:
 
 
 def score_step(correlations: np.ndarray, ratios: np.ndarray, chosen: Any = True, longest: float = 0.5) -> np.ndarray:
-    r"""Return H from :math:`y_{ij}` and :math:`R_{ij}` of some pairs, shortened to a bound of its entries."""
+    r"""Return H from :math:`y_{ij}` and :math:`R_{ij}` for chosen pairs, scaled to entries of at most `longest`."""
     alpha, beta, _ = score_coefficients(ratios)
     step = np.where(chosen, alpha * correlations + beta * correlations.T, 0)
     size = float(np.max(np.abs(step), initial=0.0))
@@ -91,9 +91,9 @@ def score_step(correlations: np.ndarray, ratios: np.ndarray, chosen: Any = True,
 
 
 def rotation_coefficients(diagonals: np.ndarray) -> Coefficients:
-    r"""Return those of whitening and orthogonal joint diagonalization, of matrices with these diagonals, (n, k).
+    r"""Return the coefficients of orthogonal joint diagonalization after whitening, for diagonals (n, k) of matrices.
 
-    The score of a source is the combination of the matrices' operations with its own diagonal as coefficients.
+    The score of a source is the combination of the matrices' operations with the source's diagonal as coefficients.
     """
     energy = np.sum(diagonals**2, axis=0)
     gaps = squared_gaps(diagonals)
@@ -112,9 +112,9 @@ def squared_gaps(diagonals: np.ndarray) -> np.ndarray:
 
 
 def share_variances(segments: Iterable[Segment], coefficients: Coefficients) -> np.ndarray:
-    """Return the variance of the share of each source in each column of the mixing, but for its own, (k, k)."""
+    """Return the variance of the share of each source in the other columns of the mixing, (k, k)."""
     total, n_samples = np.zeros_like(coefficients.alpha), 0
-    with few_threads(total.size):  # a second thread would wait: the products are of long and thin matrices
+    with few_threads(total.size):  # products of long and thin matrices gain nothing from a second thread
         for segment in segments:
             total += _summed_variances(segment, coefficients)
             n_samples += segment.n
@@ -127,7 +127,7 @@ def _summed_variances(segment: Segment, coefficients: Coefficients) -> np.ndarra
     """Return the variances of sums over one segment."""
     sources, cross, scores, n, length = segment
     alpha, beta, gamma = coefficients
-    twice = np.full((sources.shape[0], 1), 2.0)  # frequencies that stand for their negatives, too
+    twice = np.full((sources.shape[0], 1), 2.0)  # positive and negative frequencies
     twice[0] = 1.0
     if length % 2 == 0:
         twice[-1] = 1.0
@@ -136,27 +136,26 @@ def _summed_variances(segment: Segment, coefficients: Coefficients) -> np.ndarra
     if np.iscomplexobj(cross):
         imaginary = np.ascontiguousarray(cross.imag)
         mixed -= imaginary.T @ (imaginary * twice)
-    found = alpha**2 * scored + beta**2 * scored.T + 2 * alpha * beta * mixed
+    total = alpha**2 * scored + beta**2 * scored.T + 2 * alpha * beta * mixed
     if np.any(gamma):
         half = real.T @ weighted
-        found += gamma**2 * (sources.T @ weighted) + 2 * gamma * (alpha * half + beta * half.T)
-    summed: np.ndarray = found / (length * n)
-    return summed
+        total += gamma**2 * (sources.T @ weighted) + 2 * gamma * (alpha * half + beta * half.T)
+    variances: np.ndarray = total / (length * n)
+    return variances
 
 
 def transformed(samples: np.ndarray) -> tuple[np.ndarray, int]:
-    """Return the Fourier transform of samples, (n, k), and its length, at which hardly any product wraps around."""
+    """Return the Fourier transform of samples, (n, k), and its length, with zeros appended against wrapping around."""
     n = samples.shape[0]
     length = fft.next_fast_len(n + min(n, PADDING), real=True)
     return fft.rfft(samples, n=length, axis=0), length
 
 
 def scale_variances(recordings: list[np.ndarray]) -> np.ndarray:
-    """Return the variance of half the mean square of every source, which its scale inherits.
+    """Return the variance of half the mean square of every source, which is that of its scale.
 
-    From means over batches, by the differences of neighbors: what changes slowly is no error of sampling. That batches
-    hold less than all correlations makes it too small by a term in the inverse of their width, which two widths take
-    out.
+    From differences of means over neighboring batches, since slow changes are no sampling error. Correlations between
+    batches are lost, which makes the variance too small by a term inverse to their width; two widths remove that term.
     """
     total, n = np.zeros(recordings[0].shape[1]), sum(len(sources) for sources in recordings)
     for sources in recordings:
@@ -164,7 +163,7 @@ def scale_variances(recordings: list[np.ndarray]) -> np.ndarray:
         batches = sources[: len(sources) // width * width].reshape(-1, width, total.size)
         means = np.einsum("bwk,bwk->bk", batches, batches) / width
         pairs = (means[: len(means) // 2 * 2 : 2] + means[1::2]) / 2
-        narrow, wide = (_batch_variances(some, size, means) for some, size in ((means, width), (pairs, 2 * width)))
+        narrow, wide = (_batch_variances(x, size, means) for x, size in ((means, width), (pairs, 2 * width)))
         total += np.maximum(2 * wide - narrow, wide) * len(sources)
     return total / (2 * n) ** 2
 
@@ -172,6 +171,39 @@ def scale_variances(recordings: list[np.ndarray]) -> np.ndarray:
 def _batch_variances(means: np.ndarray, width: int, narrow: np.ndarray) -> np.ndarray:
     """Return the variance of the mean square, times the number of samples, from means over batches of one width."""
     if len(means) < 2:
-        return 2 * np.mean(narrow, axis=0) ** 2  # of independent Gaussians
+        return 2 * np.mean(narrow, axis=0) ** 2  # that of independent Gaussians
     variances: np.ndarray = np.mean(np.diff(means, axis=0) ** 2, axis=0) / 2 * width
     return variances
+
+
+def inverse_spectra(autocovariances: np.ndarray, floor: float) -> np.ndarray:
+    r"""Return rows g with :math:`1 / f(\omega) = \sum_l g_l \cos(l \omega)`, f the spectra of autoregressions.
+
+    They have the given autocovariances, (k, n_lags), with white noise of variance `floor` added. Predictors are
+    computed by Levinson's recursion for all sources together.
+    """
+    scale = autocovariances[:, :1]
+    values = autocovariances / scale
+    values[:, 0] += floor
+    n_lags = values.shape[1]
+    predictors, errors = np.zeros_like(values), values[:, :1].copy()
+    predictors[:, 0] = 1
+    for order in range(1, n_lags):
+        residuals = np.sum(predictors[:, :order] * values[:, order:0:-1], axis=1, keepdims=True)
+        reflections = -residuals / errors
+        predictors[:, : order + 1] += reflections * predictors[:, order::-1]
+        errors *= 1 - reflections**2
+    power = np.abs(np.fft.rfft(predictors, n=2 * n_lags, axis=1)) ** 2
+    inverse: np.ndarray = np.fft.irfft(power, n=2 * n_lags, axis=1)[:, :n_lags] / (errors * scale)
+    inverse[:, 1:] *= 2
+    return inverse
+
+
+def cosine_response(filters: np.ndarray, length: int) -> np.ndarray:
+    r"""Return :math:`\sum_l g_l \cos(l \omega)` at the frequencies of a transform, (n_frequencies, k).
+
+    Lags beyond the length of the transform are reduced modulo the length, at which cosines are equal.
+    """
+    padded = np.zeros((-(-filters.shape[1] // length) * length, filters.shape[0]))
+    padded[: filters.shape[1]] = filters.T
+    return np.real(np.fft.rfft(padded.reshape(-1, length, filters.shape[0]).sum(axis=0), axis=0))

@@ -1,90 +1,87 @@
-"""Sources whose variances change with time, from covariances of stretches of a recording."""
+"""Sources whose variances change with time, from covariances of windows of time."""
 
 from __future__ import annotations
 
 import copy
-import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from codiag._checks import UndeterminedError
 from codiag.diagonalize import Diagonalizer
-from codiag.models.sources._base import Separation, Whitening
+from codiag.models.sources._base import Recordings, Separation, Whitening, rank_advice, samples_of_part
 from codiag.models.sources._likelihood import Segment, scale_variances, transformed
-from codiag.models.sources._recordings import Recordings, rank_advice, samples_of_part
 from codiag.models.sources._second_order import SecondOrder, Stack
 from codiag.parts import Parts, as_parts, is_matrix
 
-FLOOR = 0.01
-"""Least variance of a source in a block, as a share of its mean variance: silence would weigh without bound."""
-LEAST = 4
-"""Samples of a block for every component, at least: eigenvalues of a covariance of so few are between a quarter and
-nine quarters of the true ones (Marchenko and Pastur), and with no more samples than components it is singular."""
-
-MOST = 2**24
-"""Numbers in the covariances of blocks of a stream, at most: in more, neighbors share a block."""
-FEW = 64
-"""Blocks of a stream, at least, that are kept however many channels there are."""
+LEAST_VARIANCE = 0.01
+"""Least variance of a source in a window, relative to its mean variance; windows of silence get a bounded weight."""
+MIN_SAMPLES = 4
+"""Least number of samples of a window per component. Eigenvalues of a covariance of so few are between a quarter and
+nine quarters of the true ones (Marchenko and Pastur); with no more samples than components it is singular."""
+MAX_ENTRIES = 2**24
+"""Largest number of entries of the covariances of a stream, 128 MiB; beyond, neighboring windows are joined."""
+MIN_WINDOWS = 64
+"""Number of windows of a stream that are kept for any number of channels."""
 
 
 @dataclass(frozen=True, eq=False)
-class BlockStack(Stack):
-    """Covariances of blocks, each times its length over the mean length, after that of all."""
+class WindowStack(Stack):
+    """The covariance of all samples, then those of windows, each times the window's length over the mean length."""
 
-    shares: np.ndarray  # lengths of blocks over their mean
+    shares: np.ndarray  # lengths of windows over their mean
 
     @classmethod
-    def of(cls, products: np.ndarray, counts: np.ndarray, n_channels: int) -> BlockStack:
-        """Return the covariances of blocks, from products around zero and numbers of samples."""
+    def of(cls, products: np.ndarray, counts: np.ndarray, n_channels: int) -> WindowStack:
+        """Return the covariances of windows, from products around zero and numbers of samples."""
         n = int(counts.sum())
         if counts.size < 2:
             advice = rank_advice(n, n_channels)
             raise UndeterminedError(
-                f"X must hold two blocks or more, since one covariance tells no sources apart; got 1, of {n} samples. "
-                f"A block has {LEAST} samples for every component, at least: epochs, parts and recordings that are "
-                f"shorter share one with their neighbors{advice and f'. {advice}'}"
+                f"X must hold two windows or more, since one covariance does not separate sources; got 1, of {n} "
+                f"samples. A window has at least {MIN_SAMPLES} samples per component: shorter epochs, parts and "
+                f"recordings are joined with their neighbors{advice and f'. {advice}'}"
             )
         covariances = products * (counts.size / n)
-        places = np.arange(counts.size + 1)
-        return cls(np.concatenate([[covariances.mean(axis=0)], covariances]), places, n, counts * (counts.size / n))
+        used = np.arange(counts.size + 1)
+        return cls(np.concatenate([[covariances.mean(axis=0)], covariances]), used, n, counts * (counts.size / n))
 
     def noise(self, diagonals: np.ndarray) -> np.ndarray:
-        """Return the variance of the variance of a block, of Gaussian samples, in the mean over blocks."""
+        """Return the variance of the variance of a window, for Gaussian samples, averaged over windows."""
         variances: np.ndarray = 2 * np.mean(diagonals[1:] ** 2, axis=0) * self.shares.size / self.n
         return variances
 
 
 @dataclass(eq=False)
-class BlockSums:
-    """Numbers, means and products of the samples of blocks, which add up by being listed.
+class WindowSums:
+    """Numbers, means and products of the samples of windows; merging concatenates them.
 
-    The last block is open while it has fewer samples than a block needs: what follows is added to it.
+    While the last window has fewer samples than `least`, the samples that follow are added to it.
     """
 
-    least: int  # samples that a block needs
-    counts: np.ndarray  # (n_blocks,)
-    means: np.ndarray  # (n_blocks, d)
-    products: np.ndarray  # (n_blocks, d, d), around the means
+    least: int  # number of samples that a window needs
+    counts: np.ndarray  # (n_windows,)
+    means: np.ndarray  # (n_windows, d)
+    products: np.ndarray  # (n_windows, d, d), around the means
 
     @classmethod
-    def over(cls, samples: np.ndarray, n_blocks: int, least: int) -> Self:
-        """Return the sums over samples that follow each other, (n, d)."""
-        blocks = _cut(samples, n_blocks, least)
-        means = [block.mean(axis=0) for block in blocks]
-        centered = [block - mean for block, mean in zip(blocks, means, strict=True)]
-        counts = np.array([len(block) for block in blocks])
-        return cls(least, counts, np.stack(means), np.stack([block.T @ block for block in centered]))
+    def over(cls, samples: np.ndarray, n_windows: int, least: int) -> Self:
+        """Return the sums over consecutive samples, (n, d)."""
+        windows = _cut(samples, n_windows, least)
+        means = [window.mean(axis=0) for window in windows]
+        centered = [window - mean for window, mean in zip(windows, means, strict=True)]
+        counts = np.array([len(window) for window in windows])
+        return cls(least, counts, np.stack(means), np.stack([window.T @ window for window in centered]))
 
     @property
     def n_channels(self) -> int:
-        """How many channels there are."""
+        """Number of channels."""
         return self.means.shape[1]
 
     def merge(self, other: Self) -> Self:
-        """Add sums over samples that follow to these, and return these."""
+        """Add sums over the samples that follow to these, and return these."""
         if other.n_channels != self.n_channels:
             raise ValueError(
                 f"X must have as many channels in every part; got {self.n_channels}, then {other.n_channels}"
@@ -97,23 +94,23 @@ class BlockSums:
         return self._group(np.concatenate([np.arange(border - 1), starts]))._lengthen()
 
     def merged(self, other: Self) -> Self:
-        """Return these sums and others that follow, of which none is changed."""
+        """Return these sums merged with those of the samples that follow; neither is changed."""
         return copy.copy(self).merge(other)
 
     def closed(self) -> Self:
-        """Return these sums with a last block that is too short added to the one before it."""
+        """Return these sums, with a last window that is too short joined to the one before it."""
         last = self.counts.size - 1
         return copy.copy(self)._group(np.arange(last)) if last and self.counts[last] < self.least else self
 
     def finish(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the mean of all samples, and products around it block by block."""
+        """Return the mean of all samples, and the products of every window around it."""
         mean = self.counts @ self.means / self.counts.sum()
         offsets = self.means - mean
         return mean, self.products + self.counts[:, None, None] * offsets[:, :, None] * offsets[:, None, :]
 
     def _lengthen(self) -> Self:
-        """Let neighbors share blocks, which then need more samples, where there are so many that they fill memory."""
-        most = max(MOST // self.n_channels**2, FEW)
+        """Join neighboring windows, and double the samples that a window needs, while there are too many windows."""
+        most = max(MAX_ENTRIES // self.n_channels**2, MIN_WINDOWS)
         if self.counts.size <= most:
             return self
         starts = np.arange(self.counts.size)
@@ -123,7 +120,7 @@ class BlockSums:
         return self._group(starts)
 
     def _group(self, starts: np.ndarray) -> Self:
-        """Make one block of those from each of the given places on, and return these."""
+        """Join the windows from each of the starts up to the next, and return these sums."""
         if starts.size == self.counts.size:
             return self
         counts = np.add.reduceat(self.counts, starts)
@@ -135,60 +132,60 @@ class BlockSums:
 
 
 def _starts(counts: np.ndarray, least: int) -> np.ndarray:
-    """Return where blocks begin that are made of neighbors until they have samples enough."""
+    """Return the first indices of groups of neighboring windows that have at least `least` samples together."""
     starts, size = [0], 0
-    for place, count in enumerate(counts):
+    for index, count in enumerate(counts):
         if size >= least:
-            starts.append(place)
+            starts.append(index)
             size = 0
         size += int(count)
     return np.array(starts)
 
 
-class NSS(SecondOrder[BlockStack, BlockSums]):
-    r"""Sources whose variances change: joint diagonalization of covariances of blocks, and a likelihood to polish it.
+class NSS(SecondOrder[WindowStack, WindowSums]):
+    r"""Sources whose variances change: joint diagonalization of covariances of windows, then maximum likelihood.
 
-    Channels :math:`x_t = A s_t + \mu` mix independent sources. The covariances of stretches of time,
+    Channels :math:`x_t = A s_t + \mu` mix independent sources. The covariances of windows of time,
     :math:`C_b = A\, \mathrm{diag}(\sigma_{1b}^2, \dots, \sigma_{kb}^2)\, A^\top`, have the mixing in common: it is
-    found by whitening and orthogonal joint diagonalization (nonstationary source separation, NSS-JD). Steps of the
-    Gaussian likelihood follow, the criterion of Pham and Cardoso, and are kept for the pairs of sources where they
-    promise errors that are clearly smaller.
+    found by whitening and orthogonal joint diagonalization (nonstationary source separation, NSS-JD). Steps of a
+    Gaussian likelihood follow, the criterion of Pham and Cardoso. They are kept for the pairs of sources for which they
+    predict clearly smaller errors.
 
-    **Needs** sources whose variances change differently from block to block; any distribution. **Costs** one pass over
-    the data of :math:`2 n d^2` operations, then work on matrices of the size of the components. **Guarantees** the same
-    sources from every seed, and of Gaussian sources that are white in every block at most an eighth more than the least
-    error that is possible in large samples. **Fails** where the variances of two sources are proportional, which
-    `unresolved_` says.
+    **Needs** sources whose variances change differently from window to window; any distribution. **Costs** one pass
+    over the data of :math:`2 n d^2` operations, then work on matrices of the size of the components. **Guarantees** the
+    same sources from every seed. For Gaussian sources that are white in every window, errors in large samples are at
+    most an eighth above the least possible. **Fails** if the variances of two sources are proportional; they are then
+    listed in `unresolved_`.
 
     Parameters
     ----------
     n_components : int, optional
-        Number of sources; the leading principal components are then unmixed. By default as many as channels, or as
-        these are independent, whatever unit each of them has.
-    n_blocks : int
-        Stretches of equal length that every recording is cut into, fewer where they would have less than four samples
-        for every component; an epoch is a block by itself. What is shorter than that shares a block with what follows.
-    polish : int
-        Steps of the likelihood at most; zero is joint diagonalization alone.
+        Number of sources; as many leading principal components are unmixed. By default the number of linearly
+        independent channels, whatever their units.
+    n_windows : int
+        Number of windows of equal length into which every recording is cut; fewer if windows would have less than four
+        samples per component. An epoch is one window. Shorter ones are joined with the samples that follow.
+    max_iter : int
+        Largest number of steps of the likelihood; zero is joint diagonalization alone.
     diagonalizer : Diagonalizer, optional
-        What diagonalizes the covariances; by default `codiag.diagonalize.OrthogonalNewton` to its fixed point.
+        Diagonalizer of the covariances; by default `codiag.diagonalize.OrthogonalNewton` until its fixed point.
     random_state : int, optional
-        Seed of the start; the answer does not depend on it where the data determines it.
+        Seed of the start; the estimate does not depend on it if the data determines the sources.
 
     Attributes
     ----------
     components_ : array of shape (n_components, n_channels)
-        The unmixing: sources are ``(X - mean_) @ components_.T``, with unit variance over all, those that explain most
-        variance of the channels first.
+        The unmixing: sources are ``(X - mean_) @ components_.T``, with unit variance over all samples, sorted by the
+        variance of the channels that they explain, largest first.
     mixing_ : array of shape (n_channels, n_components)
         Its pseudo-inverse; the largest entry of each column is positive.
     mixing_standard_errors_ : array of shape (n_channels, n_components)
-        Of the entries of the mixing, for independent sources, within the space of the principal components.
+        Standard errors of the mixing, for independent sources, within the space of the principal components.
     unresolved_ : list of pairs of int
-        Sources that the data does not tell apart.
+        Pairs of sources that the data does not separate.
     whitening_ : array of shape (n_components, n_channels)
-        What turns channels to principal components of unit variance: where all are kept, those of channels divided by
-        their standard deviations.
+        From channels to principal components of unit variance; if all are kept, those of channels divided by their
+        standard deviations.
     mean_ : array of shape (n_channels,)
         Mean of each channel.
     explained_variance_ : array of shape (n_components,)
@@ -196,7 +193,7 @@ class NSS(SecondOrder[BlockStack, BlockSums]):
     converged_ : bool
         Whether the last iteration reached its tolerance.
     n_iter_ : int
-        Sweeps of the diagonalizer and steps of the likelihood.
+        Number of sweeps of the diagonalizer plus steps of the likelihood.
     n_components_, n_features_in_ : int
         Numbers of sources and of channels.
 
@@ -208,11 +205,11 @@ class NSS(SecondOrder[BlockStack, BlockSums]):
 
     Notes
     -----
-    An array of three axes holds epochs, (n_epochs, n_channels, n_times), as MNE has them; a list holds recordings of
-    any lengths, (n_samples, n_channels) each. The parts of an iterator, those that a function without arguments yields
-    and those given to `partial_fit` are recordings, too, which need not be held together: covariances of their blocks
-    are, 128 MiB at most, beyond which blocks get longer, and standard errors then take sources to be white Gaussians in
-    every block.
+    An array of three axes holds epochs, (n_epochs, n_channels, n_times), as in MNE; a list holds recordings of any
+    lengths, (n_samples, n_channels) each. The parts of an iterator, those that a function without arguments yields and
+    those given to `partial_fit` are recordings, too, of which only covariances of windows are kept, up to 128 MiB;
+    beyond, windows get longer. Standard errors then assume white Gaussian sources in every window. The estimate is that
+    of `fit` of a list of the parts, up to the borders of windows that short parts share.
 
     References
     ----------
@@ -228,88 +225,94 @@ class NSS(SecondOrder[BlockStack, BlockSums]):
     >>> rng = np.random.default_rng(0)
     >>> loud = np.repeat(rng.uniform(0.2, 2, (10, 3)), 1000, axis=0)
     >>> mixing = rng.standard_normal((3, 3))
-    >>> model = NSS(n_blocks=10).fit((loud * rng.standard_normal((10_000, 3))) @ mixing.T)
+    >>> model = NSS(n_windows=10).fit((loud * rng.standard_normal((10_000, 3))) @ mixing.T)
     >>> minimum_distance(model.components_, mixing) < 0.1, model.unresolved_
     (True, [])
     """
+
+    former_parameters: ClassVar[Mapping[str, str]] = {"polish": "max_iter", "n_blocks": "n_windows"}
 
     def __init__(
         self,
         n_components: int | None = None,
         *,
-        n_blocks: int = 20,
-        polish: int = 50,
+        n_windows: int = 20,
+        max_iter: int = 50,
         diagonalizer: Diagonalizer | None = None,
         random_state: int | None = None,
     ) -> None:
         self.n_components = n_components
-        self.n_blocks = n_blocks
-        self.polish = polish
+        self.n_windows = n_windows
+        self.max_iter = max_iter
         self.diagonalizer = diagonalizer
         self.random_state = random_state
 
     def check_parameters(self) -> None:
-        """Raise unless parameters are what they must be.
+        """Raise unless parameters are valid.
 
         Examples
         --------
         >>> from codiag.models import NSS
         >>> NSS().check_parameters()
-        >>> NSS(n_blocks=0).check_parameters()  # refused
+        >>> NSS(n_windows=0).check_parameters()  # refused
         Traceback (most recent call last):
             ...
-        ValueError: n_blocks must be at least 2, since one covariance tells no sources apart; got 0
+        ValueError: n_windows must be at least 2, since one covariance does not separate sources; got 0
         """
         super().check_parameters()
-        if self.n_blocks < 2:
+        if self.n_windows < 2:
             raise ValueError(
-                f"n_blocks must be at least 2, since one covariance tells no sources apart; got {self.n_blocks}"
+                f"n_windows must be at least 2, since one covariance does not separate sources; got {self.n_windows}"
             )
 
     def _parts_of(self, data: Any) -> Parts | None:
-        """Return what can only be read part by part; all else is at hand."""
+        """Return data that can only be read part by part; other data is in memory."""
         return as_parts(data, is_matrix) if isinstance(data, Iterator) or callable(data) else None
 
-    def _sums_of_parts(self, parts: Parts) -> BlockSums:
-        sums: BlockSums = parts.reduce(_sums_of_part, self.n_blocks, self.n_components)
+    def _sums_of_parts(self, parts: Parts) -> WindowSums:
+        sums: WindowSums = parts.reduce(_sums_of_part, self.n_windows, self.n_components)
         return sums
 
-    def _sums_over(self, samples: np.ndarray, before: BlockSums | None) -> BlockSums:
-        return BlockSums.over(samples, self.n_blocks, _least(samples.shape[1], self.n_components))
+    def _sums_over(self, samples: np.ndarray, before: WindowSums | None) -> WindowSums:
+        return WindowSums.over(samples, self.n_windows, _least(samples.shape[1], self.n_components))
 
-    def _separated_sums(self, sums: BlockSums) -> tuple[Separation, Whitening]:
+    def _separated_sums(self, sums: WindowSums) -> tuple[Separation, Whitening]:
         sums = sums.closed()
         mean, products = sums.finish()
         n = int(sums.counts.sum())
         whitening = Whitening.of(mean, products.sum(axis=0) / n, self.n_components, n)
-        stack = BlockStack.of(whitening.of_products(products), sums.counts, sums.n_channels)
+        stack = WindowStack.of(whitening.of_products(products), sums.counts, sums.n_channels)
         return self._separated_stack(stack, None), whitening
 
     def _separated(self, whitened: Recordings) -> Separation:
-        blocks = self._blocks(whitened)
-        products = np.stack([block.T @ block for block in blocks])
-        stack = BlockStack.of(products, np.array([len(block) for block in blocks]), self.n_features_in_)
-        return self._separated_stack(stack, Recordings(blocks, "list"))
+        windows = self._windows(whitened)
+        products = np.stack([window.T @ window for window in windows])
+        stack = WindowStack.of(products, np.array([len(window) for window in windows]), self.n_features_in_)
+        return self._separated_stack(stack, Recordings(windows, "list"))
 
-    def _blocks(self, recordings: Recordings) -> list[np.ndarray]:
-        """Return the blocks of recordings; one of them alone makes two, however short it is."""
+    def _windows(self, recordings: Recordings) -> list[np.ndarray]:
+        """Return the windows of recordings; a single recording is cut into at least two, however short it is."""
         least = _least(self.n_features_in_, self.n_components)
-        arrays, n_blocks = recordings.arrays, 1 if recordings.form == "epochs" else self.n_blocks
-        if len(arrays) == 1 and n_blocks > 1:
-            return _cut(arrays[0], n_blocks, min(least, max(1, arrays[0].shape[0] // 2)))
-        return _joined([_cut(one, n_blocks, least) for one in arrays], least)
+        arrays, n_windows = recordings.arrays, 1 if recordings.form == "epochs" else self.n_windows
+        if len(arrays) == 1 and n_windows > 1:
+            return _cut(arrays[0], n_windows, min(least, max(1, arrays[0].shape[0] // 2)))
+        lengths = np.array([len(window) for array in arrays for window in _cut(array, n_windows, least)])
+        starts = _starts(lengths, least)
+        if starts.size > 1 and lengths[starts[-1] :].sum() < least:
+            starts = starts[:-1]
+        return np.split(np.concatenate(arrays), np.cumsum(lengths)[starts[1:] - 1])
 
-    def _scores(self, own: np.ndarray, stack: BlockStack) -> np.ndarray:
+    def _scores(self, own: np.ndarray, stack: WindowStack) -> np.ndarray:
         variances = own[1:] / stack.shares[:, None]
         scores = np.zeros(own.shape).T
-        scores[:, 1:] = 1 / np.maximum(variances, FLOOR * own[0]).T / stack.shares.size
+        scores[:, 1:] = 1 / np.maximum(variances, LEAST_VARIANCE * own[0]).T / stack.shares.size
         return scores
 
     def _segments(
-        self, sources: Recordings | None, filters: np.ndarray, stack: BlockStack, own: np.ndarray
+        self, sources: Recordings | None, filters: np.ndarray, stack: WindowStack, own: np.ndarray
     ) -> Iterator[Segment]:
         factors = filters[:, :1] + filters[:, 1:] * stack.shares.size
-        if sources is None:  # white Gaussians, whose spectrum has one value
+        if sources is None:  # white Gaussians, whose spectrum is constant
             counts = stack.shares * (stack.n / stack.shares.size)
             for count, energy, factor in zip(counts, own[1:] * (stack.n / stack.shares.size), factors.T, strict=True):
                 yield Segment.filtered(np.sqrt(np.maximum(energy, 0))[None], factor, int(np.rint(count)), 1)
@@ -318,7 +321,7 @@ class NSS(SecondOrder[BlockStack, BlockSums]):
             transform, length = transformed(samples)
             yield Segment.filtered(transform, factor, samples.shape[0], length)
 
-    def _own_variances(self, sources: Recordings | None, stack: BlockStack, own: np.ndarray) -> np.ndarray:
+    def _own_variances(self, sources: Recordings | None, stack: WindowStack, own: np.ndarray) -> np.ndarray:
         if sources is not None:
             return scale_variances(sources.arrays)
         squares: np.ndarray = own[1:] ** 2 / stack.shares[:, None]
@@ -326,29 +329,15 @@ class NSS(SecondOrder[BlockStack, BlockSums]):
 
 
 def _least(n_channels: int, n_components: int | None) -> int:
-    """Return how many samples a block needs."""
-    return LEAST * min(n_channels, n_components or n_channels)
+    """Return the number of samples that a window needs."""
+    return MIN_SAMPLES * min(n_channels, n_components or n_channels)
 
 
-def _cut(samples: np.ndarray, n_blocks: int, least: int) -> list[np.ndarray]:
-    """Return a recording cut into stretches of equal length, which is at least the given one where there are two."""
-    return np.array_split(samples, min(n_blocks, max(1, samples.shape[0] // least)))
+def _cut(samples: np.ndarray, n_windows: int, least: int) -> list[np.ndarray]:
+    """Return a recording cut into `n_windows` windows of equal length, or fewer of at least `least` samples."""
+    return np.array_split(samples, min(n_windows, max(1, samples.shape[0] // least)))
 
 
-def _joined(parts: list[list[np.ndarray]], least: int) -> list[np.ndarray]:
-    """Return the blocks of parts that follow each other, with those that are too short joined as `BlockSums` does."""
-    groups: list[list[np.ndarray]] = []
-    for block in itertools.chain.from_iterable(parts):
-        if groups and sum(map(len, groups[-1])) < least:
-            groups[-1].append(block)
-        else:
-            groups.append([block])
-    if len(groups) > 1 and sum(map(len, groups[-1])) < least:
-        last = groups.pop()
-        groups[-1] += last
-    return [np.concatenate(group) if len(group) > 1 else group[0] for group in groups]
-
-
-def _sums_of_part(part: Any, n_blocks: int, n_components: int | None) -> BlockSums:
+def _sums_of_part(part: Any, n_windows: int, n_components: int | None) -> WindowSums:
     samples = samples_of_part(part)
-    return BlockSums.over(samples, n_blocks, _least(samples.shape[1], n_components))
+    return WindowSums.over(samples, n_windows, _least(samples.shape[1], n_components))

@@ -1,4 +1,4 @@
-"""Sources told apart by second moments: lagged covariances, or covariances of stretches of time."""
+"""Separation of sources by second moments: lagged covariances, or covariances of windows of time."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 
-from codiag._checks import UndeterminedError
 from codiag.diagonalize import Diagonalizer, OrthogonalNewton
-from codiag.models.frame import as_seed, warn_caller
-from codiag.models.sources._base import BlindSources, Separation, Whitening
+from codiag.models.frame import PartialFit, as_seed
+from codiag.models.sources._base import BlindSources, Recordings, Separation, Whitening, as_recordings, summable
 from codiag.models.sources._likelihood import (
     Coefficients,
     Segment,
@@ -22,31 +21,30 @@ from codiag.models.sources._likelihood import (
     share_variances,
     squared_gaps,
 )
-from codiag.models.sources._recordings import Recordings, as_recordings, summable
 from codiag.parts import Parts
 
-REFITS = 5
-"""Steps of the likelihood at which scores are fitted again, before they stay."""
+N_REFITS = 5
+"""Number of likelihood steps in which scores are fitted again; they are fixed afterwards, so that steps converge."""
 TOLERANCE = 1e-12
-"""Largest entry of a step of the likelihood at which it ends."""
+"""Largest entry of a likelihood step at which the iteration ends."""
 GAIN = 0.8
-"""Variance that polishing must promise for a pair of sources to be kept, relative to that without. Simulated with eight
-mixtures of kinds: where less is gained, as for two sinusoids, sources that do not fit their model cost more."""
+"""Predicted variance of a pair of sources with likelihood steps, relative to that without, up to which steps are kept.
+Simulated with mixtures of eight kinds of sources: if less is gained, as for two sinusoids, model errors cost more."""
 
 
 @dataclass(frozen=True, eq=False)
 class Stack:
-    """Second moments of whitened channels, (n_matrices, k, k), the ones to diagonalize, and the number of samples."""
+    """Second moments of whitened channels, (n_matrices, k, k)."""
 
     matrices: np.ndarray
-    places: np.ndarray  # of those to diagonalize; the first is the covariance of all
-    n: int
+    used: np.ndarray  # indices of the matrices to diagonalize; the first is the covariance of all samples
+    n: int  # number of samples
 
     @property
     def n_consecutive(self) -> int:
-        """How many of the places follow each other from the first on."""
-        gaps = np.flatnonzero(np.diff(self.places) != 1)
-        return int(gaps[0]) if gaps.size else self.places.size - 1
+        """Number of used indices 1, 2, ... before the first gap."""
+        gaps = np.flatnonzero(np.diff(self.used) != 1)
+        return int(gaps[0]) if gaps.size else self.used.size - 1
 
     def noise(self, diagonals: np.ndarray) -> np.ndarray:
         """Return the variance of an autocovariance of each source: the sum of the squares of all over n (Bartlett)."""
@@ -59,31 +57,31 @@ class SecondSums(Protocol):
 
     @property
     def n_channels(self) -> int:
-        """How many channels there are."""
+        """Number of channels."""
 
     def merged(self, other: Any) -> Self:
-        """Return these sums and others that follow, of which none is changed."""
+        """Return these sums merged with those of the samples that follow; neither is changed."""
 
 
 S = TypeVar("S", bound=Stack)
 T = TypeVar("T", bound=SecondSums)
 
 
-class SecondOrder(BlindSources, Generic[S, T]):
+class SecondOrder(PartialFit, BlindSources, Generic[S, T]):
     """Whitening, joint diagonalization of second moments, and steps of a Gaussian likelihood."""
 
     def learn(self, data: Any) -> tuple[Warning, ...]:
-        """Do the work of `fit`, silently, and return what is to be warned of.
+        """Do the work of `fit` without issuing warnings, and return them.
 
         Parameters
         ----------
         data : array of shape (n_samples, n_channels) or (n_epochs, n_channels, n_times), or list of recordings
-            As users give it to `fit`, or in parts that follow each other.
+            As for `fit`, or in consecutive parts.
 
         Returns
         -------
         tuple of Warning
-            What `fit` warns of.
+            The warnings of `fit`.
 
         Examples
         --------
@@ -102,81 +100,21 @@ class SecondOrder(BlindSources, Generic[S, T]):
         self.n_features_in_ = sums.n_channels
         return self._keep(*self._separated_sums(sums))
 
-    def partial_fit(self, X: Any, y: object = None) -> Self:  # noqa: N803
-        """Add samples that follow those seen so far, and estimate again; after `fit` of one array, begin anew.
-
-        While there is too little data to determine the model, its sums are kept, and a warning says so.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_channels)
-            For `codiag.models.SOBI` however a recording is cut, the answer is that of the whole, to rounding; for
-            `codiag.models.NSS` that of `fit` of a list of the parts, to the borders of blocks that short parts share.
-        y : ignored
-            Not used; there for the interface of scikit-learn.
-
-        Returns
-        -------
-        self
-            The model.
-
-        Examples
-        --------
-        >>> from codiag.models import SOBI
-        >>> from codiag.synthetic import mixed_signals
-        >>> channels = mixed_signals(2000, ["sinusoid", "autoregressive"], seed=0).channels
-        >>> model = SOBI(lags=20)
-        >>> for chunk in (channels[:900], channels[900:]):
-        ...     model = model.partial_fit(chunk)
-        >>> model.n_components_
-        2
-        """
-        warn_caller(self.learn_more(X))
-        return self
-
-    def learn_more(self, data: Any) -> tuple[Warning, ...]:
-        """Do the work of `partial_fit`, silently, and return what is to be warned of.
-
-        Parameters
-        ----------
-        data : array of shape (n_samples, n_channels)
-            The samples.
-
-        Returns
-        -------
-        tuple of Warning
-            What `partial_fit` warns of.
-
-        Examples
-        --------
-        >>> from codiag.models import SOBI
-        >>> from codiag.synthetic import mixed_signals
-        >>> channels = mixed_signals(2000, ["sinusoid", "autoregressive"], seed=0).channels
-        >>> SOBI(lags=20).learn_more(channels)
-        ()
-        """
-        self.check_parameters()
-        before = getattr(self, "_seen", None)
-        recordings = as_recordings(self, data, first=before is None, least=1)
+    def _with_chunk(self, seen: T | None, raw: Any) -> T:
+        """Return the sums with the samples that follow added."""
+        recordings = as_recordings(self, raw, first=seen is None, least=1)
         if recordings.form != "array":
             raise ValueError("X must be samples that follow those before, (n_samples, n_channels), for partial_fit")
-        sums = self._sums_over(summable(recordings.arrays[0]), before)
-        sums = sums if before is None else before.merged(sums)
-        try:
-            told = self._keep(*self._separated_sums(sums))
-        except UndeterminedError as error:
-            state = "as it was before" if self.__sklearn_is_fitted__() else "not fitted yet"
-            told = (UserWarning(f"the model is {state}: {error}. What was seen is kept; partial_fit adds more"),)
-        self._seen = sums
-        return told
+        sums = self._sums_over(summable(recordings.arrays[0]), seen)
+        return sums if seen is None else seen.merged(sums)
 
-    def __sklearn_is_fitted__(self) -> bool:
-        """Tell whether there are estimates: sums alone are none."""
-        return hasattr(self, "components_")
+    def _estimate_seen(self, seen: T) -> tuple[Warning, ...]:
+        """Separate the sources from sums alone."""
+        return self._keep(*self._separated_sums(seen))
 
     @abstractmethod
     def _parts_of(self, data: Any) -> Parts | None:
-        """Return data in parts, or None where it is at hand."""
+        """Return data in parts, or None if it is in memory."""
 
     @abstractmethod
     def _sums_of_parts(self, parts: Parts) -> T:
@@ -188,11 +126,11 @@ class SecondOrder(BlindSources, Generic[S, T]):
 
     @abstractmethod
     def _separated_sums(self, sums: T) -> tuple[Separation, Whitening]:
-        """Return what separates the channels that sums are over, and what whitens them."""
+        """Return the separation of sources from sums over channels, and the whitening."""
 
     @abstractmethod
     def _scores(self, own: np.ndarray, stack: S) -> np.ndarray:
-        """Return coefficients of the matrices that make the scores of sources with these second moments, (k, n)."""
+        """Return the coefficients (k, n) of the matrices in the scores of sources with second moments `own` (n, k)."""
 
     @abstractmethod
     def _segments(
@@ -205,27 +143,28 @@ class SecondOrder(BlindSources, Generic[S, T]):
         """Return the variance of half the mean square of each source."""
 
     def _separated_stack(self, stack: S, whitened: Recordings | None, leading: Recordings | None = None) -> Separation:
-        """Return what diagonalizes the stack, polished for the pairs of sources where that promises smaller errors.
+        """Return the joint diagonalization of the stack, with likelihood steps for pairs that these improve.
 
-        Which pairs is judged by models of sources, and by leading samples where these models may not hold: by nothing
-        that streams do not have, too, so that their answer is the same. Variances are those of whitened recordings,
-        where they are at hand.
+        Pairs are chosen by variances that models of the sources predict, and by variances on the leading samples, in
+        case these models do not hold. Streams have both, so that their estimate is the same. The variances returned are
+        computed from the whitened recordings, if they are in memory.
         """
-        found, n_steps, converged, orthogonal = self._diagonalized(stack)
+        unmixing, n_steps, converged, orthogonal = self._diagonalized(stack)
         scores = _orthogonal if orthogonal else _free
-        if self.polish == 0 or found.shape[0] == 1:
-            return self._judged(stack, whitened, found, scores, n_steps, converged)
-        chosen = np.full(found.shape, True)
+        if self.max_iter == 0 or unmixing.shape[0] == 1:
+            return self._separation(stack, whitened, unmixing, scores, n_steps, converged)
+        chosen = np.full(unmixing.shape, True)
         for samples in [None] if leading is None else [None, leading]:
-            before = self._judged(stack, samples, found, scores, n_steps, converged).pair_variances
-            after = self._judged(stack, samples, found, self._scored, n_steps, converged).pair_variances
+            before = self._separation(stack, samples, unmixing, scores, n_steps, converged).pair_variances
+            after = self._separation(stack, samples, unmixing, self._scored, n_steps, converged).pair_variances
             chosen &= after <= GAIN * before
-        unmixing, more, settled = self._polished(stack, found, chosen)
-        plain = self._judged(stack, whitened, unmixing, scores, n_steps + more, converged and settled)
-        scored = self._judged(stack, whitened, unmixing, self._scored, n_steps + more, converged and settled)
+        unmixing, n_more, settled = self._polished(stack, unmixing, chosen)
+        rest = n_steps + n_more, converged and settled
+        plain = self._separation(stack, whitened, unmixing, scores, *rest)
+        scored = self._separation(stack, whitened, unmixing, self._scored, *rest)
         return replace(scored, variances=np.where(chosen, scored.variances, plain.variances))
 
-    def _judged(
+    def _separation(
         self,
         stack: S,
         whitened: Recordings | None,
@@ -234,14 +173,16 @@ class SecondOrder(BlindSources, Generic[S, T]):
         n_steps: int,
         converged: bool,
     ) -> Separation:
-        """Return an unmixing that was found by scores, with the variances of its shares."""
+        """Return the separation by an unmixing that solves the equations of given scores, with its variances."""
         unmixing, matrices = _unit(unmixing, stack.matrices)
         own = np.einsum("lii->li", matrices)
-        sources = None if whitened is None else Recordings([one @ unmixing.T for one in whitened.arrays], whitened.form)
+        sources = None
+        if whitened is not None:
+            sources = Recordings([array @ unmixing.T for array in whitened.arrays], whitened.form)
         filters, coefficients = scores(own, stack)
         variances = share_variances(self._segments(sources, filters, stack, own), coefficients)
         np.fill_diagonal(variances, self._own_variances(sources, stack, own))
-        used = own[stack.places]
+        used = own[stack.used]
         return Separation(
             unmixing=unmixing,
             converged=converged,
@@ -251,65 +192,65 @@ class SecondOrder(BlindSources, Generic[S, T]):
         )
 
     def _scored(self, own: np.ndarray, stack: S) -> tuple[np.ndarray, Coefficients]:
-        """Return the scores of the likelihood and what they make of errors."""
+        """Return the scores of the likelihood, and the coefficients of their errors."""
         filters = self._scores(own, stack)
         return filters, score_coefficients(filters @ own)
 
     def _diagonalized(self, stack: S) -> tuple[np.ndarray, int, bool, bool]:
-        """Return inverse factors of the stack, the sweeps they took, and whether these converged and are orthogonal."""
+        """Return the inverse factor of the stack, the number of sweeps, whether they converged, and if orthogonal."""
         if stack.matrices.shape[1] == 1:
             return np.eye(1), 0, True, True
         method: Diagonalizer = self.diagonalizer or OrthogonalNewton(tol=1e-13, statistical_tol=0.0)
-        fit = method(stack.matrices[stack.places], seed=as_seed(self.random_state))
+        fit = method(stack.matrices[stack.used], seed=as_seed(self.random_state))
         return fit.inverse, fit.n_sweeps, fit.converged, method.orthogonal
 
     def _polished(self, stack: S, unmixing: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, int, bool]:
-        """Return the unmixing after steps of the likelihood for some pairs, how many, and whether they have ended.
+        """Return the unmixing after likelihood steps for chosen pairs, their number, and whether they converged.
 
-        Pairs do not depend on each other to first order.
+        To first order, pairs do not depend on each other.
         """
         filters = np.empty(0)
-        for step in range(self.polish):
+        for step in range(self.max_iter):
             unmixing, matrices = _unit(unmixing, stack.matrices)
             own = np.einsum("lii->li", matrices)
-            filters = self._scores(own, stack) if step < REFITS else filters
+            filters = self._scores(own, stack) if step < N_REFITS else filters
             correlations = np.einsum("il,lij->ij", filters, matrices, optimize=True)
             shares = score_step(correlations, filters @ own, chosen)
             unmixing = np.linalg.solve(np.eye(shares.shape[0]) + shares, unmixing)
             if np.max(np.abs(shares)) < TOLERANCE:
                 return unmixing, step + 1, True
-        return unmixing, self.polish, False
+        return unmixing, self.max_iter, False
 
 
 def _orthogonal(own: np.ndarray, stack: Stack) -> tuple[np.ndarray, Coefficients]:
-    """Return the scores of whitening and orthogonal joint diagonalization, and what they make of errors."""
-    return _at_places(own, stack), rotation_coefficients(own[stack.places])
+    """Return the scores of orthogonal joint diagonalization after whitening, and the coefficients of their errors."""
+    return _at_used(own, stack), rotation_coefficients(own[stack.used])
 
 
 def _free(own: np.ndarray, stack: Stack) -> tuple[np.ndarray, Coefficients]:
-    """Return the scores of least squares for every pair, and what they make of errors."""
-    used = own[stack.places]
-    return _at_places(own, stack), score_coefficients(used.T @ used)
+    """Return the scores of least squares for every pair, and the coefficients of their errors."""
+    used = own[stack.used]
+    return _at_used(own, stack), score_coefficients(used.T @ used)
 
 
-def _at_places(own: np.ndarray, stack: Stack) -> np.ndarray:
-    """Return the diagonals of the matrices that are diagonalized as coefficients, (k, n)."""
+def _at_used(own: np.ndarray, stack: Stack) -> np.ndarray:
+    """Return the diagonals of the matrices that are diagonalized as coefficients (k, n), zero for the others."""
     filters = np.zeros_like(own.T)
-    filters[:, stack.places] = own[stack.places].T
+    filters[:, stack.used] = own[stack.used].T
     return filters
 
 
 def _unit(unmixing: np.ndarray, matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the unmixing with rows that give unit variance, and the matrices of the sources."""
+    """Return the unmixing scaled so that sources have unit variance, and the matrices of the sources."""
     rows = unmixing / np.sqrt(np.einsum("ij,jk,ik->i", unmixing, matrices[0], unmixing))[:, None]
     return rows, rows @ matrices @ rows.T
 
 
 def _resolved(diagonals: np.ndarray, noise: np.ndarray) -> np.ndarray:
-    """Return the share of the gap between the diagonals of two sources that noise of sampling does not explain.
+    """Return the share of the gap between the diagonals of two sources that sampling noise does not explain.
 
-    Sources are directions chosen among many, in which noise differs most: the root of what it explains is that of its
-    expected energy and twice that of the number of sources, as simulated with sources that are all alike.
+    Sources are directions in which noise differs most. The root of the gap that noise explains is the root of its
+    expected energy plus twice the root of the number of sources, found by simulation of identical sources.
     """
     count, k = diagonals.shape
     explained = (np.sqrt(count - 1) + 2 * np.sqrt(k)) ** 2 * (noise[:, None] + noise)

@@ -1,4 +1,4 @@
-"""Read text corpora, counts of words and the vocabulary, from files."""
+"""Files of topic models: reading corpora, and writing topics and the shares of documents."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from scipy import sparse
 from codiag._text import as_file, as_path, check_npz, ending_of, read_frame, readable, save_arrays
 
 TABLES = (".csv", ".tsv", ".parquet")
-KINDS = (".npz", ".txt", *TABLES)
-MANY_DOCUMENTS = 20
-"""Above so many documents, words that only one of them has are left out by default."""
+"""Endings of tables with one document per row."""
+ENDINGS = (".npz", ".txt", *TABLES)
+"""Endings of files that hold a corpus."""
+MIN_DOCUMENTS = 20
+"""Number of documents above which words that occur in one document only are left out by default."""
 
 
 class Corpus(NamedTuple):
@@ -33,33 +35,31 @@ def read_corpus(
     stop_words: str | None = None,
     min_df: float | None = None,
 ) -> Corpus:
-    """Read counts (documents, words), the vocabulary and the documents' names; nothing in a file is ever executed.
+    """Read counts (documents, words), the vocabulary and the names of documents; nothing in a file is executed.
 
     Parameters
     ----------
     path : str or Path
-        A folder of ``.txt`` files, each a document; a ``.txt`` file with a document on every line; a ``.csv``, ``.tsv``
-        or ``.parquet`` table with a document in every row; text may be packed, ``.gz``. Or an ``.npz`` file as
-        scipy.sparse.save_npz writes it, or with the arrays `doc`, `word`, `count`, or with one matrix `counts`, each
+        A folder of ``.txt`` files, one document each; a ``.txt`` file with one document per line; a ``.csv``, ``.tsv``
+        or ``.parquet`` table with one document per row; text may be compressed (``.gz``). Or an ``.npz`` file as
+        written by scipy.sparse.save_npz, or with the arrays `doc`, `word`, `count`, or with a matrix `counts`, each
         with an optional `vocab`. Lines, rows and files without words are left out.
     text : str, optional
-        The column of a table that holds the documents; by default that called text.
+        Name of the column of a table that holds the documents; by default "text".
     document : str, optional
-        The column of a table that names the documents; by default rows are counted from 1.
+        Name of the column of a table that holds the names of documents; by default rows are numbered from 1.
     stop_words : str, optional
-        ``"english"``, the default, ``"none"``, or a file with a word on every line: words that are left out.
+        Words to leave out: ``"english"``, the default, ``"none"``, or a file with one word per line.
     min_df : float, optional
-        Words in fewer documents, or, below one, in a smaller share of them, are left out; by default 2 where there are
-        more than 20 documents.
+        Leave out words that occur in fewer documents or, if below one, in a smaller share of the documents; by default
+        2 if there are more than 20 documents, else 1.
     """
     path = as_path("path", path)
     ending = "folder" if path.is_dir() else ending_of(path)
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist")
-    if ending not in ("folder", *KINDS):
-        raise ValueError(
-            f"path must be a folder, or end in one of {', '.join(KINDS)}, which a corpus is read from; got {path}"
-        )
+    if ending not in ("folder", *ENDINGS):
+        raise ValueError(f"path must be a folder, or a file that ends in one of {', '.join(ENDINGS)}; got {path}")
     for name, column in (("text", text), ("document", document)):
         if column is not None and ending not in TABLES:
             raise ValueError(f"{name} names a column of a table, {', '.join(TABLES)}; got {path}")
@@ -76,7 +76,7 @@ def read_corpus(
 
 
 def save_topics(path: str | Path, model: Any, corpus: Corpus, shares: np.ndarray) -> None:
-    """Write the topics of a fitted model and the shares of documents in them, all of it or nothing."""
+    """Write the topics of a fitted model and their shares in documents; on failure no file is left."""
     save_arrays(
         as_path("path", path),
         {
@@ -91,7 +91,7 @@ def save_topics(path: str | Path, model: Any, corpus: Corpus, shares: np.ndarray
 
 
 def share_table(corpus: Corpus, shares: np.ndarray) -> dict[str, np.ndarray]:
-    """Return a row for each document, with its strongest topic and the shares of all."""
+    """Return a table with one row per document: its name, its strongest topic, and the shares of all topics."""
     columns = {"document": corpus.documents, "topic": np.argmax(shares, axis=1)}
     return columns | {f"topic_{topic}": shares[:, topic] for topic in range(shares.shape[1])}
 
@@ -115,12 +115,12 @@ def _read_folder(path: Path) -> tuple[list[Any], list[str]]:
 def _read_table(path: Path, text: str | None, document: str | None) -> tuple[list[Any], list[str]]:
     frame = read_frame(path)
     names = [str(name) for name in frame.columns]
-    wanted = "text" if text is None else text
-    if wanted not in names:
+    column = "text" if text is None else text
+    if column not in names:
         raise ValueError(_no_column("text", path, "that holds the documents", names, text))
     if document is not None and document not in names:
         raise ValueError(_no_column("document", path, "that names the documents", names, document))
-    texts = _as_texts(frame[wanted])
+    texts = _as_texts(frame[column])
     return list(range(1, len(texts) + 1)) if document is None else _as_texts(frame[document]), texts
 
 
@@ -133,7 +133,7 @@ def _no_column(argument: str, path: Path, which: str, names: list[str], given: s
 
 def _as_texts(column: Any) -> list[str]:
     cells = np.asarray(column, dtype=object).tolist()
-    return ["" if one is None or one != one else str(one) for one in cells]
+    return ["" if cell is None or cell != cell else str(cell) for cell in cells]
 
 
 def _text_of(path: Path) -> str:
@@ -160,38 +160,38 @@ def _counted(
 ) -> Corpus:
     from sklearn.feature_extraction.text import CountVectorizer
 
-    kept = [place for place, document in enumerate(documents) if document.strip()]
+    kept = [row for row, document in enumerate(documents) if document.strip()]
     if not kept:
         raise ValueError(f"{path.name} holds no text")
     if min_df is None:
-        min_df = 2 if len(kept) > MANY_DOCUMENTS else 1
+        min_df = 2 if len(kept) > MIN_DOCUMENTS else 1
     if min_df <= 0 or (min_df > 1 and min_df != int(min_df)):
         raise ValueError(f"min_df must be a number of documents, or a share below one; got {min_df:g}")
     if min_df > len(kept):
-        raise ValueError(f"min_df must be at most {len(kept)}, the documents that there are; got {min_df:g}")
+        raise ValueError(f"min_df must be at most {len(kept)}, the number of documents; got {min_df:g}")
     analyzer = CountVectorizer(stop_words="english" if stop_words == "english" else None).build_analyzer()
-    left_out = frozenset(stop_words if isinstance(stop_words, list) else ())
+    excluded = frozenset(stop_words if isinstance(stop_words, list) else ())
     vectorizer = CountVectorizer(
-        analyzer=lambda document: [word for word in analyzer(document) if word not in left_out],
+        analyzer=lambda document: [word for word in analyzer(document) if word not in excluded],
         min_df=min_df if min_df < 1 else int(min_df),
     )
     try:
-        counts = vectorizer.fit_transform([documents[place] for place in kept])
-    except ValueError as error:  # there are no words, in the terms of scikit-learn
+        counts = vectorizer.fit_transform([documents[row] for row in kept])
+    except ValueError as error:  # scikit-learn found no words
         raise ValueError(
             f"{path.name} must hold words of two letters or more besides `stop_words`, each in at least `min_df` "
             f"documents, {min_df:g}; none of its {len(kept)} documents has one"
         ) from error
-    named = np.array([names[place] for place in kept])
-    return Corpus(sparse.csr_array(counts), vectorizer.get_feature_names_out().astype(str), named)
+    kept_names = np.array([names[row] for row in kept])
+    return Corpus(sparse.csr_array(counts), vectorizer.get_feature_names_out().astype(str), kept_names)
 
 
 def _read_counts(path: Path) -> Corpus:
     check_npz(path)
     with readable(path), np.load(path, allow_pickle=False) as file:
         counts = _counts_in(path, file)
-        words = [name for name in ("vocab", "vocabulary") if name in file.files]
-        vocabulary = file[words[0]] if words else np.array([f"word{i}" for i in range(counts.shape[1])])
+        arrays = [name for name in ("vocab", "vocabulary") if name in file.files]
+        vocabulary = file[arrays[0]] if arrays else np.array([f"word{i}" for i in range(counts.shape[1])])
     if vocabulary.shape != (counts.shape[1],):
         raise ValueError(f"{path.name} must have one word per column, {counts.shape[1]}; got {vocabulary.shape[0]}")
     return Corpus(counts, vocabulary, np.arange(1, counts.shape[0] + 1))
@@ -200,15 +200,15 @@ def _read_counts(path: Path) -> Corpus:
 def _counts_in(path: Path, file: Any) -> sparse.csr_array:
     names = set(file.files)
     if {"doc", "word", "count"} <= names:
-        places = file["doc"].astype(np.int64), file["word"].astype(np.int64)
+        entries = file["doc"].astype(np.int64), file["word"].astype(np.int64)
         shape = tuple(int(file[name]) for name in ("n_docs", "n_words")) if "n_words" in names else None
-        return sparse.csr_array((file["count"].astype(np.float64), places), shape=shape)
+        return sparse.csr_array((file["count"].astype(np.float64), entries), shape=shape)
     if {"data", "shape", "format"} <= names:
         loaded = sparse.load_npz(path)
         if hasattr(loaded, "check_format"):
-            loaded.check_format()  # before a conversion that trusts it
+            loaded.check_format()  # conversion to CSR does not check
         return sparse.csr_array(loaded)
     if "counts" in names:
         return sparse.csr_array(file["counts"])
-    found = ", ".join(sorted(names)) or "nothing"
-    raise ValueError(f"{path.name} must hold the array counts, or doc, word and count; it holds {found}")
+    present = ", ".join(sorted(names)) or "nothing"
+    raise ValueError(f"{path.name} must hold the array counts, or doc, word and count; it holds {present}")
