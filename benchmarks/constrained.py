@@ -19,9 +19,8 @@ import numpy as np
 from benchmarks import constrained_il2
 from benchmarks.constrained_rivals import SETTINGS, Task, is_installed, warmed
 from benchmarks.trials import parser_of, show
-from codiag.least_squares import LeastSquares, Limits
+from codiag.least_squares import Limits, minimize
 from codiag.metrics import factor_error
-from codiag.search import improved
 from codiag.synthetic import PlantedTensor, fluorescence, noisy_tensor
 from codiag.tensors import FactoredTensor
 from experiments.records import Cell, Record, Values, combinations, select
@@ -132,7 +131,7 @@ def _trial(scenario: str, place: tuple[tuple[str, Any], ...], index: int) -> _Tr
     start = seed_of("start", seed)  # not drawn like the truth
     task = Task(np.where(mask, planted.tensor, 0.0), planted.weights.size, given, chosen.nonnegative, start)
     truth = FactoredTensor(planted.weights, planted.factors, symmetric=False)
-    found = improved(LeastSquares(task.problem), truth, Limits(max_sweeps=1000)).components
+    found = minimize(task.problem, truth, Limits(max_sweeps=1000)).components
     return _Trial(planted, task, squared_residual(task, found), factor_error(found.factors, planted))
 
 

@@ -33,7 +33,8 @@ class Task:
     @property
     def problem(self) -> Problem:
         """The same as codiag takes it."""
-        return Problem(self.tensor, self.rank, "nonnegative" if self.nonnegative else None, self.mask)
+        constraints = "nonnegative" if self.nonnegative else None
+        return Problem(self.tensor, self.rank, constraints=constraints, observed=self.mask)
 
     def start(self) -> list[np.ndarray]:
         """Draw factors of a tensor as large as this one, for methods that leave that to their caller."""

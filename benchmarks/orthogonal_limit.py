@@ -55,7 +55,7 @@ def errors_of(trial: Trial) -> dict[str, tuple[float, float]]:
     start = NLS(init=(planted.weights, planted.factors), max_replacements=0)
     for name, (method, constraint) in {**METHODS, "free oracle": (start, None)}.items():
         began = time.process_time()
-        fit = solve(Problem(tensor, trial.size, constraint, symmetric=trial.symmetric), method, trial.seed)
+        fit = solve(Problem(tensor, trial.size, constraints=constraint, symmetric=trial.symmetric), method, trial.seed)
         found[name] = factor_error(fit, planted), time.process_time() - began
     return found
 

@@ -16,11 +16,9 @@ import numpy as np
 from benchmarks.orders import SETUP, planted
 from benchmarks.trials import parser_of, show
 from codiag import Problem
-from codiag.least_squares import Limits
-from codiag.methods import random_start
+from codiag.least_squares import ROUGH, minimize
 from codiag.problem import Log
-from codiag.search import approach
-from codiag.starts import diagonal_roles, diagonal_start, koszul_roles, koszul_start
+from codiag.starts import Random, diagonal_roles, diagonal_start, koszul_roles, koszul_start
 from codiag.tensors import DenseTensor, FactoredTensor
 from experiments.records import Cell, Record, Values, combinations, select
 from experiments.reports import Report, Table
@@ -33,7 +31,6 @@ AXES: dict[str, Sequence[Any]] = {
     "weights": ["normal", "equal"],
     "noise": [0.0, 1e-4, 1e-3, 1e-2],
 }
-LIMITS = Limits(300, 1e-9)
 
 
 def koszul(problem: Problem, core: DenseTensor, rng: np.random.Generator) -> FactoredTensor:
@@ -54,11 +51,11 @@ def _diagonalized(core: DenseTensor, rank: int, rng: np.random.Generator) -> Fac
     roles = diagonal_roles(core, rank)
     if roles is None:
         raise ValueError(f"rank must be such that slices can be diagonalized; got {rank}")
-    return approach(Problem(core, rank), diagonal_start(core, roles, rank, rng, Log()), LIMITS, Log(), 0).components
+    return minimize(Problem(core, rank), diagonal_start(core, roles, rank, rng, Log()), ROUGH).components
 
 
 def random(problem: Problem, _: DenseTensor, rng: np.random.Generator) -> FactoredTensor:
-    return random_start(problem, rng)
+    return next(Random().generate(problem, rng, Log()))
 
 
 STARTS: dict[str, Callable[[Problem, DenseTensor, np.random.Generator], FactoredTensor]] = {
@@ -79,9 +76,9 @@ def _measured(cell: Cell, _: int) -> Values:
     core = DenseTensor(problem.tensor, symmetric=cell["symmetric"])
     asked, rng = Problem(core, rank), np.random.default_rng(seed_of("start", cell))
     truth = FactoredTensor(problem.weights, problem.factors, symmetric=cell["symmetric"])
-    least = approach(asked, truth, LIMITS, Log(), 0).objective
+    least = minimize(asked, truth, ROUGH).objective
     began = time.process_time()
-    end = approach(asked, STARTS[cell["method"]](asked, core, rng), LIMITS, Log(), 0).objective
+    end = minimize(asked, STARTS[cell["method"]](asked, core, rng), ROUGH).objective
     cpu = time.process_time() - began
     total = core.squared_norm()
     return {"oracle": math.sqrt(2 * least / total), "error": math.sqrt(2 * end / total), "cpu": cpu}

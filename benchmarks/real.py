@@ -103,7 +103,7 @@ def _measured(cell: Cell, _: int) -> Values:
     values: Values = {}
     begin = time.process_time()
     if cell["method"] == OURS:
-        fit = solve(Problem(tensor, cell["rank"], None, mask), Auto(), cell["seed"])
+        fit = solve(Problem(tensor, cell["rank"], observed=mask), Auto(), cell["seed"])
         values["cpu"] = time.process_time() - begin
         weights, factors = fit
         values |= {"converged": fit.converged, "explained": bool(fit.diagnose().advice)}

@@ -48,4 +48,4 @@ class GramLathauwer(Method):
         else:
             components = components_from_sides(core, roles, left, right_side)
         log.add("diagonalize", joint.n_sweeps, math.nan, joint.n_sweeps * 2.0 * rank**4)
-        return Estimate(reduction.lift(components), log.stages, joint.converged)
+        return Estimate(reduction.to_tensor(components), log.stages, joint.converged)

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from codiag._arrays import Array, TensorLike
-from codiag._checks import ConvergenceWarning, Seed, as_generator, explains_keywords
+from codiag._checks import ConvergenceWarning, Seed, explains_keywords
 from codiag.constraints import ConstraintsLike
 from codiag.methods import Method, as_method
 from codiag.problem import Problem
 from codiag.result import Factorization, complaint_about, solve
-
-if TYPE_CHECKING:
-    from codiag.selection import RankChoice
 
 
 @explains_keywords
@@ -121,22 +118,11 @@ def as_problem(tensor: Any, rank: Any, constraints: Any, observed: Any, symmetri
 
 def fitted(problem: Problem, method: Any, seed: Any) -> tuple[Factorization, str | None]:
     """Return the fit of a problem, whose rank is chosen if it has none, and the text of a warning about it."""
-    strategy, choice = as_method(method), None
-    if problem.rank == 0:
-        choice = chosen_rank(problem, seed)
-        problem = problem.with_rank(choice.rank or 0)
-    if choice is None or method is not None:
+    from codiag.selection import fit_with_chosen_rank
+
+    strategy = as_method(method)
+    if problem.rank > 0:
         fit = solve(problem, strategy, seed)
     else:
-        fit = choice.fit
-    return fit, complaint_about(fit, problem, strategy)
-
-
-def chosen_rank(problem: Problem, seed: Any, refusal: str = "rank cannot be 'auto'") -> RankChoice:
-    """Return the choice of the rank from one to ten; raise if no rank is supported."""
-    from codiag.selection import DEFAULT_RANKS, choose
-
-    choice = choose(problem, DEFAULT_RANKS, as_generator(seed, apart=True))
-    if choice.rank is None:
-        raise ValueError(f"{refusal} here. {choice.reason} See codiag.choose_rank, or give an integer")
-    return choice
+        fit = fit_with_chosen_rank(problem, method, seed, "rank cannot be 'auto'")
+    return fit, complaint_about(fit, strategy)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
@@ -23,7 +22,7 @@ from codiag.cli.files import ARRAYS, PAGES, PICTURES, TABLES
 from codiag.cli.terminal import fail, shown
 from codiag.labels import Labels
 from codiag.methods import as_method
-from codiag.result import complaint_about, with_labels
+from codiag.result import complaint_about
 
 SHOWN = 30
 """Components that fit on a screen."""
@@ -83,7 +82,6 @@ def factorize(
             choice = _chosen(problem, max_rank, seed, command)
         command.passes.doing("factorizing ...")
         fit = _fitted(problem, choice, method, seed)
-        fit = fit if labels is None else with_labels(fit, labels)
         command.save("--out", lambda path: _save(path, fit), "" if _is_table(result) else HOW_TO_LOAD)
         command.passes.doing("diagnosing ...")
         about = about_fit(fit)
@@ -125,9 +123,9 @@ def _fitted(
 ) -> codiag.Factorization:
     """Fit the problem; if its rank was chosen, return the fit of the choice unless another method is named."""
     if choice is None or method is not None:
-        problem = problem if choice is None else replace(problem, rank=choice.fit.rank)
+        problem = problem if choice is None else problem.with_rank(choice.fit.rank)
         return codiag.factorize(problem, method=method, seed=seed)
-    complaint = complaint_about(choice.fit, problem, as_method(None))
+    complaint = complaint_about(choice.fit, as_method(None))
     if complaint is not None:
         warnings.warn(complaint, codiag.ConvergenceWarning, stacklevel=2)
     return choice.fit

@@ -110,7 +110,13 @@ class TensorOptions:
         command.passes.over(shape)
         data, observed = _observed(loaded, self.missing)
         constraints = _constraints(self.nonnegative, self.nn_modes, len(shape))
-        problem = codiag.Problem(data, rank, constraints, observed, symmetric=self.symmetric)
+        stated = {
+            "constraints": constraints,
+            "observed": observed,
+            "symmetric": self.symmetric,
+            "labels": loaded.labels,
+        }
+        problem = codiag.Problem(data, rank, **stated)
         if self.missing is Missing.NONE:
             _refuse_missing(problem)
         if loaded.labels is not None and columns is None:

@@ -343,8 +343,8 @@ def _uncompressed(factor: Array, inverse: Array, basis: Array | None, order: Arr
 
 def check_method(diagonalizer: object) -> Diagonalizer:
     """Return the argument if it is a diagonalizer, and raise a TypeError otherwise."""
-    if isinstance(diagonalizer, Diagonalizer):
-        return diagonalizer
+    if not isinstance(diagonalizer, type) and hasattr(diagonalizer, "iterate"):
+        return diagonalizer  # type: ignore[return-value]
     hint = "; did you forget the parentheses?" if isinstance(diagonalizer, type) else ""
     raise TypeError(
         f"diagonalizer must be an object of codiag.diagonalize, like Jacobi() or UWEDGE(); got {diagonalizer!r}{hint}"

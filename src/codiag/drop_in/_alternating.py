@@ -33,7 +33,7 @@ def sweep_from(problem: Problem, init: Any, options: dict[str, Any]) -> Swept:
     objective = LeastSquares(problem)
     norm = _checked_norm(objective)
     start = start_from(init, problem, np.random.default_rng(0)).components
-    if problem.asks:
+    if problem.required_features:
         start = objective.feasible(start)
     swept = objective.sweep([start.factors[0] * start.weights, *start.factors[1:]], unit=False)
     error = objective.relative_error(swept)
@@ -42,7 +42,7 @@ def sweep_from(problem: Problem, init: Any, options: dict[str, Any]) -> Swept:
 
 
 def _checked_norm(objective: LeastSquares) -> float:
-    norm = math.sqrt(objective.total)
+    norm = math.sqrt(objective.squared_norm)
     if not 0 < norm < math.inf:
         raise ValueError(f"tensor must be finite, and not all zero; the norm of {objective.tensor!r} is {norm:g}")
     return norm

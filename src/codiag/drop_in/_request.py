@@ -63,7 +63,7 @@ class Request:
         if self.plain and not fixed:
             return Problem(self.tensor, self.rank, symmetric=symmetric)
         constraints = [self._constraint(mode, fixed or {}) for mode in range(self.order)]
-        return Problem(self.tensor, self.rank, constraints, self.mask, symmetric=False)
+        return Problem(self.tensor, self.rank, constraints=constraints, observed=self.mask, symmetric=False)
 
     def _constraint(self, mode: int, fixed: dict[int, Array]) -> Constraint | None:
         if mode in fixed:
@@ -124,7 +124,7 @@ def _fitted(request: Request, options: dict[str, Any]) -> tuple[Factorization, s
     if isinstance(init, str):
         method, problem = _method(init, options), request.problem()
         fit = solve(problem, method, request.seed)
-        return fit, complaint_about(fit, problem, method)
+        return fit, complaint_about(fit, method)
     problem = request.problem(symmetric=False)  # the modes of a given start may differ
     swept = sweep_from(problem, init, options)
     signed = not request.nonnegative
@@ -132,7 +132,7 @@ def _fitted(request: Request, options: dict[str, Any]) -> tuple[Factorization, s
         return like_start(swept.fit, init, signed=signed), complaint_about_sweeps(swept.fit, 1)
     method = NLS(init=swept.fit, max_replacements=0, **(options | {"max_sweeps": max_sweeps - 1}))
     fit = solve(problem, method, request.seed)
-    return like_start(fit, init, signed=signed), complaint_about(fit, problem, method)
+    return like_start(fit, init, signed=signed), complaint_about(fit, method)
 
 
 def _method(init: str, options: dict[str, Any]) -> Method:

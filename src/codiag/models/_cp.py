@@ -12,14 +12,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from codiag._arrays import Array, like, to_host
 from codiag._checks import ConvergenceWarning, as_real_array
-from codiag._factorize import with_chosen_rank
 from codiag.constraints import ConstraintsLike
 from codiag.labels import Labelled, read_labelled, read_like
 from codiag.methods import as_method
 from codiag.models.frame import Model, as_seed
 from codiag.problem import Problem, most_components
-from codiag.result import complaint_about, explained_share, solve, with_labels
-from codiag.tensors import FactoredTensor, Tensor
+from codiag.result import Factorization, complaint_about, explained_share, solve
+from codiag.selection import fit_with_chosen_rank
+from codiag.tensors import FactoredTensor
 
 
 class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
@@ -117,13 +117,12 @@ class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         self.check_parameters()
         plain, labels = read_labelled(data)
         samples = self._checked(plain, reset=True)
-        problem = self._problem(samples)
-        method = as_method(self.method)
-        fit = solve(problem, method, as_seed(self.random_state))
-        self.factorization_ = fit if labels is None else with_labels(fit, labels)
-        self.factors_ = list(self.factorization_.factors[1:])
+        stated = {"constraints": self.constraints, "symmetric": False, "labels": labels}
+        fit = self._fitted(samples, stated)
+        self.factorization_ = fit
+        self.factors_ = list(fit.factors[1:])
         self.n_components_ = fit.rank
-        complaint = complaint_about(self.factorization_, problem, method)
+        complaint = complaint_about(fit, as_method(self.method))
         return () if complaint is None else (ConvergenceWarning(complaint),)
 
     @property
@@ -141,17 +140,19 @@ class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
         check_is_fitted(self)
         return list(self.factorization_.entry_standard_errors[1:])
 
-    def _problem(self, samples: Any) -> Problem:
+    def _fitted(self, samples: Any, stated: dict[str, Any]) -> Factorization:
+        """Return the fit of samples, with the rank chosen if it is not given."""
+        seed = as_seed(self.random_state)
         if self.n_components is None:
-            whole = Problem(samples, 1, self.constraints, symmetric=False)
-            return with_chosen_rank(whole, as_seed(self.random_state), "n_components cannot be None")
+            problem = Problem.of_any_rank(samples, **stated)
+            return fit_with_chosen_rank(problem, self.method, seed, "n_components cannot be None")
         limit = most_components(samples.shape)
         if self.n_components > limit:
             raise ValueError(
                 f"n_components must be at most {limit}, which is enough for all samples of shape {samples.shape}; "
                 f"got {self.n_components}"
             )
-        return Problem(samples, self.n_components, self.constraints, symmetric=False)
+        return solve(Problem(samples, self.n_components, **stated), as_method(self.method), seed)
 
     def transform(self, X: Any) -> Array:  # noqa: N803
         """Return the coefficients of samples for the fitted factors of the features, under the same constraints.
@@ -271,7 +272,7 @@ class CP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Model):
 
     def _checked(self, raw: Any, *, reset: bool) -> Any:
         """Return samples in a form that `codiag.Problem` takes."""
-        foreign = isinstance(raw, Tensor) or (is_array_api_obj(raw) and not isinstance(raw, np.ndarray))
+        foreign = hasattr(raw, "mttkrp") or (is_array_api_obj(raw) and not isinstance(raw, np.ndarray))
         if foreign or isinstance(raw, np.ma.MaskedArray):
             samples = raw
             if reset:

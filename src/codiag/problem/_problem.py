@@ -106,6 +106,7 @@ class Problem:
         constraints: ConstraintsLike = None,
         observed: Array | None = None,
         symmetric: bool | Sequence[int] | None = None,
+        labels: Labels | None = None,
     ) -> Problem:
         """Check all but the rank, which `with_rank` then sets.
 
@@ -113,7 +114,7 @@ class Problem:
         ----------
         tensor : anything that `codiag.factorize` takes
             Of order three or more.
-        constraints, observed, symmetric
+        constraints, observed, symmetric, labels
             As in `Problem`.
 
         Returns
@@ -129,7 +130,7 @@ class Problem:
         2
         """
         problem = object.__new__(cls)
-        problem._check_and_set(tensor, None, constraints, observed, symmetric, None, None)
+        problem._check_and_set(tensor, None, constraints, observed, symmetric, None, labels)
         return problem
 
     def _check_and_set(

@@ -55,20 +55,21 @@ def safe_scale(problem: Problem) -> float:
     return 1.0 if 1 / safe < norm < safe else norm
 
 
-def complaint_about(fit: Factorization, problem: Problem, method: Method) -> str | None:
+def complaint_about(fit: Factorization, method: Method) -> str | None:
     """Return the text of the warning about a fit, or None if there is nothing to warn of."""
     largest, norm = float(np.max(np.abs(to_host(fit.weights)))), whole_norm(fit)
+    tensor = f"a tensor of {' x '.join(map(str, fit.shape))}"
     if largest > CANCELLING * norm or (fit.converged and _has_large_cancelling_pair(fit)):
         return (
-            f"components cancel each other: the largest weight is {largest:.2g}, the norm of {problem.tensor!r} "
-            f"{norm:.2g}; there may be no best fit with rank {fit.rank}, try a lower one"
+            f"components cancel each other: the largest weight is {largest:.2g}, the norm of {tensor} {norm:.2g}; "
+            f"there may be no best fit with rank {fit.rank}, try a lower one"
         )
     if fit.converged:
         return None
     sweeps = sum(stage.sweeps for stage in fit.stages)
     return (
-        f"{type(method).__name__} did not converge in {sweeps} sweeps on {problem.tensor!r} with rank {fit.rank}; "
-        f"the best fit is returned, relative error {fit.relative_error:.3g}. A lower rank may be easier to find"
+        f"{type(method).__name__} did not converge in {sweeps} sweeps on {tensor} with rank {fit.rank}; the best fit is "
+        f"returned, relative error {fit.relative_error:.3g}. A lower rank may be easier to find"
     )
 
 

@@ -11,8 +11,9 @@ import numpy as np
 from codiag._arrays import Array, TensorLike
 from codiag._checks import Seed, as_generator, as_number, explains_keywords
 from codiag.constraints import ConstraintsLike
+from codiag.methods import as_method
 from codiag.problem import Problem
-from codiag.result import Factorization, safe_scale
+from codiag.result import Factorization, safe_scale, solve
 from codiag.selection._choice import RankChoice
 from codiag.selection._evidence import evidence_for
 from codiag.selection._halves import split_halves
@@ -133,6 +134,14 @@ def choose(problem: Problem, ranks: Sequence[int], rng: np.random.Generator) -> 
         scanned.finish(rank)
     fits = {rank: _final(fit, problem.with_rank(rank), scale) for rank, fit in scanned.fits.items()}
     return RankChoice(rank, reason, fits, evidence)
+
+
+def fit_with_chosen_rank(problem: Problem, method: Any, seed: Any, refusal: str) -> Factorization:
+    """Return a fit with the rank chosen from one to ten, by a method if one is given; raise if no rank is supported."""
+    choice = choose(problem, DEFAULT_RANKS, as_generator(seed, apart=True))
+    if choice.rank is None:
+        raise ValueError(f"{refusal} here. {choice.reason} See codiag.choose_rank, or give an integer")
+    return choice.fit if method is None else solve(problem.with_rank(choice.rank), as_method(method), seed)
 
 
 def _final(fit: Factorization, problem: Problem, scale: float) -> Factorization:

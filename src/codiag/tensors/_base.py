@@ -632,6 +632,91 @@ class Tensor(ABC):
         """
         return gram_eigenpairs(self.to_dense(), mode, count)
 
+    def with_random_signs(self, rng: np.random.Generator, shared: Sequence[int] = ()) -> Tensor:
+        """Multiply every entry by a random sign, the same for entries that permuting the shared modes makes equal.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Draws the signs.
+        shared : sequence of int
+            Modes that share a factor.
+
+        Returns
+        -------
+        Tensor
+            Not declared symmetric.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.tensors import DenseTensor
+        >>> flipped = DenseTensor(np.ones((2, 2, 2))).with_random_signs(np.random.default_rng(0)).to_dense()
+        >>> np.unique(flipped).tolist()
+        [-1.0, 1.0]
+        """
+        return self.as_double().with_random_signs(rng, shared)
+
+    def stored_mask(self) -> np.ndarray:
+        """Return which entries are stored.
+
+        Returns
+        -------
+        numpy.ndarray of bool, of the shape of the tensor
+            True for stored entries.
+
+        Examples
+        --------
+        >>> from codiag.tensors import SparseTensor
+        >>> int(SparseTensor([[0, 1], [0, 1], [0, 1]], [1.0, 2.0], (2, 2, 2)).stored_mask().sum())
+        2
+        """
+        return np.ones(self.shape, dtype=bool)
+
+    def thinned(self, rng: np.random.Generator) -> Tensor:
+        """Return a random part of a long list of entries, so few that `leading_eigenpairs` takes about a second.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Draws the part.
+
+        Returns
+        -------
+        Tensor
+            This one if it has few entries, or stores all of them.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.tensors import SparseTensor
+        >>> tensor = SparseTensor([[0, 1], [0, 1], [0, 1]], [1.0, 2.0], (2, 2, 2))
+        >>> tensor.thinned(np.random.default_rng(0)) is tensor
+        True
+        """
+        return self
+
+    def shows_ranges(self, rank: int) -> bool:
+        """Return whether so many entries, at random places, show the ranges of components of equal size.
+
+        Parameters
+        ----------
+        rank : int
+            Number of components.
+
+        Returns
+        -------
+        bool
+            Whether `leading_eigenpairs` stand out of the noise that sampling adds.
+
+        Examples
+        --------
+        >>> from codiag.tensors import SparseTensor
+        >>> SparseTensor([[0, 1], [0, 1], [0, 1]], [1.0, 2.0], (2, 2, 2)).shows_ranges(2)
+        False
+        """
+        return not self.is_partial
+
     def without_symmetry(self) -> Tensor:
         """Give the modes factors of their own: the same tensor, with `symmetric` False.
 

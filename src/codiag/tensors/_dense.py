@@ -137,28 +137,6 @@ class DenseTensor(ArrayTensor):
         return self._entries if is_exact else None
 
     def with_random_signs(self, rng: np.random.Generator, shared: Sequence[int] = ()) -> DenseTensor:
-        """Multiply every entry by a random sign, the same for entries that permuting the shared modes makes equal.
-
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-            Draws the signs.
-        shared : sequence of int
-            Modes that share a factor.
-
-        Returns
-        -------
-        DenseTensor
-            Not declared symmetric.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from codiag.tensors import DenseTensor
-        >>> flipped = DenseTensor(np.ones((2, 2, 2))).with_random_signs(np.random.default_rng(0)).to_dense()
-        >>> np.unique(flipped).tolist()
-        [-1.0, 1.0]
-        """
         signs = rng.choice([-1.0, 1.0], self.shape)
         if shared:
             indices = np.indices(self.shape)

@@ -156,28 +156,6 @@ class SparseTensor(StoredTensor):
         return hollow_eigenpairs(self, mode, min(count, self.shape[mode]))
 
     def with_random_signs(self, rng: np.random.Generator, shared: Sequence[int] = ()) -> SparseTensor:
-        """Multiply every entry by a random sign, the same for entries that permuting the shared modes makes equal.
-
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-            Draws the signs.
-        shared : sequence of int
-            Modes that share a factor.
-
-        Returns
-        -------
-        SparseTensor
-            Not declared symmetric.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from codiag.tensors import SparseTensor
-        >>> tensor = SparseTensor([[0, 1], [0, 1], [0, 1]], [1.0, 2.0], (2, 2, 2))
-        >>> np.abs(tensor.with_random_signs(np.random.default_rng(0)).values).tolist()
-        [1.0, 2.0]
-        """
         signs = rng.choice([-1.0, 1.0], self.values.size)
         if shared:
             orbits = self.coords.copy()
@@ -186,63 +164,12 @@ class SparseTensor(StoredTensor):
         return SparseTensor(self.coords, signs * self.values, self.shape, absent=self.absent, check=False)
 
     def thinned(self, rng: np.random.Generator) -> SparseTensor:
-        """Return a random part of the entries, so few that `leading_eigenpairs` takes about a second.
-
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-            Draws the part.
-
-        Returns
-        -------
-        SparseTensor
-            This one if it has few entries.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from codiag.tensors import SparseTensor
-        >>> tensor = SparseTensor([[0, 1], [0, 1], [0, 1]], [1.0, 2.0], (2, 2, 2))
-        >>> tensor.thinned(np.random.default_rng(0)) is tensor
-        True
-        """
         return thinned(self, rng)
 
     def shows_ranges(self, rank: int) -> bool:
-        """Return whether so many entries, at random places, show the ranges of components of equal size.
-
-        Parameters
-        ----------
-        rank : int
-            Number of components.
-
-        Returns
-        -------
-        bool
-            Whether `leading_eigenpairs` stand out of the noise that sampling adds.
-
-        Examples
-        --------
-        >>> from codiag.tensors import SparseTensor
-        >>> SparseTensor([[0, 1], [0, 1], [0, 1]], [1.0, 2.0], (2, 2, 2)).shows_ranges(2)
-        False
-        """
         return shows_ranges(self, rank)
 
     def stored_mask(self) -> np.ndarray:
-        """Return which entries are stored.
-
-        Returns
-        -------
-        numpy.ndarray of bool, of the shape of the tensor
-            True for stored entries.
-
-        Examples
-        --------
-        >>> from codiag.tensors import SparseTensor
-        >>> int(SparseTensor([[0, 1], [0, 1], [0, 1]], [1.0, 2.0], (2, 2, 2)).stored_mask().sum())
-        2
-        """
         mask = np.zeros(self.shape, dtype=bool)
         mask[tuple(self.coords)] = True
         return mask

@@ -8,7 +8,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from codiag._arrays import Array, double, like, to_host
-from codiag.constraints import NEARLY_SINGULAR, Fixed, ridge_strengths
+from codiag.constraints import NEARLY_SINGULAR, ridge_strengths
 from codiag.least_squares import LeastSquares
 from codiag.problem import Problem
 from codiag.tensors import FactoredTensor
@@ -70,7 +70,7 @@ class Unknowns:
         places = [np.rint(np.abs(to_host(part))).astype(int) - 1 for part in numbers]
         xp = array_namespace(point)
         strengths = _strengths(objective.problem)
-        mean = objective.problem.mean_weight
+        mean = objective.problem.data.mean_weight
         parts = [xp.full_like(factor, strength / mean) for factor, strength in zip(factors, strengths, strict=True)]
         ridges = to_host(layout.folded(parts, signed=False))
         free = to_host(objective.free(point, 0 * point)) > 0
@@ -134,8 +134,8 @@ def _scaled_as_fitted(objective: LeastSquares, components: FactoredTensor) -> Ar
     sizes = np.ones((components.order, components.rank))
     moving = []
     for mode, constraint in enumerate(problem.constraints or ()):
-        if isinstance(constraint, Fixed):
-            given = to_host(constraint.factor)
+        if constraint is not None and constraint.is_fixed:
+            given = to_host(constraint.project(components.factors[mode]))
             norms = np.linalg.norm(given, axis=0)
             cosines = to_host(components.factors[mode]).T @ (given / np.where(norms > 0, norms, 1))
             sizes[mode] = norms[np.argmax(np.abs(cosines), axis=1)]
@@ -157,7 +157,7 @@ def _propagated(unknowns: Unknowns) -> tuple[list[np.ndarray], np.ndarray, float
     """Return errors of factors' entries, what components are worth, how much was determined, and errors of weights."""
     index = np.flatnonzero(unknowns.free)
     curvature = to_host(unknowns.objective.curvature(unknowns.point).matrix())[np.ix_(index, index)]
-    curvature = curvature / unknowns.objective.problem.mean_weight
+    curvature = curvature / unknowns.objective.problem.data.mean_weight
     directions = _directions(unknowns, index)
     matrix = curvature + np.diag(unknowns.ridges.ravel()[index])
     matrix = matrix if directions is None else directions.T @ matrix @ directions

@@ -352,7 +352,7 @@ class MomentModel(Model, Generic[M, C]):
         complaints: list[Warning] = [UserWarning(complaint) for complaint in moments.complaints]
         # The default method makes one start of few sweeps: its errors are far below those of the moments.
         if fit is not None and moments.problem is not None and self.method is not None:
-            complaint = complaint_about(fit, moments.problem, self.strategy())
+            complaint = complaint_about(fit, self.strategy())
             complaints += [] if complaint is None else [ConvergenceWarning(complaint)]
         return tuple(complaints)
 
