@@ -53,7 +53,7 @@ def _measured(shape: tuple[int, ...], n_true: int, rank: int, noise: float) -> t
         theirs.append(their_seconds)
         ratios.append(fit.relative_error / error)
         converged += fit.converged
-        grown += any("stand out" in stage.name for stage in fit.stages)
+        grown += any("surplus" in stage.name for stage in fit.stages)
         named += len(doubtful) >= rank - n_true
     numbers = statistics.median(times), max(times), statistics.median(theirs)
     counts = (f"{count} of {len(SEEDS)}" for count in (converged, grown, named))

@@ -8,14 +8,14 @@ import pytest
 
 import codiag
 from cases import METHODS
-from codiag.reduction import _reduction
+from codiag.reduction import reduce
 from codiag.tensors import DenseTensor, FactoredTensor, symmetrize
 
 
 @pytest.fixture
 def accelerator(monkeypatch):
     """Take arrays of another library for those of an accelerator; mixing them with NumPy's is an error."""
-    monkeypatch.setattr(_reduction, "on_host", lambda array: isinstance(array, np.ndarray))
+    monkeypatch.setattr("codiag.reduction._reduction.on_host", lambda array: isinstance(array, np.ndarray))
 
 
 def planted(shape, rank, *, symmetric=False):
@@ -79,7 +79,7 @@ def test_components_of_a_large_tensor_come_back_to_where_it_lives(rank, accelera
 
 @pytest.mark.parametrize("work", [0, 2**40])
 def test_cores_live_where_work_on_them_is_fastest(work, accelerator, monkeypatch):
-    monkeypatch.setattr(_reduction, "HOST_WORK", work)
+    monkeypatch.setattr("codiag.reduction._reduction.HOST_WORK", work)
     tensor = DenseTensor(strict.asarray(planted((7, 8, 9), 3)[0]))
-    reduction = _reduction.reduce(codiag.Problem(tensor, 3), np.random.default_rng(0))
+    reduction = reduce(codiag.Problem(tensor, 3), np.random.default_rng(0))
     assert isinstance(reduction.core.to_dense(), np.ndarray) == (work > 0)

@@ -115,7 +115,7 @@ def test_signs_that_constraints_turn_go_to_a_mode_that_may_have_either():
     factors = [-rng.random((4, 2)), rng.standard_normal((5, 2)), rng.standard_normal((6, 2))]
     start = FactoredTensor(np.array([2.0, -3.0]), factors, symmetric=False)
     for second, third in ((None, None), (None, Ridge(1.0)), (Ridge(1.0), Fixed(factors[2]))):
-        problem = codiag.Problem(start.to_dense(), 2, [NonNegative(), second, third], symmetric=False)
+        problem = codiag.Problem(start.to_dense(), 2, constraints=[NonNegative(), second, third], symmetric=False)
         feasible = LeastSquares(problem).feasible(start)
         sizes = np.array([2.0, 3.0]) ** (1 / 3) if isinstance(third, Fixed) else 1.0
         assert (feasible.factors[0] >= 0).all()

@@ -21,7 +21,7 @@ def test_errors_of_moments_fall_like_the_root_of_the_tasks():
         runs = [crowd(3, n=n, n_workers=30, seed=seed) for seed in range(3)]
         fits = [DawidSkene(max_iter=0, random_state=0).fit(run.votes) for run in runs]
         errors.append(
-            np.mean([np.abs(fit.confusion_ - run.errors).mean() for fit, run in zip(fits, runs, strict=True)])
+            np.mean([np.abs(fit.confusion_ - run.confusions).mean() for fit, run in zip(fits, runs, strict=True)])
         )
     slope = np.polyfit(np.log(sizes), np.log(errors), 1)[0]
     assert -0.6 < slope < -0.4

@@ -24,7 +24,7 @@ EXCUSED = {
     "SS05",  # takes plural nouns for verbs
 }
 EXCUSED_OF_METHODS = EXCUSED | {"SA01"}  # the neighbors of a method are those of its class
-ENGINE = "codiag.least_squares.LeastSquares."  # its methods are for those who read its code
+ENGINE = "codiag.extending.LeastSquares."  # its methods are for those who read its code
 LONGEST_TYPE = 60
 QUOTED = re.compile(r"(?<![`:\w])`([^`\n]+)`(?![`_])")
 

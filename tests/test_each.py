@@ -171,7 +171,7 @@ ONE_FOR_ALL = "rank must be an integer or 'auto', or one of these for each tenso
         (stack(2), {"rank": "a"}, ONE_FOR_ALL + "got 'a'"),
         (stack(2), {"rank": [2, "a"]}, ONE_FOR_ALL + "got 'a'"),
         (stack(2), {}, ONE_FOR_ALL + "it may be left out only for codiag.Problem"),
-        ([codiag.Problem(one, 2) for one in stack(2)], {"rank": 2}, "rank must be left out where a Problem is given"),
+        ([codiag.Problem(one, 2) for one in stack(2)], {"rank": 2}, "rank must be left out if a Problem is given"),
         (stack(2), {"rank": 2, "constraints": "round"}, "constraint"),
         (stack(2), {"rank": 2, "symmetric": (0, 7)}, "symmetric"),
         (stack(2), {"rank": 2, "n_jobs": 1.5}, "n_jobs must be an integer other than 0"),

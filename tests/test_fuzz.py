@@ -15,7 +15,7 @@ from fuzz.runner import Plan, Summary, run
 from fuzz.state import snapshot
 from fuzz.watch import examine
 
-MODULES = ("methods", "diagonalize", "tensors", "models", "metrics", "selection", "theory", "synthetic", "datasets",
+MODULES = ("methods", "diagonalize", "tensors", "models", "metrics", "theory", "synthetic", "datasets",
            "drop_in", "drop_in.ajd", "extending", "io", "cli")  # fmt: skip
 PLANTED = {
     "wrong relative_error": "relative_error",

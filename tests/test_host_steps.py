@@ -1,7 +1,6 @@
 """Steps on NumPy arrays are those for arrays of any library; where they creep, and where components run off."""
 
 import itertools
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from codiag._checks import ConvergenceWarning
 from codiag.constraints import Ridge
 from codiag.least_squares import LeastSquares, Limits, QuickSteps, Steps, minimize, random_components, steps_for
 from codiag.problem import Problem
-from codiag.reduction import _with_sides, reduce, reduce_widely
+from codiag.reduction import reduce, reduce_widely, with_sides
 from codiag.search import bounded, polish
 from codiag.synthetic import noisy_tensor
 from codiag.tensors import DenseTensor
@@ -30,7 +29,7 @@ def draw(shape, rank, *, symmetric=False, constraints=None):
     tensor = rng.standard_normal(shape)
     if symmetric:
         tensor = sum(tensor.transpose(axes) for axes in itertools.permutations(range(tensor.ndim)))
-    problem = Problem(tensor, rank, constraints, symmetric=True if symmetric else None)
+    problem = Problem(tensor, rank, constraints=constraints, symmetric=True if symmetric else None)
     start = random_components(problem.tensor, rank, rng)
     objective = LeastSquares(problem, start)
     return objective, objective.layout.pack(start)
@@ -65,7 +64,7 @@ def test_gradient_is_the_derivative(shape, rank, symmetric):
     assert (values[0] - values[1]) / 2e-5 == pytest.approx(slope, rel=1e-5)
 
 
-@pytest.mark.parametrize("constraints", [["nonnegative", None, None], [Ridge(0.1), Ridge(0.2), None]])
+@pytest.mark.parametrize("constraints", [["nonnegative", None, None], [Ridge(0.1), Ridge(0.2), Ridge(0.2)]])
 def test_other_constraints_take_the_steps_that_know_them(constraints):
     objective, _ = draw((4, 5, 6), 3, constraints=constraints)
     assert type(steps_for(objective)) is Steps
@@ -106,7 +105,7 @@ def test_components_that_run_off_are_bounded():
     assert not found.converged
     end = bounded(problem, found)
     assert end.objective <= found.objective
-    assert end.n_sweeps < 700  # eight ridges of sixty steps, and those before
+    assert end.n_sweeps < found.n_sweeps + 300  # four ridges of sixty steps
     assert not end.converged
 
 
@@ -123,7 +122,7 @@ def test_a_ridge_holds_components_back():
     start = random_components(problem.tensor, 2, np.random.default_rng(0))
     sizes = []
     for strength in (1e-2, 1e-4):
-        found = minimize(replace(problem, constraints=(Ridge(strength),) * 3), start, Limits(max_sweeps=500))
+        found = minimize(problem.with_constraints((Ridge(strength),) * 3), start, Limits(max_sweeps=500))
         assert found.converged
         sizes.append(max(float(np.max(np.abs(factor))) for factor in found.components.factors))
     assert sizes[0] < sizes[1]
@@ -135,7 +134,7 @@ def test_wider_ranges_hold_more_of_a_tensor_that_fits_no_model():
     narrow, wide = reduce(problem, np.random.default_rng(0)), reduce_widely(problem, np.random.default_rng(0))
     assert wide.core.shape == (64, 64, 64)
     assert wide.core.squared_norm() > narrow.core.squared_norm()
-    assert reduce_widely(replace(problem, rank=60), np.random.default_rng(0)) is None
+    assert reduce_widely(problem.with_rank(60), np.random.default_rng(0)) is None
 
 
 def test_polishing_never_ends_above_its_start():
@@ -143,11 +142,11 @@ def test_polishing_never_ends_above_its_start():
     tensor = DenseTensor(rng.standard_normal((9, 10, 11)))
     problem = Problem(tensor, 3)
     bases = tuple(np.linalg.qr(rng.standard_normal((size, 3)))[0] for size in tensor.shape)
-    reduction = _with_sides(tensor, bases)
+    reduction = with_sides(problem, tensor, bases)
     core = random_components(reduction.core, 3, rng)
     # Two components that nearly cancel each other: an undamped step leads far away.
     factors = [np.concatenate([f[:, :1], f[:, :1] + 1e-7 * f[:, 1:2], f[:, 2:]], axis=1) for f in core.factors]
     core = core.changed(lambda _, mode: factors[mode], np.array([1e3, -1e3, 1.0]))
-    start = reduction.lift(core)
+    start = reduction.to_tensor(core)
     begin = tensor.squared_distance(start.weights, start.factors)
     assert polish(problem, start, reduction.sides).squared_distance <= begin * (1 + 1e-9)

@@ -9,7 +9,6 @@ import codiag
 from codiag.constraints import NonNegative, Orthogonal
 from codiag.least_squares import LeastSquares, Limits, minimize, polar, rotate
 from codiag.methods import ALS, OJD
-from codiag.search import improved
 from codiag.synthetic import orthonormal_factor, paper_tensor
 from codiag.tensors import FactoredTensor, symmetrize
 from experiments.paper.limits import orthogonal_oracle
@@ -29,7 +28,7 @@ def overlap(factor):
 
 
 def oracle(problem, truth):
-    return improved(LeastSquares(problem), truth, Limits()).components
+    return minimize(problem, truth, Limits()).components
 
 
 def test_the_projection_is_the_nearest_factor_with_orthogonal_columns():
@@ -98,7 +97,7 @@ def test_noisy_fits_end_where_least_squares_from_the_truth_does(constraints, mis
     truth = FactoredTensor(truth.weights, factors, symmetric=False)
     tensor = truth.to_dense() + 0.02 * rng.standard_normal((7, 8, 6))
     tensor[rng.random(tensor.shape) < missing] = np.nan
-    problem = codiag.Problem(tensor, 3, constraints)
+    problem = codiag.Problem(tensor, 3, constraints=constraints)
     fit = codiag.factorize(problem, seed=0)
     best = oracle(problem, truth)
     assert fit.relative_error <= LeastSquares(problem).relative_error(best) * (1 + 1e-6)
@@ -146,7 +145,7 @@ def test_polar_factors_and_gauss_newton_steps_end_at_one_point(symmetric):
     if symmetric:
         truth = FactoredTensor(truth.weights, [truth.factors[0]] * 3)
         tensor = symmetrize(truth.to_dense() + 0.03 * rng.standard_normal((6, 6, 6)))
-    problem = codiag.Problem(tensor, 4, "orthogonal", symmetric=symmetric)
+    problem = codiag.Problem(tensor, 4, constraints="orthogonal", symmetric=symmetric)
     one = rotate(problem, truth, Limits())
     two = minimize(problem, LeastSquares(problem).feasible(truth), Limits())
     assert one.converged

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from codiag._factorize import factorize
+from codiag import factorize
 from codiag.diagonalize import Jacobi, TwoSided
 from codiag.methods import Lathauwer
 from codiag.metrics import factor_error

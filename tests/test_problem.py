@@ -30,15 +30,15 @@ def test_what_is_not_given_is_none():
     assert (problem.constraints, problem.observed, problem.second_moment) == (None, None, None)
     assert isinstance(problem.tensor, DenseTensor)
     assert not problem.symmetric
-    assert problem.asks == frozenset()
+    assert problem.required_features == frozenset()
 
 
 def test_what_is_asked_beyond_a_free_fit():
     given = {"constraints": "nonnegative", "observed": np.arange(60).reshape(3, 4, 5)}
     for name, value in given.items():
-        assert codiag.Problem(ENTRIES, 2, **{name: value}).asks == {name}
-    assert codiag.Problem(ENTRIES, 2, **given).asks == set(given)
-    assert codiag.Problem(CUBE, 2, second_moment=np.eye(4)).asks == frozenset()  # methods may leave it
+        assert codiag.Problem(ENTRIES, 2, **{name: value}).required_features == {name}
+    assert codiag.Problem(ENTRIES, 2, **given).required_features == set(given)
+    assert codiag.Problem(CUBE, 2, second_moment=np.eye(4)).required_features == frozenset()  # methods may leave it
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ class TestFactorize:
         [("rank", 2), ("symmetric", False), ("constraints", "nonnegative"), ("observed", np.ones((3, 4, 5)))],
     )
     def test_nothing_is_said_twice(self, name, value):
-        with pytest.raises(TypeError, match=f"{name} must be left out where a Problem is given, which has its own"):
+        with pytest.raises(TypeError, match=f"{name} must be left out if a Problem is given, which has its own"):
             codiag.factorize(codiag.Problem(ENTRIES, 2), **{name: value})
 
     def test_a_problem_may_be_solved_many_times(self):
@@ -143,13 +143,13 @@ class TestDerived:
 
     def test_another_tensor_is_free(self):
         problem = codiag.Problem(ENTRIES, 2, constraints="nonnegative", observed=ENTRIES)
-        other = problem.on(FactoredTensor(np.ones(2), [np.ones((size, 2)) for size in (2, 3, 4)]))
-        assert (other.rank, other.asks) == (2, frozenset())
+        other = problem.with_tensor(FactoredTensor(np.ones(2), [np.ones((size, 2)) for size in (2, 3, 4)]))
+        assert (other.rank, other.required_features) == (2, frozenset())
 
     def test_counts_of_entries_and_parameters(self):
-        assert codiag.Problem(ENTRIES, 2).n_entries == 60
-        assert codiag.Problem(CUBE, 2).n_entries == 4 * 5 * 6 // 6
-        assert codiag.Problem(ENTRIES, 2, observed=ENTRIES > 0.5).n_entries == np.sum(ENTRIES > 0.5)
+        assert codiag.Problem(ENTRIES, 2).n_independent == 60
+        assert codiag.Problem(CUBE, 2).n_independent == 4 * 5 * 6 // 6
+        assert codiag.Problem(ENTRIES, 2, observed=ENTRIES > 0.5).n_independent == np.sum(ENTRIES > 0.5)
         assert codiag.Problem(ENTRIES, 2).n_parameters == 2 * (3 + 4 + 5 - 2)
         assert codiag.Problem(CUBE, 2).n_parameters == 2 * 4
 

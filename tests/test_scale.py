@@ -205,7 +205,7 @@ def test_missing_entries_take_one_copy_and_their_weights():
     problem = codiag.Problem(entries, 2)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert problem.n_entries == entries.size - 1
+    assert problem.n_observed == entries.size - 1
     assert peak < 2.8 * entries.nbytes
 
 

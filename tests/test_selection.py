@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from functools import reduce
 
 import numpy as np
@@ -62,8 +61,10 @@ def test_noise_has_no_rank():
 
 def test_auto_is_the_rank_that_is_chosen():
     tensor = planted((5, 6, 5), 2)
-    fit, same = codiag.factorize(tensor, "auto", seed=3), codiag.factorize(tensor, 2, seed=3)
-    assert np.array_equal(fit.weights, same.weights)
+    fit, choice = codiag.factorize(tensor, "auto", seed=3), codiag.choose_rank(tensor, seed=3)
+    assert np.array_equal(fit.weights, choice.fit.weights)
+    assert fit.rank == choice.rank == 2
+    np.testing.assert_allclose(fit.weights, codiag.factorize(tensor, 2, seed=3).weights, rtol=1e-6)
 
 
 def test_the_same_seed_gives_the_same_table():
@@ -145,12 +146,12 @@ def test_draws_tell_noise_from_components():
     excesses = []
     for _ in range(20):
         left = basis @ (basis.T @ rng.standard_normal(120))
-        excesses.append(excess_over_draws(one, replace(problem, tensor=problem.tensor + DenseTensor.of(
+        excesses.append(excess_over_draws(one, problem.with_tensor(problem.tensor + DenseTensor.of(
             1e-3 * left.reshape(4, 5, 6), symmetric=False))))  # fmt: skip
     assert max(excesses) < 1
     term = basis @ (basis.T @ np.einsum("i,j,k->ijk", *(rng.standard_normal(size) for size in (4, 5, 6))).ravel())
     planted_term = DenseTensor.of(term.reshape(4, 5, 6), symmetric=False)
-    assert excess_over_draws(one, replace(problem, tensor=problem.tensor + planted_term)) > 1
+    assert excess_over_draws(one, problem.with_tensor(problem.tensor + planted_term)) > 1
 
 
 def test_a_list_of_entries():

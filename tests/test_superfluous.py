@@ -1,4 +1,4 @@
-"""More components than the data hold: told from weak ones, and fitted one at a time."""
+"""More components than the data hold: distinguished from weak ones, and fitted one at a time."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 
 import codiag
+from codiag.least_squares import Limits, minimize
 from codiag.problem import Problem
-from codiag.search import has_superfluous, regrown
+from codiag.reduction import Reduction
+from codiag.search import End, regrown
 from codiag.synthetic import unit_factor
 from codiag.tensors import FactoredTensor
+from experiments.fitting import silent_fit
 
 NOISE = 5e-4
 """Standard deviation of an entry; the largest term of so much noise has a weight of about 0.005 here."""
@@ -29,37 +32,42 @@ def planted(weakest=1.0, *, symmetric=False):
 
 
 def end_of(tensor, rank):
-    """Return a fit, its components, and how far they are from the tensor."""
-    fit = codiag.factorize(tensor, rank, seed=0)
-    components = FactoredTensor(fit.weights, list(fit.factors), symmetric=fit.symmetric)
-    return fit, components, (fit.relative_error * fit.norm) ** 2
+    """Return the fit of a tensor as an end of the search on the whole tensor."""
+    fit, problem = silent_fit(tensor, rank, seed=0), Problem(tensor, rank)
+    return End(problem, minimize(problem, fit.tensor, Limits()))
+
+
+def grown_from(end):
+    whole = Reduction.identity(end.problem)
+    return regrown(end, whole, whole)
 
 
 @pytest.mark.parametrize(("rank", "weakest", "expected"), [(4, 1.0, False), (6, 1.0, True), (4, 0.02, False)])
-def test_superfluous_components_are_told_from_weak_ones(rank, weakest, expected):
-    tensor = planted(weakest)[1]
-    _, components, left = end_of(tensor, rank)
-    assert has_superfluous(Problem(tensor, rank), components, left) is expected
+def test_surplus_components_are_distinguished_from_weak_ones(rank, weakest, expected):
+    assert end_of(planted(weakest)[1], rank).has_surplus is expected
 
 
 @pytest.mark.parametrize(("rank", "weakest"), [(4, 1.0), (4, 0.02), (5, 0.02)], ids=["none", "weak", "weak and more"])
-def test_nothing_grows_anew_beyond_components_that_leave_more_than_noise(rank, weakest):
-    tensor = planted(weakest)[1]
-    _, components, left = end_of(tensor, rank)
-    assert regrown(Problem(tensor, rank), components, left) is None
+def test_nothing_is_grown_if_outstanding_components_leave_more_than_noise(rank, weakest):
+    assert grown_from(end_of(planted(weakest)[1], rank)) is None
 
 
-def test_noise_alone_has_no_components_to_begin_with():
-    tensor = np.random.default_rng(0).standard_normal((8, 9, 10))
-    _, components, left = end_of(tensor, 3)
-    assert regrown(Problem(tensor, 3), components, left) is None
+def test_surplus_components_are_grown_from_noise():
+    end = end_of(planted()[1], 6)
+    grown = grown_from(end)
+    assert grown.problem.rank == grown.outcome.components.rank == 6
+    assert grown.objective < 1.01 * end.objective
+
+
+def test_noise_alone_has_no_outstanding_components():
+    assert grown_from(end_of(np.random.default_rng(0).standard_normal((8, 9, 10)), 3)) is None
 
 
 @pytest.mark.parametrize("symmetric", [False, True], ids=["free", "symmetric"])
 def test_too_high_a_rank_leaves_the_components_where_they_are(symmetric):
     truth, tensor = planted(symmetric=symmetric)
     right, wrong = (codiag.factorize(tensor, rank, seed=0) for rank in (4, 6))
-    assert any("stand out" in stage.name for stage in wrong.stages)
+    assert any("surplus" in stage.name for stage in wrong.stages)
     assert wrong.converged
     assert wrong.relative_error < right.relative_error
     first = FactoredTensor(wrong.weights[:4], [factor[:, :4] for factor in wrong.factors], symmetric=symmetric)

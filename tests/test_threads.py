@@ -26,10 +26,10 @@ WARNING = {  # the public functions: here, and nowhere below them, something is 
     "_checks/_former.py",
     "_factorize.py",
     "_factorize_each.py",
+    "cli/factorization.py",
     "diagonalize/_joint_diagonalize.py",
     "drop_in/_pyriemann_ajd.py",
-    "drop_in/_tensorly_cp.py",
-    "drop_in/_tensorly_nonnegative.py",
+    "drop_in/_tensorly.py",
     "models/frame/_model.py",
 }
 

@@ -27,10 +27,10 @@ class Constraint(ABC):
 
     See Also
     --------
-    NonNegative : Entries that are not negative.
-    Orthogonal : Orthonormal columns.
-    Fixed : A factor that is known.
-    Ridge : Small entries rather than large ones.
+    codiag.constraints.NonNegative : Entries that are not negative.
+    codiag.constraints.Orthogonal : Orthonormal columns.
+    codiag.constraints.Fixed : A factor that is known.
+    codiag.constraints.Ridge : Small entries rather than large ones.
     codiag.factorize : Takes constraints, one for all modes or one for each.
 
     Examples

@@ -30,6 +30,7 @@ from codiag.least_squares._gauss_newton import (
     QuickSteps,
     State,
     Steps,
+    are_cancelling,
     evaluated,
     gauss_newton_step,
     negligible_gain,
@@ -37,7 +38,7 @@ from codiag.least_squares._gauss_newton import (
     steps_for,
 )
 from codiag.least_squares._layout import Layout
-from codiag.least_squares._linear_solve import conjugate_gradients, inner_product, solve_directly
+from codiag.least_squares._linear_solve import conjugate_gradients, damped_step, inner_product, solve_directly
 from codiag.least_squares._minimize import ROUGH, are_orthogonal, minimize
 from codiag.least_squares._noise import N_FLIPS, NORMAL_QUANTILE, is_noise, largest_noise_term, noise_excess
 from codiag.least_squares._objective import LeastSquares

@@ -1,7 +1,5 @@
 """Damped Gauss-Newton steps (Levenberg-Marquardt) from a start to a minimum of least squares."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -9,10 +7,12 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from array_api_compat import is_numpy_array
 
-from codiag._arrays import Array, Extrapolation, array_namespace
+from codiag._arrays import Array, Extrapolation, array_namespace, to_host
+from codiag.least_squares._components import unit_components
 from codiag.least_squares._linear_solve import MOST_PRODUCTS, damped_step
 from codiag.least_squares._objective import LeastSquares
 from codiag.least_squares._small_numpy import HostSteps
+from codiag.problem import Problem
 from codiag.tensors import FactoredTensor, is_large
 
 FIRST_DAMPING = 1e-3
@@ -140,6 +140,57 @@ class Limits:
     watch: Watcher | None = None
 
 
+def gauss_newton_step(
+    objective: LeastSquares, state: State, damping: float, max_products: int = MOST_PRODUCTS
+) -> tuple[Array, float]:
+    """Return the damped step of the unknowns that are free, and the decrease that it promises."""
+    curvature = objective.restricted(objective.curvature(state.point), state.gradient)
+    accuracy = objective.curvature_error
+    return damped_step(curvature, state.gradient, damping, objective.squared_norm, max_products, accuracy)
+
+
+class Steps:
+    """Damped Gauss-Newton steps for any problem, in the array library of its tensor."""
+
+    def __init__(self, objective: LeastSquares) -> None:
+        self.objective, self._far = objective, False
+
+    def evaluated(self, point: Array) -> State:
+        """Return the state at a point; entries of a large tensor are not subtracted one by one while it is far."""
+        objective = self.objective
+        value, gradient = objective.value_and_gradient(point, far=self._far)
+        self._far = is_large(objective.tensor.shape) and objective.is_far(2 * value)
+        return State(point, value, gradient)
+
+    def step(self, state: State, damping: float, max_products: int = MOST_PRODUCTS) -> tuple[Array, float]:
+        """Return the damped step of the unknowns that are free, and the decrease that it promises."""
+        return gauss_newton_step(self.objective, state, damping, max_products)
+
+
+class QuickSteps(Steps):
+    """The same for a NumPy array that is complete, without constraints but equal ridges."""
+
+    def __init__(self, objective: LeastSquares, entries: np.ndarray) -> None:
+        super().__init__(objective)
+        self._host = HostSteps(entries, objective.layout, objective.uniform_ridge or 0.0)
+
+    def evaluated(self, point: Array) -> State:
+        return State(point, *self._host.value_and_gradient(point))
+
+    def step(self, state: State, damping: float, max_products: int = MOST_PRODUCTS) -> tuple[Array, float]:
+        return self._host.step(state.point, state.gradient, damping, max_products)
+
+
+def steps_for(objective: LeastSquares) -> Steps:
+    """Return the steps for an objective: the quick ones if they apply."""
+    tensor, layout = objective.tensor, objective.layout
+    is_plain = objective.entries is None and objective.uniform_ridge is not None and not layout.shared
+    entries = tensor.host_array() if is_plain and not is_large(tensor.shape) else None
+    if entries is None or (tensor.symmetric and layout.signs is None):
+        return Steps(objective)
+    return QuickSteps(objective, entries)
+
+
 class Damping:
     """Damping of the steps, by the rule of Nielsen (1999): less after a step that gained what it promised."""
 
@@ -232,14 +283,15 @@ def _extrapolated(steps: Steps, state: State, path: Extrapolation, promised: flo
 
 
 def _runs_off(objective: LeastSquares, point: Array) -> bool:
-    """Return whether a component is far larger than the tensor, and no constraint bounds it."""
-    problem = objective.problem
-    if problem.constraints is not None:
-        return False
-    xp = array_namespace(point)
-    squares = math.prod(xp.sum(factor**2, axis=0) for factor in objective.layout.expanded(point))
+    """Return whether a component is far larger than the tensor, and no ridge bounds it."""
+    return not objective.has_ridges and are_cancelling(objective.problem, objective.layout.components(point))
+
+
+def are_cancelling(problem: Problem, components: FactoredTensor, times: float = CANCELLING) -> bool:
+    """Return whether a component is so many times larger than the tensor that others must take most of it back."""
+    largest = float(np.max(np.abs(to_host(unit_components(components).weights))))
     share = problem.n_observed / math.prod(problem.tensor.shape)
-    return float(xp.max(squares)) * share > CANCELLING**2 * objective.squared_norm
+    return largest**2 * share > times**2 * problem.data.squared_norm
 
 
 def _is_minimum(objective: LeastSquares, steps: Steps, state: State) -> bool:
@@ -258,60 +310,9 @@ def negligible_gain(objective: LeastSquares) -> float:
     return min(INSIGNIFICANT * variance, NEGLIGIBLE) if variance > 0 else NEGLIGIBLE
 
 
-class Steps:
-    """Damped Gauss-Newton steps for any problem, in the array library of its tensor."""
-
-    def __init__(self, objective: LeastSquares) -> None:
-        self.objective, self._far = objective, False
-
-    def evaluated(self, point: Array) -> State:
-        """Return the state at a point; entries of a large tensor are not subtracted one by one while it is far."""
-        objective = self.objective
-        value, gradient = objective.value_and_gradient(point, far=self._far)
-        self._far = is_large(objective.tensor.shape) and objective.is_far(2 * value)
-        return State(point, value, gradient)
-
-    def step(self, state: State, damping: float, max_products: int = MOST_PRODUCTS) -> tuple[Array, float]:
-        """Return the damped step of the unknowns that are free, and the decrease that it promises."""
-        return gauss_newton_step(self.objective, state, damping, max_products)
-
-
-class QuickSteps(Steps):
-    """The same for a NumPy array that is complete, without constraints but equal ridges."""
-
-    def __init__(self, objective: LeastSquares, entries: np.ndarray) -> None:
-        super().__init__(objective)
-        self._host = HostSteps(entries, objective.layout, objective.uniform_ridge or 0.0)
-
-    def evaluated(self, point: Array) -> State:
-        return State(point, *self._host.value_and_gradient(point))
-
-    def step(self, state: State, damping: float, max_products: int = MOST_PRODUCTS) -> tuple[Array, float]:
-        return self._host.step(state.point, state.gradient, damping, max_products)
-
-
-def steps_for(objective: LeastSquares) -> Steps:
-    """Return the steps for an objective: the quick ones if they apply."""
-    tensor, layout = objective.tensor, objective.layout
-    is_plain = objective.entries is None and objective.uniform_ridge is not None and not layout.shared
-    entries = tensor.host_array() if is_plain and not is_large(tensor.shape) else None
-    if entries is None or (tensor.symmetric and layout.signs is None):
-        return Steps(objective)
-    return QuickSteps(objective, entries)
-
-
 def evaluated(objective: LeastSquares, point: Array, *, far: bool = False) -> State:
     """Return the state at a point, from one pass over the tensor; `far` as in `LeastSquares.value_and_gradient`."""
     return State(point, *objective.value_and_gradient(point, far=far))
-
-
-def gauss_newton_step(
-    objective: LeastSquares, state: State, damping: float, max_products: int = MOST_PRODUCTS
-) -> tuple[Array, float]:
-    """Return the damped step of the unknowns that are free, and the decrease that it promises."""
-    curvature = objective.restricted(objective.curvature(state.point), state.gradient)
-    accuracy = objective.curvature_error
-    return damped_step(curvature, state.gradient, damping, objective.squared_norm, max_products, accuracy)
 
 
 def relative_size(move: Array, point: Array) -> float:

@@ -256,6 +256,11 @@ class LeastSquares:
         strengths = set(ridge_strengths(self._constraints))
         return strengths.pop() * len(self.layout.groups[0]) if len(strengths) == 1 else None
 
+    @property
+    def has_ridges(self) -> bool:
+        """Whether ridges bound the components."""
+        return self._strengths is not None
+
     @cached_property
     def _strengths(self) -> Array | None:
         """Ridge strengths of the rows of unknowns, (D, 1); None if all are zero."""

@@ -14,11 +14,8 @@ Method              Name            When to use it
 `Lathauwer`         ``"lathauwer"`` Ranks above the sizes of the modes, without least squares.
 =================== =============== ==========================================================================
 
-Constraints, missing entries and weights of entries need `Auto`, `NLS` or `ALS`. `METHODS` has all methods by name;
-``"ojd0"`` and ``"nojd0"`` are the variants without plug-in projections.
-
-To write a method of your own, derive from `Method`: it takes a `codiag.Problem` and returns an `Estimate`, whose
-`Stage` objects tell how it was found. `codiag.least_squares` is the engine that the methods share.
+Constraints, missing entries and weights of entries need `Auto`, `NLS` or `ALS`. The names ``"ojd0"`` and ``"nojd0"``
+are the variants without plug-in projections. To write a method of your own, derive from `codiag.extending.Method`.
 
 Examples
 --------
@@ -40,18 +37,4 @@ from codiag.methods._nls import NLS
 from codiag.methods.comparison import SD2, TPM, Givens, Lathauwer
 from codiag.problem import Estimate, Stage
 
-__all__ = [
-    "ALS",
-    "METHODS",
-    "NLS",
-    "NOJD",
-    "OJD",
-    "SD2",
-    "TPM",
-    "Auto",
-    "Estimate",
-    "Givens",
-    "Lathauwer",
-    "Method",
-    "Stage",
-]
+__all__ = ["ALS", "NLS", "NOJD", "OJD", "SD2", "TPM", "Auto", "Givens", "Lathauwer"]

@@ -87,7 +87,8 @@ class Auto(Method):
     monitor: Monitor | None = None
 
     def __post_init__(self) -> None:
-        if self.starts is not None and not all(hasattr(start, "generate") for start in self.starts):
+        is_sequence = self.starts is None or isinstance(self.starts, Sequence)
+        if not is_sequence or not all(hasattr(start, "generate") for start in self.starts or ()):
             raise TypeError(f"starts must be a sequence of objects of codiag.extending.Start; got {self.starts!r}")
         as_number("max_starts", self.max_starts, integer=True)
         as_number("tol", self.tol)

@@ -77,7 +77,7 @@ class JointMethod(Method):
             )
 
     @property
-    def sized(self) -> bool:
+    def has_per_index_options(self) -> bool:
         return not isinstance(self.directions, str)
 
     def refusal(self, problem: Problem) -> str | None:

@@ -28,8 +28,7 @@ class Method(ABC):
 
     See Also
     --------
-    Auto : The default.
-    METHODS : Methods by name.
+    codiag.methods.Auto : The default.
     codiag.Problem : What a method solves.
     codiag.factorize : Calls a method.
 

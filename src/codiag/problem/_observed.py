@@ -32,7 +32,7 @@ class ObservedTensor:
     @cached_property
     def entries(self) -> Entries | None:
         """The observed entries; None if all are observed and have weight one."""
-        return self.tensor.entries(self.weights)
+        return self.tensor.observed_entries(self.weights)
 
     @cached_property
     def groups(self) -> list[tuple[int, ...]]:

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from array_api_compat import array_namespace, is_array_api_obj
+from array_api_compat import array_namespace, is_array_api_obj, is_dask_array
 
 from codiag._arrays import Array, TensorLike, to_host
 from codiag._checks import as_rank, as_real_array, warn_of_former
@@ -114,8 +114,14 @@ class Problem:
         ----------
         tensor : anything that `codiag.factorize` takes
             Of order three or more.
-        constraints, observed, symmetric, labels
-            As in `Problem`.
+        constraints : Constraint, str, or sequence with one for each mode, optional
+            What is known about the factors.
+        observed : array in the shape of the tensor, optional
+            Which entries were observed, or weights for them.
+        symmetric : bool or tuple of int, optional
+            Whether all modes share one factor, or which of them do.
+        labels : Labels, optional
+            Names of modes and of their indices.
 
         Returns
         -------
@@ -154,7 +160,7 @@ class Problem:
             "labels": _checked_labels(labels if labels is not None else own_labels, checked),
             "data": ObservedTensor(checked, weights, symmetry),
         }
-        if weights is not None and checked_fields["data"].n_observed == 0:
+        if weights is not None and not is_dask_array(weights) and not np.any(to_host(weights)):
             raise ValueError("observed must be finite, not negative, and not all zero")
         self.__dict__.update(checked_fields)
         self.__dict__["rank"] = 0 if rank is None else self._checked_rank(rank)

@@ -191,7 +191,7 @@ def _reduced(
     outer = _sketched_bases(tensor, rank, rng)
     if including is not None:
         outer = _widened(outer, including, tensor)
-    sketch = _with_sides(problem, tensor, outer)
+    sketch = with_sides(problem, tensor, outer)
     inner = _dominant_bases(sketch.core, rank)
     if including is not None:
         inner = _widened(inner, _lowered(including, outer), sketch.core)
@@ -203,7 +203,7 @@ def _reduced(
     return compressed(problem, tensor, _widened(better.bases, including, tensor))
 
 
-def _with_sides(problem: Problem, tensor: Tensor, bases: tuple[Array | None, ...]) -> Reduction:
+def with_sides(problem: Problem, tensor: Tensor, bases: tuple[Array | None, ...]) -> Reduction:
     """Return the tensor in the coordinates of bases, from its sides if they are small: one pass."""
     modes = range(1 if tensor.symmetric else tensor.order)
     sizes = [size if basis is None else basis.shape[1] for size, basis in zip(tensor.shape, bases, strict=True)]

@@ -41,7 +41,7 @@ class Samples(NamedTuple):
             entries, known = after_first_look(entries, None, False)
         _check_shape(fit, getattr(entries, "shape", None) or np.shape(entries), mode)
         tensor = as_tensor(entries, False)
-        return cls(tensor, tensor.entries(None if known is None else tensor.weights_like(known)))
+        return cls(tensor, tensor.observed_entries(None if known is None else tensor.weights_like(known)))
 
 
 def transform(fit: Factorization, new: Any, mode: Any, observed: Any) -> Array:

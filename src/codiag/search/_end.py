@@ -28,11 +28,19 @@ class End:
     Attributes
     ----------
     problem : Problem
+        On the core, or on the whole tensor.
     outcome : Outcome
+    whole : Problem, optional
+        On the whole tensor, if the other is on a core; it tells how large terms of noise are.
     """
 
     problem: Problem
     outcome: Outcome
+    whole: Problem | None = None
+
+    def with_outcome(self, outcome: Outcome) -> End:
+        """Return another minimum of the same problem."""
+        return self if outcome is self.outcome else End(self.problem, outcome, self.whole)
 
     @property
     def objective(self) -> float:
@@ -63,8 +71,9 @@ class End:
     def worths(self) -> np.ndarray:
         """Worth of each component, relative to the largest term of noise."""
         predicted = objectives_without(self.problem, self.outcome.components)
-        strongest = float(self.terms[0].weights[0]) ** 2
-        term = max(strongest, largest_noise_term(self.problem, 2 * self.objective), 1e-300)
+        strongest, whole = float(self.terms[0].weights[0]) ** 2, self.whole or self.problem
+        outside = max(whole.data.squared_norm - self.problem.data.squared_norm, 0.0)
+        term = max(strongest, largest_noise_term(whole, 2 * self.objective + outside), 1e-300)
         return 2 * (predicted - self.objective) / term
 
     @cached_property

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from codiag.least_squares import NEGLIGIBLE, ROUGH, LeastSquares, Limits, minimize
+from codiag.least_squares import NEGLIGIBLE, ROUGH, LeastSquares, Limits, are_cancelling, minimize
 from codiag.problem import Estimate, Log, Problem
 from codiag.reduction import Reduction, reduce
 from codiag.search._end import End
@@ -143,7 +143,7 @@ class _Run:
         """Take a start to a local minimum, and note that."""
         problem, watch = self._space.problem, self._limits.watch
         limits = replace(ROUGH, max_sweeps=min(ROUGH.max_sweeps, self._limits.max_sweeps), watch=watch)
-        end, n_swaps = local_minimum(problem, start, limits, self._search.max_swaps)
+        end, n_swaps = local_minimum(problem, start, limits, self._search.max_swaps, self._problem)
         name = f"rough least squares, {n_swaps} components swapped" if n_swaps else "rough least squares"
         flops = step_flops(problem.tensor, problem.rank) * end.outcome.n_sweeps
         error = LeastSquares(problem).relative_error(end.outcome.components)
@@ -160,8 +160,8 @@ class _Run:
         best = lowest(self._ends)
         if not is_enough(self._ends):
             return None
-        if self._is_tried(best):
-            return None
+        if self._unconverged is not None and self._is_tried(best):
+            return self._unconverged[1]._replace(stages=self._log.stages)
         estimate = self._finish(best)
         if estimate.converged or is_large(self._problem.tensor.shape) or best.has_surplus:
             return estimate
@@ -188,7 +188,9 @@ class _Run:
         error = LeastSquares(whole.problem).relative_error(grown.outcome.components)
         self._log.add("surplus components added one at a time", grown.outcome.n_sweeps, error)
         estimate = finish(self._problem, whole, grown, self._limits, self._log, 0)
-        return estimate if estimate.converged else self._finish(lowest(self._ends))
+        if estimate.converged and not are_cancelling(self._problem, estimate.components, times=1):
+            return estimate
+        return self._finish(lowest(self._ends))
 
     def _finish(self, end: End) -> Estimate:
         return finish(self._problem, self._space, end, self._limits, self._log, self._search.max_swaps)
@@ -207,9 +209,11 @@ class _Run:
         return self._finish(best)
 
 
-def local_minimum(problem: Problem, start: FactoredTensor, limits: Limits, max_swaps: int) -> tuple[End, int]:
+def local_minimum(
+    problem: Problem, start: FactoredTensor, limits: Limits, max_swaps: int, whole: Problem | None = None
+) -> tuple[End, int]:
     """Take a start to a local minimum, and swap components; return the number of swaps, too."""
-    end, n_swaps = End(problem, minimize(problem, start, limits)), 0
+    end, n_swaps = End(problem, minimize(problem, start, limits), whole), 0
     is_stopped = limits.watch is not None and limits.watch.stopped
     if max_swaps == 0 or is_stopped or is_large(problem.tensor.shape):
         return end, 0
@@ -219,8 +223,7 @@ def local_minimum(problem: Problem, start: FactoredTensor, limits: Limits, max_s
     if n_swaps > 0:
         outcome = minimize(problem, outcome.components, limits)
         outcome = outcome._replace(n_sweeps=n_sweeps + outcome.n_sweeps)
-    outcome = bounded(problem, outcome)
-    return end if outcome is end.outcome else End(problem, outcome), n_swaps
+    return end.with_outcome(bounded(problem, outcome)), n_swaps
 
 
 def explore(

@@ -19,7 +19,7 @@ term, so that no start can have missed it. Components in between may be weak or 
 
 
 def regrown(end: End, space: Reduction, whole: Reduction) -> End | None:
-    """Refit the components that stand out, and add the strongest terms of their residual in place of the others.
+    """Refit the components without the surplus ones, and add the strongest terms of their residual in their place.
 
     Parameters
     ----------
@@ -31,16 +31,13 @@ def regrown(end: End, space: Reduction, whole: Reduction) -> End | None:
     Returns
     -------
     End or None
-        None if all components stand out, if none does, or if it is not clear that the others are surplus.
+        None if no component is surplus, if all are, or if the others do not all stand out and leave noise.
     """
-    worths = end.worths
-    outstanding = np.flatnonzero(worths > OUTSTANDING).tolist()
-    if end.is_exact or not end.can_grow or not 0 < len(outstanding) < worths.size:
+    others = np.flatnonzero(end.worths > 1).tolist()
+    if end.is_exact or not end.can_grow or not 0 < len(others) < end.worths.size:
         return None
-    if np.any((worths > 1) & (worths <= OUTSTANDING)):
-        return None
-    components = whole.to_core(space.to_tensor(end.outcome.components)).columns(outstanding)
-    fewer = whole.problem.with_rank(len(outstanding))
+    components = whole.to_core(space.to_tensor(end.outcome.components)).columns(others)
+    fewer = whole.problem.with_rank(len(others))
     grown = End(fewer, minimize(fewer, components, ROUGH))
     if not grown.is_noise or np.any(grown.worths <= OUTSTANDING):
         return None

@@ -55,7 +55,7 @@ def _swap(end: End) -> End | None:
         others = [place for place in range(problem.rank + 1) if place != superfluous]
         trial = minimize(problem, grown.components.columns(others), brief(problem))
         if trial.objective < goal:
-            return End(problem, trial)
+            return end.with_outcome(trial)
     return None
 
 

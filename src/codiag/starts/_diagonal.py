@@ -46,6 +46,7 @@ class Diagonal(Start):
             return
         roles = diagonal_roles(core, rank)
         if roles is None:
+            log.add("no diagonalization: the rank is too large", 0, 1.0)
             return
         try:
             components = diagonal_start(core, roles, rank, rng, log, orthogonal=self.orthogonal)

@@ -502,7 +502,7 @@ class Tensor(ABC):
         """
         return checked_weights(observed, self)
 
-    def entries(self, weights: Array | None) -> Entries | None:
+    def observed_entries(self, weights: Array | None) -> Entries | None:
         """Return the entries that were observed, for least squares.
 
         Parameters
@@ -519,7 +519,7 @@ class Tensor(ABC):
         --------
         >>> import numpy as np
         >>> from codiag.tensors import as_tensor
-        >>> as_tensor(np.ones((3, 4, 5))).entries(None) is None
+        >>> as_tensor(np.ones((3, 4, 5))).observed_entries(None) is None
         True
         """
         from codiag.tensors.entries import entries_of_array

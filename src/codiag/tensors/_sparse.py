@@ -103,11 +103,11 @@ class SparseTensor(StoredTensor):
     def reference(self) -> Array:
         return self.values[:0]
 
-    def entries(self, weights: Array | None) -> Entries | None:
+    def observed_entries(self, weights: Array | None) -> Entries | None:
         from codiag.tensors.entries import ListedEntries
 
         if not self.is_partial:
-            return super().entries(weights)
+            return super().observed_entries(weights)
         if weights is None:
             return ListedEntries(self.coords, self.values, None, self.shape)
         listed = to_host(weights)[tuple(self.coords)]

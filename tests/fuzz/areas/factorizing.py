@@ -124,7 +124,7 @@ def a_method(rng: np.random.Generator) -> Case:
     return Case(function, codiag.factorize, arguments, True if must and is_moderate(held) else None, checks, named)
 
 
-@covers("codiag.Problem", "codiag.methods.Estimate", "codiag.methods.Stage", weight=3)
+@covers("codiag.Problem", weight=3)
 def symmetry(rng: np.random.Generator) -> Case:
     """Tensors declared symmetric or not, with moments for the methods that take one."""
     size, k = int(rng.integers(2, 6)), int(rng.integers(1, 4))

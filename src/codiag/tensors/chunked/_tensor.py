@@ -217,7 +217,7 @@ class DaskTensor(ArrayTensor):
 
         return checked_chunk_weights(self, observed)
 
-    def entries(self, weights: Any) -> Entries | None:
+    def observed_entries(self, weights: Any) -> Entries | None:
         from codiag.tensors.entries import ChunkedEntries
 
         return None if weights is None else ChunkedEntries(self, weights)
