@@ -12,7 +12,6 @@ from threadpoolctl import threadpool_limits
 import codiag
 from codiag._arrays import in_threads, n_threads
 from codiag.tensors import Core, DenseTensor, Products, SparseTensor, SquaredDistance, SquaredNorm
-from codiag.tensors import _sparse_products as _fibers
 
 SHAPES = [(7, 5, 6), (40, 3, 9), (12, 11, 10), (4, 5, 3, 6), (3, 2, 4, 2, 3)]
 
@@ -33,9 +32,9 @@ def rng():
 @pytest.fixture
 def many_blocks(monkeypatch):
     """Let small lists go the way of large ones: in blocks, parts and threads."""
-    monkeypatch.setattr(_fibers, "BLOCK", 64)
-    monkeypatch.setattr(_fibers, "PART", 128)
-    monkeypatch.setattr(_fibers, "n_threads", lambda: 3)
+    monkeypatch.setattr("codiag.tensors._sparse_products.BLOCK", 64)
+    monkeypatch.setattr("codiag.tensors._sparse_products.PART", 128)
+    monkeypatch.setattr("codiag.tensors._sparse_products.n_threads", lambda: 3)
 
 
 @pytest.mark.usefixtures("many_blocks")
@@ -76,7 +75,9 @@ def test_results_do_not_depend_on_the_number_of_threads(rng, monkeypatch):
     factors = [rng.standard_normal((size, 3)) for size in tensor.shape]
     found, asked = [], []
     for threads in (1, 2, 5):
-        monkeypatch.setattr(_fibers, "n_threads", lambda threads=threads: asked.append(threads) or threads)
+        monkeypatch.setattr(
+            "codiag.tensors._sparse_products.n_threads", lambda threads=threads: asked.append(threads) or threads
+        )
         products, core = tensor.read(Products(factors), Core(factors))
         found.append(np.concatenate([*(product.ravel() for product in products), core.to_dense().ravel()]))
     assert asked == [1, 2, 5]  # asked for only where there is more than one part

@@ -36,7 +36,7 @@ from codiag.tensors._combine import ScaledTensor, SumTensor
 from codiag.tensors._convert import MOST_ASYMMETRY, array_of, as_tensor, components_of, n_axes, tensor_of_array
 from codiag.tensors._dense import DenseTensor, symmetrize
 from codiag.tensors._factored import FactoredTensor
-from codiag.tensors._moments import CrossMomentTensor, MomentTensor, weighted_product
+from codiag.tensors._moments import CrossMomentTensor, MomentTensor, SymmetricOuterTensor, weighted_product
 from codiag.tensors._sketch import OVERSAMPLING, SMALL, is_large, range_rank, sketch_width
 from codiag.tensors._sparse import SparseTensor
 from codiag.tensors._sums import (
@@ -49,7 +49,6 @@ from codiag.tensors._sums import (
     khatri_rao,
     symmetry_probes,
 )
-from codiag.tensors._symmetric_outer import SymmetricOuterTensor
 from codiag.tensors.chunked import DaskTensor
 
 __all__ = [

@@ -13,6 +13,7 @@ from array_api_compat import array_namespace
 from codiag._arrays import Array, all_equal, blocks, double, fits_block, identity, moved, pick, squares, to_host
 from codiag._checks import as_flag
 from codiag.tensors._sketch import FirstLook, first_look
+from codiag.tensors._sums import Core, Products, SquaredDistance
 
 if TYPE_CHECKING:
     from codiag.tensors._dense import DenseTensor
@@ -779,6 +780,26 @@ class Tensor(ABC):
         from codiag.tensors._dense import DenseTensor
 
         return DenseTensor.of(core, symmetric=all_equal(bases) and self.symmetric)
+
+
+class StoredTensor(Tensor):
+    """A tensor that implements `read`, on which the other sums stand."""
+
+    holds_entries = True
+
+    def compress(self, *bases: Array | None) -> DenseTensor:
+        core: DenseTensor = self.read(Core(bases))[0]
+        return core
+
+    def mttkrp(self, factors: Sequence[Array], mode: int) -> Array:
+        return self.read(Products(factors, [mode]))[0][0]
+
+    def mttkrps(self, factors: Sequence[Array]) -> list[Array]:
+        products: list[Array] = self.read(Products(factors))[0]
+        return products
+
+    def squared_distance(self, weights: Array, factors: Sequence[Array]) -> float:
+        return float(self.read(SquaredDistance(weights, factors))[0])
 
 
 def symmetry_of(arrays: Sequence[Array], symmetric: bool | None, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""A tensor that is an array: in memory, on an accelerator, or mapped from a file."""
+"""Tensors that hold all of their entries, and the one that is an array: in memory, on an accelerator, or mapped."""
 
 from __future__ import annotations
 
@@ -12,10 +12,63 @@ from array_api_compat import device, is_numpy_array, is_torch_array
 
 from codiag._arrays import Array, array_namespace, blocks, double, like, moved, on_host, precise, to_host, widest
 from codiag._checks import as_flag, as_real_array
-from codiag.tensors._base import check_shape, check_symmetric_shape
-from codiag.tensors._sketch import check_range, entry_count, is_large
-from codiag.tensors._stored import ArrayTensor
-from codiag.tensors._sums import Shares, Slab, SquaredNorm, Sum, added, khatri_rao, logged
+from codiag.tensors._base import StoredTensor, check_shape, check_symmetric_shape
+from codiag.tensors._sketch import FirstLook, check_range, entry_count, first_look, is_large
+from codiag.tensors._sums import Shares, Slab, SquaredNorm, Sum, added, asymmetry, khatri_rao, logged, symmetry_probes
+
+
+class ArrayTensor(StoredTensor):
+    """A tensor that holds all of its entries, in memory or in chunks, and finds out whether it is symmetric."""
+
+    _symmetric: bool | None
+    _seems_symmetric: bool
+    _squared_norm: float | None = None
+
+    @property
+    def symmetric(self) -> bool:  # type: ignore[override]
+        """Whether permuting the modes leaves the tensor as it is: as declared, or by a first look at its entries."""
+        if self._symmetric is None:
+            self.look()
+        return bool(self._symmetric)
+
+    def look(self, width: int = 0) -> FirstLook:
+        undecided = self._symmetric is None
+        if self._look is None or self._look.width < width or undecided:
+            self._look = first_look(self, width, one_mode=self._seems_symmetric, probe=undecided)
+            self._squared_norm = self._look.squared_norm
+            if undecided:
+                self._symmetric = self._look.asymmetry is not None and self._look.asymmetry < self._rounding()
+                self._seems_symmetric = self._symmetric
+        return self._look
+
+    def asymmetry(self) -> float:
+        """Measure how far the tensor is from symmetric, along random vectors, which see any difference.
+
+        Returns
+        -------
+        float
+            The share of the tensor that permuting its modes changes: 0 if symmetric, about 1 for pure noise.
+
+        See Also
+        --------
+        DenseTensor.symmetrized : The symmetric part.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.tensors import DenseTensor, symmetrize
+        >>> noise = np.random.default_rng(0).standard_normal((9, 9, 9))
+        >>> DenseTensor(noise).asymmetry() > 0.5, DenseTensor(symmetrize(noise)).asymmetry() < 1e-12
+        (True, True)
+        """
+        if len(set(self.shape)) > 1:
+            return math.inf
+        if self._look is not None and self._look.asymmetry is not None:
+            return self._look.asymmetry
+        return asymmetry(*self.read(*symmetry_probes(self), SquaredNorm()))
+
+    def _rounding(self) -> float:
+        return 1e-10 if self.reference.dtype == array_namespace(self.reference).float64 else 1e-4
 
 
 class DenseTensor(ArrayTensor):

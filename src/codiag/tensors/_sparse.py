@@ -10,12 +10,20 @@ import numpy as np
 
 from codiag._arrays import Array, blocks, double, fits_block, squares, to_host
 from codiag._checks import as_flag, as_number
-from codiag.tensors._base import CLOSE, REAL, Tensor, as_scale, check_shape, check_symmetric_shape
+from codiag.tensors._base import CLOSE, REAL, StoredTensor, Tensor, as_scale, check_shape, check_symmetric_shape
 from codiag.tensors._factored import FactoredTensor
-from codiag.tensors._listing import Listing, as_coordinates, as_values, in_memory_order
-from codiag.tensors._sparse_products import FiberCore, FiberInner, FiberProducts, FiberSum, totals_over
+from codiag.tensors._sparse_products import (
+    FiberCore,
+    FiberInner,
+    FiberProducts,
+    FiberSum,
+    Listing,
+    as_coordinates,
+    as_values,
+    in_memory_order,
+    totals_over,
+)
 from codiag.tensors._sparse_ranges import hollow_eigenpairs, shows_ranges, thinned
-from codiag.tensors._stored import StoredTensor
 from codiag.tensors._sums import Core, Products, SquaredDistance, Sum, logged
 
 if TYPE_CHECKING:

@@ -14,10 +14,9 @@ from array_api_compat import array_namespace, device, is_dask_array, is_numpy_ar
 from codiag._arrays import Array, moved, to_host
 from codiag._checks import as_flag
 from codiag.tensors._base import REAL, Tensor, as_scale, check_shape, check_symmetric_shape
-from codiag.tensors._dense import DenseTensor
+from codiag.tensors._dense import ArrayTensor, DenseTensor
 from codiag.tensors._sketch import EntryCount, check_range, entry_count
 from codiag.tensors._sparse import SparseTensor
-from codiag.tensors._stored import ArrayTensor
 from codiag.tensors._sums import Products, Ranges, Shares, SquaredDistance, SquaredNorm, Sum
 
 if TYPE_CHECKING:
