@@ -11,8 +11,8 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from codiag._arrays import Array, all_equal, blocks, double, fits_block, identity, moved, pick, squares, to_host
-from codiag._checks import as_flag
-from codiag.tensors._sketch import FirstLook, first_look
+from codiag._checks import as_flag, warn_of_former
+from codiag.tensors._sketch import Sketch, make_sketch
 from codiag.tensors._sums import Core, Products, SquaredDistance
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 REAL = int | float | np.integer | np.floating
 """Numbers that may multiply a tensor."""
 
-CLOSE = 1e-8
+CANCELLATION_LIMIT = 1e-8
 """Squared distance, relative to the squared norm, below which a difference of squared norms does not tell it."""
 
 
@@ -48,8 +48,8 @@ class Tensor(ABC):
         Whether `to_dense` costs no more than a pass over the entries.
     is_partial : bool
         Whether entries that are not stored are missing, and not zero.
-    unseen : bool
-        Whether it is not known yet that all entries are finite: large data is not read before that is needed.
+    is_validated : bool
+        Whether all entries are known to be finite. Large data is checked in the first pass over it, not before.
 
     See Also
     --------
@@ -89,8 +89,8 @@ class Tensor(ABC):
     symmetric: bool = False
     holds_entries: bool = False
     is_partial: bool = False
-    unseen: bool = False
-    _look: FirstLook | None = None
+    is_validated: bool = True
+    _sketch: Sketch | None = None
 
     @abstractmethod
     def project(self, *directions: Array) -> Array:
@@ -180,12 +180,12 @@ class Tensor(ABC):
         """
         return np.zeros(0)
 
-    def read(self, *asked: Sum) -> list[Any]:
+    def read(self, *sums: Sum) -> list[Any]:
         """Compute several sums over the entries, in one pass over the data where the storage allows.
 
         Parameters
         ----------
-        *asked : Sum
+        *sums : Sum
             Requests that are internal, and so may change: call the methods that they stand for instead, such as
             `squared_norm` or `mttkrps`.
 
@@ -196,7 +196,7 @@ class Tensor(ABC):
 
         See Also
         --------
-        Tensor.look : The first such pass.
+        Tensor.sketch : The first such pass.
 
         Examples
         --------
@@ -205,9 +205,9 @@ class Tensor(ABC):
         >>> as_tensor(np.ones((3, 4, 5))).read()
         []
         """
-        return [one.of(self) for one in asked]
+        return [one.of(self) for one in sums]
 
-    def look(self, width: int = 0) -> FirstLook:
+    def sketch(self, width: int = 0) -> Sketch:
         """Read the tensor for the first time, or recall what that has shown.
 
         Parameters
@@ -217,7 +217,7 @@ class Tensor(ABC):
 
         Returns
         -------
-        FirstLook
+        Sketch
             The squared norm and the products.
 
         See Also
@@ -228,12 +228,12 @@ class Tensor(ABC):
         --------
         >>> import numpy as np
         >>> from codiag.tensors import as_tensor
-        >>> as_tensor(np.ones((3, 4, 5))).look().squared_norm
+        >>> as_tensor(np.ones((3, 4, 5))).sketch().squared_norm
         60.0
         """
-        if self._look is None or self._look.width < width:
-            self._look = first_look(self, width, one_mode=self.symmetric)
-        return self._look
+        if self._sketch is None or self._sketch.width < width:
+            self._sketch = make_sketch(self, width, one_mode=self.symmetric)
+        return self._sketch
 
     def check(self) -> None:
         """Raise a ``ValueError`` unless all entries are finite, from a first look at them where there was none.
@@ -244,9 +244,9 @@ class Tensor(ABC):
         >>> from codiag.tensors import as_tensor
         >>> as_tensor(np.ones((3, 4, 5))).check()
         """
-        if self.unseen and not math.isfinite(self.look().squared_norm):
+        if not self.is_validated and not math.isfinite(self.sketch().squared_norm):
             raise ValueError(f"tensor must be finite; some entries of {self!r}, or their squares, are NaN or infinite")
-        self.unseen = False
+        self.is_validated = True
 
     def compress(self, *bases: Array | None) -> Tensor:
         """Multiply every mode by the transpose of a basis.
@@ -775,6 +775,15 @@ class Tensor(ABC):
     def __repr__(self) -> str:
         kind = "symmetric " if self.symmetric else ""
         return f"{type(self).__name__}({kind}{' x '.join(str(size) for size in self.shape)})"
+
+    if not TYPE_CHECKING:  # for type checkers every attribute would exist
+
+        def __getattr__(self, name: str) -> Any:
+            """Resolve the former names of `sketch` and `is_validated`, with a DeprecationWarning."""
+            if name not in ("look", "unseen"):
+                return super().__getattribute__(name)  # raises again, also what a property of this name raised
+            warn_of_former(f"{name} of Tensor", {"look": "sketch", "unseen": "not is_validated"}[name])
+            return self.sketch if name == "look" else not self.is_validated
 
     def _compressed(self, core: Array, bases: Sequence[Array | None]) -> DenseTensor:
         from codiag.tensors._dense import DenseTensor

@@ -11,7 +11,7 @@ from codiag._checks import as_flag
 from codiag.tensors._base import REAL, Tensor, as_scale, check_symmetric_shape
 from codiag.tensors._convert import as_tensor
 from codiag.tensors._factored import FactoredTensor
-from codiag.tensors._sketch import FirstLook
+from codiag.tensors._sketch import Sketch
 from codiag.tensors._sums import Sum
 
 
@@ -57,12 +57,12 @@ class SumTensor(Tensor):
             check_symmetric_shape(self.shape)
         self.symmetric = bool(symmetric)
         self.holds_entries = all(term.holds_entries for term in self.terms)
-        self.unseen = any(term.unseen for term in self.terms)
+        self.is_validated = all(term.is_validated for term in self.terms)
 
     def check(self) -> None:
         for term in self.terms:
             term.check()
-        self.unseen = False
+        self.is_validated = True
 
     @property
     def reference(self) -> Array:
@@ -145,21 +145,21 @@ class ScaledTensor(Tensor):
         self.tensor: Tensor = inner
         self.scale: float = as_scale(scale, inner.reference)
         self.shape, self.symmetric, self.holds_entries = inner.shape, inner.symmetric, inner.holds_entries
-        self.unseen = inner.unseen
+        self.is_validated = inner.is_validated
 
-    def look(self, width: int = 0) -> FirstLook:
-        return self.tensor.look(width).scaled(self.scale)
+    def sketch(self, width: int = 0) -> Sketch:
+        return self.tensor.sketch(width).scaled(self.scale)
 
     def check(self) -> None:
         self.tensor.check()
-        self.unseen = False
+        self.is_validated = True
 
-    def read(self, *asked: Sum) -> list[Any]:
+    def read(self, *sums: Sum) -> list[Any]:
         """Ask the tensor itself, and multiply what it gives."""
         if self.scale == 0:
-            return super().read(*asked)
-        results = self.tensor.read(*(one.of_multiple(1 / self.scale) for one in asked))
-        return [one.multiple(result, self.scale) for one, result in zip(asked, results, strict=True)]
+            return super().read(*sums)
+        results = self.tensor.read(*(one.of_multiple(1 / self.scale) for one in sums))
+        return [one.multiple(result, self.scale) for one, result in zip(sums, results, strict=True)]
 
     @property
     def reference(self) -> Array:

@@ -13,7 +13,7 @@ from array_api_compat import device, is_numpy_array, is_torch_array
 from codiag._arrays import Array, array_namespace, blocks, double, like, moved, on_host, precise, to_host, widest
 from codiag._checks import as_flag, as_real_array
 from codiag.tensors._base import StoredTensor, check_shape, check_symmetric_shape
-from codiag.tensors._sketch import FirstLook, check_range, entry_count, first_look, is_large
+from codiag.tensors._sketch import Sketch, check_range, entry_count, is_large, make_sketch
 from codiag.tensors._sums import Shares, Slab, SquaredNorm, Sum, added, asymmetry, khatri_rao, logged, symmetry_probes
 
 
@@ -28,18 +28,18 @@ class ArrayTensor(StoredTensor):
     def symmetric(self) -> bool:  # type: ignore[override]
         """Whether permuting the modes leaves the tensor as it is: as declared, or by a first look at its entries."""
         if self._symmetric is None:
-            self.look()
+            self.sketch()
         return bool(self._symmetric)
 
-    def look(self, width: int = 0) -> FirstLook:
+    def sketch(self, width: int = 0) -> Sketch:
         undecided = self._symmetric is None
-        if self._look is None or self._look.width < width or undecided:
-            self._look = first_look(self, width, one_mode=self._seems_symmetric, probe=undecided)
-            self._squared_norm = self._look.squared_norm
+        if self._sketch is None or self._sketch.width < width or undecided:
+            self._sketch = make_sketch(self, width, one_mode=self._seems_symmetric, probe=undecided)
+            self._squared_norm = self._sketch.squared_norm
             if undecided:
-                self._symmetric = self._look.asymmetry is not None and self._look.asymmetry < self._rounding()
+                self._symmetric = self._sketch.asymmetry is not None and self._sketch.asymmetry < self._rounding()
                 self._seems_symmetric = self._symmetric
-        return self._look
+        return self._sketch
 
     def asymmetry(self) -> float:
         """Measure how far the tensor is from symmetric, along random vectors, which see any difference.
@@ -63,8 +63,8 @@ class ArrayTensor(StoredTensor):
         """
         if len(set(self.shape)) > 1:
             return math.inf
-        if self._look is not None and self._look.asymmetry is not None:
-            return self._look.asymmetry
+        if self._sketch is not None and self._sketch.asymmetry is not None:
+            return self._sketch.asymmetry
         return asymmetry(*self.read(*symmetry_probes(self), SquaredNorm()))
 
     def _rounding(self) -> float:
@@ -85,7 +85,7 @@ class DenseTensor(ArrayTensor):
         Whether permuting the modes leaves the tensor as it is. By default that is detected, to rounding.
     check : bool
         Whether to check that the array holds finite real numbers. False skips the check. Arrays of more than two
-        million entries are checked, and examined for symmetry, when that is needed: see `Tensor.unseen`.
+        million entries are checked, and examined for symmetry, when that is needed: see `Tensor.is_validated`.
 
     See Also
     --------
@@ -116,7 +116,7 @@ class DenseTensor(ArrayTensor):
         if symmetric is None:
             gap = self._asymmetry_of_corner()
             self._symmetric, self._seems_symmetric = False if gap > 1 else None, gap <= 1
-        self.unseen = check and is_large(self.shape)
+        self.is_validated = not (check and is_large(self.shape))
         if not is_large(self.shape):
             self._symmetric = self.symmetric
             if check:
@@ -155,7 +155,7 @@ class DenseTensor(ArrayTensor):
         """Raise unless the entries are finite and their squares neither overflow nor all vanish."""
         way_out = "In an array to be factorized, NaN are missing entries; make infinities NaN if they are missing, too"
         check_range(self, lambda: entry_count(to_host(self._entries)), way_out)
-        self.unseen = False
+        self.is_validated = True
 
     @cached_property
     def reference(self) -> Array:
@@ -202,24 +202,24 @@ class DenseTensor(ArrayTensor):
         if self._symmetric is False:
             return self
         other = DenseTensor.of(self._entries, symmetric=False)
-        other.unseen, other._squared_norm = self.unseen, self._squared_norm
+        other.is_validated, other._squared_norm = self.is_validated, self._squared_norm
         return other
 
-    def read(self, *asked: Sum) -> list[Any]:
+    def read(self, *sums: Sum) -> list[Any]:
         """Compute several sums, in one pass over the slabs."""
         order = self._memory_order
         columns: list[Array] = []
-        for one in asked:
+        for one in sums:
             last = one.last_columns(order)
             columns += [] if last is None or any(last is known for known in columns) else [last]
         joined = array_namespace(*columns).concat(columns, axis=1) if len(columns) > 1 else next(iter(columns), None)
-        width = max([one.width for one in asked] + ([] if joined is None else [joined.shape[1]]), default=0)
-        shares: list[Shares] = [{} for _ in asked]
+        width = max([one.width for one in sums] + ([] if joined is None else [joined.shape[1]]), default=0)
+        shares: list[Shares] = [{} for _ in sums]
         with np.errstate(all="ignore"):  # entries that are not finite show in the squared norm
-            for rows, block in self._slabs(order, asked, width=width):
+            for rows, block in self._slabs(order, sums, width=width):
                 slab = Slab(block, order, rows, self.shape, joined, columns)
-                shares = [added(share, one.over(slab)) for share, one in zip(shares, asked, strict=True)]
-            return [one.total(share, self) for share, one in zip(shares, asked, strict=True)]
+                shares = [added(share, one.over(slab)) for share, one in zip(shares, sums, strict=True)]
+            return [one.total(share, self) for share, one in zip(shares, sums, strict=True)]
 
     def squared_norm(self) -> float:
         if self._squared_norm is None:
@@ -277,7 +277,7 @@ class DenseTensor(ArrayTensor):
         return gap / (10 * self._rounding() * largest) if largest > 0 else math.nan
 
     def _slabs(
-        self, order: Sequence[int], asked: Sequence[object] = (), *, width: int = 1
+        self, order: Sequence[int], sums: Sequence[object] = (), *, width: int = 1
     ) -> Iterator[tuple[slice, Array]]:
         """Yield parts along the first mode of the given order, with the modes in that order, as floating point.
 
@@ -288,7 +288,7 @@ class DenseTensor(ArrayTensor):
         entries = xp.permute_dims(self._entries, tuple(order)) if turned else self._entries
         row = math.prod(entries.shape[1:-1]) * max(entries.shape[-1], width)
         parts = list(blocks(entries.shape[0], row, scale=1 if on_host(self._entries) else 64))
-        for rows in logged(parts, len(parts), self.shape, asked):
+        for rows in logged(parts, len(parts), self.shape, sums):
             yield rows, self._cast(entries[rows, ...])
 
     def _cast(self, block: Array) -> Array:

@@ -13,7 +13,7 @@ from scipy import sparse
 
 from codiag._arrays import Array, all_equal, blocks, double, identity, moved, squares
 from codiag._checks import as_number, as_real_array
-from codiag.tensors._base import CLOSE, Tensor, check_shape, symmetry_of
+from codiag.tensors._base import CANCELLATION_LIMIT, Tensor, check_shape, symmetry_of
 from codiag.tensors._dense import DenseTensor
 from codiag.tensors._factored import FactoredTensor
 
@@ -120,7 +120,7 @@ class CrossMomentTensor(Tensor):
             return self._entries.squared_distance(weights, factors)
         model = FactoredTensor(weights, factors, symmetric=False).squared_norm()
         total = max(self.squared_norm() - 2 * self.inner(weights, factors) + model, 0.0)
-        if total < CLOSE * model and not any(sparse.issparse(view) for view in self.views):
+        if total < CANCELLATION_LIMIT * model and not any(sparse.issparse(view) for view in self.views):
             samples = FactoredTensor(
                 self.weights, [array_namespace(view).matrix_transpose(view) for view in self.views], symmetric=False
             )

@@ -16,7 +16,7 @@ from codiag.tensors._sums import Products, SquaredNorm, Sum, asymmetry, symmetry
 if TYPE_CHECKING:
     from codiag.tensors._base import Tensor
 
-SMALL = 2**21
+SMALL_SIZE = 2**21
 """Entries up to which a tensor is looked at when it is made, made dense, and its ranges found exactly."""
 
 OVERSAMPLING = 10
@@ -24,7 +24,7 @@ OVERSAMPLING = 10
 
 
 @dataclass(frozen=True, eq=False)
-class FirstLook:
+class Sketch:
     """What a first pass over the entries has shown.
 
     Attributes
@@ -48,14 +48,14 @@ class FirstLook:
     def width(self) -> int:
         return int(self.directions[0].shape[1])
 
-    def scaled(self, scale: float) -> FirstLook:
+    def scaled(self, scale: float) -> Sketch:
         """Return what a multiple of the tensor would have shown."""
         size = scale * math.sqrt(self.squared_norm)
         products = {mode: scale * product for mode, product in self.products.items()}
-        return FirstLook(size * size, self.asymmetry, self.directions, products)
+        return Sketch(size * size, self.asymmetry, self.directions, products)
 
 
-def first_look(tensor: Tensor, width: int, *, one_mode: bool, probe: bool = False) -> FirstLook:
+def make_sketch(tensor: Tensor, width: int, *, one_mode: bool, probe: bool = False) -> Sketch:
     """Read a tensor once: its norm, its products with random directions, and if asked whether it is symmetric."""
     rng = np.random.default_rng(0)  # what is seen depends on the data alone, so that it can be kept
     directions = tuple(like(rng.standard_normal((size, width)), tensor.reference) for size in tensor.shape)
@@ -65,12 +65,12 @@ def first_look(tensor: Tensor, width: int, *, one_mode: bool, probe: bool = Fals
     total, *found = tensor.read(*asked, *probes)
     share = asymmetry(found[-2], found[-1], total) if probe else None
     products: list[Any] = found[0] if width > 0 else []
-    return FirstLook(total, share, directions, dict(zip(modes, products, strict=False)))
+    return Sketch(total, share, directions, dict(zip(modes, products, strict=False)))
 
 
 def is_large(shape: Sequence[int]) -> bool:
     """Tell whether a tensor of this shape is read as seldom as can be."""
-    return math.prod(shape) > SMALL
+    return math.prod(shape) > SMALL_SIZE
 
 
 def sketch_width(rank: object, shape: Sequence[int]) -> int:

@@ -10,7 +10,15 @@ import numpy as np
 
 from codiag._arrays import Array, blocks, double, fits_block, squares, to_host
 from codiag._checks import as_flag, as_number
-from codiag.tensors._base import CLOSE, REAL, StoredTensor, Tensor, as_scale, check_shape, check_symmetric_shape
+from codiag.tensors._base import (
+    CANCELLATION_LIMIT,
+    REAL,
+    StoredTensor,
+    Tensor,
+    as_scale,
+    check_shape,
+    check_symmetric_shape,
+)
 from codiag.tensors._factored import FactoredTensor
 from codiag.tensors._sparse_products import (
     FiberCore,
@@ -271,19 +279,17 @@ class SparseTensor(StoredTensor):
         """Return a tensor of other entries and the same kind."""
         return SparseTensor(coords, values, shape, symmetric=self.symmetric, absent=self.absent, check=False)
 
-    def read(self, *asked: Sum) -> list[Any]:
+    def read(self, *sums: Sum) -> list[Any]:
         """Compute several sums in one pass over the entries; those that open modes, in the order of these modes."""
         passes: dict[tuple[int, ...], dict[int, FiberSum]] = {}
-        for place, one in enumerate(asked):
+        for place, one in enumerate(sums):
             front, fiber_sum = self._as_fiber_sum(one)
             if fiber_sum is not None:
                 passes.setdefault(front, {})[place] = fiber_sum
         totals: dict[int, list[np.ndarray]] = {}
-        for front, sums in logged(list(passes.items()) or [((0,), {})], max(len(passes), 1), self.shape, asked):
-            totals |= zip(sums, totals_over(self._listing(front), list(sums.values())), strict=True)
-        return [
-            self._result(one, totals[place]) if place in totals else one.of(self) for place, one in enumerate(asked)
-        ]
+        for front, by_place in logged(list(passes.items()) or [((0,), {})], max(len(passes), 1), self.shape, sums):
+            totals |= zip(by_place, totals_over(self._listing(front), list(by_place.values())), strict=True)
+        return [self._result(one, totals[place]) if place in totals else one.of(self) for place, one in enumerate(sums)]
 
     def _as_fiber_sum(self, one: Sum) -> tuple[tuple[int, ...], FiberSum | None]:
         """Return how a sum is computed over fibers, and the modes that these are to be sorted by, if it can be."""
@@ -328,7 +334,7 @@ class SparseTensor(StoredTensor):
         return super().compress(*bases)
 
     def squared_norm(self) -> float:
-        return squares(self.values) if self._look is None else self._look.squared_norm
+        return squares(self.values) if self._sketch is None else self._sketch.squared_norm
 
     def inner(self, weights: Array, factors: Sequence[Array]) -> float:
         return float(totals_over(self._listing((0,)), [FiberInner(weights, factors)])[0][0][0])
@@ -340,7 +346,7 @@ class SparseTensor(StoredTensor):
         """
         size = FactoredTensor(one.weights, one.factors, symmetric=False).squared_norm()
         total = self.squared_norm() - 2 * inner + size
-        if total >= CLOSE * size:
+        if total >= CANCELLATION_LIMIT * size:
             return total
         n_entries = math.prod(self.shape)
         if fits_block(n_entries) or n_entries <= 4 * self.values.size:

@@ -272,21 +272,21 @@ class FiberCore(FiberSum):
             totals[0] += self.first.take(places, axis=0).T @ sums
 
 
-def totals_over(entries: Listing, asked: Sequence[FiberSum]) -> list[list[np.ndarray]]:
+def totals_over(entries: Listing, sums: Sequence[FiberSum]) -> list[list[np.ndarray]]:
     """Return the arrays of several sums, from one pass over entries, in threads where there are many."""
-    if not asked:
+    if not sums:
         return []
-    width = max(one.width for one in asked)
-    zeros = [one.zeros(entries) for one in asked]
+    width = max(one.width for one in sums)
+    zeros = [one.zeros(entries) for one in sums]
     n_numbers = sum(total.size for totals in zeros for total in totals)
     n_parts = max(min(entries.values.size * width // max(PART, 4 * n_numbers), MOST_PARTS), 1)
     edges = [entries.values.size * part // n_parts for part in range(n_parts + 1)]
 
     def part_of(part: int) -> list[list[np.ndarray]]:
-        totals = zeros if part == 0 else [one.zeros(entries) for one in asked]
+        totals = zeros if part == 0 else [one.zeros(entries) for one in sums]
         for block in _blocks(entries, edges[part], edges[part + 1], width):
             fibers = Fibers(block)
-            for one, own in zip(asked, totals, strict=True):
+            for one, own in zip(sums, totals, strict=True):
                 one.add(own, fibers)
         return totals
 
