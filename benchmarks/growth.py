@@ -30,7 +30,7 @@ from benchmarks.measure import keep, table
 from benchmarks.sparse_scale import components
 from codiag.plotting import INK, MUTED, OURS, THEIRS, paper
 from codiag.synthetic import unit_factor
-from codiag.tensors import SMALL, FactoredTensor, SparseTensor
+from codiag.tensors import SMALL_SIZE, FactoredTensor, SparseTensor
 
 RANK, NOISE, SPARSE_SIZE = 20, 0.01, 5000
 SIZES: dict[str, tuple[int, ...]] = {
@@ -153,7 +153,7 @@ def slope(records: Sequence[Record], key: str) -> float:
 
 def is_counted(record: Record) -> bool:
     """Tell whether a record is of the large kind: dense tensors below are worked on as a whole, in another way."""
-    return record["kind"] == "sparse" or record["entries"] > SMALL
+    return record["kind"] == "sparse" or record["entries"] > SMALL_SIZE
 
 
 def draw(records: Sequence[Record]) -> None:
@@ -168,7 +168,7 @@ def draw(records: Sequence[Record]) -> None:
                 x, y = ([record[field] for record in own] for field in ("entries", key))
                 style = "--" if kind == "mapped" else "-"
                 axis.loglog(x, y, style, color=color, marker=mark, label=f"{kind}: slope {slope(own, key):.2f}")
-            axis.axvline(SMALL, color=MUTED, linewidth=0.8, linestyle=":")
+            axis.axvline(SMALL_SIZE, color=MUTED, linewidth=0.8, linestyle=":")
             axis.set(xlabel="entries", ylabel=name)
             for side in (axis.xaxis, axis.yaxis):
                 side.set_major_locator(LogLocator(base=10, numticks=12))
@@ -196,7 +196,7 @@ def report(records: Sequence[Record]) -> str:
         "three fits (one where a fit takes more than 20 s). Memory is what the process holds beyond the array or the "
         "list it was given, without pages of mapped files, at most during a first fit. Sparse: components with random "
         "supports, the making of the tensor included. A slope is the exponent of growth with the number of entries, "
-        f"by least squares on logarithms, of dense tensors over those of more than 2^21 = {SMALL} entries (dotted "
+        f"by least squares on logarithms, of dense tensors over those of more than 2^21 = {SMALL_SIZE} entries (dotted "
         "line): smaller ones are worked on as a whole.\n\n![time and memory against entries](growth.png)\n\n"
         + table(headings, rows)
     )

@@ -22,7 +22,7 @@ from benchmarks.measure import publish, table
 from benchmarks.sparse_scale import components
 from codiag.models import HiddenMarkov, LatentDirichlet, SingleTopic, SphericalGaussianMixture
 from codiag.synthetic import noisy_tensor
-from codiag.tensors import SMALL, SparseTensor, symmetrize
+from codiag.tensors import SMALL_SIZE, SparseTensor, symmetrize
 
 SIZE, RANK, CHUNK = 150, 10, 75
 
@@ -35,7 +35,7 @@ class Count(logging.Handler):
         self.n_reads = 0
 
     def emit(self, record: Any) -> None:
-        self.n_reads += record.part == 1 and math.prod(record.shape) > SMALL
+        self.n_reads += record.part == 1 and math.prod(record.shape) > SMALL_SIZE
 
 
 @contextmanager

@@ -202,7 +202,7 @@ def test_huge_and_tiny_factors_have_directions_too():
 @pytest.mark.parametrize(
     ("call", "kind", "words"),
     [
-        (lambda: SumTensor([]), ValueError, "terms must hold a tensor"),
+        (lambda: SumTensor([]), ValueError, "terms must hold at least one tensor"),
         (lambda: SumTensor(5), TypeError, "terms must be a sequence of tensors; got int"),
         (lambda: SumTensor([CUBE, np.ones((3, 3, 4))]), ValueError, "terms must be tensors of one shape"),
         (lambda: DenseTensor(CUBE) * np.nan, ValueError, "scale must be a finite number of float64"),

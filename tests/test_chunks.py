@@ -30,7 +30,7 @@ def by_the_calling_thread():
 @pytest.fixture
 def large(monkeypatch):
     """Let few entries be worked on like those of a large tensor."""
-    monkeypatch.setattr("codiag.tensors._sketch.SMALL", 1000)
+    monkeypatch.setattr("codiag.tensors._sketch.SMALL_SIZE", 1000)
 
 
 def entries():
@@ -182,6 +182,6 @@ def test_missing_entries_of_large_samples_are_left_out(in_chunks, monkeypatch):
     samples = entries()
     samples[3, 3, 3] = np.nan
     expected = fit.transform(samples, 0)
-    monkeypatch.setattr("codiag.tensors._sketch.SMALL", 1000)
+    monkeypatch.setattr("codiag.tensors._sketch.SMALL_SIZE", 1000)
     assert np.all(np.isfinite(expected))
     assert_allclose(fit.transform(chunked(samples) if in_chunks else samples, 0), expected, atol=1e-10)

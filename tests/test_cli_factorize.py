@@ -163,7 +163,7 @@ def test_factorize_reads_large_files_in_parts(tmp_path, name, monkeypatch):
     entries = noisy_tensor((22, 20, 24), 3, noise=1e-2, seed=0).tensor
     path = tmp_path / name.partition(":")[0]
     write_chunks(path, entries, monkeypatch)
-    monkeypatch.setattr("codiag.tensors._sketch.SMALL", 1000)
+    monkeypatch.setattr("codiag.tensors._sketch.SMALL_SIZE", 1000)
     seen = []
     plain = Progress.update
     monkeypatch.setattr(Progress, "update", lambda self, *ids, **new: (seen.append(new), plain(self, *ids, **new)))
@@ -181,7 +181,7 @@ def test_factorize_reads_large_files_in_parts(tmp_path, name, monkeypatch):
 def test_progress_beyond_the_usual_number_of_passes(monkeypatch):
     """No number of passes is promised that is not known, and the bar is not full while there is work."""
     shape, n_parts, seen = (8, 8, 8), 2, []
-    monkeypatch.setattr("codiag.tensors._sketch.SMALL", 100)
+    monkeypatch.setattr("codiag.tensors._sketch.SMALL_SIZE", 100)
     monkeypatch.setattr(Progress, "update", lambda *_ids, **new: seen.append(new))
     with progress("reading ...") as passes:
         passes.over(shape)

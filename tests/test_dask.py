@@ -108,7 +108,7 @@ SHAPE = (22, 20, 24)
 @pytest.fixture
 def large(monkeypatch):
     """Return entries and their factors, few, that are worked on like those of a large tensor."""
-    monkeypatch.setattr("codiag.tensors._sketch.SMALL", 1000)
+    monkeypatch.setattr("codiag.tensors._sketch.SMALL_SIZE", 1000)
     return noisy(SHAPE)
 
 

@@ -13,6 +13,7 @@ from codiag._checks import explains_keywords, former_names
 from codiag.diagonalize import UWEDGE
 from codiag.models.frame import Model
 from codiag.synthetic import crowd_votes, worker_confusions
+from codiag.tensors import as_tensor
 from codiag.theory import standard_errors
 
 
@@ -114,6 +115,16 @@ def test_sample_weights_of_matrices_were_weights():
         assert fit.weights is fit.sample_weight
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         _ = fit.nothing
+
+
+def test_sketches_of_tensors_were_looks():
+    tensor = as_tensor(np.ones((2, 3, 4)))
+    with pytest.warns(DeprecationWarning, match="look of Tensor is now sketch"):
+        assert tensor.look().squared_norm == 24
+    with pytest.warns(DeprecationWarning, match="unseen of Tensor is now not is_validated"):
+        assert tensor.unseen is False
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = tensor.nothing
 
 
 def test_confusion_matrices_of_a_crowd_were_called_errors():

@@ -156,7 +156,7 @@ def test_a_ridge_makes_errors_finite_but_not_small():
 
 
 def test_large_problems_have_no_standard_errors_but_name_rows(monkeypatch):
-    monkeypatch.setattr("codiag.theory._restricted_sensitivity.MOST_UNKNOWNS", 10)
+    monkeypatch.setattr("codiag.theory._sensitivity.MOST_UNKNOWNS", 10)
     entries, observed = hardly_observed()
     fit = codiag.factorize(entries, 3, observed=observed, seed=0)
     assert np.all(np.isinf(fit.standard_errors[:2]))

@@ -112,7 +112,7 @@ class CountedSparse(SparseTensor):
 
 def _counted(name):
     def method(self, *arguments, **options):
-        if not self.reading and not (name == "squared_norm" and self._look is not None):
+        if not self.reading and not (name == "squared_norm" and self._sketch is not None):
             self.count.append(name)
         return getattr(SparseTensor, name)(self, *arguments, **options)
 
@@ -176,7 +176,7 @@ def test_the_error_of_a_fit_is_the_distance_of_its_components(shape, rank, noise
 def test_large_arrays_are_not_read_when_they_are_made(reads):
     counted = Counted(np.ones((150, 150, 150)))
     tensor = DenseTensor(counted)
-    assert tensor.unseen
+    assert not tensor.is_validated
     assert counted.n_given < 1000
     assert tensor.symmetric
     assert reads(tensor.shape) == 1

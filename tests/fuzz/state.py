@@ -68,7 +68,7 @@ def snapshot(value: Any, depth: int = 0) -> Any:
     return repr(value) if isinstance(value, int | float | complex | str | bytes | None) else None
 
 
-KEPT_BY_TENSORS = {"_squared_norm", "_look", "_listings", "_symmetric", "_seems_symmetric", "unseen"}
+KEPT_BY_TENSORS = {"_squared_norm", "_sketch", "_listings", "_symmetric", "_seems_symmetric", "is_validated"}
 """What tensors find out about their entries and keep: neither the entries nor what was declared."""
 
 

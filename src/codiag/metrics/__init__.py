@@ -21,8 +21,15 @@ Examples
 
 from codiag.metrics._communities import RecoveryCurve, overlapping_nmi, recovery_curve
 from codiag.metrics._core_consistency import consistency_of, core_consistency
-from codiag.metrics._factors import Factors, Matching, factor_error, match_components, nearest_error, unit_factors
-from codiag.metrics._separation import amari_index, minimum_distance
+from codiag.metrics._factors import (
+    Matching,
+    amari_index,
+    factor_error,
+    match_components,
+    minimum_distance,
+    nearest_error,
+    unit_factors,
+)
 
 __all__ = [
     "Matching",

@@ -47,9 +47,9 @@ def after_first_look(raw: Any, rank: object, symmetric: object) -> tuple[Any, An
     """
     is_array = is_array_api_obj(raw) and is_large(getattr(raw, "shape", ()))
     tensor = as_tensor(raw, False if isinstance(symmetric, bool) and not symmetric else None) if is_array else raw
-    if not getattr(tensor, "unseen", False):
+    if getattr(tensor, "is_validated", True):
         return raw, None
-    if math.isnan(tensor.look(sketch_width(rank, tensor.shape)).squared_norm) and is_array:
+    if math.isnan(tensor.sketch(sketch_width(rank, tensor.shape)).squared_norm) and is_array:
         return _without_nan(raw, None)
     tensor.check()
     return tensor, None

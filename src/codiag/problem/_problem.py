@@ -563,7 +563,7 @@ def _checked_data(tensor: Any, rank: Any, observed: Any, symmetric: Any) -> tupl
     if not has_weights and isinstance(observed, np.ndarray) and not observed.any():
         raise ValueError(f"tensor must have entries that are numbers; all {observed.size} are NaN or masked")
     checked, weights, symmetry = _with_symmetry(tensor, observed, symmetric)
-    if checked.unseen:
+    if not checked.is_validated:
         checked.check()
     return checked, weights, symmetry
 

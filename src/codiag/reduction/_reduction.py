@@ -290,7 +290,7 @@ def _dominant_basis(tensor: Tensor, mode: int, rank: int) -> Array | None:
 
 def _sketched_bases(tensor: Tensor, rank: int, rng: np.random.Generator) -> tuple[Array | None, ...]:
     """Return bases a little wider than the rank, from two products with random vectors, one by the first look."""
-    seen = tensor.look(rank + OVERSAMPLING)
+    seen = tensor.sketch(rank + OVERSAMPLING)
     n, modes = rank + OVERSAMPLING, [0] if tensor.symmetric else list(range(tensor.order))
     if not set(modes) <= set(seen.products):
         seen = replace(seen, products=dict(zip(modes, tensor.read(Products(seen.directions))[0], strict=True)))

@@ -33,7 +33,7 @@ def _solved(problem: Problem, method: Method, seed: Any) -> Factorization:
     keeps_rows = method.has_per_index_options or problem.required_features
     smaller, rows = (problem, None) if keeps_rows else _without_empty_rows(problem)
     if is_large(smaller.tensor.shape) and smaller.tensor.holds_entries and not problem.required_features:
-        smaller.tensor.look(sketch_width(problem.rank, smaller.tensor.shape))
+        smaller.tensor.sketch(sketch_width(problem.rank, smaller.tensor.shape))
     scale = 1.0 if method.has_per_index_options else safe_scale(smaller)  # options are not scaled with the tensor
     estimate = fit_or_refuse(method, smaller.scaled(1 / scale).in_double_precision(), rng)
     if scale != 1:

@@ -12,14 +12,11 @@ Class                   Data
 `FactoredTensor`        Weights and factors: a sum of rank-one tensors that is never formed.
 `MomentTensor`          The third moment of samples, without forming it.
 `CrossMomentTensor`     The same of several views of the samples.
-`SymmetricOuterTensor`  A matrix and a vector, symmetrized.
-`SumTensor`             The sum of tensors of any kind, ``first + second``.
-`ScaledTensor`          A multiple of a tensor, ``2 * tensor``.
 ======================= ================================================================================
 
-`symmetrize` averages an array over
-permutations of its modes. To store data in a way of your own, derive from `Tensor`: ``project`` and ``permute`` are
-enough.
+``first + second`` and ``2 * tensor`` are tensors, too, whatever the classes. `symmetrize` averages an array over
+permutations of its modes. For another kind of storage, derive a class from `Tensor` that implements ``project`` and
+``permute``.
 
 Examples
 --------
@@ -31,13 +28,13 @@ Examples
 """
 
 from codiag._checks import former_names
-from codiag.tensors._base import CLOSE, Tensor, check_shape, check_symmetric_shape
+from codiag.tensors._base import CANCELLATION_LIMIT, Tensor, check_shape, check_symmetric_shape
 from codiag.tensors._combine import ScaledTensor, SumTensor
 from codiag.tensors._convert import MOST_ASYMMETRY, array_of, as_tensor, components_of, n_axes, tensor_of_array
 from codiag.tensors._dense import DenseTensor, symmetrize
 from codiag.tensors._factored import FactoredTensor
-from codiag.tensors._moments import CrossMomentTensor, MomentTensor, weighted_product
-from codiag.tensors._sketch import OVERSAMPLING, SMALL, is_large, range_rank, sketch_width
+from codiag.tensors._moments import CrossMomentTensor, MomentTensor, SymmetricOuterTensor, weighted_product
+from codiag.tensors._sketch import OVERSAMPLING, SMALL_SIZE, is_large, range_rank, sketch_width
 from codiag.tensors._sparse import SparseTensor
 from codiag.tensors._sums import (
     Core,
@@ -49,7 +46,6 @@ from codiag.tensors._sums import (
     khatri_rao,
     symmetry_probes,
 )
-from codiag.tensors._symmetric_outer import SymmetricOuterTensor
 from codiag.tensors.chunked import DaskTensor
 
 __all__ = [
@@ -58,10 +54,7 @@ __all__ = [
     "DenseTensor",
     "FactoredTensor",
     "MomentTensor",
-    "ScaledTensor",
     "SparseTensor",
-    "SumTensor",
-    "SymmetricOuterTensor",
     "Tensor",
     "as_tensor",
     "symmetrize",

@@ -1,4 +1,4 @@
-"""What a tensor must be able to do, and what follows from it."""
+"""The interface of tensors: two contractions that each kind implements, and all others by fallback."""
 
 from __future__ import annotations
 
@@ -11,27 +11,28 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from codiag._arrays import Array, all_equal, blocks, double, fits_block, identity, moved, pick, squares, to_host
-from codiag._checks import as_flag
-from codiag.tensors._sketch import FirstLook, first_look
+from codiag._checks import as_flag, warn_of_former
+from codiag.tensors._sketch import Sketch, make_sketch
+from codiag.tensors._sums import Core, Products, SquaredDistance, Sum
 
 if TYPE_CHECKING:
     from codiag.tensors._dense import DenseTensor
-    from codiag.tensors._sums import Sum
     from codiag.tensors.entries import Entries
 
 REAL = int | float | np.integer | np.floating
 """Numbers that may multiply a tensor."""
 
-CLOSE = 1e-8
-"""Squared distance, relative to the squared norm, below which a difference of squared norms does not tell it."""
+CANCELLATION_LIMIT = 1e-8
+"""Squared distance, relative to the squared norm, below which norms and inner products do not give it: their rounding
+errors are about 1e-16, so that half of the digits are lost."""
 
 
 class Tensor(ABC):
     r"""A tensor of order three or more, known only through its contractions.
 
-    A subclass sets `shape`, says in `symmetric` whether every permutation of the modes leaves it as it is, and
-    implements `project` and `permute`; the rest follows from these, and is overridden where the storage allows better.
-    Tensors are added, subtracted and multiplied by numbers like arrays, without being formed.
+    A subclass sets `shape` and `symmetric`, and implements `project` and `permute`. All other methods are computed from
+    these, and overridden if the storage allows a faster way. Tensors are added, subtracted and multiplied by numbers
+    like arrays, without being formed.
 
     Laws, tested for every tensor: `project` is linear in each direction; ``project(e_j)`` is slice j;
     ``compress(Q, Q, Q).project(w) == Q.T @ project(w @ Q.T) @ Q``; all agree with `to_dense`; `permute`, `compress` by
@@ -42,13 +43,13 @@ class Tensor(ABC):
     shape : tuple of ints
         Sizes of the modes, three or more.
     symmetric : bool
-        Whether every permutation of the modes leaves the tensor as it is, so that all modes share one factor.
+        Whether no permutation of the modes changes the tensor, so that all modes share one factor.
     holds_entries : bool
-        Whether `to_dense` costs no more than a pass over the entries.
+        Whether `to_dense` costs no more than one pass over the entries.
     is_partial : bool
-        Whether entries that are not stored are missing, and not zero.
-    unseen : bool
-        Whether it is not known yet that all entries are finite: large data is not read before that is needed.
+        Whether entries that are not stored are missing; otherwise they are zero.
+    is_validated : bool
+        Whether all entries are known to be finite. Large data is checked in the first pass over it, not before.
 
     See Also
     --------
@@ -88,8 +89,8 @@ class Tensor(ABC):
     symmetric: bool = False
     holds_entries: bool = False
     is_partial: bool = False
-    unseen: bool = False
-    _look: FirstLook | None = None
+    is_validated: bool = True
+    _sketch: Sketch | None = None
 
     @abstractmethod
     def project(self, *directions: Array) -> Array:
@@ -103,7 +104,7 @@ class Tensor(ABC):
         Returns
         -------
         array of shape (n, d_0, d_1)
-            Matrix l is the tensor contracted with row l of every array.
+            Matrix l is the tensor contracted with row l of each array.
 
         See Also
         --------
@@ -154,7 +155,7 @@ class Tensor(ABC):
 
     @property
     def n_stored(self) -> int:
-        """Number of entries that storage holds: of a dense tensor all of them.
+        """Number of stored entries; for a dense tensor, all entries.
 
         Examples
         --------
@@ -168,7 +169,7 @@ class Tensor(ABC):
 
     @property
     def reference(self) -> Array:
-        """An array, empty, of the library, the device and the precision that results have.
+        """An empty array with the library, the device and the precision of results.
 
         Examples
         --------
@@ -179,23 +180,23 @@ class Tensor(ABC):
         """
         return np.zeros(0)
 
-    def read(self, *asked: Sum) -> list[Any]:
-        """Compute several sums over the entries, in one pass over the data where the storage allows.
+    def read(self, *sums: Sum) -> list[Any]:
+        """Compute several sums over the entries, in one pass over the data if the storage allows it.
 
         Parameters
         ----------
-        *asked : Sum
-            Requests that are internal, and so may change: call the methods that they stand for instead, such as
-            `squared_norm` or `mttkrps`.
+        *sums : Sum
+            Requests for sums. They are internal and may change; outside of codiag, call the corresponding methods, such
+            as `squared_norm` or `mttkrps`.
 
         Returns
         -------
         list
-            One result for each, in their order: what the method of the tensor gives that it stands for.
+            The result of each request, equal to that of the corresponding method.
 
         See Also
         --------
-        Tensor.look : The first such pass.
+        Tensor.sketch : The first pass over the data.
 
         Examples
         --------
@@ -204,20 +205,22 @@ class Tensor(ABC):
         >>> as_tensor(np.ones((3, 4, 5))).read()
         []
         """
-        return [one.of(self) for one in asked]
+        return [request.of(self) for request in sums]
 
-    def look(self, width: int = 0) -> FirstLook:
-        """Read the tensor for the first time, or recall what that has shown.
+    def sketch(self, width: int = 0) -> Sketch:
+        """Return the squared norm and products with random vectors, from the first pass over the data.
+
+        The sketch is stored, so that later calls with the same width read nothing.
 
         Parameters
         ----------
         width : int
-            Random directions at least that it is to be multiplied by.
+            Smallest number of random directions by which the tensor is multiplied.
 
         Returns
         -------
-        FirstLook
-            The squared norm and the products.
+        Sketch
+            With ``squared_norm``, ``directions`` and ``products``.
 
         See Also
         --------
@@ -227,15 +230,15 @@ class Tensor(ABC):
         --------
         >>> import numpy as np
         >>> from codiag.tensors import as_tensor
-        >>> as_tensor(np.ones((3, 4, 5))).look().squared_norm
+        >>> as_tensor(np.ones((3, 4, 5))).sketch().squared_norm
         60.0
         """
-        if self._look is None or self._look.width < width:
-            self._look = first_look(self, width, one_mode=self.symmetric)
-        return self._look
+        if self._sketch is None or self._sketch.width < width:
+            self._sketch = make_sketch(self, width, one_mode=self.symmetric)
+        return self._sketch
 
     def check(self) -> None:
-        """Raise a ``ValueError`` unless all entries are finite, from a first look at them where there was none.
+        """Raise a ``ValueError`` unless all entries are finite; reads the data if it has not been checked yet.
 
         Examples
         --------
@@ -243,9 +246,9 @@ class Tensor(ABC):
         >>> from codiag.tensors import as_tensor
         >>> as_tensor(np.ones((3, 4, 5))).check()
         """
-        if self.unseen and not math.isfinite(self.look().squared_norm):
+        if not self.is_validated and not math.isfinite(self.sketch().squared_norm):
             raise ValueError(f"tensor must be finite; some entries of {self!r}, or their squares, are NaN or infinite")
-        self.unseen = False
+        self.is_validated = True
 
     def compress(self, *bases: Array | None) -> Tensor:
         """Multiply every mode by the transpose of a basis.
@@ -253,12 +256,12 @@ class Tensor(ABC):
         Parameters
         ----------
         *bases : arrays of shape (d_m, k_m), or None
-            One for every mode; None leaves a mode as it is.
+            One for every mode; None leaves a mode unchanged.
 
         Returns
         -------
         Tensor
-            Of shape (k_0, k_1, ...), symmetric if this tensor is and all bases are equal.
+            A tensor of shape (k_0, k_1, ...), symmetric if this tensor is symmetric and all bases are equal.
 
         See Also
         --------
@@ -281,8 +284,8 @@ class Tensor(ABC):
         grid = np.indices(sizes[2:]).reshape(self.order - 2, -1)
         stacks = []
         for part in blocks(grid.shape[1], source.shape[0] * source.shape[1]):
-            chosen = [pick(xp.matrix_transpose(basis), grid[m, part], axis=0) for m, basis in enumerate(full[2:])]
-            stack = source.project(*chosen)
+            columns = [pick(xp.matrix_transpose(basis), grid[m, part], axis=0) for m, basis in enumerate(full[2:])]
+            stack = source.project(*columns)
             stack = stack if ordered[1] is None else stack @ full[1]
             stacks.append(stack if ordered[0] is None else xp.matrix_transpose(full[0]) @ stack)
         core = xp.reshape(xp.concat(stacks), (*sizes[2:], sizes[0], sizes[1]))
@@ -295,7 +298,7 @@ class Tensor(ABC):
         Parameters
         ----------
         factors : sequence of arrays of shape (d_n, r)
-            One for every mode; that of the mode itself is not used.
+            One for every mode; the factor of `mode` is not used.
         mode : int
             The mode that is not contracted.
 
@@ -327,7 +330,7 @@ class Tensor(ABC):
         return xp.matrix_transpose(xp.concat(products))
 
     def mttkrps(self, factors: Sequence[Array]) -> list[Array]:
-        """Return `mttkrp` for every mode, in one pass over the data where the storage allows.
+        """Return `mttkrp` for every mode, in one pass over the data if the storage allows it.
 
         Parameters
         ----------
@@ -354,7 +357,7 @@ class Tensor(ABC):
         return [self.mttkrp(factors, mode) for mode in range(self.order)]
 
     def squared_norm(self) -> float:
-        """Sum the squares of all entries.
+        """Return the sum of the squares of all entries.
 
         Returns
         -------
@@ -407,8 +410,9 @@ class Tensor(ABC):
     def squared_distance(self, weights: Array, factors: Sequence[Array]) -> float:
         r"""Return :math:`\|T - \sum_i w_i a_i \otimes b_i \otimes \dots\|^2`, to rounding.
 
-        Tensors of more than a few million entries, where storage does not allow to subtract entry by entry, give
-        :math:`\|T\|^2 - 2 \langle T, M \rangle + \|M\|^2`, which is right to about 1e-16 of the squared norm.
+        If the tensor has more than a few million entries, and the storage does not allow subtracting entry by entry,
+        this is computed as :math:`\|T\|^2 - 2 \langle T, M \rangle + \|M\|^2`, whose rounding errors are about 1e-16 of
+        the squared norm.
 
         Parameters
         ----------
@@ -448,26 +452,26 @@ class Tensor(ABC):
         return total
 
     def _unit_directions(self) -> Iterator[list[Array]]:
-        """Yield directions that project the tensor to all of its slices, some at a time."""
+        """Yield blocks of unit directions, whose projections are the slices of the tensor."""
         units = [identity(size, self.reference) for size in self.shape[2:]]
         grid = np.indices(self.shape[2:]).reshape(self.order - 2, -1)
         for part in blocks(grid.shape[1], self.shape[0] * self.shape[1]):
             yield [pick(unit, grid[m, part], axis=0) for m, unit in enumerate(units)]
 
     def without_empty_rows(self, at_least: int = 1) -> tuple[Tensor, list[np.ndarray]]:
-        """Leave out indices that no entry has; storage that does not know them leaves out none.
+        """Return the tensor without indices that have no entries; by default, all indices are kept.
 
         Parameters
         ----------
         at_least : int
-            Indices to keep in every mode that has them.
+            Smallest number of indices to keep in every mode, if it has as many.
 
         Returns
         -------
         tensor : Tensor
-            The tensor of the indices that are left.
+            The tensor of the remaining indices.
         kept : list of arrays of int
-            The indices that are left, mode by mode; empty where none is left out.
+            The remaining indices of each mode; an empty list if all are kept.
 
         Examples
         --------
@@ -503,7 +507,7 @@ class Tensor(ABC):
         return checked_weights(observed, self)
 
     def observed_entries(self, weights: Array | None) -> Entries | None:
-        """Return the entries that were observed, for least squares.
+        """Return the observed entries, for least squares.
 
         Parameters
         ----------
@@ -556,7 +560,7 @@ class Tensor(ABC):
         return self._compressed(xp.where(weights > 0, entries, mean), [None] * self.order)
 
     def in_double_precision(self) -> Tensor:
-        """Return the tensor in double precision if it is an array in memory; other tensors as they are.
+        """Return the tensor in double precision if it is an array in memory, and other tensors unchanged.
 
         Returns
         -------
@@ -573,7 +577,7 @@ class Tensor(ABC):
         return self
 
     def as_double(self) -> DenseTensor:
-        """Form all entries in double precision.
+        """Return all entries as a dense tensor in double precision.
 
         Returns
         -------
@@ -633,7 +637,7 @@ class Tensor(ABC):
         return gram_eigenpairs(self.to_dense(), mode, count)
 
     def with_random_signs(self, rng: np.random.Generator, shared: Sequence[int] = ()) -> Tensor:
-        """Multiply every entry by a random sign, the same for entries that permuting the shared modes makes equal.
+        """Multiply every entry by a random sign, the same for entries whose indices in shared modes are permuted.
 
         Parameters
         ----------
@@ -645,7 +649,7 @@ class Tensor(ABC):
         Returns
         -------
         Tensor
-            Not declared symmetric.
+            A tensor that is not declared symmetric.
 
         Examples
         --------
@@ -674,17 +678,17 @@ class Tensor(ABC):
         return np.ones(self.shape, dtype=bool)
 
     def thinned(self, rng: np.random.Generator) -> Tensor:
-        """Return a random part of a long list of entries, so few that `leading_eigenpairs` takes about a second.
+        """Return a random part of a long list of entries, for which `leading_eigenpairs` takes about a second.
 
         Parameters
         ----------
         rng : numpy.random.Generator
-            Draws the part.
+            Draws the entries.
 
         Returns
         -------
         Tensor
-            This one if it has few entries, or stores all of them.
+            This tensor if it has few entries, or stores all of them.
 
         Examples
         --------
@@ -697,7 +701,7 @@ class Tensor(ABC):
         return self
 
     def shows_ranges(self, rank: int) -> bool:
-        """Return whether so many entries, at random places, show the ranges of components of equal size.
+        """Return whether the number of listed entries suffices to estimate the ranges of components of equal size.
 
         Parameters
         ----------
@@ -707,7 +711,7 @@ class Tensor(ABC):
         Returns
         -------
         bool
-            Whether `leading_eigenpairs` stand out of the noise that sampling adds.
+            Whether the components exceed the sampling noise in `leading_eigenpairs`.
 
         Examples
         --------
@@ -718,12 +722,12 @@ class Tensor(ABC):
         return not self.is_partial
 
     def without_symmetry(self) -> Tensor:
-        """Give the modes factors of their own: the same tensor, with `symmetric` False.
+        """Return the same tensor with `symmetric` False, so that every mode has its own factor.
 
         Returns
         -------
         Tensor
-            The same entries, not declared symmetric.
+            The same entries.
 
         Examples
         --------
@@ -737,7 +741,7 @@ class Tensor(ABC):
         return SumTensor([self], symmetric=False)
 
     def to_dense(self) -> Array:
-        """Form all entries.
+        """Return all entries as an array.
 
         Returns
         -------
@@ -775,31 +779,59 @@ class Tensor(ABC):
         kind = "symmetric " if self.symmetric else ""
         return f"{type(self).__name__}({kind}{' x '.join(str(size) for size in self.shape)})"
 
+    if not TYPE_CHECKING:  # for type checkers every attribute would exist
+
+        def __getattr__(self, name: str) -> Any:
+            """Resolve the former names of `sketch` and `is_validated`, with a DeprecationWarning."""
+            if name not in ("look", "unseen"):
+                return super().__getattribute__(name)  # raises again, also what a property of this name raised
+            warn_of_former(f"{name} of Tensor", {"look": "sketch", "unseen": "not is_validated"}[name])
+            return self.sketch if name == "look" else not self.is_validated
+
     def _compressed(self, core: Array, bases: Sequence[Array | None]) -> DenseTensor:
         from codiag.tensors._dense import DenseTensor
 
         return DenseTensor.of(core, symmetric=all_equal(bases) and self.symmetric)
 
 
+class StoredTensor(Tensor):
+    """A tensor that stores its entries and implements `read`, by which it computes all other sums."""
+
+    holds_entries = True
+
+    def compress(self, *bases: Array | None) -> DenseTensor:
+        core: DenseTensor = self.read(Core(bases))[0]
+        return core
+
+    def mttkrp(self, factors: Sequence[Array], mode: int) -> Array:
+        return self.read(Products(factors, [mode]))[0][0]
+
+    def mttkrps(self, factors: Sequence[Array]) -> list[Array]:
+        products: list[Array] = self.read(Products(factors))[0]
+        return products
+
+    def squared_distance(self, weights: Array, factors: Sequence[Array]) -> float:
+        return float(self.read(SquaredDistance(weights, factors))[0])
+
+
 def symmetry_of(arrays: Sequence[Array], symmetric: bool | None, name: str) -> bool:
-    """Return whether a tensor made of one array a mode is symmetric: as declared, or by default if all are equal."""
+    """Return whether a tensor given by one array per mode is symmetric: as declared, or if all arrays are equal."""
     if symmetric is not None:
         as_flag("symmetric", symmetric)
-        symmetric = bool(symmetric)
-    equal = symmetric is not False and all_equal(arrays)
+    equal = (symmetric is None or bool(symmetric)) and all_equal(arrays)
     if symmetric and not equal:
         raise ValueError(f"symmetric=True needs equal {name} for all modes; these differ. Leave symmetric out")
     return equal
 
 
 def check_shape(shape: Sequence[int], name: str = "tensor") -> tuple[int, ...]:
-    """Return the shape if it is one of a tensor, or say what is wrong with it."""
+    """Return the shape as a tuple of ints, or raise if it is not that of a tensor."""
     if not hasattr(shape, "__iter__"):
         raise TypeError(f"shape must be a sequence of integers, one for every mode; got {shape!r}")
     shape = tuple(shape)
     if any(isinstance(size, bool) or not isinstance(size, int | np.integer) for size in shape):
         raise TypeError(f"shape must hold integers, one for every mode; got {shape}")
-    shape = tuple(int(size) for size in shape)  # products of small integers of NumPy overflow
+    shape = tuple(int(size) for size in shape)  # products of NumPy integers may overflow
     if any(size < 0 for size in shape):
         raise ValueError(f"shape must not hold negative numbers; got {shape}")
     if len(shape) < 3:
@@ -811,11 +843,21 @@ def check_shape(shape: Sequence[int], name: str = "tensor") -> tuple[int, ...]:
 
 
 def as_scale(scale: Any, reference: Array) -> float:
-    """Return what multiplies a tensor as a number that exists in the precision of the tensor."""
+    """Return the factor of a multiple of a tensor, or raise if it overflows in the precision of the tensor."""
     largest = float(array_namespace(reference).finfo(reference.dtype).max)
     if not abs(scale) <= largest:
         raise ValueError(f"scale must be a finite number of {reference.dtype}, at most {largest:.3g}; got {scale}")
     return float(scale)
+
+
+def declared_symmetry(symmetric: bool | None, shape: Sequence[int]) -> bool | None:
+    """Return the argument `symmetric` of a tensor as a bool or None, or raise if the shape contradicts it."""
+    if symmetric is None:
+        return None
+    as_flag("symmetric", symmetric)
+    if symmetric:
+        check_symmetric_shape(shape)
+    return bool(symmetric)
 
 
 def check_symmetric_shape(shape: Sequence[int], name: str = "") -> None:
@@ -824,8 +866,8 @@ def check_symmetric_shape(shape: Sequence[int], name: str = "") -> None:
         raise ValueError(f"{name} must have modes of one size to be symmetric; got shape {tuple(shape)}")
     if len(set(shape)) > 1:
         raise ValueError(
-            f"symmetric=True needs modes of one size; got shape {tuple(shape)}. Leave symmetric out to let the modes "
-            "have factors of their own"
+            f"symmetric=True needs modes of one size; got shape {tuple(shape)}. Leave symmetric out to give every mode "
+            "its own factor"
         )
 
 
@@ -838,12 +880,12 @@ def checked_weights(observed: Any, tensor: Tensor) -> Array | None:
         raise ValueError(f"observed must have the shape of the tensor, {tensor.shape}; got {given.shape}")
     weights = given.astype(np.float64)
     if not np.all(np.isfinite(weights)) or np.any(weights < 0):
-        raise ValueError("observed must be finite, not negative: true or a weight where an entry counts, else zero")
+        raise ValueError("observed must be finite and not negative: True or a weight for observed entries, else zero")
     return None if np.all(weights == 1) else moved(weights, tensor.reference)
 
 
 def gram_eigenpairs(entries: Array, mode: int, count: int) -> tuple[Array, Array]:
-    """Return leading eigenpairs of an unfolding times its transpose, from the smaller of its two Gram matrices."""
+    """Return the leading eigenpairs of an unfolding times its transpose, from the smaller of the two Gram matrices."""
     xp = array_namespace(entries)
     side = xp.reshape(xp.moveaxis(entries, mode, 0), (entries.shape[mode], -1))
     is_tall = side.shape[0] > side.shape[1]

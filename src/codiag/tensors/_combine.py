@@ -1,29 +1,29 @@
-"""Sums and multiples of tensors, formed only where they are contracted."""
+"""Sums and multiples of tensors, which are contracted term by term."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
+from functools import reduce
+from operator import add
 from typing import Any
 
 from codiag._arrays import Array, double
-from codiag._checks import as_flag
-from codiag.tensors._base import REAL, Tensor, as_scale, check_symmetric_shape
+from codiag.tensors._base import REAL, Tensor, as_scale, declared_symmetry
 from codiag.tensors._convert import as_tensor
 from codiag.tensors._factored import FactoredTensor
-from codiag.tensors._sketch import FirstLook
-from codiag.tensors._sums import Sum
+from codiag.tensors._sketch import Sketch
+from codiag.tensors._sums import Sum, scaled_square
 
 
 class SumTensor(Tensor):
-    """The sum of tensors of one shape, whatever their storage; also written ``first + second``.
+    """The sum of tensors of one shape and any kinds of storage; also written ``first + second``.
 
     Parameters
     ----------
-    terms : sequence of Tensor, or of what `codiag.factorize` takes
+    terms : sequence of Tensor, or of anything that `codiag.factorize` takes
         The tensors to add.
     symmetric : bool, optional
-        Whether permuting the modes leaves the sum as it is. By default it is symmetric if all terms are.
+        Whether no permutation of the modes changes the sum. By default, it is symmetric if all terms are.
 
     See Also
     --------
@@ -45,24 +45,21 @@ class SumTensor(Tensor):
             raise TypeError(f"terms must be a sequence of tensors; got {type(terms).__name__}")
         self.terms = tuple(as_tensor(term) for term in terms)
         if not self.terms:
-            raise ValueError("terms must hold a tensor at least; got none")
+            raise ValueError("terms must hold at least one tensor; got none")
         shapes = {term.shape for term in self.terms}
         if len(shapes) != 1:
             raise ValueError(f"terms must be tensors of one shape; got {sorted(shapes)}")
         self.shape = self.terms[0].shape
         if symmetric is None:
             symmetric = all(term.symmetric for term in self.terms)
-        as_flag("symmetric", symmetric)
-        if symmetric:
-            check_symmetric_shape(self.shape)
-        self.symmetric = bool(symmetric)
+        self.symmetric = bool(declared_symmetry(symmetric, self.shape))
         self.holds_entries = all(term.holds_entries for term in self.terms)
-        self.unseen = any(term.unseen for term in self.terms)
+        self.is_validated = all(term.is_validated for term in self.terms)
 
     def check(self) -> None:
         for term in self.terms:
             term.check()
-        self.unseen = False
+        self.is_validated = True
 
     @property
     def reference(self) -> Array:
@@ -81,37 +78,40 @@ class SumTensor(Tensor):
         return _total([term.mttkrp(factors, mode) for term in self.terms])
 
     def mttkrps(self, factors: Sequence[Array]) -> list[Array]:
-        return [_total(list(shares)) for shares in zip(*(term.mttkrps(factors) for term in self.terms), strict=True)]
+        return [_total(shares) for shares in zip(*(term.mttkrps(factors) for term in self.terms), strict=True)]
 
     def squared_norm(self) -> float:
-        first, rest = self._parted()
+        first, components = self._split()
         if first is None:
             return super().squared_norm()
-        if not rest:
+        if components is None:
             return first.squared_norm()
-        other = _joined(rest)
-        return first.squared_distance(-other.weights, other.factors)
+        return first.squared_distance(-components.weights, components.factors)
 
     def inner(self, weights: Array, factors: Sequence[Array]) -> float:
         return sum(term.inner(weights, factors) for term in self.terms)
 
     def squared_distance(self, weights: Array, factors: Sequence[Array]) -> float:
-        """Return the distance of the one term that is not given by components, if it is one, from all that are."""
-        first, rest = self._parted()
+        """Return the distance of one term from components and minus all other terms, if these are components, too."""
+        first, components = self._split()
         if first is None:
             return super().squared_distance(weights, factors)
-        if not rest:
+        if components is None:
             return first.squared_distance(weights, factors)
-        other = _joined(rest).minus(weights, factors)
-        return first.squared_distance(-other.weights, other.factors)
+        difference = components.minus(weights, factors)
+        return first.squared_distance(-difference.weights, difference.factors)
 
-    def _parted(self) -> tuple[Tensor | None, list[FactoredTensor]]:
-        """Return one term and others that are given by components; no term where more than one is not."""
+    def _split(self) -> tuple[Tensor | None, FactoredTensor | None]:
+        """Return one term, and the sum of all others if these are given by components.
+
+        The first is None if more than one term is not given by components. The second is None if there is one term.
+        """
         factored = [term for term in self.terms if isinstance(term, FactoredTensor)]
         others = [term for term in self.terms if not isinstance(term, FactoredTensor)]
         if len(others) > 1:
-            return None, factored
-        return (others[0], factored) if others else (factored[0], factored[1:])
+            return None, None
+        first, rest = (others[0], factored) if others else (factored[0], factored[1:])
+        return first, reduce(lambda total, term: total.minus(-term.weights, term.factors), rest) if rest else None
 
 
 class ScaledTensor(Tensor):
@@ -119,7 +119,7 @@ class ScaledTensor(Tensor):
 
     Parameters
     ----------
-    tensor : Tensor, or what `codiag.factorize` takes
+    tensor : Tensor, or anything that `codiag.factorize` takes
         The tensor to multiply.
     scale : float
         The number to multiply it by.
@@ -140,26 +140,26 @@ class ScaledTensor(Tensor):
         if not isinstance(scale, REAL):
             raise TypeError(f"scale must be a number; got {type(scale).__name__} {scale!r}")
         inner = as_tensor(tensor)
-        if isinstance(inner, ScaledTensor):  # one product may be a number where the two in turn are not
+        if isinstance(inner, ScaledTensor):  # the product of both scales may be in range if one of them is not
             scale, inner = scale * inner.scale, inner.tensor
         self.tensor: Tensor = inner
         self.scale: float = as_scale(scale, inner.reference)
         self.shape, self.symmetric, self.holds_entries = inner.shape, inner.symmetric, inner.holds_entries
-        self.unseen = inner.unseen
+        self.is_validated = inner.is_validated
 
-    def look(self, width: int = 0) -> FirstLook:
-        return self.tensor.look(width).scaled(self.scale)
+    def sketch(self, width: int = 0) -> Sketch:
+        return self.tensor.sketch(width).scaled(self.scale)
 
     def check(self) -> None:
         self.tensor.check()
-        self.unseen = False
+        self.is_validated = True
 
-    def read(self, *asked: Sum) -> list[Any]:
-        """Ask the tensor itself, and multiply what it gives."""
+    def read(self, *sums: Sum) -> list[Any]:
+        """Compute the sums over the tensor itself, and scale the results."""
         if self.scale == 0:
-            return super().read(*asked)
-        results = self.tensor.read(*(one.of_multiple(1 / self.scale) for one in asked))
-        return [one.multiple(result, self.scale) for one, result in zip(asked, results, strict=True)]
+            return super().read(*sums)
+        results = self.tensor.read(*(request.before_scaling(self.scale) for request in sums))
+        return [request.after_scaling(result, self.scale) for request, result in zip(sums, results, strict=True)]
 
     @property
     def reference(self) -> Array:
@@ -181,8 +181,7 @@ class ScaledTensor(Tensor):
         return [self.scale * product for product in self.tensor.mttkrps(factors)]
 
     def squared_norm(self) -> float:
-        size = self.scale * math.sqrt(self.tensor.squared_norm())
-        return size * size  # infinite where it is out of range; a power would raise
+        return scaled_square(self.tensor.squared_norm(), self.scale)
 
     def inner(self, weights: Array, factors: Sequence[Array]) -> float:
         return self.scale * self.tensor.inner(weights, factors)
@@ -190,23 +189,11 @@ class ScaledTensor(Tensor):
     def squared_distance(self, weights: Array, factors: Sequence[Array]) -> float:
         if self.scale == 0:
             return FactoredTensor(weights, factors, symmetric=False).squared_norm()
-        size = self.scale * math.sqrt(self.tensor.squared_distance(double(weights) / self.scale, factors))
-        return size * size
+        return scaled_square(self.tensor.squared_distance(double(weights) / self.scale, factors), self.scale)
 
     def to_dense(self) -> Array:
         return self.scale * self.tensor.to_dense()
 
 
-def _joined(terms: Sequence[FactoredTensor]) -> FactoredTensor:
-    """Return the sum of tensors given by components, by theirs."""
-    total = terms[0]
-    for term in terms[1:]:
-        total = total.minus(-term.weights, term.factors)
-    return total
-
-
-def _total(parts: Sequence[Array]) -> Array:
-    total = parts[0]
-    for part in parts[1:]:
-        total = total + part
-    return total
+def _total(parts: Iterable[Array]) -> Array:
+    return reduce(add, parts)

@@ -1,4 +1,4 @@
-"""From what users hold to a `Tensor`."""
+"""Conversion of arrays, COO tensors and components to `Tensor`."""
 
 from __future__ import annotations
 
@@ -16,32 +16,33 @@ from codiag.tensors._sparse import SparseTensor
 from codiag.tensors.chunked import DaskTensor
 
 MOST_ASYMMETRY = 0.5
-"""Share of a tensor that permuting its modes may change for it to pass as a symmetric one plus noise."""
+"""Largest relative change by permutations of the modes of an array that counts as symmetric up to noise. It is about
+1.3 for pure noise; chosen by experience."""
 
 
 def as_tensor(raw: TensorLike, symmetric: bool | None = None) -> Tensor:
     """Return an array, a COO tensor, a fit or a `Tensor` as a `Tensor`.
 
-    COO tensors are recognized by what they carry: ``coords``, ``data``, ``shape`` (pydata/sparse), ``subs``, ``vals``,
-    ``shape`` (pyttb); fits by their ``weights`` and ``factors``.
+    COO tensors are recognized by their attributes: ``coords``, ``data``, ``shape`` (pydata/sparse) or ``subs``,
+    ``vals``, ``shape`` (pyttb); fits by ``weights`` and ``factors``.
 
     Parameters
     ----------
     raw : array of shape (d_0, d_1, d_2, ...), COO tensor, (weights, factors), or Tensor
-        The data; see Notes.
+        The data.
     symmetric : bool, optional
-        What the tensor is to be declared; by default what is detected. An array that is symmetric up to noise is
-        replaced by its mean over permutations of the modes, which loses nothing and takes away most of the noise.
+        Whether the tensor is symmetric; by default, this is detected. With True, an array that is symmetric up to noise
+        is replaced by its mean over permutations of the modes, which does not change the components and reduces noise.
 
     Returns
     -------
     Tensor
-        The data itself where it is a tensor already.
+        The argument itself if it is a `Tensor`.
 
     See Also
     --------
-    DenseTensor : What arrays become.
-    SparseTensor : What COO tensors become.
+    DenseTensor : The class for arrays.
+    SparseTensor : The class for COO tensors.
     codiag.factorize : Converts its argument in this way.
 
     Examples
@@ -59,7 +60,7 @@ def as_tensor(raw: TensorLike, symmetric: bool | None = None) -> Tensor:
         raise TypeError(f"symmetric must be True, False or None; got {symmetric!r}")
     tensor = _wrap(raw)
     if symmetric is not None and not symmetric and isinstance(tensor, DenseTensor | DaskTensor):
-        return tensor.without_symmetry()  # which need not be known, so that the entries are not read
+        return tensor.without_symmetry()  # before `symmetric` is used, which may read the entries
     if symmetric is None or bool(symmetric) == tensor.symmetric:
         return tensor
     if not symmetric:
@@ -67,34 +68,37 @@ def as_tensor(raw: TensorLike, symmetric: bool | None = None) -> Tensor:
     check_symmetric_shape(tensor.shape)
     if not isinstance(tensor, DenseTensor | DaskTensor):
         raise ValueError(
-            f"symmetric=True contradicts {tensor!r}, which does not declare that. Build it with symmetric=True, or, if "
+            f"symmetric=True contradicts {tensor!r}, which is not declared symmetric. Build it with symmetric=True or, if "
             "it is given by components, with equal factors for all modes; or leave symmetric out"
         )
     share = tensor.asymmetry()
     if share > MOST_ASYMMETRY:
         raise ValueError(
             f"symmetric=True needs a tensor that permuting the modes leaves as it is, up to noise; that changes "
-            f"{share:.0%} of this one. Leave symmetric out to let the modes have factors of their own, or pass "
+            f"{share:.0%} of this one. Leave symmetric out to give every mode its own factor, or pass "
             "codiag.tensors.symmetrize(tensor) to factorize its symmetric part"
         )
     return tensor.symmetrized()
 
 
 def array_of(tensor: Tensor) -> Any:
-    """Return the array that a tensor is stored as, in memory or in chunks; None where it is stored otherwise."""
+    """Return the array of a tensor that is stored as one, in memory or in chunks; None for other kinds of storage."""
     if isinstance(tensor, DaskTensor):
         return tensor.array
     return tensor.to_dense() if isinstance(tensor, DenseTensor) else None
 
 
 def tensor_of_array(array: Any, *, symmetric: bool) -> DenseTensor | DaskTensor:
-    """Return the tensor of an array, in memory or in chunks, without a check of its entries."""
+    """Return the tensor of an array, in memory or in chunks, without checking its entries."""
     kind = DaskTensor if is_dask_array(array) else DenseTensor.of
     return kind(array, symmetric=symmetric)
 
 
 def components_of(raw: Any) -> tuple[Any, list[Any]] | None:
-    """Return weights, or None for ones, and factors of a fit, a CPTensor, a ktensor or a pair; None for the rest."""
+    """Return the weights and factors of a fit, a CPTensor, a ktensor or a pair; None for other objects.
+
+    Weights that are all one may be None.
+    """
     if hasattr(raw, "weights"):
         for name in ("factors", "factor_matrices"):  # fits of codiag and CPTensors of TensorLy; ktensors of pyttb
             if hasattr(raw, name):
@@ -108,10 +112,10 @@ def components_of(raw: Any) -> tuple[Any, list[Any]] | None:
 
 
 def n_axes(raw: Any) -> int:
-    """Return the number of axes of what may become an array, or -1 where it cannot."""
+    """Return the number of axes of an object as an array, or -1 if it cannot become one."""
     try:
         return int(np.ndim(raw))
-    except ValueError:  # of ragged lists
+    except ValueError:  # ragged lists
         return -1
 
 

@@ -1,38 +1,93 @@
-"""A tensor that is an array: in memory, on an accelerator, or mapped from a file."""
+"""Tensors that are arrays: in memory, on an accelerator, or mapped from a file."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import permutations
 from typing import Any
 
 import numpy as np
 from array_api_compat import device, is_numpy_array, is_torch_array
 
 from codiag._arrays import Array, array_namespace, blocks, double, like, moved, on_host, precise, to_host, widest
-from codiag._checks import as_flag, as_real_array
-from codiag.tensors._base import check_shape, check_symmetric_shape
-from codiag.tensors._sketch import check_range, entry_count, is_large
-from codiag.tensors._stored import ArrayTensor
-from codiag.tensors._sums import Shares, Slab, SquaredNorm, Sum, added, khatri_rao, logged
+from codiag._checks import as_real_array
+from codiag.tensors._base import StoredTensor, check_shape, check_symmetric_shape, declared_symmetry
+from codiag.tensors._sketch import Sketch, check_range, entry_count, is_large, make_sketch
+from codiag.tensors._sums import Shares, Slab, SquaredNorm, Sum, added, asymmetry, khatri_rao, logged, symmetry_probes
+
+
+class ArrayTensor(StoredTensor):
+    """A tensor that stores all of its entries, in memory or in chunks, and detects whether it is symmetric."""
+
+    _symmetric: bool | None
+    _seems_symmetric: bool
+    _squared_norm: float | None = None
+
+    @property
+    def symmetric(self) -> bool:  # type: ignore[override]
+        """Whether no permutation of the modes changes the tensor: as declared, or from a sketch of the tensor."""
+        if self._symmetric is None:
+            self.sketch()
+        return bool(self._symmetric)
+
+    def sketch(self, width: int = 0) -> Sketch:
+        undecided = self._symmetric is None
+        if self._sketch is None or self._sketch.width < width or undecided:
+            self._sketch = make_sketch(self, width, one_mode=self._seems_symmetric, probe=undecided)
+            self._squared_norm = self._sketch.squared_norm
+            if undecided:
+                self._symmetric = self._sketch.asymmetry is not None and self._sketch.asymmetry < self._rounding()
+                self._seems_symmetric = self._symmetric
+        return self._sketch
+
+    def asymmetry(self) -> float:
+        """Return how far the tensor is from being symmetric, measured by contractions with random vectors.
+
+        Returns
+        -------
+        float
+            The relative change by permutations of the modes: 0 if symmetric, about 1.3 for pure noise.
+
+        See Also
+        --------
+        DenseTensor.symmetrized : The symmetric part.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from codiag.tensors import DenseTensor, symmetrize
+        >>> noise = np.random.default_rng(0).standard_normal((9, 9, 9))
+        >>> DenseTensor(noise).asymmetry() > 0.5, DenseTensor(symmetrize(noise)).asymmetry() < 1e-12
+        (True, True)
+        """
+        if len(set(self.shape)) > 1:
+            return math.inf
+        if self._sketch is not None and self._sketch.asymmetry is not None:
+            return self._sketch.asymmetry
+        return asymmetry(*self.read(*symmetry_probes(self), SquaredNorm()))
+
+    def _rounding(self) -> float:
+        """Return the relative asymmetry that rounding may cause, with a margin for sums over many entries."""
+        return 1e-10 if self.reference.dtype == array_namespace(self.reference).float64 else 1e-4
 
 
 class DenseTensor(ArrayTensor):
-    """A tensor held as an array of any library, or mapped from an ``.npy`` file; never copied, never changed.
+    """A tensor stored as an array of any library, or mapped from an ``.npy`` file; never copied, never changed.
 
-    Work goes through the entries in slabs, in the order in which they are stored, so that a mapped file is read from
-    front to back, with memory for one slab only.
+    Sums are computed slab by slab in the order of storage, so that a mapped file is read sequentially, with memory for
+    one slab only.
 
     Parameters
     ----------
     array : array of shape (d_0, d_1, d_2, ...)
         Real numbers, three modes or more.
     symmetric : bool, optional
-        Whether permuting the modes leaves the tensor as it is. By default that is detected, to rounding.
+        Whether no permutation of the modes changes the tensor. By default, this is detected up to rounding.
     check : bool
-        Whether to check that the array holds finite real numbers. False skips the check. Arrays of more than two
-        million entries are checked, and examined for symmetry, when that is needed: see `Tensor.unseen`.
+        Whether to check that the array holds finite real numbers. Arrays of more than two million entries are checked,
+        and tested for symmetry, in the first pass over them: see `Tensor.is_validated`.
 
     See Also
     --------
@@ -53,17 +108,13 @@ class DenseTensor(ArrayTensor):
         entries: Array = as_real_array(array, "tensor", way_out, cast=False) if check else array
         self._entries: Array = np.asarray(entries) if is_numpy_array(entries) else entries
         self.shape = check_shape(entries.shape)
-        if symmetric is not None:
-            as_flag("symmetric", symmetric)
-        if symmetric:
-            check_symmetric_shape(self.shape)
-        self._memory_order = _memory_order(self._entries)
-        self._symmetric = None if symmetric is None else bool(symmetric)
+        self._symmetric = declared_symmetry(symmetric, self.shape)
         self._seems_symmetric = bool(symmetric)
+        self._memory_order = _memory_order(self._entries)
         if symmetric is None:
-            gap = self._asymmetry_of_corner()
-            self._symmetric, self._seems_symmetric = False if gap > 1 else None, gap <= 1
-        self.unseen = check and is_large(self.shape)
+            change = self._asymmetry_of_sample()
+            self._symmetric, self._seems_symmetric = False if change > 1 else None, change <= 1
+        self.is_validated = not (check and is_large(self.shape))
         if not is_large(self.shape):
             self._symmetric = self.symmetric
             if check:
@@ -71,14 +122,14 @@ class DenseTensor(ArrayTensor):
 
     @classmethod
     def of(cls, array: Array, *, symmetric: bool) -> DenseTensor:
-        """Return the tensor of an array without a check of its entries.
+        """Return the tensor of an array without checking its entries.
 
         Parameters
         ----------
         array : array of shape (d_0, d_1, d_2, ...)
             Finite real numbers.
         symmetric : bool
-            Whether permuting the modes leaves the tensor as it is.
+            Whether no permutation of the modes changes the tensor.
 
         Returns
         -------
@@ -87,7 +138,7 @@ class DenseTensor(ArrayTensor):
 
         See Also
         --------
-        as_tensor : With all checks.
+        as_tensor : The same with all checks.
 
         Examples
         --------
@@ -99,17 +150,17 @@ class DenseTensor(ArrayTensor):
         return cls(array, symmetric=symmetric, check=False)
 
     def check(self) -> None:
-        """Raise unless the entries are finite and their squares neither overflow nor all vanish."""
-        way_out = "In an array to be factorized, NaN are missing entries; make infinities NaN if they are missing, too"
+        """Raise a ``ValueError`` unless all entries are finite and their squares neither overflow nor all underflow."""
+        way_out = "factorize takes NaN in arrays for missing entries; replace infinities by NaN if they are missing"
         check_range(self, lambda: entry_count(to_host(self._entries)), way_out)
-        self.unseen = False
+        self.is_validated = True
 
     @cached_property
     def reference(self) -> Array:
         xp = array_namespace(self._entries)
         single = self._entries.dtype == xp.float32 or getattr(self._entries.dtype, "str", "") == ">f4"
-        kept = xp.float32 if single else widest(self._entries)
-        return xp.zeros(0, dtype=kept, device=device(self._entries))
+        precision = xp.float32 if single else widest(self._entries)
+        return xp.zeros(0, dtype=precision, device=device(self._entries))
 
     def project(self, *directions: Array) -> Array:
         xp = array_namespace(self.reference)
@@ -149,24 +200,24 @@ class DenseTensor(ArrayTensor):
         if self._symmetric is False:
             return self
         other = DenseTensor.of(self._entries, symmetric=False)
-        other.unseen, other._squared_norm = self.unseen, self._squared_norm
+        other.is_validated, other._squared_norm = self.is_validated, self._squared_norm
         return other
 
-    def read(self, *asked: Sum) -> list[Any]:
+    def read(self, *sums: Sum) -> list[Any]:
         """Compute several sums, in one pass over the slabs."""
         order = self._memory_order
         columns: list[Array] = []
-        for one in asked:
-            last = one.last_columns(order)
+        for request in sums:
+            last = request.last_columns(order)
             columns += [] if last is None or any(last is known for known in columns) else [last]
         joined = array_namespace(*columns).concat(columns, axis=1) if len(columns) > 1 else next(iter(columns), None)
-        width = max([one.width for one in asked] + ([] if joined is None else [joined.shape[1]]), default=0)
-        shares: list[Shares] = [{} for _ in asked]
-        with np.errstate(all="ignore"):  # entries that are not finite show in the squared norm
-            for rows, block in self._slabs(order, asked, width=width):
+        width = max([request.width for request in sums] + ([] if joined is None else [joined.shape[1]]), default=0)
+        shares: list[Shares] = [{} for _ in sums]
+        with np.errstate(all="ignore"):  # entries that are not finite make the squared norm infinite or NaN
+            for rows, block in self._slabs(order, sums, width=width):
                 slab = Slab(block, order, rows, self.shape, joined, columns)
-                shares = [added(share, one.over(slab)) for share, one in zip(shares, asked, strict=True)]
-            return [one.total(share, self) for share, one in zip(shares, asked, strict=True)]
+                shares = [added(share, request.over(slab)) for share, request in zip(shares, sums, strict=True)]
+            return [request.total(share, self) for share, request in zip(shares, sums, strict=True)]
 
     def squared_norm(self) -> float:
         if self._squared_norm is None:
@@ -188,7 +239,7 @@ class DenseTensor(ArrayTensor):
         return self._cast(self._entries)
 
     def symmetrized(self) -> DenseTensor:
-        """Average the tensor over all permutations of its modes.
+        """Return the mean of the tensor over all permutations of its modes.
 
         Returns
         -------
@@ -198,7 +249,7 @@ class DenseTensor(ArrayTensor):
         See Also
         --------
         symmetrize : The same for an array.
-        DenseTensor.asymmetry : How much this would change.
+        DenseTensor.asymmetry : The distance from the symmetric part.
 
         Examples
         --------
@@ -209,42 +260,42 @@ class DenseTensor(ArrayTensor):
         """
         return DenseTensor.of(symmetrize(self.to_dense()), symmetric=True)
 
-    def _asymmetry_of_corner(self) -> float:
-        """Return what permuting changes of a few rows and columns, in units of rounding; not a number if all are zero.
+    def _asymmetry_of_sample(self) -> float:
+        """Return the change of a small subarray by permutations, relative to rounding errors; NaN if it is zero.
 
-        That rules out most tensors that are not symmetric.
+        This excludes most tensors that are not symmetric without a pass over the entries.
         """
         if len(set(self.shape)) > 1:
             return math.inf
         step = max((self.shape[0] - 1) // 5, 1)
         entries = to_host(self._entries[(slice(0, 5 * step + 1, step),) * self.order]).astype(np.float64)
-        with np.errstate(all="ignore"):  # entries that are not finite are found elsewhere
-            gap = max(float(np.abs(entries - np.moveaxis(entries, 0, axis)).max()) for axis in range(1, self.order))
+        with np.errstate(all="ignore"):  # entries that are not finite are detected by `check`
+            change = max(float(np.abs(entries - np.moveaxis(entries, 0, axis)).max()) for axis in range(1, self.order))
             largest = float(np.abs(entries).max())
-        return gap / (10 * self._rounding() * largest) if largest > 0 else math.nan
+        return change / (10 * self._rounding() * largest) if largest > 0 else math.nan
 
     def _slabs(
-        self, order: Sequence[int], asked: Sequence[object] = (), *, width: int = 1
+        self, order: Sequence[int], sums: Sequence[object] = (), *, width: int = 1
     ) -> Iterator[tuple[slice, Array]]:
-        """Yield parts along the first mode of the given order, with the modes in that order, as floating point.
+        """Yield slabs along the first mode of the given order, with the modes in that order, as floating-point numbers.
 
-        `width` is what the last mode is to become in products: slabs are small enough for either.
+        `width` is the size of the last mode after products; slabs are small enough before and after.
         """
         xp = array_namespace(self._entries)
-        turned = tuple(order) != tuple(range(self.order))
-        entries = xp.permute_dims(self._entries, tuple(order)) if turned else self._entries
+        is_permuted = tuple(order) != tuple(range(self.order))
+        entries = xp.permute_dims(self._entries, tuple(order)) if is_permuted else self._entries
         row = math.prod(entries.shape[1:-1]) * max(entries.shape[-1], width)
         parts = list(blocks(entries.shape[0], row, scale=1 if on_host(self._entries) else 64))
-        for rows in logged(parts, len(parts), self.shape, asked):
+        for rows in logged(parts, len(parts), self.shape, sums):
             yield rows, self._cast(entries[rows, ...])
 
     def _cast(self, block: Array) -> Array:
-        wanted = self.reference.dtype
-        return block if block.dtype == wanted else array_namespace(block).astype(block, wanted)
+        dtype = self.reference.dtype
+        return block if block.dtype == dtype else array_namespace(block).astype(block, dtype)
 
 
 def _memory_order(array: Array) -> tuple[int, ...]:
-    """Return the modes by decreasing stride, so that entries are read in the order in which they are stored."""
+    """Return the modes by decreasing stride: the order of storage."""
     strides = array.strides if is_numpy_array(array) else array.stride() if is_torch_array(array) else None
     order = range(array.ndim) if strides is None else np.argsort([-stride for stride in strides], kind="stable")
     return tuple(int(mode) for mode in order)
@@ -256,7 +307,7 @@ def symmetrize(array: Array) -> Array:
     Parameters
     ----------
     array : array of shape (d, d, d, ...)
-        A tensor whose modes have one size.
+        A tensor whose modes have the same size.
 
     Returns
     -------
@@ -274,15 +325,13 @@ def symmetrize(array: Array) -> Array:
     >>> bool(np.isclose(symmetrize(np.arange(8.0).reshape(2, 2, 2))[0, 0, 1], (1 + 2 + 4) / 3))
     True
     """
-    from itertools import permutations
-
-    array = as_real_array(array, "array", "symmetrize its real and imaginary parts apart")
+    array = as_real_array(array, "array", "symmetrize its real and imaginary parts separately")
     xp = array_namespace(array)
     check_symmetric_shape(array.shape, "array")
     if not bool(xp.all(xp.isfinite(array))):
         raise ValueError("array must be finite; some of its entries are NaN or infinite")
-    turns = list(permutations(range(array.ndim)))
-    mean = array / len(turns)
-    for turn in turns[1:]:
-        mean = mean + xp.permute_dims(array, turn) / len(turns)
+    orders = list(permutations(range(array.ndim)))
+    mean = array / len(orders)
+    for axes in orders[1:]:
+        mean = mean + xp.permute_dims(array, axes) / len(orders)
     return mean

@@ -1,4 +1,4 @@
-"""A tensor given by its components and never formed."""
+"""A tensor that is given by its components and never formed."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from codiag._checks import as_real_array
 from codiag.tensors._base import REAL, Tensor, as_scale, check_shape, symmetry_of
 from codiag.tensors._sums import khatri_rao
 
-CANCELLING = 1e-6
-"""Share of the inner products of components that must be left in their sum for it to be taken as it is."""
+CANCELLED_SUM = 1e-6
+"""Sum of inner products of components, relative to the sum of their magnitudes, below which cancellation has lost more
+than 6 of 16 digits; the squared norm is then computed from a small core."""
 
 
 class FactoredTensor(Tensor):
-    r"""The tensor :math:`\sum_i w_i\, a_i \otimes b_i \otimes c_i \otimes \dots`, known by its components alone.
+    r"""The tensor :math:`\sum_i w_i\, a_i \otimes b_i \otimes c_i \otimes \dots`, given by its components.
 
     Parameters
     ----------
@@ -26,12 +27,11 @@ class FactoredTensor(Tensor):
     factors : sequence of arrays of shape (d_m, r)
         One per mode.
     symmetric : bool, optional
-        Whether permuting the modes leaves the tensor as it is. By default it is symmetric if all factors are equal.
+        Whether no permutation of the modes changes the tensor. By default, it is symmetric if all factors are equal.
 
     See Also
     --------
-    codiag.Factorization : A fit, with ``tensor`` as one of these.
-    SumTensor : Sums of tensors of any kind.
+    codiag.Factorization : A fit; its property ``tensor`` is a `FactoredTensor`.
 
     Examples
     --------
@@ -52,9 +52,9 @@ class FactoredTensor(Tensor):
             raise ValueError(f"weights must have one axis, a number per component; got {tuple(self.weights.shape)}")
         if not isinstance(factors, Iterable):
             raise TypeError(f"factors must be a sequence of arrays, one per mode; got {type(factors).__name__}")
-        given = list(factors)  # of an array, rows that are new objects at every pass
-        seen = {id(factor): _floating(factor, "factors") for factor in given}
-        self.factors: tuple[Array, ...] = tuple(seen[id(factor)] for factor in given)
+        given = list(factors)  # iterating over an array creates new objects each time
+        converted = {id(factor): _floating(factor, "factors") for factor in given}
+        self.factors: tuple[Array, ...] = tuple(converted[id(factor)] for factor in given)
         for mode, factor in enumerate(self.factors):
             if factor.ndim != 2 or tuple(self.weights.shape) != (factor.shape[1],):
                 raise ValueError(
@@ -82,15 +82,15 @@ class FactoredTensor(Tensor):
         return int(self.weights.shape[0])
 
     def changed(self, change: Callable[[Array, int], Array], weights: Array | None = None) -> FactoredTensor:
-        """Return components with every factor changed.
+        """Return the components with a function applied to every factor.
 
         Parameters
         ----------
         change : callable
-            Called as ``change(factor, mode)``, returns an array of shape (any, r); called once, with mode 0, for a
-            symmetric tensor.
+            Called as ``change(factor, mode)``; returns an array with r columns. For a symmetric tensor, it is called
+            once, with mode 0.
         weights : array of shape (r,), optional
-            New weights; by default those of this tensor.
+            New weights; by default, those of this tensor.
 
         Returns
         -------
@@ -99,7 +99,7 @@ class FactoredTensor(Tensor):
 
         See Also
         --------
-        FactoredTensor.columns : Some of the components.
+        FactoredTensor.columns : A selection of the components.
 
         Examples
         --------
@@ -116,21 +116,21 @@ class FactoredTensor(Tensor):
         return FactoredTensor(weights, factors, symmetric=False)
 
     def columns(self, chosen: Sequence[int]) -> FactoredTensor:
-        """Choose some of the components.
+        """Return a selection of the components.
 
         Parameters
         ----------
         chosen : sequence of int
-            Which, in the order they are to have.
+            Indices of the components, in the new order.
 
         Returns
         -------
         FactoredTensor
-            A tensor of these components alone.
+            The tensor of these components.
 
         See Also
         --------
-        FactoredTensor.joined : More components.
+        FactoredTensor.joined : The components of two tensors.
 
         Examples
         --------
@@ -143,28 +143,28 @@ class FactoredTensor(Tensor):
         return self.changed(lambda factor, _: pick(factor, chosen, axis=1), pick(self.weights, chosen, axis=0))
 
     def joined(self, other: FactoredTensor) -> FactoredTensor:
-        """Return these components followed by others.
+        """Return these components followed by those of another tensor: the sum of both.
 
         Parameters
         ----------
         other : FactoredTensor
-            Of the same shape.
+            A tensor of the same shape.
 
         Returns
         -------
         FactoredTensor
-            Symmetric if both are.
+            The sum, symmetric if both tensors are.
 
         See Also
         --------
-        FactoredTensor.minus : The difference to other components.
+        FactoredTensor.minus : The difference from other components.
 
         Examples
         --------
         >>> import numpy as np
         >>> from codiag.tensors import FactoredTensor
-        >>> one, two = (FactoredTensor(np.ones(k), [np.eye(3, k)] * 3) for k in (1, 2))
-        >>> one.joined(two).rank
+        >>> first, second = (FactoredTensor(np.ones(k), [np.eye(3, k)] * 3) for k in (1, 2))
+        >>> first.joined(second).rank
         3
         """
         xp = array_namespace(self.weights)
@@ -175,7 +175,7 @@ class FactoredTensor(Tensor):
         )
 
     def minus(self, weights: Array, factors: Sequence[Array]) -> FactoredTensor:
-        """Return the difference to other components, as components in double precision.
+        """Return the difference from other components, as components in double precision.
 
         Parameters
         ----------
@@ -187,11 +187,11 @@ class FactoredTensor(Tensor):
         Returns
         -------
         FactoredTensor
-            Of rank ``self.rank + r``.
+            The difference, of rank ``self.rank + r``.
 
         See Also
         --------
-        FactoredTensor.joined : These components and others.
+        FactoredTensor.joined : The sum with other components.
 
         Examples
         --------
@@ -236,11 +236,11 @@ class FactoredTensor(Tensor):
     def compress(self, *bases: Array | None) -> FactoredTensor:
         xp = array_namespace(self.weights)
 
-        def inside(mode: int) -> Array:
+        def compressed(mode: int) -> Array:
             basis, factor = bases[mode], self.factors[mode]
             return factor if basis is None else xp.matrix_transpose(basis) @ factor
 
-        return self._with_components(self.weights, inside, symmetric=self.symmetric and all_equal(bases))
+        return self._with_components(self.weights, compressed, symmetric=self.symmetric and all_equal(bases))
 
     def mttkrp(self, factors: Sequence[Array], mode: int) -> Array:
         xp = array_namespace(self.weights)
@@ -251,13 +251,13 @@ class FactoredTensor(Tensor):
         return self.factors[mode] @ products
 
     def squared_norm(self) -> float:
-        """Return the squared norm from inner products of the components, or where these cancel from a small core."""
-        total, size = self._products(self.weights, self.factors)
-        if not total < CANCELLING * size:
+        """Return the squared norm from inner products of the components, or from a small core if these cancel."""
+        total, magnitude = self._products(self.weights, self.factors)
+        if not total < CANCELLED_SUM * magnitude:
             return total
         if not fits_block(math.prod(min(size, self.rank) for size in self.shape)):
             return max(total, 0.0)
-        core = self.changed(lambda factor, _: _triangle(double(factor)), double(self.weights))
+        core = self.changed(lambda factor, _: _in_own_range(double(factor)), double(self.weights))
         return squares(core.to_dense())
 
     def inner(self, weights: Array, factors: Sequence[Array]) -> float:
@@ -267,11 +267,11 @@ class FactoredTensor(Tensor):
         return self.minus(weights, factors).squared_norm()
 
     def _products(self, weights: Array, factors: Sequence[Array]) -> tuple[float, float]:
-        """Return the sum of the inner products of these components with others, and that of their sizes."""
+        """Return the sum of the inner products of these components with others, and the sum of their magnitudes."""
         products = double(self.weights)[:, None] * double(weights)[None, :]
         xp = array_namespace(products)
-        for own, other in zip(self.factors, factors, strict=True):
-            products = products * (xp.matrix_transpose(double(own)) @ double(other))
+        for factor, other in zip(self.factors, factors, strict=True):
+            products = products * (xp.matrix_transpose(double(factor)) @ double(other))
         return float(xp.sum(products)), float(xp.sum(xp.abs(products)))
 
     def to_dense(self) -> Array:
@@ -280,17 +280,17 @@ class FactoredTensor(Tensor):
         return xp.reshape(columns @ xp.matrix_transpose(self.factors[-1]), self.shape)
 
 
-def _triangle(factor: Array) -> Array:
-    """Return a factor in coordinates of its range: what is left of it without the rotation."""
+def _in_own_range(factor: Array) -> Array:
+    """Return a factor in orthonormal coordinates of its range, which has the same inner products between columns."""
     if factor.shape[0] <= factor.shape[1]:
         return factor
     return array_namespace(factor).linalg.qr(factor)[1]
 
 
 def _floating(array: Array, name: str) -> Array:
-    """Return an array of floating-point numbers as it is, and others as such."""
+    """Return an array of floating-point numbers unchanged, and other real numbers as floating-point numbers."""
     if type(array) is np.ndarray and array.dtype == np.float64:
         return array
     if hasattr(array, "dtype") and str(array.dtype).endswith(("float64", "float32")):
         return array
-    return as_real_array(array, name, "keep real and imaginary parts as two tensors")
+    return as_real_array(array, name, "store real and imaginary parts as two tensors")

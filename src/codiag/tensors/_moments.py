@@ -1,4 +1,4 @@
-"""Moments of samples as tensors: contracted sample by sample, never formed."""
+"""Moments of samples as tensors that are never formed, and a symmetrized outer product by which models correct them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace, device
+from array_api_compat import array_namespace, device, is_array_api_obj
 from scipy import sparse
 
-from codiag._arrays import Array, all_equal, blocks, double, moved
+from codiag._arrays import Array, all_equal, blocks, double, identity, moved, squares
 from codiag._checks import as_number, as_real_array
-from codiag.tensors._base import CLOSE, Tensor, check_shape, symmetry_of
+from codiag.tensors._base import CANCELLATION_LIMIT, Tensor, check_shape, symmetry_of
 from codiag.tensors._dense import DenseTensor
 from codiag.tensors._factored import FactoredTensor
 
@@ -24,14 +24,14 @@ class CrossMomentTensor(Tensor):
     Parameters
     ----------
     *views : arrays or scipy sparse matrices of shape (n, d_m)
-        One per mode, with the samples in the same order. Sparse views stay sparse.
+        One per mode, with the samples in the same order. Sparse views remain sparse.
     weights : array of shape (n,), optional
-        How much each sample counts; by default 1 / n, which makes the sum a mean.
+        The weight of each sample; by default 1 / n, so that the sum is a mean.
     symmetric : bool, optional
-        Whether permuting the modes leaves the tensor as it is. By default it is symmetric if all views are equal.
+        Whether no permutation of the modes changes the tensor. By default, it is symmetric if all views are equal.
     check : bool
-        Whether to check that views and weights are finite real numbers. Without, views must be arrays of
-        floating-point numbers or CSR arrays, and weights such an array.
+        Whether to check that views and weights are finite real numbers. With False, views must be arrays of
+        floating-point numbers or CSR arrays, and weights must be an array of floating-point numbers.
 
     See Also
     --------
@@ -52,8 +52,8 @@ class CrossMomentTensor(Tensor):
     def __init__(
         self, *views: Any, weights: Array | None = None, symmetric: bool | None = None, check: bool = True
     ) -> None:
-        seen: dict[int, Any] = {}
-        self.views = tuple(seen.setdefault(id(view), _as_view(view) if check else view) for view in views)
+        converted: dict[int, Any] = {}
+        self.views = tuple(converted.setdefault(id(view), _as_view(view) if check else view) for view in views)
         lengths = [view.shape[0] for view in self.views]
         if len(set(lengths)) > 1:
             raise ValueError(f"views must have one row per sample, the same number each; got {lengths}")
@@ -107,10 +107,10 @@ class CrossMomentTensor(Tensor):
         return self._squared_norm
 
     def inner(self, weights: Array, factors: Sequence[Array]) -> float:
-        known, total = [double(factor) for factor in factors], 0.0
+        exact, total = [double(factor) for factor in factors], 0.0
         for part in blocks(self.weights.shape[0], weights.shape[0] * self.order):
             terms = double(self.weights[part])[:, None] * double(weights)[None, :]
-            for view, factor in zip(self.views, known, strict=True):
+            for view, factor in zip(self.views, exact, strict=True):
                 terms = terms * (_rows(view, part) @ factor)
             total += float(array_namespace(terms).sum(terms))
         return total
@@ -120,7 +120,7 @@ class CrossMomentTensor(Tensor):
             return self._entries.squared_distance(weights, factors)
         model = FactoredTensor(weights, factors, symmetric=False).squared_norm()
         total = max(self.squared_norm() - 2 * self.inner(weights, factors) + model, 0.0)
-        if total < CLOSE * model and not any(sparse.issparse(view) for view in self.views):
+        if total < CANCELLATION_LIMIT * model and not any(sparse.issparse(view) for view in self.views):
             samples = FactoredTensor(
                 self.weights, [array_namespace(view).matrix_transpose(view) for view in self.views], symmetric=False
             )
@@ -140,7 +140,7 @@ class CrossMomentTensor(Tensor):
 
     @cached_property
     def _squared_norm(self) -> float:
-        """Sum products of inner products over pairs of samples, or squares over entries, whichever is less work."""
+        """The squared norm, from inner products of pairs of samples or from the entries, whichever is less work."""
         if self._entries is not None:
             return self._entries.squared_norm()
         n, total = self.weights.shape[0], 0.0
@@ -155,7 +155,7 @@ class CrossMomentTensor(Tensor):
 
     @cached_property
     def _entries(self) -> DenseTensor | None:
-        """The tensor as an array, where that takes no more memory than the samples."""
+        """The tensor as an array if that takes less memory than the samples, else None."""
         if self.weights.shape[0] * sum(self.shape) <= math.prod(self.shape):
             return None
         return DenseTensor.of(self._summed(), symmetric=self.symmetric)
@@ -163,18 +163,18 @@ class CrossMomentTensor(Tensor):
     def _mttkrps(self, factors: Sequence[Array], modes: Sequence[int]) -> list[Array]:
         totals: list[Array] = []
         for part in blocks(self.weights.shape[0], factors[0].shape[1] * self.order):
-            seen = [view[part, :] @ factor for view, factor in zip(self.views, factors, strict=True)]
+            projected = [view[part, :] @ factor for view, factor in zip(self.views, factors, strict=True)]
             shares = []
             for mode in modes:
                 scale = self.weights[part, None]
-                for other, columns in enumerate(seen):
+                for other, columns in enumerate(projected):
                     scale = scale if other == mode else scale * columns
                 shares.append(self.views[mode][part, :].T @ scale)
             totals = [total + share for total, share in zip(totals, shares, strict=True)] if totals else shares
         return totals
 
     def _unfolded(self, part: slice) -> Array:
-        """Return the share of some samples, unfolded to (d_0, d_1 d_2 ...), in double precision."""
+        """Return the contribution of some samples, unfolded to (d_0, d_1 d_2 ...), in double precision."""
         rows = double(self.weights[part])[:, None]
         xp = array_namespace(rows)
         for view in self.views[1:]:
@@ -188,16 +188,16 @@ class CrossMomentTensor(Tensor):
 
 
 class MomentTensor(CrossMomentTensor):
-    r"""The third moment of samples, the mean of :math:`x_s \otimes x_s \otimes x_s`.
+    r"""The third moment of samples: the mean of :math:`x_s \otimes x_s \otimes x_s`.
 
     Parameters
     ----------
     samples : array or scipy sparse matrix of shape (n, d)
         One sample in each row.
     weights : array of shape (n,), optional
-        How much each sample counts; by default 1 / n.
+        The weight of each sample; by default 1 / n.
     order : int
-        Three, or more.
+        Order of the moment, three or more.
 
     See Also
     --------
@@ -216,6 +216,97 @@ class MomentTensor(CrossMomentTensor):
         super().__init__(*[samples] * order, weights=weights)
 
 
+class SymmetricOuterTensor(Tensor):
+    r"""The symmetric tensor :math:`M_{ij} v_k + M_{ik} v_j + M_{jk} v_i` of a symmetric matrix and a vector.
+
+    The third moment of many models is a sum of rank-one components plus such a tensor.
+
+    Parameters
+    ----------
+    matrix : array of shape (d, d), or operator
+        The symmetric matrix M; symmetry is not checked. An operator, such as a SciPy sparse matrix, has a shape and
+        multiplies arrays of shape (d,) and (d, n) by ``@``.
+    vector : array of shape (d,)
+        The vector v.
+
+    See Also
+    --------
+    codiag.models.SphericalGaussianMixture : Subtracts it from the third moment of samples.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from codiag.tensors import SymmetricOuterTensor
+    >>> tensor = SymmetricOuterTensor(np.eye(2), np.array([1.0, 0.0]))
+    >>> tensor.to_dense().tolist()
+    [[[3.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]]]
+    >>> tensor.squared_norm()
+    12.0
+    """
+
+    symmetric = True
+
+    def __init__(self, matrix: Any, vector: Array) -> None:
+        self.matrix = matrix if _is_operator(matrix) else as_real_array(matrix, "matrix", "use its real part")
+        self.vector = as_real_array(vector, "vector", "use its real part")
+        if self.vector.ndim != 1:
+            raise ValueError(f"vector must have one axis; got {tuple(self.vector.shape)}")
+        self.shape = check_shape((self.vector.shape[0],) * 3)
+        if tuple(self.matrix.shape) != self.shape[:2]:
+            raise ValueError(f"matrix must have shape {self.shape[:2]}, as the vector; got {tuple(self.matrix.shape)}")
+
+    @property
+    def reference(self) -> Array:
+        return self.vector[:0]
+
+    def project(self, *directions: Array) -> Array:
+        xp = array_namespace(self.reference)
+        (rows,) = directions
+        images = xp.matrix_transpose(self.matrix @ xp.matrix_transpose(rows))
+        outer = images[:, :, None] * self.vector[None, None, :]
+        full = self.matrix @ identity(self.shape[0], self.reference)
+        return (rows @ self.vector)[:, None, None] * full[None, ...] + outer + xp.matrix_transpose(outer)
+
+    def permute(self, axes: Sequence[int]) -> SymmetricOuterTensor:
+        return self
+
+    def compress(self, *bases: Array | None) -> Tensor:
+        """Return a tensor of the same kind if all bases are equal, and a dense tensor otherwise."""
+        xp = array_namespace(self.reference)
+        if bases[0] is not None and all_equal(bases):
+            transposed = xp.matrix_transpose(bases[0])
+            return SymmetricOuterTensor(transposed @ (self.matrix @ bases[0]), transposed @ self.vector)
+        first, second, third = (identity(self.shape[0], self.reference) if basis is None else basis for basis in bases)
+        vectors = [xp.matrix_transpose(basis) @ self.vector for basis in (first, second, third)]
+        images = [self.matrix @ second, self.matrix @ third]
+        core = (xp.matrix_transpose(first) @ images[0])[:, :, None] * vectors[2]
+        core = core + (xp.matrix_transpose(first) @ images[1])[:, None, :] * vectors[1][None, :, None]
+        core = core + (xp.matrix_transpose(second) @ images[1])[None, :, :] * vectors[0][:, None, None]
+        return self._compressed(core, bases)
+
+    def mttkrp(self, factors: Sequence[Array], mode: int) -> Array:
+        xp = array_namespace(self.reference)
+        first, second = (factor for other, factor in enumerate(factors) if other != mode)
+        image = self.matrix @ first
+        products = image * (self.vector @ second) + (self.matrix @ second) * (self.vector @ first)
+        return products + self.vector[:, None] * xp.sum(image * second, axis=0)
+
+    def squared_norm(self) -> float:
+        r"""Return :math:`3 \|M\|^2 \|v\|^2 + 6 \|M v\|^2`."""
+        image = self.matrix @ self.vector if _is_operator(self.matrix) else double(self.matrix) @ double(self.vector)
+        return 3 * self._squared_norm_of_matrix() * squares(self.vector) + 6 * squares(image)
+
+    def _squared_norm_of_matrix(self) -> float:
+        if not _is_operator(self.matrix):
+            return squares(self.matrix)
+        xp, size = array_namespace(self.reference), self.shape[0]
+        indices, total = xp.arange(size, device=device(self.reference)), 0.0
+        for part in blocks(size, size):
+            units = xp.astype(indices[:, None] == indices[None, part], self.reference.dtype)
+            total += squares(self.matrix @ units)
+        return total
+
+
 def _as_view(view: Any) -> Any:
     if sparse.issparse(view) and view.ndim == 2 and view.dtype.kind in "biuf":
         return sparse.csr_array(view, dtype=np.float64) if view.dtype != np.float64 else sparse.csr_array(view)
@@ -231,12 +322,12 @@ def _as_view(view: Any) -> Any:
 
 
 def _rows(view: Any, part: slice) -> Any:
-    """Return the samples of a view in a part, in double precision."""
+    """Return some rows of a view, in double precision."""
     return view[part, :] if sparse.issparse(view) else double(view[part, :])
 
 
 def weighted_product(left: Any, scale: Array, right: Any) -> Array:
-    """Return A^T diag(s) B, dense, in blocks of samples."""
+    """Return A^T diag(s) B as a dense array, computed in blocks of samples."""
     total = 0
     for part in blocks(scale.shape[0], right.shape[1]):
         rows = right[part, :]
@@ -244,3 +335,8 @@ def weighted_product(left: Any, scale: Array, right: Any) -> Array:
         product = left[part, :].T @ scaled
         total = total + (product.toarray() if sparse.issparse(product) else product)
     return total
+
+
+def _is_operator(matrix: Any) -> bool:
+    """Return whether an object is not an array, but has a shape and multiplies arrays."""
+    return hasattr(matrix, "shape") and hasattr(matrix, "__matmul__") and not is_array_api_obj(matrix)

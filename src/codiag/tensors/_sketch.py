@@ -1,42 +1,43 @@
-"""What is to be known of a large tensor before anything else, from one pass over its entries."""
+"""Sketches of tensors: the norm and products with random vectors, from the first pass over the entries."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from codiag._arrays import Array, array_namespace, like
 from codiag._checks import not_finite
-from codiag.tensors._sums import Products, SquaredNorm, Sum, asymmetry, symmetry_probes
+from codiag.tensors._sums import Products, SquaredNorm, asymmetry, scaled_square, symmetry_probes
 
 if TYPE_CHECKING:
     from codiag.tensors._base import Tensor
 
-SMALL = 2**21
-"""Entries up to which a tensor is looked at when it is made, made dense, and its ranges found exactly."""
+SMALL_SIZE = 2**21
+"""Largest number of entries of a small tensor (16 MB): it is checked when it is made, formed as a dense array, and
+decomposed exactly. Passes over larger tensors are few, and counted in tests."""
 
 OVERSAMPLING = 10
-"""Random directions beyond the rank."""
+"""Number of random directions beyond the rank: 5 to 10 suffice (Halko, Martinsson & Tropp, SIAM Review 53, 2011)."""
 
 
 @dataclass(frozen=True, eq=False)
-class FirstLook:
-    """What a first pass over the entries has shown.
+class Sketch:
+    """The results of the first pass over the entries of a tensor.
 
     Attributes
     ----------
     squared_norm : float
-        Of the tensor; not finite where an entry is not.
+        The squared norm of the tensor; not finite if an entry is not.
     asymmetry : float, optional
-        The share of the tensor that permuting its modes changes, where that was asked for.
+        The relative change of the tensor by permutations of its modes, if it was computed.
     directions : tuple of arrays of shape (d_m, width)
-        Random, and the same for every tensor of this shape.
+        Random vectors, the same for every tensor of this shape.
     products : mapping from int to array of shape (d_m, width)
-        The tensor times these directions in all modes but one: of all modes, or of the first if they are equal.
+        `Tensor.mttkrp` of the directions by mode: for all modes, or for the first if the tensor seems symmetric.
     """
 
     squared_norm: float
@@ -48,75 +49,75 @@ class FirstLook:
     def width(self) -> int:
         return int(self.directions[0].shape[1])
 
-    def scaled(self, scale: float) -> FirstLook:
-        """Return what a multiple of the tensor would have shown."""
-        size = scale * math.sqrt(self.squared_norm)
+    def scaled(self, scale: float) -> Sketch:
+        """Return the sketch of a multiple of the tensor."""
         products = {mode: scale * product for mode, product in self.products.items()}
-        return FirstLook(size * size, self.asymmetry, self.directions, products)
+        return Sketch(scaled_square(self.squared_norm, scale), self.asymmetry, self.directions, products)
 
 
-def first_look(tensor: Tensor, width: int, *, one_mode: bool, probe: bool = False) -> FirstLook:
-    """Read a tensor once: its norm, its products with random directions, and if asked whether it is symmetric."""
-    rng = np.random.default_rng(0)  # what is seen depends on the data alone, so that it can be kept
+def make_sketch(tensor: Tensor, width: int, *, one_mode: bool, probe: bool = False) -> Sketch:
+    """Return the sketch of a tensor, from one pass over its entries; with `probe`, measure its asymmetry, too."""
+    rng = np.random.default_rng(0)  # a fixed seed, so that the sketch depends on the data alone and can be stored
     directions = tuple(like(rng.standard_normal((size, width)), tensor.reference) for size in tensor.shape)
     modes = [0] if one_mode else list(range(tensor.order))
-    asked: list[Sum] = [SquaredNorm(), *([Products(directions, [0] if one_mode else None)] if width > 0 else [])]
-    probes: Sequence[Sum] = symmetry_probes(tensor) if probe else ()
-    total, *found = tensor.read(*asked, *probes)
-    share = asymmetry(found[-2], found[-1], total) if probe else None
-    products: list[Any] = found[0] if width > 0 else []
-    return FirstLook(total, share, directions, dict(zip(modes, products, strict=False)))
+    products = [Products(directions, [0] if one_mode else None)] if width > 0 else []
+    probes = symmetry_probes(tensor) if probe else ()
+    squared_norm, *results = tensor.read(SquaredNorm(), *products, *probes)
+    change = asymmetry(results[-2], results[-1], squared_norm) if probe else None
+    by_mode = dict(zip(modes, results[0], strict=True)) if width > 0 else {}
+    return Sketch(squared_norm, change, directions, by_mode)
 
 
 def is_large(shape: Sequence[int]) -> bool:
-    """Tell whether a tensor of this shape is read as seldom as can be."""
-    return math.prod(shape) > SMALL
+    """Return whether a tensor of this shape has more than `SMALL_SIZE` entries, so that few passes are made over it."""
+    return math.prod(shape) > SMALL_SIZE
 
 
 def sketch_width(rank: object, shape: Sequence[int]) -> int:
-    """Return the number of random directions from which the ranges of a tensor are found; 0 where none are needed."""
+    """Return the number of random directions that the ranges of a tensor are estimated from; 0 if none are needed."""
     if isinstance(rank, bool) or not isinstance(rank, int | np.integer) or not 0 < rank < max(shape):
         return 0
     return int(range_rank(int(rank))) + OVERSAMPLING if is_large(shape) else 0
 
 
 def range_rank(rank: int) -> int:
-    """Return the directions a mode that are to hold components: a few more than one.
+    """Return the dimension of the subspace of each mode that must contain the components.
 
-    Where directions tie, one in each mode need not hold any component.
+    For rank one it is larger: if singular values tie, the leading vectors of the modes may belong to different terms.
     """
     return rank + OVERSAMPLING if rank == 1 else rank
 
 
 def check_range(tensor: Tensor, count: Callable[[], EntryCount], way_out: str) -> None:
-    """Raise unless entries are finite and their squares neither overflow nor all vanish; count them where it matters.
+    """Raise a ``ValueError`` unless all entries are finite and their squares neither overflow nor all underflow.
 
     Parameters
     ----------
     tensor : Tensor
+        The tensor to check, by its squared norm.
     count : callable
-        Returns what the entries are like, in a pass of its own.
+        Counts the entries in another pass, which is needed for the message only.
     way_out : str
-        What to do about entries that are not finite.
+        Advice if entries are not finite, for the message.
     """
     dtype = tensor.reference.dtype
     limits = array_namespace(tensor.reference).finfo(dtype)
-    squared_norm = tensor.squared_norm()
+    squared_norm = tensor.squared_norm()  # below 1e-290, squares of small entries have lost digits to underflow
     if max(float(limits.smallest_normal), 1e-290) <= squared_norm < float(limits.max):
         return
-    found = count()
-    if found.n_bad:
-        what = not_finite(found.n_bad, found.n_nan)
+    counts = count()
+    if counts.n_bad:
+        what = not_finite(counts.n_bad, counts.n_nan)
         raise ValueError(
-            f"tensor must be finite; {found.n_bad} of {math.prod(tensor.shape)} entries are {what}, the first at "
-            f"{found.first_bad}. {way_out}"
+            f"tensor must be finite; {counts.n_bad} of {math.prod(tensor.shape)} entries are {what}, the first at "
+            f"{counts.first_bad}. {way_out}"
         )
-    if found.n_nonzero:
+    if counts.n_nonzero:
         raise ValueError(f"tensor must have entries whose squares fit into {dtype}; divide by the largest of them")
 
 
 class EntryCount(NamedTuple):
-    """How many entries are not finite, how many of these NaN, where the first is, and how many are not zero."""
+    """Numbers of entries that are not finite, NaN, and not zero; and the index of the first that is not finite."""
 
     n_bad: int
     n_nan: int
@@ -128,6 +129,6 @@ def entry_count(entries: np.ndarray) -> EntryCount:
     """Count the entries of an array in memory."""
     bad = ~np.isfinite(entries)
     n_bad = int(np.count_nonzero(bad))
-    first = tuple(int(place) for place in np.unravel_index(int(np.argmax(bad)), bad.shape)) if n_bad else None
+    first = tuple(int(index) for index in np.unravel_index(int(np.argmax(bad)), bad.shape)) if n_bad else None
     n_nan = int(np.count_nonzero(np.isnan(entries))) if n_bad else 0
     return EntryCount(n_bad, n_nan, first, int(np.count_nonzero(entries)))

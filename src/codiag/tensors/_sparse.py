@@ -1,4 +1,4 @@
-"""A tensor that is a list of its entries."""
+"""A tensor that is a list of entries."""
 
 from __future__ import annotations
 
@@ -10,12 +10,28 @@ import numpy as np
 
 from codiag._arrays import Array, blocks, double, fits_block, squares, to_host
 from codiag._checks import as_flag, as_number
-from codiag.tensors._base import CLOSE, REAL, Tensor, as_scale, check_shape, check_symmetric_shape
+from codiag.tensors._base import (
+    CANCELLATION_LIMIT,
+    REAL,
+    StoredTensor,
+    Tensor,
+    as_scale,
+    check_shape,
+    check_symmetric_shape,
+)
 from codiag.tensors._factored import FactoredTensor
-from codiag.tensors._listing import Listing, as_coordinates, as_values, in_memory_order
-from codiag.tensors._sparse_products import FiberCore, FiberInner, FiberProducts, FiberSum, totals_over
+from codiag.tensors._sparse_products import (
+    FiberCore,
+    FiberInner,
+    FiberProducts,
+    FiberSum,
+    Listing,
+    as_coordinates,
+    as_values,
+    in_memory_order,
+    totals_over,
+)
 from codiag.tensors._sparse_ranges import hollow_eigenpairs, shows_ranges, thinned
-from codiag.tensors._stored import StoredTensor
 from codiag.tensors._sums import Core, Products, SquaredDistance, Sum, logged
 
 if TYPE_CHECKING:
@@ -24,33 +40,32 @@ if TYPE_CHECKING:
 
 
 class SparseTensor(StoredTensor):
-    """A tensor given by the coordinates and values of its entries; all others are zero, and are never formed.
+    """A tensor given by the coordinates and values of its entries; all others are zero and never stored.
 
     Parameters
     ----------
     coords : array of integers, shape (order, n)
-        One row per mode, one column per entry. Values of entries that occur more than once are added, unless others
-        are missing: then each must occur once.
+        One row per mode, one column per entry. If coordinates occur more than once, their values are added; with
+        ``absent="missing"`` this is an error.
     values : array of shape (n,)
         The entries.
     shape : tuple of ints
-        The shape of the tensor, zeros included.
+        The shape of the tensor.
     symmetric : bool
-        Declare that permuting the modes leaves the tensor as it is. Not checked.
+        Whether no permutation of the modes changes the tensor. This is not checked.
     absent : {"zero", "missing"}
-        What entries are that are not listed. Missing ones say nothing about the components: contractions take them for
-        zeros, and fits leave them out.
+        The meaning of entries that are not listed. Fits ignore missing entries; contractions take them for zeros.
     check : bool
-        Whether to check coordinates and values, to sort entries, and to add the values of equal coordinates. Without,
-        `coords` must be an array of integers with distinct columns inside of the shape, and `values` finite
+        Whether to check coordinates and values, sort the entries, and add the values of equal coordinates. With False,
+        `coords` must be an array of integers with distinct columns within the shape, and `values` an array of finite
         floating-point numbers.
 
     Attributes
     ----------
-    coords : array of int32, or of int64 where a mode is too long for that, shape (order, n)
-        In the order of memory of a dense array.
+    coords : array of int32, or of int64 if a mode is too long, shape (order, n)
+        Coordinates, in the order of a dense array in memory.
     values : array of shape (n,)
-        The entries that are stored.
+        The stored entries.
 
     See Also
     --------
@@ -76,12 +91,9 @@ class SparseTensor(StoredTensor):
         check: bool = True,
     ) -> None:
         self.shape = check_shape(shape)
-        as_flag("symmetric", symmetric)
-        if symmetric:
-            check_symmetric_shape(self.shape)
+        self.symmetric = bool(declared_symmetry(bool(symmetric) if symmetric is None else symmetric, self.shape))
         if absent not in ("zero", "missing"):
             raise ValueError(f"absent must be 'zero' or 'missing'; got {absent!r}")
-        self.symmetric = bool(symmetric)
         self.absent = absent
         if check:
             coords = as_coordinates(coords, self.shape)
@@ -111,13 +123,13 @@ class SparseTensor(StoredTensor):
         if weights is None:
             return ListedEntries(self.coords, self.values, None, self.shape)
         listed = to_host(weights)[tuple(self.coords)]
-        known = listed > 0
-        return ListedEntries(self.coords[:, known], self.values[known], listed[known], self.shape)
+        is_observed = listed > 0
+        return ListedEntries(self.coords[:, is_observed], self.values[is_observed], listed[is_observed], self.shape)
 
     def filled(self, weights: Array | None) -> Tensor:
-        """Return, if absent entries are missing, the listed ones over their share: an unbiased estimate of the tensor.
+        """Return an unbiased estimate of the tensor if absent entries are missing; otherwise as `Tensor.filled`.
 
-        Otherwise as `Tensor.filled`.
+        The estimate consists of the listed entries divided by the share of entries that are listed.
 
         Parameters
         ----------
@@ -137,7 +149,7 @@ class SparseTensor(StoredTensor):
     def leading_eigenpairs(self, mode: int, count: int) -> tuple[Array, Array]:
         r"""Return the leading eigenpairs of :math:`T_{(m)} T_{(m)}^\top` with its diagonal set to zero.
 
-        The diagonal of a list of entries says mostly how many entries a row has.
+        The diagonal for a list of entries depends mostly on the number of entries in each row.
 
         Parameters
         ----------
@@ -180,12 +192,12 @@ class SparseTensor(StoredTensor):
         Parameters
         ----------
         chosen : array of integers
-            Their indices in the list.
+            The positions of the entries in the list.
 
         Returns
         -------
         SparseTensor
-            Of the same shape and kind.
+            A tensor of the same shape.
 
         Examples
         --------
@@ -202,8 +214,8 @@ class SparseTensor(StoredTensor):
         stack = np.empty((n, rows * columns), dtype=self.values.dtype)
         for l in range(n):
             scaled = self.values
-            for direction, places in zip(directions, self.coords[2:], strict=True):
-                scaled = scaled * direction[l, places]
+            for direction, indices in zip(directions, self.coords[2:], strict=True):
+                scaled = scaled * direction[l, indices]
             stack[l] = np.bincount(cells, scaled, minlength=rows * columns)
         return stack.reshape(n, rows, columns)
 
@@ -225,19 +237,20 @@ class SparseTensor(StoredTensor):
     def without_empty_rows(self, at_least: int = 1) -> tuple[SparseTensor, list[np.ndarray]]:
         """Return the tensor without the indices that have no entries.
 
-        Row i of a factor of the smaller tensor then belongs to index ``kept[mode][i]``; other rows of a factor of this
-        one are zero. A symmetric tensor keeps the same indices in all modes.
+        Row i of a factor of the smaller tensor belongs to index ``kept[mode][i]``. All other rows of the factors of the
+        original tensor are zero. A symmetric tensor keeps the same indices in all modes.
 
         Parameters
         ----------
         at_least : int
-            Indices to keep in every mode that has them, empty or not: as many as components are asked for.
+            Smallest number of indices to keep in every mode, if it has as many: at least the number of components.
 
         Returns
         -------
         tensor : SparseTensor
+            The tensor of the remaining indices.
         kept : list of arrays of integers
-            The indices that are left, one array a mode.
+            The remaining indices, one array per mode.
 
         Examples
         --------
@@ -248,71 +261,69 @@ class SparseTensor(StoredTensor):
         (SparseTensor(2 x 2 x 2, 2 entries), [[3, 70], [5, 60], [7, 50]])
         """
         as_number("at_least", at_least, integer=True, zero=True)
-        sides = [self.coords.reshape(-1)] if self.symmetric else list(self.coords)
+        rows = [self.coords.reshape(-1)] if self.symmetric else list(self.coords)
         kept = [
-            _filled(_distinct(row, size), min(size, at_least)) for row, size in zip(sides, self.shape, strict=False)
+            _extended(_distinct(row, size), min(size, at_least)) for row, size in zip(rows, self.shape, strict=False)
         ]
         kept *= self.order if self.symmetric else 1
-        shape = tuple(rows.size for rows in kept)
+        shape = tuple(indices.size for indices in kept)
         if shape == self.shape:
             return self, kept
         coords = np.stack([_positions(*pair) for pair in zip(kept, self.coords, strict=True)])
         return self._with(coords, self.values, shape), kept
 
     def _with(self, coords: np.ndarray, values: np.ndarray, shape: Sequence[int]) -> SparseTensor:
-        """Return a tensor of other entries and the same kind."""
+        """Return a tensor of other entries with the same `symmetric` and `absent`."""
         return SparseTensor(coords, values, shape, symmetric=self.symmetric, absent=self.absent, check=False)
 
-    def read(self, *asked: Sum) -> list[Any]:
-        """Compute several sums in one pass over the entries; those that open modes, in the order of these modes."""
+    def read(self, *sums: Sum) -> list[Any]:
+        """Compute several sums, in one pass over the entries for each order of the modes that is needed."""
         passes: dict[tuple[int, ...], dict[int, FiberSum]] = {}
-        for place, one in enumerate(asked):
-            front, fiber_sum = self._as_fiber_sum(one)
+        for number, request in enumerate(sums):
+            front, fiber_sum = self._as_fiber_sum(request)
             if fiber_sum is not None:
-                passes.setdefault(front, {})[place] = fiber_sum
+                passes.setdefault(front, {})[number] = fiber_sum
         totals: dict[int, list[np.ndarray]] = {}
-        for front, sums in logged(list(passes.items()) or [((0,), {})], max(len(passes), 1), self.shape, asked):
-            totals |= zip(sums, totals_over(self._listing(front), list(sums.values())), strict=True)
-        return [
-            self._result(one, totals[place]) if place in totals else one.of(self) for place, one in enumerate(asked)
-        ]
+        for front, fiber_sums in logged(list(passes.items()) or [((0,), {})], max(len(passes), 1), self.shape, sums):
+            totals |= zip(fiber_sums, totals_over(self._listing(front), list(fiber_sums.values())), strict=True)
+        return [self._result(one, totals[place]) if place in totals else one.of(self) for place, one in enumerate(sums)]
 
-    def _as_fiber_sum(self, one: Sum) -> tuple[tuple[int, ...], FiberSum | None]:
-        """Return how a sum is computed over fibers, and the modes that these are to be sorted by, if it can be."""
-        if isinstance(one, Products):
-            return (0,), FiberProducts(one.factors, range(self.order) if one.modes is None else one.modes)
-        if isinstance(one, SquaredDistance):
-            return (0,), FiberInner(one.weights, one.factors)
-        if not isinstance(one, Core) or all(basis is None for basis in one.bases):
+    def _as_fiber_sum(self, request: Sum) -> tuple[tuple[int, ...], FiberSum | None]:
+        """Return the modes by which entries are sorted for a sum over fibers, and this sum; None if there is none."""
+        if isinstance(request, Products):
+            return (0,), FiberProducts(request.factors, range(self.order) if request.modes is None else request.modes)
+        if isinstance(request, SquaredDistance):
+            return (0,), FiberInner(request.weights, request.factors)
+        if not isinstance(request, Core) or all(basis is None for basis in request.bases):
             return (), None
-        front = self._front(one.bases)
-        closed = [basis for mode, basis in enumerate(one.bases) if mode not in front and basis is not None]
-        return front, FiberCore(one.bases[front[0]], closed)
+        front = self._front(request.bases)
+        compressing = [basis for mode, basis in enumerate(request.bases) if mode not in front and basis is not None]
+        return front, FiberCore(request.bases[front[0]], compressing)
 
     def _front(self, bases: Sequence[Array | None]) -> tuple[int, ...]:
-        """Return the modes that stay open; if none does, the one whose slices are compressed on their own."""
-        opened = tuple(mode for mode, basis in enumerate(bases) if basis is None)
+        """Return the modes without a basis; if there are none, the mode whose slices are compressed one by one."""
+        uncompressed = tuple(mode for mode, basis in enumerate(bases) if basis is None)
         shortest = int(np.argmin(self.shape))
-        # A slice takes as many operations as about so many entries, and a new order of these takes a pass or two.
-        few = 8 * self.shape[shortest] <= min(self.shape[0], self.values.size)
-        return opened or ((shortest,) if few else (0,))
+        # Compressing a slice costs as much as several entries. Sorting the entries anew costs one or two passes.
+        has_few_slices = 8 * self.shape[shortest] <= min(self.shape[0], self.values.size)
+        return uncompressed or ((shortest,) if has_few_slices else (0,))
 
     def _listing(self, front: tuple[int, ...]) -> Listing:
-        """Return the entries in the order of some modes, sorted when they are first asked for."""
+        """Return the entries sorted by some modes; the sorted list is stored."""
         if front not in self._listings:
             self._listings[front] = Listing(self.coords, self.values, self.shape).turned(front)
         return self._listings[front]
 
-    def _result(self, one: Sum, totals: list[np.ndarray]) -> Any:
-        if isinstance(one, SquaredDistance):
-            return self._distance_from(float(totals[0][0]), one)
-        if not isinstance(one, Core):
+    def _result(self, request: Sum, totals: list[np.ndarray]) -> Any:
+        if isinstance(request, SquaredDistance):
+            return self._distance_from(float(totals[0][0]), request)
+        if not isinstance(request, Core):
             return totals
-        front = self._front(one.bases)
+        bases, front = request.bases, self._front(request.bases)
         order = [*front, *(mode for mode in range(self.order) if mode not in front)]
-        sizes = [size if basis is None else basis.shape[1] for size, basis in zip(self.shape, one.bases, strict=True)]
+        sizes = [size if basis is None else basis.shape[1] for size, basis in zip(self.shape, bases, strict=True)]
         core = totals[0].reshape([sizes[mode] for mode in order]).transpose(np.argsort(order))
-        return self._compressed(np.ascontiguousarray(core), one.bases)
+        return self._compressed(np.ascontiguousarray(core), bases)
 
     def compress(self, *bases: Array | None) -> DenseTensor:
         if all(basis is None for basis in bases):
@@ -320,46 +331,46 @@ class SparseTensor(StoredTensor):
         return super().compress(*bases)
 
     def squared_norm(self) -> float:
-        return squares(self.values) if self._look is None else self._look.squared_norm
+        return squares(self.values) if self._sketch is None else self._sketch.squared_norm
 
     def inner(self, weights: Array, factors: Sequence[Array]) -> float:
         return float(totals_over(self._listing((0,)), [FiberInner(weights, factors)])[0][0][0])
 
-    def _distance_from(self, inner: float, one: SquaredDistance) -> float:
-        r"""Return :math:`\|T\|^2 - 2 \langle T, M \rangle + \|M\|^2`, right to about 1e-16 of :math:`\|M\|^2`.
+    def _distance_from(self, inner: float, request: SquaredDistance) -> float:
+        r"""Return :math:`\|T\|^2 - 2 \langle T, M \rangle + \|M\|^2`, whose error is about 1e-16 of :math:`\|M\|^2`.
 
-        Where that is too little, entries are subtracted one by one, zeros too unless they are too many.
+        If that is not accurate enough, entries are subtracted one by one; zeros too, unless there are too many.
         """
-        size = FactoredTensor(one.weights, one.factors, symmetric=False).squared_norm()
+        size = FactoredTensor(request.weights, request.factors, symmetric=False).squared_norm()
         total = self.squared_norm() - 2 * inner + size
-        if total >= CLOSE * size:
+        if total >= CANCELLATION_LIMIT * size:
             return total
         n_entries = math.prod(self.shape)
         if fits_block(n_entries) or n_entries <= 4 * self.values.size:
-            return self._squared_distance_everywhere(one.weights, one.factors)
-        on, energy = 0.0, 0.0
-        for values, model in self._beside(one.weights, one.factors):
-            on += squares(values - model)
-            energy += squares(model)
-        return on + max(size - energy, 0.0)
+            return self._squared_distance_everywhere(request.weights, request.factors)
+        distance, model_energy = 0.0, 0.0  # at the listed entries
+        for values, model in self._values_and_model(request.weights, request.factors):
+            distance += squares(values - model)
+            model_energy += squares(model)
+        return distance + max(size - model_energy, 0.0)
 
     def _squared_distance_everywhere(self, weights: Array, factors: Sequence[Array]) -> float:
-        """Subtract entry by entry, zeros too, in blocks of slices along the first mode."""
-        known, total = [double(factor) for factor in factors], 0.0
+        """Return the squared distance, with all entries formed, zeros too, in blocks of slices along the first mode."""
+        exact, total = [double(factor) for factor in factors], 0.0
         order = np.argsort(self.coords[0], kind="stable")
         for part in blocks(self.shape[0], math.prod(self.shape[1:])):
-            gap = FactoredTensor(double(weights), [known[0][part], *known[1:]], symmetric=False).to_dense()
+            gap = FactoredTensor(double(weights), [exact[0][part], *exact[1:]], symmetric=False).to_dense()
             here = order[slice(*np.searchsorted(self.coords[0, order], [part.start, part.stop]))]
             gap[(self.coords[0, here] - part.start, *self.coords[1:, here])] -= self.values[here]
             total += squares(gap)
         return total
 
-    def _beside(self, weights: Array, factors: Sequence[Array]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield values and those that components give, in blocks of entries and in double precision."""
+    def _values_and_model(self, weights: Array, factors: Sequence[Array]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield the listed values and those of components, in blocks of entries and in double precision."""
         for part in blocks(self.values.size, weights.shape[0]):
             model = double(weights)
-            for factor, places in zip(factors, self.coords[:, part], strict=True):
-                model = model * double(factor[places])
+            for factor, indices in zip(factors, self.coords[:, part], strict=True):
+                model = model * double(factor[indices])
             yield double(self.values[part]), np.sum(model, axis=1)
 
     def to_dense(self) -> Array:
@@ -371,28 +382,26 @@ class SparseTensor(StoredTensor):
         return f"{super().__repr__()[:-1]}, {self.values.size} entries)"
 
 
-def _distinct(places: np.ndarray, size: int) -> np.ndarray:
-    """Return the indices below `size` that occur, sorted."""
-    if size > 16 * places.size:
-        return np.unique(places)
+def _distinct(indices: np.ndarray, size: int) -> np.ndarray:
+    """Return the sorted distinct indices, all of which are below `size`."""
+    if size > 16 * indices.size:
+        return np.unique(indices)
     occurs = np.zeros(size, dtype=bool)
-    occurs[places] = True
+    occurs[indices] = True
     return np.flatnonzero(occurs)
 
 
-def _positions(kept: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """Return where indices stand among those kept, which are sorted."""
-    if kept[-1] > 16 * places.size:
-        return np.searchsorted(kept, places).astype(places.dtype)
-    position = np.zeros(kept[-1] + 1, dtype=places.dtype)
+def _positions(kept: np.ndarray, indices: np.ndarray) -> np.ndarray:
+    """Return the positions of indices in a sorted array of distinct ones."""
+    if kept[-1] > 16 * indices.size:
+        return np.searchsorted(kept, indices).astype(indices.dtype)
+    position = np.zeros(kept[-1] + 1, dtype=indices.dtype)
     position[kept] = np.arange(kept.size)
-    return position.take(places)
+    return position.take(indices)
 
 
-def _filled(rows: np.ndarray, count: int) -> np.ndarray:
-    """Return sorted indices with the first that are not among them, so that there are so many."""
-    missing = max(count - rows.size, 0)
-    if missing == 0:
-        return rows
-    # Of the first `count` indices at least `missing` are not among those there are.
-    return np.union1d(rows, np.setdiff1d(np.arange(count), rows)[:missing])
+def _extended(indices: np.ndarray, count: int) -> np.ndarray:
+    """Return sorted indices, extended by the smallest others to at least `count` indices."""
+    n_missing = max(count - indices.size, 0)
+    # At least `n_missing` of the first `count` indices are not among the given ones.
+    return np.union1d(indices, np.setdiff1d(np.arange(count), indices)[:n_missing]) if n_missing else indices

@@ -1,9 +1,9 @@
-r"""The ranges of a tensor of which a few entries are known, from Gram matrices of the list of entries.
+r"""The ranges of a tensor with few observed entries, from Gram matrices of the list of entries.
 
 Let entries be observed independently with probability p. Off the diagonal, the expectation of :math:`S_{(m)}
 S_{(m)}^\top` over the observed entries S is :math:`p^2` times that of the complete tensor, because two entries of a
-column are both observed with probability :math:`p^2`. On the diagonal it is p times it, and says mostly how many
-entries a row has. So the diagonal is set to zero.
+column are both observed with probability :math:`p^2`. On the diagonal the factor is p instead of :math:`p^2`:
+the diagonal depends mostly on the number of entries in each row. Therefore it is set to zero.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from codiag.tensors._sparse import SparseTensor
 
 MOST_PRODUCTS = 2**24
-"""Products of pairs of entries in a Gram matrix, at most; a random part of a longer list is used. About a second."""
+"""Largest number of products of two entries in a Gram matrix, about a second; of longer lists a random part is used."""
 
 MOST_DENSE_ROWS = 500
-"""Rows up to which a Gram matrix is decomposed as a dense array: LAPACK is faster than Lanczos below."""
+"""Largest number of rows of a Gram matrix that is decomposed as a dense array; for more, Lanczos is faster (measured)."""
 
 
 def hollow_eigenpairs(tensor: SparseTensor, mode: int, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -44,18 +44,18 @@ def hollow_eigenpairs(tensor: SparseTensor, mode: int, count: int) -> tuple[np.n
 
 
 def shows_ranges(tensor: SparseTensor, rank: int) -> bool:
-    r"""Return whether the Gram matrices of so many random entries show components of equal size.
+    r"""Return whether components of equal size exceed the sampling noise of the Gram matrices.
 
     With m products behind each entry of a matrix of d rows, and entries of unit variance, components have eigenvalues
-    of about :math:`m d / k`; the noise of sampling reaches :math:`2 \sqrt{m d}` (the semicircle law). Components must
-    exceed it twice.
+    of about :math:`m d / k`; the sampling noise reaches :math:`2 \sqrt{m d}` (the semicircle law). Components must
+    exceed twice this bound.
     """
     products = tensor.values.size**2 / math.prod(tensor.shape)  # m d, the same for every mode
     return math.sqrt(products) >= 4 * rank
 
 
 def thinned(tensor: SparseTensor, rng: np.random.Generator) -> SparseTensor:
-    """Return a random part of the entries, so few that no Gram matrix takes more than `MOST_PRODUCTS` products."""
+    """Return a random part of the entries, whose Gram matrices take at most about `MOST_PRODUCTS` products."""
     n_products = max(
         float(np.sum(np.square(np.bincount(_column_indices(tensor, mode)[0]), dtype=np.float64)))
         for mode in range(1 if tensor.symmetric else tensor.order)
@@ -64,12 +64,11 @@ def thinned(tensor: SparseTensor, rng: np.random.Generator) -> SparseTensor:
         return tensor
     # A pair of entries is kept with the square of the probability of an entry.
     probability = math.sqrt(MOST_PRODUCTS / n_products)
-    kept = np.flatnonzero(rng.random(tensor.values.size, dtype=np.float32) < probability)
-    return tensor.part(kept)
+    return tensor.part(np.flatnonzero(rng.random(tensor.values.size, dtype=np.float32) < probability))
 
 
 def _column_indices(tensor: SparseTensor, mode: int) -> tuple[np.ndarray, int]:
-    """Return the column of an unfolding that each entry is in, and the number of columns; empty ones are dropped."""
+    """Return the column of each entry in an unfolding, and the number of columns, numbered anew if most are empty."""
     others = [other for other in range(tensor.order) if other != mode]
     width = math.prod(tensor.shape[other] for other in others)
     rows = [tensor.coords[other] for other in others]

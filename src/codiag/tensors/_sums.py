@@ -1,4 +1,4 @@
-"""Sums over the entries of a tensor, asked for together so that one pass over the data gives them all."""
+"""Sums over the entries of a tensor, requested together so that one pass over the data computes them all."""
 
 from __future__ import annotations
 
@@ -19,106 +19,99 @@ if TYPE_CHECKING:
     from codiag.tensors._base import Tensor
 
 reads = logging.getLogger("codiag.reads")
-"""Where passes over data are logged, at DEBUG, part by part: see `logged`."""
+"""Logger of passes over data, at level DEBUG, one record for each part: see `logged`."""
 
 Ranges: TypeAlias = Sequence[slice]
-"""The place of a block in a tensor: for every mode a slice with a start and a stop."""
+"""The position of a block in a tensor: a slice with start and stop for every mode."""
 
 Shares: TypeAlias = dict[tuple[int, ...], Any]
-"""What a block contributes to a sum. Contributions of two blocks are added key by key: see `added`."""
+"""The contribution of a block to a sum. Contributions of blocks are added key by key: see `added`."""
 
 Part = TypeVar("Part")
 
 
 class Sum(ABC):
-    """A sum over all entries of a tensor, as data: what is to be computed, not how.
+    """A request for a sum over all entries of a tensor; each kind of storage computes it in its own way.
 
-    Of a tensor that lies in blocks it is computed block by block, wherever they are, in any order and grouping:
+    For a tensor in blocks, the sum is the total of contributions of the blocks, added in any order and grouping:
 
     >>> import numpy as np
     >>> from codiag.tensors import DenseTensor
     >>> from codiag.tensors._sums import SquaredNorm, added
     >>> tensor = DenseTensor(np.arange(24.0).reshape(2, 3, 4))
-    >>> asked, shares = SquaredNorm(), {}
+    >>> request, shares = SquaredNorm(), {}
     >>> for rows in (slice(0, 1), slice(1, 2)):
     ...     ranges = (rows, slice(0, 3), slice(0, 4))
-    ...     (result,) = DenseTensor(tensor.to_dense()[ranges]).read(asked.within(ranges))
-    ...     shares = added(shares, asked.shares(result, ranges))
-    >>> asked.total(shares, tensor) == tensor.squared_norm()
+    ...     (result,) = DenseTensor(tensor.to_dense()[ranges]).read(request.within(ranges))
+    ...     shares = added(shares, request.shares(result, ranges))
+    >>> request.total(shares, tensor) == tensor.squared_norm()
     True
 
-    Objects can be pickled and are never changed.
+    Requests can be pickled and are immutable.
     """
 
     @abstractmethod
     def of(self, tensor: Tensor) -> Any:
-        """Return the sum by the tensor's own method for it."""
+        """Return the sum, by the method of the tensor that computes it."""
 
     @abstractmethod
     def within(self, ranges: Ranges) -> Sum:
-        """Return what to ask of the block at these ranges, as a tensor of its own."""
+        """Return the request for the block at these ranges, which is a tensor itself."""
 
     @abstractmethod
     def shares(self, result: Any, ranges: Ranges) -> Shares:
-        """Return what the block at these ranges contributes, from the result of `within` for it."""
+        """Return the contribution of the block at these ranges, from the result of the request `within` them."""
 
     @abstractmethod
     def total(self, shares: Mapping[tuple[int, ...], Any], tensor: Tensor) -> Any:
-        """Return the sum over a tensor from the contributions of all of its blocks, added."""
+        """Return the sum over a tensor, from the added contributions of all of its blocks."""
 
     @abstractmethod
     def over(self, slab: Slab) -> Shares:
-        """Return what an array in memory contributes."""
+        """Return the contribution of a part of a dense tensor."""
 
-    @abstractmethod
-    def multiple(self, result: Any, scale: float) -> Any:
-        """Return the sum over a multiple of a tensor, from what `of_multiple` gave for the tensor itself."""
-
-    def of_multiple(self, scale: float) -> Sum:
-        """Return what to ask of a multiple of a tensor to know this sum of the tensor itself."""
+    def before_scaling(self, scale: float) -> Sum:
+        """Return the request to a tensor whose result determines this sum over `scale` times the tensor."""
         return self
 
+    @abstractmethod
+    def after_scaling(self, result: Any, scale: float) -> Any:
+        """Return the sum over `scale` times a tensor, from the result of `before_scaling` for the tensor."""
+
     def last_columns(self, order: Sequence[int]) -> Array | None:
-        """Return what the last mode in this order is multiplied by, or None where that is not the first to be done."""
+        """Return the array that the last mode in this order is multiplied by in the first step, or None."""
         return None
 
     @property
     def width(self) -> int:
-        """Columns that products with entries have on the way."""
+        """Number of columns of intermediate products with the entries."""
         return 0
 
 
 def added(first: Mapping[tuple[int, ...], Any], second: Mapping[tuple[int, ...], Any]) -> Shares:
-    """Return contributions of two parts of a tensor together; associative."""
+    """Return the sum of two contributions, key by key; associative."""
     total = dict(first)
     for key, share in second.items():
         total[key] = total[key] + share if key in total else share
     return total
 
 
-def logged(parts: Iterable[Part], n_parts: int, shape: Sequence[int], asked: Sequence[object]) -> Iterator[Part]:
-    """Yield the parts of one pass over the data, and log each once it has been worked on.
+def logged(parts: Iterable[Part], n_parts: int, shape: Sequence[int], sums: Sequence[object]) -> Iterator[Part]:
+    """Yield the parts of one pass over the data, and log each part after it has been processed.
 
-    Every pass of every tensor over its entries goes through here. Records have the attributes `shape` (of the tensor),
-    `part` (from 1) and `n_parts`: a handler of the logger ``codiag.reads`` counts passes, and fractions of them.
+    Every pass of every tensor over its entries uses this function. Records have the attributes `shape` (of the tensor),
+    `part` (from 1) and `n_parts`, from which a handler of the logger ``codiag.reads`` counts passes and their parts.
     """
     for number, part in enumerate(parts, 1):
         yield part
         if reads.isEnabledFor(logging.DEBUG):
             place = {"shape": tuple(shape), "part": number, "n_parts": n_parts}
-            names = ", ".join(type(one).__name__ for one in asked) or "entries"
+            names = ", ".join(type(request).__name__ for request in sums) or "entries"
             reads.debug("read %s of %s: part %d of %d", names, tuple(shape), number, n_parts, extra=place)
 
 
-@dataclass(frozen=True, eq=False)
-class SquaredNorm(Sum):
-    """The sum of the squares of all entries: a float, not finite where an entry is not."""
-
-    def of(self, tensor: Tensor) -> float:
-        return tensor.squared_norm()
-
-    def within(self, ranges: Ranges) -> SquaredNorm:
-        return self
+class SquareSum(Sum):
+    """A sum of squares over all entries: a float."""
 
     def shares(self, result: float, ranges: Ranges) -> Shares:
         return {(): result}
@@ -126,15 +119,26 @@ class SquaredNorm(Sum):
     def total(self, shares: Mapping[tuple[int, ...], Any], tensor: Tensor) -> float:
         return float(shares[()])
 
-    def over(self, slab: Slab) -> Shares:
-        return {(): _squares(slab.rows_of_last)}
-
-    def multiple(self, result: float, scale: float) -> float:
-        return _squared_multiple(result, scale)
+    def after_scaling(self, result: float, scale: float) -> float:
+        return scaled_square(result, scale)
 
 
 @dataclass(frozen=True, eq=False)
-class SquaredDistance(Sum):
+class SquaredNorm(SquareSum):
+    """The sum of the squares of all entries: a float, not finite if an entry is not."""
+
+    def of(self, tensor: Tensor) -> float:
+        return tensor.squared_norm()
+
+    def within(self, ranges: Ranges) -> SquaredNorm:
+        return self
+
+    def over(self, slab: Slab) -> Shares:
+        return {(): _squares(slab.rows_of_last)}
+
+
+@dataclass(frozen=True, eq=False)
+class SquaredDistance(SquareSum):
     r"""The sum of the squares of :math:`T - \sum_i w_i a_i \otimes b_i \otimes \dots`, entry by entry: a float."""
 
     weights: Array
@@ -146,26 +150,17 @@ class SquaredDistance(Sum):
     def within(self, ranges: Ranges) -> SquaredDistance:
         return SquaredDistance(self.weights, _rows(self.factors, ranges))
 
-    def shares(self, result: float, ranges: Ranges) -> Shares:
-        return {(): result}
-
-    def total(self, shares: Mapping[tuple[int, ...], Any], tensor: Tensor) -> float:
-        return float(shares[()])
-
     def over(self, slab: Slab) -> Shares:
         entries = precise(slab.rows_of_last)
         xp = array_namespace(entries)
         first, *others, last = (moved(self.factors[mode], entries) for mode in slab.order)
         columns = khatri_rao([first[slab.rows, :] * moved(self.weights, entries), *others])
         gap = columns @ xp.matrix_transpose(last)
-        gap -= entries  # in place where the library can: another array as large would cost as much as the product
+        gap -= entries  # in place if the library can: another array of this size would cost as much as the product
         return {(): _squares(gap)}
 
-    def multiple(self, result: float, scale: float) -> float:
-        return _squared_multiple(result, scale)
-
-    def of_multiple(self, scale: float) -> SquaredDistance:
-        return SquaredDistance(double(self.weights) * scale, self.factors)
+    def before_scaling(self, scale: float) -> SquaredDistance:
+        return SquaredDistance(double(self.weights) * (1 / scale), self.factors)
 
     @property
     def width(self) -> int:
@@ -174,7 +169,7 @@ class SquaredDistance(Sum):
 
 @dataclass(frozen=True, eq=False)
 class Products(Sum):
-    """The products of `Tensor.mttkrp`, for all modes or some: a list of arrays (d_m, r), in the order of the modes."""
+    """The products of `Tensor.mttkrp` for some modes, by default all: a list of arrays (d_m, r)."""
 
     factors: Sequence[Array]
     modes: Sequence[int] | None = None
@@ -206,7 +201,7 @@ class Products(Sum):
                 products.append(_contract_pairwise(slab.times_last(ordered[-1]), ordered, axis))
         return self.shares(products, slab.ranges)
 
-    def multiple(self, result: Sequence[Array], scale: float) -> list[Array]:
+    def after_scaling(self, result: Sequence[Array], scale: float) -> list[Array]:
         return [scale * product for product in result]
 
     def last_columns(self, order: Sequence[int]) -> Array | None:
@@ -223,10 +218,7 @@ class Products(Sum):
 
 @dataclass(frozen=True, eq=False)
 class Core(Sum):
-    """The tensor with modes multiplied by transposed bases (d_m, k_m), None leaving a mode as it is: `Tensor.compress`.
-
-    The result is a Tensor.
-    """
+    """The tensor with modes multiplied by transposed bases (d_m, k_m), or unchanged for None: `Tensor.compress`."""
 
     bases: Sequence[Array | None]
 
@@ -253,7 +245,7 @@ class Core(Sum):
         turned = array_namespace(core).permute_dims(core, tuple(np.argsort(slab.order).tolist()))
         return {tuple(slab.ranges[mode].start for mode in self._open): turned}
 
-    def multiple(self, result: Tensor, scale: float) -> Tensor:
+    def after_scaling(self, result: Tensor, scale: float) -> Tensor:
         return result * scale
 
     def last_columns(self, order: Sequence[int]) -> Array | None:
@@ -271,17 +263,17 @@ class Slab:
     Attributes
     ----------
     block : array
-        Its entries, modes in the order in which they are stored.
+        Its entries, with the modes in the order of storage.
     order : tuple of ints
-        That order; the tensor is cut along the first.
+        The modes in the order of storage; the tensor is split along the first of them.
     rows : slice
-        Which indices of the first mode it has.
+        Its indices in the first of these modes.
     shape : tuple of ints
-        The sizes of the tensor's modes.
+        The shape of the tensor.
     joined : array, optional
-        Columns by which several sums multiply the last mode, side by side.
+        The arrays by which the requests multiply the last mode, side by side.
     columns : sequence of arrays
-        Those columns, apart.
+        The same arrays separately.
     """
 
     block: Array
@@ -297,7 +289,7 @@ class Slab:
 
     @cached_property
     def rows_of_last(self) -> Array:
-        """The entries as a matrix, the last mode along its rows."""
+        """The entries as a matrix whose rows run along the last mode."""
         return array_namespace(self.block).reshape(self.block, (-1, self.block.shape[-1]))
 
     @cached_property
@@ -305,7 +297,7 @@ class Slab:
         return self.rows_of_last @ self.joined
 
     def times_last(self, columns: Array) -> Array:
-        """Return the last mode multiplied by columns: all that were joined go into one product."""
+        """Return the last mode multiplied by columns, which is a part of the product with all joined columns."""
         start = 0
         for known in self.columns:
             if known is columns:
@@ -316,9 +308,10 @@ class Slab:
 
 
 def symmetry_probes(tensor: Tensor) -> tuple[Core, Core]:
-    """Return what to ask of a tensor to see, with `asymmetry`, whether permuting its modes changes it.
+    """Return requests from whose results `asymmetry` computes how much permuting the modes changes a tensor.
 
-    Random vectors see any difference. A swap of two modes and a turn of all generate every permutation.
+    Contractions with random vectors differ with probability one if the tensors differ. A swap of two modes and a
+    rotation of all modes generate every permutation.
     """
     rng = np.random.default_rng(0)
     size, n_probes = tensor.shape[0], tensor.order - 2
@@ -326,16 +319,16 @@ def symmetry_probes(tensor: Tensor) -> tuple[Core, Core]:
     return Core((None, None, *probes)), Core((probes[-1], None, None, *probes[:-1]))
 
 
-def asymmetry(first: Tensor, turned: Tensor, squared_norm: float) -> float:
-    """Return the share of a tensor that permuting its modes changes, from its probes: about 1.3 for pure noise."""
+def asymmetry(first: Tensor, rotated: Tensor, squared_norm: float) -> float:
+    """Return the relative change of a tensor by permutations of its modes: 0 if symmetric, about 1.3 for pure noise."""
     xp = array_namespace(first.reference)
     size = first.shape[0]
-    one, other = (xp.reshape(seen.to_dense(), (size, size)) for seen in (first, turned))
-    # On average a projection is as large as the tensor; one that happens to be small has no more noise in it.
+    matrix, other = (xp.reshape(contracted.to_dense(), (size, size)) for contracted in (first, rotated))
+    # On average a contraction has the norm of the tensor. One that is smaller by chance does not have less noise.
     norm = squared_norm**0.5 if squared_norm < float("inf") else 0.0
-    with np.errstate(all="ignore"):  # entries that are not finite show in the squared norm
-        whole = max(float(xp.linalg.vector_norm(one)), norm)
-        gaps = [float(xp.linalg.vector_norm(gap)) for gap in (one - xp.matrix_transpose(one), one - other)]
+    with np.errstate(all="ignore"):  # entries that are not finite make the squared norm infinite or NaN
+        whole = max(float(xp.linalg.vector_norm(matrix)), norm)
+        gaps = [float(xp.linalg.vector_norm(gap)) for gap in (matrix - xp.matrix_transpose(matrix), matrix - other)]
     return max(gaps) / whole if whole > 0 else float("inf")
 
 
@@ -353,7 +346,7 @@ def _rows(factors: Sequence[Array], ranges: Ranges) -> tuple[Array, ...]:
 
 
 def _joined(parts: Mapping[tuple[int, ...], Array], axes: Sequence[int]) -> Array:
-    """Put arrays together along axes, by the places where they start along each."""
+    """Concatenate arrays along axes; keys are the indices at which they start."""
     if not axes:
         return parts[()]
     starts = sorted({key[0] for key in parts})
@@ -362,25 +355,24 @@ def _joined(parts: Mapping[tuple[int, ...], Array], axes: Sequence[int]) -> Arra
 
 
 def _squares(entries: Array) -> Array:
-    """Return the sum of squares in double precision where possible, on the device: nothing waits for it."""
+    """Return the sum of squares as an array, in double precision if possible, without waiting for the device."""
     entries = precise(entries)
     xp = array_namespace(entries)
     flat = xp.reshape(entries, (-1,))
     return xp.vecdot(flat, flat)
 
 
-def _squared_multiple(result: float, scale: float) -> float:
-    size = scale * math.sqrt(result)
-    return size * size  # infinite where it is out of range; a power would raise
+def scaled_square(square: float, scale: float) -> float:
+    """Return a square multiplied by the square of a scale, without overflow of the latter."""
+    size = scale * math.sqrt(square)
+    return size * size  # infinite on overflow, unlike a power, which raises
 
 
 def _contract(block: Array, basis: Array, axis: int) -> Array:
-    """Multiply one axis by the transpose of a basis: without a copy of the block that has its axes in another order."""
+    """Multiply one axis by the transpose of a basis, without a copy of the block in another order."""
     xp = array_namespace(block)
-    shape, turned = block.shape, xp.matrix_transpose(basis)
-    if axis == block.ndim - 1:
-        return block @ basis
-    product = turned @ xp.reshape(block, (*shape[:axis], shape[axis], -1))
+    shape = block.shape
+    product = xp.matrix_transpose(basis) @ xp.reshape(block, (*shape[:axis], shape[axis], -1))
     return xp.reshape(product, (*shape[:axis], basis.shape[1], *shape[axis + 1 :]))
 
 

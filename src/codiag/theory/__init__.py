@@ -39,8 +39,7 @@ from codiag.theory._perturbation import (
     projected_diagonals,
     standard_errors,
 )
-from codiag.theory._restricted_sensitivity import Unknowns, restricted_sensitivity
-from codiag.theory._sensitivity import Sensitivity, noise_level, sensitivity
+from codiag.theory._sensitivity import Sensitivity, Unknowns, noise_level, restricted_sensitivity, sensitivity
 
 __all__ = [
     "Diagnosis",

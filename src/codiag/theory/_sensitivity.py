@@ -1,4 +1,7 @@
-"""What noise does to the components of a least-squares fit, to first order."""
+"""The effect of noise on the components of a least-squares fit, to first order.
+
+`sensitivity` handles free components and complete tensors, `restricted_sensitivity` constraints and missing entries.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+from array_api_compat import array_namespace
 from scipy.linalg import lapack
 
-from codiag._arrays import to_host
-from codiag.least_squares import Curvature, Layout
-from codiag.problem import groups_of, n_independent_entries, n_parameters
+from codiag._arrays import Array, double, like, to_host
+from codiag.constraints import NEARLY_SINGULAR, ridge_strengths
+from codiag.least_squares import Curvature, Layout, LeastSquares
+from codiag.problem import Problem, groups_of, n_independent_entries, n_parameters
 from codiag.tensors import FactoredTensor
 
 if TYPE_CHECKING:
@@ -21,6 +26,14 @@ if TYPE_CHECKING:
 
 WELL_CONDITIONED = 1e-9
 """Smallest eigenvalue, relative to the largest, above which no direction is taken for null: far above rounding."""
+
+
+MOST_UNKNOWNS = 3000
+"""Unknowns up to which the covariance of all of them is computed: 70 MB, and some ten seconds."""
+
+
+STIFF = 1e-10
+"""Curvature, relative to the largest, of moves that change nothing observed, where one is needed to go on."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,3 +199,208 @@ def _scaling(factors: list[np.ndarray], own: np.ndarray) -> np.ndarray:
         moves += [np.sqrt(own[i, i]) * shift / max(np.linalg.norm(shift), 1e-300) for shift in shifts]
     free = np.stack(moves, axis=1)
     return free @ free.T
+
+
+def restricted_sensitivity(components: FactoredTensor, problem: Problem) -> Sensitivity:
+    r"""Return how noise moves the components of a fit whose problem has constraints, or says what was observed.
+
+    The covariance for noise of variance :math:`1 / o_j` in the entry of weight :math:`o_j`, relative to the mean, is
+    :math:`(J^\top O J + \Lambda)^{-1}` on the unknowns that constraints leave free. :math:`\Lambda` holds the strengths
+    of ridges: the covariance is that of a posterior, which counts what ridges hold back, too. A move that changes
+    factors but nothing observed makes their errors infinite. Size that goes from one mode of a component to another
+    does not change unit factors. With more than 3000 free unknowns, errors that may be finite are not computed: NaN.
+    """
+    present = np.flatnonzero(to_host(components.weights))
+    if present.size < components.rank:
+        return of_present(components, present, lambda rest: restricted_sensitivity(rest, problem))
+    known = components.changed(lambda factor, _: double(factor), double(components.weights))
+    unknowns = Unknowns.of(LeastSquares(problem, known), known)
+    if np.count_nonzero(unknowns.free) > MOST_UNKNOWNS:
+        entries = [np.full(places.shape, np.nan) for places in unknowns.places]
+        worth = weights = np.full(known.rank, np.nan)
+        n_parameters = problem.n_parameters - float(np.count_nonzero(~unknowns.free))
+    else:
+        entries, worth, n_parameters, relative = _propagated(unknowns)
+        weights = np.abs(to_host(known.weights)) * relative
+    loose = [unknowns.loose.ravel()[places] for places in unknowns.places]
+    errors = tuple(np.where(own, np.inf, known) for own, known in zip(loose, entries, strict=True))
+    undetermined = tuple(tuple(np.flatnonzero(own.any(axis=1)).tolist()) for own in loose)
+    return Sensitivity(errors, worth, n_parameters, undetermined, weights)
+
+
+@dataclass(frozen=True, eq=False)
+class Unknowns:
+    """The unknowns of a fit on the host, (D, k): their values, which are free, and where the factors stand in them."""
+
+    objective: LeastSquares
+    point: Array
+    values: np.ndarray
+    free: np.ndarray
+    ridges: np.ndarray
+    loose: np.ndarray  # those that too few entries were observed to determine, whatever all other rows are
+    places: list[np.ndarray]  # by modes, (d, k): numbers of the unknowns
+
+    @classmethod
+    def of(cls, objective: LeastSquares, components: FactoredTensor) -> Unknowns:
+        layout, entries = objective.layout, objective.problem.entries
+        point = _scaled_as_fitted(objective, components)
+        factors = layout.expanded(point)
+        values = to_host(point)
+        numbers = layout.expanded(like(np.arange(1.0, values.size + 1).reshape(values.shape), point))
+        places = [np.rint(np.abs(to_host(part))).astype(int) - 1 for part in numbers]
+        xp = array_namespace(point)
+        strengths = _strengths(objective.problem)
+        mean = objective.problem.data.mean_weight
+        parts = [xp.full_like(factor, strength / mean) for factor, strength in zip(factors, strengths, strict=True)]
+        ridges = to_host(layout.folded(parts, signed=False))
+        free = to_host(objective.free(point, 0 * point)) > 0
+        loose = np.zeros_like(free)
+        if entries is not None:
+            grams = to_host(layout.folded_rows([entries.row_grams(factors, mode) for mode in range(len(factors))]))
+            # What stands at a bound with no entry that holds it there may be anywhere.
+            movable = to_host(objective.free(point, 0 * point - 1)) > 0
+            grams = grams / mean
+            free |= movable & (np.diagonal(grams, axis1=1, axis2=2) == 0)
+            tied = _tied(objective, values.shape)
+            loose = _loose(grams, free, ridges) & ~tied
+        return cls(objective, point, values, free, ridges, loose, places)
+
+
+def _tied(objective: LeastSquares, shape: tuple[int, int]) -> np.ndarray:
+    """Return the unknowns whose rows are tied together by a curved constraint: no row of them stands for itself."""
+    tied = np.zeros(shape, dtype=bool)
+    constraints = objective.problem.constraints or (None,) * objective.tensor.order
+    for group, part in zip(objective.layout.groups, objective.layout.factors(tied), strict=True):
+        part[:] = (known := constraints[group[0]]) is not None and known.is_curved
+    return tied
+
+
+def _directions(unknowns: Unknowns, index: np.ndarray) -> np.ndarray | None:
+    """Return an orthonormal basis of the moves of free unknowns along curved sets, or None where there are none."""
+    objective, point = unknowns.objective, unknowns.point
+    if not _tied(objective, unknowns.values.shape).any():
+        return None
+    projector = np.empty((index.size, index.size))
+    for place, number in enumerate(index):
+        move = np.zeros(unknowns.values.size)
+        move[number] = 1
+        image = objective.tangent(point, like(move.reshape(unknowns.values.shape), point))
+        projector[:, place] = to_host(image).ravel()[index]
+    values, vectors = np.linalg.eigh((projector + projector.T) / 2)
+    return vectors[:, values > 0.5]
+
+
+def _loose(grams: np.ndarray, free: np.ndarray, ridges: np.ndarray) -> np.ndarray:
+    """Return the unknowns of rows whose equations are singular on what is free, held against the mean over rows."""
+    identity = np.eye(free.shape[1])
+    matrices = grams + ridges[:, :, None] * identity
+    scales = np.sqrt(np.mean(np.diagonal(matrices, axis1=1, axis2=2), axis=0))
+    scales = np.where(scales > 0, scales, 1)
+    both = free[:, :, None] & free[:, None, :]
+    values, vectors = np.linalg.eigh(np.where(both, matrices / scales / scales[:, None], identity))
+    return free & (np.einsum("dij,dj->di", vectors**2, values <= NEARLY_SINGULAR) > 1e-6)
+
+
+def _strengths(problem: Problem) -> list[float]:
+    return ridge_strengths(problem.constraints or (None,) * problem.tensor.order)
+
+
+def _scaled_as_fitted(objective: LeastSquares, components: FactoredTensor) -> Array:
+    """Return the unknowns, the size of components divided among modes as ridges do it: without any, evenly."""
+    point, problem = objective.layout.pack(components), objective.problem
+    strengths = np.array(_strengths(problem))
+    if objective.layout.signs is not None or not strengths.any():
+        return point
+    sizes = np.ones((components.order, components.rank))
+    moving = []
+    for mode, constraint in enumerate(problem.constraints or ()):
+        if constraint is not None and constraint.is_fixed:
+            given = to_host(constraint.project(components.factors[mode]))
+            norms = np.linalg.norm(given, axis=0)
+            cosines = to_host(components.factors[mode]).T @ (given / np.where(norms > 0, norms, 1))
+            sizes[mode] = norms[np.argmax(np.abs(cosines), axis=1)]
+        else:
+            moving.append(mode)
+    # At a minimum, the strength times the squared size of a component is the same in all modes.
+    shares = np.sqrt(strengths[moving]) if np.all(strengths[moving] > 0) else np.ones(len(moving))
+    rest = np.abs(to_host(components.weights)) / np.prod(sizes, axis=0)
+    sizes[moving] = (rest * np.prod(shares)) ** (1 / max(len(moving), 1)) / shares[:, None]
+    first = [group[0] for group in objective.layout.groups]
+    factors = [to_host(factor) for factor in objective.layout.factors(point)]
+    scaled = [
+        factor * (size / np.linalg.norm(factor, axis=0)) for factor, size in zip(factors, sizes[first], strict=True)
+    ]
+    return like(np.concatenate(scaled), point)
+
+
+def _propagated(unknowns: Unknowns) -> tuple[list[np.ndarray], np.ndarray, float, np.ndarray]:
+    """Return errors of factors' entries, what components are worth, how much was determined, and errors of weights."""
+    index = np.flatnonzero(unknowns.free)
+    curvature = to_host(unknowns.objective.curvature(unknowns.point).matrix())[np.ix_(index, index)]
+    curvature = curvature / unknowns.objective.problem.data.mean_weight
+    directions = _directions(unknowns, index)
+    matrix = curvature + np.diag(unknowns.ridges.ravel()[index])
+    matrix = matrix if directions is None else directions.T @ matrix @ directions
+    scales = np.sqrt(np.diagonal(matrix))
+    scales = np.where(scales > 0, scales, 1)
+    eigenvalues, vectors = np.linalg.eigh(matrix / scales / scales[:, None])
+    largest = eigenvalues[-1] if index.size else 1.0
+    kept = eigenvalues > largest * index.size * np.finfo(np.float64).eps
+    vectors = vectors / scales[:, None]
+    vectors = vectors if directions is None else directions @ vectors
+    covariance = (vectors[:, kept] / eigenvalues[kept]) @ vectors[:, kept].T
+    n_parameters = float(np.sum(covariance * curvature))
+    null = np.linalg.qr(vectors[:, ~kept])[0]
+    softened = covariance + vectors[:, ~kept] @ vectors[:, ~kept].T / (STIFF * largest)
+    errors, weights = _entry_errors(unknowns, covariance, null), _relative_weight_errors(unknowns, covariance, null)
+    return errors, _restricted_worth(unknowns, softened), n_parameters, weights
+
+
+def _entry_errors(unknowns: Unknowns, covariance: np.ndarray, null: np.ndarray) -> list[np.ndarray]:
+    """Return the standard errors of the entries of unit factors, infinite where moves that change nothing observed are.
+
+    Rows that are not determined take no part in the length of a column: those of all others stay finite.
+    """
+    order = np.full(unknowns.values.size, -1)
+    order[unknowns.free.ravel()] = np.arange(covariance.shape[0])
+    loose, values = unknowns.loose.ravel(), unknowns.values.ravel()
+    errors = [np.zeros(places.shape) for places in unknowns.places]
+    for own, places in zip(errors, unknowns.places, strict=True):
+        for i, column in enumerate(places.T):
+            rows = np.flatnonzero((order[column] >= 0) & ~loose[column])
+            known = column[~loose[column]]
+            unit = values[column[rows]] / max(np.linalg.norm(values[known]), 1e-300)
+            across = np.eye(rows.size) - np.outer(unit, unit)
+            index = order[column[rows]]
+            variances = np.einsum("ab,bc,ca->a", across, covariance[np.ix_(index, index)], across, optimize=True)
+            own[rows, i] = np.sqrt(np.maximum(variances, 0)) / np.linalg.norm(values[column])
+            if np.sum((across @ null[index]) ** 2) > 1e-6:
+                own[:, i] = np.inf
+    return errors
+
+
+def _relative_weight_errors(unknowns: Unknowns, covariance: np.ndarray, null: np.ndarray) -> np.ndarray:
+    """Return the errors of weights relative to them, infinite where moves that change nothing observed change them."""
+    slopes = np.zeros((unknowns.values.size, unknowns.values.shape[1]))
+    for places in unknowns.places:
+        factor = unknowns.values.ravel()[places]
+        lengths = np.maximum(np.sum(factor**2, axis=0), 1e-300)
+        np.add.at(slopes, (places, np.arange(factor.shape[1])), factor / lengths)
+    slopes = slopes[unknowns.free.ravel()]
+    errors = np.sqrt(np.maximum(np.einsum("ai,ab,bi->i", slopes, covariance, slopes, optimize=True), 0))
+    moved = np.sum((null.T @ slopes) ** 2, axis=0) > 1e-6 * np.maximum(np.sum(slopes**2, axis=0), 1e-300)
+    return np.where(moved, np.inf, errors)
+
+
+def _restricted_worth(unknowns: Unknowns, covariance: np.ndarray) -> np.ndarray:
+    """Return by how much the distance would grow without a component; infinite for one of which nothing is free."""
+    index = np.flatnonzero(unknowns.free)
+    component = index % unknowns.values.shape[1]
+    worth = np.full(unknowns.values.shape[1], np.inf)
+    for i in np.unique(component):
+        own = np.flatnonzero(component == i)
+        values = unknowns.values.ravel()[index[own]]
+        n_modes = sum(bool(unknowns.free.ravel()[places[:, i]].any()) for places in unknowns.places)
+        solved = np.linalg.lstsq(covariance[np.ix_(own, own)], values, rcond=None)[0]
+        worth[i] = max(float(values @ solved), 0.0) / n_modes**2
+    return worth

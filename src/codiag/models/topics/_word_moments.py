@@ -16,7 +16,7 @@ from codiag._arrays import Array, blocks, fits_block, squares, to_host
 from codiag._checks import UndeterminedError, as_finite, as_real_array
 from codiag.models.frame import Products, Totals, leading_range, leading_range_in_passes, noise_of, random_signs
 from codiag.parts import Parts
-from codiag.tensors import CLOSE, CrossMomentTensor, FactoredTensor, Tensor, check_shape, weighted_product
+from codiag.tensors import CANCELLATION_LIMIT, CrossMomentTensor, FactoredTensor, Tensor, check_shape, weighted_product
 
 MAX_LENGTH = 1e100
 """Largest number of words of a document; its cube stays below the overflow threshold."""
@@ -123,7 +123,7 @@ class WordMomentTensor(Tensor):
         r"""Return :math:`\|T\|^2 - 2 \langle T, M \rangle + \|M\|^2`, or the sum over entries if these cancel."""
         size = FactoredTensor(weights, factors, symmetric=False).squared_norm()
         total = max(self.squared_norm() - 2 * self.inner(weights, factors) + size, 0.0)
-        if total < CLOSE * size and fits_block(math.prod(self.shape)):
+        if total < CANCELLATION_LIMIT * size and fits_block(math.prod(self.shape)):
             return super().squared_distance(weights, factors)
         return total
 

@@ -14,17 +14,16 @@ from array_api_compat import array_namespace, device, is_dask_array, is_numpy_ar
 from codiag._arrays import Array, moved, to_host
 from codiag._checks import as_flag
 from codiag.tensors._base import REAL, Tensor, as_scale, check_shape, check_symmetric_shape
-from codiag.tensors._dense import DenseTensor
+from codiag.tensors._dense import ArrayTensor, DenseTensor
 from codiag.tensors._sketch import EntryCount, check_range, entry_count
 from codiag.tensors._sparse import SparseTensor
-from codiag.tensors._stored import ArrayTensor
 from codiag.tensors._sums import Products, Ranges, Shares, SquaredDistance, SquaredNorm, Sum
 
 if TYPE_CHECKING:
     from codiag.tensors.entries import Entries
 
 OfChunk = Callable[..., Shares]
-"""Called as ``function(asked, ranges, *blocks)`` for every chunk; a function of a module, which is sent by its name."""
+"""Called as ``function(argument, ranges, *blocks)`` for every chunk. Must be importable, as it is pickled by name."""
 
 
 class DaskTensor(ArrayTensor):
@@ -85,7 +84,7 @@ class DaskTensor(ArrayTensor):
         self.array = array
         self._symmetric = False if symmetric is None and len(set(self.shape)) > 1 else symmetric
         self._seems_symmetric = bool(symmetric)
-        self.unseen = True
+        self.is_validated = False
 
     def check(self) -> None:
         way_out = (
@@ -93,7 +92,7 @@ class DaskTensor(ArrayTensor):
             "out infinities with observed=, or the slices that hold them"
         )
         check_range(self, self._count, way_out)
-        self.unseen = False
+        self.is_validated = True
 
     def _count(self) -> EntryCount:
         shares = self.sum_over_chunks(_count_of_chunk, None)
@@ -104,15 +103,15 @@ class DaskTensor(ArrayTensor):
     def reference(self) -> Array:
         return np.zeros(0, dtype=np.float32 if self.array.dtype == np.float32 else np.float64)
 
-    def sum_over_chunks(self, function: OfChunk, asked: Any, *others: Any) -> Shares:
+    def sum_over_chunks(self, function: OfChunk, argument: Any, *others: Any) -> Shares:
         """Return the sum of what a function gives for every chunk, in one pass.
 
         Parameters
         ----------
         function : callable
-            A function of a module, called as ``function(asked, ranges, block, *others)`` for every chunk; returns a
+            A function of a module, called as ``function(argument, ranges, block, *others)`` for every chunk; returns a
             dict.
-        asked : object
+        argument : object
             What the function is to compute.
         *others : dask arrays
             In chunks of the same sizes.
@@ -131,19 +130,19 @@ class DaskTensor(ArrayTensor):
         >>> import dask.array
         >>> from codiag.tensors import DaskTensor
         >>> tensor = DaskTensor(dask.array.ones((4, 4, 4), chunks=2))
-        >>> tensor.sum_over_chunks(lambda asked, ranges, block: {asked: float(block.sum())}, "total")
+        >>> tensor.sum_over_chunks(lambda argument, ranges, block: {argument: float(block.sum())}, "total")
         {'total': 64.0}
         """
         from codiag.tensors.chunked._sums import sum_over_chunks
 
-        return sum_over_chunks(function, [self.array, *others], asked)
+        return sum_over_chunks(function, [self.array, *others], argument)
 
-    def read(self, *asked: Sum) -> list[Any]:
+    def read(self, *sums: Sum) -> list[Any]:
         """Compute several sums in one pass over the chunks; beside products, check that these are as before."""
-        if self._look is None or not any(isinstance(one, Products | SquaredDistance) for one in asked):
-            return self._read(asked)
-        *results, squared_norm = self._read([*asked, SquaredNorm()])
-        self._check_same(squared_norm, self._look.squared_norm)
+        if self._sketch is None or not any(isinstance(one, Products | SquaredDistance) for one in sums):
+            return self._read(sums)
+        *results, squared_norm = self._read([*sums, SquaredNorm()])
+        self._check_same(squared_norm, self._sketch.squared_norm)
         return results
 
     def _check_same(self, now: float, before: float) -> None:
@@ -154,12 +153,12 @@ class DaskTensor(ArrayTensor):
                 "are drawn at random or their source changes"
             )
 
-    def _read(self, asked: Sequence[Sum]) -> list[Any]:
-        shares = self.sum_over_chunks(_sums_of_chunk, tuple(asked))
-        by_sum: list[Shares] = [{} for _ in asked]
+    def _read(self, sums: Sequence[Sum]) -> list[Any]:
+        shares = self.sum_over_chunks(_sums_of_chunk, tuple(sums))
+        by_sum: list[Shares] = [{} for _ in sums]
         for (number, *key), share in shares.items():
             by_sum[number][tuple(key)] = share
-        return [one.total(own, self) for one, own in zip(asked, by_sum, strict=True)]
+        return [one.total(own, self) for one, own in zip(sums, by_sum, strict=True)]
 
     def project(self, *directions: Array) -> Array:
         shares = self.sum_over_chunks(_projected_chunk, tuple(directions))
@@ -175,11 +174,11 @@ class DaskTensor(ArrayTensor):
         if self._symmetric is False:
             return self
         other = DaskTensor(self.array, symmetric=False)
-        other.unseen = self.unseen
+        other.is_validated = self.is_validated
         return other
 
     def squared_norm(self) -> float:
-        return self.look().squared_norm
+        return self.sketch().squared_norm
 
     def inner(self, weights: Array, factors: Sequence[Array]) -> float:
         return float(self.sum_over_chunks(_inner_of_chunk, (weights, tuple(factors)))[()])
@@ -288,9 +287,9 @@ class DaskTensor(ArrayTensor):
         if not isinstance(scale, REAL):
             return NotImplemented
         other = self._with(self.array * as_scale(scale, self.reference))
-        other.unseen = self.unseen
-        if self._look is not None:
-            other._look = self._look.scaled(float(scale))
+        other.is_validated = self.is_validated
+        if self._sketch is not None:
+            other._sketch = self._sketch.scaled(float(scale))
         return other
 
     __rmul__ = __mul__
@@ -305,13 +304,13 @@ class DaskTensor(ArrayTensor):
         return f"DaskTensor({kind}{sizes}, {n_chunks} chunk{'s' if n_chunks > 1 else ''})"
 
 
-def _sums_of_chunk(asked: Sequence[Sum], ranges: Ranges, block: Array) -> Shares:
+def _sums_of_chunk(sums: Sequence[Sum], ranges: Ranges, block: Array) -> Shares:
     """Return all sums of a pass for one chunk, computed as those of a tensor of its kind."""
     local = tensor_of_chunk(block)
     known: dict[Any, Array] = {}
-    own = [_prepared(one.within(ranges), local.reference, known) for one in asked]
+    own = [_prepared(one.within(ranges), local.reference, known) for one in sums]
     shares: Shares = {}
-    for number, (one, result) in enumerate(zip(asked, local.read(*own), strict=True)):
+    for number, (one, result) in enumerate(zip(sums, local.read(*own), strict=True)):
         shares |= {(number, *key): to_host(share) for key, share in one.shares(result, ranges).items()}
     return shares
 
@@ -322,7 +321,7 @@ def _projected_chunk(directions: Sequence[Array], ranges: Ranges, block: Array) 
     return {(ranges[0].start, ranges[1].start): to_host(local.project(*own))}
 
 
-def _count_of_chunk(_asked: None, ranges: Ranges, block: Array) -> Shares:
+def _count_of_chunk(_argument: None, ranges: Ranges, block: Array) -> Shares:
     """Return numbers of entries that are not finite, NaN and not zero, and the place of the first of the former."""
     n_bad, n_nan, first, n_nonzero = entry_count(entries_of_chunk(block))
     shares: Shares = {(0,): n_bad, (1,): n_nan, (2,): n_nonzero}
