@@ -17,7 +17,8 @@ import numpy as np
 
 import codiag
 from benchmarks.trials import parser_of, show
-from codiag.least_squares import Limits, minimize, unit_components
+from codiag.extending import Limits, minimize
+from codiag.least_squares import unit_components
 from codiag.methods import NLS
 from codiag.metrics import consistency_of
 from codiag.selection import scan

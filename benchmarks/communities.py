@@ -1,6 +1,8 @@
-"""Communities: simulated graphs, dormitories, a large graph. The paper's is ``codiag reproduce communities``.
+"""Communities: simulated graphs, dormitories, a large graph.
 
 ``CODIAG_DATA_DIR=... python -m benchmarks.communities [simulated parameters dormitories modularities large]``
+
+The experiment of the paper: ``python -m experiments run communities``.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ import numpy as np
 from benchmarks import constrained_il2
 from benchmarks.constrained_rivals import SETTINGS, Task, is_installed, warmed
 from benchmarks.trials import parser_of, show
-from codiag.least_squares import Limits, minimize
+from codiag.extending import Limits, minimize
 from codiag.metrics import factor_error
 from codiag.synthetic import PlantedTensor, fluorescence, noisy_tensor
 from codiag.tensors import FactoredTensor

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from codiag.methods import ALS, Auto, Method
+from codiag.extending import Method
+from codiag.methods import ALS, Auto
 from codiag.problem import Problem
 from codiag.result import solve
 from codiag.tensors import FactoredTensor

@@ -1,6 +1,8 @@
-"""Labels from crowds: crowd-kit beside us, and simulated workers. The paper's table is ``codiag reproduce crowd``.
+"""Labels from crowds: crowd-kit beside us, and simulated workers.
 
 ``CODIAG_DATA_DIR=... python -m benchmarks.crowd [default held-out sparse simulated regimes votes]``
+
+The table of the paper: ``python -m experiments run crowd``.
 """
 
 from __future__ import annotations

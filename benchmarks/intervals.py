@@ -10,7 +10,7 @@ import numpy as np
 import codiag
 from benchmarks.measure import run_parts, table
 from codiag.constraints import Fixed
-from codiag.least_squares import Limits, minimize
+from codiag.extending import Limits, minimize
 from codiag.tensors import FactoredTensor
 
 SHAPE, RANK, NOISE = (8, 9, 10), 3, 0.02

@@ -15,7 +15,8 @@ import numpy as np
 
 from benchmarks.measure import machine, table
 from codiag import Problem, factor_error
-from codiag.methods import NLS, OJD, TPM, Auto, Method
+from codiag.extending import Method
+from codiag.methods import NLS, OJD, TPM, Auto
 from codiag.result import solve
 from codiag.synthetic import paper_tensor
 from codiag.tensors import symmetrize

@@ -16,7 +16,8 @@ import numpy as np
 from benchmarks.orders import SETUP, planted
 from benchmarks.trials import parser_of, show
 from codiag import Problem
-from codiag.least_squares import ROUGH, minimize
+from codiag.extending import minimize
+from codiag.least_squares import ROUGH
 from codiag.problem import Log
 from codiag.starts import Random, diagonal_roles, diagonal_start, koszul_roles, koszul_start
 from codiag.tensors import DenseTensor, FactoredTensor

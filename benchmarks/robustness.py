@@ -8,7 +8,8 @@ from collections.abc import Callable
 import numpy as np
 
 from benchmarks.measure import run_parts, table
-from codiag.diagonalize import LUJ1D, QRJ1D, UWEDGE, Diagonalization, Diagonalizer, Jacobi, JDi, OrthogonalNewton
+from codiag.diagonalize import LUJ1D, QRJ1D, UWEDGE, Diagonalization, Jacobi, JDi, OrthogonalNewton
+from codiag.extending import Diagonalizer
 from codiag.metrics import factor_error
 from codiag.synthetic import Stack, matrix_stack, mild_factor, orthonormal_factor, projection_stack, unit_factor
 

@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from codiag.cli.demo.rivals import RIVALS
-from codiag.methods import ALS, METHODS, NLS, TPM, Method
+from codiag.extending import Method
+from codiag.methods import ALS, METHODS, NLS, TPM
 from experiments.fitting import silent_fit
 
 Solver = Callable[[np.ndarray, int, bool | None, int], Sequence[np.ndarray]]

@@ -9,7 +9,8 @@ from collections.abc import Callable
 import numpy as np
 
 from benchmarks.measure import cpu_seconds, run_parts, table, timed
-from codiag.diagonalize import UWEDGE, Diagonalizer, OrthogonalNewton
+from codiag.diagonalize import UWEDGE, OrthogonalNewton
+from codiag.extending import Diagonalizer
 from codiag.metrics import factor_error
 from codiag.synthetic import Stack, matrix_stack, mild_factor, orthonormal_factor, unit_factor
 

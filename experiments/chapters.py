@@ -71,7 +71,7 @@ def whole_markdown(chapters: Sequence[Chapter], judgements: Sequence[Judgement])
         "# The paper, judged claim by claim",
         f"{PAPER}: what it says beside what codiag measures. {summary(judgements)} A verdict follows a rule that was "
         "written down before the runs; a claim is open while a place that counts has too few trials. Written by "
-        "`codiag reproduce`.",
+        "`python -m experiments run`.",
         markdown(["#", "claim", "measured", "verdict"], rows),
         *_reasons(judgements),
         "## Rules",
@@ -100,7 +100,7 @@ def _chapter_markdown(chapter: Chapter) -> str:
     parts = [
         f"## {chapter.experiment.title}",
         chapter.experiment.setup,
-        f"`codiag reproduce {chapter.experiment.name}`: {chapter.extent}.",
+        f"`python -m experiments run {chapter.experiment.name}`: {chapter.extent}.",
         *sections(chapter.report, [chapter.figure_name(place) for place in range(len(chapter.report.figures))]),
     ]
     return "\n\n".join(parts)

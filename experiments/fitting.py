@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from codiag.methods import Method, as_method
+from codiag.extending import Method
+from codiag.methods import as_method
 from codiag.problem import Problem
 from codiag.result import Factorization, solve
 

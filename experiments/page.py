@@ -84,7 +84,7 @@ def _section(chapter: Chapter) -> str:
         f'<section id="{experiment.name}" aria-labelledby="{experiment.name}-title">'
         f'<h2 id="{experiment.name}-title">{html.escape(experiment.title)}</h2>'
         f"<p>{html.escape(experiment.setup)}</p><ul>{rules}</ul>{figures}{notes}"
-        f"<p><code>codiag reproduce {html.escape(experiment.name)}</code>: {html.escape(chapter.extent)}.</p>"
+        f"<p><code>python -m experiments run {html.escape(experiment.name)}</code>: {html.escape(chapter.extent)}.</p>"
         f"{''.join(_table(part) for part in report.tables)}</section>"
     )
 

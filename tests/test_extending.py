@@ -11,8 +11,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import codiag
-from codiag.extending import Diagonalizer
-from codiag.methods import Method
+from codiag.extending import Diagonalizer, Method
 from codiag.models import SingleTopic
 from codiag.tensors import DenseTensor
 from extending import FOLDER, example

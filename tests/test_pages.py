@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 import sys
@@ -22,6 +23,8 @@ ELSEWHERE = {"scale.md"}  # tests/test_scale_page.py
 PAGES = sorted(
     path for folder in (".", "start", "guide", "coming_from", "theory") for path in DOCS.glob(f"{folder}/*.md")
 )
+README = DOCS.parent / "README.md"
+SCRIPTS = sorted([*DOCS.glob("extending/*.py"), *DOCS.parent.glob("examples/*/*.py")])
 WITH_CODE = [path for path in PAGES if path.name not in ELSEWHERE and snippets(path.read_text())]
 PROGRAMS = {"cli", "experiments"}  # run by commands, not called by users
 PACKAGES = [name for name in dir(codiag) if inspect.ismodule(getattr(codiag, name)) and name not in PROGRAMS]
@@ -82,6 +85,11 @@ def listed_names():
                     yield f"{module[1]}.{name}"
 
 
+def public_names(module):
+    """Return what users may import from a module; none from a package without ``__all__``."""
+    return [*getattr(import_module(module), "__all__", ()), *(PACKAGES if module == "codiag" else ())]
+
+
 def resolved(name):
     module, own = name.rsplit(".", 1)
     return getattr(import_module(module), own)
@@ -90,9 +98,23 @@ def resolved(name):
 def test_the_api_lists_every_public_name():
     """Once, by whichever of its names: `codiag.metrics.factor_error` is `codiag.factor_error`."""
     places = {id(resolved(name)) for name in listed_names()}
-    public = [f"{module}.{name}" for module in MODULES for name in import_module(module).__all__ if name[0] != "_"]
+    public = [f"{module}.{name}" for module in MODULES for name in public_names(module) if name[0] != "_"]
     assert len(public) > 100
     assert [name for name in public if id(resolved(name)) not in places and not inspect.ismodule(resolved(name))] == []
+
+
+def test_the_api_lists_public_names_only():
+    listed = [name.rsplit(".", 1) for name in listed_names()]
+    assert [f"{module}.{name}" for module, name in listed if name not in public_names(module)] == []
+
+
+@pytest.mark.parametrize("path", [README, *PAGES, *SCRIPTS], ids=lambda path: path.relative_to(DOCS.parent).as_posix())
+def test_pages_and_examples_import_public_names_only(path):
+    code = [path.read_text()] if path.suffix == ".py" else [snippet.code for snippet in snippets(path.read_text())]
+    imports = [node for text in code for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom)]
+    ours = [node for node in imports if (node.module or "").partition(".")[0] == "codiag"]
+    names = [(node.module, alias.name) for node in ours for alias in node.names]
+    assert [name for name in names if name[1] not in public_names(name[0])] == []
 
 
 def test_links_of_the_chart_lead_somewhere():

@@ -4,7 +4,7 @@ r"""A constraint of your own, in one file: factors whose columns never decrease.
 cumulative release, a learning curve. So the columns of the factor of that mode must not decrease,
 :math:`a_{1r} \le a_{2r} \le \dots \le a_{dr}`. The other modes are free, or have constraints of their own.
 
-**Step 1: one method.** A subclass of `codiag.constraints.Constraint` implements ``project``, which returns the nearest
+**Step 1: one method.** A subclass of `codiag.extending.Constraint` implements ``project``, which returns the nearest
 factor that satisfies the constraint. For columns that do not decrease this is isotonic regression, one column at a
 time, which SciPy has.
 
@@ -20,7 +20,8 @@ they end at the minimum. Methods that cannot take constraints into account refus
 set should contain every positive multiple of its members, as this one does, or results satisfy it only after columns
 are scaled back. And ``solve`` may be overridden where the minimum has a direct solution, as `codiag.constraints.Fixed`
 does, and ``check`` where not every shape is possible. A constraint that a row satisfies or not by itself says so with
-``holds_by_rows = True``: then ``fit.transform`` asks it of the coefficients of new samples, too. This one ties rows together.
+``holds_by_rows = True``: then ``fit.transform`` applies it to the coefficients of new samples, too. This one ties rows
+together.
 
 **How it is tested.** One line in ``CONSTRAINTS`` of ``tests/cases.py`` runs every law of constraints on it: projecting
 twice changes nothing more, no other factor of the set is nearer, ``solve`` ends where no feasible direction leads
@@ -39,7 +40,7 @@ from array_api_compat import array_namespace, device
 from scipy.optimize import isotonic_regression
 
 import codiag
-from codiag.constraints import Constraint
+from codiag.extending import Constraint
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ r"""A method of your own, in one file: deflation, one component at a time.
 factors every step is right: the best approximation of :math:`\sum_i w_i\, a_i \otimes b_i \otimes c_i` by one component
 is the component with the largest weight.
 
-**Step 1: what a method is.** A subclass of `codiag.methods.Method` is a frozen dataclass that holds options and no
+**Step 1: what a method is.** A subclass of `codiag.extending.Method` is a frozen dataclass that holds options and no
 data. It implements ``fit(problem, rng)``. The problem says what is asked: ``tensor``, ``rank``, ``symmetric``, and
 perhaps ``constraints``, ``observed`` and ``second_moment``. The method returns an `Estimate`: components of any scale
 and order, the stages that led to them, and whether it reached its tolerance. It neither warns nor prints;
@@ -12,7 +12,7 @@ and order, the stages that led to them, and whether it reached its tolerance. It
 
 **Step 2: declare.** ``needs_orthogonal = True`` says that the factors must be orthogonal. Models then know that they
 must supply a second moment :math:`M = \sum_i c_i u_i u_i^\top`, and ``fit`` must use it: in the coordinates
-:math:`W^\top u` with :math:`W^\top M W = I` the factors are orthogonal. ``honors`` stays empty, so that constraints
+:math:`W^\top u` with :math:`W^\top M W = I` the factors are orthogonal. ``supports`` stays empty, so that constraints
 and missing entries are refused in one sentence that names the way out. ``refusal`` adds what else this method cannot
 do. Options are checked once, when the object is made, by messages that name them.
 
@@ -41,9 +41,9 @@ import numpy as np
 from array_api_compat import array_namespace
 
 import codiag
-from codiag.methods import NLS, Method
-from codiag.problem import Estimate, Stage
-from codiag.synthetic import mild_factor, orthonormal_factor
+from codiag.extending import Estimate, Method, Stage
+from codiag.methods import NLS
+from codiag.synthetic import orthonormal_factor, unit_factor
 from codiag.tensors import FactoredTensor, Tensor
 
 ROUNDING = 1e-14
@@ -135,7 +135,7 @@ def _whitening(problem: codiag.Problem) -> tuple[Any, Any]:
 
 def main() -> dict[str, float]:
     """Factorize tensors with orthogonal and with other factors, as they are and whitened; return the errors."""
-    orthogonal, general = orthonormal_factor(10, 5, seed=0), mild_factor(10, 5, seed=0)
+    orthogonal, general = orthonormal_factor(10, 5, seed=0), unit_factor(10, 5, seed=0)
     problems = {
         "orthogonal factors": codiag.Problem(_cube(orthogonal), 5),
         "other factors": codiag.Problem(_cube(general), 5),

@@ -15,7 +15,8 @@ import numpy as np
 
 import codiag
 from codiag.constraints import Fixed
-from codiag.plotting import COLORS
+
+COLORS = plt.rcParams["axes.prop_cycle"].by_key()["color"]
 
 rng = np.random.default_rng(2)
 emission, excitation = np.linspace(0, 1, 50), np.linspace(0, 1, 30)

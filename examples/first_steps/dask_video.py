@@ -18,7 +18,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import codiag
-from codiag.plotting import COLORS
+
+COLORS = plt.rcParams["axes.prop_cycle"].by_key()["color"]
 
 rng = np.random.default_rng(3)
 n_frames, height, width, n_cells = 400, 72, 96, 5

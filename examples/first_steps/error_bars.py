@@ -16,7 +16,8 @@ import numpy as np
 from scipy.stats import binom
 
 import codiag
-from codiag.plotting import COLORS, INK, MUTED, THEIRS
+
+COLORS = plt.rcParams["axes.prop_cycle"].by_key()["color"]
 
 rng = np.random.default_rng(0)
 day = np.linspace(0, 1, 30)
@@ -56,22 +57,22 @@ for component, color in enumerate(COLORS[:2]):
     curve, bar = found[0, :, component], bars[0, :, component]
     left.fill_between(day, curve - bar, curve + bar, color=color, alpha=0.3, linewidth=0)
     left.plot(day, curve, color=color, linewidth=2)
-    left.plot(day, truth[1][:, component], color=INK, linestyle="--", linewidth=1)
+    left.plot(day, truth[1][:, component], color="black", linestyle="--", linewidth=1)
 left.set(title="One measurement, bands of 95 %", xlabel="time", yticks=[], xlim=(0, 1))
 
 at = int(np.argmin(np.abs(day - 0.5)))
 order = np.argsort(found[:, at, 0])
-colors = np.where(held[order, at, 0], COLORS[0], THEIRS)
+colors = np.where(held[order, at, 0], COLORS[0], "C1")
 places = np.arange(n_repeats)
 middle.hlines(
     places, (found - bars)[order, at, 0], (found + bars)[order, at, 0], colors=colors, linewidth=1.3, alpha=0.7
 )
 middle.scatter(found[order, at, 0], places, s=4, c=colors)
-middle.axvline(truth[1][at, 0], color=INK, linestyle="--", linewidth=1)
+middle.axvline(truth[1][at, 0], color="black", linestyle="--", linewidth=1)
 middle.set(title=f"One entry: {held[:, at, 0].sum()} of 100\nintervals hold the truth", xlabel="value", yticks=[])
 
-right.axhspan(*binom.interval(0.95, n_repeats, 0.95), color=MUTED, alpha=0.25, linewidth=0)
-right.axhline(95, color=INK, linestyle="--", linewidth=1)
+right.axhspan(*binom.interval(0.95, n_repeats, 0.95), color="gray", alpha=0.25, linewidth=0)
+right.axhline(95, color="black", linestyle="--", linewidth=1)
 for component, color in enumerate(COLORS[:2]):
     right.plot(day, held[:, :, component].sum(axis=0), "o", color=color, markersize=4)
 right.set(title="All entries: how many of 100\nintervals hold the truth", xlabel="time", ylim=(80, 101))

@@ -14,7 +14,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import codiag
-from codiag.plotting import COLORS
+
+COLORS = plt.rcParams["axes.prop_cycle"].by_key()["color"]
 
 rng = np.random.default_rng(0)
 time, channel = np.linspace(0, 1, 60), np.linspace(0, 1, 40)

@@ -15,8 +15,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import codiag
-from codiag.plotting import COLORS
 from codiag.synthetic import fluorescence
+
+COLORS = plt.rcParams["axes.prop_cycle"].by_key()["color"]
 
 measured = fluorescence((15, 40, 25), 4, noise=0.1, scatter=True, clip=True, seed=7)
 fit = codiag.factorize(measured.tensor, 4, constraints="nonnegative", seed=0)

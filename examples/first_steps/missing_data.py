@@ -13,7 +13,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import codiag
-from codiag.plotting import OURS, THEIRS, log_axis
 
 rng = np.random.default_rng(0)
 time, row, column = (np.linspace(0, 1, size)[:, None] for size in (40, 30, 40))
@@ -63,10 +62,10 @@ for panel, frames, title in zip(
     panel.imshow(frames[9], cmap="magma", vmin=0, vmax=film[9].max())
     panel.set(title=title, xticks=[], yticks=[])
 panel = bottom.subplots()
-panel.plot(1 - shares, errors, "o-", color=OURS, label="error of the factors")
-panel.plot(1 - shares, predicted, "s--", color=THEIRS, label="predicted from the data alone")
+panel.plot(1 - shares, errors, "o-", color="C0", label="error of the factors")
+panel.plot(1 - shares, predicted, "s--", color="C1", label="predicted from the data alone")
 panel.set(xscale="log", xlabel="share of the entries that was recorded", ylabel="error")
-log_axis(panel.yaxis, errors)
+panel.set_yscale("log")
 panel.minorticks_off()
 panel.set_xticks([1, 0.5, 0.2, 0.1, 0.05], ["100 %", "50 %", "20 %", "10 %", "5 %"])
 panel.invert_xaxis()

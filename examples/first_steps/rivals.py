@@ -18,7 +18,8 @@ import numpy as np
 from tensorly.decomposition import parafac
 
 import codiag
-from codiag.plotting import COLORS, INK
+
+COLORS = plt.rcParams["axes.prop_cycle"].by_key()["color"]
 
 rng = np.random.default_rng(1)
 axis = np.linspace(0, 1, 80)
@@ -68,6 +69,6 @@ for panel, (name, fit) in zip(panels, fits.items(), strict=True):
             bar = 10 * 1.96 * fit.entry_standard_errors[1][:, match.permutation[component]]
             panel.fill_between(axis, shown - bar, shown + bar, color=color, alpha=0.45, linewidth=0)
     panel.set_title(f"{name}: error {errors[name]:.1g} in {seconds[name]:.2f} s", loc="left")
-    panel.axhline(0, color=INK, linewidth=0.8)
+    panel.axhline(0, color="black", linewidth=0.8)
     panel.set(yticks=[], xlim=(0, 1))
 plt.show()

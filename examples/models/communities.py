@@ -16,8 +16,9 @@ from scipy.optimize import linear_sum_assignment
 
 from codiag.metrics import overlapping_nmi
 from codiag.models import MixedMembershipCommunities
-from codiag.plotting import COLORS
 from codiag.synthetic import mixed_membership_graph
+
+COLORS = plt.rcParams["axes.prop_cycle"].by_key()["color"]
 
 graph = mixed_membership_graph(1000, 5, alpha_0=0.2, inside=0.3, outside=0.02, seed=0)
 model = MixedMembershipCommunities(alpha_0=0.2, random_state=0).fit(graph.adjacency)

@@ -14,7 +14,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from codiag.models import DawidSkene
-from codiag.plotting import INK, MUTED, OURS, THEIRS
 from codiag.synthetic import crowd_votes, worker_confusions
 
 crowd = crowd_votes(1000, worker_confusions(20, 4, adversarial=0.2, seed=0), density=0.3, seed=1)
@@ -47,13 +46,13 @@ panel.errorbar(
     places,
     xerr=np.array(spread)[:, order],
     fmt="o",
-    color=OURS,
-    ecolor=MUTED,
+    color="C0",
+    ecolor="gray",
     elinewidth=5,
     markersize=6,
 )
-panel.vlines(actual[order], places - 0.4, places + 0.4, color=THEIRS, linewidth=2)
-panel.axvline(0.25, color=INK, linestyle="--", linewidth=1)
+panel.vlines(actual[order], places - 0.4, places + 0.4, color="C1", linewidth=2)
+panel.axvline(0.25, color="black", linestyle="--", linewidth=1)
 panel.set(xlim=(0, 1), yticks=[], ylabel="workers", xlabel="share of right votes")
 panel.set_title(f"{right:.0%} of labels right, by majority {voted:.0%}")
 for axis, worker, name in zip(right_part.subplots(2, 1), (order[-1], order[0]), ("Best", "Worst"), strict=True):

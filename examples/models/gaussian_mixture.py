@@ -16,7 +16,6 @@ from sklearn.decomposition import PCA
 from sklearn.mixture import GaussianMixture
 
 from codiag.models import SphericalGaussianMixture
-from codiag.plotting import INK, MUTED, OURS, THEIRS
 from codiag.synthetic import unit_factor
 
 rng = np.random.default_rng(0)
@@ -55,11 +54,11 @@ plane = PCA(2).fit(samples)
 worst = max(rivals.values(), key=lambda model: error(model.means_))
 figure, panels = plt.subplots(1, 2, figsize=(9.8, 4.6), layout="constrained", sharex=True, sharey=True)
 for panel, model, color, name in (
-    (panels[0], polished, OURS, f"Moments and EM: error {error(polished.means_):.2f}"),
-    (panels[1], worst, THEIRS, f"EM, the worst start: error {error(worst.means_):.2f}"),
+    (panels[0], polished, "C0", f"Moments and EM: error {error(polished.means_):.2f}"),
+    (panels[1], worst, "C1", f"EM, the worst start: error {error(worst.means_):.2f}"),
 ):
-    panel.scatter(*plane.transform(samples[:4000]).T, s=6, color=MUTED, alpha=0.45, linewidths=0, rasterized=True)
-    panel.scatter(*plane.transform(means).T, s=170, facecolors="none", edgecolors=INK, linewidths=1.8)
+    panel.scatter(*plane.transform(samples[:4000]).T, s=6, color="gray", alpha=0.45, linewidths=0, rasterized=True)
+    panel.scatter(*plane.transform(means).T, s=170, facecolors="none", edgecolors="black", linewidths=1.8)
     panel.scatter(*plane.transform(model.means_).T, s=90, marker="x", color=color, linewidths=2.5)
     panel.set(title=name, xticks=[], yticks=[])
 plt.show()

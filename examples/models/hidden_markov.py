@@ -15,7 +15,8 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from codiag.models import HiddenMarkov
-from codiag.plotting import COLORS, INK
+
+COLORS = plt.rcParams["axes.prop_cycle"].by_key()["color"]
 
 transitions = np.array([[0.95, 0.04, 0.01], [0.03, 0.94, 0.03], [0.05, 0.05, 0.90]])
 emissions = np.array([[0.7, 0.2, 0.05, 0.05, 0, 0], [0, 0.1, 0.7, 0.1, 0.1, 0], [0.05, 0.05, 0, 0.1, 0.4, 0.4]])
@@ -54,6 +55,6 @@ below.set_yticks([0.5, 1.5], ["true state", "decoded"])
 below.set(xlabel="step", xlim=(0, 300))
 for state, axis in enumerate(bottom.subplots(1, 3, sharey=True)):
     axis.bar(range(6), model.emissionprob_[order[state]], color=COLORS[state], alpha=0.8)
-    axis.hlines(emissions[state], np.arange(6) - 0.4, np.arange(6) + 0.4, color=INK, linewidth=2)
+    axis.hlines(emissions[state], np.arange(6) - 0.4, np.arange(6) + 0.4, color="black", linewidth=2)
     axis.set(xlabel="symbol", title=f"Emissions of state {state + 1}")
 plt.show()

@@ -16,7 +16,8 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.decomposition import PCA
 
 from codiag.models import MultiviewMixture
-from codiag.plotting import COLORS, INK
+
+COLORS = plt.rcParams["axes.prop_cycle"].by_key()["color"]
 
 rng = np.random.default_rng(0)
 weights = np.array([0.5, 0.3, 0.2])
@@ -46,7 +47,7 @@ figure, panels = plt.subplots(1, 3, figsize=(10.5, 3.8), layout="constrained")
 for panel, view, mean, found, name in zip(panels, views, means, model.means_, "abc", strict=True):
     plane = PCA(2).fit(mean)
     panel.scatter(*plane.transform(view[:3000]).T, s=7, color=np.array(COLORS)[kind[:3000]], alpha=0.45, linewidths=0)
-    panel.scatter(*plane.transform(mean).T, s=190, facecolors="none", edgecolors=INK, linewidths=2)
-    panel.scatter(*plane.transform(found).T, s=100, marker="x", color=INK, linewidths=2.5)
+    panel.scatter(*plane.transform(mean).T, s=190, facecolors="none", edgecolors="black", linewidths=2)
+    panel.scatter(*plane.transform(found).T, s=100, marker="x", color="black", linewidths=2.5)
     panel.set(title=f"View {name}: {mean.shape[1]} numbers", xticks=[], yticks=[])
 plt.show()

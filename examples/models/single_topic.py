@@ -16,7 +16,8 @@ import numpy as np
 
 import codiag
 from codiag.models import SingleTopic
-from codiag.plotting import COLORS, log_axis
+
+COLORS = plt.rcParams["axes.prop_cycle"].by_key()["color"]
 
 rng = np.random.default_rng(0)
 topics = rng.dirichlet(np.full(30, 0.5), 6)
@@ -45,8 +46,8 @@ for name, values in errors.items():
 figure, panel = plt.subplots(figsize=(8, 4.6), layout="constrained")
 for (name, values), color, marker in zip(errors.items(), (*COLORS[1:4], COLORS[0], COLORS[6]), "s^vDo", strict=True):
     panel.plot(sizes, values, marker=marker, color=color, linewidth=2, label=name)
-log_axis(panel.xaxis, sizes)
-log_axis(panel.yaxis, [value for values in errors.values() for value in values])
+panel.set_xscale("log")
+panel.set_yscale("log")
 panel.set(xlabel="documents", ylabel="error of the topics")
 panel.legend(frameon=False)
 plt.show()

@@ -15,7 +15,8 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from codiag.models import LatentDirichlet
-from codiag.plotting import COLORS, INK
+
+COLORS = plt.rcParams["axes.prop_cycle"].by_key()["color"]
 
 words = "cell gene protein virus market stock price bank goal team match coach vote party law court".split()  # noqa: SIM905
 themes = ("biology", "finance", "sport", "politics")
@@ -50,7 +51,7 @@ panel = left.subplots()
 for topic, color in enumerate(COLORS[:4]):
     own = slice(4 * topic, 4 * topic + 4)
     panel.barh(range(16)[own], model.components_[order[topic], own], color=color, alpha=0.8, label=themes[topic])
-    panel.vlines(truth[topic, own], np.arange(16)[own] - 0.4, np.arange(16)[own] + 0.4, color=INK, linewidth=2)
+    panel.vlines(truth[topic, own], np.arange(16)[own] - 0.4, np.arange(16)[own] + 0.4, color="black", linewidth=2)
 panel.set_yticks(range(16), words)
 panel.invert_yaxis()
 panel.legend(frameon=False, loc="lower right")

@@ -18,7 +18,8 @@ import numpy as np
 
 from codiag.datasets import load_kos
 from codiag.models import LatentDirichlet
-from codiag.plotting import COLORS, INK
+
+COLORS = plt.rcParams["axes.prop_cycle"].by_key()["color"]
 
 corpus = load_kos(download=True)
 frequent = np.asarray(corpus.counts.sum(axis=0)).ravel() >= 50
@@ -39,6 +40,6 @@ for topic, axis in enumerate(axes.flat):
     axis.barh(words[top], model.components_[topic, top], color=COLORS[topic], alpha=0.85)
     axis.invert_yaxis()
     axis.set(xticks=[], title=f"{model.weights_[topic] / model.weights_.sum():.0%} of the text")
-    axis.tick_params(axis="y", length=0, labelcolor=INK)
+    axis.tick_params(axis="y", length=0, labelcolor="black")
     axis.spines["bottom"].set_visible(False)
 plt.show()

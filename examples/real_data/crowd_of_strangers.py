@@ -18,7 +18,6 @@ import numpy as np
 
 from codiag.datasets import load_crowd
 from codiag.models import DawidSkene
-from codiag.plotting import INK, MUTED, OURS, THEIRS
 
 crowd = load_crowd("rte", download=True)
 model = DawidSkene(random_state=0).fit(crowd.votes)
@@ -48,16 +47,16 @@ print(f"the share that a worker really got right is in the interval for {held.me
 order = np.argsort(-n_votes, kind="stable")[:60]
 places = np.arange(order.size)
 figure, (left, right_panel) = plt.subplots(1, 2, figsize=(9.6, 4.6), layout="constrained", width_ratios=(1.9, 1))
-left.vlines(places, table["low"][order], table["high"][order], color=MUTED, linewidth=4, alpha=0.6)
-left.scatter(places, actual[order], s=26, color=np.where(held[order], OURS, THEIRS), zorder=3)
-left.axhline(0.5, color=INK, linestyle="--", linewidth=1)
+left.vlines(places, table["low"][order], table["high"][order], color="gray", linewidth=4, alpha=0.6)
+left.scatter(places, actual[order], s=26, color=np.where(held[order], "C0", "C1"), zorder=3)
+left.axhline(0.5, color="black", linestyle="--", linewidth=1)
 left.set(
     ylim=(0, 1.02), xticks=[], xlabel="the 60 workers with most votes, busiest first", ylabel="share of right answers"
 )
 left.set_title("Estimated without the truth (bars), and true (dots)")
 
-right_panel.scatter(table["accuracy"], actual, s=8 + n_votes / 4, color=OURS, alpha=0.5, linewidths=0)
-right_panel.plot([0, 1], [0, 1], color=MUTED, linewidth=1)
+right_panel.scatter(table["accuracy"], actual, s=8 + n_votes / 4, color="C0", alpha=0.5, linewidths=0)
+right_panel.plot([0, 1], [0, 1], color="gray", linewidth=1)
 right_panel.set(xlim=(0.3, 1.02), ylim=(0.3, 1.02), xlabel="estimated", ylabel="true")
 right_panel.set_title("All workers; area: votes")
 plt.show()

@@ -18,7 +18,8 @@ import numpy as np
 
 from codiag.datasets import load_crowd
 from codiag.models import DawidSkene
-from codiag.plotting import COLORS, MUTED
+
+COLORS = plt.rcParams["axes.prop_cycle"].by_key()["color"]
 
 crowd = load_crowd("dog", download=True)
 model = DawidSkene(random_state=0).fit(crowd.votes)
@@ -60,7 +61,7 @@ for place in range(edges.size - 1):
     right.text(place, 0.03, f"{of.sum()}\nphotos", ha="center", color="white", fontsize=9)
     right.plot([place - 0.4, place + 0.4], [sure[of].mean()] * 2, color=COLORS[1], linewidth=3)
 right.set_xticks(range(5), ["below 0.7", "0.7 - 0.9", "0.9 - 0.99", "0.99 -\n0.999", "above\n0.999"])
-right.axhline(1, color=MUTED, linewidth=1)
+right.axhline(1, color="gray", linewidth=1)
 right.set(ylim=(0, 1.05), xlabel="probability of the label", ylabel="share that is right")
 right.set_title("Right (bars), and as sure as the model is (lines)")
 plt.show()

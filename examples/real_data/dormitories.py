@@ -20,7 +20,8 @@ from scipy.optimize import linear_sum_assignment
 
 from codiag.datasets import load_facebook
 from codiag.models import MixedMembershipCommunities
-from codiag.plotting import COLORS
+
+COLORS = plt.rcParams["axes.prop_cycle"].by_key()["color"]
 
 network = load_facebook("Caltech36", download=True)
 houses = network.attributes["dorm"]

@@ -14,7 +14,8 @@ import matplotlib.pyplot as plt
 import statsmodels.api as sm
 
 import codiag
-from codiag.plotting import COLORS
+
+COLORS = plt.rcParams["axes.prop_cycle"].by_key()["color"]
 
 table = sm.datasets.grunfeld.load_pandas().data
 table["year"] = table["year"].astype(int)

@@ -18,7 +18,8 @@ import numpy as np
 from tensorly.datasets import load_IL2data
 
 import codiag
-from codiag.plotting import COLORS, INK
+
+COLORS = plt.rcParams["axes.prop_cycle"].by_key()["color"]
 
 data = load_IL2data()
 ligands, hours, doses, cells = data.ticks
@@ -51,7 +52,7 @@ for component, (ligand, hour, dose, cell) in enumerate(axes):
     for axis in (ligand, hour, dose, cell):
         axis.set(yticks=[], ylim=(0, None))
 for axis, name in zip(axes[-1], ("ligand", "hours", "dose (nM)", "cells"), strict=True):
-    axis.set_xlabel(name, color=INK)
+    axis.set_xlabel(name, color="black")
 for axis in axes[-1, [0, 3]]:
     axis.tick_params(axis="x", rotation=90, labelsize=8)
 plt.show()

@@ -21,7 +21,8 @@ import numpy as np
 from tensorly.datasets import load_kinetic
 
 import codiag
-from codiag.plotting import COLORS
+
+COLORS = plt.rcParams["axes.prop_cycle"].by_key()["color"]
 
 data = load_kinetic()
 _, emission, excitation, minutes = (np.asarray(ticks) for ticks in data.ticks)

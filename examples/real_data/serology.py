@@ -25,7 +25,8 @@ from tensorly.datasets import load_covid19_serology
 
 from codiag.constraints import Ridge
 from codiag.models import CP
-from codiag.plotting import COLORS, INK, MUTED, OURS
+
+COLORS = plt.rcParams["axes.prop_cycle"].by_key()["color"]
 
 data = load_covid19_serology()
 sera = np.asarray(data.tensor)
@@ -59,15 +60,15 @@ names = ["Negative", "Mild", "Moderate", "Severe", "Deceased"]
 figure, axes = plt.subplots(2, 3, figsize=(10.5, 4.8), layout="constrained", sharex="col", width_ratios=(1.3, 0.7, 1.2))
 rng = np.random.default_rng(0)
 for row, (people, antigen, detection) in enumerate(axes):
-    for place, (name, color) in enumerate(zip(names, (MUTED, *COLORS[:3], COLORS[6]), strict=True)):
+    for place, (name, color) in enumerate(zip(names, ("gray", *COLORS[:3], COLORS[6]), strict=True)):
         own = signs[row] * amounts[groups == name, row]
         people.scatter(place + rng.uniform(-0.3, 0.3, own.size), own, s=9, color=color, alpha=0.5, linewidths=0)
-        people.hlines(np.median(own), place - 0.38, place + 0.38, color=INK, linewidth=2.5)
+        people.hlines(np.median(own), place - 0.38, place + 0.38, color="black", linewidth=2.5)
     people.set(ylabel=f"component {row + 1}", yticks=[])
-    antigen.bar(antigens, model.factors_[0][:, row], color=OURS)
-    detection.bar(detections, signs[row] * model.factors_[1][:, row], color=OURS)
+    antigen.bar(antigens, model.factors_[0][:, row], color="C0")
+    detection.bar(detections, signs[row] * model.factors_[1][:, row], color="C0")
     for axis in (antigen, detection):
-        axis.axhline(0, color=INK, linewidth=0.8)
+        axis.axhline(0, color="black", linewidth=0.8)
         axis.set(yticks=[])
 axes[-1, 0].set_xticks(range(5), names)
 for axis in axes[-1, 1:]:

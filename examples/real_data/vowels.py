@@ -17,7 +17,8 @@ import numpy as np
 from sklearn import datasets
 
 from codiag.models import HiddenMarkov
-from codiag.plotting import COLORS, INK
+
+COLORS = plt.rcParams["axes.prop_cycle"].by_key()["color"]
 
 names = ("iris", "wine", "breast_cancer", "digits", "diabetes", "linnerud")
 text = " ".join(getattr(datasets, f"load_{name}")().DESCR for name in names)
@@ -54,7 +55,7 @@ axis.bar(
 )
 axis.set_xticks(range(order.size), [letter.replace(" ", "␣") for letter in alphabet[order]], fontsize=13)
 for tick, letter in zip(axis.get_xticklabels(), alphabet[order], strict=True):
-    tick.set(color=COLORS[1] if letter in "aeiou " else INK, fontweight="bold" if letter in "aeiou " else "normal")
+    tick.set(color=COLORS[1] if letter in "aeiou " else "black", fontweight="bold" if letter in "aeiou " else "normal")
 axis.set(title="Letters by state; true vowels and the blank in orange below", ylabel="share of the text")
 axis.legend(frameon=False)
 plt.show()

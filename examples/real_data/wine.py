@@ -18,7 +18,8 @@ from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler
 
 from codiag.models import SphericalGaussianMixture
-from codiag.plotting import COLORS, INK
+
+COLORS = plt.rcParams["axes.prop_cycle"].by_key()["color"]
 
 wine = load_wine()
 samples = StandardScaler().fit_transform(wine.data)
@@ -46,11 +47,11 @@ for kind, group in enumerate(order):
     of = groups == group
     left.scatter(*places[of].T, s=28, color=COLORS[kind], alpha=0.8, linewidths=0, label=f"group {kind + 1}")
     wrong = of & (wine.target != kind)
-    left.scatter(*places[wrong].T, s=90, facecolors="none", edgecolors=INK, linewidths=1.4)
+    left.scatter(*places[wrong].T, s=90, facecolors="none", edgecolors="black", linewidths=1.4)
     right_panel.plot(model.means_[group], range(13), "o", color=COLORS[kind], markersize=7, alpha=0.85)
 left.set(xticks=[], yticks=[], title=f"178 wines: {right:.0%} in the group of their cultivar")
 left.legend(frameon=False)
-right_panel.axvline(0, color=INK, linewidth=0.8)
+right_panel.axvline(0, color="black", linewidth=0.8)
 names = [name.replace("od280/od315_of_diluted_wines", "od280/od315").replace("_", " ") for name in wine.feature_names]
 right_panel.set_yticks(range(13), names)
 right_panel.set(title="Means of the groups", xlabel="standard deviations from the average wine")

@@ -14,8 +14,9 @@ import numpy as np
 
 from codiag.metrics import minimum_distance
 from codiag.models import JADE, SOBI
-from codiag.plotting import COLORS, MUTED
 from codiag.synthetic import mixed_signals
+
+COLORS = plt.rcParams["axes.prop_cycle"].by_key()["color"]
 
 kinds = ("sinusoid", "square", "bursts", "autoregressive")
 mixed = mixed_signals(5000, kinds, n_channels=6, noise=0.01, seed=4)
@@ -43,7 +44,7 @@ found = found[:, order] * np.sign(alike[np.arange(4), order])
 
 figure, (before, after) = plt.subplots(1, 2, figsize=(10, 5.2), layout="constrained")
 for place, channel in enumerate(mixed.channels[:400].T):
-    before.plot(channel / np.std(mixed.channels) - 6 * place, color=MUTED, linewidth=1)
+    before.plot(channel / np.std(mixed.channels) - 6 * place, color="gray", linewidth=1)
 for place, color in enumerate(COLORS[:4]):
     after.plot(mixed.sources[:400, place] - 6 * place, color=color, alpha=0.3, linewidth=4)
     after.plot(found[:400, place] - 6 * place, color=color, linewidth=1.2)

@@ -18,8 +18,9 @@ import numpy as np
 
 import codiag
 from codiag.diagonalize import LUJ1D, QRJ1D, UWEDGE, JDi, TwoSided
-from codiag.plotting import COLORS, log_axis
-from codiag.synthetic import matrix_stack, mild_factor, unit_factor
+from codiag.synthetic import matrix_stack, orthonormal_factor, unit_factor
+
+COLORS = plt.rcParams["axes.prop_cycle"].by_key()["color"]
 
 methods = {
     "UWEDGE": lambda sweeps: UWEDGE(max_sweeps=sweeps, fallback=False),
@@ -28,9 +29,11 @@ methods = {
     "LUJ1D": lambda sweeps: LUJ1D(max_sweeps=sweeps),
     "JDi": lambda sweeps: JDi(max_sweeps=sweeps),
 }
+random = unit_factor(15, 15, seed=0)
+nearly_orthogonal = orthonormal_factor(15, 15, seed=1) + 0.3 * random
 problems = {
-    "Nearly orthogonal factors": matrix_stack(mild_factor(15, 15, seed=0), 30, noise=1e-3, seed=1),
-    "Random factors": matrix_stack(unit_factor(15, 15, seed=0), 30, noise=1e-3, seed=1),
+    "Nearly orthogonal factors": matrix_stack(nearly_orthogonal, 30, noise=1e-3, seed=1),
+    "Random factors": matrix_stack(random, 30, noise=1e-3, seed=1),
 }
 sweeps = [1, 2, 3, 4, 6, 9, 14, 25]
 
@@ -62,8 +65,8 @@ for panel, problem in zip(panels, problems, strict=True):
         count, errors = curves[problem, name].T
         label = f"{name}, {1000 * seconds[problem, name]:.0f} ms"
         panel.plot(count, errors, marker=marker, color=color, markersize=6, linewidth=1.8, label=label)
-    log_axis(panel.xaxis, sweeps)
-    log_axis(panel.yaxis, every[:, 1].tolist())
+    panel.set_xscale("log")
+    panel.set_yscale("log")
     panel.set(title=problem, xlabel="sweeps")
     panel.legend(frameon=False)
 panels[0].set_ylabel("error of the factors")

@@ -14,10 +14,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import codiag
-from codiag.plotting import INK, OURS
-from codiag.synthetic import matrix_stack, mild_factor
+from codiag.synthetic import matrix_stack, orthonormal_factor, unit_factor
 
-stack = matrix_stack(mild_factor(12, 12, seed=0), 30, noise=0.1, seed=1)
+factor = orthonormal_factor(12, 12, seed=0) + 0.3 * unit_factor(12, 12, seed=1)
+stack = matrix_stack(factor, 30, noise=0.1, seed=1)
 joint = codiag.joint_diagonalize(stack.matrices, seed=0)
 print(joint)
 print(f"mean error of the factors {codiag.factor_error(joint.factor, stack.factor):.4f}")
@@ -47,7 +47,7 @@ for number, (top, bottom) in enumerate(axes.T):
 panel = right.subplots()
 predicted = joint.standard_errors[match.permutation]
 limit = 1.15 * max(predicted.max(), errors.max())
-panel.plot([0, limit], [0, limit], color=INK, linewidth=0.8)
-panel.scatter(predicted, errors, s=50, color=OURS, alpha=0.8, linewidths=0)
+panel.plot([0, limit], [0, limit], color="black", linewidth=0.8)
+panel.scatter(predicted, errors, s=50, color="C0", alpha=0.8, linewidths=0)
 panel.set(xlim=(0, limit), ylim=(0, limit), xlabel="standard error", ylabel="true error", title="The 12 factors")
 plt.show()

@@ -15,7 +15,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import codiag
-from codiag.plotting import INK, MUTED, OURS, THEIRS
 
 cities = {
     "Lisbon": (-9.1, 38.7), "Madrid": (-3.7, 40.4), "Paris": (2.4, 48.9), "London": (-0.1, 51.5),
@@ -53,13 +52,13 @@ figure, (left, right) = plt.subplots(1, 2, figsize=(10.5, 5.6), layout="constrai
 sizes = np.linalg.norm(places, axis=0)
 found = match.factors[0] * sizes
 bars = 1.96 * fit.entry_standard_errors[0][:, match.permutation] * sizes
-left.plot(*places.T, "x", color=THEIRS, markersize=8)
-left.errorbar(*found.T, xerr=bars[:, 0], yerr=bars[:, 1], fmt="o", color=OURS, ecolor=MUTED, markersize=5)
+left.plot(*places.T, "x", color="C1", markersize=8)
+left.errorbar(*found.T, xerr=bars[:, 0], yerr=bars[:, 1], fmt="o", color="C0", ecolor="gray", markersize=5)
 signs = np.sign(np.sum(turned * places, axis=0))
-right.plot(*(turned * signs).T, "o", color=OURS, markersize=5)
+right.plot(*(turned * signs).T, "o", color="C0", markersize=5)
 for axis, map_ in ((left, found), (right, turned * signs)):
     for name, place in zip(cities, map_, strict=True):
-        axis.annotate(name, place, xytext=(5, 5), textcoords="offset points", fontsize=9, color=INK)
+        axis.annotate(name, place, xytext=(5, 5), textcoords="offset points", fontsize=9, color="black")
     axis.set(xticks=[], yticks=[], aspect="equal")
     axis.margins(0.12)
 left.set(title="From all tables together", xlabel="first component: west to east", ylabel="second: south to north")

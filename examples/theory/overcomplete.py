@@ -14,7 +14,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import codiag
-from codiag.plotting import INK, MUTED, OURS, THEIRS
 from codiag.synthetic import unit_factor
 
 ranks = [6, 8, 10, 12, 14, 16, 18]
@@ -42,11 +41,11 @@ alike = np.abs(np.prod([own.T @ true for own, true in zip(match.factors, truth, 
 # there.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9.8, 4.3), layout="constrained", width_ratios=(1.3, 1))
-left.plot(ranks, errors, "o-", color=OURS, label="error of the factors")
-left.plot(ranks, predicted, "s--", color=THEIRS, label="predicted from the data alone")
+left.plot(ranks, errors, "o-", color="C0", label="error of the factors")
+left.plot(ranks, predicted, "s--", color="C1", label="predicted from the data alone")
 left.set_ylim(0, 1.15 * max(errors))
-left.axvline(10, color=MUTED, linestyle="--", linewidth=1)
-left.annotate("dimension", (10, 0), xytext=(4, 6), textcoords="offset points", color=INK)
+left.axvline(10, color="gray", linestyle="--", linewidth=1)
+left.annotate("dimension", (10, 0), xytext=(4, 6), textcoords="offset points", color="black")
 left.set(xlabel="components in 10 x 10 x 10", title="Beyond the dimension", xticks=ranks)
 left.legend(frameon=False, loc="upper left")
 image = right.imshow(alike, cmap="magma_r", vmin=0, vmax=1)

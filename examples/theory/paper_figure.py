@@ -20,32 +20,52 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import codiag
-from codiag.plotting import COLORS, log_axis
-from codiag.synthetic import nonorthogonal_model, orthogonal_model
+from codiag.synthetic import orthonormal_factor, unit_factor
+
+COLORS = plt.rcParams["axes.prop_cycle"].by_key()["color"]
+
+
+def symmetric_tensor(factor, rng):
+    """Return a symmetric tensor with these factors, whose weights are squares of Gaussian numbers."""
+    weights = rng.standard_normal(factor.shape[1]) ** 2
+    return np.einsum("r,ir,jr,kr->ijk", weights, factor, factor, factor)
+
+
+def draw_orthogonal(noise, rng):
+    """Return a noisy tensor and its orthonormal factor; the noise is another tensor of this kind."""
+    factor, other = orthonormal_factor(10, 10, rng), orthonormal_factor(10, 10, rng)
+    return symmetric_tensor(factor, rng) + noise * symmetric_tensor(other, rng), factor
+
+
+def draw_random(noise, rng):
+    """Return a noisy tensor and its factor with random unit columns; the noise is Gaussian in every entry."""
+    factor = unit_factor(10, 10, rng)
+    return symmetric_tensor(factor, rng) + noise * rng.standard_normal((10, 10, 10)), factor
+
 
 cases = {
     "Orthogonal factors": (
-        orthogonal_model,
+        draw_orthogonal,
         np.geomspace(1e-4, 1e-2, 4),
         {"power method": "tpm", "OJD0": "ojd0", "OJD1": "ojd1", "least squares": "auto"},
     ),
     "Random factors": (
-        nonorthogonal_model,
+        draw_random,
         np.geomspace(1e-5, 1e-3, 4),
         {"Lathauwer": "lathauwer", "NOJD0": "nojd0", "NOJD1": "nojd1", "least squares": "auto"},
     ),
 }
 n_trials = 3
 errors = {}
-for case, (model, levels, methods) in cases.items():
+for case, (draw, levels, methods) in cases.items():
     for name, method in methods.items():
         own = np.empty((levels.size, n_trials))
         for (place, trial), _ in np.ndenumerate(own):
-            problem = model(10, 10, noise=levels[place], seed=trial)
+            tensor, factor = draw(levels[place], np.random.default_rng(trial))
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", codiag.ConvergenceWarning)  # which says no more than the errors do
-                fit = codiag.factorize(problem.tensor, 10, method=method, symmetric=True, seed=trial)
-            own[place, trial] = codiag.factor_error(fit, problem)
+                fit = codiag.factorize(tensor, 10, method=method, symmetric=True, seed=trial)
+            own[place, trial] = codiag.factor_error(fit, [factor] * 3)
         errors[case, name] = own
         print(f"{case:20s}{name:14s}", np.median(own, axis=1).round(5))
 
@@ -62,8 +82,8 @@ for panel, (case, (_, levels, methods)) in zip(panels, cases.items(), strict=Tru
         own = errors[case, name]
         panel.plot(levels, np.median(own, axis=1), marker=marker, color=color, linewidth=2, label=name)
         panel.plot(levels, own, marker=".", linestyle="", color=color, alpha=0.35, markersize=5)
-    log_axis(panel.xaxis, levels.tolist())
-    log_axis(panel.yaxis, [every.min(), every.max()])
+    panel.set_xscale("log")
+    panel.set_yscale("log")
     panel.set(title=case, xlabel="noise")
     panel.legend(frameon=False)
 panels[0].set_ylabel("error of the factors")

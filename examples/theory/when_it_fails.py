@@ -18,7 +18,6 @@ import numpy as np
 import codiag
 from codiag.constraints import Ridge
 from codiag.methods import ALS
-from codiag.plotting import OURS, THEIRS
 
 rng = np.random.default_rng(0)
 a, b, c = np.linalg.qr(rng.standard_normal((12, 3)))[0].T
@@ -60,8 +59,8 @@ for name, constraints in ways.items():
 # as -1. The diagnosis says both in words.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9.6, 4.2), layout="constrained", width_ratios=(1.35, 1))
-left.loglog(counts, sizes, "o-", color=THEIRS, label="largest weight")
-left.loglog(counts, losses, "s--", color=OURS, label="relative error")
+left.loglog(counts, sizes, "o-", color="C1", label="largest weight")
+left.loglog(counts, losses, "s--", color="C0", label="relative error")
 left.set(xlabel="sweeps of alternating least squares", title="Components that grow without end")
 left.legend(frameon=False)
 cosines = np.prod([factor.T @ factor for factor in failed.factors], axis=0)

@@ -8,7 +8,8 @@ from functools import partial
 import numpy as np
 
 from codiag.diagonalize import QRJ1D, Jacobi, symmetrized
-from codiag.methods import NOJD, OJD, TPM, Method
+from codiag.extending import Method
+from codiag.methods import NOJD, OJD, TPM
 from codiag.synthetic import PlantedTensor, orthonormal_factor, unit_factor
 from codiag.tensors import FactoredTensor
 from experiments.claims import Claim, Ruling, Trials, graded, in_range, over, share_of

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from codiag.diagonalize import QRJ1D, Jacobi
-from codiag.methods import ALS, NOJD, OJD, TPM, Lathauwer, Method
+from codiag.extending import Method
+from codiag.methods import ALS, NOJD, OJD, TPM, Lathauwer
 from codiag.synthetic import paper_tensor
 from codiag.tensors import symmetrize
 from experiments.claims import Claim, Ruling, Trials, in_range

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from codiag.diagonalize import QRJ1D, UWEDGE, Diagonalizer
+from codiag.diagonalize import QRJ1D, UWEDGE
+from codiag.extending import Diagonalizer
 from codiag.metrics import match_components
 from codiag.synthetic import orthonormal_factor, unit_noise
 from codiag.tensors import FactoredTensor

@@ -10,9 +10,9 @@ import numpy as np
 
 from codiag._arrays import like, to_host
 from codiag.diagonalize import UWEDGE
-from codiag.least_squares import Limits, rotate, split_columns, with_best_weights
-from codiag.methods import Method
-from codiag.problem import Estimate, Log, Problem
+from codiag.extending import Estimate, Limits, Method
+from codiag.least_squares import rotate, split_columns, with_best_weights
+from codiag.problem import Log, Problem
 from codiag.reduction import reduce
 from codiag.starts import Roles, components_from_sides, gram_null_space
 from codiag.tensors import FactoredTensor

@@ -9,8 +9,9 @@ import numpy as np
 
 from codiag._arrays import Array
 from codiag.datasets import load_crowd
-from codiag.diagonalize import Diagonalizer, Iterate, Jacobi, TwoSided
-from codiag.methods import NOJD, OJD, Method
+from codiag.diagonalize import Jacobi, TwoSided
+from codiag.extending import Diagonalizer, Iterate, Method
+from codiag.methods import NOJD, OJD
 from codiag.metrics import match_components
 from codiag.models.crowd import as_votes
 from codiag.models.frame import ViewMoments, estimate_views

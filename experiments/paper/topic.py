@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from codiag.methods import NOJD, OJD, TPM, Method
+from codiag.extending import Method
+from codiag.methods import NOJD, OJD, TPM
 from codiag.metrics import factor_error
 from codiag.problem import Problem
 from codiag.result import solve

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from codiag.diagonalize import QRJ1D, Jacobi
-from codiag.methods import ALS, NLS, NOJD, OJD, TPM, Auto, Method
+from codiag.extending import Method
+from codiag.methods import ALS, NLS, NOJD, OJD, TPM, Auto
 from codiag.metrics import factor_error, nearest_error
 from codiag.synthetic import PlantedTensor
 from codiag.tensors import symmetrize
