@@ -34,7 +34,8 @@ the property ``factors``, so that compression keeps their ranges.
 right rank, shape, array library and precision and are finite, the same seed gives the same components, the problem is
 not changed, and the search from it finds the planted components of a noisy tensor, complete or not.
 
-Run this file for the share of incomplete tensors on which it finds the best minimum: ``python docs/extending/start.py``.
+Run this file, ``python docs/extending/start.py``, for the share of incomplete tensors on which it finds the best
+minimum.
 """
 
 from __future__ import annotations

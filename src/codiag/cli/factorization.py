@@ -74,7 +74,7 @@ def factorize(
     options = reading.TensorOptions(path, variable, symmetric, nonnegative, nn_modes, missing, modes, value, absent)
     with working("reading ...", outputs, [path], force=force) as command:
         start = time.perf_counter()
-        problem, data, observed, labels = options.read(1 if rank == "auto" else _as_rank(rank), command)
+        problem, data, observed, _ = options.read(1 if rank == "auto" else _as_rank(rank), command)
         seconds = time.perf_counter() - start
         choice = None
         if rank == "auto":

@@ -1,8 +1,8 @@
 r"""Least squares over orthonormal factors, for complete tensors.
 
-The best weights are :math:`w_i = T(a_i, b_i, c_i)`, so that least squares maximizes :math:`\sum_i w_i^2`. This is convex
-in one factor given the others, and the polar factor of its gradient never lowers it. If modes share a factor it is not
-convex; then a multiple of the factor, large enough to make it convex, is added to the gradient.
+The best weights are :math:`w_i = T(a_i, b_i, c_i)`, so that least squares maximizes :math:`\sum_i w_i^2`. This is
+convex in one factor given the others, and the polar factor of its gradient never lowers it. If modes share a factor it
+is not convex; then a multiple of the factor, large enough to make it convex, is added to the gradient.
 """
 
 from __future__ import annotations

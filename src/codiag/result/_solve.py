@@ -68,8 +68,8 @@ def complaint_about(fit: Factorization, method: Method) -> str | None:
         return None
     sweeps = sum(stage.sweeps for stage in fit.stages)
     return (
-        f"{type(method).__name__} did not converge in {sweeps} sweeps on {tensor} with rank {fit.rank}; the best fit is "
-        f"returned, relative error {fit.relative_error:.3g}. A lower rank may be easier to find"
+        f"{type(method).__name__} did not converge in {sweeps} sweeps on {tensor} with rank {fit.rank}; the best fit "
+        f"is returned, relative error {fit.relative_error:.3g}. A lower rank may be easier to find"
     )
 
 

@@ -77,8 +77,8 @@ def _run_on(problem: Problem, polished: Polished, limits: Limits, log: Log) -> P
 def polish(problem: Problem, start: FactoredTensor, sides: Sides | None, max_reads: int = MOST_READS) -> Polished:
     r"""Take Gauss-Newton steps from a fit to a core, each from the distance and the gradient of one pass.
 
-    The first step needs no pass: the start lies in the ranges of the core, and the sides of the tensor give the gradient
-    there. The rest is of second order in what the core has lost.
+    The first step needs no pass: the start lies in the ranges of the core, and the sides of the tensor give the
+    gradient there. The rest is of second order in what the core has lost.
 
     Steps :math:`p_1, p_2, \dots` shrink by a rate :math:`\rho = \|p_2\| / \|p_1\|`, the ratio of the residual's
     curvature to that of the model. To the decrease :math:`\delta` that a step promises, the terms that its model omits

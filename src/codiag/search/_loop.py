@@ -1,8 +1,8 @@
 """The search: from starts in turn to local minima, until a further start would hardly end lower.
 
 A start is taken to a minimum roughly, and from there by swaps of components. If the residual is noise, and every
-component is worth much more than any term of it, one start is enough. Otherwise minima compete, and only starts that end
-at the same lowest minimum show that others would, too.
+component is worth much more than any term of it, one start is enough. Otherwise minima compete, and only starts that
+end at the same lowest minimum show that others would, too.
 """
 
 from __future__ import annotations

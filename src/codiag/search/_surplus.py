@@ -1,8 +1,8 @@
 """More components than the data hold.
 
-Surplus components fit noise. Fitted all at once they overlap, cancel each other and converge slowly. Added one at a time
-to those that stand out, each as the strongest term of the residual, they fit noise as well, to a per cent, in a fraction
-of the time.
+Surplus components fit noise. Fitted all at once they overlap, cancel each other and converge slowly. Added one at a
+time to those that stand out, each as the strongest term of the residual, they fit noise as well, to a per cent, in a
+fraction of the time.
 """
 
 from __future__ import annotations

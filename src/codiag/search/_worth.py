@@ -6,7 +6,8 @@ show that, but a Gauss-Newton step of all their factors does.
 
 With J the derivative of the model, component i is :math:`J x_i`, where :math:`x_i` holds its factors divided by the
 order of the tensor. So its removal adds :math:`-J^\top J x_i` to the gradient, without a pass over the tensor. The
-Gauss-Newton matrix of the others is a submatrix of that of all, so that the steps for all removals are computed at once.
+Gauss-Newton matrix of the others is a submatrix of that of all, so that the steps for all removals are computed at
+once.
 """
 
 from __future__ import annotations

@@ -38,9 +38,9 @@ class Given(Start):
 
 
 class FixedFactors(Start):
-    """The factors that constraints fix, and those of the other modes by linear least squares.
+    r"""The factors that constraints fix, and those of the other modes by linear least squares.
 
-    With Z the columnwise Kronecker product of the fixed factors, the unfolding is nearly :math:`Z Y^\\top`, and every
+    With Z the columnwise Kronecker product of the fixed factors, the unfolding is nearly :math:`Z Y^\top`, and every
     column of the least-squares Y is nearly a tensor of rank one.
     """
 

@@ -68,8 +68,8 @@ def as_tensor(raw: TensorLike, symmetric: bool | None = None) -> Tensor:
     check_symmetric_shape(tensor.shape)
     if not isinstance(tensor, DenseTensor | DaskTensor):
         raise ValueError(
-            f"symmetric=True contradicts {tensor!r}, which is not declared symmetric. Build it with symmetric=True or, if "
-            "it is given by components, with equal factors for all modes; or leave symmetric out"
+            f"symmetric=True contradicts {tensor!r}, which is not declared symmetric. Build it with symmetric=True or, "
+            "if it is given by components, with equal factors for all modes; or leave symmetric out"
         )
     share = tensor.asymmetry()
     if share > MOST_ASYMMETRY:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from codiag._arrays import Array, blocks, double, fits_block, squares, to_host
-from codiag._checks import as_flag, as_number
+from codiag._checks import as_number
 from codiag.tensors._base import (
     CANCELLATION_LIMIT,
     REAL,
@@ -17,7 +17,7 @@ from codiag.tensors._base import (
     Tensor,
     as_scale,
     check_shape,
-    check_symmetric_shape,
+    declared_symmetry,
 )
 from codiag.tensors._factored import FactoredTensor
 from codiag.tensors._sparse_products import (
@@ -91,7 +91,7 @@ class SparseTensor(StoredTensor):
         check: bool = True,
     ) -> None:
         self.shape = check_shape(shape)
-        self.symmetric = bool(declared_symmetry(bool(symmetric) if symmetric is None else symmetric, self.shape))
+        self.symmetric = bool(declared_symmetry(symmetric, self.shape))
         if absent not in ("zero", "missing"):
             raise ValueError(f"absent must be 'zero' or 'missing'; got {absent!r}")
         self.absent = absent

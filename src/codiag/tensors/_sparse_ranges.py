@@ -22,7 +22,7 @@ MOST_PRODUCTS = 2**24
 """Largest number of products of two entries in a Gram matrix, about a second; of longer lists a random part is used."""
 
 MOST_DENSE_ROWS = 500
-"""Largest number of rows of a Gram matrix that is decomposed as a dense array; for more, Lanczos is faster (measured)."""
+"""Largest number of rows of a Gram matrix that is decomposed as a dense array; for more, Lanczos is faster."""
 
 
 def hollow_eigenpairs(tensor: SparseTensor, mode: int, count: int) -> tuple[np.ndarray, np.ndarray]:
