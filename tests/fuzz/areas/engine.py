@@ -80,7 +80,7 @@ MODELS = ("MomentModel", "Moments", "Components", "Diagnostics")
 
 @covers(*(EXTENDING + name for name in (*BASES, *MODELS)), weight=0.5)
 def starting(rng: np.random.Generator) -> Case:
-    """The search from starts of one's own; `tests/test_extending.py` runs the other base classes."""
+    """The search from starts of one's own; `tests/repository/test_extending.py` runs the other base classes."""
     held = random_array(rng)
     rank = random_rank(rng, held.dense.shape)
     method = codiag.methods.Auto(starts=[_Drawn()], max_starts=int(rng.integers(1, 4)))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "scale.md"
 pytestmark = pytest.mark.skipif(not PAGE.exists(), reason="the page lies in the repository")
 HERE = 'LocalCluster(processes=False, dashboard_address=":0", '

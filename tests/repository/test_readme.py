@@ -11,7 +11,7 @@ import pytest
 
 import codiag
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 RESULTS = ROOT / "benchmarks" / "RESULTS.md"
 

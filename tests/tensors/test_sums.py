@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from test_tensors import EVERY_CUBE, EVERY_SHAPE, blocks, entries_of, made, moved  # noqa: F401
 
 from codiag._arrays import to_host
 from codiag.tensors import (
@@ -28,7 +29,6 @@ from codiag.tensors import (
     symmetry_probes,
 )
 from tensor_cases import TENSORS
-from test_tensors import EVERY_CUBE, EVERY_SHAPE, blocks, entries_of, made, moved  # noqa: F401
 
 laws = settings(max_examples=25, deadline=None, derandomize=True)
 

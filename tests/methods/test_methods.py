@@ -83,7 +83,7 @@ def test_the_same_seed_gives_the_same_answer_and_no_global_state_is_touched(name
 
 # Whatever is stored, a method asks for projections, for compression or for products: one method for each on every kind
 # of tensor, and every method where all comes from the base class and where entries are few. Dense tensors of other
-# libraries are those of tests/test_libraries.py, for every method.
+# libraries are those of tests/arrays/test_libraries.py, for every method.
 STORED = [kind for kind in TENSORS if kind not in LIBRARIES]
 STORAGES = [(name, kind) for name in ("auto", "nojd1", "als") for kind in STORED]
 STORAGES += [(name, kind) for name in METHODS for kind in ("plain", "sparse") if (name, kind) not in STORAGES]

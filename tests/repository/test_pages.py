@@ -13,13 +13,13 @@ import pytest
 
 import codiag
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 if not (DOCS / "conf.py").exists():
     pytest.skip("the pages lie in the repository", allow_module_level=True)
 sys.path.append(str(DOCS))
 from snippets import alike, needs, run, says, snippets  # noqa: E402
 
-ELSEWHERE = {"scale.md"}  # tests/test_scale_page.py
+ELSEWHERE = {"scale.md"}  # tests/repository/test_scale_page.py
 PAGES = sorted(
     path for folder in (".", "start", "guide", "coming_from", "theory") for path in DOCS.glob(f"{folder}/*.md")
 )

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[2]))
 grid_module = pytest.importorskip("benchmarks.grid", reason="benchmarks lie beside the tests, in the repository")
 
 from benchmarks.grids import FULL, SMALL  # noqa: E402

@@ -14,7 +14,7 @@ import codiag
 from codiag.constraints import Fixed, NonNegative, Ridge
 from codiag.tensors import FactoredTensor, SparseTensor
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[2]))
 intervals = pytest.importorskip(
     "benchmarks.intervals", reason="the simulation lies beside the tests, in the repository"
 )

@@ -29,6 +29,7 @@ from experiments.runs import Experiment, read, run, seed_of
 
 runner = CliRunner()
 HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
 
 
 def cells(quick):
@@ -227,7 +228,7 @@ def test_a_claim_with_hardly_any_records_is_open(number):
         assert judge(claim, records).verdict == "open"
 
 
-DOCS = HERE.parent / "docs" / "REPRODUCTION.md"
+DOCS = ROOT / "docs" / "REPRODUCTION.md"
 
 
 @pytest.mark.skipif(not DOCS.exists(), reason="the documents are not part of this distribution")
@@ -256,4 +257,4 @@ class TestDocuments:
     def test_the_readme_counts_as_the_table_does(self):
         verdicts = [verdict for _, verdict in self.rows().values()]
         judged = [Judgement(CLAIMS[1], "", verdict, "", 0) for verdict in verdicts]
-        assert summary(judged) in " ".join((HERE.parent / "README.md").read_text().split())
+        assert summary(judged) in " ".join((ROOT / "README.md").read_text().split())

@@ -14,7 +14,7 @@ import pytest
 import codiag
 
 SOURCE = Path(codiag.__file__).parent
-GUIDE = Path(__file__).parents[1] / "CONTRIBUTING.md"
+GUIDE = Path(__file__).parents[2] / "CONTRIBUTING.md"
 HEAVY = [
     "torch",
     "jax",
@@ -159,7 +159,7 @@ def test_private_modules_are_imported_in_their_room_only():
 
 def test_nobody_else_imports_private_modules():
     """Tests, benchmarks and experiments use the faces of rooms, too."""
-    top = Path(__file__).parents[1]
+    top = Path(__file__).parents[2]
     crossing = set()
     for folder in ("tests", "benchmarks", "experiments", "examples", "docs"):
         for path in (top / folder).rglob("*.py"):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 NOTEBOOK = DOCS / "start" / "five_minutes.ipynb"
 pytestmark = pytest.mark.skipif(not NOTEBOOK.exists(), reason="the notebook lies in the repository")
 
