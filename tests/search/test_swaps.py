@@ -11,9 +11,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 import codiag
-from codiag.least_squares import LeastSquares, Limits, Outcome, minimize
+from codiag.least_squares import FIRST_DAMPING, LeastSquares, Limits, Outcome, minimize
 from codiag.methods import NLS, Auto
-from codiag.search import DAMPING, End, is_enough, objectives_without, swapped
+from codiag.search import End, is_enough, objectives_without, swapped
 from codiag.synthetic import noisy_tensor
 from codiag.tensors import FactoredTensor
 from experiments.fitting import silent_fit
@@ -33,8 +33,7 @@ PROBLEMS = {
 @pytest.mark.parametrize("kind", list(PROBLEMS))
 def test_the_objective_without_a_component_is_that_of_a_damped_step(kind, monkeypatch):
     """Against the equations of the step written down, at a point that is no minimum."""
-    monkeypatch.setattr("codiag.search._worth.MOST_PRODUCTS", 300)
-    monkeypatch.setattr("codiag.search._worth.ACCURACY", 1e-12)
+    monkeypatch.setattr("codiag.search._worth.BRIEF", Limits(max_products=300, tol=1e-12))
     planted = noisy_tensor((4, 4, 4), 3, symmetric=True, noise=0.3, seed=0)
     problem = PROBLEMS[kind](planted)
     components = FactoredTensor(planted.weights, planted.factors, symmetric=kind == "symmetric")
@@ -46,7 +45,7 @@ def test_the_objective_without_a_component_is_that_of_a_damped_step(kind, monkey
         value, slope = objective.value_and_gradient(point)
         curvature = objective.curvature(point)
         matrix = curvature.matrix()
-        damped = matrix + DAMPING * np.diag(curvature.scales.ravel())
+        damped = matrix + FIRST_DAMPING * np.diag(curvature.scales.ravel())
         step = -np.linalg.solve(damped, slope.ravel())
         expected.append(value + step @ slope.ravel() + step @ matrix @ step / 2)
     assert_allclose(objectives_without(problem, components), expected, rtol=1e-6)

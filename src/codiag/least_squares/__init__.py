@@ -20,11 +20,7 @@ from codiag.least_squares._components import (
 )
 from codiag.least_squares._curvature import Curvature, CurvatureLike, Scaled, curvature_of
 from codiag.least_squares._gauss_newton import (
-    CANCELLING,
-    EXACT,
-    NEGLIGIBLE,
-    ROUNDING,
-    UNDAMPED,
+    Damping,
     Limits,
     Outcome,
     QuickSteps,
@@ -33,14 +29,28 @@ from codiag.least_squares._gauss_newton import (
     are_cancelling,
     evaluated,
     gauss_newton_step,
+    is_exact,
     negligible_gain,
     relative_size,
     steps_for,
 )
 from codiag.least_squares._layout import Layout
 from codiag.least_squares._linear_solve import conjugate_gradients, damped_step, inner_product, solve_directly
-from codiag.least_squares._minimize import ROUGH, are_orthogonal, minimize
+from codiag.least_squares._minimize import BRIEF, ROUGH, are_orthogonal, minimize
 from codiag.least_squares._noise import N_FLIPS, NORMAL_QUANTILE, is_noise, largest_noise_term, noise_excess
 from codiag.least_squares._objective import LeastSquares
 from codiag.least_squares._orthogonal import polar, rotate
 from codiag.least_squares._rank_one import best_rank_one, distinct_terms, split_columns
+from codiag.least_squares._tolerances import (
+    BRIEF_SWEEPS,
+    CANCELLING,
+    FIRST_DAMPING,
+    MAX_SWEEPS,
+    MOST_PRODUCTS,
+    NEGLIGIBLE,
+    ROUGHEST,
+    ROUNDING,
+    SLOW,
+    TINY,
+    TOLERANCE,
+)

@@ -22,6 +22,7 @@ from array_api_compat import device
 from codiag._arrays import Array, array_namespace, identity, like, on_host, to_host
 from codiag.least_squares._components import product_without
 from codiag.least_squares._layout import Layout
+from codiag.least_squares._tolerances import ROUNDING, TINY
 from codiag.tensors import Tensor
 from codiag.tensors.entries import Entries
 
@@ -116,7 +117,7 @@ class Curvature(_Unrestricted):
     def _scales(self) -> Array:
         xp = array_namespace(self.own[0])
         diagonals = [xp.abs(xp.linalg.diagonal(own)) for own in self.own]
-        floor = 1e-12 * max(float(xp.max(diagonal)) for diagonal in diagonals) + 1e-300
+        floor = ROUNDING * max(float(xp.max(diagonal)) for diagonal in diagonals) + TINY
         rows = [
             xp.ones_like(factor) * xp.where(diagonal > floor, diagonal, xp.full_like(diagonal, floor))
             for factor, diagonal in zip(self._factors, diagonals, strict=True)
@@ -239,7 +240,7 @@ class ObservedCurvature(_Unrestricted):
         parts = []
         for factor, gram in zip(self._factors, self._grams, strict=True):
             diagonal = xp.mean(xp.linalg.diagonal(gram), axis=0)
-            floor = 1e-12 * float(xp.max(diagonal)) + 1e-300
+            floor = ROUNDING * float(xp.max(diagonal)) + TINY
             parts.append(xp.ones_like(factor) * xp.where(diagonal > floor, diagonal, xp.full_like(diagonal, floor)))
         return self.layout.folded(parts, signed=False)
 
@@ -255,7 +256,7 @@ class ObservedCurvature(_Unrestricted):
         rank = self.point.shape[1]
         grams = self.layout.folded_rows(self._grams)
         unit = identity(rank, self.point)
-        inverses = xp.linalg.inv(grams + (damping * self.scales)[:, :, None] * unit + 1e-300 * unit)
+        inverses = xp.linalg.inv(grams + (damping * self.scales)[:, :, None] * unit + TINY * unit)
         return lambda move: (inverses @ move[:, :, None])[:, :, 0]
 
 

@@ -9,42 +9,23 @@ from array_api_compat import is_numpy_array
 
 from codiag._arrays import Array, Extrapolation, array_namespace, to_host
 from codiag.least_squares._components import unit_components
-from codiag.least_squares._linear_solve import MOST_PRODUCTS, damped_step
+from codiag.least_squares._linear_solve import damped_step
 from codiag.least_squares._objective import LeastSquares
 from codiag.least_squares._small_numpy import HostSteps
+from codiag.least_squares._tolerances import (
+    CANCELLING,
+    FIRST_DAMPING,
+    INSIGNIFICANT,
+    MAX_SWEEPS,
+    MOST_PRODUCTS,
+    NEGLIGIBLE,
+    ROUNDING,
+    SLOW,
+    TINY,
+    TOLERANCE,
+)
 from codiag.problem import Problem
 from codiag.tensors import FactoredTensor, is_large
-
-FIRST_DAMPING = 1e-3
-"""Damping of the first step, relative to the diagonal of the matrix (Madsen, Nielsen and Tingleff, "Methods for
-non-linear least squares problems", 2004, for a good start)."""
-
-UNDAMPED = 1e-9
-"""Damping of a step that is to show how far the minimum is: small against all but rounding."""
-
-INSIGNIFICANT = 1e-3
-"""Decrease of the objective, in noise variances, that a further step may promise at a minimum. The estimate is then
-within 3 % of a standard error of the minimum."""
-
-NEGLIGIBLE = 1e-6
-"""The same as a share of the objective, used if it is less, or if too few entries are left to estimate the noise."""
-
-ROUNDING = 2e-14
-"""Relative error of a distance by rounding in double precision: a hundred times the unit roundoff."""
-
-EXACT = 1e-20
-"""Share of the squared norm below which a fit is exact: residuals of 1e-10 are rounding of products."""
-
-CANCELLING = 10
-"""Weight of a component, relative to the norm of the tensor, above which components cancel each other: at 10, they
-take back all but a hundredth of each other's energy."""
-
-SLOW = 1e-3
-"""Share of the objective below which the gain of a step is slow: steps are then extrapolated, and it is tested whether
-components run off to infinity."""
-
-MEMORY = 6
-"""Differences of steps from which slow ones are extrapolated."""
 
 
 class State(NamedTuple):
@@ -129,12 +110,12 @@ class Limits:
     --------
     >>> from codiag.extending import Limits
     >>> Limits(tol=1e-6).max_sweeps
-    200
+    300
     """
 
-    max_sweeps: int = 200
-    tol: float = 1e-9
-    gain: float = 1e-8
+    max_sweeps: int = MAX_SWEEPS
+    tol: float = TOLERANCE
+    gain: float = TOLERANCE
     rough: bool = False
     max_products: int = MOST_PRODUCTS
     watch: Watcher | None = None
@@ -194,13 +175,13 @@ def steps_for(objective: LeastSquares) -> Steps:
 class Damping:
     """Damping of the steps, by the rule of Nielsen (1999): less after a step that gained what it promised."""
 
-    def __init__(self) -> None:
-        self.value, self._growth = FIRST_DAMPING, 2.0
+    def __init__(self, value: float = FIRST_DAMPING) -> None:
+        self.value, self._growth = value, 2.0
 
     @property
     def exhausted(self) -> bool:
-        """Whether twenty steps in a row were refused, so that only rounding is left."""
-        return self._growth >= 2.0**20
+        """Whether steps were refused until they are so short that only rounding is left of them."""
+        return self.value > 1 / ROUNDING
 
     def accept(self, ratio: float) -> None:
         """Follow the ratio of the gain of a step to the gain that it promised."""
@@ -239,7 +220,7 @@ def descend(objective: LeastSquares, start: FactoredTensor, limits: Limits) -> O
     state = steps.evaluated(objective.projected(layout.pack(start, balanced=not problem.constraints)))
     floor = ROUNDING**2 * objective.squared_norm
     damping, progress = Damping(), Progress(limits.gain * objective.noise_variance)
-    path = Extrapolation(state.point, MEMORY)
+    path = Extrapolation(state.point)
     n_sweeps = n_refused = 0
     arrived = state.objective <= floor
     while n_sweeps < limits.max_sweeps and not arrived and not damping.exhausted:
@@ -263,7 +244,7 @@ def descend(objective: LeastSquares, start: FactoredTensor, limits: Limits) -> O
         arrived = state.objective <= floor or (size < limits.tol and is_undamped)
         if size < limits.tol or progress.is_idle:
             break
-        if progress.is_slow and n_sweeps % 10 == 0 and _runs_off(objective, state.point):
+        if progress.is_slow and _runs_off(objective, state.point):
             return Outcome(layout.components(state.point), state.objective, n_sweeps, False, runs_off=True)
         if limits.watch is not None and limits.watch(layout.components(state.point), state.objective):
             return Outcome(layout.components(state.point), state.objective, n_sweeps, False)
@@ -298,10 +279,15 @@ def _is_minimum(objective: LeastSquares, steps: Steps, state: State) -> bool:
     """Return whether an undamped step promises no significant decrease."""
     if not math.isfinite(state.objective):
         return False
-    if 2 * state.objective < EXACT * objective.squared_norm:
+    if is_exact(objective.problem, 2 * state.objective):
         return True
-    _, promised = steps.step(state, UNDAMPED)
+    _, promised = steps.step(state, TOLERANCE)
     return promised <= max(negligible_gain(objective) * state.objective, ROUNDING**2 * objective.squared_norm)
+
+
+def is_exact(problem: Problem, squared_distance: float) -> bool:
+    """Return whether nothing but rounding is left of the tensor of a problem."""
+    return squared_distance < TOLERANCE**2 * problem.data.squared_norm
 
 
 def negligible_gain(objective: LeastSquares) -> float:
@@ -319,8 +305,8 @@ def relative_size(move: Array, point: Array) -> float:
     """Return the largest move of a component, relative to its size."""
     if is_numpy_array(point):
         moves, sizes = np.einsum("ij,ij->j", move, move), np.einsum("ij,ij->j", point, point)
-        return math.sqrt(float((moves / np.maximum(sizes, 1e-16 * sizes.max() + 1e-300)).max()))
+        return math.sqrt(float((moves / np.maximum(sizes, NEGLIGIBLE**2 * sizes.max() + TINY)).max()))
     xp = array_namespace(point)
     moves, sizes = xp.linalg.vector_norm(move, axis=0), xp.linalg.vector_norm(point, axis=0)
-    floor = 1e-8 * float(xp.max(sizes)) + 1e-300  # components that vanish may move
+    floor = NEGLIGIBLE * float(xp.max(sizes)) + TINY  # components that vanish may move
     return float(xp.max(moves / xp.where(sizes > floor, sizes, xp.full_like(sizes, floor))))

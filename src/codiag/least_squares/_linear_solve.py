@@ -14,18 +14,11 @@ import numpy as np
 
 from codiag._arrays import Array, array_namespace, identity, moved, on_host, to_host
 from codiag.least_squares._curvature import CurvatureLike
+from codiag.least_squares._tolerances import MOST_PRODUCTS, ROUGHEST
 
 DIRECT_UNKNOWNS = 300
 """Unknowns up to which the equations are solved by factorizing the matrix: faster than conjugate gradients (measured
 at ranks 5 to 20)."""
-
-MOST_PRODUCTS = 200
-"""Products with the matrix in one step, at most. Steps that would need more are poorly determined; the damping grows,
-and the next ones need fewer."""
-
-ROUGHEST = 0.1
-"""Largest relative error of a step, far from a minimum. Near one, the error is the relative size of the gradient, so
-that steps converge superlinearly (Dembo, Eisenstat and Steihaug, "Inexact Newton methods", 1982)."""
 
 
 class Solution(NamedTuple):

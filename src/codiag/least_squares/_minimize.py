@@ -7,19 +7,27 @@ from dataclasses import replace
 import numpy as np
 
 from codiag.least_squares._alternating import alternate
-from codiag.least_squares._gauss_newton import INSIGNIFICANT, Limits, Outcome, descend
+from codiag.least_squares._gauss_newton import Limits, Outcome, descend
 from codiag.least_squares._objective import LeastSquares
 from codiag.least_squares._orthogonal import rotate
+from codiag.least_squares._tolerances import (
+    BRIEF_STEP,
+    BRIEF_SWEEPS,
+    INSIGNIFICANT,
+    NEGLIGIBLE,
+    PER_UNKNOWN,
+    ROUGH_SWEEPS,
+    ROUGHEST,
+)
 from codiag.problem import Problem
 from codiag.tensors import FactoredTensor
 
-ROUGH = Limits(max_sweeps=100, tol=1e-6, gain=0.1, rough=True)
+ROUGH = Limits(max_sweeps=ROUGH_SWEEPS, tol=NEGLIGIBLE, gain=ROUGHEST, rough=True)
 """Limits for a start: until two steps gain less than a tenth of a noise variance. Ends of one minimum then differ by a
 fraction of a variance."""
 
-PER_UNKNOWN = 100
-"""Entries per unknown of a row in a random part of a long list: the Gauss-Newton matrix of the part is then within a
-fifth of the whole one (2 / sqrt(100), the edge of the Marchenko-Pastur law)."""
+BRIEF = replace(ROUGH, max_sweeps=BRIEF_SWEEPS, tol=BRIEF_STEP, max_products=BRIEF_SWEEPS)
+"""Limits for a trial, or after a component was added: all others must only follow roughly."""
 
 
 def minimize(problem: Problem, start: FactoredTensor, limits: Limits) -> Outcome:
@@ -77,7 +85,7 @@ def are_orthogonal(problem: Problem) -> bool:
 
 
 def _alternated(objective: LeastSquares, start: FactoredTensor, limits: Limits) -> Outcome:
-    return alternate(objective, start, max_sweeps=10 * limits.max_sweeps, tol=limits.tol, watch=limits.watch)
+    return alternate(objective, start, max_sweeps=limits.max_sweeps, tol=limits.tol, watch=limits.watch)
 
 
 def _descended(problem: Problem, objective: LeastSquares, start: FactoredTensor, limits: Limits) -> Outcome:
@@ -87,9 +95,10 @@ def _descended(problem: Problem, objective: LeastSquares, start: FactoredTensor,
     if part is entries:
         return descend(objective, start, limits)
     # The minimum of the part differs from that of all entries by about a noise variance for every parameter.
-    rough = replace(ROUGH, gain=ROUGH.gain / 10 * problem.n_parameters, watch=limits.watch)
+    rough = replace(ROUGH, gain=ROUGH.gain * problem.n_parameters, watch=limits.watch)
     first = descend(LeastSquares(problem, start, entries=part), start, rough)
-    # With the curvature of a part, every step leaves a fifth of the distance: five times the last gain is the rest.
-    exact = replace(limits, gain=max(limits.gain, 5 * INSIGNIFICANT))
+    # With the curvature of a part, every step leaves a share of the distance, and the last gain that part of the rest.
+    share = 2 * PER_UNKNOWN**-0.5
+    exact = replace(limits, gain=max(limits.gain, INSIGNIFICANT / share))
     outcome = descend(LeastSquares(problem, start, sample=part), first.components, exact)
     return outcome._replace(n_sweeps=first.n_sweeps + outcome.n_sweeps)

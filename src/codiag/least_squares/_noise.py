@@ -3,32 +3,36 @@
 from __future__ import annotations
 
 import math
+from statistics import NormalDist
 
 import numpy as np
 
 from codiag._arrays import array_namespace, to_host
-from codiag.least_squares._gauss_newton import EXACT
+from codiag.least_squares._gauss_newton import is_exact
 from codiag.problem import Problem
 from codiag.tensors import Tensor
 
-TRACY_WIDOM_QUANTILE = 3.27
-"""The 99.9 % quantile of the Tracy-Widom distribution of order one."""
+LEVEL = 1e-3
+"""Share of residuals of pure noise that do not pass for it."""
 
-NORMAL_QUANTILE = 3.1
-"""The 99.9 % quantile of the normal distribution."""
+TRACY_WIDOM_QUANTILE = 3.27
+"""The quantile 1 - LEVEL of the Tracy-Widom distribution of order one."""
+
+NORMAL_QUANTILE = NormalDist().inv_cdf(1 - LEVEL)
+"""The quantile 1 - LEVEL of the normal distribution."""
 
 N_FLIPS = 20
 """Random sign patterns from which mean and standard deviation of the largest eigenvalue are estimated, to 16 % of the
 latter."""
 
-CONCENTRATION = 3.7
-"""Standard deviations by which the norm of a Gaussian tensor exceeds its mean in one of a thousand cases: it is a
+CONCENTRATION = math.sqrt(-2 * math.log(LEVEL))
+"""Standard deviations by which the norm of a Gaussian tensor exceeds its mean with probability LEVEL, at most: it is a
 Lipschitz function of the entries, so that the probability is at most exp(-t^2 / 2) (Gaussian concentration)."""
 
 
 def is_noise(problem: Problem, residual: Tensor) -> bool:
     """Return whether a residual passes for noise: it is rounding, or no direction of it stands out."""
-    if residual.squared_norm() < EXACT * problem.data.squared_norm:
+    if is_exact(problem, residual.squared_norm()):
         return True
     return noise_excess(problem, residual) <= 1
 

@@ -25,12 +25,10 @@ from codiag.least_squares._curvature import (
     curvature_of,
 )
 from codiag.least_squares._layout import Layout
+from codiag.least_squares._tolerances import NEGLIGIBLE, PER_UNKNOWN
 from codiag.problem import Problem
 from codiag.tensors import DenseTensor, FactoredTensor, Products, SquaredDistance, Tensor
 from codiag.tensors.entries import Entries
-
-FAR = 1e-5
-"""Share of the squared norm above which a squared distance has ten correct digits as a difference of squared norms."""
 
 
 class LeastSquares:
@@ -140,7 +138,9 @@ class LeastSquares:
     def is_far(self, squared_distance: float) -> bool:
         """Return whether a difference of squared norms gives this squared distance to ten digits."""
         reference = self.tensor.reference
-        return reference.dtype == array_namespace(reference).float64 and squared_distance > FAR * self.squared_norm
+        return (
+            reference.dtype == array_namespace(reference).float64 and squared_distance > NEGLIGIBLE * self.squared_norm
+        )
 
     def value_and_gradient(self, point: Array, *, far: bool = False) -> tuple[float, Array]:
         """Return the objective and its gradient, in one pass over the tensor or over its observed entries.
@@ -199,8 +199,8 @@ class LeastSquares:
 
     @property
     def curvature_error(self) -> float:
-        """Relative error of the curvature: a sample has about 100 entries per unknown, so that it is 0.1."""
-        return 0.0 if self._sample is None else 0.1
+        """Relative error of the curvature, if it is that of a sample."""
+        return 0.0 if self._sample is None else PER_UNKNOWN**-0.5
 
     def residual(self, components: FactoredTensor) -> Tensor:
         """Return the tensor minus components, times the weights of entries; zero at missing entries."""

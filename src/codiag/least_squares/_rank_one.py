@@ -8,13 +8,14 @@ import numpy as np
 
 from codiag._arrays import Array, array_namespace, like, to_host
 from codiag.least_squares._components import hadamard_gram, unit_columns
+from codiag.least_squares._tolerances import BRIEF_SWEEPS
 from codiag.tensors import FactoredTensor, Tensor
+
+N_TERMS = 3
+"""Terms of a residual that are tried. If all are near the noise, the strongest one may be noise."""
 
 N_CANDIDATES = 8
 """Leading singular vectors of an unfolding that are starts of power iterations."""
-
-POWER_SWEEPS = 25
-"""Power iterations from each start; least squares improves the result."""
 
 UNLIKE = 0.5
 """Product of cosines below which two rank-one terms count as different: half of each is orthogonal to the other."""
@@ -79,7 +80,7 @@ def best_rank_one(tensor: Tensor) -> FactoredTensor:
     return distinct_terms(tensor, 1)[0]
 
 
-def distinct_terms(tensor: Tensor, count: int) -> list[FactoredTensor]:
+def distinct_terms(tensor: Tensor, count: int = N_TERMS) -> list[FactoredTensor]:
     """Return the strongest rank-one term of a tensor, and the next ones that are unlike those before."""
     terms = _candidates(tensor)
     strongest_first = np.argsort(-np.abs(to_host(terms.weights)), kind="stable").tolist()
@@ -111,7 +112,7 @@ def _power_iterations(tensor: Tensor, factors: Sequence[Array]) -> FactoredTenso
     """Improve every component on its own; return the components with their best weights."""
     xp = array_namespace(factors[0])
     factors = list(factors)
-    for _ in range(POWER_SWEEPS):
+    for _ in range(BRIEF_SWEEPS):
         if tensor.symmetric:
             image = tensor.mttkrp(factors, 0)
             along = xp.sum(image * factors[0], axis=0)

@@ -17,6 +17,7 @@ from scipy.linalg import lapack
 
 from codiag.least_squares._layout import Layout
 from codiag.least_squares._linear_solve import DIRECT_UNKNOWNS, conjugate_gradients
+from codiag.least_squares._tolerances import ROUNDING, TINY
 
 
 class HostSteps:
@@ -109,7 +110,7 @@ class Equations:
         diagonals = self._own.reshape(len(inner), -1)[:, :: rank + 1]
         diagonals += ridge
         diagonals = np.abs(diagonals)
-        self._scales = np.maximum(diagonals, 1e-12 * diagonals.max() + 1e-300)
+        self._scales = np.maximum(diagonals, ROUNDING * diagonals.max() + TINY)
         self._matrix: np.ndarray | None = None
 
     def step(self, slope: np.ndarray, damping: float, total: float, max_products: int) -> tuple[np.ndarray, float]:

@@ -8,17 +8,15 @@ from functools import cached_property
 
 import numpy as np
 
-from codiag.least_squares import EXACT, LeastSquares, Outcome, distinct_terms, is_noise, largest_noise_term
+from codiag.least_squares import TINY, LeastSquares, Outcome, distinct_terms, is_exact, is_noise, largest_noise_term
 from codiag.problem import Problem, most_components
 from codiag.search._worth import objectives_without
 from codiag.tensors import FactoredTensor, Tensor, is_large
 
-N_TERMS = 3
-"""Terms of the residual that are tried in swaps. If all are near the noise, the strongest one may be noise."""
-
 DOUBTFUL = 4
 """Components whose worth is below so many times the strongest term of the residual may have been displaced by noise:
-a component of twice the weight of a noise term may lose it."""
+a component of twice the weight of a noise term may lose it. Above the square of that ratio they stand out: no start can
+have missed them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +53,7 @@ class End:
     @property
     def is_exact(self) -> bool:
         """Whether only rounding is left."""
-        return 2 * self.objective < EXACT * self.problem.data.squared_norm
+        return is_exact(self.problem, 2 * self.objective)
 
     @cached_property
     def is_noise(self) -> bool:
@@ -65,7 +63,7 @@ class End:
     @cached_property
     def terms(self) -> Sequence[FactoredTensor]:
         """The strongest rank-one terms of the residual."""
-        return distinct_terms(self.residual, N_TERMS)
+        return distinct_terms(self.residual)
 
     @cached_property
     def worths(self) -> np.ndarray:
@@ -73,7 +71,7 @@ class End:
         predicted = objectives_without(self.problem, self.outcome.components)
         strongest, whole = float(self.terms[0].weights[0]) ** 2, self.whole or self.problem
         outside = max(whole.data.squared_norm - self.problem.data.squared_norm, 0.0)
-        term = max(strongest, largest_noise_term(whole, 2 * self.objective + outside), 1e-300)
+        term = max(strongest, largest_noise_term(whole, 2 * self.objective + outside), TINY)
         return 2 * (predicted - self.objective) / term
 
     @cached_property

@@ -8,7 +8,10 @@ from dataclasses import replace
 from codiag._arrays import Array, Extrapolation, array_namespace
 from codiag.constraints import Ridge
 from codiag.least_squares import (
-    UNDAMPED,
+    BRIEF_SWEEPS,
+    ROUGH,
+    SLOW,
+    TOLERANCE,
     LeastSquares,
     Limits,
     Outcome,
@@ -20,28 +23,14 @@ from codiag.least_squares import (
 from codiag.problem import Estimate, Log, Problem
 from codiag.reduction import Reduction
 from codiag.search._end import End
-from codiag.search._finish_large import finish_large
+from codiag.search._finish_large import MOST_WORK, finish_large
 from codiag.search._saddles import leave_saddles
 from codiag.search._swaps import swapped
 from codiag.tensors import Tensor
 
-POLISH_ENTRIES, LEAST_POLISH = 2**24, 30
-"""Entries that all steps on the whole tensor may visit together, and steps that are allowed whatever its size: a few
-steps are enough after a fit to the core, unless the data fit no model."""
-
 RIDGE_SHARES = (1e-3, 1e-4, 1e-5, 1e-6)
 """Costs of the ridges, relative to the objective, on the path for components that run off. The first one may lose
 components that are worth less; the last one ends within a millionth of the objective."""
-
-LAST_STEP = 1e-9
-"""Relative size of the last step: the equations of every factor are then solved to 1e-8, as `transform` promises."""
-
-MOST_LAST_STEPS, LAST_WORK = 40, 2**25
-"""Last steps, at most, and the operations of all of them: entries times rank, about a second."""
-
-ASTRAY = 1e-3
-"""Share by which the objective may rise in the last steps before they end: no minimum is near, as if components
-cancel."""
 
 
 def finish(problem: Problem, space: Reduction, end: End, limits: Limits, log: Log, max_swaps: int) -> Estimate:
@@ -58,7 +47,7 @@ def finish(problem: Problem, space: Reduction, end: End, limits: Limits, log: Lo
     if space.dense is None:
         return finish_large(problem, components, space.sides, limits, log)
     whole = space.uncompressed()
-    n_sweeps = min(limits.max_sweeps, max(LEAST_POLISH, POLISH_ENTRIES // math.prod(problem.tensor.shape)))
+    n_sweeps = min(limits.max_sweeps, max(BRIEF_SWEEPS, _affordable(whole.problem)))
     unwatched = replace(limits, watch=None, max_sweeps=n_sweeps)
     start = Outcome(whole.to_core(components), math.inf, 0, False)
     outcome = settled(whole.problem, start, unwatched, log, "polish")
@@ -94,7 +83,7 @@ def bounded(problem: Problem, outcome: Outcome) -> Outcome:
     for share in RIDGE_SHARES:
         ridge = Ridge(2 * share * outcome.objective / square)
         ridged = minimize(
-            problem.with_constraints((ridge,) * problem.tensor.order), components, Limits(max_sweeps=60, rough=True)
+            problem.with_constraints((ridge,) * problem.tensor.order), components, replace(ROUGH, gain=TOLERANCE)
         )
         components, n_sweeps = ridged.components, n_sweeps + ridged.n_sweeps
         value = objective.distance(components) / 2
@@ -110,25 +99,25 @@ def last_steps(problem: Problem, outcome: Outcome) -> Outcome:
     near one. Anderson acceleration finds the fixed point of g in a few more steps, without second derivatives, and so
     under all constraints and with missing entries. The point with the shortest step is returned.
     """
-    if not outcome.converged or outcome.distance < LAST_STEP:
+    if not outcome.converged or outcome.distance < TOLERANCE:
         return outcome
     objective = LeastSquares(problem, outcome.components)
-    n_steps = min(MOST_LAST_STEPS, LAST_WORK // (problem.n_observed * problem.rank))
+    n_steps = min(BRIEF_SWEEPS, _affordable(problem))
     if n_steps < 1 or objective.all_fixed:
         return outcome
     point = objective.layout.pack(outcome.components, balanced=not problem.constraints)
-    path, best, shortest = Extrapolation(point, MOST_LAST_STEPS), point, math.inf
+    path, best, shortest = Extrapolation(point, BRIEF_SWEEPS), point, math.inf
     for _ in range(n_steps):
         value, image = _undamped(objective, point)
         size = relative_size(image - point, point)
-        if size < shortest and value <= (1 + LAST_STEP) * outcome.objective:
+        if size < shortest and value <= (1 + TOLERANCE) * outcome.objective:
             best, shortest = image, size
-        if size < LAST_STEP or not value < (1 + ASTRAY) * outcome.objective:
+        if size < TOLERANCE or not value < (1 + SLOW) * outcome.objective:  # no minimum is near if components cancel
             break
         path.add(point, image - point)
         point = objective.projected(path.target(point))
     value = objective.value(best)  # if components cancel, a short step may lead far up
-    if not value <= (1 + LAST_STEP) * outcome.objective:
+    if not value <= (1 + TOLERANCE) * outcome.objective:
         return outcome
     return outcome._replace(components=objective.layout.components(best), objective=value, distance=shortest)
 
@@ -139,8 +128,13 @@ def _undamped(objective: LeastSquares, point: Array) -> tuple[float, Array]:
         swept = objective.sweep(objective.layout.expanded(point), unit=False)
         return objective.value(point), objective.layout.pack(swept, balanced=False)
     state = evaluated(objective, point)
-    move, _ = gauss_newton_step(objective, state, UNDAMPED)
+    move, _ = gauss_newton_step(objective, state, TOLERANCE)
     return state.objective, objective.projected(point + move)
+
+
+def _affordable(problem: Problem) -> int:
+    """Return the number of steps that may follow a minimum."""
+    return MOST_WORK // (problem.n_observed * problem.rank)
 
 
 def step_flops(tensor: Tensor, rank: int) -> float:

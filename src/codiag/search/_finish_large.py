@@ -10,9 +10,11 @@ import numpy as np
 
 from codiag._arrays import epsilon
 from codiag.least_squares import (
+    FIRST_DAMPING,
     NEGLIGIBLE,
     ROUNDING,
-    UNDAMPED,
+    TOLERANCE,
+    Damping,
     LeastSquares,
     Limits,
     State,
@@ -26,17 +28,12 @@ from codiag.problem import Estimate, Log, Problem
 from codiag.reduction import Sides, reduce_widely
 from codiag.tensors import FactoredTensor
 
+MOST_WORK = 2**26
+"""Entries, times rank if they are held in memory, that the steps which follow a minimum may visit together, about a
+second: a few steps are enough, unless the data fit no model."""
+
 MOST_READS = 8
 """Passes over the tensor. One is enough if noise is small and the components lie in the ranges of the core."""
-
-PREDICTABLE = 1e-9
-"""Share of the squared distance up to which the end of a step is predicted, and not measured."""
-
-REFUSED = 1e-4
-"""Damping after a step that was too long."""
-
-RUN_ON_ENTRIES = 2**29
-"""Entries that all further passes may read together if the data fit no model: some seconds."""
 
 
 class Polished(NamedTuple):
@@ -65,7 +62,7 @@ def _run_on(problem: Problem, polished: Polished, limits: Limits, log: Log) -> P
         return polished
     outcome = minimize(wider.problem, wider.to_core(polished.components), limits)
     log.add("least squares on a wider core", outcome.n_sweeps, _relative_error(wider.problem, 2 * outcome.objective))
-    max_reads = max(MOST_READS, RUN_ON_ENTRIES // problem.tensor.n_stored)
+    max_reads = max(MOST_READS, MOST_WORK // problem.tensor.n_stored)
     start = wider.to_tensor(outcome.components)
     last = minimize(problem, start, replace(limits, max_sweeps=max_reads, watch=None))
     log.add("polish", last.n_sweeps, _relative_error(problem, 2 * last.objective))
@@ -86,28 +83,29 @@ def polish(problem: Problem, start: FactoredTensor, sides: Sides | None, max_rea
     small to be seen in the distance, and the second in the noise, the step is taken and nothing is measured any more.
     """
     objective = LeastSquares(problem, start)
-    layout, damping, before = objective.layout, UNDAMPED, math.inf
+    layout, damping, before = objective.layout, Damping(TOLERANCE), math.inf
     point, far, known = layout.pack(start), False, math.inf
     if sides is not None:
         products = sides.products(objective.products(point).factors)
         known = objective.distance_from(point, products) / 2
         far = objective.is_far(2 * known)
         state = State(point, known, objective.gradient_from(point, products))
-        move, _ = gauss_newton_step(objective, state, damping)
+        move, _ = gauss_newton_step(objective, state, damping.value)
         before, point = relative_size(move, point), point + move
     state, n_reads = evaluated(objective, point, far=far), 1
     if not state.objective <= known + ROUNDING * objective.squared_norm:  # factors are nearly dependent
         state, n_reads = evaluated(objective, layout.pack(start), far=far), 2
-        before, damping = math.inf, REFUSED
-    floor = max(ROUNDING, 10 * epsilon(problem.tensor.reference)) ** 2 * objective.squared_norm
+        before, damping = math.inf, Damping()
+    unit = epsilon(problem.tensor.reference) / epsilon(np.zeros(0))
+    floor = (ROUNDING * unit) ** 2 * objective.squared_norm
     while True:
-        move, promised = gauss_newton_step(objective, state, damping)
+        move, promised = gauss_newton_step(objective, state, damping.value)
         size = relative_size(move, state.point)
         rate = min(size / before, 1.0) if 0 < before < math.inf else 1.0
         negligible = negligible_gain(objective) * state.objective
         if promised <= floor:
             return _end(objective, state, n_reads, converged=True)
-        if rate * promised <= PREDICTABLE * state.objective and rate**2 * promised <= negligible:
+        if rate * promised <= TOLERANCE * state.objective and rate**2 * promised <= negligible:
             end = State(state.point + move, max(state.objective - promised, 0.0), state.gradient)
             return _end(objective, end, n_reads, converged=True)
         if n_reads >= max_reads:
@@ -116,9 +114,10 @@ def polish(problem: Problem, start: FactoredTensor, sides: Sides | None, max_rea
         far = objective.is_far(2 * state.objective)
         trial, n_reads = evaluated(objective, state.point + move, far=far), n_reads + 1
         if trial.objective < state.objective:
-            state, before, damping = trial, size, max(damping / 10, UNDAMPED)
+            damping.accept((state.objective - trial.objective) / promised)
+            state, before = trial, size
         else:  # the step was too long for the model, or gained only rounding
-            damping = max(10 * damping, REFUSED)
+            damping = Damping(max(2 * damping.value, FIRST_DAMPING))
 
 
 def _end(objective: LeastSquares, state: State, n_reads: int, *, converged: bool) -> Polished:

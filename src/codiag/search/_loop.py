@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from codiag.least_squares import NEGLIGIBLE, ROUGH, LeastSquares, Limits, are_cancelling, minimize
+from codiag.least_squares import BRIEF_SWEEPS, NEGLIGIBLE, ROUGH, LeastSquares, Limits, are_cancelling, minimize
 from codiag.problem import Estimate, Log, Problem
 from codiag.reduction import Reduction, reduce
 from codiag.search._end import End
@@ -53,10 +53,10 @@ class Search:
         As `Monitor` says.
     """
 
-    starts: Sequence[Start] | None = None
-    max_starts: int = 6
-    max_swaps: int = 20
-    limits: Limits = field(default_factory=lambda: Limits(max_sweeps=300))
+    starts: Sequence[Start] | None
+    max_starts: int
+    max_swaps: int = BRIEF_SWEEPS
+    limits: Limits = field(default_factory=Limits)
     monitor: Monitor | None = None
 
     def run(self, problem: Problem, rng: np.random.Generator) -> Estimate:

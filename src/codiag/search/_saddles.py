@@ -13,18 +13,24 @@ import numpy as np
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from codiag._arrays import Array, array_namespace, like, to_host
-from codiag.least_squares import NEGLIGIBLE, CurvatureLike, LeastSquares, Limits, Outcome, evaluated, minimize
+from codiag.least_squares import (
+    BRIEF_SWEEPS,
+    MOST_PRODUCTS,
+    NEGLIGIBLE,
+    ROUGHEST,
+    CurvatureLike,
+    LeastSquares,
+    Limits,
+    Outcome,
+    evaluated,
+    minimize,
+    relative_size,
+)
 from codiag.problem import Problem
 from codiag.tensors import FactoredTensor, is_large
 
 SUSPECT = 0.05
 """Relative error above which second derivatives are computed: a small residual makes no curvature negative."""
-
-MOST_RESTARTS = 5
-"""Restarts of the Lanczos iteration, of twenty products each: a clearly negative curvature shows in one or two."""
-
-STEP_SIZES = (1.0, 0.3, 0.1, 0.03)
-"""Lengths of the steps that are tried along the direction of negative curvature, relative to the largest component."""
 
 
 def leave_saddles(problem: Problem, outcome: Outcome, limits: Limits) -> Outcome:
@@ -50,10 +56,13 @@ def _downhill(problem: Problem, outcome: Outcome) -> FactoredTensor | None:
     curvature, direction = lowest_curvature(objective.second_derivative(state.point, state.gradient))
     if not curvature < -NEGLIGIBLE:
         return None
-    trials = [objective.projected(state.point + sign * size * direction) for size in STEP_SIZES for sign in (1, -1)]
-    values = [objective.value(trial) for trial in trials]
-    best = int(np.argmin(values))
-    return objective.layout.components(trials[best]) if values[best] < outcome.objective else None
+    while relative_size(direction, state.point) > NEGLIGIBLE:
+        trials = [objective.projected(state.point + step) for step in (direction, -direction)]
+        values = [objective.value(trial) for trial in trials]
+        if min(values) < outcome.objective:
+            return objective.layout.components(trials[int(np.argmin(values))])
+        direction = direction / 2
+    return None
 
 
 def lowest_curvature(curvature: CurvatureLike) -> tuple[float, Array]:
@@ -71,7 +80,10 @@ def lowest_curvature(curvature: CurvatureLike) -> tuple[float, Array]:
 
     operator, start = LinearOperator((n, n), matvec=multiply, dtype=np.float64), np.random.default_rng(0)
     try:
-        values, vectors = eigsh(operator, 1, which="SA", v0=start.standard_normal(n), tol=0.01, maxiter=MOST_RESTARTS)
+        first, n_restarts = start.standard_normal(n), MOST_PRODUCTS // BRIEF_SWEEPS
+        values, vectors = eigsh(
+            operator, 1, which="SA", v0=first, ncv=min(BRIEF_SWEEPS, n), tol=ROUGHEST, maxiter=n_restarts
+        )
     except ArpackNoConvergence:  # the lowest curvature is not isolated
         return 0.0, roots
     direction = like(np.reshape(vectors[:, 0], shape), roots) / roots

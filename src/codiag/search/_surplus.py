@@ -11,11 +11,7 @@ import numpy as np
 
 from codiag.least_squares import ROUGH, Outcome, minimize
 from codiag.reduction import Reduction
-from codiag.search._end import End
-
-OUTSTANDING = 30
-"""Worth of a component, in strongest terms of the residual, above which it stands out: five times the weight of a noise
-term, so that no start can have missed it. Components in between may be weak or surplus, which a search must decide."""
+from codiag.search._end import DOUBTFUL, End
 
 
 def regrown(end: End, space: Reduction, whole: Reduction) -> End | None:
@@ -39,7 +35,7 @@ def regrown(end: End, space: Reduction, whole: Reduction) -> End | None:
     components = whole.to_core(space.to_tensor(end.outcome.components)).columns(others)
     fewer = whole.problem.with_rank(len(others))
     grown = End(fewer, minimize(fewer, components, ROUGH))
-    if not grown.is_noise or np.any(grown.worths <= OUTSTANDING):
+    if not grown.is_noise or np.any(grown.worths <= DOUBTFUL**2):
         return None
     n_sweeps = grown.outcome.n_sweeps
     for rank in range(fewer.rank + 1, whole.problem.rank + 1):

@@ -11,23 +11,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from codiag.least_squares import NEGLIGIBLE, ROUGH, LeastSquares, Limits, minimize
+from codiag.least_squares import BRIEF, NEGLIGIBLE, SLOW, LeastSquares, Limits, minimize
 from codiag.problem import Problem
 from codiag.search._end import End
 from codiag.search._worth import objectives_without
-
-SWEEPS = 25
-"""Steps after a component has joined or left, at most."""
-
-LEAST_GAIN = 1e-3
-"""Share of the objective that two steps in a row must gain to be continued in a trial."""
-
-PRODUCTS = 30
-"""Products with the Gauss-Newton matrix in each of these steps: a rough solution is enough for a trial."""
-
-MOST_VARIANCE = 1e-3
-"""Upper bound on the noise variance, relative to the objective, that a swap must gain; active if few degrees of freedom
-remain."""
 
 
 def swapped(end: End, max_swaps: int) -> tuple[End, int]:
@@ -45,14 +32,14 @@ def _swap(end: End) -> End | None:
     problem, before = end.problem, end.outcome
     if end.is_noise and not end.weak:
         return None
-    variance = LeastSquares(problem).noise_variance or MOST_VARIANCE
-    goal = before.objective * (1 - max(min(variance, MOST_VARIANCE), NEGLIGIBLE))
+    variance = LeastSquares(problem).noise_variance or SLOW
+    goal = before.objective * (1 - max(min(variance, SLOW), NEGLIGIBLE))
     candidates = end.weak if end.is_noise else list(range(problem.rank))
     for term in end.terms:
         grown = minimize(problem.with_rank(problem.rank + 1), before.components.joined(term), brief(problem))
         predicted = objectives_without(problem.with_rank(problem.rank + 1), grown.components, candidates)
         superfluous = int(np.argmin(predicted))
-        others = [place for place in range(problem.rank + 1) if place != superfluous]
+        others = [index for index in range(problem.rank + 1) if index != superfluous]
         trial = minimize(problem, grown.components.columns(others), brief(problem))
         if trial.objective < goal:
             return end.with_outcome(trial)
@@ -62,5 +49,4 @@ def _swap(end: End) -> End | None:
 def brief(problem: Problem) -> Limits:
     """Return limits for a trial, in which two steps in a row must gain a share of the objective."""
     variance = LeastSquares(problem).noise_variance
-    gain = LEAST_GAIN / variance if variance > 0 else 0.0
-    return replace(ROUGH, max_sweeps=SWEEPS, tol=1e-5, gain=gain, max_products=PRODUCTS)
+    return replace(BRIEF, gain=SLOW / variance if variance > 0 else 0.0)

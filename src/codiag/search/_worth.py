@@ -17,8 +17,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from codiag._arrays import Array, identity, pick, to_host
+from codiag._arrays import BLOCK, Array, blocks, identity, pick, to_host
 from codiag.least_squares import (
+    BRIEF,
+    FIRST_DAMPING,
     CurvatureLike,
     LeastSquares,
     Scaled,
@@ -30,16 +32,6 @@ from codiag.least_squares import (
 )
 from codiag.problem import Problem
 from codiag.tensors import FactoredTensor
-
-DAMPING = 1e-3
-"""Damping of the steps, relative to the diagonal of the matrix: a longer step is not trusted to replace a component."""
-
-MOST_PRODUCTS, ACCURACY = 12, 1e-4
-"""Conjugate gradients for each component, at most, and their relative error: the loss of a superfluous component is a
-small difference of large numbers."""
-
-AT_ONCE = 2**17
-"""Unknowns of all steps that are computed at once: one megabyte, which a cache holds."""
 
 
 def objectives_without(problem: Problem, components: FactoredTensor, chosen: Sequence[int] | None = None) -> np.ndarray:
@@ -57,9 +49,9 @@ def objectives_without(problem: Problem, components: FactoredTensor, chosen: Seq
     predicted, unit = np.full(components.rank, np.inf), identity(components.rank, state.point)
     is_curved = any(rule is not None and rule.is_curved for rule in problem.constraints or ())
     stacked = curvature.takes_stacks and not is_curved
-    count = max(1, AT_ONCE // math.prod(state.point.shape)) if stacked else 1
-    for first in range(0, len(chosen), count):
-        batch = chosen[first : first + count]
+    width = math.prod(state.point.shape) if stacked else BLOCK
+    for rows in blocks(len(chosen), width):
+        batch = chosen[rows]
         alone = pick(unit, batch, 0)
         alone = alone[:, None, :] if stacked else alone
         predicted[batch] = np.ravel(to_host(_predicted(objective, Scaled(curvature, share), state, alone)))
@@ -75,14 +67,14 @@ def _predicted(objective: LeastSquares, curvature: CurvatureLike, state: State, 
     without = state.objective - inner_product(taken, 0 * taken + state.gradient) + inner_product(taken, image) / 2
     restricted = objective.restricted(curvature, gradient)
     gradient = restricted.allowed(gradient)
-    precondition, shift = restricted.preconditioner(DAMPING), DAMPING * curvature.scales
+    precondition, shift = restricted.preconditioner(FIRST_DAMPING), FIRST_DAMPING * curvature.scales
     move = conjugate_gradients(
         lambda move: restricted.product(move) * others + shift * move,
         lambda move: precondition(move) * others,
         -gradient,
         inner_product,
         scale=objective.squared_norm,
-        max_products=MOST_PRODUCTS,
-        accuracy=ACCURACY,
+        max_products=BRIEF.max_products,
+        accuracy=BRIEF.tol,
     ).move
     return without + inner_product(move, gradient) + inner_product(move, restricted.product(move)) / 2

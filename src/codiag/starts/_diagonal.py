@@ -70,7 +70,7 @@ class Filled(Start):
             if problem.entries is None:
                 yield reduction.to_tensor(minimize(reduction.problem, start, ROUGH).components)
             else:
-                yield swept(problem, reduction.to_tensor(start), orthogonalize=0)
+                yield swept(problem, reduction.to_tensor(start))
 
 
 class Listed(Start):

@@ -7,20 +7,14 @@ energy that is not explained yet. Once the strong ones are fitted to the observe
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from codiag.least_squares import ROUGH, LeastSquares, distinct_terms, minimize
+from codiag.least_squares import BRIEF, LeastSquares, distinct_terms, minimize
 from codiag.problem import Log, Problem
 from codiag.starts._start import Start
 from codiag.tensors import FactoredTensor, Tensor
-
-BRIEF = replace(ROUGH, max_sweeps=10, tol=1e-4)
-"""Limits after a component was added: all components must only follow it roughly."""
-
-CHOICES = 3
-"""Strongest terms of the residual, one of which is drawn for all growths after the first."""
 
 
 class Grown(Start):
@@ -53,7 +47,7 @@ def _grown(problem: Problem, rng: np.random.Generator | None) -> FactoredTensor:
     residual: Tensor = problem.tensor
     components = None
     for rank in range(1, problem.rank + 1):
-        terms = distinct_terms(residual, 1 if rng is None else CHOICES)
+        terms = distinct_terms(residual)
         term = terms[0 if rng is None else int(rng.integers(len(terms)))]
         start = term if components is None else components.joined(term)
         components = minimize(problem.with_rank(rank), start, BRIEF).components

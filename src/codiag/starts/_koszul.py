@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache
 from itertools import combinations
 from typing import NamedTuple
 
@@ -29,18 +29,11 @@ from scipy.linalg import eigh
 
 from codiag._arrays import like, to_host
 from codiag.diagonalize import UWEDGE
-from codiag.least_squares import split_columns, with_best_weights
+from codiag.least_squares import ROUNDING, split_columns, with_best_weights
 from codiag.problem import Log
 from codiag.starts._rank_one_span import MAX_UNKNOWNS, gram_null_space
 from codiag.starts._slices import Roles, components_from_sides
 from codiag.tensors import DenseTensor, FactoredTensor
-
-MAX_ROWS = 1100
-"""Largest number of rows of a flattening, whose kernel takes half a second."""
-
-SMALL_KERNEL = 0.05
-"""Dimension of a kernel, relative to the rows, below which noise hides it. Forms of degree three are then used, which
-have larger kernels and cost more. Chosen by experience."""
 
 
 class Flattening(NamedTuple):
@@ -60,7 +53,7 @@ def koszul_roles(shape: Sequence[int], rank: int, *, symmetric: bool) -> Roles |
 
 
 def flattening(shape: Sequence[int], roles: Roles, rank: int, *, symmetric: bool) -> Flattening | None:
-    r"""Return the degree with the largest kernel, three only if the others have small ones; None if all are empty.
+    r"""Return the degree, one or two, with the largest kernel; None if both are empty.
 
     If the tensor is symmetric, :math:`y(b) = P b \wedge w` is in the kernel for all components and gives no equation.
     """
@@ -69,11 +62,11 @@ def flattening(shape: Sequence[int], roles: Roles, rank: int, *, symmetric: bool
     if max(math.comb(rank + 1, 2), unknowns) > MAX_UNKNOWNS or rank >= unknowns:
         return None
     best, largest = None, 0.0
-    for degree in (1, 2, 3):
+    for degree in (1, 2):
         n_forms, n_directions = math.comb(2 * degree + 1, degree), 2 * degree + 1
         filled = math.comb(2 * degree, degree) * rank
         kernel = n_forms * rows - filled - (math.comb(n_directions, degree - 1) if symmetric else 0)
-        if kernel <= 0 or filled > n_forms * others or n_directions > projected or n_forms * rows > MAX_ROWS:
+        if kernel <= 0 or filled > n_forms * others or n_directions > projected or n_forms * rows > MAX_UNKNOWNS:
             continue
         n_equations = kernel * n_forms  # of a projection
         n_projections = 2 * math.ceil((projected - 1) / (2 * degree))
@@ -82,12 +75,12 @@ def flattening(shape: Sequence[int], roles: Roles, rank: int, *, symmetric: bool
             n_projections = 1
         share = kernel / (n_forms * rows)
         enough = n_equations * n_projections >= unknowns - rank
-        if enough and share > largest and (degree < 3 or largest < SMALL_KERNEL):
+        if enough and share > largest:
             best, largest = Flattening(degree, n_projections), share
     return best
 
 
-@lru_cache(maxsize=8)
+@cache
 def wedge_signs(size: int, first: int, second: int) -> np.ndarray:
     """Return the signs [h, l, m] of products h of basis forms l and m of degrees `first` and `second`."""
     forms = [list(combinations(range(size), degree)) for degree in (first + second, first, second)]
@@ -154,7 +147,7 @@ def _rank_one_span(gram: np.ndarray, rank: int, *, symmetric: bool) -> np.ndarra
         half = gram[i, j] + gram[j, i]
         system = (half[:, i, j] + half[:, j, i]) * np.outer(scale, scale)
     values, vectors = eigh(system, subset_by_index=(0, rank), check_finite=False)
-    if not values[rank] > 1e-12 * np.trace(system) / len(i):
+    if not values[rank] > ROUNDING * np.trace(system) / len(i):
         raise np.linalg.LinAlgError("too few equations for the components")
     span = np.zeros((rank, size, rows))
     span[:, i, j] = vectors[:, :rank].T * scale

@@ -7,18 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from codiag.least_squares import LeastSquares, alternate, random_components
+from codiag.least_squares import BRIEF, LeastSquares, alternate, random_components
 from codiag.problem import Log, Problem
 from codiag.starts._start import Start
 from codiag.tensors import FactoredTensor
-
-SWEEPS = 15
-"""Alternating sweeps from a start that is far from a minimum: they move further than Gauss-Newton steps, at the price
-of one step for two or three sweeps. By then the largest components are in place (measured)."""
-
-ORTHOGONAL_SWEEPS = 2
-"""First sweeps before which factors are made orthonormal, so that they do not converge to the same component (Sharan
-and Valiant, 2017)."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -39,9 +31,12 @@ class Random(Start):
             yield swept(problem, components) if self.is_swept else components
 
 
-def swept(problem: Problem, start: FactoredTensor, *, orthogonalize: int = ORTHOGONAL_SWEEPS) -> FactoredTensor:
-    """Take a few alternating sweeps on the observed entries, without constraints; a symmetric start stays as it is."""
+def swept(problem: Problem, start: FactoredTensor) -> FactoredTensor:
+    """Take a few alternating sweeps on the observed entries, without constraints; a symmetric start stays as it is.
+
+    Far from a minimum they move further than Gauss-Newton steps, at the price of one step for two or three sweeps.
+    """
     if problem.symmetric is True:
         return start
     objective = LeastSquares(problem.with_constraints(None))
-    return alternate(objective, start, max_sweeps=SWEEPS, tol=1e-4, orthogonalize=orthogonalize).components
+    return alternate(objective, start, max_sweeps=BRIEF.max_sweeps, tol=BRIEF.tol).components

@@ -75,7 +75,7 @@ def rank_one_start(core: DenseTensor, roles: Roles, rank: int, rng: np.random.Ge
 
     Raises `numpy.linalg.LinAlgError` if the dimension of that range is below the rank.
     """
-    stack = range_matrices(core, roles, rank, rng)
+    stack = range_matrices(core, roles, rank)
     null = gram_null_space(stack)
     fit = UWEDGE(fallback=False)(null, seed=rng)
     flops = 2.0 * rank**4 * stack.shape[2] ** 2 + rank**6 / 6 + 2.0 * fit.n_sweeps * rank**4
@@ -87,7 +87,7 @@ def rank_one_start(core: DenseTensor, roles: Roles, rank: int, rng: np.random.Ge
     return components_from_sides(core, roles, rows, columns)
 
 
-def range_matrices(core: DenseTensor, roles: Roles, rank: int, rng: np.random.Generator) -> np.ndarray:
+def range_matrices(core: DenseTensor, roles: Roles, rank: int) -> np.ndarray:
     r"""Return matrices (rank, I, J) that span the dominant range of the core's slices, on the host.
 
     They are singular vectors scaled by the roots of their singular values. The matrix :math:`\sum_r f_r E_r`, f of unit
@@ -99,20 +99,10 @@ def range_matrices(core: DenseTensor, roles: Roles, rank: int, rng: np.random.Ge
     flat = to_host(core.to_dense()).transpose(roles.order).reshape(-1, math.prod(shape))
     if min(flat.shape) < rank:
         raise np.linalg.LinAlgError("fewer slices than components")
-    _, sizes, right = np.linalg.svd(_sketched(flat, rank, rng), full_matrices=False)
-    if not sizes[rank - 1] > 10 * max(flat.shape) * np.finfo(np.float64).eps * sizes[0]:
+    _, sizes, right = np.linalg.svd(flat, full_matrices=False)
+    if not sizes[rank - 1] > max(flat.shape) * np.finfo(np.float64).eps * sizes[0]:
         raise np.linalg.LinAlgError("the slices span fewer dimensions than there are components")
     return np.asarray((np.sqrt(sizes[:rank, None]) * right[:rank]).reshape(rank, *shape))
-
-
-def _sketched(flat: np.ndarray, rank: int, rng: np.random.Generator) -> np.ndarray:
-    """Return rank + 10 combinations of many rows that span the dominant range, by two steps of subspace iteration."""
-    if min(flat.shape) <= 4 * (rank + 10):
-        return flat
-    columns = np.linalg.qr(flat @ rng.standard_normal((flat.shape[1], rank + 10)))[0]
-    for _ in range(2):
-        columns = np.linalg.qr(flat @ np.linalg.qr(flat.T @ columns)[0])[0]
-    return np.asarray(columns.T @ flat)
 
 
 def gram_null_space(stack: np.ndarray) -> np.ndarray:
