@@ -565,11 +565,6 @@ class Factorization:
                 f"{path} was not written by Factorization.save, or is damaged: {reason_of(error)}"
             ) from error
 
-    def __getstate__(self) -> dict[str, Any]:
-        if self.problem is None:
-            return vars(self)
-        return vars(self) | {"problem": None, "sensitivity": self.sensitivity, "noise": self.noise}
-
     def __iter__(self) -> Iterator[Any]:
         return iter((self.weights, list(self.factors)))
 

@@ -30,9 +30,8 @@ Monitor: TypeAlias = Callable[[FactoredTensor, float], bool | None]
 SAME_MINIMUM = 0.5
 """Noise variances by which the objectives of rough ends of one minimum may differ: each is within a few tenths."""
 
-MEETINGS_IN_NOISE, MEETINGS = 2, 3
-"""Starts that must end at the lowest minimum, if its residual is noise and if it is not: in the latter case only their
-agreement shows that there is no lower one."""
+MEETINGS = 2
+"""Starts that must end at the lowest minimum, if its residual does not show that there is no lower one."""
 
 
 @dataclass(frozen=True)
@@ -270,7 +269,6 @@ def is_enough(ends: Sequence[End]) -> bool:
     if best.is_exact or is_large(problem.tensor.shape) or (problem.rank == 1 and not problem.required_features):
         return True
     fits_anything = problem.rank > max(problem.tensor.shape) and 2 * problem.n_parameters > problem.n_independent
-    is_noise = best.is_noise and not fits_anything
-    if is_noise and not best.is_doubtful:
+    if best.is_noise and not fits_anything and not best.is_doubtful:
         return True
-    return n_meetings(ends) >= (MEETINGS_IN_NOISE if is_noise else MEETINGS)
+    return n_meetings(ends) >= MEETINGS
