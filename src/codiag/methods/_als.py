@@ -11,8 +11,7 @@ import numpy as np
 from codiag._arrays import Array, array_namespace, moved
 from codiag._checks import as_flag, as_number
 from codiag.least_squares import LeastSquares, alternate, merged_modes, random_components, with_best_weights
-from codiag.methods._init import Init, check_init, check_monitor, has_rows, start_from
-from codiag.methods._method import Method
+from codiag.methods._method import Init, Method, check_init, check_monitor, has_rows, start_from
 from codiag.problem import Estimate, Log, Problem
 from codiag.reduction import range_bases
 from codiag.search import Monitor, Watch

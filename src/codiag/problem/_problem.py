@@ -15,8 +15,7 @@ from codiag._arrays import Array, TensorLike, to_host
 from codiag._checks import as_rank, as_real_array, warn_of_former
 from codiag.constraints import Constraint, Constraints, ConstraintsLike, as_constraints, check_constraints
 from codiag.labels import Labels, read_labelled
-from codiag.problem._missing import after_first_look, without_missing
-from codiag.problem._observed import ObservedTensor
+from codiag.problem._observed import ObservedTensor, after_first_look, without_missing
 from codiag.problem._symmetry import (
     Symmetry,
     as_symmetry,

@@ -1,4 +1,4 @@
-"""From a tensor to the small core that holds its components, and back."""
+"""From a tensor, or a list of its observed entries, to the small core that holds its components, and back."""
 
 from __future__ import annotations
 
@@ -348,3 +348,15 @@ def _in_turns(problem: Problem, tensor: Tensor, rank: int, known: Sequence[Array
         return compressed(problem, tensor, tuple(bases))
     core = opened.compress(*(basis if mode == last else None for mode, basis in enumerate(bases)))
     return Reduction(problem.with_tensor(_as_core(core, rank)), tuple(bases), double(tensor.reference))
+
+
+def reduce_listed(problem: Problem, rng: np.random.Generator) -> Reduction:
+    """Compress a list of entries, all others missing, to an estimate of the core of the complete tensor."""
+    tensor, rank = problem.tensor, problem.rank
+    part = tensor.thinned(rng)
+    modes = range(1 if tensor.symmetric else tensor.order)
+    bases = [part.leading_eigenpairs(mode, rank)[1] if tensor.shape[mode] > rank else None for mode in modes]
+    if tensor.symmetric:
+        bases *= tensor.order
+    share = part.n_stored / math.prod(tensor.shape)
+    return compressed(problem, part * (1 / share), tuple(bases))

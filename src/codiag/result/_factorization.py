@@ -587,7 +587,7 @@ class Factorization:
         )
 
     def _repr_html_(self) -> str:
-        from codiag.result._notebook import fit_html
+        from codiag.result._exports import fit_html
 
         return fit_html(self)
 

@@ -15,8 +15,7 @@ from codiag.methods import as_method
 from codiag.problem import Problem
 from codiag.result import Factorization, safe_scale, solve
 from codiag.selection._choice import RankChoice
-from codiag.selection._evidence import decide, evidence_for
-from codiag.selection._halves import split_halves
+from codiag.selection._evidence import decide, evidence_for, split_halves
 from codiag.selection._scan import scan
 
 DEFAULT_RANKS = range(1, 11)
