@@ -30,7 +30,7 @@ Examples
 """
 
 from codiag.diagonalize._base import Diagonalizer, check_method
-from codiag.diagonalize._diagonalization import Diagonalization, off_diagonal_share
+from codiag.diagonalize._diagonalization import Diagonalization
 from codiag.diagonalize._fixed_point import Iterate, Step, criterion
 from codiag.diagonalize._jacobi import Jacobi, leading_rounds, round_robin
 from codiag.diagonalize._joint_diagonalize import joint_diagonalize

@@ -295,11 +295,6 @@ class Diagonalization:
         )
 
 
-def off_diagonal_share(fit: Diagonalization) -> float:
-    """Return the property of this name."""
-    return fit.off_diagonal_share
-
-
 @dataclass(frozen=True, eq=False)
 class NoisePropagation:
     r"""The effect of noise in the matrices on the factors of a diagonalization, computed on the host.

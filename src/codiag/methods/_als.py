@@ -91,7 +91,6 @@ class ALS(Method):
         log.extend(start.stages)
         objective = LeastSquares(problem)
         components = objective.feasible(start.components) if problem.required_features else start.components
-        monitor = self.monitor
         outcome = alternate(
             objective,
             components,
@@ -99,7 +98,7 @@ class ALS(Method):
             tol=self.tol,
             orthogonalize=self.orthogonalize,
             line_search=self.line_search,
-            watch=None if monitor is None else Watch.on_whole(monitor, problem),
+            watch=None if self.monitor is None else Watch.on_whole(self.monitor, problem),
         )
         flops = 2.0 * outcome.n_sweeps * problem.tensor.order * problem.rank * math.prod(problem.tensor.shape)
         error = math.sqrt(2 * outcome.objective / objective.squared_norm)

@@ -92,7 +92,7 @@ def as_parts(data: Any, is_part: Callable[[Any], bool]) -> Parts | None:
         whole = data
         return _IteratedParts(lambda: whole, len(whole)) if all(is_part(part) for part in data) else None
     if isinstance(data, Iterator):
-        return _IteratedParts(_read_once(_begun(data)), once=True)
+        return _IteratedParts(_read_once(data), once=True)
     if isinstance(data, str | bytes | Mapping) or hasattr(data, "shape") or hasattr(data, "__array__"):
         return None
     if callable(data) and not isinstance(data, type):
@@ -196,16 +196,11 @@ def _carry(levels: list[list[Any]]) -> None:
         level.clear()
 
 
-def _begun(iterator: Iterator[Any]) -> Iterator[Any]:
-    """Return the same iterator; raise if it has no parts."""
-    first = next(iterator, NOTHING)
+def _read_once(iterator: Iterator[Any]) -> Callable[[], Iterable[Any]]:
+    """Return a function that returns the parts of an iterator, and raises the second time; raise if it has none."""
+    started, first = False, next(iterator, NOTHING)
     if first is NOTHING:
         raise ValueError(NOTHING)
-    return chain([first], iterator)
-
-
-def _read_once(iterator: Iterator[Any]) -> Callable[[], Iterable[Any]]:
-    started = False
 
     def read() -> Iterable[Any]:
         nonlocal started
@@ -215,7 +210,7 @@ def _read_once(iterator: Iterator[Any]) -> Callable[[], Iterable[Any]]:
                 "iterator; this iterator has been read"
             )
         started = True
-        return iterator
+        return chain([first], iterator)
 
     return read
 

@@ -139,14 +139,7 @@ class Problem:
         return problem
 
     def _check_and_set(
-        self,
-        tensor: Any,
-        rank: int | None,
-        constraints: ConstraintsLike,
-        observed: Any,
-        symmetric: Any,
-        second_moment: Any,
-        labels: Labels | None,
+        self, tensor: Any, rank: int | None, constraints: Any, observed: Any, symmetric: Any, moment: Any, labels: Any
     ) -> None:
         raw, own_labels = read_labelled(tensor)
         checked, weights, symmetry = _checked_data(raw, rank, observed, symmetric)
@@ -155,7 +148,7 @@ class Problem:
             checked, symmetry = checked.without_symmetry(), False  # the symmetry was detected, and is not wanted
         checked_fields: dict[str, Any] = {
             "constraints": shared_constraints(given, groups_of(symmetry, checked.order)),
-            "second_moment": None if second_moment is None else _checked_moment(second_moment, checked),
+            "second_moment": None if moment is None else _checked_moment(moment, checked),
             "labels": _checked_labels(labels if labels is not None else own_labels, checked),
             "data": ObservedTensor(checked, weights, symmetry),
         }
@@ -546,6 +539,22 @@ class Problem:
             raise AttributeError(f"'Problem' object has no attribute {name!r}")
         warn_of_former(f"Problem.{name}", f"Problem.{new}")
         return getattr(self, new)
+
+
+def as_problem(tensor: Any, rank: Any, **stated: Any) -> Problem:
+    """Return the problem that the arguments of a function state; a `Problem` takes the place of all of them."""
+    if isinstance(tensor, Problem):
+        for name, value in {"rank": rank, **stated}.items():
+            if value is not None:
+                raise TypeError(
+                    f"{name} must be left out if a Problem is given, which has its own; got {name}={value!r}"
+                )
+        return tensor
+    if isinstance(rank, str) and rank == "auto":
+        return Problem.of_any_rank(tensor, **stated)
+    if rank is None or isinstance(rank, str):
+        raise TypeError(f"rank must be an integer, or 'auto' for what choose_rank chooses; got {rank!r}")
+    return Problem(tensor, rank, **stated)
 
 
 def most_components(shape: Sequence[int]) -> int:

@@ -11,4 +11,4 @@ from codiag.result._solve import (
     solve,
     whole_norm,
 )
-from codiag.result._transform import explained_share
+from codiag.result._transform import explained_share, fixed_sizes

@@ -202,8 +202,7 @@ class Factorization:
         >>> fit.standard_errors.shape, bool(fit.standard_errors.max() < 0.1)
         ((3, 2), True)
         """
-        with np.errstate(invalid="ignore"):  # no noise times no certainty
-            return np.where(np.isinf(self.sensitivity.factors), np.inf, self.noise * self.sensitivity.factors)
+        return self._times_noise(self.sensitivity.factors)
 
     @cached_property
     def entry_standard_errors(self) -> tuple[np.ndarray, ...]:
@@ -225,8 +224,7 @@ class Factorization:
         >>> [errors.shape for errors in fit.entry_standard_errors]
         [(9, 2), (8, 2), (7, 2)]
         """
-        with np.errstate(invalid="ignore"):
-            return tuple(np.where(np.isinf(own), np.inf, self.noise * own) for own in self.sensitivity.entries)
+        return tuple(map(self._times_noise, self.sensitivity.entries))
 
     @cached_property
     def weight_standard_errors(self) -> np.ndarray:
@@ -244,9 +242,12 @@ class Factorization:
         >>> bool((fit.weight_standard_errors < fit.weights).all())
         True
         """
+        return self._times_noise(self.sensitivity.weights)
+
+    def _times_noise(self, errors: np.ndarray) -> np.ndarray:
+        """Scale errors by unit noise; infinite ones, of what is not determined, stay infinite without noise."""
         with np.errstate(invalid="ignore"):
-            own = self.sensitivity.weights
-            return np.where(np.isinf(own), np.inf, self.noise * own)
+            return np.where(np.isinf(errors), np.inf, self.noise * errors)
 
     @cached_property
     def sensitivity(self) -> Sensitivity:

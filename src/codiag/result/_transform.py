@@ -89,7 +89,7 @@ def sizes_of_others(fit: Factorization, mode: int) -> np.ndarray | None:
     left, strengths = total, []
     for factor, constraint in zip(fit.factors, constraints, strict=True):
         if constraint is not None and constraint.is_fixed:
-            left = left / _fixed_sizes(to_host(factor), constraint)
+            left = left / fixed_sizes(to_host(factor), constraint)
         else:
             strengths.append(0.0 if constraint is None else constraint.ridge)
     if own is None or not own.ridge or not all(strengths):
@@ -98,7 +98,7 @@ def sizes_of_others(fit: Factorization, mode: int) -> np.ndarray | None:
     return np.divide(total, np.sqrt(shared / own.ridge), out=np.zeros_like(total), where=shared > 0)
 
 
-def _fixed_sizes(factor: np.ndarray, constraint: Constraint) -> np.ndarray:
+def fixed_sizes(factor: np.ndarray, constraint: Constraint) -> np.ndarray:
     """Return the lengths of the columns of a known factor, in the order of the fit's unit columns."""
     known = to_host(constraint.project(factor)).astype(np.float64)
     lengths = np.linalg.norm(known, axis=0)

@@ -12,7 +12,7 @@ from codiag._arrays import Array, TensorLike
 from codiag._checks import Seed, as_generator, as_number, explains_keywords
 from codiag.constraints import ConstraintsLike
 from codiag.methods import as_method
-from codiag.problem import Problem
+from codiag.problem import Problem, as_problem
 from codiag.result import Factorization, safe_scale, solve
 from codiag.selection._choice import RankChoice
 from codiag.selection._evidence import decide, evidence_for, split_halves
@@ -106,18 +106,9 @@ def choose_rank(
     Rank 3: all components stand out from the noise
     """
     wanted = _checked(ranks)
-    problem = as_problem(tensor, constraints=constraints, observed=observed, symmetric=symmetric)
+    rank = None if isinstance(tensor, Problem) else "auto"
+    problem = as_problem(tensor, rank, constraints=constraints, observed=observed, symmetric=symmetric)
     return choose(problem, wanted, as_generator(seed, apart=True))
-
-
-def as_problem(tensor: Any, **stated: Any) -> Problem:
-    """Return the problem that arguments state, of any rank; one that is given states all of this itself."""
-    if not isinstance(tensor, Problem):
-        return Problem.of_any_rank(tensor, **stated)
-    for name, value in stated.items():
-        if value is not None:
-            raise TypeError(f"{name} must be left out if a Problem is given, which has its own; got {name}={value!r}")
-    return tensor
 
 
 def choose(problem: Problem, ranks: Sequence[int], rng: np.random.Generator) -> RankChoice:

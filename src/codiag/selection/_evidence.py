@@ -314,11 +314,7 @@ def _held_out(
 
 
 def _prediction_error(
-    fit: Factorization,
-    seen: Problem,
-    block: Problem,
-    modes: tuple[int, int],
-    columns: tuple[np.ndarray, np.ndarray],
+    fit: Factorization, seen: Problem, block: Problem, modes: tuple[int, int], columns: tuple[np.ndarray, np.ndarray]
 ) -> float:
     """Return the squared distance of a block from what factors predict, with the scores of its rows from others."""
     mode, other = modes

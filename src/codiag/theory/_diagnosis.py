@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -221,15 +222,11 @@ def _dispensable(fit: Factorization, superfluous: tuple[int, ...]) -> int:
 
 
 def _reason(
-    fit: Factorization,
-    place: int,
-    error: float,
-    weights: np.ndarray,
-    cosines: np.ndarray,
-    conditions: tuple[float, ...],
+    fit: Factorization, i: int, error: float, weights: np.ndarray, cosines: np.ndarray, conditions: tuple[float, ...]
 ) -> str:
-    likeness = np.abs(cosines[place])
-    likeness[place] = 0
+    """Return why component i is not well determined."""
+    likeness = np.abs(cosines[i])
+    likeness[i] = 0
     twin = int(np.argmax(likeness))
     if not math.isfinite(fit.noise):
         return "there are no more entries than parameters, so the noise cannot be told"
@@ -237,19 +234,17 @@ def _reason(
         return "there are too many unknowns"
     if any(fit.sensitivity.undetermined) and math.isinf(error):
         return f"too few entries were observed of {_named_rows(fit)}"
-    if fit.noise * math.sqrt(max(fit.shape)) / max(weights[place], 1e-300) > error / 2:
-        return f"its weight {weights[place]:.3g} is small beside the noise {fit.noise:.3g} in the entries"
+    if fit.noise * math.sqrt(max(fit.shape)) / max(weights[i], 1e-300) > error / 2:
+        return f"its weight {weights[i]:.3g} is small beside the noise {fit.noise:.3g} in the entries"
     if likeness[twin] > 0.5:
-        return f"it is like component {twin}, the product of cosines is {cosines[place, twin]:.2f}"
+        return f"it is like component {twin}, the product of cosines is {cosines[i, twin]:.2f}"
     return f"the factors are nearly dependent, with condition numbers up to {max(conditions):.3g}"
 
 
 def _advice(
-    fit: Factorization,
-    weights: np.ndarray,
-    degenerate: tuple[tuple[int, int, float], ...],
-    superfluous: tuple[int, ...],
+    fit: Factorization, weights: np.ndarray, degenerate: Sequence[tuple[int, int, float]], superfluous: tuple[int, ...]
 ) -> list[str]:
+    """Return sentences on what is wrong with a fit, and what to try."""
     sentences, norm = [], whole_norm(fit)
     n_fewer = max(1, _dispensable(fit, superfluous))
     lower = f"try rank {fit.rank - n_fewer}" if fit.rank > 1 else "the tensor may hold no component"

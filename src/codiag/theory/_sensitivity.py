@@ -19,6 +19,7 @@ from codiag._arrays import Array, double, like, to_host
 from codiag.constraints import NEARLY_SINGULAR, ridge_strengths
 from codiag.least_squares import Curvature, Layout, LeastSquares
 from codiag.problem import Problem, groups_of, n_independent_entries, n_parameters
+from codiag.result import fixed_sizes
 from codiag.tensors import FactoredTensor
 
 if TYPE_CHECKING:
@@ -315,10 +316,7 @@ def _scaled_as_fitted(objective: LeastSquares, components: FactoredTensor) -> Ar
     moving = []
     for mode, constraint in enumerate(problem.constraints or ()):
         if constraint is not None and constraint.is_fixed:
-            given = to_host(constraint.project(components.factors[mode]))
-            norms = np.linalg.norm(given, axis=0)
-            cosines = to_host(components.factors[mode]).T @ (given / np.where(norms > 0, norms, 1))
-            sizes[mode] = norms[np.argmax(np.abs(cosines), axis=1)]
+            sizes[mode] = fixed_sizes(to_host(components.factors[mode]), constraint)
         else:
             moving.append(mode)
     # At a minimum, the strength times the squared size of a component is the same in all modes.
