@@ -17,10 +17,10 @@ from codiag.tensors.entries import Entries
 
 
 def without_missing(raw: Any, observed: Any) -> tuple[Any, Any]:
-    """Return an array with zeros where entries are missing, and which are not; what is no array stays as it is.
+    """Return an array with zeros for missing entries, and the weights of its entries, None if none is missing.
 
-    Missing are NaN, what a masked array masks, and what `observed` gives no weight, whatever stands there. None in
-    place of the second where nothing is missing. A large array is not searched for NaN: see `after_first_look`.
+    Missing are NaN, masked entries, and entries whose weight in `observed` is zero. Objects that are not arrays are
+    returned unchanged. A large array is not searched for NaN: see `after_first_look`.
     """
     if is_dask_array(raw) and not is_large(raw.shape):
         raw = DaskTensor(raw).gathered()
@@ -33,7 +33,7 @@ def without_missing(raw: Any, observed: Any) -> tuple[Any, Any]:
         return raw, observed
     xp = array_namespace(raw)
     if observed is not None and np.shape(observed) == tuple(raw.shape):
-        given = np.asarray(to_host(observed) if is_array_api_obj(observed) else observed)
+        given = to_host(observed)
         if given.dtype.kind in "buif" and not np.all(given > 0):
             raw = _zeroed(raw, given > 0)
     if observed is None and is_large(raw.shape):
@@ -44,10 +44,10 @@ def without_missing(raw: Any, observed: Any) -> tuple[Any, Any]:
 
 
 def after_first_look(raw: Any, rank: object, symmetric: object) -> tuple[Any, Any]:
-    """Return a large tensor after a first look at its entries, which shows whether all are there and finite.
+    """Read a large tensor once, and return it after a check that all entries are finite.
 
-    Where some are not there, an array with zeros in place of NaN, and which entries are known. What is small or was
-    looked at before stays as it is.
+    If an array has NaN, return it with zeros for these, and which entries are observed. Small tensors, and those that
+    were checked before, are returned unchanged.
     """
     is_array = is_array_api_obj(raw) and is_large(getattr(raw, "shape", ()))
     tensor = as_tensor(raw, False if isinstance(symmetric, bool) and not symmetric else None) if is_array else raw
@@ -68,7 +68,7 @@ def _without_nan(raw: Array, observed: Any) -> tuple[Array, Any]:
 
 
 def _zeroed(raw: Array, known: np.ndarray) -> Array:
-    """Return a copy with zeros where entries are not known: one array as large as the data, and no more."""
+    """Return a copy with zeros for entries that are not known; it takes as much memory as the data."""
     if is_numpy_array(raw):
         copy = np.array(raw)
         copy[~known] = 0
@@ -78,15 +78,15 @@ def _zeroed(raw: Array, known: np.ndarray) -> Array:
 
 
 def _both(observed: Any, known: np.ndarray) -> np.ndarray:
-    """Return weights of entries that are known and were said to be observed."""
+    """Return the given weights, with zeros for entries that are not known."""
     if observed is None:
         return known
-    given = np.asarray(to_host(observed) if is_array_api_obj(observed) else observed)
+    given = to_host(observed)
     return np.where(known, given, 0) if given.shape == known.shape else given
 
 
 def in_chunks_without_missing(raw: Array, observed: Any) -> tuple[Array, Any]:
-    """Do the same for a dask array too large to be computed: the weights of its entries are in its chunks, too."""
+    """Do the same for a dask array that does not fit into memory; the weights are in equal chunks."""
     from codiag.tensors.chunked import without_missing_entries
 
     weights = None if observed is None else DaskTensor(raw, symmetric=False).weights_of(observed)

@@ -1,4 +1,4 @@
-"""What is asked: the object between the data and the methods."""
+"""The problem that methods solve: a tensor, a rank, and all that is known about the components."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ class Problem:
         return wanted
 
     def with_rank(self, rank: int) -> Problem:
-        """Ask for another number of components.
+        """Return the problem with another number of components.
 
         Parameters
         ----------
@@ -198,7 +198,7 @@ class Problem:
         return self if rank == self.rank else self._with(rank=self._checked_rank(rank))
 
     def with_tensor(self, tensor: Tensor) -> Problem:
-        """Ask for as many components of another tensor, with free factors and all entries observed.
+        """Return the problem on another tensor, with free factors and all entries observed.
 
         Parameters
         ----------
@@ -223,7 +223,7 @@ class Problem:
         return self._with(constraints=None, second_moment=None, labels=None, data=data)
 
     def with_constraints(self, constraints: Constraints) -> Problem:
-        """Ask for factors under other constraints.
+        """Return the problem with other constraints.
 
         Parameters
         ----------
@@ -245,7 +245,7 @@ class Problem:
         return self if constraints is self.constraints else self._with(constraints=constraints)
 
     def with_part(self, tensor: Tensor, observed: Array | None, constraints: Constraints) -> Problem:
-        """Ask for components of a part of the tensor, or of the tensor in another form, each mode with its own factor.
+        """Return the problem on a part of the tensor, or on another form of it, each mode with its own factor.
 
         Parameters
         ----------
@@ -279,7 +279,7 @@ class Problem:
         )
 
     def complete(self) -> Problem:
-        """Ask for free components of the tensor with its missing entries filled, for a start.
+        """Return the problem on the tensor with missing entries filled, without constraints, for a start.
 
         Returns
         -------
@@ -298,7 +298,7 @@ class Problem:
         return self.with_tensor(self.tensor.filled(self.observed)) if self.required_features else self
 
     def scaled(self, scale: float) -> Problem:
-        r"""Ask the same of a multiple of the tensor.
+        r"""Return the problem on a multiple of the tensor, with penalties scaled accordingly.
 
         Ridge strengths are multiplied by :math:`c^{2 - 2/n}`, where c is the scale and n the number of modes whose
         factor is not fixed: then the minimizers of both problems have the same unit columns.
@@ -331,7 +331,7 @@ class Problem:
         return self._with(constraints=constraints, data=data)
 
     def in_double_precision(self) -> Problem:
-        """Ask the same of an array in double precision, if entries have weights or factors have constraints.
+        """Return the problem in double precision, if entries have weights or factors have constraints.
 
         Returns
         -------

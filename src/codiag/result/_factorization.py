@@ -1,4 +1,4 @@
-"""What a factorization returns."""
+"""The result of a factorization, and its methods."""
 
 from __future__ import annotations
 
@@ -51,23 +51,23 @@ class Factorization:
     converged : bool
         Whether the method reached its tolerance, with components that do not cancel each other without bound.
     stages : tuple of Stage
-        How it came about: name, sweeps, objective and seconds of each stage.
+        The stages of the computation: name, sweeps, objective and seconds of each.
     residual_excess : float, optional
         How many times the strongest direction of the residual exceeds what white noise would leave in any: up to 1
         where the residual passes for noise, more where a component was missed. None where that was not computed: the
         tensor is not held entry by entry, has more than two million of them, or fewer than two a parameter.
     symmetric : bool
-        Whether all modes share one factor. By default detected.
+        Whether all modes share a factor. By default detected.
     n_observed : int
         Number of entries that count: those that were observed, with a weight that is not zero. By default all.
     problem : Problem, optional
-        What was asked, where constraints or missing entries matter to `noise` and `standard_errors`: these are computed
-        from it. Files and pickled copies hold them in its place.
+        The problem, if it has constraints or missing entries: `noise` and `standard_errors` are computed from it. Files
+        and pickled copies hold these instead.
     constraints : tuple of Constraint or None, optional
-        What was asked of the factors, mode by mode; None where all are free. `transform` asks it of new coefficients.
+        The constraint of each mode; None if all are free. `transform` applies it to new coefficients.
     labels : Labels, optional
-        What the modes and their indices are called, where the data said so: an xarray.DataArray, a pandas Series with
-        an index of several levels, or a long data frame.
+        Names of the modes and of their indices, if the data has labels: an xarray.DataArray, a pandas Series with an
+        index of several levels, or a long data frame.
 
     See Also
     --------
@@ -269,7 +269,7 @@ class Factorization:
         return sensitivity(self.tensor) if self.problem is None else restricted_sensitivity(self.tensor, self.problem)
 
     def diagnose(self) -> Diagnosis:
-        """Tell which components are well determined and which are not, and why; print it to read it.
+        """Return which components are well determined, which are not, and why; print it to read it.
 
         Returns
         -------
@@ -346,7 +346,7 @@ class Factorization:
         """Draw the components, mode by mode, with bands of standard errors, in the labels of the data.
 
         As `codiag.plotting.components`, which also draws on axes that you have; `codiag.plotting.residuals` and
-        `codiag.plotting.leverage` show what is left of the data, and which indices determine the fit.
+        `codiag.plotting.leverage` show the residual, and which indices determine the fit.
 
         Parameters
         ----------

@@ -24,25 +24,21 @@ MOST_EMPTY_BYTES = 2**30
 def solve(problem: Problem, method: Method, seed: Any = None) -> Factorization:
     """Run `factorize` without issuing warnings; `complaint_about` returns the text of the warning."""
     with few_threads(float(problem.rank) * math.prod(problem.tensor.shape)):
-        return _solved(problem, method, seed)
-
-
-def _solved(problem: Problem, method: Method, seed: Any) -> Factorization:
-    rng = as_generator(seed, apart=True)
-    keeps_rows = method.has_per_index_options or problem.required_features
-    smaller, rows = (problem, None) if keeps_rows else _without_empty_rows(problem)
-    if is_large(smaller.tensor.shape) and smaller.tensor.holds_entries and not problem.required_features:
-        smaller.tensor.sketch(sketch_width(problem.rank, smaller.tensor.shape))
-    scale = 1.0 if method.has_per_index_options else safe_scale(smaller)  # options are not scaled with the tensor
-    estimate = fit_or_refuse(method, smaller.scaled(1 / scale).in_double_precision(), rng)
-    if scale != 1:
-        components, distance = estimate.components, estimate.squared_distance
-        estimate = estimate._replace(
-            components=components.changed(lambda factor, _: factor, components.weights * scale),
-            squared_distance=None if distance is None else distance * scale**2,
-        )
-    fit = as_factorization(estimate, smaller)
-    return fit if rows is None else _with_empty_rows(fit, rows, problem)
+        rng = as_generator(seed, apart=True)
+        keeps_rows = method.has_per_index_options or problem.required_features
+        smaller, rows = (problem, None) if keeps_rows else _without_empty_rows(problem)
+        if is_large(smaller.tensor.shape) and smaller.tensor.holds_entries and not problem.required_features:
+            smaller.tensor.sketch(sketch_width(problem.rank, smaller.tensor.shape))
+        scale = 1.0 if method.has_per_index_options else safe_scale(smaller)  # options are not scaled with the tensor
+        estimate = fit_or_refuse(method, smaller.scaled(1 / scale).in_double_precision(), rng)
+        if scale != 1:
+            components, distance = estimate.components, estimate.squared_distance
+            estimate = estimate._replace(
+                components=components.changed(lambda factor, _: factor, components.weights * scale),
+                squared_distance=None if distance is None else distance * scale**2,
+            )
+        fit = as_factorization(estimate, smaller)
+        return fit if rows is None else _with_empty_rows(fit, rows, problem)
 
 
 def safe_scale(problem: Problem) -> float:
@@ -97,9 +93,9 @@ def _with_empty_rows(fit: Factorization, rows: list[np.ndarray], problem: Proble
     """Return the factors with rows of zeros for indices that have no entries."""
     factors: list[np.ndarray] = []
     tensor: Tensor = problem.tensor
-    for factor, kept, size in zip(fit.factors, rows, tensor.shape, strict=True):
+    for factor, indices, size in zip(fit.factors, rows, tensor.shape, strict=True):
         whole = np.zeros((size, fit.rank), dtype=factor.dtype)
-        whole[kept] = factor
+        whole[indices] = factor
         factors.append(whole)
         if tensor.symmetric:
             factors *= tensor.order

@@ -1,4 +1,4 @@
-"""The entry: a tensor and ranks in, the rank that is supported out."""
+"""The function `choose_rank`: fit several ranks, collect evidence, choose."""
 
 from __future__ import annotations
 
@@ -135,8 +135,8 @@ def fit_with_chosen_rank(problem: Problem, method: Any, seed: Any, refusal: str)
 
 def _final(fit: Factorization, problem: Problem, scale: float) -> Factorization:
     """Return a fit in the units and with the labels of the problem that was stated."""
-    kept = None if fit.problem is None else problem
-    return replace(fit, weights=fit.weights * scale, norm=fit.norm * scale, problem=kept, labels=problem.labels)
+    stated = None if fit.problem is None else problem
+    return replace(fit, weights=fit.weights * scale, norm=fit.norm * scale, problem=stated, labels=problem.labels)
 
 
 def _checked(ranks: Any) -> list[int]:

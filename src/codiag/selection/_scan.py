@@ -129,8 +129,8 @@ def excess_over_draws(components: FactoredTensor, problem: Problem) -> float:
     for _ in range(N_FLIPS):
         noise = rng.standard_normal(known.shape)
         noise = (symmetrize(noise) if problem.symmetric is True else noise) * (roots > 0)
-        left = noise.ravel() - range_of @ (range_of.T @ noise.ravel())
-        drawn.append(_share(roots * left.reshape(known.shape)))
+        residual = noise.ravel() - range_of @ (range_of.T @ noise.ravel())
+        drawn.append(_share(roots * residual.reshape(known.shape)))
     residual = to_host(LeastSquares(problem).residual(components).to_dense())
     bound = float(np.mean(drawn) + NORMAL_QUANTILE * np.std(drawn, ddof=1))
     return _share(residual) / bound if bound > 0 else 0.0
@@ -152,7 +152,7 @@ def _range(components: FactoredTensor, problem: Problem, roots: np.ndarray) -> n
     factors = [to_host(factor) for factor in components.factors]
     factors[0] = factors[0] * to_host(components.weights)
     order, columns = components.order, []
-    for mode, places in enumerate(unknowns.places):
+    for mode, places in enumerate(unknowns.numbers):
         parts = [factor[(None,) * other + (slice(None),) + (None,) * (order - 1 - other)]
                  for other, factor in enumerate(factors) if other != mode]  # fmt: skip
         rest = math.prod(parts[1:], start=parts[0])  # the mode itself has length one
