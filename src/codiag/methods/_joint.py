@@ -17,13 +17,7 @@ from codiag.diagonalize import UWEDGE, Diagonalization, Diagonalizer, Orthogonal
 from codiag.least_squares import best_rank_one, unit_components, with_best_weights
 from codiag.methods._method import Method
 from codiag.problem import Estimate, Log, Problem
-from codiag.reduction import (
-    Reduction,
-    reduce,
-    uncompressed,
-    whiten,
-    whitened,
-)
+from codiag.reduction import Reduction, reduce, uncompressed, whiten, whitened
 from codiag.starts import (
     Roles,
     components_from_sides,

@@ -10,14 +10,7 @@ import numpy as np
 
 from codiag._arrays import Array, blocks, double, fits_block, squares, to_host
 from codiag._checks import as_number
-from codiag.tensors._base import (
-    CANCELLATION_LIMIT,
-    StoredTensor,
-    Tensor,
-    as_scale,
-    check_shape,
-    declared_symmetry,
-)
+from codiag.tensors._base import CANCELLATION_LIMIT, StoredTensor, Tensor, as_scale, check_shape, declared_symmetry
 from codiag.tensors._factored import FactoredTensor
 from codiag.tensors._sparse_products import (
     FiberCore,
