@@ -10,7 +10,7 @@ from codiag._arrays import Array, TensorLike
 from codiag._checks import ConvergenceWarning, Seed, explains_keywords
 from codiag.constraints import ConstraintsLike
 from codiag.methods import Method, as_method
-from codiag.problem import Problem
+from codiag.problem import Problem, as_problem
 from codiag.result import Factorization, complaint_about, solve
 
 
@@ -92,28 +92,11 @@ def factorize(
     >>> np.array_equal(fit.factors[0], fit.factors[1]), codiag.factor_error(fit, (a, a, c)) < 1e-10
     (True, True)
     """
-    problem = as_problem(tensor, rank, constraints, observed, symmetric)
+    problem = as_problem(tensor, rank, constraints=constraints, observed=observed, symmetric=symmetric)
     fit, complaint = fitted(problem, method, seed)
     if complaint is not None:
         warnings.warn(complaint, ConvergenceWarning, stacklevel=3)
     return fit
-
-
-def as_problem(tensor: Any, rank: Any, constraints: Any, observed: Any, symmetric: Any) -> Problem:
-    """Return the problem that arguments of `factorize` state; one that is given states all of this itself."""
-    stated = {"constraints": constraints, "observed": observed, "symmetric": symmetric}
-    if isinstance(tensor, Problem):
-        for name, value in {"rank": rank, **stated}.items():
-            if value is not None:
-                raise TypeError(
-                    f"{name} must be left out if a Problem is given, which has its own; got {name}={value!r}"
-                )
-        return tensor
-    if isinstance(rank, str) and rank == "auto":
-        return Problem.of_any_rank(tensor, **stated)
-    if rank is None or isinstance(rank, str):
-        raise TypeError(f"rank must be an integer, or 'auto' for what choose_rank chooses; got {rank!r}")
-    return Problem(tensor, rank, **stated)
 
 
 def fitted(problem: Problem, method: Any, seed: Any) -> tuple[Factorization, str | None]:

@@ -1,4 +1,4 @@
-"""Many tensors, each factorized by itself, in parallel where that is asked for."""
+"""Factorize many tensors, each by itself, one after the other or in parallel."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import numpy as np
 
 from codiag._arrays import Array, TensorLike
 from codiag._checks import ConvergenceWarning, Seed, as_number, check_seed, explains_keywords
-from codiag._factorize import as_problem, fitted
+from codiag._factorize import fitted
 from codiag.constraints import ConstraintsLike
 from codiag.labels import Labelled
 from codiag.methods import Method, as_method
-from codiag.problem import Problem
+from codiag.problem import Problem, as_problem
 from codiag.result import Factorization
 
 NAMED = 10
@@ -133,11 +133,16 @@ def factorize_each(
     if n_jobs is not None and (not isinstance(n_jobs, int | np.integer) or isinstance(n_jobs, bool) or n_jobs == 0):
         raise ValueError(f"n_jobs must be an integer other than 0, such as -1 for all cores, or None; got {n_jobs!r}")
     given = _Given(tensors, rank)
-    jobs = (
-        _Job(index, tensor, own, symmetric, constraints, _observed_of(observed, tensor, index), strategy, entropy)
-        for index, (tensor, own) in enumerate(given)
+    ends = Parallel(n_jobs=n_jobs)(
+        delayed(_fitted)(
+            tensor,
+            {"rank": its_rank, "constraints": constraints, "symmetric": symmetric}
+            | {"observed": _observed_of(observed, tensor, index)},
+            strategy,
+            np.random.SeedSequence(entropy, spawn_key=(index,)),
+        )
+        for index, (tensor, its_rank) in enumerate(given)
     )
-    ends = Parallel(n_jobs=n_jobs)(delayed(_fitted)(job) for job in jobs)
     if given.error is not None:
         raise given.error
     failures = {index: end for index, end in enumerate(ends) if isinstance(end, _Refusal)}
@@ -191,28 +196,15 @@ class _Given:
             _check_number("more", not list(itertools.islice(self._ranks, 1)), f"{count} tensors")
 
 
-class _Job(NamedTuple):
-    """One tensor, and all that is said about it."""
-
-    place: int
-    tensor: Any
-    rank: int | str | None
-    symmetric: bool | Sequence[int] | None
-    constraints: Any
-    observed: Any
-    method: Method | None
-    entropy: int
-
-
 class _End(NamedTuple):
-    """A fit, and what is to be said of it."""
+    """A fit, and the text of a warning about it."""
 
     fit: Factorization
     complaint: str | None
 
 
 class _Refusal(NamedTuple):
-    """What a tensor is refused with, and whether it is one that could be factorized if other arguments were right."""
+    """The error of a tensor, and whether the tensor could be factorized with other arguments."""
 
     error: Exception
     is_tensor_right: bool
@@ -226,23 +218,22 @@ def _observed_of(observed: Any, tensor: Any, index: int) -> Any:
     return observed if getattr(observed, "ndim", None) == order else observed[index]
 
 
-def _fitted(job: _Job) -> _End | _Refusal:
-    """Fit one tensor; return what a wrong one is refused with, which belongs to the caller's process."""
-    seed = np.random.SeedSequence(job.entropy, spawn_key=(job.place,))
+def _fitted(tensor: Any, stated: dict[str, Any], method: Method | None, seed: Any) -> _End | _Refusal:
+    """Fit one tensor; return the error of a wrong one, to be raised in the process of the caller."""
     try:
-        problem = as_problem(job.tensor, job.rank, job.constraints, job.observed, job.symmetric)
+        problem = as_problem(tensor, **stated)
     except (ValueError, TypeError) as refusal:
-        return _Refusal(refusal, _is_right(job.tensor))
+        return _Refusal(refusal, _is_right(tensor))
     try:
-        return _End(*fitted(problem, job.method, seed))
+        return _End(*fitted(problem, method, seed))
     except (ValueError, TypeError) as refusal:
         return _Refusal(refusal, is_tensor_right=False)
 
 
 def _is_right(tensor: Any) -> bool:
-    """Tell whether a tensor can be factorized where nothing is asked of its factors."""
+    """Return whether a tensor can be factorized without constraints."""
     try:
-        as_problem(tensor, None if isinstance(tensor, Problem) else 1, None, None, None)
+        as_problem(tensor, None if isinstance(tensor, Problem) else 1)
     except (ValueError, TypeError):
         return False
     return True
@@ -254,10 +245,10 @@ def _raise_failures(failures: dict[int, _Refusal], fits: list[Factorization | No
     if len(failures) == len(fits) and refusal.is_tensor_right:
         raise refusal.error
     n_kept = len(fits) - len(failures)
-    kept = f". The other {n_kept} are in `fits` of this error, a codiag.FailedFitsError" if n_kept else ""
+    others = f". The other {n_kept} are in `fits` of this error, a codiag.FailedFitsError" if n_kept else ""
     do = "does" if len(failures) == 1 else "do"
     raise FailedFitsError(
-        f"tensors must each allow a fit; {_names(failures)} {do} not. tensors[{first}]: {refusal.error}{kept}",
+        f"tensors must each allow a fit; {_names(failures)} {do} not. tensors[{first}]: {refusal.error}{others}",
         fits,
         {index: failure.error for index, failure in failures.items()},
     ) from refusal.error
@@ -296,13 +287,13 @@ def _checked_rank(rank: Any) -> Any:
     return rank
 
 
-def _check_number(found: str, is_right: bool, wanted: str) -> None:
+def _check_number(n_ranks: str, is_right: bool, n_tensors: str) -> None:
     if not is_right:
-        raise ValueError(f"rank must be one for all tensors, or one for each of {wanted}; got {found} of them")
+        raise ValueError(f"rank must be one for all tensors, or one for each of {n_tensors}; got {n_ranks} of them")
 
 
-def _names(found: dict[int, Any]) -> str:
+def _names(by_index: dict[int, Any]) -> str:
     """Name some tensors by their indices, and count the others."""
-    named = ", ".join(str(index) for index in list(found)[:NAMED])
-    more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
-    return f"tensor{'s' if len(found) > 1 else ''} {named}{more}"
+    named = ", ".join(str(index) for index in list(by_index)[:NAMED])
+    more = f" and {len(by_index) - NAMED} more" if len(by_index) > NAMED else ""
+    return f"tensor{'s' if len(by_index) > 1 else ''} {named}{more}"

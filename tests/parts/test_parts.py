@@ -97,7 +97,7 @@ class TestDask:
 
     @pytest.mark.filterwarnings("ignore")  # of tornado and asyncio
     def test_a_cluster(self, monkeypatch):
-        monkeypatch.setattr("codiag.parts._dask.IN_GRAPH", 0)  # copies are sent to workers
+        monkeypatch.setattr("codiag.parts._parts.IN_GRAPH", 0)  # copies are sent to workers
         distributed = pytest.importorskip("distributed")
         da = pytest.importorskip("dask.array")
         model, data, _ = FITTED["dirichlet, moments"]
@@ -109,7 +109,7 @@ class TestDask:
 
     @pytest.mark.parametrize("scattered", [True, False])
     def test_a_pass_is_begun_again_where_all_copies_are_lost(self, scattered, monkeypatch):
-        monkeypatch.setattr("codiag.parts._dask._reference", lambda content: (content, scattered))
+        monkeypatch.setattr("codiag.parts._parts._reference", lambda content: (content, scattered))
         outcomes = iter([CancelledError, CancelledError, None])
 
         def run(held):

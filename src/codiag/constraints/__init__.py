@@ -22,11 +22,22 @@ Examples
 True
 """
 
-from codiag.constraints._base import NEARLY_SINGULAR, Constraint, solve_rows, times_gram
+from codiag.constraints._base import (
+    NEARLY_SINGULAR,
+    Constraint,
+    Constraints,
+    ConstraintsLike,
+    as_constraints,
+    check_constraints,
+    solve_rows,
+    times_gram,
+)
 from codiag.constraints._fixed import Fixed
-from codiag.constraints._names import CONSTRAINTS, Constraints, ConstraintsLike, as_constraints, check_constraints
 from codiag.constraints._nonnegative import NonNegative
 from codiag.constraints._orthogonal import Orthogonal
 from codiag.constraints._ridge import Ridge, ridge_strengths
 
 __all__ = ["Fixed", "NonNegative", "Orthogonal", "Ridge"]
+
+CONSTRAINTS: dict[str, Constraint] = {"nonnegative": NonNegative(), "orthogonal": Orthogonal()}
+"""Constraints by name."""

@@ -1,10 +1,11 @@
-"""The base class of constraints on the factor of a mode."""
+"""The base class of constraints on the factor of a mode, and the constraints that users name, for all modes."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -267,3 +268,46 @@ def solve_rows(gram: Array, product: Array) -> Array:
     if gram.ndim == 2:
         return xp.matrix_transpose(xp.linalg.solve(matrix, xp.matrix_transpose(product)))
     return xp.linalg.solve(matrix, product[:, :, None])[:, :, 0]
+
+
+ConstraintsLike: TypeAlias = Constraint | str | Sequence[Constraint | str | None] | None
+"""A constraint or its name, for all modes, or a sequence with one for each; None for a free mode."""
+
+Constraints: TypeAlias = tuple[Constraint | None, ...] | None
+"""One constraint for each mode, or None if all modes are free."""
+
+
+def as_constraints(raw: ConstraintsLike, order: int) -> Constraints:
+    """Return one constraint for each of the modes of a tensor; None if all modes are free."""
+    given: list[Any] = [raw] * order
+    if isinstance(raw, Iterable) and not isinstance(raw, str | Constraint | type):
+        given = list(raw)
+    if len(given) != order:
+        raise ValueError(
+            f"constraints must be one for all modes, or a sequence with one for each of the {order} modes; "
+            f"got {len(given)}"
+        )
+    constraints = tuple(_as_constraint(constraint) for constraint in given)
+    return None if all(constraint is None for constraint in constraints) else constraints
+
+
+def check_constraints(constraints: Constraints, shape: Sequence[int], rank: int) -> None:
+    """Raise unless factors of these sizes and this rank can satisfy the constraints."""
+    for mode, constraint in enumerate(constraints or ()):
+        if constraint is not None:
+            constraint.check(shape[mode], rank, mode)
+
+
+def _as_constraint(raw: Any) -> Constraint | None:
+    from codiag.constraints import CONSTRAINTS  # the classes derive from the one of this module
+
+    if raw is None or isinstance(raw, Constraint):
+        return raw
+    if isinstance(raw, str) and raw.lower() in CONSTRAINTS:
+        return CONSTRAINTS[raw.lower()]
+    if isinstance(raw, str):
+        raise ValueError(
+            f"constraints must be named {', '.join(CONSTRAINTS)}, or be objects of codiag.constraints; got {raw!r}"
+        )
+    hint = "; did you forget the parentheses?" if isinstance(raw, type) else ""
+    raise TypeError(f"constraints must be None, names or objects of codiag.constraints; got {raw!r}{hint}")

@@ -63,9 +63,9 @@ class NonNegative(Constraint):
         array of shape (d, rank)
         """
         size, rank = product.shape
-        found = [self._pivot(gram if gram.ndim == 2 else gram[part, ...], product[part, :], start[part, :])
+        solved = [self._pivot(gram if gram.ndim == 2 else gram[part, ...], product[part, :], start[part, :])
                  for part in blocks(size, rank**2)]  # fmt: skip
-        return array_namespace(product).concat(found)
+        return array_namespace(product).concat(solved)
 
     def _pivot(self, gram: Array, product: Array, start: Array) -> Array:
         xp = array_namespace(product)

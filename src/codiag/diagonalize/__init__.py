@@ -30,16 +30,14 @@ Examples
 """
 
 from codiag.diagonalize._base import Diagonalizer, check_method
-from codiag.diagonalize._diagonalization import Diagonalization, off_diagonal_share
+from codiag.diagonalize._diagonalization import Diagonalization
 from codiag.diagonalize._fixed_point import Iterate, Step, criterion
 from codiag.diagonalize._jacobi import Jacobi, leading_rounds, round_robin
-from codiag.diagonalize._jdi import JDi
 from codiag.diagonalize._joint_diagonalize import joint_diagonalize
-from codiag.diagonalize._log_likelihood import most_likely
 from codiag.diagonalize._orthogonal_newton import OrthogonalNewton
-from codiag.diagonalize._qrj1d import LUJ1D, QRJ1D, shear_sweep
+from codiag.diagonalize._pair_sweeps import LUJ1D, QRJ1D, JDi, shear_sweep
 from codiag.diagonalize._rotations import QuadraticModel, rotate
-from codiag.diagonalize._shears import shear, shear_step
+from codiag.diagonalize._shears import most_likely, shear, shear_step
 from codiag.diagonalize._stack import MatrixStack, random_combinations
 from codiag.diagonalize._starts import pencil_start, real_eigenvectors
 from codiag.diagonalize._two_sided import TwoSided, symmetrized

@@ -310,17 +310,10 @@ def _assemble(
 
 def _like_input(fit: Diagonalization, reference: Array) -> Diagonalization:
     """Return a result in the library and on the device of the reference."""
-    factor, inverse = like(fit.factor, reference), like(fit.inverse, reference)
-    return replace(
-        fit,
-        factor=factor,
-        inverse=inverse,
-        right_factor=factor if fit.symmetric else like(fit.right_factor, reference),
-        right_inverse=inverse if fit.symmetric else like(fit.right_inverse, reference),
-        diagonals=like(fit.diagonals, reference),
-        residuals=like(fit.residuals, reference),
-        sample_weight=None if fit.sample_weight is None else like(fit.sample_weight, reference),
-    )
+    arrays = {name: like(value, reference) for name, value in vars(fit).items() if isinstance(value, np.ndarray)}
+    if fit.symmetric:
+        arrays |= {"right_factor": arrays["factor"], "right_inverse": arrays["inverse"]}
+    return replace(fit, **arrays)
 
 
 def _unit_factors(inverse: Array, orthogonal: bool) -> tuple[Array, Array]:

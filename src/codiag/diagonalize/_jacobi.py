@@ -6,6 +6,7 @@ transformed all at once.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -87,6 +88,15 @@ def pair_entries(entries: Array, pairs: Round) -> tuple[Array, Array, Array]:
     return entries[p, p], entries[q, q], entries[p, q]
 
 
+def repeat(sweep: Callable[[int], float], entries: Array, tol: float, max_sweeps: int) -> tuple[int, bool]:
+    """Repeat a numbered sweep until its largest change is below tolerance; return the number and whether it is."""
+    n_sweeps, converged = 0, False
+    while n_sweeps < max_sweeps and not converged:
+        converged = sweep(n_sweeps) < max(tol, 4 * epsilon(entries))
+        n_sweeps += 1
+    return n_sweeps, converged
+
+
 def balance_rows(entries: Array, inverse: Array) -> None:
     """Scale every component to unit diagonal energy, in place: the off-diagonal energy depends on the scale of rows."""
     xp = array_namespace(entries)
@@ -163,11 +173,9 @@ class Jacobi(Diagonalizer):
         entries = paired_layout(stack)
         inverse = identity(size, entries)
         rounds = on_device(round_robin(size) if leading == size else leading_rounds(size, leading), entries)
-        tol = max(self.tol, 4 * epsilon(entries))
-        n_sweeps, converged = 0, False
-        while n_sweeps < self.max_sweeps and not converged:
-            converged = rotation_sweep(entries, inverse, rounds, leading) < tol
-            n_sweeps += 1
+        n_sweeps, converged = repeat(
+            lambda _: rotation_sweep(entries, inverse, rounds, leading), entries, self.tol, self.max_sweeps
+        )
         inverse = moved(inverse[:leading], stack)
         return Iterate(inverse, inverse, n_sweeps, converged)
 

@@ -144,5 +144,5 @@ def _follow_rotations(core: MatrixStack, inverse: Array, probe: Array, limits: L
         return outcome
     start = orthonormalize(outcome.point)
     end = newton_rotations(core.matrices, start, limits.tol, limits.statistical_tol, max_newton_steps)
-    last = rotation_step(core, end.point, probe)
-    return Outcome(end.point, last, outcome.n_sweeps + end.n_products, end.converged)
+    last = rotation_step(core, end.left, probe)
+    return Outcome(end.left, last, outcome.n_sweeps + end.n_sweeps, end.converged)

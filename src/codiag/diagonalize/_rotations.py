@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from codiag._arrays import Array, array_namespace, epsilon, identity, like, to_host
-from codiag.diagonalize._fixed_point import Outcome, Step, contraction_rate
+from codiag.diagonalize._fixed_point import Iterate, Outcome, Step, contraction_rate
 from codiag.diagonalize._shears import shear
 from codiag.diagonalize._stack import MatrixStack, TwoSidedStack
 
@@ -201,22 +201,18 @@ class QuadraticModel(NamedTuple):
         return float(xp.max(xp.abs(move))) < max(tol, 4 * epsilon(move)) or standardized < statistical_tol
 
 
-class NewtonOutcome(NamedTuple):
-    """The end of Newton's method, and the number of products of :math:`2 n d^3` operations."""
+def newton_rotations(stack: Array, inverse: Array, tol: float, statistical_tol: float, max_steps: int) -> Iterate:
+    """Take Newton steps until the largest entry of one is below tolerance, or small in units of its standard error.
 
-    point: Array
-    n_products: int
-    converged: bool
-
-
-def newton_rotations(stack: Array, inverse: Array, tol: float, statistical_tol: float, max_steps: int) -> NewtonOutcome:
-    """Take Newton steps until the largest entry of one is below tolerance, or small in units of its standard error."""
+    The sweeps are the products of :math:`2 n d^3` operations.
+    """
     model, n_products = QuadraticModel.at(stack, inverse), 2
     for _ in range(max_steps):
         move, n_used, convex = model.newton_step()
         n_products += n_used
         if convex and model.is_small(move, tol, statistical_tol):
-            return NewtonOutcome(orthonormalize(rotate(move, model.inverse)), n_products, True)
+            inverse = orthonormalize(rotate(move, model.inverse))
+            return Iterate(inverse, inverse, n_products, True)
         for halvings in range(8):
             shortened = _clipped(move) / 2**halvings
             trial = QuadraticModel.at(stack, orthonormalize(rotate(shortened, model.inverse)))
@@ -226,7 +222,7 @@ def newton_rotations(stack: Array, inverse: Array, tol: float, statistical_tol: 
         else:
             break
         model = trial
-    return NewtonOutcome(model.inverse, n_products, False)
+    return Iterate(model.inverse, model.inverse, n_products, False)
 
 
 def _clipped(move: Array) -> Array:

@@ -20,7 +20,7 @@ from codiag.diagonalize._fixed_point import (
     sketch_limits,
     sketched,
 )
-from codiag.diagonalize._jdi import hyperbolic_sweeps
+from codiag.diagonalize._pair_sweeps import hyperbolic_sweeps
 from codiag.diagonalize._shears import follow_shears, shear_step
 from codiag.diagonalize._stack import MatrixStack
 from codiag.diagonalize._starts import orthogonal_start, pencil_start, whitened_start

@@ -28,11 +28,9 @@ True
 """
 
 from codiag.methods._als import ALS
-from codiag.methods._auto import Auto
-from codiag.methods._init import check_init, start_from
+from codiag.methods._auto import METHODS, Auto, as_method
 from codiag.methods._joint import NOJD, OJD
-from codiag.methods._method import Method, fit_or_refuse
-from codiag.methods._names import METHODS, as_method
+from codiag.methods._method import Method, check_init, fit_or_refuse, start_from
 from codiag.methods._nls import NLS
 from codiag.methods.comparison import SD2, TPM, Givens, Lathauwer
 from codiag.problem import Estimate, Stage

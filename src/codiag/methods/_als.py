@@ -11,8 +11,7 @@ import numpy as np
 from codiag._arrays import Array, array_namespace, moved
 from codiag._checks import as_flag, as_number
 from codiag.least_squares import LeastSquares, alternate, merged_modes, random_components, with_best_weights
-from codiag.methods._init import Init, check_init, check_monitor, has_rows, start_from
-from codiag.methods._method import Method
+from codiag.methods._method import Init, Method, check_init, check_monitor, has_rows, start_from
 from codiag.problem import Estimate, Log, Problem
 from codiag.reduction import range_bases
 from codiag.search import Monitor, Watch
@@ -92,7 +91,6 @@ class ALS(Method):
         log.extend(start.stages)
         objective = LeastSquares(problem)
         components = objective.feasible(start.components) if problem.required_features else start.components
-        monitor = self.monitor
         outcome = alternate(
             objective,
             components,
@@ -100,7 +98,7 @@ class ALS(Method):
             tol=self.tol,
             orthogonalize=self.orthogonalize,
             line_search=self.line_search,
-            watch=None if monitor is None else Watch.on_whole(monitor, problem),
+            watch=None if self.monitor is None else Watch.on_whole(self.monitor, problem),
         )
         flops = 2.0 * outcome.n_sweeps * problem.tensor.order * problem.rank * math.prod(problem.tensor.shape)
         error = math.sqrt(2 * outcome.objective / objective.squared_norm)

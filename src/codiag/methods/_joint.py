@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -16,15 +17,7 @@ from codiag.diagonalize import UWEDGE, Diagonalization, Diagonalizer, Orthogonal
 from codiag.least_squares import best_rank_one, unit_components, with_best_weights
 from codiag.methods._method import Method
 from codiag.problem import Estimate, Log, Problem
-from codiag.reduction import (
-    Reduction,
-    orthonormal_directions,
-    random_directions,
-    reduce,
-    uncompressed,
-    whiten,
-    whitened,
-)
+from codiag.reduction import Reduction, reduce, uncompressed, whiten, whitened
 from codiag.starts import (
     Roles,
     components_from_sides,
@@ -35,6 +28,24 @@ from codiag.starts import (
     symmetric_components,
 )
 from codiag.tensors import DenseTensor, FactoredTensor
+
+
+def random_directions(rng: np.random.Generator, n: int, sizes: Sequence[int]) -> list[np.ndarray]:
+    """Return n unit vectors for each mode, independent and uniform on the sphere, as rows."""
+    drawn = [rng.standard_normal((n, size)) for size in sizes]
+    return [rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in drawn]
+
+
+def orthonormal_directions(rng: np.random.Generator, n: int, sizes: Sequence[int]) -> list[np.ndarray]:
+    """Return n different combinations of unit vectors from a random orthonormal basis of each mode, as rows.
+
+    Projections along all combinations determine the tensor; there are at most as many as the product of the sizes.
+    """
+    bases = [np.linalg.qr(rng.standard_normal((size, size)))[0] for size in sizes]
+    total = int(np.prod(sizes))
+    combinations = np.unravel_index(np.sort(rng.choice(total, size=min(n, total), replace=False)), sizes)
+    return [basis[indices] for basis, indices in zip(bases, combinations, strict=True)]
+
 
 DRAW = {"random": random_directions, "orthonormal": orthonormal_directions}
 """Distributions of directions, by name."""

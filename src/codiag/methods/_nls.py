@@ -10,8 +10,7 @@ import numpy as np
 
 from codiag._checks import as_number
 from codiag.least_squares import Limits
-from codiag.methods._init import Init, check_init, check_monitor, has_rows, is_random, start_from
-from codiag.methods._method import Method
+from codiag.methods._method import Init, Method, check_init, check_monitor, has_rows, is_random, start_from
 from codiag.problem import Estimate, Problem
 from codiag.search import Monitor, Search
 from codiag.starts import Given, Random, Start

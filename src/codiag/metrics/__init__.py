@@ -32,7 +32,6 @@ from codiag.metrics._factors import (
 )
 
 __all__ = [
-    "Matching",
     "amari_index",
     "core_consistency",
     "minimum_distance",

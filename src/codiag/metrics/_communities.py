@@ -106,13 +106,14 @@ def recovery_curve(
 
 def _recovery(estimated: np.ndarray, true: np.ndarray, level: float) -> tuple[float, float, float]:
     n, m = true.shape
-    table = _tables(true, estimated[:, estimated.any(axis=0)].astype(np.float64))
-    scale = np.sqrt(table.left * (n - table.left))[:, None] * np.sqrt(table.right * (n - table.right))
+    occupied = estimated[:, estimated.any(axis=0)].astype(np.float64)
+    first, second, both = _sizes_and_overlaps(true, occupied)
+    scale = np.sqrt(first * (n - first))[:, None] * np.sqrt(second * (n - second))
     with np.errstate(divide="ignore", invalid="ignore"):
-        correlation = (n * table.both - np.outer(table.left, table.right)) / scale
+        correlation = (n * both - np.outer(first, second)) / scale
         statistic = correlation * np.sqrt((n - 2) / np.maximum(1 - correlation**2, 0))  # infinite for equal communities
     matched = (correlation > 0) & (2 * stdtr(n - 2, -np.abs(statistic)) < level)
-    differ = np.where(matched, table.left[:, None] + table.right - 2 * table.both, 0.0)
+    differ = np.where(matched, first[:, None] + second - 2 * both, 0.0)
     n_matches = matched.sum(axis=1)
     recovered = n_matches > 0
     distance = np.mean(differ.sum(axis=1)[recovered] / n_matches[recovered]) / n if recovered.any() else np.nan
@@ -156,12 +157,12 @@ def overlapping_nmi(estimate: Any, truth: Any, *, variant: str = "mgh") -> float
     if any(cover.shape[1] == 0 for cover in covers):
         return float(all(cover.shape[1] == 0 for cover in covers))
     n = covers[0].shape[0]
-    table = _tables(*covers)
-    entropies = [_entropy(size, n) + _entropy(n - size, n) for size in (table.left, table.right)]
-    only_left, only_right = table.left[:, None] - table.both, table.right - table.both
-    neither = n - table.both - only_left - only_right
-    agree = _entropy(table.both, n) + _entropy(neither, n)
-    differ = _entropy(only_left, n) + _entropy(only_right, n)
+    first, second, both = _sizes_and_overlaps(*covers)
+    entropies = [_entropy(size, n) + _entropy(n - size, n) for size in (first, second)]
+    only_first, only_second = first[:, None] - both, second - both
+    neither = n - both - only_first - only_second
+    agree = _entropy(both, n) + _entropy(neither, n)
+    differ = _entropy(only_first, n) + _entropy(only_second, n)
     joint = np.where(agree >= differ, agree + differ, np.inf)  # complements of each other do not count as similar
     conditional = [
         np.minimum(np.min(joint - entropies[1], axis=1), entropies[0]),
@@ -173,17 +174,9 @@ def overlapping_nmi(estimate: Any, truth: Any, *, variant: str = "mgh") -> float
     return float(sum(total - rest.sum() for total, rest in zip(totals, conditional, strict=True)) / (2 * max(totals)))
 
 
-@dataclass(frozen=True, eq=False)
-class _Tables:
-    """Sizes of the communities of two covers, and the numbers of nodes they have in common."""
-
-    left: np.ndarray
-    right: np.ndarray
-    both: np.ndarray
-
-
-def _tables(left: np.ndarray, right: np.ndarray) -> _Tables:
-    return _Tables(left.sum(axis=0), right.sum(axis=0), left.T @ right)
+def _sizes_and_overlaps(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the sizes of the communities of two covers, and the numbers of nodes that they have in common."""
+    return first.sum(axis=0), second.sum(axis=0), first.T @ second
 
 
 def _entropy(count: np.ndarray, n: int) -> np.ndarray:

@@ -8,12 +8,12 @@ scheduler, so that neither does the result.
 from __future__ import annotations
 
 import copy
+import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError
 from itertools import chain
-from typing import Any
-
-from codiag.parts._dask import FAN_IN, pass_with
+from typing import Any, TypeVar
 
 NOTHING = "X must hold samples, in at least one part; got no part, or empty ones alone"
 
@@ -92,7 +92,7 @@ def as_parts(data: Any, is_part: Callable[[Any], bool]) -> Parts | None:
         whole = data
         return _IteratedParts(lambda: whole, len(whole)) if all(is_part(part) for part in data) else None
     if isinstance(data, Iterator):
-        return _IteratedParts(_read_once(_begun(data)), once=True)
+        return _IteratedParts(_read_once(data), once=True)
     if isinstance(data, str | bytes | Mapping) or hasattr(data, "shape") or hasattr(data, "__array__"):
         return None
     if callable(data) and not isinstance(data, type):
@@ -196,16 +196,11 @@ def _carry(levels: list[list[Any]]) -> None:
         level.clear()
 
 
-def _begun(iterator: Iterator[Any]) -> Iterator[Any]:
-    """Return the same iterator; raise if it has no parts."""
-    first = next(iterator, NOTHING)
+def _read_once(iterator: Iterator[Any]) -> Callable[[], Iterable[Any]]:
+    """Return a function that returns the parts of an iterator, and raises the second time; raise if it has none."""
+    started, first = False, next(iterator, NOTHING)
     if first is NOTHING:
         raise ValueError(NOTHING)
-    return chain([first], iterator)
-
-
-def _read_once(iterator: Iterator[Any]) -> Callable[[], Iterable[Any]]:
-    started = False
 
     def read() -> Iterable[Any]:
         nonlocal started
@@ -215,6 +210,52 @@ def _read_once(iterator: Iterator[Any]) -> Callable[[], Iterable[Any]]:
                 "iterator; this iterator has been read"
             )
         started = True
-        return iterator
+        return chain([first], iterator)
 
     return read
+
+
+T = TypeVar("T")
+
+FAN_IN = 8
+"""Number of contributions that are added at a time, so that no worker holds those of all parts (by experience)."""
+
+IN_GRAPH = 2**22
+"""Bytes of shared arrays up to which they are a task of the graph, which a cluster repeats if a worker is lost. Larger
+ones would slow the scheduler, so that every worker gets a copy before the pass; 4 MiB, chosen by experience."""
+
+ATTEMPTS = 3
+"""Largest number of times that a pass starts, if all workers with these copies are lost."""
+
+
+def pass_with(content: Any, run: Callable[[Any], T]) -> T:
+    """Return ``run(reference)``; tasks use the reference for the content. Repeat the pass if all copies are lost."""
+    n_attempts = 0
+    while True:
+        reference, scattered = _reference(content)
+        n_attempts += 1
+        try:
+            return run(reference)
+        except CancelledError:
+            if not scattered or n_attempts == ATTEMPTS:
+                raise
+
+
+def _reference(content: Any) -> tuple[Any, bool]:
+    """Return a reference to the content for every task, and whether copies were sent to the workers beforehand."""
+    import dask
+    from dask.base import get_scheduler
+
+    client: Any = getattr(get_scheduler(), "__self__", None)
+    if _n_bytes(content) > IN_GRAPH and hasattr(client, "scatter"):
+        return client.scatter(content, broadcast=True, hash=False), True
+    return dask.delayed(content, name=f"codiag-shared-{uuid.uuid4().hex}", traverse=False), False
+
+
+def _n_bytes(content: Any) -> int:
+    """Return the size of the arrays in an object, a sequence or a dataclass of them."""
+    if isinstance(content, tuple | list):
+        return sum(_n_bytes(item) for item in content)
+    if hasattr(content, "nbytes"):
+        return int(content.nbytes)
+    return sum(_n_bytes(value) for value in vars(content).values()) if hasattr(content, "__dataclass_fields__") else 0

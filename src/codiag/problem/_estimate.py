@@ -1,4 +1,4 @@
-"""What a method hands back: components, how they were found, and whether it came to an end."""
+"""The estimate that a method returns: components, the stages of the computation, and whether it converged."""
 
 import logging
 import time
@@ -12,7 +12,7 @@ logger = logging.getLogger("codiag")
 
 
 class Stage(NamedTuple):
-    """One step on the way to a factorization.
+    """One stage of a factorization.
 
     Attributes
     ----------
@@ -21,12 +21,12 @@ class Stage(NamedTuple):
     sweeps : int
         Iterations it took.
     objective : float
-        What the stage lowers: the share of energy off the diagonals for a diagonalization, the relative error of what
-        it worked on for the rest.
+        Its final value: for a diagonalization, the share of energy off the diagonals; for others, the relative error of
+        the tensor or core that was fitted.
     seconds : float
         Wall-clock time.
     flops : float
-        Operations, counted by the formulas of the paper's appendix where it has one, else zero.
+        Floating-point operations by the formulas of the paper's appendix; zero if it has none.
     in_doubt : bool
         Whether starts ended at several minima and the lowest was reached only once: there may be a lower one.
 
@@ -72,24 +72,23 @@ class Log:
 
 
 class Estimate(NamedTuple):
-    """What a method found.
+    """The components that a method estimated.
 
     Attributes
     ----------
     components : FactoredTensor
         Weights and factors, in any scale and order.
     stages : sequence of Stage
-        How they were found.
+        The stages of the computation.
     converged : bool
         Whether the method reached its tolerance.
     squared_distance : float, optional
-        Squared distance of the components from the tensor, where the method knows it, so that it need not be computed
-        again.
+        Squared distance of the components from the tensor, if the method has computed it.
 
     See Also
     --------
     Method.fit : Returns one.
-    codiag.Factorization : What users get of it.
+    codiag.Factorization : The result for users, made from it.
 
     Examples
     --------

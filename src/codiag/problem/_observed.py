@@ -1,15 +1,96 @@
-"""A tensor with the weights of its entries: what all problems about it share, computed once."""
+"""Observed and missing entries: how they are told apart in the data, and a tensor with the weights of its entries."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
-from codiag._arrays import Array
+import numpy as np
+from array_api_compat import array_namespace, device, is_array_api_obj, is_dask_array, is_numpy_array
+
+from codiag._arrays import Array, to_host
 from codiag.problem._symmetry import Symmetry, groups_of, n_independent_entries
-from codiag.tensors import Tensor
+from codiag.tensors import DaskTensor, Tensor, as_tensor, is_large, sketch_width
 from codiag.tensors.entries import Entries
+
+
+def without_missing(raw: Any, observed: Any) -> tuple[Any, Any]:
+    """Return an array with zeros for missing entries, and the weights of its entries, None if none is missing.
+
+    Missing are NaN, masked entries, and entries whose weight in `observed` is zero. Objects that are not arrays are
+    returned unchanged. A large array is not searched for NaN: see `after_first_look`.
+    """
+    if is_dask_array(raw) and not is_large(raw.shape):
+        raw = DaskTensor(raw).gathered()
+    if is_dask_array(raw):
+        return (raw, None) if observed is None else in_chunks_without_missing(raw, observed)
+    if isinstance(raw, np.ma.MaskedArray):
+        hidden = np.ma.getmaskarray(raw)
+        raw, observed = raw.filled(0), _both(observed, ~hidden) if hidden.any() else observed
+    if not is_array_api_obj(raw) or getattr(raw, "ndim", 0) < 3 or not hasattr(raw, "dtype"):
+        return raw, observed
+    xp = array_namespace(raw)
+    if observed is not None and np.shape(observed) == tuple(raw.shape):
+        given = to_host(observed)
+        if given.dtype.kind in "buif" and not np.all(given > 0):
+            raw = _zeroed(raw, given > 0)
+    if observed is None and is_large(raw.shape):
+        return raw, None
+    if not xp.isdtype(raw.dtype, "real floating") or not bool(xp.isnan(xp.sum(raw))):
+        return raw, observed
+    return _without_nan(raw, observed)
+
+
+def after_first_look(raw: Any, rank: object, symmetric: object) -> tuple[Any, Any]:
+    """Read a large tensor once, and return it after a check that all entries are finite.
+
+    If an array has NaN, return it with zeros for these, and which entries are observed. Small tensors, and those that
+    were checked before, are returned unchanged.
+    """
+    is_array = is_array_api_obj(raw) and is_large(getattr(raw, "shape", ()))
+    tensor = as_tensor(raw, False if isinstance(symmetric, bool) and not symmetric else None) if is_array else raw
+    if getattr(tensor, "is_validated", True):
+        return raw, None
+    if math.isnan(tensor.sketch(sketch_width(rank, tensor.shape)).squared_norm) and is_array:
+        return _without_nan(raw, None)
+    tensor.check()
+    return tensor, None
+
+
+def _without_nan(raw: Array, observed: Any) -> tuple[Array, Any]:
+    if is_dask_array(raw):
+        return in_chunks_without_missing(raw, observed)
+    known = np.isnan(to_host(raw))
+    np.logical_not(known, out=known)
+    return (raw, observed) if known.all() else (_zeroed(raw, known), _both(observed, known))
+
+
+def _zeroed(raw: Array, known: np.ndarray) -> Array:
+    """Return a copy with zeros for entries that are not known; it takes as much memory as the data."""
+    if is_numpy_array(raw):
+        copy = np.array(raw)
+        copy[~known] = 0
+        return copy
+    xp = array_namespace(raw)
+    return xp.where(xp.asarray(known, device=device(raw)), raw, xp.zeros_like(raw))
+
+
+def _both(observed: Any, known: np.ndarray) -> np.ndarray:
+    """Return the given weights, with zeros for entries that are not known."""
+    if observed is None:
+        return known
+    given = to_host(observed)
+    return np.where(known, given, 0) if given.shape == known.shape else given
+
+
+def in_chunks_without_missing(raw: Array, observed: Any) -> tuple[Array, Any]:
+    """Do the same for a dask array that does not fit into memory; the weights are in equal chunks."""
+    from codiag.tensors.chunked import without_missing_entries
+
+    weights = None if observed is None else DaskTensor(raw, symmetric=False).weights_of(observed)
+    return without_missing_entries(raw, weights)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""What is asked: the object between the data and the methods."""
+"""The problem that methods solve: a tensor, a rank, and all that is known about the components."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from codiag._arrays import Array, TensorLike, to_host
 from codiag._checks import as_rank, as_real_array, warn_of_former
 from codiag.constraints import Constraint, Constraints, ConstraintsLike, as_constraints, check_constraints
 from codiag.labels import Labels, read_labelled
-from codiag.problem._missing import after_first_look, without_missing
-from codiag.problem._observed import ObservedTensor
+from codiag.problem._observed import ObservedTensor, after_first_look, without_missing
 from codiag.problem._symmetry import (
     Symmetry,
     as_symmetry,
@@ -140,14 +139,7 @@ class Problem:
         return problem
 
     def _check_and_set(
-        self,
-        tensor: Any,
-        rank: int | None,
-        constraints: ConstraintsLike,
-        observed: Any,
-        symmetric: Any,
-        second_moment: Any,
-        labels: Labels | None,
+        self, tensor: Any, rank: int | None, constraints: Any, observed: Any, symmetric: Any, moment: Any, labels: Any
     ) -> None:
         raw, own_labels = read_labelled(tensor)
         checked, weights, symmetry = _checked_data(raw, rank, observed, symmetric)
@@ -156,7 +148,7 @@ class Problem:
             checked, symmetry = checked.without_symmetry(), False  # the symmetry was detected, and is not wanted
         checked_fields: dict[str, Any] = {
             "constraints": shared_constraints(given, groups_of(symmetry, checked.order)),
-            "second_moment": None if second_moment is None else _checked_moment(second_moment, checked),
+            "second_moment": None if moment is None else _checked_moment(moment, checked),
             "labels": _checked_labels(labels if labels is not None else own_labels, checked),
             "data": ObservedTensor(checked, weights, symmetry),
         }
@@ -184,7 +176,7 @@ class Problem:
         return wanted
 
     def with_rank(self, rank: int) -> Problem:
-        """Ask for another number of components.
+        """Return the problem with another number of components.
 
         Parameters
         ----------
@@ -206,7 +198,7 @@ class Problem:
         return self if rank == self.rank else self._with(rank=self._checked_rank(rank))
 
     def with_tensor(self, tensor: Tensor) -> Problem:
-        """Ask for as many components of another tensor, with free factors and all entries observed.
+        """Return the problem on another tensor, with free factors and all entries observed.
 
         Parameters
         ----------
@@ -231,7 +223,7 @@ class Problem:
         return self._with(constraints=None, second_moment=None, labels=None, data=data)
 
     def with_constraints(self, constraints: Constraints) -> Problem:
-        """Ask for factors under other constraints.
+        """Return the problem with other constraints.
 
         Parameters
         ----------
@@ -253,7 +245,7 @@ class Problem:
         return self if constraints is self.constraints else self._with(constraints=constraints)
 
     def with_part(self, tensor: Tensor, observed: Array | None, constraints: Constraints) -> Problem:
-        """Ask for components of a part of the tensor, or of the tensor in another form, each mode with its own factor.
+        """Return the problem on a part of the tensor, or on another form of it, each mode with its own factor.
 
         Parameters
         ----------
@@ -287,7 +279,7 @@ class Problem:
         )
 
     def complete(self) -> Problem:
-        """Ask for free components of the tensor with its missing entries filled, for a start.
+        """Return the problem on the tensor with missing entries filled, without constraints, for a start.
 
         Returns
         -------
@@ -306,7 +298,7 @@ class Problem:
         return self.with_tensor(self.tensor.filled(self.observed)) if self.required_features else self
 
     def scaled(self, scale: float) -> Problem:
-        r"""Ask the same of a multiple of the tensor.
+        r"""Return the problem on a multiple of the tensor, with penalties scaled accordingly.
 
         Ridge strengths are multiplied by :math:`c^{2 - 2/n}`, where c is the scale and n the number of modes whose
         factor is not fixed: then the minimizers of both problems have the same unit columns.
@@ -339,7 +331,7 @@ class Problem:
         return self._with(constraints=constraints, data=data)
 
     def in_double_precision(self) -> Problem:
-        """Ask the same of an array in double precision, if entries have weights or factors have constraints.
+        """Return the problem in double precision, if entries have weights or factors have constraints.
 
         Returns
         -------
@@ -547,6 +539,22 @@ class Problem:
             raise AttributeError(f"'Problem' object has no attribute {name!r}")
         warn_of_former(f"Problem.{name}", f"Problem.{new}")
         return getattr(self, new)
+
+
+def as_problem(tensor: Any, rank: Any, **stated: Any) -> Problem:
+    """Return the problem that the arguments of a function state; a `Problem` takes the place of all of them."""
+    if isinstance(tensor, Problem):
+        for name, value in {"rank": rank, **stated}.items():
+            if value is not None:
+                raise TypeError(
+                    f"{name} must be left out if a Problem is given, which has its own; got {name}={value!r}"
+                )
+        return tensor
+    if isinstance(rank, str) and rank == "auto":
+        return Problem.of_any_rank(tensor, **stated)
+    if rank is None or isinstance(rank, str):
+        raise TypeError(f"rank must be an integer, or 'auto' for what choose_rank chooses; got {rank!r}")
+    return Problem(tensor, rank, **stated)
 
 
 def most_components(shape: Sequence[int]) -> int:

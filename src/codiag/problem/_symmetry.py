@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from itertools import permutations
 from typing import Any, TypeAlias
 
 import numpy as np
 from array_api_compat import array_namespace, is_dask_array
 
 from codiag._arrays import Array
-from codiag.constraints import Constraint
-from codiag.tensors import MOST_ASYMMETRY, Tensor, array_of, tensor_of_array
+from codiag.constraints import Constraint, Constraints
+from codiag.tensors import MOST_ASYMMETRY, Tensor, array_of, mean_over_permutations, tensor_of_array
 
 Symmetry: TypeAlias = bool | tuple[int, ...]
 
@@ -67,19 +66,11 @@ def mean_over(entries: Array, weights: Array | None, modes: Sequence[int]) -> tu
     """
     entries, weights = (_with_equal_chunks(array, modes) for array in (entries, weights))
     xp = array_namespace(entries)
-    order, n_turns = entries.ndim, math.factorial(len(modes))
-    turns = []
-    for turn in permutations(modes):
-        source = dict(zip(modes, turn, strict=True))
-        turns.append(tuple(source.get(mode, mode) for mode in range(order)))
-
-    def mean(array: Array) -> Array:
-        return sum((xp.permute_dims(array, turn) / n_turns for turn in turns[1:]), array / n_turns)
-
     if weights is None:
-        return mean(entries), None
-    total = mean(weights)
-    return mean(weights * entries) / xp.where(total > 0, total, xp.ones_like(total)), total
+        return mean_over_permutations(entries, modes), None
+    total = mean_over_permutations(weights, modes)
+    mean = mean_over_permutations(weights * entries, modes)
+    return mean / xp.where(total > 0, total, xp.ones_like(total)), total
 
 
 def _with_equal_chunks(array: Array | None, modes: Sequence[int]) -> Array | None:
@@ -101,8 +92,8 @@ def with_shared_modes(tensor: Tensor, shared: tuple[int, ...]) -> Tensor:
         return tensor
     mean, _ = mean_over(entries, None, shared)
     n_turns = math.factorial(len(shared))
-    left = tensor_of_array(entries - mean, symmetric=False).squared_norm()
-    share = math.sqrt(2 * n_turns / (n_turns - 1) * left / max(tensor.squared_norm(), 1e-300))
+    residual = tensor_of_array(entries - mean, symmetric=False).squared_norm()
+    share = math.sqrt(2 * n_turns / (n_turns - 1) * residual / max(tensor.squared_norm(), 1e-300))
     if share > MOST_ASYMMETRY:
         raise ValueError(
             f"symmetric={shared} needs a tensor that permuting these modes leaves as it is, up to noise; that changes "
@@ -111,19 +102,16 @@ def with_shared_modes(tensor: Tensor, shared: tuple[int, ...]) -> Tensor:
     return tensor_of_array(mean, symmetric=False)
 
 
-Constraints: TypeAlias = tuple[Constraint | None, ...] | None
-
-
 def is_same_within(constraints: Constraints, groups: Sequence[tuple[int, ...]]) -> bool:
-    """Tell whether no two modes of a group have different constraints."""
+    """Return whether no two modes of a group have different constraints."""
     if constraints is None:
         return True
-    given = [[one for mode in group if (one := constraints[mode]) is not None] for group in groups]
-    return all(_same(one, of_group[0]) for of_group in given for one in of_group)
+    given = [[constraint for mode in group if (constraint := constraints[mode]) is not None] for group in groups]
+    return all(_same(constraint, of_group[0]) for of_group in given for constraint in of_group)
 
 
 def shared_constraints(constraints: Constraints, groups: Sequence[tuple[int, ...]]) -> Constraints:
-    """Return constraints with what is given for one mode of a group holding for all of it, whose factor is one."""
+    """Return constraints in which the modes of each group have the constraint that is given for any of them."""
     if constraints is None:
         return None
     if not is_same_within(constraints, groups):
@@ -131,14 +119,12 @@ def shared_constraints(constraints: Constraints, groups: Sequence[tuple[int, ...
             f"constraints must be equal for modes that share a factor, or be given for one of them; got {constraints}, "
             f"and the modes {', '.join(map(str, (group for group in groups if len(group) > 1)))} share one each"
         )
-    found = list(constraints)
-    for group in groups:
-        known = next((constraints[mode] for mode in group if constraints[mode] is not None), None)
-        for mode in group:
-            found[mode] = known
-    return tuple(found)
+    group_of = {mode: group for group in groups for mode in group}
+    shared = ([constraints[other] for other in group_of[mode]] for mode in range(len(constraints)))
+    return tuple(next((known for known in given if known is not None), None) for given in shared)
 
 
-def _same(one: Constraint, other: Constraint) -> bool:
-    mine, theirs = vars(one), vars(other)
-    return type(one) is type(other) and all(np.array_equal(mine[name], theirs[name]) for name in mine)
+def _same(first: Constraint, second: Constraint) -> bool:
+    """Return whether two constraints are of one class, with equal options."""
+    options, others = vars(first), vars(second)
+    return type(first) is type(second) and all(np.array_equal(options[name], others[name]) for name in options)

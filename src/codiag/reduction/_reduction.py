@@ -1,9 +1,9 @@
-"""From a tensor to the small core that holds its components, and back."""
+"""From a tensor, or a list of its observed entries, to the small core that holds its components, and back."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -210,8 +210,8 @@ def with_sides(problem: Problem, tensor: Tensor, bases: tuple[Array | None, ...]
     n_entries = sum(math.prod(sizes) // sizes[mode] * tensor.shape[mode] for mode in modes)
     if not fits_block(n_entries) and n_entries > SIDES * tensor.n_stored:
         return compressed(problem, tensor, bases)
-    asked = [Core(tuple(None if other == mode else basis for other, basis in enumerate(bases))) for mode in modes]
-    sides = Sides(bases, tuple(side.as_double() for side in tensor.read(*asked)))
+    requests = [Core(tuple(None if other == mode else basis for other, basis in enumerate(bases))) for mode in modes]
+    sides = Sides(bases, tuple(side.as_double() for side in tensor.read(*requests)))
     core = sides.tensors[0]
     if bases[0] is not None:
         entries = core.compress(double(bases[0]), *[None] * (tensor.order - 1)).to_dense()
@@ -228,9 +228,7 @@ def _widened(bases: Sequence[Array | None], factors: Sequence[Array], tensor: Te
             return None
         return xp.linalg.qr(xp.concat([basis, moved(factor, basis)], axis=1))[0]
 
-    if tensor.symmetric:
-        return (union(bases[0], factors[0]),) * tensor.order
-    return tuple(union(*pair) for pair in zip(bases, factors, strict=True))
+    return _by_mode(lambda mode: union(bases[mode], factors[mode]), tensor)
 
 
 def range_bases(problem: Problem, rng: np.random.Generator) -> list[Array]:
@@ -263,10 +261,8 @@ def _dominant_bases(tensor: DenseTensor, rank: int) -> tuple[Array | None, ...]:
     If singular values are equal, vectors that are computed separately need not belong together, and hold little of the
     tensor: then each unfolding is that of the tensor compressed by the bases before.
     """
-    if tensor.symmetric:
-        return (_dominant_basis(tensor, 0, rank),) * tensor.order
-    bases = tuple(_dominant_basis(tensor, mode, rank) for mode in range(tensor.order))
-    if tensor.compress(*bases).squared_norm() > tensor.squared_norm() / 2:
+    bases = _by_mode(lambda mode: _dominant_basis(tensor, mode, rank), tensor)
+    if tensor.symmetric or tensor.compress(*bases).squared_norm() > tensor.squared_norm() / 2:
         return bases
     rest, chain = tensor, list[Array | None]()
     for mode in range(tensor.order):
@@ -318,9 +314,12 @@ def _chained(outer: Sequence[Array | None], inner: Sequence[Array | None], tenso
         second = moved(second, tensor.reference)
         return second if first is None else first @ second
 
-    if tensor.symmetric:
-        return (product(outer[0], inner[0]),) * len(outer)
-    return tuple(product(*pair) for pair in zip(outer, inner, strict=True))
+    return _by_mode(lambda mode: product(outer[mode], inner[mode]), tensor)
+
+
+def _by_mode(basis_of: Callable[[int], Array | None], tensor: Tensor) -> tuple[Array | None, ...]:
+    """Return a basis for every mode, computed once if the tensor is symmetric."""
+    return (basis_of(0),) * tensor.order if tensor.symmetric else tuple(map(basis_of, range(tensor.order)))
 
 
 def _improved(problem: Problem, tensor: Tensor, rank: int, reduction: Reduction) -> Reduction:
@@ -348,3 +347,11 @@ def _in_turns(problem: Problem, tensor: Tensor, rank: int, known: Sequence[Array
         return compressed(problem, tensor, tuple(bases))
     core = opened.compress(*(basis if mode == last else None for mode, basis in enumerate(bases)))
     return Reduction(problem.with_tensor(_as_core(core, rank)), tuple(bases), double(tensor.reference))
+
+
+def reduce_listed(problem: Problem, rng: np.random.Generator) -> Reduction:
+    """Compress a list of entries, all others missing, to an estimate of the core of the complete tensor."""
+    tensor, rank = problem.tensor, problem.rank
+    part = tensor.thinned(rng)
+    bases = _by_mode(lambda mode: part.leading_eigenpairs(mode, rank)[1] if tensor.shape[mode] > rank else None, tensor)
+    return compressed(problem, part * (math.prod(tensor.shape) / part.n_stored), bases)

@@ -1,4 +1,4 @@
-"""What a factorization returns."""
+"""The result of a factorization, and its methods."""
 
 from __future__ import annotations
 
@@ -51,23 +51,23 @@ class Factorization:
     converged : bool
         Whether the method reached its tolerance, with components that do not cancel each other without bound.
     stages : tuple of Stage
-        How it came about: name, sweeps, objective and seconds of each stage.
+        The stages of the computation: name, sweeps, objective and seconds of each.
     residual_excess : float, optional
         How many times the strongest direction of the residual exceeds what white noise would leave in any: up to 1
         where the residual passes for noise, more where a component was missed. None where that was not computed: the
         tensor is not held entry by entry, has more than two million of them, or fewer than two a parameter.
     symmetric : bool
-        Whether all modes share one factor. By default detected.
+        Whether all modes share a factor. By default detected.
     n_observed : int
         Number of entries that count: those that were observed, with a weight that is not zero. By default all.
     problem : Problem, optional
-        What was asked, where constraints or missing entries matter to `noise` and `standard_errors`: these are computed
-        from it. Files and pickled copies hold them in its place.
+        The problem, if it has constraints or missing entries: `noise` and `standard_errors` are computed from it. Files
+        and pickled copies hold these instead.
     constraints : tuple of Constraint or None, optional
-        What was asked of the factors, mode by mode; None where all are free. `transform` asks it of new coefficients.
+        The constraint of each mode; None if all are free. `transform` applies it to new coefficients.
     labels : Labels, optional
-        What the modes and their indices are called, where the data said so: an xarray.DataArray, a pandas Series with
-        an index of several levels, or a long data frame.
+        Names of the modes and of their indices, if the data has labels: an xarray.DataArray, a pandas Series with an
+        index of several levels, or a long data frame.
 
     See Also
     --------
@@ -202,8 +202,7 @@ class Factorization:
         >>> fit.standard_errors.shape, bool(fit.standard_errors.max() < 0.1)
         ((3, 2), True)
         """
-        with np.errstate(invalid="ignore"):  # no noise times no certainty
-            return np.where(np.isinf(self.sensitivity.factors), np.inf, self.noise * self.sensitivity.factors)
+        return self._times_noise(self.sensitivity.factors)
 
     @cached_property
     def entry_standard_errors(self) -> tuple[np.ndarray, ...]:
@@ -225,8 +224,7 @@ class Factorization:
         >>> [errors.shape for errors in fit.entry_standard_errors]
         [(9, 2), (8, 2), (7, 2)]
         """
-        with np.errstate(invalid="ignore"):
-            return tuple(np.where(np.isinf(own), np.inf, self.noise * own) for own in self.sensitivity.entries)
+        return tuple(map(self._times_noise, self.sensitivity.entries))
 
     @cached_property
     def weight_standard_errors(self) -> np.ndarray:
@@ -244,9 +242,12 @@ class Factorization:
         >>> bool((fit.weight_standard_errors < fit.weights).all())
         True
         """
+        return self._times_noise(self.sensitivity.weights)
+
+    def _times_noise(self, errors: np.ndarray) -> np.ndarray:
+        """Scale errors by unit noise; infinite ones, of what is not determined, stay infinite without noise."""
         with np.errstate(invalid="ignore"):
-            own = self.sensitivity.weights
-            return np.where(np.isinf(own), np.inf, self.noise * own)
+            return np.where(np.isinf(errors), np.inf, self.noise * errors)
 
     @cached_property
     def sensitivity(self) -> Sensitivity:
@@ -268,7 +269,7 @@ class Factorization:
         return sensitivity(self.tensor) if self.problem is None else restricted_sensitivity(self.tensor, self.problem)
 
     def diagnose(self) -> Diagnosis:
-        """Tell which components are well determined and which are not, and why; print it to read it.
+        """Return which components are well determined, which are not, and why; print it to read it.
 
         Returns
         -------
@@ -345,7 +346,7 @@ class Factorization:
         """Draw the components, mode by mode, with bands of standard errors, in the labels of the data.
 
         As `codiag.plotting.components`, which also draws on axes that you have; `codiag.plotting.residuals` and
-        `codiag.plotting.leverage` show what is left of the data, and which indices determine the fit.
+        `codiag.plotting.leverage` show the residual, and which indices determine the fit.
 
         Parameters
         ----------
@@ -582,7 +583,7 @@ class Factorization:
         )
 
     def _repr_html_(self) -> str:
-        from codiag.result._notebook import fit_html
+        from codiag.result._exports import fit_html
 
         return fit_html(self)
 

@@ -38,7 +38,7 @@ class Unknown(Constraint):
         )
 
 
-def recorded(constraint: Constraint | None, arrays: dict[str, np.ndarray], place: str) -> list[Any] | None:
+def recorded(constraint: Constraint | None, arrays: dict[str, np.ndarray], key: str) -> list[Any] | None:
     """Return a constraint as JSON can hold it; arrays that belong to it are added to `arrays`, by the place."""
     if constraint is None:
         return None
@@ -50,17 +50,17 @@ def recorded(constraint: Constraint | None, arrays: dict[str, np.ndarray], place
         if isinstance(value, int | float):
             record.append(float(value))
         else:
-            arrays[place] = to_host(value)
+            arrays[key] = to_host(value)
     return record
 
 
-def restored(record: Sequence[Any] | None, file: Mapping[str, np.ndarray], place: str) -> Constraint | None:
+def restored(record: Sequence[Any] | None, file: Mapping[str, np.ndarray], key: str) -> Constraint | None:
     """Return the constraint that `recorded` wrote; one that is not codiag's own only tells its name."""
     if record is None:
         return None
     name, *values = record
     if name in KINDS:
-        return KINDS[name](*values, *([file[place]] if place in file else []))
+        return KINDS[name](*values, *([file[key]] if key in file else []))
     return Unknown(name) if values[0] else None
 
 
@@ -83,18 +83,18 @@ def write_fit(path: Path, fit: Factorization) -> None:
         "stages": [list(stage) for stage in fit.stages],
         "n_observed": fit.n_observed,
     }
-    kept = fit.factors[:1] if fit.symmetric else fit.factors
-    arrays = {f"factor_{mode}": to_host(factor) for mode, factor in enumerate(kept)}
+    factors = fit.factors[:1] if fit.symmetric else fit.factors
+    arrays = {f"factor_{mode}": to_host(factor) for mode, factor in enumerate(factors)}
     if fit.constraints is not None:
-        asked = enumerate(fit.constraints)
-        meta["constraints"] = [recorded(one, arrays, f"constraint_{mode}") for mode, one in asked]
+        by_mode = enumerate(fit.constraints)
+        meta["constraints"] = [recorded(constraint, arrays, f"constraint_{mode}") for mode, constraint in by_mode]
     if fit.labels is not None:
         meta["names"] = list(fit.labels.names)
-        arrays |= {f"labels_{mode}": own for mode, own in enumerate(fit.labels.values) if own is not None}
+        arrays |= {f"labels_{mode}": values for mode, values in enumerate(fit.labels.values) if values is not None}
     if fit.problem is not None or "sensitivity" in vars(fit):
         meta |= {"noise": fit.noise, "n_parameters": fit.sensitivity.n_parameters}
         meta["undetermined"] = fit.sensitivity.undetermined
-        arrays |= {f"sensitivity_{mode}": fit.sensitivity.entries[mode] for mode in range(len(kept))}
+        arrays |= {f"sensitivity_{mode}": fit.sensitivity.entries[mode] for mode in range(len(factors))}
         arrays |= {"worth": fit.sensitivity.worth, "sensitivity_weights": fit.sensitivity.weights}
     save_arrays(path, arrays | {"weights": to_host(fit.weights), "meta": np.array(json.dumps(meta))})
 

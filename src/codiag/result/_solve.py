@@ -1,4 +1,4 @@
-"""Solve a problem with a method, without warnings."""
+"""Solve a problem with a method, without warnings, and bring the estimate into the form of a result."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace
 
-from codiag._arrays import few_threads, to_host
+from codiag._arrays import Array, array_namespace, epsilon, few_threads, largest_signs, like, moved, to_host
 from codiag._checks import UndeterminedError, as_generator
-from codiag.least_squares import CANCELLING
+from codiag.constraints import Constraint
+from codiag.least_squares import CANCELLING, LeastSquares, noise_excess, unit_components
 from codiag.methods import Method, fit_or_refuse
-from codiag.problem import Problem
-from codiag.result._canonical import as_factorization, cancelling_pairs, congruences, whole_norm
+from codiag.problem import Estimate, Problem
 from codiag.result._factorization import Factorization
-from codiag.tensors import Tensor, is_large, sketch_width
+from codiag.tensors import FactoredTensor, Tensor, is_large, sketch_width
 
 MOST_EMPTY_BYTES = 2**30
 """Memory that rows of zeros may take in the factors of a sparse tensor."""
@@ -25,25 +24,21 @@ MOST_EMPTY_BYTES = 2**30
 def solve(problem: Problem, method: Method, seed: Any = None) -> Factorization:
     """Run `factorize` without issuing warnings; `complaint_about` returns the text of the warning."""
     with few_threads(float(problem.rank) * math.prod(problem.tensor.shape)):
-        return _solved(problem, method, seed)
-
-
-def _solved(problem: Problem, method: Method, seed: Any) -> Factorization:
-    rng = as_generator(seed, apart=True)
-    keeps_rows = method.has_per_index_options or problem.required_features
-    smaller, rows = (problem, None) if keeps_rows else _without_empty_rows(problem)
-    if is_large(smaller.tensor.shape) and smaller.tensor.holds_entries and not problem.required_features:
-        smaller.tensor.sketch(sketch_width(problem.rank, smaller.tensor.shape))
-    scale = 1.0 if method.has_per_index_options else safe_scale(smaller)  # options are not scaled with the tensor
-    estimate = fit_or_refuse(method, smaller.scaled(1 / scale).in_double_precision(), rng)
-    if scale != 1:
-        components, distance = estimate.components, estimate.squared_distance
-        estimate = estimate._replace(
-            components=components.changed(lambda factor, _: factor, components.weights * scale),
-            squared_distance=None if distance is None else distance * scale**2,
-        )
-    fit = as_factorization(estimate, smaller)
-    return fit if rows is None else _with_empty_rows(fit, rows, problem)
+        rng = as_generator(seed, apart=True)
+        keeps_rows = method.has_per_index_options or problem.required_features
+        smaller, rows = (problem, None) if keeps_rows else _without_empty_rows(problem)
+        if is_large(smaller.tensor.shape) and smaller.tensor.holds_entries and not problem.required_features:
+            smaller.tensor.sketch(sketch_width(problem.rank, smaller.tensor.shape))
+        scale = 1.0 if method.has_per_index_options else safe_scale(smaller)  # options are not scaled with the tensor
+        estimate = fit_or_refuse(method, smaller.scaled(1 / scale).in_double_precision(), rng)
+        if scale != 1:
+            components, distance = estimate.components, estimate.squared_distance
+            estimate = estimate._replace(
+                components=components.changed(lambda factor, _: factor, components.weights * scale),
+                squared_distance=None if distance is None else distance * scale**2,
+            )
+        fit = as_factorization(estimate, smaller)
+        return fit if rows is None else _with_empty_rows(fit, rows, problem)
 
 
 def safe_scale(problem: Problem) -> float:
@@ -98,9 +93,9 @@ def _with_empty_rows(fit: Factorization, rows: list[np.ndarray], problem: Proble
     """Return the factors with rows of zeros for indices that have no entries."""
     factors: list[np.ndarray] = []
     tensor: Tensor = problem.tensor
-    for factor, kept, size in zip(fit.factors, rows, tensor.shape, strict=True):
+    for factor, indices, size in zip(fit.factors, rows, tensor.shape, strict=True):
         whole = np.zeros((size, fit.rank), dtype=factor.dtype)
-        whole[kept] = factor
+        whole[indices] = factor
         factors.append(whole)
         if tensor.symmetric:
             factors *= tensor.order
@@ -113,3 +108,134 @@ def _has_large_cancelling_pair(fit: Factorization) -> bool:
     weights = np.abs(to_host(fit.weights).astype(np.float64))
     pairs = cancelling_pairs(weights, congruences(fit))
     return any(weights[i] ** 2 + weights[j] ** 2 > whole_norm(fit) ** 2 for i, j, _ in pairs)
+
+
+DEGENERATE = 0.15
+"""Share of the energy of two components up to which their sum counts as cancelled: for two of equal weight, a product
+of cosines of -0.85, the value at which chemometrics calls a solution degenerate."""
+
+
+def as_factorization(estimate: Estimate, problem: Problem) -> Factorization:
+    """Return the components of an estimate in their final form, with their error."""
+    objective = LeastSquares(problem)
+    components = canonical(estimate.components, problem)
+    relative_error = math.sqrt(_distance(objective, estimate, components) / objective.squared_norm)
+    return Factorization(
+        weights=components.weights,
+        factors=components.factors,
+        relative_error=relative_error,
+        norm=math.sqrt(objective.squared_norm / problem.data.mean_weight),
+        converged=bool(estimate.converged),
+        stages=tuple(estimate.stages),
+        residual_excess=_excess(objective, components, relative_error),
+        symmetric=components.symmetric,
+        n_observed=None if problem.entries is None else problem.n_observed,
+        problem=problem if problem.required_features else None,
+        constraints=problem.constraints,
+        labels=problem.labels,
+    )
+
+
+def _distance(objective: LeastSquares, estimate: Estimate, components: FactoredTensor) -> float:
+    """Return the squared distance of the final components, measured unless the estimate knows it.
+
+    In single precision it is measured, too, where rounding the components to that may show in it.
+    """
+    known, reference = estimate.squared_distance, components.weights
+    rounding = epsilon(reference) if reference.dtype == array_namespace(reference).float32 else 0.0
+    if known is None or rounding**2 * objective.squared_norm > 1e-8 * known:
+        return objective.distance(components)
+    return known
+
+
+def canonical(components: FactoredTensor, problem: Problem) -> FactoredTensor:
+    """Give components unit columns, one sign and one order, in the precision of the tensor."""
+    xp = array_namespace(components.weights)
+    unit = unit_components(components)
+    unit = unit.changed(lambda factor, _: _without_zero_columns(factor))
+    unit = unit.columns(to_host(xp.argsort(xp.abs(unit.weights), descending=True, stable=True)).tolist())
+    weights, constraints = unit.weights, problem.constraints or (None,) * unit.order
+    if not (problem.symmetric is True and unit.symmetric):
+        signs = _mode_signs(unit, problem)
+        weights = weights * math.prod(signs)
+    elif not _allows_signs(constraints[0]):
+        signs = [xp.ones_like(weights)]
+    elif unit.order % 2:
+        signs, weights = [_sign(weights)], xp.abs(weights)
+    else:
+        signs = [largest_signs(unit.factors[0])]
+    reference = problem.tensor.reference
+    return unit.changed(lambda factor, mode: moved(factor * signs[mode], reference), moved(weights, reference))
+
+
+def _without_zero_columns(factor: Array) -> Array:
+    """Give components that vanish, whose weight is zero, a unit column all the same: the first axis."""
+    xp = array_namespace(factor)
+    vanishes = xp.astype(xp.linalg.vector_norm(factor, axis=0) == 0, factor.dtype)
+    first = like(np.eye(factor.shape[0], 1), factor)
+    return factor + first * vanishes
+
+
+def _excess(objective: LeastSquares, components: FactoredTensor, relative_error: float) -> float | None:
+    """Return how far the residual stands out of noise; None if the tensor is large or has few entries to spare."""
+    problem, tensor = objective.problem, objective.tensor
+    if relative_error < 1e3 * epsilon(tensor.reference):
+        return 0.0  # rounding
+    if not tensor.holds_entries or is_large(tensor.shape) or 2 * problem.n_parameters > problem.n_independent:
+        return None
+    return noise_excess(problem, objective.residual(components))
+
+
+def _sign(values: Array) -> Array:
+    xp = array_namespace(values)
+    return xp.where(values < 0, -xp.ones_like(values), xp.ones_like(values))
+
+
+def _mode_signs(unit: FactoredTensor, problem: Problem) -> list[Array]:
+    """Return signs for the columns of every mode that make weights positive and largest entries, too.
+
+    The last free mode makes up for the others; where constraints leave none free, signs stay as they are. Modes that
+    share a factor have one sign.
+    """
+    constraints = problem.constraints or (None,) * unit.order
+    groups = problem.groups if problem.shared else [(mode,) for mode in range(unit.order)]
+    free = [group for group in groups if _allows_signs(constraints[group[0]])]
+    last = next((group for group in reversed(free) if len(group) % 2), None)
+    total = _sign(unit.weights)
+    signs = [array_namespace(total).ones_like(total)] * unit.order
+    for group in free:
+        if group == last:
+            continue
+        for mode in group:
+            signs[mode] = largest_signs(unit.factors[mode])
+            total = total * signs[mode]
+    for mode in last or ():
+        signs[mode] = total
+    return signs
+
+
+def _allows_signs(constraint: Constraint | None) -> bool:
+    return constraint is None or constraint.allows_sign_change
+
+
+def whole_norm(fit: Factorization) -> float:
+    """Return the norm of a tensor whose other entries are as large as those observed, on average."""
+    return fit.norm * math.sqrt(math.prod(fit.shape) / (fit.n_observed or 1))
+
+
+def congruences(fit: Factorization) -> np.ndarray:
+    """Return the products of the cosines between components over all modes (rank, rank), signed by their weights."""
+    factors = [to_host(factor).astype(np.float64, copy=False) for factor in fit.factors]
+    weights = to_host(fit.weights).astype(np.float64)
+    return np.prod([factor.T @ factor for factor in factors], axis=0) * np.sign(np.outer(weights, weights))
+
+
+def cancelling_pairs(weights: np.ndarray, cosines: np.ndarray) -> tuple[tuple[int, int, float], ...]:
+    """Return the pairs of components whose sum holds next to nothing of their energy, with their congruence."""
+    pairs = []
+    for i, j in zip(*np.triu_indices(weights.size, 1), strict=True):
+        apart = weights[i] ** 2 + weights[j] ** 2
+        together = apart + 2 * cosines[i, j] * weights[i] * weights[j]
+        if apart > 0 and together <= DEGENERATE * apart:
+            pairs.append((int(i), int(j), float(cosines[i, j])))
+    return tuple(pairs)

@@ -55,12 +55,12 @@ def coefficients(fit: Factorization, samples: Samples, mode: int) -> Array:
     gram, product = _equations(fit, samples, mode)
     constraint = None if fit.constraints is None else fit.constraints[mode]
     if constraint is not None and constraint.ridge:
-        found = _solution_with_ridge(fit, mode, constraint.ridge, gram, product)
+        rows = _solution_with_ridge(fit, mode, constraint.ridge, gram, product)
     elif constraint is None or not constraint.holds_by_rows:
-        found = _solution(gram, product)
+        rows = _solution(gram, product)
     else:
-        found = _solution_under(constraint, gram, product)
-    return moved(found, samples.tensor.reference)
+        rows = _solution_under(constraint, gram, product)
+    return moved(rows, samples.tensor.reference)
 
 
 def explained_share(fit: Factorization, new: Any) -> float:
@@ -69,10 +69,10 @@ def explained_share(fit: Factorization, new: Any) -> float:
     reference = tensor.reference
     others = [like(to_host(factor), reference) for factor in fit.factors[1:]]
     ones = like(np.ones(fit.rank), reference)
-    found = FactoredTensor(ones, [coefficients(fit, samples, 0), *others], symmetric=False)
-    left = tensor.squared_distance(ones, found.factors) if entries is None else entries.distance(found)
+    fitted = FactoredTensor(ones, [coefficients(fit, samples, 0), *others], symmetric=False)
+    residual = tensor.squared_distance(ones, fitted.factors) if entries is None else entries.distance(fitted)
     total = tensor.squared_norm() if entries is None else entries.squared_norm()
-    return 1 - left / total if total > 0 else 1.0
+    return 1 - residual / total if total > 0 else 1.0
 
 
 def sizes_of_others(fit: Factorization, mode: int) -> np.ndarray | None:
@@ -84,21 +84,21 @@ def sizes_of_others(fit: Factorization, mode: int) -> np.ndarray | None:
     Where a mode of any size has no ridge it takes all of the size, and nothing is held back.
     """
     constraints = fit.constraints or (None,) * len(fit.factors)
-    own = constraints[mode]
+    constraint_of_mode = constraints[mode]
     total = np.abs(to_host(fit.weights).astype(np.float64))
-    left, strengths = total, []
+    sizes, strengths = total, []
     for factor, constraint in zip(fit.factors, constraints, strict=True):
         if constraint is not None and constraint.is_fixed:
-            left = left / _fixed_sizes(to_host(factor), constraint)
+            sizes = sizes / fixed_sizes(to_host(factor), constraint)
         else:
             strengths.append(0.0 if constraint is None else constraint.ridge)
-    if own is None or not own.ridge or not all(strengths):
+    if constraint_of_mode is None or not constraint_of_mode.ridge or not all(strengths):
         return None
-    shared = (left * math.sqrt(math.prod(strengths))) ** (2 / len(strengths))
-    return np.divide(total, np.sqrt(shared / own.ridge), out=np.zeros_like(total), where=shared > 0)
+    shared = (sizes * math.sqrt(math.prod(strengths))) ** (2 / len(strengths))
+    return np.divide(total, np.sqrt(shared / constraint_of_mode.ridge), out=np.zeros_like(total), where=shared > 0)
 
 
-def _fixed_sizes(factor: np.ndarray, constraint: Constraint) -> np.ndarray:
+def fixed_sizes(factor: np.ndarray, constraint: Constraint) -> np.ndarray:
     """Return the lengths of the columns of a known factor, in the order of the fit's unit columns."""
     known = to_host(constraint.project(factor)).astype(np.float64)
     lengths = np.linalg.norm(known, axis=0)
@@ -122,8 +122,8 @@ def _solution(gram: Array, product: Array) -> Array:
     """Return the least-squares solution, the smallest where there are several."""
     xp = array_namespace(product)
     values, vectors = xp.linalg.eigh(gram)
-    kept = values > ROUNDINGS * gram.shape[-1] * epsilon(gram) * values[..., -1:]
-    inverse = xp.where(kept, 1 / xp.where(kept, values, xp.ones_like(values)), xp.zeros_like(values))
+    nonzero = values > ROUNDINGS * gram.shape[-1] * epsilon(gram) * values[..., -1:]
+    inverse = xp.where(nonzero, 1 / xp.where(nonzero, values, xp.ones_like(values)), xp.zeros_like(values))
     return times_gram(times_gram(product, vectors) * inverse, xp.matrix_transpose(vectors))
 
 

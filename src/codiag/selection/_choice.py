@@ -1,4 +1,4 @@
-"""What a choice of the rank returns."""
+"""The result of a choice of the rank."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from codiag.result import Factorization
 from codiag.selection._evidence import Evidence
 
 HEADINGS = ("rank", "error", "held out", "halves", "core %", "weight/se", "residual", "")
-"""Of the printed table."""
+"""Headings of the printed table."""
 LEGEND = (
     "error: relative error of the fit; held out: of entries that were left out; halves: congruence of the components "
     "of two halves of the data; core %: core consistency; weight/se: the smallest weight over its standard error; "
     "residual: its strongest direction against that of noise, above 1 where structure is left."
 )
-"""What these mean."""
+"""Meaning of the headings."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -101,7 +101,7 @@ class RankChoice:
         """
         names = ["rank", "relative_error", "core_consistency", "held_out_error", "congruence", "smallest_ratio"]
         names += ["residual_excess", "degenerate", "flaw"]
-        return {name: np.array([getattr(one, name) for one in self.evidence]) for name in names}
+        return {name: np.array([getattr(evidence, name) for evidence in self.evidence]) for name in names}
 
     def plot(self, axes: Any = None) -> Any:
         """Draw what speaks for each rank, the one that was chosen marked.
@@ -152,7 +152,7 @@ class RankChoice:
         >>> [row[0] for row in codiag.choose_rank(tensor, range(1, 4), seed=0).rows()]
         ['1', '2', '3']
         """
-        return [_row(one, self.rank) for one in self.evidence]
+        return [_row(evidence, self.rank) for evidence in self.evidence]
 
     def __repr__(self) -> str:
         tried = f"{self.evidence[0].rank} to {self.evidence[-1].rank}" if len(self.evidence) > 1 else "one rank"
@@ -160,7 +160,7 @@ class RankChoice:
 
     def __str__(self) -> str:
         rows = [HEADINGS, *self.rows()]
-        widths = [max(len(row[place]) for row in rows) for place in range(len(HEADINGS))]
+        widths = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
         lines = [
             "  ".join(cell.rjust(width) for cell, width in zip(row[:-1], widths[:-1], strict=True)) for row in rows
         ]
@@ -172,17 +172,17 @@ class RankChoice:
         return html_table(self.reason, dict(zip(HEADINGS, zip(*self.rows(), strict=True), strict=True)))
 
 
-def _row(one: Evidence, rank: int | None) -> tuple[str, ...]:
+def _row(evidence: Evidence, rank: int | None) -> tuple[str, ...]:
     """Return a row of the printed table."""
-    verdict = "<- chosen" if one.rank == rank else one.flaw
+    verdict = "<- chosen" if evidence.rank == rank else evidence.flaw
     return (
-        str(one.rank),
-        f"{one.relative_error:.3g}",
-        _shown(one.held_out_error, ".3g"),
-        _shown(one.congruence, ".2f"),
-        "< 0" if one.core_consistency < 0 else _shown(one.core_consistency, ".0f"),
-        "> 1e6" if one.smallest_ratio > 1e6 else _shown(one.smallest_ratio, ".3g"),
-        _shown(one.residual_excess, ".2f"),
+        str(evidence.rank),
+        f"{evidence.relative_error:.3g}",
+        _shown(evidence.held_out_error, ".3g"),
+        _shown(evidence.congruence, ".2f"),
+        "< 0" if evidence.core_consistency < 0 else _shown(evidence.core_consistency, ".0f"),
+        "> 1e6" if evidence.smallest_ratio > 1e6 else _shown(evidence.smallest_ratio, ".3g"),
+        _shown(evidence.residual_excess, ".2f"),
         verdict,
     )
 

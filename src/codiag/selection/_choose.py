@@ -1,4 +1,4 @@
-"""The entry: a tensor and ranks in, the rank that is supported out."""
+"""The function `choose_rank`: fit several ranks, collect evidence, choose."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from codiag._arrays import Array, TensorLike
 from codiag._checks import Seed, as_generator, as_number, explains_keywords
 from codiag.constraints import ConstraintsLike
 from codiag.methods import as_method
-from codiag.problem import Problem
+from codiag.problem import Problem, as_problem
 from codiag.result import Factorization, safe_scale, solve
 from codiag.selection._choice import RankChoice
-from codiag.selection._evidence import decide, evidence_for
-from codiag.selection._halves import split_halves
+from codiag.selection._evidence import decide, evidence_for, split_halves
 from codiag.selection._scan import scan
 
 DEFAULT_RANKS = range(1, 11)
@@ -107,18 +106,9 @@ def choose_rank(
     Rank 3: all components stand out from the noise
     """
     wanted = _checked(ranks)
-    problem = as_problem(tensor, constraints=constraints, observed=observed, symmetric=symmetric)
+    rank = None if isinstance(tensor, Problem) else "auto"
+    problem = as_problem(tensor, rank, constraints=constraints, observed=observed, symmetric=symmetric)
     return choose(problem, wanted, as_generator(seed, apart=True))
-
-
-def as_problem(tensor: Any, **stated: Any) -> Problem:
-    """Return the problem that arguments state, of any rank; one that is given states all of this itself."""
-    if not isinstance(tensor, Problem):
-        return Problem.of_any_rank(tensor, **stated)
-    for name, value in stated.items():
-        if value is not None:
-            raise TypeError(f"{name} must be left out if a Problem is given, which has its own; got {name}={value!r}")
-    return tensor
 
 
 def choose(problem: Problem, ranks: Sequence[int], rng: np.random.Generator) -> RankChoice:
@@ -145,8 +135,8 @@ def fit_with_chosen_rank(problem: Problem, method: Any, seed: Any, refusal: str)
 
 def _final(fit: Factorization, problem: Problem, scale: float) -> Factorization:
     """Return a fit in the units and with the labels of the problem that was stated."""
-    kept = None if fit.problem is None else problem
-    return replace(fit, weights=fit.weights * scale, norm=fit.norm * scale, problem=kept, labels=problem.labels)
+    stated = None if fit.problem is None else problem
+    return replace(fit, weights=fit.weights * scale, norm=fit.norm * scale, problem=stated, labels=problem.labels)
 
 
 def _checked(ranks: Any) -> list[int]:

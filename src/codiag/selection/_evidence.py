@@ -1,20 +1,21 @@
-"""The evidence for each rank, and the rule that chooses a rank by it."""
+"""The evidence for each rank, from fits of the tensor and of its halves, and the rule that chooses a rank by it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from array_api_compat import array_namespace
 
-from codiag._arrays import to_host
-from codiag.metrics import consistency_of
-from codiag.problem import Problem
-from codiag.selection._halves import Halves
-from codiag.selection._scan import Scan
-from codiag.selection._soundness import flaw_of, is_degenerate, residual_excess
-from codiag.tensors import is_large
+from codiag._arrays import Array, like, pick, to_host
+from codiag.least_squares import LeastSquares
+from codiag.metrics import consistency_of, match_components
+from codiag.problem import Problem, most_components
+from codiag.result import Factorization
+from codiag.selection._scan import Scan, flaw_of, is_degenerate, residual_excess, scan
+from codiag.tensors import DenseTensor, FactoredTensor, is_large
 
 ALIKE = 0.85
 """Cosine from which two factors count as similar: Lorenzo-Seva and ten Berge, Methodology 2, 2006."""
@@ -63,43 +64,43 @@ class Evidence:
         return math.nan if self.held_out is None else math.sqrt(float(np.sum(self.held_out)))
 
 
-def evidence_for(found: Scan, rank: int, halves: Halves) -> Evidence:
+def evidence_for(scanned: Scan, rank: int, halves: Halves) -> Evidence:
     """Return all that is known about one of the ranks of a scan."""
-    fit, asked = found.fits[rank], found.problem.with_rank(rank)
-    below = found.fits.get(max((other for other in found.fits if other < rank), default=0))
+    fit, problem = scanned.fits[rank], scanned.problem.with_rank(rank)
+    below = scanned.fits.get(max((other for other in scanned.fits if other < rank), default=0))
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = np.abs(to_host(fit.weights)) / fit.weight_standard_errors
     return Evidence(
         rank,
         fit.relative_error,
-        _consistency(found, rank, asked),
+        _consistency(scanned, rank, problem),
         halves.errors.get(rank),
         halves.congruence.get(rank, math.nan),
         float(np.min(ratios)),
-        residual_excess(fit, asked),
+        residual_excess(fit, problem),
         is_degenerate(fit),
         flaw_of(fit, below),
         tuple((mode, row) for mode, rows in enumerate(fit.sensitivity.undetermined) for row in rows),
     )
 
 
-def _consistency(found: Scan, rank: int, asked: Problem) -> float:
-    if not found.space.is_complete and found.space.dense is None:  # the core has the same consistency
-        return consistency_of(found.ends[rank].outcome.components, found.space.problem.with_rank(rank))
-    return math.nan if is_large(asked.tensor.shape) else consistency_of(found.fits[rank].tensor, asked)
+def _consistency(scanned: Scan, rank: int, problem: Problem) -> float:
+    if not scanned.space.is_complete and scanned.space.dense is None:  # the core has the same consistency
+        return consistency_of(scanned.ends[rank].outcome.components, scanned.space.problem.with_rank(rank))
+    return math.nan if is_large(problem.tensor.shape) else consistency_of(scanned.fits[rank].tensor, problem)
 
 
 def decide(table: Sequence[Evidence]) -> tuple[int | None, str]:
     """Return the rank that is supported, or None, and why; `choose_rank` states the rule."""
-    sound = [one for one in table if not one.flaw]
+    sound = [evidence for evidence in table if not evidence.flaw]
     if not sound:
         return None, _nothing(table)
     largest = sound[-1]
     if largest.residual_excess <= 1:
         return largest.rank, _of_white_noise(largest, table) + _open(largest)
-    alike = [one for one in sound if not one.congruence < ALIKE]
+    alike = [evidence for evidence in sound if not evidence.congruence < ALIKE]
     if not alike:
-        best = max(sound, key=lambda one: one.congruence)
+        best = max(sound, key=lambda evidence: evidence.congruence)
         return None, (
             f"No rank is supported: {_residual(largest)}, and the components of two halves of the data "
             f"differ at every rank (the best, {best.rank}, has a congruence of {best.congruence:.2f})."
@@ -110,15 +111,15 @@ def decide(table: Sequence[Evidence]) -> tuple[int | None, str]:
 
 def _predicting(candidates: Sequence[Evidence]) -> Evidence:
     """Return the smallest rank that predicts as well as the best, within one standard error of the difference."""
-    known = [one for one in candidates if one.held_out is not None]
+    known = [evidence for evidence in candidates if evidence.held_out is not None]
     if not known:
         return candidates[-1]
-    best = min(known, key=lambda one: one.held_out_error)
-    return next(one for one in known if _is_as_good(one.held_out, best.held_out))
+    best = min(known, key=lambda evidence: evidence.held_out_error)
+    return next(evidence for evidence in known if _is_as_good(evidence.held_out, best.held_out))
 
 
 def _is_as_good(errors: np.ndarray | None, best: np.ndarray | None) -> bool:
-    """Tell whether errors of blocks exceed the best by no more than one standard error of their differences."""
+    """Return whether errors of blocks exceed the best by at most one standard error of their differences."""
     if errors is None or best is None:
         return False
     gaps = errors - best
@@ -131,7 +132,7 @@ def _nothing(table: Sequence[Evidence]) -> str:
         "fits noise": "at every rank that was tried some component is no larger than what noise alone would bring",
         "components cancel": "at every rank that was tried components cancel each other",
     }
-    flaws = {one.flaw for one in table}
+    flaws = {evidence.flaw for evidence in table}
     default = "every rank that was tried has a flaw, which the table names"
     return f"No rank is supported: {reasons.get(min(flaws), default) if len(flaws) == 1 else default}."
 
@@ -150,8 +151,8 @@ def _of_white_noise(chosen: Evidence, table: Sequence[Evidence]) -> str:
 
 
 def _beyond(chosen: Evidence, table: Sequence[Evidence]) -> str:
-    """Return what keeps the rank from being higher."""
-    after = next((one for one in table if one.rank > chosen.rank), None)
+    """Return why the next higher rank was not chosen."""
+    after = next((evidence for evidence in table if evidence.rank > chosen.rank), None)
     if after is None:
         return "no higher rank was tried"
     words = {
@@ -164,31 +165,165 @@ def _beyond(chosen: Evidence, table: Sequence[Evidence]) -> str:
 
 
 def _residual(largest: Evidence) -> str:
-    """Return what is known about the residual where it does not pass for white noise."""
+    """Return a clause on a residual that is not known to be white noise."""
     if math.isnan(largest.residual_excess):
         return "whether the residual is noise is not known"
     return f"the residual of rank {largest.rank}, the highest whose components stand out of noise, is not white noise"
 
 
 def _open(chosen: Evidence) -> str:
-    """Return which rows of the factors the data leaves open, as a sentence, or nothing."""
+    """Return a sentence on the rows of the factors that are not determined, or an empty string."""
     rows = [f"{row} of mode {mode}" for mode, row in chosen.open_rows]
     shown = ", ".join(rows[:3]) + (f" and {len(rows) - 3} more" if len(rows) > 3 else "")
     return f" Too little was observed to determine what the factors have at index {shown}." if rows else ""
 
 
 def _of_prediction(chosen: Evidence, largest: Evidence, table: Sequence[Evidence]) -> str:
-    said = _residual(largest)
+    reasons = _residual(largest)
     if chosen.held_out is None:
-        said += (
+        reasons += (
             ", and the data cannot be halved; this is the highest rank whose components stand out from the noise: "
             f"{_beyond(chosen, table)}"
         )
     else:
-        said += (
+        reasons += (
             f", so that prediction and replication decide: it predicts what was left out as well as any (error "
             f"{chosen.held_out_error:.3g}), and both halves of the data have its components (congruence "
             f"{chosen.congruence:.2f})"
         )
     more = " Higher ranks may fit better: try them." if chosen.rank == table[-1].rank else ""
-    return f"Rank {chosen.rank}: {said}.{more}"
+    return f"Rank {chosen.rank}: {reasons}.{more}"
+
+
+GROUPS = 4
+"""Groups of columns; each is left out in turn and predicted from the others. Chosen by experience."""
+
+LEAST_ROWS = 4
+"""Smallest size of a mode that is split into halves, so that each has two rows."""
+
+
+@dataclass(frozen=True, eq=False)
+class Halves:
+    """Agreement of the fits of both halves of a tensor, and errors of prediction, by rank.
+
+    Attributes
+    ----------
+    congruence : dict of int to float
+        The least over components of the mean cosine between what the two halves find, in the modes they share.
+    errors : dict of int to array of shape (n_blocks,)
+        Squared errors of the blocks that were left out, relative to the squared norm of all blocks.
+    """
+
+    congruence: dict[int, float]
+    errors: dict[int, np.ndarray]
+
+
+def split_halves(scanned: Scan, ranks: Sequence[int], rng: np.random.Generator) -> Halves:
+    r"""Fit both halves of a tensor, along its first mode, and predict blocks of each from the other.
+
+    Factors of all modes but the first are taken from one half. Rows of the other half get their scores by least
+    squares from some of their columns, and what these predict for the other columns is held against the data: nothing
+    of a block that is left out was used, neither for its rows nor for its columns. A tensor too large for that is
+    represented by its core, turned at random, which leaves white noise white and spreads every component evenly over
+    all rows.
+
+    References
+    ----------
+    A. B. Owen and P. O. Perry, "Bi-cross-validation of the SVD and the nonnegative matrix factorization", Ann. Appl.
+    Stat. 3(2), 2009. R. A. Harshman and M. E. Lundy, "The PARAFAC model for three-way factor analysis and
+    multidimensional scaling", in Research Methods for Multimode Data Analysis, 1984.
+    """
+    problem = _formed(scanned, rng)
+    if problem is None or max(problem.tensor.shape) < LEAST_ROWS:
+        return Halves({}, {})
+    shape = problem.tensor.shape
+    mode = 0 if shape[0] >= LEAST_ROWS else int(np.argmax(shape))
+    order = rng.permutation(shape[mode])
+    rows = [np.sort(order[: order.size // 2]), np.sort(order[order.size // 2 :])]
+    parts = [part for half in rows if (part := _part(problem, {mode: half})) is not None]
+    ranks = [rank for rank in ranks if all(rank <= most_components(part.tensor.shape) for part in parts)]
+    if len(parts) < 2 or not ranks:
+        return Halves({}, {})
+    fits = [scan(part.with_rank(max(ranks)), ranks, rng, polish=False).fits for part in parts]
+    congruence = {rank: _congruence(fits[0][rank], fits[1][rank], mode) for rank in ranks}
+    return Halves(congruence, _held_out(parts, fits, mode, rng))
+
+
+def _formed(scanned: Scan, rng: np.random.Generator) -> Problem | None:
+    """Return the problem with its entries as an array, or with those of the core; None if both are too large."""
+    problem = scanned.problem
+    if not scanned.space.is_complete and scanned.space.dense is None:
+        core = scanned.space.core
+        turns = [np.linalg.qr(rng.standard_normal((size, size)))[0] for size in core.shape]
+        turned = core.without_symmetry().compress(*[like(turn, core.reference) for turn in turns])
+        return problem.with_tensor(turned)
+    if is_large(problem.tensor.shape):
+        return None
+    entries, observed = problem.tensor.to_dense(), problem.observed
+    if problem.entries is not None and observed is None:
+        observed = like(problem.observed_mask().astype(np.float64), entries)
+    return problem.with_part(DenseTensor.of(entries, symmetric=False), observed, problem.constraints)
+
+
+def _part(problem: Problem, rows: Mapping[int, np.ndarray]) -> Problem | None:
+    """Return the problem on some slices of a tensor; None if no entry is observed there, or all are zero."""
+    entries, observed = problem.tensor.to_dense(), problem.observed
+    constraints = list(problem.constraints or (None,) * problem.tensor.order)
+    for mode, chosen in rows.items():
+        entries = pick(entries, chosen, mode)
+        observed = None if observed is None else pick(observed, chosen, mode)
+        constraint = constraints[mode]
+        constraints[mode] = None if constraint is None else constraint.on_rows(chosen)
+    xp = array_namespace(entries)
+    if not bool(xp.any(entries != 0)) or (observed is not None and not bool(xp.any(observed > 0))):
+        return None
+    return problem.with_part(DenseTensor.of(entries, symmetric=False), observed, tuple(constraints))
+
+
+def _congruence(first_fit: Factorization, second_fit: Factorization, mode: int) -> float:
+    """Return the geometric mean over modes of the cosines between components, for the pair that differs most."""
+    shared = [other for other in range(len(first_fit.factors)) if other != mode]
+    first, second = ([to_host(fit.factors[other]) for other in shared] for fit in (first_fit, second_fit))
+    matched = match_components(first, second).factors
+    cosines = [np.abs(np.sum(to_host(a) * to_host(b), axis=0)) for a, b in zip(matched, second, strict=True)]
+    return float(np.min(np.prod(cosines, axis=0)) ** (1 / len(shared)))
+
+
+def _held_out(
+    parts: Sequence[Problem], fits: Sequence[Mapping[int, Factorization]], mode: int, rng: np.random.Generator
+) -> dict[int, np.ndarray]:
+    """Return the errors of blocks of each half as the other predicts them, by rank."""
+    sizes = [size if number != mode else 0 for number, size in enumerate(parts[0].tensor.shape)]
+    other = int(np.argmax(sizes))
+    if sizes[other] < 2:
+        return {}
+    columns = rng.permutation(sizes[other])
+    groups = [np.sort(group) for group in np.array_split(columns, min(GROUPS, sizes[other]))]
+    errors: dict[int, list[float]] = {rank: [] for rank in fits[0]}
+    total = 0.0
+    for half, known in zip(reversed(parts), fits, strict=True):
+        for group in groups:
+            others = np.setdiff1d(columns, group)
+            seen, block = _part(half, {other: others}), _part(half, {other: group})
+            if seen is None or block is None:
+                continue
+            total += LeastSquares(block).squared_norm
+            for rank, fit in known.items():
+                errors[rank].append(_prediction_error(fit, seen, block, (mode, other), (others, group)))
+    return {rank: np.array(values) / total for rank, values in errors.items() if total > 0}
+
+
+def _prediction_error(
+    fit: Factorization, seen: Problem, block: Problem, modes: tuple[int, int], columns: tuple[np.ndarray, np.ndarray]
+) -> float:
+    """Return the squared distance of a block from what factors predict, with the scores of its rows from others."""
+    mode, other = modes
+    factors: list[Array] = list(fit.factors)
+    inside, outside = (pick(factors[other], chosen, 0) for chosen in columns)
+    xp = array_namespace(inside)
+    factors[mode] = xp.ones((seen.tensor.shape[mode], fit.rank), dtype=inside.dtype)
+    factors[other] = inside
+    factors[mode] = LeastSquares(seen).solve_mode(factors, mode)
+    factors[other] = outside
+    predicted = FactoredTensor(xp.ones_like(fit.weights), factors, symmetric=False)
+    return LeastSquares(block).distance(predicted)

@@ -31,7 +31,7 @@ from codiag._checks import former_names
 from codiag.tensors._base import CANCELLATION_LIMIT, Tensor, check_shape, check_symmetric_shape
 from codiag.tensors._combine import ScaledTensor, SumTensor
 from codiag.tensors._convert import MOST_ASYMMETRY, array_of, as_tensor, components_of, n_axes, tensor_of_array
-from codiag.tensors._dense import DenseTensor, symmetrize
+from codiag.tensors._dense import DenseTensor, mean_over_permutations, symmetrize
 from codiag.tensors._factored import FactoredTensor
 from codiag.tensors._moments import CrossMomentTensor, MomentTensor, SymmetricOuterTensor, weighted_product
 from codiag.tensors._sketch import OVERSAMPLING, SMALL_SIZE, is_large, range_rank, sketch_width

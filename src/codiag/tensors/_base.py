@@ -766,11 +766,14 @@ class Tensor(ABC):
         return self + (-other) if isinstance(other, Tensor) else NotImplemented
 
     def __mul__(self, scale: object) -> Tensor:
-        from codiag.tensors._combine import ScaledTensor
-
-        return ScaledTensor(self, scale) if isinstance(scale, REAL) else NotImplemented
+        return self._times(scale) if isinstance(scale, REAL) else NotImplemented  # type: ignore[arg-type]
 
     __rmul__ = __mul__
+
+    def _times(self, scale: float) -> Tensor:
+        from codiag.tensors._combine import ScaledTensor
+
+        return ScaledTensor(self, scale)
 
     def __neg__(self) -> Tensor:
         return self * -1.0

@@ -330,8 +330,13 @@ def symmetrize(array: Array) -> Array:
     check_symmetric_shape(array.shape, "array")
     if not bool(xp.all(xp.isfinite(array))):
         raise ValueError("array must be finite; some of its entries are NaN or infinite")
-    orders = list(permutations(range(array.ndim)))
-    mean = array / len(orders)
-    for axes in orders[1:]:
-        mean = mean + xp.permute_dims(array, axes) / len(orders)
+    return mean_over_permutations(array, range(array.ndim))
+
+
+def mean_over_permutations(array: Array, modes: Sequence[int]) -> Array:
+    """Return the mean of an array over all permutations of some of its modes."""
+    xp, mean, orders = array_namespace(array), 0.0, list(permutations(modes))
+    for order in orders:
+        source = dict(zip(modes, order, strict=True))
+        mean = mean + xp.permute_dims(array, tuple(source.get(mode, mode) for mode in range(array.ndim))) / len(orders)
     return mean

@@ -9,7 +9,7 @@ import numpy as np
 
 from codiag._arrays import Array, all_equal, array_namespace, double, fits_block, pick, squares
 from codiag._checks import as_real_array
-from codiag.tensors._base import REAL, Tensor, as_scale, check_shape, symmetry_of
+from codiag.tensors._base import Tensor, as_scale, check_shape, symmetry_of
 from codiag.tensors._sums import khatri_rao
 
 CANCELLED_SUM = 1e-6
@@ -110,10 +110,7 @@ class FactoredTensor(Tensor):
         (2, 2, 2)
         """
         weights = self.weights if weights is None else weights
-        if self.symmetric:
-            return FactoredTensor(weights, [change(self.factors[0], 0)] * self.order, symmetric=True)
-        factors = [change(factor, mode) for mode, factor in enumerate(self.factors)]
-        return FactoredTensor(weights, factors, symmetric=False)
+        return self._with_components(weights, lambda mode: change(self.factors[mode], mode), symmetric=self.symmetric)
 
     def columns(self, chosen: Sequence[int]) -> FactoredTensor:
         """Return a selection of the components.
@@ -213,12 +210,8 @@ class FactoredTensor(Tensor):
         factors = [factor_of(0)] * self.order if symmetric else [factor_of(mode) for mode in range(self.order)]
         return FactoredTensor(weights, factors, symmetric=symmetric)
 
-    def __mul__(self, scale: object) -> Tensor:
-        if not isinstance(scale, REAL):
-            return NotImplemented
+    def _times(self, scale: float) -> FactoredTensor:
         return FactoredTensor(self.weights * as_scale(scale, self.reference), self.factors, symmetric=self.symmetric)
-
-    __rmul__ = __mul__
 
     def project(self, *directions: Array) -> Array:
         xp = array_namespace(self.weights)

@@ -10,15 +10,7 @@ import numpy as np
 
 from codiag._arrays import Array, blocks, double, fits_block, squares, to_host
 from codiag._checks import as_number
-from codiag.tensors._base import (
-    CANCELLATION_LIMIT,
-    REAL,
-    StoredTensor,
-    Tensor,
-    as_scale,
-    check_shape,
-    declared_symmetry,
-)
+from codiag.tensors._base import CANCELLATION_LIMIT, StoredTensor, Tensor, as_scale, check_shape, declared_symmetry
 from codiag.tensors._factored import FactoredTensor
 from codiag.tensors._sparse_products import (
     FiberCore,
@@ -226,13 +218,8 @@ class SparseTensor(StoredTensor):
     def without_symmetry(self) -> SparseTensor:
         return SparseTensor(self.coords, self.values, self.shape, absent=self.absent, check=False)
 
-    def __mul__(self, scale: object) -> Tensor:
-        if not isinstance(scale, REAL):
-            return NotImplemented
-        values = self.values * as_scale(scale, self.reference)
-        return self._with(self.coords, values, self.shape)
-
-    __rmul__ = __mul__
+    def _times(self, scale: float) -> SparseTensor:
+        return self._with(self.coords, self.values * as_scale(scale, self.reference), self.shape)
 
     def without_empty_rows(self, at_least: int = 1) -> tuple[SparseTensor, list[np.ndarray]]:
         """Return the tensor without the indices that have no entries.

@@ -8,6 +8,7 @@ the paper's appendix.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 
 import numpy as np
 
@@ -226,13 +227,7 @@ def projections_needed(
         bound = error_bound(factor, weights, noise, orthogonal=orthogonal, n_projections=n_projections, delta=delta)
         return bool(bound.max() <= accuracy)
 
-    low, high = minimum - 1, minimum
-    while not reached(high):
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if reached(middle) else (middle, high)
-    return high
+    return minimum + bisect_left(range(minimum, MANY_PROJECTIONS), True, key=reached)
 
 
 def _base(factor: np.ndarray) -> float:

@@ -1,8 +1,9 @@
-"""What a fit says about its own components."""
+"""Diagnosis of a fit: which components are well determined, and what to try if some are not."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -18,14 +19,14 @@ if TYPE_CHECKING:
     from codiag.result import Factorization
 
 SURE, ROUGH = 0.05, 0.3
-"""Standard errors of unit factors up to which they are well, and roughly, determined."""
+"""Largest standard errors of unit factors that count as well, and as roughly, determined. Chosen by experience."""
 
 ROUNDING = 1e-12
-"""Noise, relative to the norm, that rounding may leave in what a component is worth."""
+"""Rounding errors in the energy that a component explains, as noise relative to the norm of the tensor."""
 
 
 MOST_LEFT_OUT = 10
-"""Components that are tried to be left out together."""
+"""Largest number of components whose joint removal is tried."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,25 +83,25 @@ class Diagnosis:
     undetermined: tuple[tuple[int, ...], ...] = ()
 
     def _is_structured(self) -> bool:
-        """Tell whether the residual is more than noise, so that standard errors mean little."""
+        """Return whether the residual is more than noise, so that standard errors are not valid."""
         return self.residual_excess is not None and self.residual_excess > 1
 
     def __str__(self) -> str:
         n_well = self.verdicts.count("well")
         lines = [f"{n_well} of {len(self.verdicts)} components are well determined."]
-        for place, (verdict, reason) in enumerate(zip(self.verdicts, self.reasons, strict=True)):
+        for i, (verdict, reason) in enumerate(zip(self.verdicts, self.reasons, strict=True)):
             if verdict == "unknown":
-                lines.append(f"Whether component {place} is well determined was not computed: {reason}.")
+                lines.append(f"Whether component {i} is well determined was not computed: {reason}.")
             elif verdict != "well":
-                error = f" (standard error {self.standard_errors[place]:.2g})" if not self._is_structured() else ""
-                lines.append(f"Component {place} is {verdict} determined{error}: {reason}.")
+                error = f" (standard error {self.standard_errors[i]:.2g})" if not self._is_structured() else ""
+                lines.append(f"Component {i} is {verdict} determined{error}: {reason}.")
         if not self.unique:
             lines.append("Kruskal's condition fails: other components may fit as well, whatever the noise.")
         return "\n".join([*lines, *self.advice])
 
 
 def diagnose(fit: Factorization) -> Diagnosis:
-    """Tell which components of a fit are well determined.
+    """Return which components of a fit are well determined, which are not, and why.
 
     Three things are asked: whether components nearly cancel each other, whether the residual passes for noise, and how
     far that noise moves the factors. Standard errors mean something only where the first two are in order.
@@ -140,16 +141,16 @@ def diagnose(fit: Factorization) -> Diagnosis:
     superfluous = _superfluous(fit)
     structured = fit.residual_excess is not None and fit.residual_excess > 1
     verdicts, reasons = [], []
-    for place, error in enumerate(errors):
-        partner = next((i + j - place for i, j, _ in degenerate if place in (i, j)), None)
+    for component, error in enumerate(errors):
+        partner = next((i + j - component for i, j, _ in degenerate if component in (i, j)), None)
         if partner is not None:
             verdict, reason = "not", f"it and component {partner} nearly cancel each other"
-        elif place in superfluous:
+        elif component in superfluous:
             verdict, reason = "not", "without it the fit would be worse by no more than noise explains"
         else:
             verdict = "unknown" if math.isnan(error) else "not"
             verdict = "well" if error <= SURE else "roughly" if error <= ROUGH else verdict
-            reason = "" if verdict == "well" else _reason(fit, place, error, np.abs(weights), cosines, conditions)
+            reason = "" if verdict == "well" else _reason(fit, component, error, np.abs(weights), cosines, conditions)
             if structured and verdict in ("well", "roughly"):
                 verdict, reason = "roughly", "standard errors take the residual for noise, which it is not"
             elif verdict == "well" and in_doubt(fit):
@@ -171,7 +172,7 @@ def diagnose(fit: Factorization) -> Diagnosis:
 
 
 def in_doubt(fit: Factorization) -> bool:
-    """Tell whether starts ended at several minima, and the lowest was met once only."""
+    """Return whether starts ended at several minima, and the lowest was reached only once."""
     return any(stage.in_doubt for stage in fit.stages)
 
 
@@ -196,7 +197,7 @@ def _superfluous(fit: Factorization) -> tuple[int, ...]:
     """Return the components that are worth no more than the largest rank-one term of noise would be."""
     if fit.rank == 1 or not math.isfinite(fit.noise):
         return ()
-    return tuple(int(place) for place in np.flatnonzero(fit.sensitivity.worth <= largest_noise_term(fit) ** 2))
+    return tuple(int(i) for i in np.flatnonzero(fit.sensitivity.worth <= largest_noise_term(fit) ** 2))
 
 
 def _dispensable(fit: Factorization, superfluous: tuple[int, ...]) -> int:
@@ -207,29 +208,25 @@ def _dispensable(fit: Factorization, superfluous: tuple[int, ...]) -> int:
     """
     if len(superfluous) < 2:
         return len(superfluous)
-    kept, worth, limit = list(range(fit.rank)), fit.sensitivity.worth, largest_noise_term(fit) ** 2
+    components, worth, limit = list(range(fit.rank)), fit.sensitivity.worth, largest_noise_term(fit) ** 2
     for n_left_out in range(min(len(superfluous), MOST_LEFT_OUT)):
-        candidates = [place for place, one in enumerate(kept) if one in superfluous]
-        least = min(candidates, key=lambda place: worth[place])
-        if len(kept) == 1 or not worth[least] <= limit:
+        candidates = [position for position, component in enumerate(components) if component in superfluous]
+        least = min(candidates, key=lambda position: worth[position])
+        if len(components) == 1 or not worth[least] <= limit:
             return n_left_out
-        del kept[least]
+        del components[least]
         worth = replace(
-            fit, weights=fit.weights[kept], factors=tuple(one[:, kept] for one in fit.factors)
+            fit, weights=fit.weights[components], factors=tuple(factor[:, components] for factor in fit.factors)
         ).sensitivity.worth
     return min(len(superfluous), MOST_LEFT_OUT)
 
 
 def _reason(
-    fit: Factorization,
-    place: int,
-    error: float,
-    weights: np.ndarray,
-    cosines: np.ndarray,
-    conditions: tuple[float, ...],
+    fit: Factorization, i: int, error: float, weights: np.ndarray, cosines: np.ndarray, conditions: tuple[float, ...]
 ) -> str:
-    likeness = np.abs(cosines[place])
-    likeness[place] = 0
+    """Return why component i is not well determined."""
+    likeness = np.abs(cosines[i])
+    likeness[i] = 0
     twin = int(np.argmax(likeness))
     if not math.isfinite(fit.noise):
         return "there are no more entries than parameters, so the noise cannot be told"
@@ -237,19 +234,17 @@ def _reason(
         return "there are too many unknowns"
     if any(fit.sensitivity.undetermined) and math.isinf(error):
         return f"too few entries were observed of {_named_rows(fit)}"
-    if fit.noise * math.sqrt(max(fit.shape)) / max(weights[place], 1e-300) > error / 2:
-        return f"its weight {weights[place]:.3g} is small beside the noise {fit.noise:.3g} in the entries"
+    if fit.noise * math.sqrt(max(fit.shape)) / max(weights[i], 1e-300) > error / 2:
+        return f"its weight {weights[i]:.3g} is small beside the noise {fit.noise:.3g} in the entries"
     if likeness[twin] > 0.5:
-        return f"it is like component {twin}, the product of cosines is {cosines[place, twin]:.2f}"
+        return f"it is like component {twin}, the product of cosines is {cosines[i, twin]:.2f}"
     return f"the factors are nearly dependent, with condition numbers up to {max(conditions):.3g}"
 
 
 def _advice(
-    fit: Factorization,
-    weights: np.ndarray,
-    degenerate: tuple[tuple[int, int, float], ...],
-    superfluous: tuple[int, ...],
+    fit: Factorization, weights: np.ndarray, degenerate: Sequence[tuple[int, int, float]], superfluous: tuple[int, ...]
 ) -> list[str]:
+    """Return sentences on what is wrong with a fit, and what to try."""
     sentences, norm = [], whole_norm(fit)
     n_fewer = max(1, _dispensable(fit, superfluous))
     lower = f"try rank {fit.rank - n_fewer}" if fit.rank > 1 else "the tensor may hold no component"
@@ -265,8 +260,8 @@ def _advice(
             f"Components cancel each other: the largest weight is {weights.max():.3g} for a tensor of norm "
             f"{norm:.3g}. There may be no best fit with rank {fit.rank}; {lower}."
         )
-    paired = {place for i, j, _ in degenerate for place in (i, j)}
-    superfluous = tuple(place for place in superfluous if place not in paired)  # said already, and better
+    paired = {component for i, j, _ in degenerate for component in (i, j)}
+    superfluous = tuple(i for i in superfluous if i not in paired)  # the sentence on pairs is more precise
     if superfluous:
         which = f"Component {superfluous[0]} could be left out"
         if len(superfluous) > 1:
@@ -297,20 +292,20 @@ def _advice(
     return sentences
 
 
-def _listed(places: tuple[int, ...]) -> str:
-    return ", ".join(str(place) for place in places[:-1]) + f" and {places[-1]}"
+def _listed(components: tuple[int, ...]) -> str:
+    return ", ".join(str(i) for i in components[:-1]) + f" and {components[-1]}"
 
 
 def _named_rows(fit: Factorization) -> str:
     """Return modes with their rows that are not determined, in words and the labels of the data, up to ten of each."""
     parts = []
-    for mode, places in enumerate(fit.sensitivity.undetermined):
-        if places:
-            more = f" and {len(places) - 10} more" if len(places) > 10 else ""
-            noun = "row" if len(places) == 1 else "rows"
+    for mode, rows in enumerate(fit.sensitivity.undetermined):
+        if rows:
+            more = f" and {len(rows) - 10} more" if len(rows) > 10 else ""
+            noun = "row" if len(rows) == 1 else "rows"
             name, names = f"mode {mode}", np.arange(fit.shape[mode])
             if fit.labels is not None:
                 name, names = fit.labels.names[mode], fit.labels.index(mode, fit.shape[mode])
-            listed = ", ".join(visible(str(names[place])) for place in places[:10])
+            listed = ", ".join(visible(str(names[row])) for row in rows[:10])
             parts.append(f"{visible(name)}, {noun} {listed}{more}")
     return "; ".join(parts)

@@ -107,7 +107,7 @@ def first_order_perturbation(
     as_flag("orthogonal", orthogonal)
     factor, diagonals, noise = _as_problem(factor, diagonals, noise)
     extended, inverse = _extended(factor)
-    values = _padded(diagonals, factor.shape[0])
+    values = np.pad(diagonals, ((0, 0), (0, factor.shape[0] - diagonals.shape[1])))
     entries = np.einsum("ia,lab,jb->lij", inverse, noise, inverse[: factor.shape[1]])
     with np.errstate(divide="ignore", invalid="ignore"):
         matrix = _cardoso(values, diagonals, entries) if orthogonal else _afsari(values, diagonals, entries)
@@ -280,10 +280,6 @@ def _outside(factor: np.ndarray, outside: np.ndarray, diagonals: np.ndarray, noi
     scaled = factor * diagonals[:, None]  # U Lambda_l
     gram = np.einsum("lai,laj->ij", scaled, scaled)
     return -np.linalg.solve(gram, np.einsum("aw,lab,lbi->iw", outside, noise, scaled)).T
-
-
-def _padded(diagonals: np.ndarray, size: int) -> np.ndarray:
-    return np.pad(diagonals, ((0, 0), (0, size - diagonals.shape[1])))
 
 
 def _extended(factor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

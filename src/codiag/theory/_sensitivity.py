@@ -19,6 +19,7 @@ from codiag._arrays import Array, double, like, to_host
 from codiag.constraints import NEARLY_SINGULAR, ridge_strengths
 from codiag.least_squares import Curvature, Layout, LeastSquares
 from codiag.problem import Problem, groups_of, n_independent_entries, n_parameters
+from codiag.result import fixed_sizes
 from codiag.tensors import FactoredTensor
 
 if TYPE_CHECKING:
@@ -103,11 +104,11 @@ def sensitivity(components: FactoredTensor) -> Sensitivity:
         matrix = matrix + _scaling(inner, curvature.own[0])
     covariance, free = _inverse(matrix, components.rank)
     rows, spreads = 0, []
-    for basis, reduced, own in zip(ranges, inner, curvature.own, strict=True):
+    for basis, reduced, gram in zip(ranges, inner, curvature.own, strict=True):
         size = reduced.shape[0]
         block = covariance[rows : rows + size, :, rows : rows + size, :]
         inside = np.einsum("ra,iab,rb->ri", basis, _across(block, reduced), basis, optimize=True)
-        outside = (1 - np.sum(basis**2, axis=1))[:, None] * np.diag(np.linalg.pinv(own, hermitian=True))
+        outside = (1 - np.sum(basis**2, axis=1))[:, None] * np.diag(np.linalg.pinv(gram, hermitian=True))
         spread = np.sqrt(np.maximum(inside + outside, 0)) / np.linalg.norm(reduced, axis=0)
         spreads.append(np.where(free, np.inf, spread))
         rows += size
@@ -161,8 +162,8 @@ def _definite_inverse(matrix: np.ndarray) -> np.ndarray | None:
 
 
 def _worth(covariance: np.ndarray, point: np.ndarray, order: int) -> np.ndarray:
-    own = np.einsum("aibi->iab", covariance)
-    solved = np.linalg.solve(own, point.T[:, :, None])[:, :, 0]
+    blocks = np.einsum("aibi->iab", covariance)
+    solved = np.linalg.solve(blocks, point.T[:, :, None])[:, :, 0]
     return np.maximum(np.sum(solved * point.T, axis=1), 0) / order**2
 
 
@@ -181,7 +182,7 @@ def _across(block: np.ndarray, factor: np.ndarray) -> np.ndarray:
     return across @ np.einsum("aibi->iab", block) @ across
 
 
-def _scaling(factors: list[np.ndarray], own: np.ndarray) -> np.ndarray:
+def _scaling(factors: list[np.ndarray], gram: np.ndarray) -> np.ndarray:
     """Return a term that fixes what the data leaves free: size moved from one mode of a component to another.
 
     It is as stiff as the data is for moves of the component that change the tensor.
@@ -196,7 +197,7 @@ def _scaling(factors: list[np.ndarray], own: np.ndarray) -> np.ndarray:
             column[end - factor.size : end].reshape(factor.shape)[:, i] = factor[:, i]
             columns.append(column)
         shifts = [column - columns[0] for column in columns[1:]]
-        moves += [np.sqrt(own[i, i]) * shift / max(np.linalg.norm(shift), 1e-300) for shift in shifts]
+        moves += [np.sqrt(gram[i, i]) * shift / max(np.linalg.norm(shift), 1e-300) for shift in shifts]
     free = np.stack(moves, axis=1)
     return free @ free.T
 
@@ -216,15 +217,15 @@ def restricted_sensitivity(components: FactoredTensor, problem: Problem) -> Sens
     known = components.changed(lambda factor, _: double(factor), double(components.weights))
     unknowns = Unknowns.of(LeastSquares(problem, known), known)
     if np.count_nonzero(unknowns.free) > MOST_UNKNOWNS:
-        entries = [np.full(places.shape, np.nan) for places in unknowns.places]
+        entries = [np.full(numbers.shape, np.nan) for numbers in unknowns.numbers]
         worth = weights = np.full(known.rank, np.nan)
         n_parameters = problem.n_parameters - float(np.count_nonzero(~unknowns.free))
     else:
         entries, worth, n_parameters, relative = _propagated(unknowns)
         weights = np.abs(to_host(known.weights)) * relative
-    loose = [unknowns.loose.ravel()[places] for places in unknowns.places]
-    errors = tuple(np.where(own, np.inf, known) for own, known in zip(loose, entries, strict=True))
-    undetermined = tuple(tuple(np.flatnonzero(own.any(axis=1)).tolist()) for own in loose)
+    loose = [unknowns.loose.ravel()[numbers] for numbers in unknowns.numbers]
+    errors = tuple(np.where(is_loose, np.inf, known) for is_loose, known in zip(loose, entries, strict=True))
+    undetermined = tuple(tuple(np.flatnonzero(is_loose.any(axis=1)).tolist()) for is_loose in loose)
     return Sensitivity(errors, worth, n_parameters, undetermined, weights)
 
 
@@ -238,7 +239,7 @@ class Unknowns:
     free: np.ndarray
     ridges: np.ndarray
     loose: np.ndarray  # those that too few entries were observed to determine, whatever all other rows are
-    places: list[np.ndarray]  # by modes, (d, k): numbers of the unknowns
+    numbers: list[np.ndarray]  # by mode, (d, k): the number of the unknown of each entry
 
     @classmethod
     def of(cls, objective: LeastSquares, components: FactoredTensor) -> Unknowns:
@@ -247,7 +248,7 @@ class Unknowns:
         factors = layout.expanded(point)
         values = to_host(point)
         numbers = layout.expanded(like(np.arange(1.0, values.size + 1).reshape(values.shape), point))
-        places = [np.rint(np.abs(to_host(part))).astype(int) - 1 for part in numbers]
+        numbers = [np.rint(np.abs(to_host(part))).astype(int) - 1 for part in numbers]
         xp = array_namespace(point)
         strengths = _strengths(objective.problem)
         mean = objective.problem.data.mean_weight
@@ -263,7 +264,7 @@ class Unknowns:
             free |= movable & (np.diagonal(grams, axis1=1, axis2=2) == 0)
             tied = _tied(objective, values.shape)
             loose = _loose(grams, free, ridges) & ~tied
-        return cls(objective, point, values, free, ridges, loose, places)
+        return cls(objective, point, values, free, ridges, loose, numbers)
 
 
 def _tied(objective: LeastSquares, shape: tuple[int, int]) -> np.ndarray:
@@ -281,11 +282,11 @@ def _directions(unknowns: Unknowns, index: np.ndarray) -> np.ndarray | None:
     if not _tied(objective, unknowns.values.shape).any():
         return None
     projector = np.empty((index.size, index.size))
-    for place, number in enumerate(index):
+    for column, number in enumerate(index):
         move = np.zeros(unknowns.values.size)
         move[number] = 1
         image = objective.tangent(point, like(move.reshape(unknowns.values.shape), point))
-        projector[:, place] = to_host(image).ravel()[index]
+        projector[:, column] = to_host(image).ravel()[index]
     values, vectors = np.linalg.eigh((projector + projector.T) / 2)
     return vectors[:, values > 0.5]
 
@@ -315,10 +316,7 @@ def _scaled_as_fitted(objective: LeastSquares, components: FactoredTensor) -> Ar
     moving = []
     for mode, constraint in enumerate(problem.constraints or ()):
         if constraint is not None and constraint.is_fixed:
-            given = to_host(constraint.project(components.factors[mode]))
-            norms = np.linalg.norm(given, axis=0)
-            cosines = to_host(components.factors[mode]).T @ (given / np.where(norms > 0, norms, 1))
-            sizes[mode] = norms[np.argmax(np.abs(cosines), axis=1)]
+            sizes[mode] = fixed_sizes(to_host(components.factors[mode]), constraint)
         else:
             moving.append(mode)
     # At a minimum, the strength times the squared size of a component is the same in all modes.
@@ -345,13 +343,13 @@ def _propagated(unknowns: Unknowns) -> tuple[list[np.ndarray], np.ndarray, float
     scales = np.where(scales > 0, scales, 1)
     eigenvalues, vectors = np.linalg.eigh(matrix / scales / scales[:, None])
     largest = eigenvalues[-1] if index.size else 1.0
-    kept = eigenvalues > largest * index.size * np.finfo(np.float64).eps
+    determined = eigenvalues > largest * index.size * np.finfo(np.float64).eps
     vectors = vectors / scales[:, None]
     vectors = vectors if directions is None else directions @ vectors
-    covariance = (vectors[:, kept] / eigenvalues[kept]) @ vectors[:, kept].T
+    covariance = (vectors[:, determined] / eigenvalues[determined]) @ vectors[:, determined].T
     n_parameters = float(np.sum(covariance * curvature))
-    null = np.linalg.qr(vectors[:, ~kept])[0]
-    softened = covariance + vectors[:, ~kept] @ vectors[:, ~kept].T / (STIFF * largest)
+    null = np.linalg.qr(vectors[:, ~determined])[0]
+    softened = covariance + vectors[:, ~determined] @ vectors[:, ~determined].T / (STIFF * largest)
     errors, weights = _entry_errors(unknowns, covariance, null), _relative_weight_errors(unknowns, covariance, null)
     return errors, _restricted_worth(unknowns, softened), n_parameters, weights
 
@@ -364,28 +362,28 @@ def _entry_errors(unknowns: Unknowns, covariance: np.ndarray, null: np.ndarray) 
     order = np.full(unknowns.values.size, -1)
     order[unknowns.free.ravel()] = np.arange(covariance.shape[0])
     loose, values = unknowns.loose.ravel(), unknowns.values.ravel()
-    errors = [np.zeros(places.shape) for places in unknowns.places]
-    for own, places in zip(errors, unknowns.places, strict=True):
-        for i, column in enumerate(places.T):
+    errors = [np.zeros(numbers.shape) for numbers in unknowns.numbers]
+    for of_mode, numbers in zip(errors, unknowns.numbers, strict=True):
+        for i, column in enumerate(numbers.T):
             rows = np.flatnonzero((order[column] >= 0) & ~loose[column])
             known = column[~loose[column]]
             unit = values[column[rows]] / max(np.linalg.norm(values[known]), 1e-300)
             across = np.eye(rows.size) - np.outer(unit, unit)
             index = order[column[rows]]
             variances = np.einsum("ab,bc,ca->a", across, covariance[np.ix_(index, index)], across, optimize=True)
-            own[rows, i] = np.sqrt(np.maximum(variances, 0)) / np.linalg.norm(values[column])
+            of_mode[rows, i] = np.sqrt(np.maximum(variances, 0)) / np.linalg.norm(values[column])
             if np.sum((across @ null[index]) ** 2) > 1e-6:
-                own[:, i] = np.inf
+                of_mode[:, i] = np.inf
     return errors
 
 
 def _relative_weight_errors(unknowns: Unknowns, covariance: np.ndarray, null: np.ndarray) -> np.ndarray:
     """Return the errors of weights relative to them, infinite where moves that change nothing observed change them."""
     slopes = np.zeros((unknowns.values.size, unknowns.values.shape[1]))
-    for places in unknowns.places:
-        factor = unknowns.values.ravel()[places]
+    for numbers in unknowns.numbers:
+        factor = unknowns.values.ravel()[numbers]
         lengths = np.maximum(np.sum(factor**2, axis=0), 1e-300)
-        np.add.at(slopes, (places, np.arange(factor.shape[1])), factor / lengths)
+        np.add.at(slopes, (numbers, np.arange(factor.shape[1])), factor / lengths)
     slopes = slopes[unknowns.free.ravel()]
     errors = np.sqrt(np.maximum(np.einsum("ai,ab,bi->i", slopes, covariance, slopes, optimize=True), 0))
     moved = np.sum((null.T @ slopes) ** 2, axis=0) > 1e-6 * np.maximum(np.sum(slopes**2, axis=0), 1e-300)
@@ -398,9 +396,9 @@ def _restricted_worth(unknowns: Unknowns, covariance: np.ndarray) -> np.ndarray:
     component = index % unknowns.values.shape[1]
     worth = np.full(unknowns.values.shape[1], np.inf)
     for i in np.unique(component):
-        own = np.flatnonzero(component == i)
-        values = unknowns.values.ravel()[index[own]]
-        n_modes = sum(bool(unknowns.free.ravel()[places[:, i]].any()) for places in unknowns.places)
-        solved = np.linalg.lstsq(covariance[np.ix_(own, own)], values, rcond=None)[0]
+        members = np.flatnonzero(component == i)
+        values = unknowns.values.ravel()[index[members]]
+        n_modes = sum(bool(unknowns.free.ravel()[numbers[:, i]].any()) for numbers in unknowns.numbers)
+        solved = np.linalg.lstsq(covariance[np.ix_(members, members)], values, rcond=None)[0]
         worth[i] = max(float(values @ solved), 0.0) / n_modes**2
     return worth

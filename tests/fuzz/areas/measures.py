@@ -28,7 +28,7 @@ def _as_estimate(rng: np.random.Generator, factors: list[np.ndarray]) -> Any:
 
 
 @covers(
-    *(f"codiag.metrics.{name}" for name in ("factor_error", "match_components", "nearest_error", "Matching")),
+    *(f"codiag.metrics.{name}" for name in ("factor_error", "match_components", "nearest_error")),
     "codiag.factor_error",
     "codiag.match_components",
     weight=2,

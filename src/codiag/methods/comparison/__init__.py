@@ -1,6 +1,4 @@
 """Methods of other authors, for comparison."""
 
-from codiag.methods.comparison._givens import Givens
-from codiag.methods.comparison._lathauwer import Lathauwer
-from codiag.methods.comparison._power import TPM
-from codiag.methods.comparison._sd2 import SD2
+from codiag.methods.comparison._orthogonal import TPM, Givens
+from codiag.methods.comparison._slices import SD2, Lathauwer

@@ -5,16 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from array_api_compat import array_namespace, device, is_dask_array, is_numpy_array
 
 from codiag._arrays import Array, moved, to_host
-from codiag._checks import as_flag
-from codiag.tensors._base import REAL, Tensor, as_scale, check_shape, check_symmetric_shape
-from codiag.tensors._dense import ArrayTensor, DenseTensor
+from codiag.tensors._base import as_scale, check_shape, declared_symmetry
+from codiag.tensors._dense import ArrayTensor, DenseTensor, mean_over_permutations
 from codiag.tensors._sketch import EntryCount, check_range, entry_count
 from codiag.tensors._sparse import SparseTensor
 from codiag.tensors._sums import Products, Ranges, Shares, SquaredDistance, SquaredNorm, Sum
@@ -77,10 +75,7 @@ class DaskTensor(ArrayTensor):
             )
         if array.dtype.kind not in "biuf":
             raise TypeError(f"tensor must hold real numbers; got a dask array of {array.dtype}")
-        if symmetric is not None:
-            as_flag("symmetric", symmetric)
-        if symmetric:
-            check_symmetric_shape(self.shape)
+        symmetric = declared_symmetry(symmetric, self.shape)
         self.array = array
         self._symmetric = False if symmetric is None and len(set(self.shape)) > 1 else symmetric
         self._seems_symmetric = bool(symmetric)
@@ -204,12 +199,8 @@ class DaskTensor(ArrayTensor):
         """
         from codiag.tensors.chunked._sums import cubed
 
-        turns = list(permutations(range(self.order)))
-        source = cubed(self.array, range(self.order))
-        array = source / len(turns)
-        for turn in turns[1:]:
-            array = array + source.transpose(turn) / len(turns)
-        return DaskTensor(array, symmetric=True)
+        modes = range(self.order)
+        return DaskTensor(mean_over_permutations(cubed(self.array, modes), modes), symmetric=True)
 
     def weights_like(self, observed: Any) -> Any:
         from codiag.tensors.entries import checked_chunk_weights
@@ -283,16 +274,12 @@ class DaskTensor(ArrayTensor):
 
         return gathered(self.array, self.reference.dtype)
 
-    def __mul__(self, scale: object) -> Tensor:
-        if not isinstance(scale, REAL):
-            return NotImplemented
+    def _times(self, scale: float) -> DaskTensor:
         other = self._with(self.array * as_scale(scale, self.reference))
         other.is_validated = self.is_validated
         if self._sketch is not None:
             other._sketch = self._sketch.scaled(float(scale))
         return other
-
-    __rmul__ = __mul__
 
     def _with(self, array: Any) -> DaskTensor:
         return DaskTensor(array, symmetric=self._symmetric)

@@ -1,13 +1,13 @@
-"""Keywords of other libraries: the error of a function that is given one has the keyword to use instead."""
+"""Names that users may try: keywords of other libraries, which errors translate, and former names, which still work."""
 
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import ParamSpec, TypeVar
-
-from codiag._checks._former import with_new_keywords
+from importlib import import_module
+from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -89,3 +89,51 @@ def _advice(keyword: str, known: tuple[str, ...]) -> str:
         return "nothing is printed; logging.basicConfig(level='INFO') shows what is done"
     similar = get_close_matches(keyword, known, 1)
     return f"did you mean {similar[0]}?" if similar else f"it takes {', '.join(known).removeprefix('self, ')}"
+
+
+GONE_IN = "0.4"
+"""The version in which former names stop working: one minor version after the rename."""
+
+
+def warn_of_former(old: str, new: str, stacklevel: int = 3) -> None:
+    """Warn that a name was renamed, at the line of the caller's caller."""
+    warnings.warn(f"{old} is now {new}; the old name goes in {GONE_IN}", DeprecationWarning, stacklevel=stacklevel)
+
+
+def with_new_keywords(function: str, former: Mapping[str, str], given: dict[str, Any]) -> dict[str, Any]:
+    """Return keyword arguments with former names replaced by the new ones, and a warning for each."""
+    renamed = {}
+    for name, value in given.items():
+        new = former.get(name, name)
+        if new in renamed or (new != name and new in given):
+            raise TypeError(f"{function}() got {new} twice: {name} is its former name")
+        if new != name:
+            warn_of_former(f"{name} of {function}", new, stacklevel=4)
+        renamed[new] = value
+    return renamed
+
+
+def former_names(module: str, renamed: Mapping[str, str]) -> Callable[[str], Any]:
+    """Return a ``__getattr__`` for a module that resolves former names, each with a DeprecationWarning.
+
+    Parameters
+    ----------
+    module : str
+        The module that had the names.
+    renamed : mapping of str to str
+        The full new name of each, such as ``"codiag.io.read_votes"``.
+
+    Returns
+    -------
+    callable
+        To be assigned to ``__getattr__`` in that module.
+    """
+
+    def resolve(name: str) -> Any:
+        if name not in renamed:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        home, _, new = renamed[name].rpartition(".")
+        warn_of_former(f"{module}.{name}", renamed[name])
+        return getattr(import_module(home), new)
+
+    return resolve
