@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from codiag.models.frame import as_vector
+from codiag.labels import as_vector
 from codiag.parts import is_dask
 
 VOTE_COLUMNS = {
