@@ -96,7 +96,6 @@ class Run:
 
     method: str
     ours: bool
-    factors: Sequence[np.ndarray]
     error: float  # mean distance of the unit factors from the truth
     ratio: float  # to the error of the oracle
     seconds: float
@@ -153,9 +152,8 @@ def run_demo(size: int = 40, noise: float = 1e-3, seed: int = 0) -> Demo:
 
 
 def _run(method: str, ours: bool, result: object, seconds: float, problem: PlantedTensor, oracle: float) -> Run:
-    factors = match_components(result, problem).factors
-    error = factor_error(factors, problem)
-    return Run(method, ours, factors, error, error / oracle, seconds)
+    error = factor_error(match_components(result, problem).factors, problem)
+    return Run(method, ours, error, error / oracle, seconds)
 
 
 Solver = Callable[[np.ndarray, int, int], Sequence[np.ndarray]]

@@ -241,11 +241,8 @@ class NSS(SecondOrder[WindowStack, WindowSums]):
         diagonalizer: Diagonalizer | None = None,
         random_state: int | None = None,
     ) -> None:
-        self.n_components = n_components
+        super().__init__(n_components, max_iter=max_iter, diagonalizer=diagonalizer, random_state=random_state)
         self.n_windows = n_windows
-        self.max_iter = max_iter
-        self.diagonalizer = diagonalizer
-        self.random_state = random_state
 
     def check_parameters(self) -> None:
         """Raise unless parameters are valid.

@@ -290,11 +290,8 @@ class SOBI(SecondOrder[Stack, LaggedSums]):
         diagonalizer: Diagonalizer | None = None,
         random_state: int | None = None,
     ) -> None:
-        self.n_components = n_components
+        super().__init__(n_components, max_iter=max_iter, diagonalizer=diagonalizer, random_state=random_state)
         self.lags = lags
-        self.max_iter = max_iter
-        self.diagonalizer = diagonalizer
-        self.random_state = random_state
 
     def _parts_of(self, data: Any) -> Parts | None:
         """Return data in consecutive parts, or None if it is in memory."""
