@@ -13,8 +13,6 @@ from codiag.cli import demo, factorization, models
 from codiag.cli.commands import app
 from codiag.cli.terminal import fail, options_of, out, show_warning
 
-__all__ = ["main"]
-
 
 def main() -> None:
     """Run the command line of this process, where every warning is one line on the standard error."""

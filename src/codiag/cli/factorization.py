@@ -154,21 +154,16 @@ def about_fit(fit: Factorization) -> list[RenderableType]:
 def factor_table(fit: Factorization) -> dict[str, list[Any]]:
     """Return the entries of all factors in columns, a row for each, in the labels of the data."""
     labels = fit.labels or Labels.counted(len(fit.shape))
-    weights = to_host(fit.weights).tolist()
-    columns: dict[str, list[Any]] = {
-        name: [] for name in ("component", "weight", "mode", "label", "value", "standard_error")
-    }
+    rows: list[tuple[Any, ...]] = []
     for mode, (factor, errors) in enumerate(zip(fit.factors, fit.entry_standard_errors, strict=True)):
         index = labels.index(mode, fit.shape[mode])
-        for component, weight in enumerate(weights):
-            size = len(index)
-            columns["component"] += [component] * size
-            columns["weight"] += [weight] * size
-            columns["mode"] += [labels.names[mode]] * size
-            columns["label"] += index.tolist() if index.dtype.kind != "M" else index.astype(str).tolist()
-            columns["value"] += to_host(factor)[:, component].tolist()
-            columns["standard_error"] += np.asarray(errors)[:, component].tolist()
-    return columns
+        texts = (index.astype(str) if index.dtype.kind == "M" else index).tolist()
+        columns = zip(to_host(fit.weights).tolist(), to_host(factor).T, np.asarray(errors).T, strict=True)
+        for component, (weight, *entries) in enumerate(columns):
+            values = zip(texts, *(column.tolist() for column in entries), strict=True)
+            rows += [(component, weight, labels.names[mode], *row) for row in values]
+    names = ("component", "weight", "mode", "label", "value", "standard_error")
+    return {name: list(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
 
 
 def _weight_table(fit: Factorization) -> Table:

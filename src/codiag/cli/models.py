@@ -115,8 +115,7 @@ def label(
     path: Annotated[
         Path,
         argument(
-            "VOTES",
-            "A .csv, .tsv (also .gz) or .parquet file with task, worker and label; - for the standard input.",
+            "VOTES", "A .csv, .tsv (also .gz) or .parquet file with task, worker and label; - for the standard input."
         ),
     ],
     result: Annotated[

@@ -42,6 +42,7 @@ from codiag.plotting._style import (
     families,
     log_axis,
     log_ticks,
+    name_axes,
     paper,
     plain,
     short,
@@ -49,11 +50,4 @@ from codiag.plotting._style import (
     without_font,
 )
 
-__all__ = [
-    "communities",
-    "components",
-    "confusions",
-    "leverage",
-    "residuals",
-    "topics",
-]
+__all__ = ["communities", "components", "confusions", "leverage", "residuals", "topics"]

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from codiag._arrays import Array, TensorLike, to_host
-from codiag.labels import read_like
+from codiag.labels import Labels, read_like
 from codiag.plotting._modes import different_modes, draw_along, is_ordered, labels_of, name_along, texts_of
 from codiag.plotting._style import (
     INK,
@@ -86,17 +86,21 @@ def draw_residuals(fit: Factorization, entries: np.ndarray, axes: Any = None) ->
     with grid_of_axes(axes, (len(modes) + 1, 1), size) as (figure, grid):
         total = float(np.sqrt(np.nanmean(entries**2)))
         for axis, mode in zip(grid[:-1, 0], modes, strict=True):
-            sizes = root_mean_squares(entries, mode)
-            draw_along(axis, labels.values[mode], sizes, OURS)
-            axis.axhline(total, color=MUTED, linewidth=1, linestyle="--")
-            axis.set_ylim(0, 1.15 * max(float(np.max(sizes)), total) or 1.0)
-            plain(axis)
-            name_along(axis, labels.names[mode], labels.values[mode])
+            _draw_against(axis, labels, mode, root_mean_squares(entries, mode), total, 1.15)
         _draw_quantiles(grid[-1, 0], entries[np.isfinite(entries)], total)
         if axes is None:
             figure.suptitle("Root mean square of the residuals (dashed: of all)", fontsize=11, color=INK)
             tell_without_font(figure, texts_of(labels))
     return figure
+
+
+def _draw_against(axis: Any, labels: Labels, mode: int, values: np.ndarray, level: float, top: float) -> None:
+    """Draw values along a mode and a dashed line at a level; the panel ends at `top` times the largest of both."""
+    draw_along(axis, labels.values[mode], values, OURS)
+    axis.axhline(level, color=MUTED, linewidth=1, linestyle="--")
+    axis.set_ylim(0, top * max(float(np.max(values)), level) or 1.0)
+    plain(axis)
+    name_along(axis, labels.names[mode], labels.values[mode])
 
 
 def residual_entries(fit: Factorization, tensor: Any, observed: Any) -> np.ndarray:
@@ -173,12 +177,8 @@ def leverage(fit: Factorization, *, axes: Any = None) -> Any:
     with grid_of_axes(axes, (len(modes), 1), (6.4, 1.5 * len(modes) + 0.6 * n_named + 0.5)) as (figure, grid):
         for axis, mode in zip(grid[:, 0], modes, strict=True):
             values, index = leverages(to_host(fit.factors[mode])), labels.values[mode]
-            draw_along(axis, index, values, OURS)
-            axis.axhline(np.mean(values), color=MUTED, linewidth=1, linestyle="--")
+            _draw_against(axis, labels, mode, values, float(np.mean(values)), 1.25)
             _name_large(axis, index, values)
-            axis.set_ylim(0, 1.25 * float(np.max(values)) or 1.0)
-            plain(axis)
-            name_along(axis, labels.names[mode], index)
         if axes is None:
             figure.suptitle("Leverage of every index (dashed: mean)", fontsize=11, color=INK)
             tell_without_font(figure, texts_of(labels))

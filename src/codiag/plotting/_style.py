@@ -108,6 +108,13 @@ def plain(axis: Any) -> None:
     axis.locator_params(axis="y", nbins=3)
 
 
+def name_axes(axes: Any, x: str, y: str) -> None:
+    """Name both axes of a panel, and remove its frame."""
+    axes.set_xlabel(x, fontsize=9)
+    axes.set_ylabel(y, fontsize=9)
+    plain(axes)
+
+
 @lru_cache(maxsize=1)
 def families() -> list[str]:
     """Return the installed font families in order of preference: the default of matplotlib, then other scripts."""

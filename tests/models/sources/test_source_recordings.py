@@ -12,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 
 from codiag.metrics import minimum_distance
 from codiag.models import NSS, SOBI
+from codiag.models.frame import merged
 from codiag.models.sources import LaggedSums, WindowSums
 from codiag.synthetic import mixed_signals
 from source_cases import ROUNDING, drawn
@@ -65,10 +66,10 @@ def test_sums_of_parts_are_those_of_the_whole(cuts):
     parts = [LaggedSums.over(part, 30, open=True) for part in np.split(samples, cuts)]
     forward = parts[0]
     for part in parts[1:]:
-        forward = forward.merged(part)
+        forward = merged([forward, part])
     backward = parts[-1]
     for part in parts[-2::-1]:
-        backward = part.merged(backward)
+        backward = merged([part, backward])
     expected = lagged(samples, 30)
     for sums in (forward, backward):
         assert_allclose(sums.finish().matrices, expected, rtol=1e-9, atol=1e-9 * np.max(expected))
@@ -204,7 +205,7 @@ def test_long_streams_fill_no_memory(monkeypatch):
     mixed = drawn("NSS", n=20_000)[1]
     sums = None
     for part in np.split(mixed.channels, 500):
-        sums = WindowSums.over(part, 20, 16) if sums is None else sums.merged(WindowSums.over(part, 20, 16))
+        sums = WindowSums.over(part, 20, 16) if sums is None else merged([sums, WindowSums.over(part, 20, 16)])
         assert sums.counts.size <= 100
     assert sums.counts.sum() == 20_000
     assert sums.least <= 20_000 / 25

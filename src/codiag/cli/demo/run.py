@@ -175,16 +175,10 @@ class Rival:
         return find_spec(self.package) is not None
 
 
-def _tensorly(tensor: np.ndarray, rank: int, seed: int) -> Sequence[np.ndarray]:
+def _tensorly(tensor: np.ndarray, rank: int, seed: int, **options: Any) -> Sequence[np.ndarray]:
     from tensorly.decomposition import parafac
 
-    return list(parafac(tensor, rank, init="random", n_iter_max=1000, tol=1e-10, random_state=seed)[1])
-
-
-def _tensorly_orthogonalised(tensor: np.ndarray, rank: int, seed: int) -> Sequence[np.ndarray]:
-    from tensorly.decomposition import parafac
-
-    return list(parafac(tensor, rank, init="svd", orthogonalise=5, n_iter_max=1000, random_state=seed)[1])
+    return list(parafac(tensor, rank, n_iter_max=1000, random_state=seed, **options)[1])
 
 
 def _pyttb(tensor: np.ndarray, rank: int, seed: int) -> Sequence[np.ndarray]:
@@ -204,8 +198,8 @@ def _pytensorlab(tensor: np.ndarray, rank: int, _seed: int) -> Sequence[np.ndarr
 
 
 RIVALS = (
-    Rival("TensorLy parafac", "tensorly", _tensorly, seeded=True),
-    Rival("TensorLy parafac, orthogonalised", "tensorly", _tensorly_orthogonalised),
+    Rival("TensorLy parafac", "tensorly", partial(_tensorly, init="random", tol=1e-10), seeded=True),
+    Rival("TensorLy parafac, orthogonalised", "tensorly", partial(_tensorly, init="svd", orthogonalise=5)),
     Rival("pyttb cp_als", "pyttb", _pyttb, seeded=True),
     Rival("pytensorlab cpd", "pytensorlab", _pytensorlab),
 )

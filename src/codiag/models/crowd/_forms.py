@@ -26,10 +26,7 @@ VOTE_COLUMNS = {
     "label": ("label", "rating", "answer", "response"),
 }
 """Names that the columns of votes may have."""
-GOLD_COLUMNS = {
-    "task": VOTE_COLUMNS["task"],
-    "label": (*VOTE_COLUMNS["label"], "truth", "true_label", "gold", "class"),
-}
+GOLD_COLUMNS = {"task": VOTE_COLUMNS["task"], "label": (*VOTE_COLUMNS["label"], "truth", "true_label", "gold", "class")}
 """Names that the columns of known classes may have."""
 GOLD_FORMS = (
     "Pass a mapping from tasks to classes, a pandas Series with the tasks as its index, a data frame with the columns "

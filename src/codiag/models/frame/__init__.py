@@ -52,7 +52,6 @@ from codiag.models.frame._three_views import (
     ViewMoments,
     ViewSums,
     as_dense,
-    estimate_views,
     scaled,
     start_from_views,
     view_problem,

@@ -183,10 +183,7 @@ class MultiviewMixture(JackknifeModel[MixtureMoments, Views]):
         """Return means, weights and variances, in the units of the moments."""
         raw, means = moments.route.parameters(fit)
         diagnostics = Diagnostics.of(
-            fit,
-            weakest_correlation=moments.correlation,
-            sampling_noise=moments.noise,
-            weights_sum=float(raw.sum()),
+            fit, weakest_correlation=moments.correlation, sampling_noise=moments.noise, weights_sum=float(raw.sum())
         )
         if fit.rank == 1:  # one component has the mean of all samples
             means = [moments.route.moments.mean(mode)[None] for mode in range(3)]

@@ -93,10 +93,6 @@ class WindowSums:
         starts = border - 1 + _starts(self.counts[border - 1 :], self.least)
         return self._group(np.concatenate([np.arange(border - 1), starts]))._lengthen()
 
-    def merged(self, other: Self) -> Self:
-        """Return these sums merged with those of the samples that follow; neither is changed."""
-        return copy.copy(self).merge(other)
-
     def closed(self) -> Self:
         """Return these sums, with a last window that is too short joined to the one before it."""
         last = self.counts.size - 1

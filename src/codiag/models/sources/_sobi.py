@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self
@@ -108,10 +107,6 @@ class LaggedSums(MomentSums):
             sum(parts[1:], parts[0]) for parts in zip(*totals, strict=True)
         )
         return self
-
-    def merged(self, other: Self) -> Self:
-        """Return these sums merged with those of the samples that follow; neither is changed."""
-        return copy.copy(self).merge(other)
 
     def finish(self) -> LaggedCovariances:
         """Return the mean and the covariances, divided by the number of samples for every lag."""
