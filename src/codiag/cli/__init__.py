@@ -36,7 +36,7 @@ def _options(
     """Factorize tensors by jointly diagonalizing matrices."""
 
 
-@app.command(hidden=True, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
-def reproduce() -> None:
+@app.command("reproduce", hidden=True, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def _reproduce() -> None:
     """Name the command that runs the experiments of the paper."""
     fail("the experiments of the paper are run in the repository of codiag, by: python -m experiments run all --quick")
