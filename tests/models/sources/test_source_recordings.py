@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -190,7 +188,7 @@ def test_blocks_have_samples_enough(n_channels):
     least = 4 * n_channels
     for cuts in (range(1, 500), range(5, 500, 5), [1, 2, 300, 301], [499]):
         parts = [WindowSums.over(part, 20, least) for part in np.split(samples, cuts)]
-        sums = functools.reduce(WindowSums.merged, parts)
+        sums = merged(parts)
         assert np.all(sums.counts[:-1] >= least)
         assert np.all(sums.closed().counts >= least)
         mean, products = sums.closed().finish()
